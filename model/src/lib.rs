@@ -1,1 +1,3 @@
 //! Not yet filled.
+
+pub mod api;
