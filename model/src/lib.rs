@@ -1,3 +1,4 @@
 //! Not yet filled.
 
 pub mod api;
+pub mod read;
