@@ -5,3 +5,6 @@ pub mod cloud;
 pub mod engine;
 pub mod facts;
 pub mod full;
+//! Not yet filled.
+pub mod api;
+pub mod read;
