@@ -13,3 +13,5 @@ pub mod full;
 //! Not yet filled.
 pub mod api;
 pub mod read;
+pub mod iam;
+pub mod names;
