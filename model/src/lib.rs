@@ -6,3 +6,5 @@ pub mod cloud;
 pub mod engine;
 pub mod facts;
 pub mod full;
+pub mod pki;
+pub mod secret;
