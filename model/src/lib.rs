@@ -15,3 +15,5 @@ pub mod api;
 pub mod read;
 pub mod iam;
 pub mod names;
+pub mod pki;
+pub mod secret;
