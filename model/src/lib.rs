@@ -10,10 +10,8 @@ pub mod engine;
 pub mod expand;
 pub mod facts;
 pub mod full;
-//! Not yet filled.
-pub mod api;
-pub mod read;
 pub mod iam;
 pub mod names;
 pub mod pki;
+pub mod read;
 pub mod secret;
