@@ -11,3 +11,4 @@ pub mod expand;
 pub mod facts;
 pub mod full;
 pub mod read;
+pub mod validate;
