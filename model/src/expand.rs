@@ -27,6 +27,8 @@ mod volumes;
 pub use assets::remapped_image;
 pub use dns::STAND_IN_ZONE;
 pub use machines::{STAND_IN_IMAGE, STAND_IN_ROOT_DEVICE};
+pub(crate) use machines::{arch_of_image, arch_of_type};
+pub(crate) use network::{DEFAULT_NETWORK, with_ranges};
 
 use crate::api::{Cluster, InstanceGroup};
 use crate::catalog::{Catalog, KubernetesVersion};

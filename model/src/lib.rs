@@ -13,3 +13,4 @@ pub mod full;
 pub mod iam;
 pub mod names;
 pub mod read;
+pub mod validate;

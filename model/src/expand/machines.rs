@@ -19,7 +19,7 @@ pub(super) struct Machine {
 }
 
 /// The architecture of a machine type: as EC2 says, else by the letter after the generation.
-pub(super) fn arch_of_type(machine_type: &str, facts: &Facts) -> Arch {
+pub(crate) fn arch_of_type(machine_type: &str, facts: &Facts) -> Arch {
     if let Some(known) = facts.instance_types.get(machine_type) {
         return known.arch;
     }
@@ -36,7 +36,7 @@ pub(super) fn arch_of_type(machine_type: &str, facts: &Facts) -> Arch {
 }
 
 /// The architecture of an image: as EC2 says, else by its name.
-pub(super) fn arch_of_image(image: &str, facts: &Facts) -> Arch {
+pub(crate) fn arch_of_image(image: &str, facts: &Facts) -> Arch {
     match facts.images.get(image) {
         Some(known) => known.arch,
         None if image.contains("arm64") || image.contains("aarch64") => Arch::Arm64,
