@@ -32,10 +32,11 @@ pub(crate) use machines::{arch_of_image, arch_of_type};
 pub(crate) use network::{DEFAULT_NETWORK, with_ranges};
 
 use crate::api::{Cluster, InstanceGroup};
-use crate::catalog::{Catalog, KubernetesVersion};
+use crate::catalog::Catalog;
 use crate::facts::Facts;
 use crate::full::FullSpec;
 use crate::read::Problem;
+use crate::validate::versions::Version;
 use found::Found;
 
 /// What a spec expands to.
@@ -55,7 +56,7 @@ pub struct Expanded {
 struct Known<'a> {
     /// The cluster's name.
     name: String,
-    version: KubernetesVersion,
+    version: Version,
     facts: &'a Facts,
     catalog: &'a Catalog,
 }
