@@ -93,6 +93,8 @@ fn without_dangling(there: &mut Vec<Cloud>) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn settling_twice_is_settling_once(full in any_spec(), history in any_history()) {
         let once = settle(build(&full), history);
