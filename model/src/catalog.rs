@@ -7,9 +7,7 @@ mod kubernetes;
 
 pub use component::Component;
 pub use image::{DEFAULT_IMAGE_OWNER, default_image};
-pub use kubernetes::{
-    KubernetesVersion, NEWEST_MINOR, NotAVersion, OLDEST_MINOR, OLDEST_SUPPORTED_MINOR, recommended,
-};
+pub use kubernetes::recommended;
 
 use crate::full::Arch;
 use serde::Deserialize;
@@ -138,15 +136,15 @@ impl Section {
 
 #[cfg(test)]
 mod tests {
-    use super::{Catalog, CatalogError, Component, NEWEST_MINOR, OLDEST_SUPPORTED_MINOR, recommended};
-    use crate::catalog::KubernetesVersion;
+    use super::{Catalog, CatalogError, Component, recommended};
     use crate::full::Arch;
+    use crate::validate::versions::{NEWEST_MINOR, SUPPORTED_MINORS, Version};
 
     #[test]
     fn everything_a_supported_minor_installs_has_a_known_hash() {
         let catalog = Catalog::embedded().unwrap();
-        for minor in OLDEST_SUPPORTED_MINOR..=NEWEST_MINOR {
-            let version: KubernetesVersion = recommended(minor).unwrap().parse().unwrap();
+        for minor in NEWEST_MINOR + 1 - SUPPORTED_MINORS..=NEWEST_MINOR {
+            let version = Version::parse(recommended(minor).unwrap()).unwrap();
             for component in Component::ALL {
                 for arch in [Arch::Amd64, Arch::Arm64] {
                     let version = component.version(&version);
@@ -161,10 +159,13 @@ mod tests {
     #[test]
     fn downloads_are_where_their_projects_publish_them() {
         let catalog = Catalog::embedded().unwrap();
-        let version: KubernetesVersion = "1.36.3".parse().unwrap();
+        let version = Version::parse("1.36.3").unwrap();
         let urls = Component::ALL.map(|component| {
             let version = component.version(&version);
-            catalog.download(component, &version, Arch::Arm64).unwrap().url
+            catalog
+                .download(component, &version, Arch::Arm64)
+                .unwrap()
+                .url
         });
         assert_eq!(
             urls,
@@ -205,10 +206,18 @@ mod tests {
             catalog.download(Component::Kubelet, "1.36.3", Arch::Amd64)
         );
         let moved = of(Component::Containerd, "2.3.4");
-        assert!(moved.url.starts_with("https://mirror.example.com/containerd/v2.3.4/"));
+        assert!(
+            moved
+                .url
+                .starts_with("https://mirror.example.com/containerd/v2.3.4/")
+        );
         assert!(moved.sha256.is_some());
         let unknown = of(Component::Kubelet, "1.99.0");
-        assert!(unknown.url.starts_with("https://dl.k8s.io/release/v1.99.0/"));
+        assert!(
+            unknown
+                .url
+                .starts_with("https://dl.k8s.io/release/v1.99.0/")
+        );
         assert_eq!(unknown.sha256, None);
     }
 
@@ -216,8 +225,14 @@ mod tests {
     fn a_broken_overlay_is_refused() {
         let refusal = |yaml: &str| Catalog::embedded().unwrap().overlaid(yaml).unwrap_err();
         assert!(matches!(refusal("containerd: ["), CatalogError::Form(_)));
-        assert!(matches!(refusal("runc:\n  bases: x\n"), CatalogError::Form(_)));
-        assert!(matches!(refusal("new:\n  files: []\n"), CatalogError::NoBase(_)));
+        assert!(matches!(
+            refusal("runc:\n  bases: x\n"),
+            CatalogError::Form(_)
+        ));
+        assert!(matches!(
+            refusal("new:\n  files: []\n"),
+            CatalogError::NoBase(_)
+        ));
         let short = "runc:\n  files:\n  - path: x\n    sha256: abc\n";
         assert!(matches!(refusal(short), CatalogError::Hash(_)));
     }
