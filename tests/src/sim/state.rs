@@ -92,6 +92,7 @@ impl Object {
             physical: self.physical.clone(),
             attrs: body.attrs.clone(),
             created: Some(timestamp(self.created)),
+            uses: body.refs.clone(),
             in_use: false,
         }
     }
@@ -165,17 +166,8 @@ impl State {
 
     /// What a sweep at `now` shows.
     pub fn sweep(&self, now: Duration) -> Snapshot<Cloud> {
-        let shown: Vec<(&Object, &Rc<Body>)> = self
-            .objects
-            .iter()
-            .filter_map(|object| Some((object, object.shown(now)?)))
-            .collect();
-        let used: BTreeSet<&String> = shown.iter().flat_map(|(_, body)| &body.refs).collect();
-        let own = shown.iter().filter(|(object, _)| !object.foreign);
-        let items = own.map(|(object, body)| Observed {
-            in_use: used.contains(&object.physical),
-            ..object.observed(body)
-        });
+        let own = self.objects.iter().filter(|object| !object.foreign);
+        let items = own.filter_map(|object| Some(object.observed(object.shown(now)?)));
         Snapshot {
             items: items.collect(),
         }

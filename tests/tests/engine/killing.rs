@@ -146,7 +146,11 @@ fn live(seed: u64, faults: Faults, figures: &mut Figures) {
         }
         let end = converge(&cloud, &desired, Options::default(), RUNS);
         if let Err((_, truth)) = &end {
-            println!("seed {seed}: {truth:?}");
+            println!(
+                "seed {seed}: {} duplicated, {} leaked",
+                truth.duplicated.len(),
+                truth.leaked.len()
+            );
         }
         figures.add(&end);
     }
@@ -163,4 +167,20 @@ fn all_faults_at_once_and_it_still_converges() {
     assert!(figures.kills > 0, "{figures:?}");
     assert_eq!(figures.made_twice, 0, "reads had settled");
     figures.check(&format!("{seeds} seeds with all faults"));
+}
+
+#[test]
+fn probe_late() {
+    let mut figures = Figures::default();
+    for seed in 1..=100 {
+        live(
+            seed,
+            Faults {
+                lag: Duration::from_secs(90),
+                ..chaos()
+            },
+            &mut figures,
+        );
+    }
+    println!("{figures:?}");
 }
