@@ -224,7 +224,7 @@ fn delete_edges<R: Resource>(steps: &mut Steps<R>, observed: &Snapshot<R>) {
     let mut by_physical: BTreeMap<&str, BTreeSet<Id>> = BTreeMap::new();
     for item in &observed.items {
         let own = [duplicate_id(item), item.resource.id()];
-        for step in own.into_iter().filter(|id| steps.contains_key(id)) {
+        if let Some(step) = own.into_iter().find(|id| steps.contains_key(id)) {
             for need in item.resource.needs() {
                 by_name.entry(need).or_default().insert(step.clone());
             }
