@@ -123,7 +123,7 @@ pub struct State {
 }
 
 impl State {
-    /// A cloud in which somebody else has a cluster of the same shape under other names.
+    /// A cloud in which somebody else has a network under the same names.
     pub fn beside_others() -> Self {
         let mut state = Self::default();
         for resource in Shape::default().objects() {
