@@ -6,5 +6,6 @@ pub mod cloud;
 pub mod engine;
 pub mod facts;
 pub mod full;
+pub mod node;
 pub mod pki;
 pub mod secret;
