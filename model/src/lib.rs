@@ -2,10 +2,17 @@
 //! and the engine that plans the way from what is to what should be. No I/O, no clock, no randomness.
 
 pub mod api;
+pub mod catalog;
+pub mod cidr;
 pub mod cloud;
+pub mod create;
 pub mod engine;
+pub mod expand;
 pub mod facts;
 pub mod full;
+pub mod iam;
+pub mod names;
 pub mod node;
 pub mod pki;
+pub mod read;
 pub mod secret;
