@@ -51,6 +51,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         vpc.address_blocks_bring_their_local_routes,
         subnets.a_new_subnet_is_nobodys_default,
         subnets.private_dns_name_options_are_kept,
+        subnets.an_ipv6_block_of_a_subnet_is_described,
         subnets.a_subnet_with_something_in_it_stays,
         gateways.a_vpc_has_one_internet_gateway,
         gateways.an_address_in_use_is_not_released,
