@@ -84,6 +84,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         launch_templates.new_versions_keep_their_user_data,
         launch_templates.template_tags_stay_out_of_the_data,
         launch_templates.versions_can_be_deleted,
+        instances.images_have_a_root_volume,
         instances.the_root_volume_is_the_images_own,
         instances.templates_set_network_profile_and_metadata,
         instances.network_interfaces_die_with_their_instance,

@@ -175,6 +175,13 @@ def test_the_images_are_ours_alone(aws):
     assert {image["RootDeviceName"] for image in debian} == {"/dev/xvda"}
 
 
+def test_images_describe_the_root_volume_they_give(both):
+    (image,) = both.ec2.describe_images(ImageIds=[make.image(both)])["Images"]
+    (mapping,) = image["BlockDeviceMappings"]
+    assert mapping["DeviceName"] == "/dev/sda1"
+    assert (mapping["Ebs"]["VolumeSize"], mapping["Ebs"]["DeleteOnTermination"]) == (8, True)
+
+
 def test_tags_of_aws_are_reserved(both):
     tags = [{"Key": "aws:autoscaling:groupName", "Value": "x"}]
     assert code_of(both.ec2.create_tags, Resources=[make.vpc(both)], Tags=tags) == "InvalidParameterValue"
