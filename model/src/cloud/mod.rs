@@ -173,7 +173,6 @@ macro_rules! each {
     };
 }
 
-fn same_kind<K: Kind, T>(_: &K, other: &Cloud, compare: impl Fn(&K) -> Option<T>) -> Option<T>
 impl Cloud {
     /// Itself with every reference renamed, late values included.
     #[must_use]
@@ -187,6 +186,8 @@ fn renamed_set(refs: &[Ref], rename: Rename<'_>) -> Vec<Ref> {
     let mut renamed: Vec<Ref> = refs.iter().map(rename).collect();
     renamed.sort();
     renamed
+}
+
 /// Text whose late values follow their resources' new names.
 fn renamed_text(text: &Text, rename: Rename<'_>) -> Text {
     Text::of(text.parts().iter().map(|part| match part {
@@ -204,11 +205,9 @@ fn renamed_text(text: &Text, rename: Rename<'_>) -> Text {
             Ref::Given(_) => part.clone(),
         },
     }))
-fn same_kind<K: Kind>(
-    _: &K,
-    other: &Cloud,
-    compare: impl Fn(&K) -> Option<String>,
-) -> Option<String>
+}
+
+fn same_kind<K: Kind, T>(_: &K, other: &Cloud, compare: impl Fn(&K) -> Option<T>) -> Option<T>
 where
     for<'a> Option<&'a K>: From<Downcast<'a>>,
 {
