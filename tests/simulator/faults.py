@@ -12,7 +12,7 @@ from .operations import Call
 # The code that is no error document at all: the connection closes without an answer.
 KILL = "kill-connection"
 
-_XML = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+_XML = '<?xml version="1.0" encoding="UTF-8"?>\n'
 _JSON_SERVICES = ("sqs", "events")
 
 

@@ -120,7 +120,11 @@ def test_private_dns_name_options_are_kept(both):
     both.ec2.modify_subnet_attribute(SubnetId=subnet, PrivateDnsHostnameTypeOnLaunch="resource-name")
     both.ec2.modify_subnet_attribute(SubnetId=subnet, EnableResourceNameDnsARecordOnLaunch={"Value": True})
     described = both.ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]["PrivateDnsNameOptionsOnLaunch"]
-    expected = {"HostnameType": "resource-name", "EnableResourceNameDnsARecord": True, "EnableResourceNameDnsAAAARecord": False}
+    expected = {
+        "HostnameType": "resource-name",
+        "EnableResourceNameDnsARecord": True,
+        "EnableResourceNameDnsAAAARecord": False,
+    }
     assert described == expected
 
 
@@ -234,7 +238,10 @@ def test_a_route_leads_to_what_exists(both):
     vpc = make.vpc(both)
     identity = table(both, vpc)
     nowhere = {"RouteTableId": identity, "DestinationCidrBlock": "0.0.0.0/0"}
-    assert code_of(both.ec2.create_route, NatGatewayId="nat-0123456789abcdef0", **nowhere) == "InvalidNatGatewayID.NotFound"
+    assert (
+        code_of(both.ec2.create_route, NatGatewayId="nat-0123456789abcdef0", **nowhere)
+        == "InvalidNatGatewayID.NotFound"
+    )
 
 
 def test_a_route_needs_a_gateway_of_its_own_vpc(both):
@@ -282,7 +289,9 @@ def test_descriptions_come_in_pages(both):
     vpc = make.vpc(both)
     made = sorted(make.subnets(both, vpc, "abc"))
     client = both.ec2
-    pages = list(client.get_paginator("describe_subnets").paginate(Filters=[{"Name": "vpc-id", "Values": [vpc]}], MaxResults=2))
+    pages = list(
+        client.get_paginator("describe_subnets").paginate(Filters=[{"Name": "vpc-id", "Values": [vpc]}], MaxResults=2)
+    )
     assert [len(page["Subnets"]) for page in pages] == [2, 1]
     assert sorted(subnet["SubnetId"] for page in pages for subnet in page["Subnets"]) == made
 
