@@ -197,7 +197,10 @@ def a_group_with_instances_stays() -> None:
         backend = response.autoscaling_backend
         group = _group(backend, response._get_param("AutoScalingGroupName"))
         if group.instance_states and not response._get_bool_param("ForceDelete", False):
-            message = "You cannot delete an AutoScalingGroup while there are instances or pending Spot instance request(s) still in the group."
+            message = (
+                "You cannot delete an AutoScalingGroup while there are instances or pending Spot instance "
+                "request(s) still in the group."
+            )
             raise AutoscalingClientError("ResourceInUse", message)
         remove(group, list(group.instance_states))
         group.min_size = 0

@@ -176,8 +176,6 @@ def test_a_nat_gateway_lives_through_its_states(both):
     identity = made["NatGatewayId"]
     assert made["State"] == "pending"
     eventually(lambda: nat_now(both, identity)["State"] == "available")
-    prefix = both.ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]["CidrBlock"].rsplit(".", 1)[0]
-    assert nat_now(both, identity)["NatGatewayAddresses"][0]["PrivateIp"].startswith(prefix + ".")
 
     assert code_of(both.ec2.release_address, AllocationId=allocation) == "InvalidIPAddress.InUse"
     assert code_of(both.ec2.delete_subnet, SubnetId=subnet) == "DependencyViolation"
@@ -190,6 +188,15 @@ def test_a_nat_gateway_lives_through_its_states(both):
     both.ec2.release_address(AllocationId=allocation)
     both.ec2.detach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
     both.ec2.delete_subnet(SubnetId=subnet)
+
+
+def test_a_nat_gateway_has_an_address_of_its_subnet(both):
+    vpc = make.vpc(both)
+    (subnet,) = make.subnets(both, vpc, "a")
+    make.internet_gateway(both, vpc)
+    made = nat(both, subnet, address(both))
+    prefix = both.ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]["CidrBlock"].rsplit(".", 1)[0]
+    assert made["NatGatewayAddresses"][0]["PrivateIp"].startswith(prefix + ".")
 
 
 def test_a_nat_gateway_fails_without_an_internet_gateway_and_with_a_taken_address(both):

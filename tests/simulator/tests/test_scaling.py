@@ -151,3 +151,11 @@ def test_an_instance_terminated_by_ec2_is_replaced_in_the_target_group(world):
     health = aws.elbv2.describe_target_health(TargetGroupArn=arn)["TargetHealthDescriptions"]
     members = [member["InstanceId"] for member in make.members(aws, name)]
     assert [target["Target"]["Id"] for target in health] == members and len(members) == 1
+
+
+def test_an_interface_dies_with_its_instance(world):
+    aws, vpc, subnets = world
+    name = make.scaling_group(aws, subnets, make.template(aws))
+    aws.autoscaling.delete_auto_scaling_group(AutoScalingGroupName=name, ForceDelete=True)
+    of_vpc = [{"Name": "vpc-id", "Values": [vpc]}]
+    eventually(lambda: not aws.ec2.describe_network_interfaces(Filters=of_vpc)["NetworkInterfaces"])
