@@ -46,6 +46,8 @@ pub(super) fn complete(spec: &mut ClusterSpec, groups: &[InstanceGroup], found: 
     }
     let subnets = spec.subnets.clone();
     if let Some(balancer) = &mut api.load_balancer {
+        // Without names workers know the load balancer alone, and it stands for every control plane.
+        fill(&mut balancer.cross_zone_load_balancing, unreachable_by_name);
         complete_load_balancer(balancer, &subnets, groups, found);
     }
 }
@@ -73,7 +75,6 @@ fn complete_load_balancer(
 ) {
     fill(&mut balancer.class, LoadBalancerClass::Network);
     fill(&mut balancer.type_, LoadBalancerType::Public);
-    fill(&mut balancer.cross_zone_load_balancing, false);
     fill(&mut balancer.use_for_internal_api, false);
     if balancer.ssl_certificate.is_some() {
         fill(&mut balancer.ssl_policy, SSL_POLICY);
