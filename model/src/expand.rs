@@ -4,6 +4,7 @@
 mod api;
 mod assets;
 mod basics;
+mod bastion;
 mod containerd;
 mod control_plane;
 mod core_dns;
@@ -158,6 +159,7 @@ fn full(
         pods: pods?,
         dns: dns::full(spec, known),
         api: api::full(spec),
+        bastion: bastion::full(spec),
         ssh_access: spec.ssh_access.clone(),
         ssh_key: ssh_key?,
         node_port_access: spec.node_port_access.clone(),

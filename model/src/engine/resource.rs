@@ -105,6 +105,18 @@ pub trait Resource: Clone + fmt::Debug + PartialEq + Serialize {
     /// get here: they take the next name of their series before planning.
     fn refuses(&self, have: &Self) -> Option<String>;
 
+    /// True if turning `have` into `self` can change that attribute, so that who waits for it has to
+    /// wait for the change: the `latest_version` of a launch template does, a DNS name does not.
+    fn attr_changes(&self, _have: &Self, _attribute: &str) -> bool {
+        false
+    }
+
+    /// True if removing it and making it again loses nothing that matters: no content, no machines. Decides
+    /// whether what hangs on the wrong one of two duplicates may be made again on the right one.
+    fn can_be_remade(&self) -> bool {
+        false
+    }
+
     /// Itself with every late value that `attr(id, attribute)` knows written in.
     #[must_use]
     fn resolved(&self, attr: &dyn Fn(&Id, &str) -> Option<String>) -> Self;

@@ -3,9 +3,7 @@
 use super::{Found, Known};
 use crate::api::cluster::ClusterSpec;
 use crate::full::SshKey;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use md5::{Digest as _, Md5};
+use crate::names;
 
 /// The key pair instances get: an existing one (`spec.sshKeyName`; empty: none at all), or ours with
 /// the first of the cluster's public keys, or none. The outer `None` is a problem.
@@ -27,7 +25,7 @@ pub(super) fn key(
     if public_keys.len() > 1 {
         found.warning("", "machines get the first of the cluster's SSH keys only");
     }
-    let Some((public_key, fingerprint)) = bare(first) else {
+    let Some(name) = names::key_pair(&known.name, first) else {
         found.error(
             "",
             "the cluster's SSH key is not an OpenSSH public key",
@@ -36,37 +34,13 @@ pub(super) fn key(
         return None;
     };
     Some(Some(SshKey::Ours {
-        name: format!("kubernetes.{}-{fingerprint}", known.name),
-        public_key,
+        name,
+        public_key: without_comment(first),
     }))
 }
 
-/// Type and base64 of a public key without its comment, and the MD5 of what the base64 holds, as
-/// EC2 and OpenSSH write fingerprints.
-fn bare(key: &str) -> Option<(String, String)> {
-    let mut words = key.split_whitespace();
-    let (kind, body) = (words.next()?, words.next()?);
-    let blob = STANDARD.decode(body).ok()?;
-    let digest = Md5::digest(&blob);
-    let pairs: Vec<String> = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    Some((format!("{kind} {body}"), pairs.join(":")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::bare;
-
-    #[test]
-    fn a_key_is_named_by_its_md5_as_openssh_has_it() {
-        // ssh-keygen -l -E md5
-        let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ4FcrMxi0OE0g2spUDiQS+A4Toqk0dnSOaq25HNk8uh jo@example.com";
-        let (bare_key, fingerprint) = bare(key).unwrap();
-        assert!(key.starts_with(&bare_key) && !bare_key.contains('@'));
-        assert_eq!(
-            fingerprint,
-            "03:ac:08:56:7a:a5:f4:91:0a:6d:8d:31:7c:80:82:2b"
-        );
-        assert_eq!(bare("ssh-rsa"), None);
-        assert_eq!(bare("ssh-rsa not!base64"), None);
-    }
+/// Type and base64: AWS does not give the comment back reliably.
+fn without_comment(key: &str) -> String {
+    let words: Vec<&str> = key.split_whitespace().take(2).collect();
+    words.join(" ")
 }
