@@ -5,3 +5,5 @@ pub mod cloud;
 pub mod engine;
 pub mod facts;
 pub mod full;
+pub mod iam;
+pub mod names;
