@@ -67,9 +67,10 @@ async fn instance_types(
     // By a filter: in the list of names, one unknown fails them all.
     let call = clients.ec2.describe_instance_types();
     let call = call.filters(any_of("instance-type", &wanted.machine_types));
-    let pages = call.into_paginator().items().send().collect();
+    let pages = call.into_paginator().items().send();
+    let pages = pages.collect::<Result<Vec<_>, _>>();
     let (found, zones) = futures::join!(pages, offerings(clients, wanted));
-    let found: Vec<InstanceTypeInfo> = found.called("ec2:DescribeInstanceTypes")?;
+    let found = found.called("ec2:DescribeInstanceTypes")?;
     let mut zones = zones?;
     let found = found.iter().filter_map(|info| {
         let name = info.instance_type()?.as_str().to_owned();
@@ -182,14 +183,15 @@ async fn shared_vpcs(
         return Ok(BTreeMap::new());
     }
     let vpcs = clients.ec2.describe_vpcs().filters(any_of("vpc-id", ids));
-    let vpcs = vpcs.into_paginator().items().send().collect();
+    let vpcs = vpcs.into_paginator().items().send();
+    let vpcs = vpcs.collect::<Result<Vec<_>, _>>();
     let gateways = clients.ec2.describe_internet_gateways();
     let gateways = gateways.filters(any_of("attachment.vpc-id", ids));
-    let gateways = gateways.into_paginator().items().send().collect();
-    let (vpcs, gateways): (Result<Vec<_>, _>, Result<Vec<_>, _>) = futures::join!(vpcs, gateways);
-    let vpcs: Vec<aws_sdk_ec2::types::Vpc> = vpcs.called("ec2:DescribeVpcs")?;
-    let gateways: Vec<aws_sdk_ec2::types::InternetGateway> =
-        gateways.called("ec2:DescribeInternetGateways")?;
+    let gateways = gateways.into_paginator().items().send();
+    let gateways = gateways.collect::<Result<Vec<_>, _>>();
+    let (vpcs, gateways) = futures::join!(vpcs, gateways);
+    let vpcs = vpcs.called("ec2:DescribeVpcs")?;
+    let gateways = gateways.called("ec2:DescribeInternetGateways")?;
     let gateway_of = |vpc: &str| {
         let attached = |one: &&aws_sdk_ec2::types::InternetGateway| {
             one.attachments().iter().any(|one| one.vpc_id() == Some(vpc))

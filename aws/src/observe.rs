@@ -4,14 +4,15 @@
 use crate::kinds::{
     autoscaling_group, dhcp_options, ebs_volume, ec2, eip, event_rule, event_target,
     iam_instance_profile, iam_policies, iam_role, internet_gateway, key_pair, launch_template, lb,
-    lb_listener, lb_tags, lb_target_group, lifecycle_hook, nat_gateway, route, route53_record,
+    lb_listener, lb_tags, lb_target_group, lifecycle_hook, nat_gateway, refs, route, route53_record,
     route_table, s3_object, security_group, security_group_rule, sqs_queue, subnet, vpc, vpc_cidr,
 };
 use crate::names::Names;
 use crate::world::AwsWorld;
 use futures::try_join;
 use model::cloud::Cloud;
-use model::engine::{Failure, Observed, Snapshot};
+use model::engine::{Failure, Observed, Ref, Snapshot};
+use std::collections::BTreeSet;
 
 /// The cluster as AWS and the store have it, in logical names.
 pub(crate) async fn sweep(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> {
@@ -35,7 +36,12 @@ pub(crate) async fn sweep(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> 
         items
     };
     // What an object is called depends on itself alone, what it refers to on the others: read twice.
-    let mut items = read(&Names::of(&read(&Names::default())));
+    let unnamed = read(&Names::default());
+    let mut items = read(&Names::of(&unnamed));
+    let used = used(&unnamed);
+    for item in &mut items {
+        item.in_use |= used.contains(&item.physical);
+    }
     let balancers = route53_record::balancers(&items);
     let records = records
         .iter()
@@ -43,6 +49,17 @@ pub(crate) async fn sweep(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> 
     items.extend(records);
     items.extend(objects);
     Ok(Snapshot { items })
+}
+
+/// The physical ids that objects refer to, before they are translated: of two objects with one name they say
+/// which one is used.
+fn used(unnamed: &[Observed<Cloud>]) -> BTreeSet<String> {
+    let refs = unnamed.iter().flat_map(|item| refs(&item.resource));
+    refs.filter_map(|reference| match reference {
+        Ref::Given(physical) => Some(physical),
+        Ref::Own { .. } => None,
+    })
+    .collect()
 }
 
 struct Network {
@@ -98,7 +115,12 @@ impl Network {
         for raw in &self.vpcs {
             items.extend(vpc::observe(raw));
             items.extend(vpc_cidr::observe(raw, names));
-            items.extend(dhcp_options::observe_association(world, raw, names));
+            items.extend(dhcp_options::observe_association(
+                world,
+                raw,
+                &self.dhcp_options,
+                names,
+            ));
         }
         items.extend(self.dhcp_options.iter().filter_map(dhcp_options::observe));
         let gateways = self.gateways.iter();

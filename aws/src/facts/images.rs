@@ -50,9 +50,9 @@ pub(super) async fn collect(
             names.insert((*name).to_owned());
         }
     }
-    let ids: BTreeSet<String> = ids.collect();
+    let (ids, anybody): (BTreeSet<String>, BTreeSet<String>) = (ids.collect(), BTreeSet::new());
     let (by_id, by_name) = futures::try_join!(
-        describe(clients, any_of("image-id", &ids), &ids, &BTreeSet::new()),
+        describe(clients, any_of("image-id", &ids), &ids, &anybody),
         describe(clients, any_of("name", &names), &names, &owners),
     )?;
     let found = said.into_iter().filter_map(|(key, said)| {

@@ -8,7 +8,7 @@ use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_sdk_ec2::types::{self, Filter, NewDhcpConfiguration, ResourceType};
 use model::cloud::{Cloud, DhcpOptions, DhcpOptionsAssociation, Kind, Vpc};
-use model::engine::{Failure, Observed, Put, Ref, Refs, Removed};
+use model::engine::{Failure, Observed, Put, Refs, Removed};
 use model::names::{NAME_TAG, logical_name};
 
 const DOMAIN: &str = "domain-name";
@@ -43,18 +43,21 @@ pub(crate) fn observe(raw: &types::DhcpOptions) -> Option<Observed<Cloud>> {
     Some(item(options, raw.dhcp_options_id()?))
 }
 
-/// The association, if the VPC uses options of ours: what else it uses is what a VPC starts with.
+/// The association, if the VPC uses options of the cluster's: what else it uses is what a VPC starts with.
 pub(crate) fn observe_association(
     world: &AwsWorld,
     raw: &Raw,
+    options: &[types::DhcpOptions],
     names: &Names,
 ) -> Option<Observed<Cloud>> {
-    let vpc = raw.vpc.vpc_id()?;
-    let options = names.own::<DhcpOptions>(raw.vpc.dhcp_options_id()?)?;
+    let (vpc, used) = (raw.vpc.vpc_id()?, raw.vpc.dhcp_options_id()?);
+    options
+        .iter()
+        .find(|one| one.dhcp_options_id() == Some(used))?;
     let association = DhcpOptionsAssociation {
         name: world.scope.cluster.clone(),
         vpc_id: names.reference::<Vpc>(vpc),
-        dhcp_options_id: Ref::own(&options),
+        dhcp_options_id: names.reference::<DhcpOptions>(used),
     };
     Some(item(association, vpc))
 }
@@ -112,10 +115,11 @@ impl Verbs for DhcpOptionsAssociation {
         refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
         let names = Names::around(&want.refs(), refs);
-        let found = vpc::fetch(world, Vec::new()).await?;
+        let (found, options) =
+            futures::try_join!(vpc::fetch(world, Vec::new()), fetch(world, None))?;
         let items = found
             .iter()
-            .filter_map(|raw| observe_association(world, raw, &names));
+            .filter_map(|raw| observe_association(world, raw, &options, &names));
         Ok(same(items, &want.id()))
     }
 

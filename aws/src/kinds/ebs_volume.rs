@@ -46,6 +46,7 @@ pub(crate) fn observe(world: &AwsWorld, raw: &types::Volume) -> Option<Observed<
     };
     Some(Observed {
         created: time(raw.create_time()),
+        in_use: !raw.attachments().is_empty(),
         ..item(volume, raw.volume_id()?)
     })
 }

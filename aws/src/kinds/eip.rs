@@ -28,6 +28,7 @@ pub(crate) fn observe(raw: &types::Address) -> Option<Observed<Cloud>> {
         tags,
     };
     let mut seen = item(address, raw.allocation_id()?);
+    seen.in_use = raw.association_id().is_some();
     let public = raw.public_ip().map(ToOwned::to_owned);
     seen.attrs
         .extend(public.map(|public| ("public_ip".to_owned(), public)));

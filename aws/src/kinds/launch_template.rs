@@ -30,16 +30,16 @@ pub(crate) struct Raw {
 pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<Raw>, Failure> {
     let versions = world.clients.ec2.describe_launch_template_versions();
     let versions = versions.versions("$Latest").into_paginator();
-    let versions = versions.page_size(PAGE).items().send().collect();
-    let both = futures::join!(templates(world, owned(world)), versions);
-    let versions: Vec<ec2::LaunchTemplateVersion> =
-        both.1.called("ec2:DescribeLaunchTemplateVersions")?;
+    let versions = versions.page_size(PAGE).items().send();
+    let versions = versions.collect::<Result<Vec<_>, _>>();
+    let (templates, versions) = futures::join!(templates(world, owned(world)), versions);
+    let versions = versions.called("ec2:DescribeLaunchTemplateVersions")?;
     let mut newest: BTreeMap<Option<String>, _> = versions
         .into_iter()
         .map(|version| (version.launch_template_id.clone(), version))
         .collect();
     let mut all = Vec::new();
-    for template in both.0? {
+    for template in templates? {
         let newest = newest.remove(&template.launch_template_id);
         all.push(match newest {
             Some(newest) => Raw { template, newest },

@@ -103,6 +103,13 @@ macro_rules! kinds {
             }
         })*
 
+        /// Every reference that an object holds.
+        pub(crate) fn refs(of: &Cloud) -> Vec<Ref> {
+            match of {
+                $(Cloud::$variant(of) => of.refs(),)*
+            }
+        }
+
         pub(crate) async fn find(
             world: &AwsWorld,
             want: &Cloud,
@@ -194,7 +201,7 @@ kinds!(
 );
 
 /// What the spec wants of that kind.
-pub(crate) fn expected<K: Of>(world: &AwsWorld) -> impl Iterator<Item = &K> {
+pub(crate) fn expected<'a, K: Of + 'a>(world: &'a AwsWorld) -> impl Iterator<Item = &'a K> {
     world.scope.expect.iter().filter_map(K::of)
 }
 
@@ -208,6 +215,7 @@ pub(crate) fn item(
         physical: physical.into(),
         attrs: Attrs::new(),
         created: None,
+        in_use: false,
     }
 }
 
