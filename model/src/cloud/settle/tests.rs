@@ -20,6 +20,8 @@ fn observed(all: &[Cloud]) -> Snapshot<Cloud> {
         physical: format!("id-{number}"),
         attrs: BTreeMap::new(),
         created: None,
+        uses: BTreeSet::new(),
+        in_use: false,
     };
     Snapshot {
         items: all.iter().enumerate().map(item).collect(),
