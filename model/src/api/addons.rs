@@ -1,0 +1,62 @@
+//! Addons of the cluster that have a section of their own.
+
+use super::fields::spec;
+use super::scalars::Quantity;
+
+spec! {
+    /// Drains machines that AWS is about to stop.
+    pub struct NodeTerminationHandlerSpec {
+        /// True: forgets events of unknown machines.
+        #[serde(rename = "deleteSQSMsgIfNodeNotFound")]
+        pub delete_sqs_msg_if_node_not_found: Option<bool>,
+        /// Whether it is wanted; default true.
+        pub enabled: Option<bool>,
+        /// Drains at spot interruptions.
+        pub enable_spot_interruption_draining: Option<bool>,
+        /// Drains at scheduled events.
+        pub enable_scheduled_event_draining: Option<bool>,
+        /// Cordons at rebalance recommendations.
+        pub enable_rebalance_monitoring: Option<bool>,
+        /// Drains at rebalance recommendations.
+        pub enable_rebalance_draining: Option<bool>,
+        /// Taints machines that are gone.
+        pub enable_out_of_service_taint: Option<bool>,
+        /// Serves metrics.
+        pub prometheus_enable: Option<bool>,
+        /// Listens to a queue; default true.
+        #[serde(rename = "enableSQSTerminationDraining")]
+        pub enable_sqs_termination_draining: Option<bool>,
+        /// Labels Nodes so that load balancers leave them.
+        pub exclude_from_load_balancers: Option<bool>,
+        /// Tag of the groups it cares for.
+        #[serde(rename = "managedASGTag")]
+        pub managed_asg_tag: Option<String>,
+        /// Seconds pods have; -1: their own.
+        pub pod_termination_grace_period: Option<i32>,
+        /// Taints machines at interruptions.
+        pub taint_node: Option<bool>,
+        /// Memory a pod may use at most.
+        pub memory_limit: Option<Quantity>,
+        /// Memory a pod asks for.
+        pub memory_request: Option<Quantity>,
+        /// CPU a pod asks for.
+        pub cpu_request: Option<Quantity>,
+        /// Its version.
+        pub version: Option<String>,
+        /// Body posted at events.
+        pub webhook_template: Option<String>,
+        /// Where events are posted.
+        #[serde(rename = "webhookURL")]
+        pub webhook_url: Option<String>,
+    }
+
+    /// metrics-server.
+    pub struct MetricsServerConfig {
+        /// Whether it is wanted.
+        pub enabled: Option<bool>,
+        /// Its image.
+        pub image: Option<String>,
+        /// True: does not verify kubelets' certificates.
+        pub insecure: Option<bool>,
+    }
+}

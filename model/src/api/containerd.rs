@@ -1,0 +1,74 @@
+//! The container runtime: `spec.containerd`, of a cluster or a group.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::fields::spec;
+use super::scalars::IntOrString;
+
+spec! {
+    /// containerd and runc; the group's values win over the cluster's.
+    pub struct ContainerdConfig {
+        /// `--address`: its socket.
+        pub address: Option<String>,
+        /// Entries added to config.toml, by dotted path.
+        pub config_additions: BTreeMap<String, IntOrString>,
+        /// A whole config.toml instead of ours.
+        pub config_override: Option<String>,
+        /// `--log-level`.
+        pub log_level: Option<String>,
+        /// Archives instead of the catalog's.
+        pub packages: Option<PackagesConfig>,
+        /// Mirrors (URLs, tried in order) per registry; `*` for all.
+        pub registry_mirrors: BTreeMap<String, Vec<String>>,
+        /// `--root`: lasting data.
+        pub root: Option<String>,
+        /// True: the image brings containerd.
+        pub skip_install: Option<bool>,
+        /// `--state`: data that does not outlive a boot.
+        pub state: Option<String>,
+        /// Its version.
+        pub version: Option<String>,
+        /// NVIDIA driver and container toolkit.
+        #[serde(rename = "nvidiaGPU")]
+        pub nvidia_gpu: Option<Value>,
+        /// gVisor runtime.
+        pub gvisor: Option<Value>,
+        /// runc.
+        pub runc: Option<Runc>,
+        /// Labels containers for SELinux.
+        pub selinux_enabled: Option<bool>,
+        /// Node Resource Interface plugins.
+        pub nri: Option<Value>,
+        /// True: mirrors get ECR credentials.
+        #[serde(rename = "useECRCredentialsForMirrors")]
+        pub use_ecr_credentials_for_mirrors: Option<bool>,
+        /// True: crictl is installed.
+        pub install_cri_ctl: Option<bool>,
+        /// True: nerdctl is installed.
+        pub install_nerd_ctl: Option<bool>,
+        /// The pause image.
+        pub sandbox_image: Option<String>,
+    }
+
+    /// Where an archive is, and its hash, per architecture.
+    pub struct PackagesConfig {
+        /// Hex SHA-256 of the amd64 archive.
+        pub hash_amd64: Option<String>,
+        /// Hex SHA-256 of the arm64 archive.
+        pub hash_arm64: Option<String>,
+        /// URL of the amd64 archive.
+        pub url_amd64: Option<String>,
+        /// URL of the arm64 archive.
+        pub url_arm64: Option<String>,
+    }
+
+    /// The low-level runtime.
+    pub struct Runc {
+        /// Its version.
+        pub version: Option<String>,
+        /// Binaries instead of the catalog's.
+        pub packages: Option<PackagesConfig>,
+    }
+}

@@ -1,0 +1,118 @@
+//! Parts of a group's machines: volumes, user data, IMDS, mixed types, warm pools.
+
+use super::fields::spec;
+use super::scalars::Quantity;
+
+spec! {
+    /// One further EBS volume.
+    pub struct VolumeSpec {
+        /// Whether it goes with its machine; default true.
+        pub delete_on_termination: Option<bool>,
+        /// Device name, `/dev/xvd[b-z]` or similar.
+        pub device: String,
+        /// Whether it is encrypted.
+        pub encrypted: Option<bool>,
+        /// IOPS, where the type lets them be chosen.
+        pub iops: Option<i32>,
+        /// MiB/s, gp3 only.
+        pub throughput: Option<i32>,
+        /// KMS key.
+        pub key: Option<String>,
+        /// GiB.
+        pub size: Option<i32>,
+        /// EBS type.
+        #[serde(rename = "type")]
+        pub type_: Option<String>,
+    }
+
+    /// A file system made and mounted on a further volume.
+    pub struct VolumeMountSpec {
+        /// Device name of the volume.
+        pub device: String,
+        /// `ext4` or `xfs` or another that mkfs knows.
+        pub filesystem: String,
+        /// Options of mkfs.
+        pub format_options: Vec<String>,
+        /// Options of mount.
+        pub mount_options: Vec<String>,
+        /// Where it is mounted.
+        pub path: String,
+    }
+
+    /// One more part of the MIME user data.
+    pub struct UserData {
+        /// File name of the part.
+        pub name: String,
+        /// MIME type of the part.
+        #[serde(rename = "type")]
+        pub type_: String,
+        /// The part.
+        pub content: String,
+    }
+
+    /// An existing load balancer that machines join.
+    pub struct LoadBalancerSpec {
+        /// Name of a classic load balancer.
+        pub load_balancer_name: Option<String>,
+        /// ARN of a target group.
+        pub target_group_arn: Option<String>,
+    }
+
+    /// The instance metadata service.
+    pub struct InstanceMetadataOptions {
+        /// Hops an IMDSv2 answer may travel: 1 to 64.
+        pub http_put_response_hop_limit: Option<i32>,
+        /// `required` (IMDSv2 only) or `optional`.
+        pub http_tokens: Option<String>,
+    }
+
+    /// Several instance types, on demand and spot.
+    pub struct MixedInstancesPolicySpec {
+        /// Instance types.
+        pub instances: Vec<String>,
+        /// Attributes instead of types.
+        pub instance_requirements: Option<InstanceRequirementsSpec>,
+        /// `prioritized` or `lowest-price`.
+        pub on_demand_allocation_strategy: Option<String>,
+        /// Machines always on demand.
+        pub on_demand_base: Option<i32>,
+        /// Percentage on demand above the base.
+        pub on_demand_above_base: Option<i32>,
+        /// `lowest-price`, `capacity-optimized`, ...
+        pub spot_allocation_strategy: Option<String>,
+        /// Pools used with `lowest-price`.
+        pub spot_instance_pools: Option<i32>,
+    }
+
+    /// Attributes an instance type must have.
+    pub struct InstanceRequirementsSpec {
+        /// vCPUs.
+        pub cpu: Option<MinMaxSpec>,
+        /// Memory.
+        pub memory: Option<MinMaxSpec>,
+        /// Types never used.
+        pub excluded_instance_types: Vec<String>,
+    }
+
+    /// A range.
+    pub struct MinMaxSpec {
+        /// At most.
+        pub max: Option<Quantity>,
+        /// At least.
+        pub min: Option<Quantity>,
+    }
+
+    /// Stopped machines kept ready.
+    pub struct WarmPoolSpec {
+        /// Machines at least.
+        pub min_size: Option<i32>,
+        /// Machines at most.
+        pub max_size: Option<i32>,
+        /// True: machines prepare fully before they stop.
+        pub enable_lifecycle_hook: Option<bool>,
+        /// Seconds they have for it.
+        pub lifecycle_hook_timeout: Option<i32>,
+        /// Images pulled while warming.
+        pub additional_images: Vec<String>,
+    }
+}

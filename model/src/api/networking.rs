@@ -1,0 +1,68 @@
+//! The CNI: `spec.networking`. Exactly one field is set.
+
+use serde_json::Value;
+
+use super::fields::spec;
+
+spec! {
+    /// One field per CNI, as kOps has them.
+    pub struct NetworkingSpec {
+        /// Removed from kOps.
+        pub classic: Option<Value>,
+        /// Pod routes in the VPC's route tables.
+        pub kubenet: Option<KubenetNetworkingSpec>,
+        /// The user installs the CNI; nothing is prepared.
+        pub external: Option<ExternalNetworkingSpec>,
+        /// The user installs the CNI.
+        pub cni: Option<CNINetworkingSpec>,
+        /// Kopeio.
+        pub kopeio: Option<Value>,
+        /// Weave.
+        pub weave: Option<Value>,
+        /// Flannel.
+        pub flannel: Option<FlannelNetworkingSpec>,
+        /// Calico.
+        pub calico: Option<Value>,
+        /// Canal.
+        pub canal: Option<Value>,
+        /// kube-router.
+        pub kuberouter: Option<Value>,
+        /// Romana.
+        pub romana: Option<Value>,
+        /// The Amazon VPC CNI.
+        pub amazonvpc: Option<Value>,
+        /// Cilium.
+        pub cilium: Option<Value>,
+        /// Lyft's VPC CNI.
+        pub lyftvpc: Option<Value>,
+        /// Google Cloud only.
+        pub gce: Option<Value>,
+        /// kindnet.
+        pub kindnet: Option<Value>,
+    }
+
+    /// Marks kubenet; has no fields.
+    pub struct KubenetNetworkingSpec {
+    }
+
+    /// Marks an external CNI; has no fields.
+    pub struct ExternalNetworkingSpec {
+    }
+
+    /// A CNI that the user installs.
+    pub struct CNINetworkingSpec {
+        /// True: pods have addresses of the VPC.
+        #[serde(rename = "usesSecondaryIP")]
+        pub uses_secondary_ip: Option<bool>,
+    }
+
+    /// Flannel.
+    pub struct FlannelNetworkingSpec {
+        /// `vxlan` or `udp`.
+        pub backend: Option<String>,
+        /// True: works around kernels with broken checksums.
+        pub disable_tx_checksum_offloading: Option<bool>,
+        /// Seconds between checks of its iptables rules.
+        pub iptables_resync_seconds: Option<i32>,
+    }
+}

@@ -1,0 +1,11 @@
+//! A public SSH key: `kind: SSHCredential`.
+
+use super::fields::spec;
+
+spec! {
+    /// A public SSH key that may log in to machines.
+    pub struct SSHCredentialSpec {
+        /// The key in authorized_keys form.
+        pub public_key: String,
+    }
+}
