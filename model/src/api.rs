@@ -28,9 +28,11 @@ pub mod metadata;
 pub mod networking;
 pub mod object;
 pub mod scalars;
+pub mod set;
 pub mod ssh_credential;
 pub mod subnet;
 pub mod topology;
+pub mod unsupported;
 pub mod write;
 
 pub use enums::{

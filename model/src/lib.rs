@@ -6,3 +6,4 @@ pub mod cloud;
 pub mod engine;
 pub mod facts;
 pub mod full;
+pub mod read;

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A Kubernetes quantity as written: `100m`, `170Mi`, `3.14`.
 pub type Quantity = String;
@@ -11,13 +12,46 @@ pub type Quantity = String;
 pub type Duration = String;
 
 /// A number, or text such as a percentage.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum IntOrString {
     /// A number.
     Int(i64),
     /// Anything else, as written.
     String(String),
+}
+
+// By hand: serde's untagged would not say what it wanted.
+impl<'de> Deserialize<'de> for IntOrString {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl Visitor<'_> for Either {
+            type Value = IntOrString;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a whole number or text")
+            }
+
+            fn visit_i64<E: Error>(self, value: i64) -> Result<IntOrString, E> {
+                Ok(IntOrString::Int(value))
+            }
+
+            fn visit_u64<E: Error>(self, value: u64) -> Result<IntOrString, E> {
+                Ok(IntOrString::String(value.to_string()))
+            }
+
+            fn visit_bool<E: Error>(self, value: bool) -> Result<IntOrString, E> {
+                Ok(IntOrString::String(value.to_string()))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<IntOrString, E> {
+                Ok(IntOrString::String(text.to_owned()))
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
 }
 
 impl fmt::Display for IntOrString {

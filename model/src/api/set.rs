@@ -1,0 +1,268 @@
+//! `--set PATH=VALUE` and `--unset PATH`: one field of an object, addressed by its path in YAML.
+//!
+//! The changed object goes through the reader, so a wrong name or value is refused as in a file.
+
+use crate::read::path::{self, Step};
+use crate::read::{Content, Entry, Node, Problem, ReadOptions, Scalar};
+use crate::read::{parse_yaml, read_node, refusal_problem, unknown_problem};
+
+use super::object::{Resource, Spec};
+use super::unsupported;
+
+/// Sets a field: `spec.nodePortAccess` to `1.2.3.4/32,10.0.0.0/8`, `cluster.spec.addons[0].manifest`
+/// to a URL, `spec.cloudLabels.Owner` to a name. A list takes its elements with commas between
+/// them; lists and mappings also take YAML in brackets (`{}`). A list element that does not exist
+/// is appended if it is the next one; `[*]` means every element. Names that hold dots are escaped
+/// (`\.`) or put in `["..."]`.
+///
+/// On failure the object is unchanged.
+pub fn set<S: Spec + Default>(
+    object: &mut Resource<S>,
+    path: &str,
+    text: &str,
+) -> Result<(), Vec<Problem>> {
+    let steps = steps(S::KIND, path)?;
+    let assigned = Node::scalar(Scalar::Assigned(text.to_owned()));
+    let result = change(object, path, &steps, Some(&assigned));
+    let structured = text.trim_start().starts_with(['{', '[']);
+    match (&result, structured.then(|| parse_yaml(text))) {
+        (Err(_), Some(Ok(mut nodes))) if nodes.len() == 1 => {
+            let node = nodes.pop();
+            change(object, path, &steps, node.as_ref()).or(result)
+        }
+        _ => result,
+    }
+}
+
+/// Removes a field, a map's entry or a list's element; what is not set stays so.
+pub fn unset<S: Spec + Default>(object: &mut Resource<S>, path: &str) -> Result<(), Vec<Problem>> {
+    let steps = steps(S::KIND, path)?;
+    change(object, path, &steps, None)
+}
+
+/// The steps of a path, without the name of the object that kOps allows in front.
+fn steps(kind: &str, path: &str) -> Result<Vec<Step>, Vec<Problem>> {
+    let mut steps = path::parse(path).map_err(|error| {
+        let hint = "a path looks like spec.subnets[0].cidr";
+        vec![Problem::error("", format!("\"{path}\" is not a field path: {error}")).hint(hint)]
+    })?;
+    if let (Some(Step::Field(first)), true) = (steps.first(), steps.len() > 1)
+        && first.eq_ignore_ascii_case(kind)
+    {
+        steps.remove(0);
+    }
+    Ok(steps)
+}
+
+/// Places (or with `None` removes) a value and reads the object again.
+fn change<S: Spec + Default>(
+    object: &mut Resource<S>,
+    path: &str,
+    steps: &[Step],
+    value: Option<&Node>,
+) -> Result<(), Vec<Problem>> {
+    let unwritable = |error: serde_json::Error| vec![Problem::error(path, error.to_string())];
+    let mut root = Node::from(&serde_json::to_value(&*object).map_err(unwritable)?);
+    let placed = match value {
+        Some(value) => place(&mut root, steps, value),
+        None => remove(&mut root, steps),
+    };
+    placed.map_err(|message| vec![Problem::error(path, message)])?;
+    let used_before = unsupported::present(
+        S::KIND,
+        &Node::from(&serde_json::to_value(&*object).map_err(unwritable)?),
+    );
+    let reading = read_node::<Resource<S>>(&root);
+    let options = ReadOptions::default();
+    let mut problems: Vec<Problem> = reading
+        .unknown
+        .iter()
+        .map(|unknown| unknown_problem(S::KIND, unknown, options))
+        .collect();
+    problems.extend(reading.refusals.into_iter().map(refusal_problem));
+    for found in unsupported::present(S::KIND, &root) {
+        if !used_before.iter().any(|before| before.path == found.path) {
+            problems.push(Problem::error(found.path, found.entry.message()).hint("leave it out"));
+        }
+    }
+    match reading.value {
+        Some(value) if problems.is_empty() => {
+            *object = value;
+            Ok(())
+        }
+        _ => Err(problems),
+    }
+}
+
+/// Puts a value at the end of the steps, making what is missing on the way.
+fn place(node: &mut Node, steps: &[Step], value: &Node) -> Result<(), String> {
+    let Some((step, rest)) = steps.split_first() else {
+        *node = value.clone();
+        return Ok(());
+    };
+    match step {
+        Step::Field(name) => place(field(node, name)?, rest, value),
+        Step::Element(index) => {
+            let elements = list(node)?;
+            let length = elements.len();
+            if *index == length {
+                elements.push(Node::scalar(Scalar::Null));
+            }
+            let element = elements.get_mut(*index);
+            place(
+                element.ok_or_else(|| no_element(*index, length))?,
+                rest,
+                value,
+            )
+        }
+        Step::Each => list(node)?
+            .iter_mut()
+            .try_for_each(|element| place(element, rest, value)),
+    }
+}
+
+/// Removes what stands at the end of the steps. A name on the way that has no value is put in as
+/// null, so that the reader sees whether it exists.
+fn remove(node: &mut Node, steps: &[Step]) -> Result<(), String> {
+    match steps {
+        [] => Ok(()),
+        [Step::Field(name)] => {
+            *field(node, name)? = Node::scalar(Scalar::Null);
+            Ok(())
+        }
+        [Step::Element(index)] => {
+            let elements = list(node)?;
+            if *index >= elements.len() {
+                return Err(no_element(*index, elements.len()));
+            }
+            elements.remove(*index);
+            Ok(())
+        }
+        [Step::Each] => {
+            list(node)?.clear();
+            Ok(())
+        }
+        [Step::Field(name), rest @ ..] => remove(field(node, name)?, rest),
+        [Step::Element(index), rest @ ..] => {
+            let elements = list(node)?;
+            let length = elements.len();
+            remove(
+                elements
+                    .get_mut(*index)
+                    .ok_or_else(|| no_element(*index, length))?,
+                rest,
+            )
+        }
+        [Step::Each, rest @ ..] => list(node)?
+            .iter_mut()
+            .try_for_each(|element| remove(element, rest)),
+    }
+}
+
+fn no_element(index: usize, length: usize) -> String {
+    format!("the list has {length} elements, there is no [{index}]")
+}
+
+fn field<'a>(node: &'a mut Node, name: &str) -> Result<&'a mut Node, String> {
+    if node.is_null() {
+        node.content = Content::Map(Vec::new());
+    }
+    let what = node.what();
+    let Content::Map(entries) = &mut node.content else {
+        return Err(format!("{what} has no field \"{name}\""));
+    };
+    let index = entries
+        .iter()
+        .position(|entry| entry.key == name)
+        .unwrap_or(entries.len());
+    if index == entries.len() {
+        let value = Node::scalar(Scalar::Null);
+        entries.push(Entry {
+            key: name.to_owned(),
+            key_span: crate::read::Span::default(),
+            value,
+        });
+    }
+    entries
+        .get_mut(index)
+        .map(|entry| &mut entry.value)
+        .ok_or_else(|| format!("no field \"{name}\""))
+}
+
+fn list(node: &mut Node) -> Result<&mut Vec<Node>, String> {
+    if node.is_null() {
+        node.content = Content::List(Vec::new());
+    }
+    let what = node.what();
+    match &mut node.content {
+        Content::List(elements) => Ok(elements),
+        _ => Err(format!("{what} is not a list")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{set, unset};
+    use crate::api::{Cluster, InstanceGroup, write::to_yaml};
+
+    fn spec_after(assignments: &[(&str, &str)]) -> String {
+        let mut cluster = Cluster::default();
+        for (path, text) in assignments {
+            set(&mut cluster, path, text).unwrap();
+        }
+        to_yaml(&cluster.spec).unwrap()
+    }
+
+    fn error(path: &str, text: &str) -> String {
+        let problems = set(&mut Cluster::default(), path, text).unwrap_err();
+        crate::read::render(&problems)
+    }
+
+    #[test]
+    fn the_field_decides_what_text_means() {
+        let yaml = spec_after(&[
+            ("cluster.spec.nodePortAccess", "1.2.3.4/32,10.20.30.0/24"),
+            ("spec.kubernetesVersion", "1.30"),
+            ("spec.kubelet.maxPods", "30"),
+            ("spec.kubelet.anonymousAuth", "false"),
+            ("spec.kubelet.featureGates.Foo", "true"),
+            ("spec.rollingUpdate.maxSurge", "25%"),
+            ("spec.rollingUpdate.maxUnavailable", "2"),
+            ("spec.cloudLabels.Owner", "a, b"),
+            (r"spec.cloudLabels.a\.b", "c"),
+            ("spec.networking.cni", "{}"),
+            ("spec.subnets[0].name", "a"),
+            ("spec.subnets[1].name", "b"),
+            ("spec.subnets[*].type", "private"),
+        ]);
+        assert_eq!(
+            yaml,
+            "cloudLabels:\n  Owner: a, b\n  a.b: c\nkubelet:\n  anonymousAuth: false\n  featureGates:\n    Foo: \"true\"\n  \
+             maxPods: 30\nkubernetesVersion: \"1.30\"\nnetworking:\n  cni: {}\nnodePortAccess:\n- 1.2.3.4/32\n\
+             - 10.20.30.0/24\nrollingUpdate:\n  maxSurge: 25%\n  maxUnavailable: 2\nsubnets:\n- name: a\n  type: Private\n\
+             - name: b\n  type: Private\n"
+        );
+    }
+
+    #[test]
+    fn wrong_names_and_values_are_refused_as_in_a_file() {
+        assert!(error("spec.networkCidr", "10.0.0.0/8").contains("did you mean \"networkCIDR\"?"));
+        assert!(error("spec.kubelet.maxPods", "many").contains("many is not a whole number"));
+        assert!(error("spec.subnets[3].name", "a").contains("the list has 0 elements"));
+        assert!(error("spec..x", "a").contains("is not a field path"));
+        assert!(error("spec.warmPool.maxSize", "3").contains("warm pools"));
+    }
+
+    #[test]
+    fn unset_takes_a_value_back_and_knows_names() {
+        let mut group = InstanceGroup::default();
+        let empty = group.clone();
+        set(&mut group, "spec.kubelet.maxPods", "30").unwrap();
+        set(&mut group, "spec.taints", "a=b:NoSchedule").unwrap();
+        unset(&mut group, "spec.kubelet").unwrap();
+        unset(&mut group, "spec.taints[0]").unwrap();
+        unset(&mut group, "spec.maxSize").unwrap();
+        assert_eq!(group, empty);
+        assert!(unset(&mut group, "spec.maxsize").is_err());
+    }
+}

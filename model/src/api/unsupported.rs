@@ -1,0 +1,367 @@
+//! What kOps' spec can say and kctl does not act on: the one list of it.
+//!
+//! A field leaves this list in the change that makes kctl act on it. What is not here and has a
+//! type is done; what has neither is a typo.
+
+use crate::read::path;
+use crate::read::{Content, Node, Scalar};
+
+use super::cluster::ClusterSpec;
+use super::instance_group::InstanceGroupSpec;
+use super::object::Spec;
+
+/// Fields that kctl does not act on, for one reason.
+#[derive(Clone, Copy, Debug)]
+pub struct Unsupported {
+    /// Kind of the object.
+    kind: &'static str,
+    /// Paths from the object's root; `[]` is any element of a list.
+    paths: &'static [&'static str],
+    /// When the field counts as used.
+    when: When,
+    /// True if kOps itself no longer acts on it.
+    removed: bool,
+    /// Why, and what to do instead where there is something.
+    pub reason: &'static str,
+}
+
+/// When a field counts as used.
+#[derive(Clone, Copy, Debug)]
+enum When {
+    /// Whenever it is there: its presence is the choice.
+    Present,
+    /// When it asks for something: not false, not empty, not `enabled: false`.
+    Set,
+    /// When it has this value, in any case.
+    Is(&'static str),
+}
+
+const CLUSTER: &str = ClusterSpec::KIND;
+const GROUP: &str = InstanceGroupSpec::KIND;
+
+const fn cluster(when: When, reason: &'static str, paths: &'static [&'static str]) -> Unsupported {
+    Unsupported {
+        kind: CLUSTER,
+        paths,
+        when,
+        removed: false,
+        reason,
+    }
+}
+
+const fn group(when: When, reason: &'static str, paths: &'static [&'static str]) -> Unsupported {
+    Unsupported {
+        kind: GROUP,
+        paths,
+        when,
+        removed: false,
+        reason,
+    }
+}
+
+const fn removed(when: When, reason: &'static str, paths: &'static [&'static str]) -> Unsupported {
+    Unsupported {
+        kind: CLUSTER,
+        paths,
+        when,
+        removed: true,
+        reason,
+    }
+}
+
+/// The list.
+pub const UNSUPPORTED: &[Unsupported] = &[
+    cluster(
+        When::Set,
+        "manifests applied with the cluster; apply them with kubectl",
+        &["spec.addons"],
+    ),
+    cluster(
+        When::Set,
+        "webhook authentication",
+        &["spec.authentication"],
+    ),
+    cluster(
+        When::Set,
+        "the AWS load balancer controller addon",
+        &["spec.awsLoadBalancerController"],
+    ),
+    cluster(When::Set, "the cert-manager addon", &["spec.certManager"]),
+    cluster(
+        When::Set,
+        "the cluster-autoscaler addon",
+        &["spec.clusterAutoscaler"],
+    ),
+    cluster(When::Set, "Karpenter", &["spec.karpenter"]),
+    cluster(
+        When::Set,
+        "the node-problem-detector addon",
+        &["spec.nodeProblemDetector"],
+    ),
+    cluster(
+        When::Set,
+        "the snapshot controller addon",
+        &["spec.snapshotController"],
+    ),
+    cluster(
+        When::Is("external-dns"),
+        "the external-dns addon",
+        &["spec.externalDns.provider"],
+    ),
+    cluster(
+        When::Set,
+        "AWS permissions of service accounts",
+        &[
+            "spec.iam.serviceAccountExternalPermissions",
+            "spec.iam.useServiceAccountExternalPermissions",
+            "spec.podIdentityWebhook",
+            "spec.serviceAccountIssuerDiscovery",
+        ],
+    ),
+    cluster(When::Set, "Terraform output", &["spec.target"]),
+    cluster(When::Set, "warm pools", &["spec.warmPool"]),
+    cluster(When::Set, "GPU drivers", &["spec.containerd.nvidiaGPU"]),
+    cluster(When::Set, "the gVisor runtime", &["spec.containerd.gvisor"]),
+    cluster(When::Set, "NRI plugins", &["spec.containerd.nri"]),
+    cluster(
+        When::Present,
+        "this network plugin; use cni: {} and install it with its own chart, or flannel or kubenet",
+        &[
+            "spec.networking.amazonvpc",
+            "spec.networking.calico",
+            "spec.networking.cilium",
+            "spec.networking.kindnet",
+            "spec.networking.kopeio",
+            "spec.networking.kuberouter",
+        ],
+    ),
+    cluster(When::Set, "IPv6", &["spec.subnets[].ipv6CIDR"]),
+    cluster(When::Is("DualStack"), "IPv6", &["spec.subnets[].type"]),
+    cluster(When::Is("::/0"), "IPv6", &["spec.nonMasqueradeCIDR"]),
+    cluster(
+        When::Is("ipv6"),
+        "IPv6",
+        &["spec.cloudConfig.nodeIPFamilies[]"],
+    ),
+    cluster(
+        When::Is("cilium"),
+        "an etcd cluster for Cilium",
+        &["spec.etcdClusters[].name"],
+    ),
+    cluster(
+        When::Set,
+        "etcd-manager, whose part protokube takes; it has no image",
+        &["spec.etcdClusters[].manager.image"],
+    ),
+    cluster(
+        When::Set,
+        "clouds other than AWS",
+        &[
+            "spec.project",
+            "spec.cloudConfig.multizone",
+            "spec.cloudConfig.nodeTags",
+            "spec.cloudConfig.nodeInstancePrefix",
+            "spec.cloudConfig.gceServiceAccount",
+            "spec.cloudConfig.gceUseStartupScript",
+            "spec.cloudConfig.useIPBasedNodeNames",
+            "spec.cloudConfig.vSphereUsername",
+            "spec.cloudConfig.vSpherePassword",
+            "spec.cloudConfig.vSphereServer",
+            "spec.cloudConfig.vSphereDatacenter",
+            "spec.cloudConfig.vSphereResourcePool",
+            "spec.cloudConfig.vSphereDatastore",
+            "spec.cloudConfig.vSphereCoreDNSServer",
+            "spec.cloudConfig.spotinstProduct",
+            "spec.cloudConfig.spotinstOrientation",
+            "spec.cloudConfig.openstack",
+            "spec.cloudConfig.azure",
+            "spec.cloudConfig.gcpPDCSIDriver",
+            "spec.networking.gce",
+        ],
+    ),
+    removed(
+        When::Present,
+        "its makers gave this network plugin up",
+        &[
+            "spec.networking.canal",
+            "spec.networking.classic",
+            "spec.networking.lyftvpc",
+            "spec.networking.romana",
+            "spec.networking.weave",
+        ],
+    ),
+    removed(
+        When::Set,
+        "containerd is the one container runtime",
+        &["spec.docker"],
+    ),
+    removed(
+        When::Is("docker"),
+        "containerd is the one container runtime",
+        &["spec.containerRuntime"],
+    ),
+    removed(
+        When::Set,
+        "clusters have DNS names or a load balancer",
+        &["spec.gossipConfig", "spec.dnsControllerGossipConfig"],
+    ),
+    removed(
+        When::Set,
+        "control-plane machines have security groups of their own",
+        &["spec.isolateMasters"],
+    ),
+    removed(
+        When::Set,
+        "Nodes are authorized by Kubernetes",
+        &["spec.nodeAuthorization"],
+    ),
+    removed(
+        When::Set,
+        "use serviceAccountIssuerDiscovery",
+        &["spec.serviceOIDCProvider"],
+    ),
+    removed(
+        When::Set,
+        "use sshAccess and kubernetesApiAccess",
+        &["spec.adminAccess"],
+    ),
+    removed(
+        When::Is("true"),
+        "roles have only the permissions they need",
+        &["spec.iam.legacy"],
+    ),
+    removed(
+        When::Is("Legacy"),
+        "etcd runs under protokube",
+        &["spec.etcdClusters[].provider"],
+    ),
+    removed(
+        When::Is("false"),
+        "etcd always uses TLS",
+        &[
+            "spec.etcdClusters[].enableEtcdTLS",
+            "spec.etcdClusters[].enableTLSAuth",
+        ],
+    ),
+    removed(
+        When::Set,
+        "snapshots are taken by the control plane itself",
+        &["spec.etcdClusters[].backups.image"],
+    ),
+    removed(
+        When::Is("KubeDNS"),
+        "CoreDNS is the one DNS server",
+        &["spec.kubeDNS.provider"],
+    ),
+    group(
+        When::Set,
+        "several instance types in a group",
+        &["spec.mixedInstancesPolicy"],
+    ),
+    group(When::Set, "warm pools", &["spec.warmPool"]),
+    group(When::Is("Karpenter"), "Karpenter", &["spec.manager"]),
+    group(
+        When::Is("APIServer"),
+        "groups that run kube-apiserver alone",
+        &["spec.role"],
+    ),
+    group(
+        When::Set,
+        "the cluster-autoscaler addon",
+        &["spec.autoscalePriority"],
+    ),
+    group(When::Set, "GPU drivers", &["spec.containerd.nvidiaGPU"]),
+    group(When::Set, "the gVisor runtime", &["spec.containerd.gvisor"]),
+    group(When::Set, "NRI plugins", &["spec.containerd.nri"]),
+    group(
+        When::Set,
+        "clouds other than AWS",
+        &["spec.guestAccelerators", "spec.gcpProvisioningModel"],
+    ),
+];
+
+/// A use of a field of the list.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub path: String,
+    pub entry: &'static Unsupported,
+}
+
+impl Unsupported {
+    /// What to say about it, without the path.
+    pub fn message(&self) -> String {
+        if self.removed {
+            return format!("kOps removed this: {}", self.reason);
+        }
+        format!("kctl does not do this yet: {}", self.reason)
+    }
+}
+
+/// Every use in an object.
+pub(crate) fn present(kind: &str, root: &Node) -> Vec<Found> {
+    let mut found = Vec::new();
+    for entry in UNSUPPORTED.iter().filter(|entry| entry.kind == kind) {
+        for pattern in entry.paths {
+            // Fields without a type are met as unknown ones.
+            find(root, String::new(), pattern, &mut |path, node| {
+                if entry.when.applies(node) {
+                    found.push(Found { path, entry });
+                }
+            });
+        }
+    }
+    found
+}
+
+/// The entry of a field that has no type any more.
+pub(crate) fn dropped(kind: &str, path: &str) -> Option<&'static Unsupported> {
+    UNSUPPORTED
+        .iter()
+        .find(|entry| entry.kind == kind && entry.paths.contains(&path))
+}
+
+fn find(node: &Node, at: String, pattern: &str, found: &mut impl FnMut(String, &Node)) {
+    if let Some(rest) = pattern.strip_prefix("[]") {
+        if let Content::List(elements) = &node.content {
+            for (index, element) in elements.iter().enumerate() {
+                find(element, path::element(&at, index), rest, found);
+            }
+        }
+        return;
+    }
+    let pattern = pattern.strip_prefix('.').unwrap_or(pattern);
+    if pattern.is_empty() {
+        return found(at, node);
+    }
+    let (name, rest) = pattern.split_at(pattern.find(['.', '[']).unwrap_or(pattern.len()));
+    if let Some(value) = node.get(name) {
+        find(value, path::field(&at, name), rest, found);
+    }
+}
+
+impl When {
+    fn applies(self, node: &Node) -> bool {
+        match self {
+            Self::Present => !node.is_null(),
+            Self::Set => asks(node),
+            Self::Is(value) => match &node.content {
+                Content::Scalar(scalar) => scalar.text().eq_ignore_ascii_case(value),
+                _ => false,
+            },
+        }
+    }
+}
+
+/// True unless a value is false, empty or switched off.
+fn asks(node: &Node) -> bool {
+    match &node.content {
+        Content::Scalar(Scalar::Bool(value, _)) => *value,
+        Content::Scalar(scalar) => !scalar.text().is_empty(),
+        Content::List(elements) => !elements.is_empty(),
+        Content::Map(entries) => {
+            let off =
+                |enabled: &Node| matches!(enabled.content, Content::Scalar(Scalar::Bool(false, _)));
+            !entries.is_empty() && !node.get("enabled").is_some_and(off)
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! "Did you mean": the known name nearest to a misspelt one.
+
+/// The known name that was probably meant, if one is near enough.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = name.to_lowercase();
+    known
+        .into_iter()
+        .map(|candidate| (score(&wanted, &candidate.to_lowercase()), candidate))
+        .filter(|(score, _)| *score > 0.0)
+        .max_by(|left, right| left.0.total_cmp(&right.0))
+        .map(|(_, candidate)| candidate)
+}
+
+/// 0 for names too far apart, otherwise more for nearer ones.
+fn score(wanted: &str, candidate: &str) -> f64 {
+    let length = wanted.chars().count().max(candidate.chars().count());
+    // Half of a short word or a third of a long one may be wrong.
+    let allowed = if length <= 4 {
+        length / 2
+    } else {
+        length.div_ceil(3)
+    };
+    let edits = strsim::damerau_levenshtein(wanted, candidate);
+    if edits <= allowed {
+        return strsim::normalized_damerau_levenshtein(wanted, candidate)
+            + strsim::jaro_winkler(wanted, candidate);
+    }
+    // A part of the name alone: `replicas` for `typhaReplicas`.
+    let part = wanted.len() >= 4
+        && (candidate.contains(wanted) || wanted.contains(candidate) && candidate.len() >= 4);
+    if part {
+        strsim::jaro_winkler(wanted, candidate) / 2.0
+    } else {
+        0.0
+    }
+}
+
+/// The hint for a name that is not known: the nearest one, or all there are.
+pub fn hint<'a>(name: &str, known: &[&'a str]) -> String {
+    const LISTED: usize = 16;
+    if let Some(near) = nearest(name, known.iter().copied()) {
+        return format!("did you mean \"{near}\"?");
+    }
+    if known.is_empty() {
+        return "no fields are known here".to_owned();
+    }
+    let mut names: Vec<&'a str> = known.to_vec();
+    names.sort_unstable();
+    let listed = names
+        .iter()
+        .take(LISTED)
+        .copied()
+        .collect::<Vec<_>>()
+        .join(", ");
+    let more = names.len().saturating_sub(LISTED);
+    if more > 0 {
+        format!("known here: {listed} and {more} more")
+    } else {
+        format!("known here: {listed}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{hint, nearest};
+
+    const KNOWN: [&str; 5] = [
+        "cidr",
+        "networkCIDR",
+        "networkID",
+        "zone",
+        "additionalNetworkCIDRs",
+    ];
+
+    #[test]
+    fn slips_of_the_pen_and_of_the_shift_key_are_found() {
+        for (typo, meant) in [
+            ("cird", "cidr"),
+            ("networkCidr", "networkCIDR"),
+            ("networkId", "networkID"),
+            ("zones", "zone"),
+        ] {
+            assert_eq!(nearest(typo, KNOWN), Some(meant));
+        }
+    }
+
+    #[test]
+    fn a_name_that_resembles_nothing_gets_the_list() {
+        assert_eq!(nearest("banana", KNOWN), None);
+        assert_eq!(hint("banana", &["b", "a"]), "known here: a, b");
+    }
+}

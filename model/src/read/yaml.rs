@@ -1,0 +1,211 @@
+//! YAML and JSON text to trees, within limits that no honest spec reaches.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::options::{AliasLimits, DuplicateKeyPolicy, NonFiniteFloatPolicy};
+use serde_saphyr::{Budget, Location, Options, Spanned};
+
+use super::node::{Content, Entry, Node, Scalar, Span};
+
+/// Bytes of a file at most: 200 times kOps' largest fixture with user data in every group.
+pub(crate) const MAX_BYTES: usize = 4 << 20;
+/// Nesting at most; the spec's own is below 12.
+const MAX_DEPTH: usize = 48;
+/// Keys, values and elements at most, aliases expanded.
+const MAX_NODES: usize = 200_000;
+
+/// The documents of a text; empty ones are left out.
+pub(crate) fn parse(text: &str) -> Result<Vec<Node>, serde_saphyr::Error> {
+    let documents: Vec<Raw> = serde_saphyr::from_multiple_with_options(text, options())?;
+    Ok(documents
+        .into_iter()
+        .map(|raw| raw.into_node(text))
+        .collect())
+}
+
+fn options() -> Options {
+    let limits: Option<Budget> = serde_saphyr::budget! {
+        max_depth: MAX_DEPTH,
+        max_nodes: MAX_NODES,
+        max_events: 2 * MAX_NODES,
+        max_recorded_anchor_events: MAX_NODES,
+        max_total_scalar_bytes: 2 * MAX_BYTES,
+    };
+    let aliases: AliasLimits = serde_saphyr::alias_limits! {
+        max_total_replayed_events: MAX_NODES,
+        max_replay_stack_depth: 16,
+    };
+    serde_saphyr::options! {
+        budget: limits,
+        alias_limits: aliases,
+        // Reported by us, all of them, with the place of the first.
+        duplicate_keys: DuplicateKeyPolicy::PassThrough,
+        non_finite_float_policy: NonFiniteFloatPolicy::AsString,
+        with_snippet: false,
+        emit_comments: false,
+    }
+}
+
+/// What the YAML crate hands over: inferred scalars without their text, which is cut out of the
+/// source afterwards.
+struct Raw {
+    content: RawContent,
+    location: Location,
+    defined: Location,
+}
+
+enum RawContent {
+    Null,
+    Bool(bool),
+    Int(i128),
+    Float(f64),
+    Text(String),
+    List(Vec<Raw>),
+    Map(Vec<(Spanned<String>, Raw)>),
+}
+
+impl Raw {
+    fn into_node(self, source: &str) -> Node {
+        let written = || slice(source, &self.defined).to_owned();
+        let mut span = span(&self.location);
+        let content = match self.content {
+            RawContent::Null => Content::Scalar(Scalar::Null),
+            RawContent::Bool(value) => Content::Scalar(Scalar::Bool(value, written())),
+            RawContent::Int(value) => Content::Scalar(Scalar::Int(value, written())),
+            RawContent::Float(value) => Content::Scalar(Scalar::Float(value, written())),
+            RawContent::Text(text) => Content::Scalar(Scalar::Text(text)),
+            RawContent::List(elements) => {
+                span.width = 0;
+                Content::List(
+                    elements
+                        .into_iter()
+                        .map(|raw| raw.into_node(source))
+                        .collect(),
+                )
+            }
+            RawContent::Map(entries) => {
+                span.width = 0;
+                Content::Map(
+                    entries
+                        .into_iter()
+                        .map(|(key, value)| entry(key, value, source))
+                        .collect(),
+                )
+            }
+        };
+        Node { content, span }
+    }
+}
+
+fn entry(key: Spanned<String>, value: Raw, source: &str) -> Entry {
+    Entry {
+        key_span: span(&key.referenced),
+        key: key.value,
+        value: value.into_node(source),
+    }
+}
+
+/// Our span of a location.
+pub(crate) fn span(location: &Location) -> Span {
+    let number = |value: u64| usize::try_from(value).unwrap_or(0);
+    Span {
+        line: number(location.line()),
+        column: number(location.column()),
+        width: usize::try_from(location.span().len()).unwrap_or(0),
+    }
+}
+
+fn slice<'a>(source: &'a str, location: &Location) -> &'a str {
+    let bytes = location.span();
+    let range = bytes
+        .byte_offset()
+        .zip(bytes.byte_len())
+        .and_then(|(start, length)| {
+            let start = usize::try_from(start).ok()?;
+            Some(start..start.checked_add(usize::try_from(length).ok()?)?)
+        });
+    range
+        .and_then(|range| source.get(range))
+        .unwrap_or_default()
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::<RawContent>::deserialize(deserializer)?;
+        Ok(Self {
+            content: spanned.value,
+            location: spanned.referenced,
+            defined: spanned.defined,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for RawContent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RawVisitor)
+    }
+}
+
+struct RawVisitor;
+
+impl<'de> Visitor<'de> for RawVisitor {
+    type Value = RawContent;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<RawContent, E> {
+        Ok(RawContent::Null)
+    }
+
+    fn visit_none<E: Error>(self) -> Result<RawContent, E> {
+        Ok(RawContent::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<RawContent, E> {
+        Ok(RawContent::Bool(value))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<RawContent, E> {
+        Ok(RawContent::Int(value.into()))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<RawContent, E> {
+        Ok(RawContent::Int(value.into()))
+    }
+
+    fn visit_i128<E: Error>(self, value: i128) -> Result<RawContent, E> {
+        Ok(RawContent::Int(value))
+    }
+
+    fn visit_u128<E: Error>(self, value: u128) -> Result<RawContent, E> {
+        Ok(i128::try_from(value)
+            .map_or_else(|_| RawContent::Text(value.to_string()), RawContent::Int))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<RawContent, E> {
+        Ok(RawContent::Float(value))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<RawContent, E> {
+        Ok(RawContent::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<RawContent, A::Error> {
+        let mut elements = Vec::new();
+        while let Some(element) = access.next_element()? {
+            elements.push(element);
+        }
+        Ok(RawContent::List(elements))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<RawContent, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = access.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(RawContent::Map(entries))
+    }
+}
