@@ -1,6 +1,7 @@
 //! What commands fail with. Libraries' errors become this once, here, at the edge: a kind, which decides the
 //! exit code; the cause with all its sources; and at least one next step for whoever reads it.
 
+use model::read::Problem;
 use std::fmt;
 
 /// What kind of failure it is.
@@ -76,8 +77,10 @@ impl Outcome {
 pub struct CommandError {
     /// Decides the exit code.
     pub kind: Kind,
-    /// What is wrong; more than one thing where a spec was checked.
-    pub causes: Vec<anyhow::Error>,
+    /// What is wrong, with what caused it.
+    pub cause: Option<anyhow::Error>,
+    /// What is wrong with a spec, all of it.
+    pub problems: Vec<Problem>,
     /// What to do about it.
     pub hints: Vec<String>,
 }
@@ -87,7 +90,8 @@ impl CommandError {
     pub fn new(kind: Kind, cause: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
         Self {
             kind,
-            causes: vec![cause.into()],
+            cause: Some(cause.into()),
+            problems: Vec::new(),
             hints: vec![hint.into()],
         }
     }
@@ -106,7 +110,18 @@ impl CommandError {
     pub fn broken_pipe() -> Self {
         Self {
             kind: Kind::BrokenPipe,
-            causes: Vec::new(),
+            cause: None,
+            problems: Vec::new(),
+            hints: Vec::new(),
+        }
+    }
+
+    /// A spec that cannot be used; each problem carries its own next step.
+    pub fn problems(problems: Vec<Problem>) -> Self {
+        Self {
+            kind: Kind::Usage,
+            cause: None,
+            problems,
             hints: Vec::new(),
         }
     }
@@ -130,6 +145,12 @@ impl fmt::Display for Sentence {
 }
 
 impl std::error::Error for Sentence {}
+
+impl From<Vec<Problem>> for CommandError {
+    fn from(problems: Vec<Problem>) -> Self {
+        Self::problems(problems)
+    }
+}
 
 /// Gives a library's error its kind and its next step.
 pub trait Context<T> {

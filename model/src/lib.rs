@@ -7,3 +7,5 @@ pub mod engine;
 pub mod facts;
 pub mod full;
 pub mod read;
+pub mod pki;
+pub mod secret;

@@ -3,8 +3,9 @@
 use super::{Paint, Tone, error};
 use crate::args::{Color, Global};
 use crate::env;
-use crate::error::CommandError;
+use crate::error::{CommandError, exit};
 use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
 
 /// stdout and stderr, and what they can show.
 #[derive(Clone, Debug)]
@@ -122,4 +123,23 @@ impl Shell {
 /// A line to stderr; if that is closed, nobody can be told.
 fn to_stderr(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// What clap says: help and versions to stdout, wrong usage to stderr.
+pub fn command_line(said: &clap::Error) -> ExitCode {
+    // Nobody can be told if this cannot be written.
+    let _ = said.print();
+    let code = if said.use_stderr() { exit::USAGE } else { exit::FINE };
+    ExitCode::from(code)
+}
+
+/// Logs for debugging go to stderr, if `-v` or RUST_LOG asks for them.
+pub fn logging(verbose: u8) {
+    let default = match verbose {
+        0 => "off",
+        1 => "kctl=debug,cli=debug,aws=debug,model=debug",
+        _ => "trace",
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| default.into());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
 }
