@@ -127,6 +127,10 @@ impl Kind for LaunchTemplate {
         self.user_data.iter().flat_map(Text::needs).collect()
     }
 
+    fn attr_changes(&self, _have: &Self, attribute: &str) -> bool {
+        attribute == "latest_version"
+    }
+
     fn resolved(&self, attr: AttrLookup<'_>) -> Self {
         Self {
             user_data: self.user_data.as_ref().map(|text| text.resolved(attr)),

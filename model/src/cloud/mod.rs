@@ -69,6 +69,11 @@ pub trait Kind: Clone + std::fmt::Debug + PartialEq + Serialize {
         None
     }
 
+    /// See [`Resource::attr_changes`].
+    fn attr_changes(&self, _have: &Self, _attribute: &str) -> bool {
+        false
+    }
+
     /// See [`Resource::resolved`].
     #[must_use]
     fn resolved(&self, _attr: AttrLookup<'_>) -> Self {
@@ -156,11 +161,7 @@ macro_rules! each {
     };
 }
 
-fn same_kind<K: Kind>(
-    _: &K,
-    other: &Cloud,
-    compare: impl Fn(&K) -> Option<String>,
-) -> Option<String>
+fn same_kind<K: Kind, T>(_: &K, other: &Cloud, compare: impl Fn(&K) -> Option<T>) -> Option<T>
 where
     for<'a> Option<&'a K>: From<Downcast<'a>>,
 {
@@ -236,6 +237,11 @@ impl Resource for Cloud {
 
     fn refuses(&self, have: &Self) -> Option<String> {
         each!(self, kind => same_kind(kind, have, |have| kind.refuses(have)))
+    }
+
+    fn attr_changes(&self, have: &Self, attribute: &str) -> bool {
+        each!(self, kind => same_kind(kind, have, |have| Some(kind.attr_changes(have, attribute))))
+            .unwrap_or(true)
     }
 
     fn resolved(&self, attr: AttrLookup<'_>) -> Self {

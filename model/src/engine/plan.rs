@@ -4,6 +4,61 @@ use super::resource::{Id, Resource};
 use super::snapshot::Observed;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// The version of the plan's JSON form that this build writes and reads.
+pub const FORMAT: u32 = 1;
+
+/// Why there is no plan. Each carries everything that is wrong in that way, not just the first.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// Two wanted objects have one id: a mistake in what builds the desired state.
+    #[error("wanted twice: {}", list(.0))]
+    WantedTwice(Vec<Id>),
+    /// A wanted object refers to one that is not wanted: `(who, to what)`.
+    #[error("refers to what is not there: {}", pairs(.0, " needs "))]
+    UnknownReference(Vec<(Id, Id)>),
+    /// Each needs the next, the last the first.
+    #[error("needs go in a circle: {}", circle(.0))]
+    Cycle(Vec<Id>),
+    /// The world cannot make these changes in place; each with what to do instead.
+    #[error("cannot be changed in place: {}", pairs(.0, ": "))]
+    Refused(Vec<(Id, String)>),
+    /// The world has several objects of one id and more than one of them is used; with their physical ids.
+    #[error("exists more than once, and more than one is in use: {}; remove one of each by hand", groups(.0))]
+    BothUsed(Vec<(Id, Vec<String>)>),
+    /// The plan breaks a rule that every plan keeps: a step, and what is wrong with it.
+    #[error("the plan is broken at {0}: {1}")]
+    Broken(Id, &'static str),
+    /// The plan was written by another version of kctl.
+    #[error("the plan has format {found}, this version reads {FORMAT}: plan again")]
+    Format {
+        /// The plan's format.
+        found: u32,
+    },
+}
+
+fn list(ids: &[Id]) -> String {
+    joined(ids.iter().map(Id::to_string), ", ")
+}
+
+fn pairs<T: fmt::Display>(pairs: &[(Id, T)], between: &str) -> String {
+    let pair = |(id, other): &(Id, T)| format!("{id}{between}{other}");
+    joined(pairs.iter().map(pair), "; ")
+}
+
+fn groups(groups: &[(Id, Vec<String>)]) -> String {
+    let group = |(id, physical): &(Id, Vec<String>)| format!("{id} ({})", physical.join(", "));
+    joined(groups.iter().map(group), "; ")
+}
+
+fn circle(ids: &[Id]) -> String {
+    joined(ids.iter().chain(ids.first()).map(Id::to_string), " -> ")
+}
+
+fn joined(parts: impl Iterator<Item = String>, between: &str) -> String {
+    parts.collect::<Vec<_>>().join(between)
+}
 
 /// What a step does. There is no replace: what cannot change in place is part of an identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -34,7 +89,7 @@ pub enum Reason {
     Unwanted,
     /// The world has it twice; this is the younger or unused one.
     Duplicate,
-    /// Its successor with the next name of the series takes its place.
+    /// Its successor with the next name of the series (`NAME`, `NAME-2`, ...) takes its place.
     Replaced {
         /// The successor.
         by: Id,

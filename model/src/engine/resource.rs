@@ -105,6 +105,12 @@ pub trait Resource: Clone + fmt::Debug + PartialEq + Serialize {
     /// get here: they take the next name of their series before planning.
     fn refuses(&self, have: &Self) -> Option<String>;
 
+    /// True if turning `have` into `self` can change that attribute, so that who waits for it has to
+    /// wait for the change: the `latest_version` of a launch template does, a DNS name does not.
+    fn attr_changes(&self, _have: &Self, _attribute: &str) -> bool {
+        false
+    }
+
     /// Itself with every late value that `attr(id, attribute)` knows written in.
     #[must_use]
     fn resolved(&self, attr: &dyn Fn(&Id, &str) -> Option<String>) -> Self;

@@ -18,6 +18,10 @@ pub struct Observed<R> {
     pub attrs: Attrs,
     /// When the world says it was made (RFC 3339), where it says so; decides which of two duplicates stays.
     pub created: Option<String>,
+    /// True if something uses exactly this object, not just one of its name: another object of the sweep
+    /// refers to its physical id, a machine runs with it. Of two duplicates the used one stays.
+    #[serde(default)]
+    pub in_use: bool,
 }
 
 /// Everything of this cluster that one sweep saw. Two items may have the same id: duplicates, which

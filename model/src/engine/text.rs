@@ -90,6 +90,27 @@ impl Text {
         }
     }
 
+    /// True if `text` could be this text once its late parts are known.
+    pub fn matches(&self, text: &str) -> bool {
+        let mut rest = text;
+        let mut anything = false;
+        let last = self.0.len().saturating_sub(1);
+        for (at, part) in self.0.iter().enumerate() {
+            let Part::Literal(literal) = part else {
+                anything = true;
+                continue;
+            };
+            let found = match (anything, at == last) {
+                (true, true) => rest.strip_suffix(literal.as_str()).map(|_| ""),
+                (true, false) => rest.split_once(literal.as_str()).map(|(_, after)| after),
+                (false, _) => rest.strip_prefix(literal.as_str()),
+            };
+            let Some(after) = found else { return false };
+            (rest, anything) = (after, false);
+        }
+        anything || rest.is_empty()
+    }
+
     /// Its parts.
     pub fn parts(&self) -> &[Part] {
         &self.0
