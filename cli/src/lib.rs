@@ -5,6 +5,7 @@ pub mod args;
 pub mod commands;
 pub mod env;
 pub mod error;
+pub mod kubeconfig;
 pub mod ui;
 
 use args::Cli;

@@ -39,9 +39,10 @@ pub struct CreateObjects {
 
 /// Bastion, nodes and control planes stand in private subnets or in public ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "their names say it")]
 pub enum Topology {
+    /// Machines have public addresses
     Public,
+    /// Machines reach the internet through NAT gateways
     Private,
 }
 
@@ -79,6 +80,29 @@ pub struct CreateCluster {
     #[arg(value_name = "NAME")]
     pub cluster: Option<String>,
 
+    /// Single fields of the spec.
+    #[command(flatten)]
+    pub setters: Setters,
+
+    /// Print the spec and store nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Form of --dry-run's output
+    #[arg(short, long, value_name = "FORMAT", requires = "dry_run")]
+    pub output: Option<SpecFormat>,
+    /// Make the cluster in AWS at once
+    #[arg(short, long)]
+    pub yes: bool,
+    /// With --yes: write a kubeconfig [default: true]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    pub create_kube_config: Option<bool>,
+    /// The kubeconfig's credentials.
+    #[command(flatten)]
+    pub credentials: KubeconfigCredentials,
+    /// Accept known kOps fields that kctl does not act on, with a warning
+    #[arg(long)]
+    pub allow_unsupported: bool,
+
     /// Availability zones of the nodes, and of the control plane unless --control-plane-zones says otherwise
     #[arg(long, value_delimiter = ',', value_name = "ZONES", help_heading = "Placement")]
     pub zones: Vec<String>,
@@ -110,29 +134,6 @@ pub struct CreateCluster {
     /// What runs in it.
     #[command(flatten)]
     pub software: Software,
-    /// Single fields of the spec.
-    #[command(flatten)]
-    pub setters: Setters,
-
-    /// Print the spec and store nothing
-    #[arg(long)]
-    pub dry_run: bool,
-    /// Form of --dry-run's output
-    #[arg(short, long, value_name = "FORMAT", requires = "dry_run")]
-    pub output: Option<SpecFormat>,
-    /// Make the cluster in AWS at once
-    #[arg(short, long)]
-    pub yes: bool,
-    /// With --yes: write a kubeconfig [default: true]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
-    pub create_kube_config: Option<bool>,
-    /// The kubeconfig's credentials.
-    #[command(flatten)]
-    pub credentials: KubeconfigCredentials,
-    /// Accept known kOps fields that kctl does not act on, with a warning
-    #[arg(long)]
-    pub allow_unsupported: bool,
-
     /// Options of kOps that kctl does not have.
     #[command(flatten)]
     pub kops: KopsOnly,

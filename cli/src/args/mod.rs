@@ -23,7 +23,14 @@ use std::path::PathBuf;
 
 /// Kubernetes clusters on AWS from one spec.
 #[derive(Debug, Parser)]
-#[command(name = "kctl", version, disable_help_subcommand = true, max_term_width = 100)]
+#[command(
+    name = "kctl",
+    version,
+    disable_help_subcommand = true,
+    disable_help_flag = true,
+    disable_version_flag = true,
+    max_term_width = 100
+)]
 pub struct Cli {
     /// Options that every command takes.
     #[command(flatten)]
@@ -52,6 +59,9 @@ pub struct Global {
     /// Say nothing but results and errors
     #[arg(short, long, global = true)]
     pub quiet: bool,
+    /// Print help
+    #[arg(short, long, global = true, action = clap::ArgAction::HelpShort)]
+    help: Option<bool>,
 }
 
 /// When to use colour.

@@ -199,3 +199,135 @@ fn tag_change(change: &model::engine::FieldChange) -> Option<String> {
         _ => format!("{tag}={before} -> {after}"),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::cloud::{
+        EbsVolume, IamRole, RuleSource, SecurityGroup, SecurityGroupRule, Subnet, Tags, Vpc,
+    };
+    use model::engine::{FieldChange, Observed, Ref, Resource};
+    use serde_json::json;
+
+    const NAME: &str = "demo.example.com";
+
+    fn vpc() -> Cloud {
+        Cloud::Vpc(Vpc {
+            name: NAME.into(),
+            cidr_block: "172.20.0.0/16".into(),
+            amazon_provided_ipv6_cidr_block: true,
+            enable_dns_hostnames: true,
+            enable_dns_support: true,
+            tags: Tags::new(),
+        })
+    }
+
+    fn subnet(zone: &str) -> Cloud {
+        Cloud::Subnet(Subnet {
+            name: format!("{zone}.{NAME}"),
+            vpc_id: Ref::own(&vpc().id()),
+            availability_zone: zone.into(),
+            cidr_block: "172.20.0.0/18".into(),
+            private_dns_hostname_type_on_launch: "resource-name".into(),
+            enable_resource_name_dns_a_record_on_launch: true,
+            tags: Tags::from([("SubnetType".into(), "Public".into())]),
+        })
+    }
+
+    fn group() -> Cloud {
+        Cloud::SecurityGroup(SecurityGroup {
+            group_name: format!("nodes.{NAME}"),
+            description: "Security group for nodes".into(),
+            vpc_id: Ref::own(&vpc().id()),
+            tags: Tags::new(),
+        })
+    }
+
+    fn rule(port: i32, from: &str) -> Cloud {
+        Cloud::SecurityGroupRule(SecurityGroupRule {
+            name: format!("from-{from}-ingress-tcp-{port}to{port}-nodes.{NAME}"),
+            group_id: Ref::own(&group().id()),
+            is_egress: false,
+            ip_protocol: "tcp".into(),
+            from_port: port,
+            to_port: port,
+            source: RuleSource::CidrIpv4(from.into()),
+        })
+    }
+
+    fn role() -> Cloud {
+        Cloud::IamRole(IamRole {
+            role_name: format!("nodes.{NAME}"),
+            assume_role_policy_document: json!({}),
+            permissions_boundary: None,
+            tags: Tags::new(),
+        })
+    }
+
+    fn volume() -> Cloud {
+        Cloud::EbsVolume(EbsVolume {
+            name: format!("a.etcd-main.{NAME}"),
+            availability_zone: "eu-west-1a".into(),
+            size: 20,
+            volume_type: "gp3".into(),
+            iops: None,
+            throughput: None,
+            encrypted: true,
+            kms_key_id: None,
+            tags: Tags::new(),
+        })
+    }
+
+    fn step(action: Action, object: &Cloud, changes: Vec<FieldChange>) -> Step<Cloud> {
+        let observed = Observed { resource: object.clone(), physical: "x-1".into(), attrs: Default::default(), created: None, in_use: false };
+        Step {
+            id: object.id(),
+            action,
+            reason: match action {
+                Action::Create => Reason::Missing,
+                Action::Update => Reason::Differs,
+                Action::Delete => Reason::Unwanted,
+            },
+            before: (action != Action::Create).then_some(observed),
+            after: (action != Action::Delete).then(|| object.clone()),
+            changes,
+            needs: BTreeSet::new(),
+        }
+    }
+
+    fn change(field: &str, before: serde_json::Value, after: serde_json::Value) -> FieldChange {
+        FieldChange { field: field.into(), before, after }
+    }
+
+    fn shown(steps: Vec<Step<Cloud>>, wide: bool) -> String {
+        let steps = steps.into_iter().map(|step| (step.id.clone(), step)).collect();
+        let plan = Plan { format: 1, steps };
+        let view = View { plan: &plan, wide, paint: Paint::default(), stand_ins: &[] };
+        format!("{}{}\n", render(view), summary(&plan))
+    }
+
+    #[test]
+    fn a_new_cluster_counts_the_parts_of_what_is_new() {
+        let all = [vpc(), subnet("eu-west-1a"), group(), rule(22, "0.0.0.0/0"), rule(443, "10.0.0.0/8"), role(), volume()];
+        let steps = || all.iter().map(|object| step(Action::Create, object, Vec::new())).collect();
+        insta::assert_snapshot!("create", shown(steps(), false));
+        insta::assert_snapshot!("create_wide", shown(steps(), true));
+    }
+
+    #[test]
+    fn a_changed_rule_stands_under_its_unchanged_group() {
+        let steps = vec![
+            step(Action::Create, &rule(22, "10.0.0.0/8"), Vec::new()),
+            step(Action::Delete, &rule(22, "0.0.0.0/0"), Vec::new()),
+            step(Action::Update, &volume(), vec![change("size", json!(20), json!(40))]),
+        ];
+        insta::assert_snapshot!("change", shown(steps, false));
+    }
+
+    #[test]
+    fn the_same_tag_on_everything_is_one_line() {
+        let tag = || vec![change("tags.Owner", json!(null), json!("platform"))];
+        let steps = || [vpc(), group(), volume()].iter().map(|object| step(Action::Update, object, tag())).collect();
+        insta::assert_snapshot!("tags", shown(steps(), false));
+    }
+}

@@ -162,8 +162,9 @@ impl<'a> Progress<'a> {
             if elapsed < DELAY {
                 continue;
             }
+            let words = running_words(step, running, elapsed);
             let bar = running.bar.get_or_insert_with(|| bars.insert_before(total, bar()));
-            bar.set_message(running_words(step, running, elapsed));
+            bar.set_message(words);
         }
         if self.tally.steps > 0 {
             total.set_message(format!("{}/{}", self.tally.ended(), self.tally.steps));

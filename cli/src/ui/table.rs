@@ -5,7 +5,7 @@ use comfy_table::{Table, presets};
 /// A table's text; every row has as many cells as there are headers.
 pub fn render(headers: &[&str], rows: &[Vec<String>]) -> String {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
+    table.load_style(presets::NOTHING);
     table.set_header(headers.iter().copied());
     for row in rows {
         let cells = row.iter().map(|cell| if cell.is_empty() { "-" } else { cell });
