@@ -15,10 +15,10 @@ pub(super) struct Sorted<'a, R> {
 
 /// Keeps the used one of each set of duplicates, else the oldest, else the one with the smallest physical
 /// id. Two used ones of something wanted are for a person to sort out; of something unwanted, both go.
-pub(super) fn sort<'a, R: Resource>(
-    snapshot: &'a Snapshot<R>,
+pub(super) fn sort<R: Resource>(
+    snapshot: &Snapshot<R>,
     wanted: impl Fn(&Id) -> bool,
-) -> Result<Sorted<'a, R>, PlanError> {
+) -> Result<Sorted<'_, R>, PlanError> {
     let mut groups: BTreeMap<Id, Vec<&Observed<R>>> = BTreeMap::new();
     for item in &snapshot.items {
         groups.entry(item.resource.id()).or_default().push(item);

@@ -8,6 +8,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
+    /// Before the look at the world: an earlier run died while it created these, and reads have to settle.
+    Settling {
+        /// What it was creating.
+        ids: Vec<Id>,
+        /// For how many milliseconds.
+        for_ms: u64,
+    },
     /// The apply begins.
     Planned {
         /// How many steps there are.
@@ -60,7 +67,7 @@ pub enum Event {
         /// How long it took.
         took_ms: u64,
     },
-    /// A step was not tried.
+    /// A step was not tried, or left waiting by an interrupt.
     Skipped {
         /// The step.
         step: Id,
