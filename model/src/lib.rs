@@ -2,8 +2,12 @@
 //! and the engine that plans the way from what is to what should be. No I/O, no clock, no randomness.
 
 pub mod api;
+pub mod catalog;
+pub mod cidr;
 pub mod cloud;
+pub mod create;
 pub mod engine;
+pub mod expand;
 pub mod facts;
 pub mod full;
 pub mod read;
