@@ -6,6 +6,7 @@ pub mod commands;
 pub mod env;
 pub mod error;
 pub mod kubeconfig;
+pub mod state;
 pub mod ui;
 
 use args::Cli;

@@ -106,6 +106,10 @@ impl<'a> Progress<'a> {
         self.tally.count(event);
         match event {
             Event::Planned { .. } => {}
+            Event::Settling { ids, for_ms } => {
+                let words = format!("an earlier run was interrupted while it made {}", names(ids));
+                self.shell.note(&format!("{words}: waiting {} until AWS shows it", seconds(*for_ms)));
+            }
             Event::Started { step, action, .. } => self.start(step, *action),
             Event::Waiting { step, waiting_for } => self.waits(step, format!("waiting for {waiting_for}")),
             Event::Retrying { step, failure, in_ms } => {
@@ -179,6 +183,11 @@ impl<'a> Progress<'a> {
             drop(bars.clear());
         }
     }
+}
+
+fn names(ids: &[Id]) -> String {
+    let names: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    names.join(", ")
 }
 
 fn bar() -> ProgressBar {
