@@ -11,5 +11,8 @@ pub mod expand;
 pub mod facts;
 pub mod full;
 pub mod read;
+pub mod iam;
+pub mod names;
 pub mod pki;
+pub mod read;
 pub mod secret;

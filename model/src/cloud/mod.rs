@@ -2,6 +2,7 @@
 //! snake_case; a kind's name is Terraform's type without `aws_`. Desired and observed state share these types.
 
 mod autoscaling;
+pub mod build;
 mod dns;
 mod ebs_volume;
 mod events;
