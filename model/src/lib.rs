@@ -10,7 +10,6 @@ pub mod engine;
 pub mod expand;
 pub mod facts;
 pub mod full;
-pub mod read;
 pub mod iam;
 pub mod names;
 pub mod pki;
