@@ -5,15 +5,13 @@ use crate::error::{CommandError, Context, Kind};
 use aws::store::{Entry, Expect, Object as Bytes, Store, Version};
 use futures::future::try_join_all;
 use model::api::{InstanceGroup, Object, Resource, Spec, write};
-use model::read::{Document, Locations, Problem, ReadOptions, read_documents_with};
+use model::read::{Document, ReadOptions, read_documents_with};
 
 /// An object of the spec and the version it was read at.
 #[derive(Clone, Debug)]
 pub struct Stored<S> {
     /// The object.
     pub object: Resource<S>,
-    /// Where its fields stand, for messages.
-    pub locations: Locations,
     /// Its text, as stored.
     pub text: String,
     /// The version that a change replaces.
@@ -31,8 +29,8 @@ pub struct ClusterState {
     pub groups: Vec<Stored<model::api::instance_group::InstanceGroupSpec>>,
     /// What is stored, without addons, assets and backups.
     pub entries: Vec<Entry>,
-    /// What was noticed while reading.
-    pub warnings: Vec<Problem>,
+    /// Where the fields of all objects stand, for messages.
+    pub documents: Vec<Document>,
 }
 
 impl ClusterState {
@@ -48,20 +46,19 @@ impl ClusterState {
             return Err(absent(name));
         }
         let read = wanted.iter().map(|key| object(store, key, options));
-        let mut state: Option<Stored<_>> = None;
-        let (mut groups, mut warnings) = (Vec::new(), Vec::new());
+        let mut cluster: Option<Stored<_>> = None;
+        let (mut groups, mut documents) = (Vec::new(), Vec::new());
         for (document, text, version) in try_join_all(read).await? {
-            let Document { object, locations, warnings: noticed } = document;
-            warnings.extend(noticed);
-            match object {
-                Object::Cluster(object) => state = Some(Stored { object, locations, text, version }),
-                Object::InstanceGroup(object) => groups.push(Stored { object, locations, text, version }),
+            documents.push(document.clone());
+            match document.object {
+                Object::Cluster(object) => cluster = Some(Stored { object, text, version }),
+                Object::InstanceGroup(object) => groups.push(Stored { object, text, version }),
                 other => return Err(misplaced(other.kind(), name)),
             }
         }
         groups.sort_by(|a: &Stored<_>, b| a.object.name().cmp(b.object.name()));
-        let cluster = state.ok_or_else(|| absent(name))?;
-        Ok(Self { keys, cluster, groups, entries, warnings })
+        let cluster = cluster.ok_or_else(|| absent(name))?;
+        Ok(Self { keys, cluster, groups, entries, documents })
     }
 
     /// The name.

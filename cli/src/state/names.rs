@@ -33,6 +33,11 @@ impl Keys {
         self.below("config")
     }
 
+    /// The Cluster object with every decision written down, as of the last update.
+    pub fn completed(&self) -> String {
+        self.below("cluster-completed.spec")
+    }
+
     /// What InstanceGroup objects' keys begin with.
     pub fn groups(&self) -> String {
         self.below("instancegroup/")

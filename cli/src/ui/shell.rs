@@ -4,6 +4,7 @@ use super::{Paint, Tone, error};
 use crate::args::{Color, Global};
 use crate::env;
 use crate::error::{CommandError, exit};
+use model::read::Problem;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -90,6 +91,11 @@ impl Shell {
     /// Something that may be wrong, to stderr, even with `--quiet`.
     pub fn warning(&self, text: &str) {
         to_stderr(&format!("{} {text}", self.err.tone(Tone::Change, "warning:")));
+    }
+
+    /// A finding about a spec, to stderr.
+    pub fn problem(&self, problem: &Problem) {
+        to_stderr(error::problem(problem, self.err).trim_end());
     }
 
     /// A next step, to stderr.
