@@ -15,3 +15,4 @@ pub mod names;
 pub mod pki;
 pub mod read;
 pub mod secret;
+pub mod validate;
