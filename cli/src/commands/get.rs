@@ -106,15 +106,10 @@ fn cluster_table(clusters: &[Cluster], wide: bool) -> String {
 async fn groups(what: &GetObjects, session: &Session<'_>) -> Result<(), CommandError> {
     let name = session.cluster(None).await?;
     let state = ClusterState::read(&session.store, &name, AS_STORED).await?;
-    let mut groups = state.group_objects();
-    if let Some(only) = &what.object {
-        let known: Vec<&str> = state.groups.iter().map(|group| group.object.name()).collect();
-        let hint = model::read::nearest::hint(only, &known);
-        groups.retain(|group| group.name() == only);
-        if groups.is_empty() {
-            return Err(CommandError::usage(format!("{name} has no instance group {only}"), hint));
-        }
-    }
+    let groups = match &what.object {
+        Some(only) => vec![state.group(only)?.object.clone()],
+        None => state.group_objects(),
+    };
     match what.form.output {
         ListFormat::Name => lines(session, groups.iter().map(|group| format!("instancegroup/{}", group.name()))),
         ListFormat::Yaml | ListFormat::Json => documents(session, &groups, what.form, what.object.is_some()),

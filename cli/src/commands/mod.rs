@@ -1,16 +1,35 @@
 //! What each command does, without its argv.
 
 mod completion;
+mod delete_group;
+mod edit;
+mod get;
+mod objects;
 mod reference;
+mod session;
+mod store_objects;
 mod version;
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, DeleteWhat};
 use crate::error::{CommandError, Outcome};
 use crate::ui::Shell;
+use session::Session;
 
 /// Runs a command.
 pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
+    let open = || Session::open(&cli.global, shell);
     match &cli.command {
+        Command::Create(what) => match &what.what {
+            None => store_objects::create(&what.objects.files, &cli.global, &open().await?).await,
+            _ => Err(CommandError::usage("x", "y")),
+        },
+        Command::Get(what) => get::run(what, &open().await?).await,
+        Command::Edit(what) => edit::run(what, &open().await?).await,
+        Command::Replace(what) => store_objects::replace(what, &cli.global, &open().await?).await,
+        Command::Delete(what) => match &what.what {
+            DeleteWhat::InstanceGroup(what) => delete_group::run(what, &open().await?).await,
+            _ => Err(CommandError::usage("x", "y")),
+        },
         Command::Completion(options) => completion::run(options.shell, shell),
         Command::Reference(options) => reference::run(&options.out, shell),
         Command::Version => version::run(shell),

@@ -5,7 +5,7 @@ use crate::error::{CommandError, Context};
 use crate::state::ClusterState;
 use crate::ui::Shell;
 use model::api::{Cluster, InstanceGroup, Object, SSHCredential};
-use model::read::{Document, ReadOptions, read_documents_with};
+use model::read::{Document, Problem, ReadOptions, read_documents_with};
 use model::validate::{ClusterInput, locate, validate};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -56,18 +56,22 @@ impl Objects {
         }
     }
 
-    /// Checks everything: warnings are shown, errors end the command, all of them at once.
-    pub fn check(&self, shell: &Shell) -> Result<(), CommandError> {
+    /// Every finding about the objects, errors and warnings.
+    pub fn problems(&self) -> Vec<Problem> {
         let input = ClusterInput {
             cluster: &self.cluster,
             instance_groups: &self.groups,
             ssh_keys: &self.ssh_keys,
         };
-        let mut problems: Vec<_> = self.documents.iter().flat_map(|document| document.warnings.clone()).collect();
+        let noticed = self.documents.iter().flat_map(|document| document.warnings.clone());
         let mut found = validate(&input);
         locate(&mut found, &self.documents);
-        problems.extend(found);
-        let (errors, warnings): (Vec<_>, Vec<_>) = problems.into_iter().partition(|problem| problem.is_error());
+        noticed.chain(found).collect()
+    }
+
+    /// Checks everything: warnings are shown, errors end the command, all of them at once.
+    pub fn check(&self, shell: &Shell) -> Result<(), CommandError> {
+        let (errors, warnings): (Vec<_>, Vec<_>) = self.problems().into_iter().partition(Problem::is_error);
         warnings.iter().for_each(|warning| shell.problem(warning));
         if errors.is_empty() { Ok(()) } else { Err(errors.into()) }
     }

@@ -4,7 +4,10 @@ use super::{Keys, store_error};
 use crate::error::{CommandError, Context, Kind};
 use aws::store::{Entry, Expect, Object as Bytes, Store, Version};
 use futures::future::try_join_all;
+use model::api::cluster::ClusterSpec;
+use model::api::instance_group::InstanceGroupSpec;
 use model::api::{InstanceGroup, Object, Resource, Spec, write};
+use model::read::nearest;
 use model::read::{Document, ReadOptions, read_documents_with};
 
 /// An object of the spec and the version it was read at.
@@ -24,9 +27,9 @@ pub struct ClusterState {
     /// Its keys.
     pub keys: Keys,
     /// The Cluster object.
-    pub cluster: Stored<model::api::cluster::ClusterSpec>,
+    pub cluster: Stored<ClusterSpec>,
     /// The InstanceGroup objects, by name.
-    pub groups: Vec<Stored<model::api::instance_group::InstanceGroupSpec>>,
+    pub groups: Vec<Stored<InstanceGroupSpec>>,
     /// What is stored, without addons, assets and backups.
     pub entries: Vec<Entry>,
     /// Where the fields of all objects stand, for messages.
@@ -69,6 +72,15 @@ impl ClusterState {
     /// The instance groups, without what the store knows about them.
     pub fn group_objects(&self) -> Vec<InstanceGroup> {
         self.groups.iter().map(|group| group.object.clone()).collect()
+    }
+
+    /// The instance group with that name.
+    pub fn group(&self, name: &str) -> Result<&Stored<InstanceGroupSpec>, CommandError> {
+        self.groups.iter().find(|group| group.object.name() == name).ok_or_else(|| {
+            let known: Vec<&str> = self.groups.iter().map(|group| group.object.name()).collect();
+            let sentence = format!("{} has no instance group {name}", self.name());
+            CommandError::usage(sentence, nearest::hint(name, &known))
+        })
     }
 
     /// The entry with that key.
