@@ -138,7 +138,9 @@ impl Section {
 
 #[cfg(test)]
 mod tests {
-    use super::{Catalog, CatalogError, Component, NEWEST_MINOR, OLDEST_SUPPORTED_MINOR, recommended};
+    use super::{
+        Catalog, CatalogError, Component, NEWEST_MINOR, OLDEST_SUPPORTED_MINOR, recommended,
+    };
     use crate::catalog::KubernetesVersion;
     use crate::full::Arch;
 
@@ -164,7 +166,10 @@ mod tests {
         let version: KubernetesVersion = "1.36.3".parse().unwrap();
         let urls = Component::ALL.map(|component| {
             let version = component.version(&version);
-            catalog.download(component, &version, Arch::Arm64).unwrap().url
+            catalog
+                .download(component, &version, Arch::Arm64)
+                .unwrap()
+                .url
         });
         assert_eq!(
             urls,
@@ -205,10 +210,18 @@ mod tests {
             catalog.download(Component::Kubelet, "1.36.3", Arch::Amd64)
         );
         let moved = of(Component::Containerd, "2.3.4");
-        assert!(moved.url.starts_with("https://mirror.example.com/containerd/v2.3.4/"));
+        assert!(
+            moved
+                .url
+                .starts_with("https://mirror.example.com/containerd/v2.3.4/")
+        );
         assert!(moved.sha256.is_some());
         let unknown = of(Component::Kubelet, "1.99.0");
-        assert!(unknown.url.starts_with("https://dl.k8s.io/release/v1.99.0/"));
+        assert!(
+            unknown
+                .url
+                .starts_with("https://dl.k8s.io/release/v1.99.0/")
+        );
         assert_eq!(unknown.sha256, None);
     }
 
@@ -216,8 +229,14 @@ mod tests {
     fn a_broken_overlay_is_refused() {
         let refusal = |yaml: &str| Catalog::embedded().unwrap().overlaid(yaml).unwrap_err();
         assert!(matches!(refusal("containerd: ["), CatalogError::Form(_)));
-        assert!(matches!(refusal("runc:\n  bases: x\n"), CatalogError::Form(_)));
-        assert!(matches!(refusal("new:\n  files: []\n"), CatalogError::NoBase(_)));
+        assert!(matches!(
+            refusal("runc:\n  bases: x\n"),
+            CatalogError::Form(_)
+        ));
+        assert!(matches!(
+            refusal("new:\n  files: []\n"),
+            CatalogError::NoBase(_)
+        ));
         let short = "runc:\n  files:\n  - path: x\n    sha256: abc\n";
         assert!(matches!(refusal(short), CatalogError::Hash(_)));
     }

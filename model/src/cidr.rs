@@ -193,10 +193,7 @@ mod tests {
             let zones = zones.iter().take(count);
             zones.map(|zone| wanted(zone, Share::Big, None)).collect()
         };
-        assert_eq!(
-            shared_out("172.20.0.0/16", &subnets(1)),
-            ["172.20.0.0/16"]
-        );
+        assert_eq!(shared_out("172.20.0.0/16", &subnets(1)), ["172.20.0.0/16"]);
         assert_eq!(
             shared_out("172.20.0.0/16", &subnets(2)),
             ["172.20.0.0/17", "172.20.128.0/17"]
@@ -274,7 +271,10 @@ mod tests {
         assert_eq!(pod_range(range).unwrap().to_string(), "100.96.0.0/11");
         let services = service_range(range).unwrap();
         assert_eq!(services.to_string(), "100.64.0.0/13");
-        assert_eq!(nth_address(services, 10).unwrap().to_string(), "100.64.0.10");
+        assert_eq!(
+            nth_address(services, 10).unwrap().to_string(),
+            "100.64.0.10"
+        );
         assert_eq!(nth_address("10.0.0.0/30".parse().unwrap(), 10), None);
         assert_eq!(pod_range("::/0".parse().unwrap()), None);
     }
@@ -316,7 +316,7 @@ mod tests {
                     prop_assert!(!overlap(*range, *other), "{} and {}", range, other);
                 }
             }
-            
+
             let fixed: Vec<Wanted> = wanted
                 .iter()
                 .zip(&ranges)

@@ -88,9 +88,14 @@ mod tests {
             ("1.34.1+own", 34, "1.34.1+own"),
         ] {
             let version: KubernetesVersion = text.parse().unwrap();
-            assert_eq!((version.minor(), version.to_string().as_str()), (minor, bare));
+            assert_eq!(
+                (version.minor(), version.to_string().as_str()),
+                (minor, bare)
+            );
         }
-        for text in ["", "1.36", "2.0.0", "1.36.x", "1.+36.3", "latest", "1.36.3.4"] {
+        for text in [
+            "", "1.36", "2.0.0", "1.36.x", "1.+36.3", "latest", "1.36.3.4",
+        ] {
             assert!(text.parse::<KubernetesVersion>().is_err(), "{text}");
         }
     }

@@ -1,0 +1,182 @@
+//! The first decisions: Kubernetes version, stores, account and region.
+
+use super::fill::fill;
+use super::{Found, Known};
+use crate::api::authorization::{AuthorizationSpec, RBACAuthorizationSpec};
+use crate::api::cluster::ClusterSpec;
+use crate::catalog::{
+    KubernetesVersion, NEWEST_MINOR, OLDEST_MINOR, OLDEST_SUPPORTED_MINOR, recommended,
+};
+use crate::full::{Placement, StateLocation};
+
+/// The Kubernetes version; `None` if the spec's is none that kctl can do.
+pub(super) fn version(spec: &ClusterSpec, found: &mut Found) -> Option<KubernetesVersion> {
+    const PATH: &str = "spec.kubernetesVersion";
+    let default = recommended(NEWEST_MINOR).unwrap_or_default();
+    let text = spec.kubernetes_version.as_deref().unwrap_or(default);
+    let hint = format!("kctl knows 1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}; the newest is {default}");
+    let version: KubernetesVersion = match text.parse() {
+        Ok(version) => version,
+        Err(error) => {
+            found.error(PATH, error.to_string(), &hint);
+            return None;
+        }
+    };
+    let minor = version.minor();
+    if minor > NEWEST_MINOR {
+        found.error(PATH, format!("{version} is newer than this kctl"), &hint);
+        return None;
+    }
+    if minor < OLDEST_MINOR {
+        found.error(PATH, format!("{version} is too old"), &hint);
+        return None;
+    }
+    if minor < OLDEST_SUPPORTED_MINOR {
+        found.warning(
+            PATH,
+            format!(
+                "{version} is no longer supported; plan the upgrade to 1.{OLDEST_SUPPORTED_MINOR}"
+            ),
+        );
+    }
+    Some(version)
+}
+
+/// Versions, stores, and who may do what.
+pub(super) fn complete(spec: &mut ClusterSpec, known: &Known, found: &mut Found) {
+    fill(&mut spec.channel, "stable");
+    fill(&mut spec.cloud_provider, "aws");
+    fill(&mut spec.update_policy, "automatic");
+    spec.kubernetes_version = Some(known.version.to_string());
+    if spec.authorization.is_none() {
+        spec.authorization = Some(AuthorizationSpec {
+            rbac: Some(RBACAuthorizationSpec {}),
+            ..AuthorizationSpec::default()
+        });
+    }
+    let Some(base) = spec.config_base.clone() else {
+        found.error(
+            "spec.configBase",
+            "where the cluster's state lies is not known",
+            "set it to s3://BUCKET/NAME, or pass the state store",
+        );
+        return;
+    };
+    let base = base.trim_end_matches('/');
+    if !base.contains("://") {
+        found.error(
+            "spec.configBase",
+            format!("{base:?} is not a URL"),
+            "write s3://BUCKET/NAME or file://DIR/NAME",
+        );
+    }
+    fill(&mut spec.key_store, format!("{base}/pki"));
+    fill(&mut spec.secret_store, format!("{base}/secrets"));
+}
+
+/// Where the cluster's state lies.
+pub(super) fn state(spec: &ClusterSpec) -> StateLocation {
+    let base = spec.config_base.as_deref().unwrap_or_default();
+    let base = base.trim_end_matches('/');
+    let (scheme, rest) = base.split_once("://").unwrap_or(("", base));
+    let (bucket, prefix) = match (scheme, rest.split_once('/')) {
+        ("s3", Some((bucket, prefix))) => (Some(bucket), prefix.trim_matches('/')),
+        ("s3", None) => (Some(rest), ""),
+        _ => (None, rest),
+    };
+    StateLocation {
+        config_base: base.to_owned(),
+        bucket: bucket.map(str::to_owned),
+        prefix: prefix.to_owned(),
+    }
+}
+
+/// Account and region.
+pub(super) fn placement(spec: &ClusterSpec, known: &Known, found: &mut Found) -> Option<Placement> {
+    let zones = spec.subnets.iter().map(|subnet| subnet.zone.as_str());
+    let mut regions: Vec<&str> = zones.filter_map(region_of_zone).collect();
+    regions.sort_unstable();
+    regions.dedup();
+    let [region] = regions.as_slice() else {
+        found.error(
+            "spec.subnets",
+            match regions.as_slice() {
+                [] => "no subnet has a zone, so the region is not known".to_owned(),
+                several => format!("subnets are in several regions: {}", several.join(", ")),
+            },
+            "give every subnet a zone, all of one region",
+        );
+        return None;
+    };
+    let facts = known.facts;
+    let or = |said: &str, default: &str| {
+        let said = if said.is_empty() { default } else { said };
+        said.to_owned()
+    };
+    Some(Placement {
+        region: (*region).to_owned(),
+        partition: or(&facts.partition, partition_of_region(region)),
+        account: or(&facts.account, "000000000000"),
+    })
+}
+
+/// The region of a zone: up to and with the first number, `us-west-2` of `us-west-2-lax-1a`.
+pub fn region_of_zone(zone: &str) -> Option<&str> {
+    let start = zone.match_indices('-').find_map(|(dash, _)| {
+        let digit = zone.as_bytes().get(dash + 1)?;
+        digit.is_ascii_digit().then_some(dash + 1)
+    })?;
+    let digits = zone.get(start..)?.bytes();
+    let length = digits.take_while(u8::is_ascii_digit).count();
+    zone.get(..start + length)
+}
+
+/// The partition that regions of this name are in.
+fn partition_of_region(region: &str) -> &'static str {
+    match region.split('-').take(2).collect::<Vec<_>>().as_slice() {
+        ["cn", _] => "aws-cn",
+        ["us", "gov"] => "aws-us-gov",
+        ["us", "iso"] => "aws-iso",
+        ["us", "isob"] => "aws-iso-b",
+        _ => "aws",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{region_of_zone, state};
+    use crate::api::cluster::ClusterSpec;
+
+    #[test]
+    fn the_region_is_the_zone_up_to_its_number() {
+        for (zone, region) in [
+            ("eu-west-1a", Some("eu-west-1")),
+            ("us-gov-west-1b", Some("us-gov-west-1")),
+            ("us-west-2-lax-1a", Some("us-west-2")),
+            ("us-east-10c", Some("us-east-10")),
+            ("nowhere", None),
+            ("", None),
+        ] {
+            assert_eq!(region_of_zone(zone), region, "{zone}");
+        }
+    }
+
+    #[test]
+    fn state_lies_in_a_bucket_or_a_directory() {
+        let of = |base: &str| {
+            let spec = ClusterSpec {
+                config_base: Some(base.to_owned()),
+                ..ClusterSpec::default()
+            };
+            let state = state(&spec);
+            (state.bucket, state.prefix)
+        };
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            of("s3://b/a.example.com"),
+            (some("b"), "a.example.com".into())
+        );
+        assert_eq!(of("s3://b/x/y/n/"), (some("b"), "x/y/n".into()));
+        assert_eq!(of("file:///srv/state/n"), (None, "/srv/state/n".into()));
+    }
+}
