@@ -1,6 +1,6 @@
 //! Network load balancers, their target groups and listeners.
 
-use super::{Kind, Tags};
+use super::{Kind, Rename, Tags};
 use crate::engine::Ref;
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +68,21 @@ impl Kind for Lb {
             .chain(subnets)
             .collect()
     }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            security_groups: super::renamed_set(&self.security_groups, rename),
+            subnet_mappings: {
+                let mut mappings = self.subnet_mappings.clone();
+                for mapping in &mut mappings {
+                    mapping.subnet_id = rename(&mapping.subnet_id);
+                }
+                mappings.sort();
+                mappings
+            },
+            ..self.clone()
+        }
+    }
 }
 
 /// A target group. Protocol, port and VPC cannot change: a change makes the next of its series.
@@ -117,6 +132,13 @@ impl Kind for LbTargetGroup {
     fn refs(&self) -> Vec<Ref> {
         vec![self.vpc_id.clone()]
     }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            vpc_id: rename(&self.vpc_id),
+            ..self.clone()
+        }
+    }
 }
 
 /// A listener. Balancer and port identify it.
@@ -150,5 +172,18 @@ impl Kind for LbListener {
             self.load_balancer_arn.clone(),
             self.target_group_arn.clone(),
         ]
+    }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        let load_balancer_arn = rename(&self.load_balancer_arn);
+        Self {
+            name: match load_balancer_arn.id() {
+                Some(balancer) => format!("{}-{}", balancer.name(), self.port),
+                None => self.name.clone(),
+            },
+            load_balancer_arn,
+            target_group_arn: rename(&self.target_group_arn),
+            ..self.clone()
+        }
     }
 }
