@@ -5,10 +5,11 @@ export KCTL_CACHE := $(CACHE)
 BIN := $(CARGO_TARGET_DIR)/debug
 CARGO ?= cargo
 
-.PHONY: help demo test lint bench soak lab
+.PHONY: help demo simulator test lint bench soak lab
 
 help:
 	@echo "make demo    create, change and delete a cluster in the AWS simulator, and watch"
+	@echo "make simulator  the AWS simulator alone, to try kctl against"
 	@echo "make test    every test"
 	@echo "make bench   figures: calls, time, memory, size"
 	@echo "make soak    the long tests; their figures stand in docs/specification.md"
@@ -16,6 +17,9 @@ help:
 demo:
 	$(CARGO) build --bins
 	PATH="$(BIN):$$PATH" tests/demo/run
+
+simulator:
+	tests/demo/simulator
 
 test: lint
 	$(CARGO) test --workspace
@@ -27,8 +31,8 @@ lint:
 	tests/lint/run
 
 bench:
-	$(CARGO) build --release --bins
-	tests/bench/run
+	$(CARGO) build --release --bin kctl
+	PATH="$(CARGO_TARGET_DIR)/release:$$PATH" tests/bench/run
 
 soak:
 	KCTL_SIM_SEEDS=1000000 $(CARGO) test --release -p tests --test sim -- --nocapture

@@ -12,6 +12,7 @@ pub mod facts;
 pub mod full;
 pub mod iam;
 pub mod names;
+pub mod node;
 pub mod pki;
 pub mod read;
 pub mod secret;
