@@ -26,10 +26,17 @@ pub struct Observed<R> {
 
 /// Everything of this cluster that one sweep saw. Two items may have the same id: duplicates, which
 /// the planner resolves.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot<R> {
     /// The objects, in any order.
     pub items: Vec<Observed<R>>,
+}
+
+impl<R> Default for Snapshot<R> {
+    /// An empty world.
+    fn default() -> Self {
+        Self { items: Vec::new() }
+    }
 }
 
 impl<R: Resource> Snapshot<R> {

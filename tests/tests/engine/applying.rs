@@ -1,0 +1,1 @@
+//! How apply meets each kind of failure.
