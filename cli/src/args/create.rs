@@ -15,7 +15,7 @@ use std::path::PathBuf;
 pub struct Create {
     /// What to create.
     #[command(subcommand)]
-    pub what: Option<Cluster>,
+    pub what: Option<CreateWhat>,
     /// Objects from files.
     #[command(flatten)]
     pub objects: CreateObjects,
@@ -24,7 +24,7 @@ pub struct Create {
 /// What `kctl create` makes from flags.
 #[derive(Debug, Subcommand)]
 #[expect(clippy::large_enum_variant, reason = "one per process")]
-pub enum Cluster {
+pub enum CreateWhat {
     /// Create a cluster: write its spec, show the plan; with --yes, make it
     Cluster(CreateCluster),
 }
@@ -64,6 +64,16 @@ pub enum LoadBalancerType {
     Public,
     /// The VPC
     Internal,
+}
+
+/// Who may do what in the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Authorization {
+    /// Kubernetes RBAC
+    Rbac,
+    /// Everybody everything
+    #[value(name = "alwaysallow")]
+    AlwaysAllow,
 }
 
 /// `kctl create cluster`.
@@ -148,10 +158,10 @@ pub struct Machines {
     pub control_plane_zones: Vec<String>,
     /// Control-plane machines, an odd number [default: one per --control-plane-zones, else 1]
     #[arg(long, alias = "master-count", value_name = "N")]
-    pub control_plane_count: Option<i32>,
+    pub control_plane_count: Option<usize>,
     /// Machine type of the control plane
-    #[arg(long, alias = "master-size", value_name = "TYPE")]
-    pub control_plane_size: Option<String>,
+    #[arg(long, alias = "master-size", value_delimiter = ',', value_name = "TYPE")]
+    pub control_plane_size: Vec<String>,
     /// Image of the control plane
     #[arg(long, alias = "master-image", value_name = "IMAGE")]
     pub control_plane_image: Option<String>,
@@ -169,10 +179,10 @@ pub struct Machines {
     pub control_plane_tenancy: Option<String>,
     /// Workers, spread over the zones [default: one per zone]
     #[arg(long, value_name = "N")]
-    pub node_count: Option<i32>,
+    pub node_count: Option<usize>,
     /// Machine type of the workers
-    #[arg(long, value_name = "TYPE")]
-    pub node_size: Option<String>,
+    #[arg(long, value_delimiter = ',', value_name = "TYPE")]
+    pub node_size: Vec<String>,
     /// Image of the workers
     #[arg(long, value_name = "IMAGE")]
     pub node_image: Option<String>,
@@ -204,8 +214,8 @@ pub struct Machines {
     #[arg(long, value_name = "TYPE")]
     pub etcd_storage_type: Option<String>,
     /// Tags on every AWS object: KEY=VALUE,...
-    #[arg(long, value_name = "LABELS")]
-    pub cloud_labels: Option<String>,
+    #[arg(long, value_name = "LABELS", default_value = "", hide_default_value = true)]
+    pub cloud_labels: String,
 }
 
 /// How the cluster is reached.
@@ -214,10 +224,10 @@ pub struct Machines {
 pub struct Access {
     /// Who may reach the API: CIDRs or prefix lists [default: 0.0.0.0/0,::/0]
     #[arg(long, value_delimiter = ',', value_name = "CIDRS")]
-    pub admin_access: Option<Vec<String>>,
+    pub admin_access: Vec<String>,
     /// Who may reach port 22 [default: --admin-access]
     #[arg(long, value_delimiter = ',', value_name = "CIDRS")]
-    pub ssh_access: Option<Vec<String>>,
+    pub ssh_access: Vec<String>,
     /// Public SSH key of machines
     #[arg(long, value_name = "FILE")]
     pub ssh_public_key: Option<PathBuf>,
@@ -251,6 +261,15 @@ pub struct Software {
     /// flannel, kubenet, cni or external [default: flannel]
     #[arg(long, value_name = "CNI")]
     pub networking: Option<String>,
+    /// Feature gates of all components: +GATE,-GATE,...
+    #[arg(long, value_delimiter = ',', value_name = "GATES", allow_hyphen_values = true)]
+    pub kubernetes_feature_gates: Vec<String>,
+    /// Who may do what in the cluster [default: rbac]
+    #[arg(long, value_name = "MODE", ignore_case = true)]
+    pub authorization: Option<Authorization>,
+    /// Names of the etcd clusters [default: main,events]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub etcd_clusters: Vec<String>,
     /// Channel that recommends versions and images [default: stable]
     #[arg(long, value_name = "CHANNEL")]
     pub channel: Option<String>,
@@ -277,7 +296,4 @@ pub struct KopsOnly {
     /// Only `cloudgroups`.
     #[arg(long, hide = true)]
     pub instance_manager: Option<String>,
-    /// Only `RBAC`.
-    #[arg(long, hide = true, ignore_case = true)]
-    pub authorization: Option<String>,
 }

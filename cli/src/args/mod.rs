@@ -9,7 +9,9 @@ mod help;
 mod render;
 mod update;
 
-pub use create::{Create, CreateCluster, CreateObjects, Cluster as ClusterChoice};
+pub use create::{
+    Authorization, Create, CreateCluster, CreateObjects, CreateWhat, Dns, KopsOnly, LoadBalancerType, Topology,
+};
 pub use delete::{Delete, DeleteCluster, DeleteGroup, DeleteWhat};
 pub use edit::{Edit, EditCluster, EditGroup, EditWhat, Replace, Setters};
 pub use export::{Export, ExportKubeconfig, ExportWhat, KubeconfigCredentials};

@@ -1,6 +1,7 @@
 //! What each command does, without its argv.
 
 mod completion;
+mod create_cluster;
 mod delete_group;
 mod edit;
 mod get;
@@ -10,7 +11,7 @@ mod session;
 mod store_objects;
 mod version;
 
-use crate::args::{Cli, Command, DeleteWhat};
+use crate::args::{Cli, Command, CreateWhat, DeleteWhat};
 use crate::error::{CommandError, Outcome};
 use crate::ui::Shell;
 use session::Session;
@@ -21,6 +22,7 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
     match &cli.command {
         Command::Create(what) => match &what.what {
             None => store_objects::create(&what.objects.files, &cli.global, &open().await?).await,
+            Some(CreateWhat::Cluster(what)) if what.dry_run => create_cluster::dry_run(what, &cli.global, shell),
             _ => Err(CommandError::usage("x", "y")),
         },
         Command::Get(what) => get::run(what, &open().await?).await,

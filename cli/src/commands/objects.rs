@@ -56,6 +56,13 @@ impl Objects {
         }
     }
 
+    /// All objects, the cluster first.
+    pub fn in_order(&self) -> Vec<Object> {
+        let groups = self.groups.iter().cloned().map(Object::InstanceGroup);
+        let keys = self.ssh_keys.iter().cloned().map(Object::SSHCredential);
+        std::iter::once(Object::Cluster(self.cluster.clone())).chain(groups).chain(keys).collect()
+    }
+
     /// Every finding about the objects, errors and warnings.
     pub fn problems(&self) -> Vec<Problem> {
         let input = ClusterInput {

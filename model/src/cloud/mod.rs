@@ -173,7 +173,6 @@ macro_rules! each {
     };
 }
 
-fn same_kind<K: Kind, T>(_: &K, other: &Cloud, compare: impl Fn(&K) -> Option<T>) -> Option<T>
 impl Cloud {
     /// Itself with every reference renamed, late values included.
     #[must_use]
@@ -208,11 +207,7 @@ fn renamed_text(text: &Text, rename: Rename<'_>) -> Text {
     }))
 }
 
-fn same_kind<K: Kind>(
-    _: &K,
-    other: &Cloud,
-    compare: impl Fn(&K) -> Option<String>,
-) -> Option<String>
+fn same_kind<K: Kind, T>(_: &K, other: &Cloud, compare: impl Fn(&K) -> Option<T>) -> Option<T>
 where
     for<'a> Option<&'a K>: From<Downcast<'a>>,
 {
