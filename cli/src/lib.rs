@@ -1,6 +1,7 @@
 //! kctl: arguments in, commands run, exit code out. What commands do is in `commands`, what they print goes
 //! through `ui`, and everything about clusters themselves is in `model` and `aws`.
 
+pub mod agents;
 pub mod args;
 pub mod commands;
 pub mod env;

@@ -1,5 +1,6 @@
 //! What each command does, without its argv.
 
+mod assemble;
 mod completion;
 mod create_cluster;
 mod delete_group;
@@ -7,6 +8,7 @@ mod edit;
 mod get;
 mod objects;
 mod reference;
+mod render;
 mod session;
 mod store_objects;
 mod version;
@@ -32,6 +34,7 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
             DeleteWhat::InstanceGroup(what) => delete_group::run(what, &open().await?).await,
             _ => Err(CommandError::usage("x", "y")),
         },
+        Command::Render(what) => render::run(what, shell),
         Command::Completion(options) => completion::run(options.shell, shell),
         Command::Reference(options) => reference::run(&options.out, shell),
         Command::Version => version::run(shell),
