@@ -3,6 +3,7 @@
 
 pub mod agents;
 pub mod args;
+pub mod clock;
 pub mod commands;
 pub mod env;
 pub mod error;

@@ -2,12 +2,18 @@
 //! says what is there, and which version; what kctl needs is then read once.
 
 mod cluster;
+mod journal;
+mod lock;
 mod names;
+mod operation;
 mod public;
 mod secrets;
 
 pub use cluster::{ClusterState, Stored, write_object};
+pub use journal::StoreJournal;
+pub use lock::Lock;
 pub use names::Keys;
+pub use operation::{Operation, outdated};
 pub use public::Public;
 pub use secrets::{keyset, mint_into, mint_keyset};
 

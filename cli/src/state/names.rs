@@ -68,6 +68,16 @@ impl Keys {
         self.below("pki/public.json")
     }
 
+    /// What an apply is about to create.
+    pub fn journal(&self) -> String {
+        self.below("journal/creations.json")
+    }
+
+    /// Who changes the cluster now.
+    pub fn lock(&self) -> String {
+        self.below("lock")
+    }
+
     /// What an operation did.
     pub fn operation(&self, name: &str) -> String {
         self.below(&format!("operations/{name}.json"))
