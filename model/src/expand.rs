@@ -25,7 +25,6 @@ mod termination;
 mod volumes;
 
 pub use assets::remapped_image;
-pub use basics::region_of_zone;
 pub use dns::STAND_IN_ZONE;
 pub use machines::{STAND_IN_IMAGE, STAND_IN_ROOT_DEVICE};
 pub(crate) use machines::{arch_of_image, arch_of_type};

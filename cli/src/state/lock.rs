@@ -89,7 +89,7 @@ impl<'a> Lock<'a> {
         })
     }
 
-    /// Renews it for ever; to be dropped with what it guards.
+    /// Renews it until it is lost; to be dropped with what it guards.
     pub async fn keep(&self) {
         loop {
             tokio::time::sleep(LIFE / 3).await;
