@@ -25,9 +25,10 @@ use crate::api::kube_scheduler::KubeSchedulerConfig;
 use crate::api::kubelet::KubeletConfigSpec;
 use crate::api::metadata::Metadata;
 use crate::api::{Cluster, InstanceGroup};
-use crate::catalog::{KubernetesVersion, NEWEST_MINOR, OLDEST_MINOR, recommended};
+use crate::catalog::recommended;
 use crate::facts::Facts;
 use crate::read::Problem;
+use crate::validate::versions::{NEWEST_MINOR, OLDEST_MINOR, Version};
 use std::collections::BTreeMap;
 
 /// From where the API and SSH are reached when nobody says: everywhere.
@@ -125,8 +126,9 @@ fn basics(options: &CreateOptions, problems: &mut Vec<Problem>) -> ClusterSpec {
         said => said.to_vec(),
     };
     let state_store = options.state_store.trim_end_matches('/');
-    let cloud_labels = cloud_labels::parse(&options.cloud_labels).unwrap_or_else(|problem| {
-        problems.push(problem);
+    let cloud_labels = cloud_labels::parse(&options.cloud_labels).unwrap_or_else(|message| {
+        let hint = "write key=value,key=\"value, with = and comma\"";
+        problems.push(Problem::error("--cloud-labels", message).hint(hint));
         BTreeMap::new()
     });
     let mut spec = ClusterSpec {
@@ -165,13 +167,12 @@ fn basics(options: &CreateOptions, problems: &mut Vec<Problem>) -> ClusterSpec {
 fn kubernetes_version(options: &CreateOptions, problems: &mut Vec<Problem>) -> String {
     let newest = recommended(NEWEST_MINOR).unwrap_or_default();
     let said = options.kubernetes_version.as_deref().unwrap_or(newest);
-    let message = match said.parse::<KubernetesVersion>() {
-        Ok(version) if (OLDEST_MINOR..=NEWEST_MINOR).contains(&version.minor()) => None,
-        Ok(version) => Some(format!("kctl does not know Kubernetes {version}")),
-        Err(error) => Some(error.to_string()),
+    let known = |version: &Version| {
+        version.major == 1 && (OLDEST_MINOR..=NEWEST_MINOR).contains(&version.minor)
     };
-    if let Some(message) = message {
-        let hint = format!("kctl knows 1.{OLDEST_MINOR} to {newest}");
+    if !Version::parse(said).is_some_and(|version| known(&version)) {
+        let message = format!("{said:?} is not a Kubernetes version that kctl knows");
+        let hint = format!("use 1.{OLDEST_MINOR}.0 to {newest}");
         problems.push(Problem::error("--kubernetes-version", message).hint(hint));
     }
     said.to_owned()

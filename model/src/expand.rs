@@ -4,6 +4,7 @@
 mod api;
 mod assets;
 mod basics;
+mod bastion;
 mod containerd;
 mod control_plane;
 mod core_dns;
@@ -31,10 +32,11 @@ pub(crate) use machines::{arch_of_image, arch_of_type};
 pub(crate) use network::{DEFAULT_NETWORK, with_ranges};
 
 use crate::api::{Cluster, InstanceGroup};
-use crate::catalog::{Catalog, KubernetesVersion};
+use crate::catalog::Catalog;
 use crate::facts::Facts;
 use crate::full::FullSpec;
 use crate::read::Problem;
+use crate::validate::versions::Version;
 use found::Found;
 
 /// What a spec expands to.
@@ -54,7 +56,7 @@ pub struct Expanded {
 struct Known<'a> {
     /// The cluster's name.
     name: String,
-    version: KubernetesVersion,
+    version: Version,
     facts: &'a Facts,
     catalog: &'a Catalog,
 }
@@ -146,6 +148,7 @@ fn full(
         pods: pods?,
         dns: dns::full(spec, known),
         api: api::full(spec),
+        bastion: bastion::full(spec),
         ssh_access: spec.ssh_access.clone(),
         ssh_key: ssh_key?,
         node_port_access: spec.node_port_access.clone(),

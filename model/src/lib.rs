@@ -5,6 +5,7 @@ pub mod api;
 pub mod catalog;
 pub mod cidr;
 pub mod cloud;
+pub mod components;
 pub mod create;
 pub mod engine;
 pub mod expand;

@@ -4,10 +4,11 @@ use super::{Kind, Rename, Tags};
 use crate::engine::Ref;
 use serde::{Deserialize, Serialize};
 
-/// A network load balancer. Name, scheme and subnets' addresses cannot change: a change makes the next of its series.
+/// A network load balancer. Name, scheme and subnets' addresses cannot change: `cloud::settle` makes the next of its series.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lb {
-    /// Logical name: `api.NAME`, `bastion.NAME`.
+    /// Logical name: `api.NAME`, `bastion.NAME`, from the second of the series on with `-REVISION`
+    /// (`names::logical_name` of the tags).
     pub logical_name: String,
     /// AWS name, at most 32 characters: prefix, cluster, hash; from the second of the series on another hash.
     pub name: String,
@@ -24,7 +25,7 @@ pub struct Lb {
     pub cross_zone_enabled: bool,
     /// Attributes `access_logs.*`.
     pub access_logs: Option<AccessLogs>,
-    /// Tags; `Name` is the logical name.
+    /// Tags; `Name` is the logical name of the first of the series, `kops.k8s.io/revision` the place in it.
     pub tags: Tags,
 }
 
@@ -85,7 +86,8 @@ impl Kind for Lb {
     }
 }
 
-/// A target group. Protocol, port and VPC cannot change: a change makes the next of its series.
+/// A target group. Protocol, port and VPC cannot change, nor the balancer it serves: `cloud::settle` makes the next of
+/// its series.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LbTargetGroup {
     /// AWS and logical name, at most 32 characters.
@@ -102,7 +104,7 @@ pub struct LbTargetGroup {
     pub deregistration_delay_seconds: i32,
     /// Health check.
     pub health_check: HealthCheck,
-    /// Tags.
+    /// Tags; `Name` is the name of the first of the series, `kops.k8s.io/revision` the place in it.
     pub tags: Tags,
 }
 

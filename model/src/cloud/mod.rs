@@ -290,6 +290,13 @@ impl Resource for Cloud {
             .unwrap_or(true)
     }
 
+    fn can_be_remade(&self) -> bool {
+        !matches!(
+            self,
+            Self::AutoscalingGroup(_) | Self::EbsVolume(_) | Self::S3Object(_) | Self::SqsQueue(_)
+        )
+    }
+
     fn resolved(&self, attr: AttrLookup<'_>) -> Self {
         each!(self, kind => kind.resolved(attr).into())
     }

@@ -80,7 +80,7 @@ pub struct DhcpOptions {
     pub domain_name: String,
     /// Resolvers.
     pub domain_name_servers: Vec<String>,
-    /// Tags.
+    /// Tags; `Name` is the name of the first of the series, `kops.k8s.io/revision` the place in it.
     pub tags: Tags,
 }
 

@@ -1,24 +1,23 @@
 //! `--cloud-labels`: `key=value,key="value"`.
 
-use crate::read::Problem;
 use std::collections::BTreeMap;
 
 /// Labels of a list. A key or value in double quotes may hold `=` and commas; `""` in it is a quote.
-/// Blanks before a key or value do not count.
-pub(super) fn parse(text: &str) -> Result<BTreeMap<String, String>, Problem> {
+/// Blanks before a key or value do not count. Fails with what is wrong.
+pub(super) fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
     let mut labels = BTreeMap::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
         let (key, after) = field(rest, &['=', ','])?;
         let Some(value) = after.strip_prefix('=') else {
-            return Err(malformed(format!("{key:?} has no value")));
+            return Err(format!("{key:?} has no value"));
         };
         let (value, after) = field(value.trim_start(), &['=', ','])?;
         if after.starts_with('=') {
-            return Err(malformed(format!("the value of {key:?} holds a bare =")));
+            return Err(format!("the value of {key:?} holds a bare ="));
         }
         if key.is_empty() {
-            return Err(malformed(format!("the value {value:?} has no key")));
+            return Err(format!("the value {value:?} has no key"));
         }
         labels.insert(key, value);
         rest = after.trim_start_matches(',').trim_start();
@@ -27,7 +26,7 @@ pub(super) fn parse(text: &str) -> Result<BTreeMap<String, String>, Problem> {
 }
 
 /// A quoted or bare field at the start of a text, and what comes after it.
-fn field<'a>(text: &'a str, ends: &[char]) -> Result<(String, &'a str), Problem> {
+fn field<'a>(text: &'a str, ends: &[char]) -> Result<(String, &'a str), String> {
     let Some(mut quoted) = text.strip_prefix('"') else {
         let end = text.find(ends).unwrap_or(text.len());
         let (bare, after) = text.split_at(end);
@@ -40,16 +39,12 @@ fn field<'a>(text: &'a str, ends: &[char]) -> Result<(String, &'a str), Problem>
             if after.is_empty() || after.starts_with(ends) {
                 return Ok((value, after));
             }
-            return Err(malformed(format!("text follows the quoted {value:?}")));
+            return Err(format!("text follows the quoted {value:?}"));
         };
         value.push('"');
         quoted = more;
     }
-    Err(malformed(format!("a quote is open in {text:?}")))
-}
-
-fn malformed(message: String) -> Problem {
-    Problem::error("--cloud-labels", message).hint("write key=value,key=\"value with = and comma\"")
+    Err(format!("a quote is open in {text:?}"))
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub(super) fn vpc(
         problems,
     );
     let mut placed = Placed::new();
-    let mut add = |name: String, zone: &str, cidr: Option<String>| {
+    let mut add = |name: String, zone: &str, cidr: Option<String>, id: Option<String>| {
         placed
             .entry(zone.to_owned())
             .or_default()
@@ -49,16 +49,21 @@ pub(super) fn vpc(
             name,
             zone: zone.to_owned(),
             cidr,
-            id: shared.get(zone).cloned(),
+            id,
             ..ClusterSubnetSpec::default()
         });
     };
     for zone in options.all_zones() {
-        add(zone.to_owned(), zone, None);
+        add(zone.to_owned(), zone, None, shared.get(zone).cloned());
     }
     let further = options.network_cidrs.iter().skip(1);
     for (index, (cidr, zone)) in further.zip(options.zones.iter().cycle()).enumerate() {
-        add(format!("{zone}-{}", index + 1), zone, Some(cidr.clone()));
+        add(
+            format!("{zone}-{}", index + 1),
+            zone,
+            Some(cidr.clone()),
+            None,
+        );
     }
     placed
 }

@@ -73,9 +73,9 @@ pub trait World<R: Resource> {
     ) -> impl Future<Output = Result<Option<Observed<R>>, Failure>>;
 
     /// Creates `want` (`have` is `None`), or changes `have` in place. All late values in `want` are resolved.
-    /// Where that takes several calls and one after the first effect fails, the class is `Unknown` unless the
-    /// failure is final, so that the engine finds what is there before it goes on; a plain retry would make
-    /// the first effect twice.
+    /// Where that takes several calls and one after the first effect fails, the class is `Unknown`, whatever
+    /// the world said: the engine then finds what is there and changes it, which says the same again if it
+    /// is final. A plain retry would make the first effect twice.
     fn put(
         &self,
         want: &R,

@@ -4,42 +4,24 @@ use super::fill::fill;
 use super::{Found, Known};
 use crate::api::authorization::{AuthorizationSpec, RBACAuthorizationSpec};
 use crate::api::cluster::ClusterSpec;
-use crate::catalog::{
-    KubernetesVersion, NEWEST_MINOR, OLDEST_MINOR, OLDEST_SUPPORTED_MINOR, recommended,
-};
+use crate::catalog::recommended;
 use crate::full::{Placement, StateLocation};
+use crate::validate::versions::{NEWEST_MINOR, OLDEST_MINOR, Version};
 
 /// The Kubernetes version; `None` if the spec's is none that kctl can do.
-pub(super) fn version(spec: &ClusterSpec, found: &mut Found) -> Option<KubernetesVersion> {
-    const PATH: &str = "spec.kubernetesVersion";
+pub(super) fn version(spec: &ClusterSpec, found: &mut Found) -> Option<Version> {
     let default = recommended(NEWEST_MINOR).unwrap_or_default();
     let text = spec.kubernetes_version.as_deref().unwrap_or(default);
-    let hint = format!("kctl knows 1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}; the newest is {default}");
-    let version: KubernetesVersion = match text.parse() {
-        Ok(version) => version,
-        Err(error) => {
-            found.error(PATH, error.to_string(), &hint);
-            return None;
-        }
+    let known = |version: &Version| {
+        version.major == 1 && (OLDEST_MINOR..=NEWEST_MINOR).contains(&version.minor)
     };
-    let minor = version.minor();
-    if minor > NEWEST_MINOR {
-        found.error(PATH, format!("{version} is newer than this kctl"), &hint);
-        return None;
+    let version = Version::parse(text).filter(known);
+    if version.is_none() {
+        let message = format!("{text:?} is not a Kubernetes version that kctl knows");
+        let hint = format!("use 1.{OLDEST_MINOR}.0 to {default}");
+        found.error("spec.kubernetesVersion", message, &hint);
     }
-    if minor < OLDEST_MINOR {
-        found.error(PATH, format!("{version} is too old"), &hint);
-        return None;
-    }
-    if minor < OLDEST_SUPPORTED_MINOR {
-        found.warning(
-            PATH,
-            format!(
-                "{version} is no longer supported; plan the upgrade to 1.{OLDEST_SUPPORTED_MINOR}"
-            ),
-        );
-    }
-    Some(version)
+    version
 }
 
 /// Versions, stores, and who may do what.

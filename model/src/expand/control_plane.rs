@@ -61,7 +61,7 @@ fn api_server(spec: &mut ClusterSpec, known: &Known) {
     };
     fill(&mut api.authorization_mode, mode);
     fill(&mut api.bind_address, "0.0.0.0");
-    if known.version.minor() < 33 {
+    if known.version.minor < 33 {
         fill(&mut api.cloud_provider, "external");
     }
     fill_list(&mut api.etcd_servers, &["https://127.0.0.1:4001"]);

@@ -56,6 +56,7 @@ pub fn full() -> FullSpec {
         "api": { "access": ["0.0.0.0/0"], "load_balancer": null },
         "ssh_access": [], "ssh_key": null, "node_port_access": [], "node_port_range": [30000, 32767],
         "cloud_labels": {},
+        "bastion": {"internal": false, "additional_security_groups": [], "public_name": null},
         "iam": {
             "permissions_boundary": null, "allow_container_registry": true, "external_policies": {},
             "additional_policies": {},

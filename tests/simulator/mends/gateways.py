@@ -72,7 +72,7 @@ def interfaces_have_an_address_of_their_subnet() -> None:
         subnet = backend.get_subnet(subnet) if isinstance(subnet, str) else subnet
         first = private_ip[0] if isinstance(private_ip, list) and private_ip else private_ip
         outside = first and ipaddress.ip_address(first) not in ipaddress.ip_network(subnet.cidr_block or "0.0.0.0/0")
-        if (outside or not first) and not (args or kwargs.get("private_ip_addresses")):
+        if (outside or not first) and not any(args[:1]) and not kwargs.get("private_ip_addresses"):
             private_ip = subnet.get_available_subnet_ip(instance=eni)
         original(eni, backend, subnet, private_ip, *args, **kwargs)
 

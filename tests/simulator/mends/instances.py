@@ -6,19 +6,33 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from moto.ec2.models import EC2Backend
+from moto.ec2.models.amis import Ami
 from moto.ec2.models.instances import Instance
 from moto.ec2.responses.instances import InstanceResponse
 from moto.ec2.utils import convert_tag_spec
 
-from .patch import replace
+from .patch import replace, replace_property
 
 if TYPE_CHECKING:
     from . import Options
+
+_ROOT: "dict[str, Any]" = {"VolumeSize": 8, "VolumeType": "gp3", "DeleteOnTermination": True}
 
 
 def template_data(backend: Any, launch_template: Any) -> "dict[str, Any]":
     """The data of the launch template version that a launch names; empty without one."""
     return backend._get_template_from_args(launch_template).data if launch_template else {}
+
+
+def images_have_a_root_volume() -> None:
+    """AWS: the common images describe an 8 GiB gp3 root volume that dies with its instance.
+    moto: describes 15 GiB `standard` that stays.
+    """
+
+    @replace_property(Ami, "block_device_mappings")
+    def mappings(image: Any) -> "list[dict[str, Any]]":
+        ebs = {"SnapshotId": image.ebs_snapshot.id, "Encrypted": False, **_ROOT}
+        return [{"DeviceName": image.root_device_name, "Ebs": ebs}]
 
 
 def the_root_volume_is_the_images_own() -> None:
@@ -53,7 +67,7 @@ def _set_performance(backend: Any, instance: Any, mappings: "list[dict[str, Any]
 
 def _merged_mappings(root: str, asked: "list[dict[str, Any]]") -> "list[dict[str, Any]]":
     """The image's root device first, overridden by what was asked for it, then the rest."""
-    merged = {root: {"VolumeSize": 8, "VolumeType": "gp3", "DeleteOnTermination": True}}
+    merged = {root: dict(_ROOT)}
     for mapping in asked:
         if mapping.get("Ebs") is not None:
             merged.setdefault(mapping["DeviceName"], {}).update(mapping["Ebs"])

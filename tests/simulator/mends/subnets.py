@@ -6,10 +6,10 @@ from typing import Any
 
 from moto.core.responses import EmptyResult
 from moto.ec2.exceptions import DependencyViolationError, EC2ClientError
-from moto.ec2.models.subnets import SubnetBackend
+from moto.ec2.models.subnets import Subnet, SubnetBackend
 from moto.ec2.responses.subnets import Subnets
 
-from .patch import replace
+from .patch import replace, replace_property
 
 # ModifySubnetAttribute: the attributes we know, and where their value goes.
 _ON_LAUNCH = {
@@ -55,6 +55,17 @@ def private_dns_name_options_are_kept() -> None:
             value = value.get("Value")
         subnet.private_dns_name_options_on_launch[_ON_LAUNCH[asked[0]]] = value
         return EmptyResult()
+
+
+def an_ipv6_block_of_a_subnet_is_described() -> None:
+    """AWS: a subnet describes with the state of its IPv6 block.
+    moto: nests the state once too often, and the answer has none.
+    """
+
+    @replace_property(Subnet, "ipv6_cidr_block_association_set")
+    def associations(subnet: Any) -> Any:
+        found = subnet.ipv6_cidr_block_associations.values()
+        return [association for association in found if association["ipv6CidrBlockState"]["State"] == "associated"]
 
 
 def a_subnet_with_something_in_it_stays() -> None:

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from botocore.exceptions import ClientError
 
 from . import make
 from .conftest import eventually
-
-
-def code_of(call, *args, **kwargs):
-    with pytest.raises(ClientError) as error:
-        call(*args, **kwargs)
-    return error.value.response["Error"]["Code"]
+from .errors import code_of
 
 
 @pytest.fixture

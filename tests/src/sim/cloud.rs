@@ -3,8 +3,8 @@
 use super::clock::SimClock;
 use super::faults::{Faults, Rng};
 use super::rules::{
-    Naming, blocker, goes_with, half_made, has_late, naming, needs_usable, refused, slow_end,
-    slow_start,
+    Naming, blocker, goes_with, half_made, has_late, naming, needs_usable, refused, rival,
+    slow_end, slow_start,
 };
 use super::state::{Body, Object, State, physical_refs};
 use model::cloud::Cloud;
@@ -314,6 +314,10 @@ fn create(state: &mut State, mut body: Body, times: Times) -> Result<Put, Failur
 fn change(state: &mut State, physical: &str, mut body: Body, times: Times) -> Result<Put, Failure> {
     let id = body.resource.id();
     let gone = || refused(Class::Gone, "change", &id, "does not exist");
+    if let Some(other) = rival(state, physical, &body, times.now) {
+        let message = format!("{} stands there already", other.physical);
+        return Err(refused(Class::Invalid, "change", &id, &message));
+    }
     let object = state.object_mut(physical).ok_or_else(gone)?;
     let before = object.body().ok_or_else(gone)?;
     body.attrs = before.attrs.clone();

@@ -10,8 +10,8 @@ impl Journal for SimCloud {
     }
 
     async fn record(&self, ids: &[Id]) -> Result<(), Failure> {
-        let ids = ids.to_vec();
-        self.request("journal", None, move |state, _| {
+        let (ids, own) = (ids.to_vec(), Id::new("journal", "any"));
+        self.request("journal", Some(&own), move |state, _| {
             state.journal = ids;
             Ok(())
         })

@@ -19,6 +19,8 @@ pub struct Truth {
     pub leaked: Vec<Id>,
     /// Refers to something that is not what stands under that name.
     pub astray: Vec<Id>,
+    /// Physical ids of what is not this cluster's and is not as it was.
+    pub touched: Vec<String>,
 }
 
 /// Compares. Late values are filled in with the true attributes.
@@ -54,5 +56,8 @@ pub fn judge(state: &State, desired: &[Cloud]) -> Truth {
         }
     }
     truth.leaked = left.into_keys().collect();
+    let foreign = state.objects.iter().filter(|object| object.foreign);
+    let touched = foreign.filter(|object| object.was_changed());
+    truth.touched = touched.map(|object| object.physical.clone()).collect();
     truth
 }

@@ -79,6 +79,23 @@ pub fn goes_with(resource: &Cloud, physical: &str) -> bool {
     physical.strip_prefix(hangs_on).is_some_and(is_number)
 }
 
+/// Another gateway of the same VPC, of which there can be one.
+pub fn rival<'a>(
+    state: &'a State,
+    physical: &str,
+    body: &Body,
+    now: Duration,
+) -> Option<&'a Object> {
+    let is_gateway = |resource: &Cloud| matches!(resource, Cloud::InternetGateway(_));
+    state.objects.iter().find(|object| {
+        let other = object
+            .lingering(now)
+            .filter(|other| is_gateway(&other.resource));
+        let same = other.is_some_and(|other| !other.refs.is_disjoint(&body.refs));
+        same && object.physical != physical && is_gateway(&body.resource)
+    })
+}
+
 /// What is being waited for until it can be used, if it takes a while.
 pub fn slow_start(kind: &Cloud) -> Option<&'static str> {
     match kind {

@@ -1,5 +1,6 @@
 //! The objects of the simulated cloud, with their past: reads may show what was true a while ago.
 
+use super::shape::Shape;
 use model::cloud::Cloud;
 use model::engine::{Attrs, Id, Observed, Ref, Refs, Resource, Snapshot};
 use std::collections::BTreeSet;
@@ -70,6 +71,11 @@ impl Object {
         last.filter(|_| self.body().is_some() || now < self.holds)
     }
 
+    /// True if it was ever changed or removed.
+    pub fn was_changed(&self) -> bool {
+        self.versions.len() != 1
+    }
+
     fn push(&mut self, body: Option<Rc<Body>>, shows: Duration) {
         let before = self.versions.last().map(|last| last.shows);
         let shows = shows.max(before.unwrap_or_default());
@@ -92,6 +98,7 @@ impl Object {
             physical: self.physical.clone(),
             attrs: body.attrs.clone(),
             created: Some(timestamp(self.created)),
+            uses: body.refs.clone(),
             in_use: false,
         }
     }
@@ -116,6 +123,35 @@ pub struct State {
 }
 
 impl State {
+    /// A cloud in which somebody else has a network under the same names.
+    pub fn beside_others() -> Self {
+        let mut state = Self::default();
+        for resource in Shape::default().objects() {
+            let kind = resource.id().kind().to_owned();
+            if ["vpc", "subnet", "security_group"].contains(&kind.as_str()) {
+                let refs = state.objects.first().map(|vpc| vpc.physical.clone());
+                let (attrs, refs) = (Attrs::new(), refs.into_iter().collect());
+                let body = Body {
+                    resource,
+                    attrs,
+                    refs,
+                };
+                state.add(body, true, Duration::ZERO, Duration::ZERO);
+            }
+        }
+        state
+    }
+
+    /// Something of somebody else's that uses one of our objects.
+    pub fn add_foreign_user(&mut self, resource: Cloud, of: &str, now: Duration) {
+        let body = Body {
+            resource,
+            attrs: Attrs::new(),
+            refs: BTreeSet::from([of.to_owned()]),
+        };
+        self.add(body, true, now, now);
+    }
+
     /// Adds an object and returns its physical id.
     pub fn add(
         &mut self,
@@ -165,17 +201,8 @@ impl State {
 
     /// What a sweep at `now` shows.
     pub fn sweep(&self, now: Duration) -> Snapshot<Cloud> {
-        let shown: Vec<(&Object, &Rc<Body>)> = self
-            .objects
-            .iter()
-            .filter_map(|object| Some((object, object.shown(now)?)))
-            .collect();
-        let used: BTreeSet<&String> = shown.iter().flat_map(|(_, body)| &body.refs).collect();
-        let own = shown.iter().filter(|(object, _)| !object.foreign);
-        let items = own.map(|(object, body)| Observed {
-            in_use: used.contains(&object.physical),
-            ..object.observed(body)
-        });
+        let own = self.objects.iter().filter(|object| !object.foreign);
+        let items = own.filter_map(|object| Some(object.observed(object.shown(now)?)));
         Snapshot {
             items: items.collect(),
         }

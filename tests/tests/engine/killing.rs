@@ -21,6 +21,7 @@ struct Figures {
     not_converged: usize,
     duplicated: usize,
     leaked: usize,
+    foreign_touched: usize,
 }
 
 impl Figures {
@@ -39,6 +40,7 @@ impl Figures {
         self.twins_removed += took.doubles;
         self.duplicated += truth.duplicated.len();
         self.leaked += truth.leaked.len();
+        self.foreign_touched += truth.touched.len();
     }
 
     /// Nothing may be wrong at any end.
@@ -64,7 +66,7 @@ fn lagging() -> Faults {
 
 /// The cloud before each wanted state of the history, that state, and how many calls the way there takes.
 fn undisturbed(faults: &Faults) -> Vec<(State, Duration, Vec<Cloud>, u64)> {
-    let cloud = SimCloud::new(7, faults.clone(), State::default(), Duration::ZERO);
+    let cloud = SimCloud::new(7, faults.clone(), State::beside_others(), Duration::ZERO);
     let mut ways = Vec::new();
     for (name, desired) in history() {
         let (before, at) = (cloud.state.borrow().clone(), cloud.clock.now());
@@ -122,7 +124,7 @@ fn chaos() -> Faults {
 
 /// Lives one cluster's life under these faults; one spec in five first meets a missing permission or a quota.
 fn live(seed: u64, faults: Faults, figures: &mut Figures) {
-    let cloud = SimCloud::new(seed, faults, State::default(), Duration::ZERO);
+    let cloud = SimCloud::new(seed, faults, State::beside_others(), Duration::ZERO);
     for (_, desired) in history() {
         figures.points += 1;
         if cloud.rng().percent(20) {
@@ -146,7 +148,11 @@ fn live(seed: u64, faults: Faults, figures: &mut Figures) {
         }
         let end = converge(&cloud, &desired, Options::default(), RUNS);
         if let Err((_, truth)) = &end {
-            println!("seed {seed}: {truth:?}");
+            println!(
+                "seed {seed}: {} duplicated, {} leaked",
+                truth.duplicated.len(),
+                truth.leaked.len()
+            );
         }
         figures.add(&end);
     }
@@ -163,4 +169,19 @@ fn all_faults_at_once_and_it_still_converges() {
     assert!(figures.kills > 0, "{figures:?}");
     assert_eq!(figures.made_twice, 0, "reads had settled");
     figures.check(&format!("{seeds} seeds with all faults"));
+}
+
+#[test]
+fn what_reads_show_later_than_the_wait_is_made_twice_found_and_removed() {
+    let mut figures = Figures::default();
+    for seed in 1..=60 {
+        let lag = Duration::from_secs(25);
+        assert!(lag > Options::default().settle);
+        live(seed, Faults { lag, ..chaos() }, &mut figures);
+    }
+    assert!(
+        figures.made_twice > 0 && figures.twins_removed > 0,
+        "{figures:?}"
+    );
+    figures.check("reads later than the wait");
 }

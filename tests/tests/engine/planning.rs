@@ -103,6 +103,7 @@ fn seen(physical: &str, created: &str, in_use: bool) -> Observed<Cloud> {
         physical: physical.to_owned(),
         attrs: model::engine::Attrs::new(),
         created: Some(created.to_owned()),
+        uses: std::collections::BTreeSet::new(),
         in_use,
     }
 }

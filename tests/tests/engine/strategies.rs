@@ -34,7 +34,7 @@ pub fn calm() -> SimCloud {
         slow: Duration::from_secs(60),
         ..Faults::default()
     };
-    SimCloud::new(1, faults, State::default(), Duration::ZERO)
+    SimCloud::new(1, faults, State::beside_others(), Duration::ZERO)
 }
 
 /// A calm cloud in which these objects are.

@@ -20,6 +20,8 @@ fn observed(all: &[Cloud]) -> Snapshot<Cloud> {
         physical: format!("id-{number}"),
         attrs: BTreeMap::new(),
         created: None,
+        uses: BTreeSet::new(),
+        in_use: false,
     };
     Snapshot {
         items: all.iter().enumerate().map(item).collect(),
@@ -93,6 +95,8 @@ fn without_dangling(there: &mut Vec<Cloud>) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn settling_twice_is_settling_once(full in any_spec(), history in any_history()) {
         let once = settle(build(&full), history);
