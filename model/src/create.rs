@@ -10,7 +10,7 @@ mod networking;
 mod options;
 
 pub use etcd::etcd_clusters;
-pub use machine_type::default_machine_type;
+pub use machine_type::{default_machine_type, usual_machine_types};
 pub use options::{Authorization, CreateOptions, Topology};
 
 use crate::api::authorization::{
@@ -47,19 +47,24 @@ pub struct Created {
 
 /// The spec of a new cluster. Fails with all problems at once, each under the flag that caused it.
 pub fn create(options: &CreateOptions, facts: &Facts) -> Result<Created, Vec<Problem>> {
+    create_with(options, facts, |_| Ok(()))
+}
+
+/// The same with a change of the cluster on the way (`--set`, `--unset`): after all that options
+/// decide, before subnets get the ranges they lack.
+pub fn create_with(
+    options: &CreateOptions,
+    facts: &Facts,
+    change: impl FnOnce(&mut Cluster) -> Result<(), Vec<Problem>>,
+) -> Result<Created, Vec<Problem>> {
     let mut problems = Vec::new();
     check(options, &mut problems);
     let mut spec = basics(options, &mut problems);
     let placed = network::vpc(options, facts, &mut spec, &mut problems);
     networking::choose(options, &mut spec, &mut problems);
     network::topology(options, facts, &mut spec, &mut problems);
-    network::assign(&mut spec, facts, &mut problems);
     api::choose(options, &mut spec);
-    if problems.iter().any(Problem::is_error) {
-        return Err(problems);
-    }
-    let (mut groups, mut found) = groups::build(options, facts, &spec, &placed);
-    problems.append(&mut found);
+    let mut groups = groups::build(options, facts, &spec, &placed, &mut problems);
     let control_planes: Vec<&str> = groups::control_planes(&groups);
     spec.etcd_clusters = etcd_clusters(
         &options.etcd_clusters(),
@@ -68,14 +73,19 @@ pub fn create(options: &CreateOptions, facts: &Facts) -> Result<Created, Vec<Pro
         options.etcd_storage_type.as_deref(),
     );
     groups.sort_by(|a, b| a.name().cmp(b.name()));
+    let mut cluster = Cluster {
+        metadata: Metadata::named(&options.name),
+        spec,
+    };
+    if let Err(mut found) = change(&mut cluster) {
+        problems.append(&mut found);
+    }
+    network::assign(&mut cluster.spec, facts, &mut problems);
     if problems.iter().any(Problem::is_error) {
         return Err(problems);
     }
     Ok(Created {
-        cluster: Cluster {
-            metadata: Metadata::named(&options.name),
-            spec,
-        },
+        cluster,
         groups,
         warnings: problems,
     })

@@ -13,6 +13,7 @@ mod duration;
 mod etcd;
 mod fill;
 mod found;
+mod full_group;
 mod groups;
 mod iam;
 mod kubelet;
@@ -24,12 +25,15 @@ mod proxy;
 mod ssh;
 mod termination;
 mod volumes;
+mod wanted;
 
 pub use assets::remapped_image;
 pub use dns::STAND_IN_ZONE;
 pub use machines::{STAND_IN_IMAGE, STAND_IN_ROOT_DEVICE};
 pub(crate) use machines::{arch_of_image, arch_of_type};
 pub(crate) use network::{DEFAULT_NETWORK, with_ranges};
+
+pub use wanted::{Wanted, wanted, wanted_by};
 
 use crate::api::{Cluster, InstanceGroup};
 use crate::catalog::Catalog;
@@ -72,7 +76,7 @@ pub fn expand(
     facts: &Facts,
     catalog: &Catalog,
 ) -> Result<Expanded, Vec<Problem>> {
-    let mut found = Found::default();
+    let mut found = Found::about(cluster);
     let Some(version) = basics::version(&cluster.spec, &mut found) else {
         return Err(found.into_errors());
     };
@@ -137,7 +141,7 @@ fn full(
     let ssh_key = ssh::key(spec, known, ssh_public_keys, found);
     let groups: Vec<_> = groups
         .iter()
-        .filter_map(|group| groups::full(group, spec, known, found))
+        .filter_map(|group| full_group::full(group, spec, known, found))
         .collect();
     Some(FullSpec {
         name: known.name.clone(),

@@ -1,12 +1,20 @@
 //! What `create` writes: kOps' rules, with kOps' own expectations where they are at hand.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
+
 use model::api::{
     DnsType, InstanceGroup, LoadBalancerType, SubnetType, set, write::to_yaml_documents,
 };
-use model::create::{Authorization, CreateOptions, Created, Topology, create};
+use model::create::{Authorization, CreateOptions, Created, Topology, create, create_with};
 use model::facts::{Facts, InstanceType, SharedSubnet, SharedVpc};
 use model::full::Arch;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::Path;
 
 /// A region that offers old machine types only, with a VPC of the user's.
@@ -171,6 +179,25 @@ fn subnets_of_the_users_are_taken_by_their_zones() {
 }
 
 #[test]
+fn what_is_set_on_the_way_counts_for_the_ranges() {
+    let options = options(&["eu-west-1a", "eu-west-1b"]);
+    let created = create_with(&options, &old_region(), |cluster| {
+        set::set(cluster, "spec.networkCIDR", "10.9.0.0/16")?;
+        set::set(cluster, "spec.subnets[0].cidr", "10.9.0.0/20")
+    });
+    let created = created.unwrap();
+    let subnets = created.cluster.spec.subnets.iter();
+    let ranges: Vec<_> = subnets
+        .map(|subnet| subnet.cidr.as_deref().unwrap())
+        .collect();
+    assert_eq!(ranges, ["10.9.0.0/20", "10.9.128.0/17"]);
+    let refused = create_with(&options, &old_region(), |cluster| {
+        set::set(cluster, "spec.netwrkCIDR", "10.9.0.0/16")
+    });
+    assert_eq!(refused.unwrap_err().len(), 1);
+}
+
+#[test]
 fn the_api_has_a_load_balancer_unless_names_lead_to_public_machines() {
     let balanced = |dns, topology, asked| {
         let options = CreateOptions {
@@ -303,10 +330,11 @@ fn kops_expectations_hold() {
         let Some((options, sets)) = as_options(&said) else {
             continue;
         };
-        let mut created = create(&options, &old_region()).unwrap();
-        for (path, value) in &sets {
-            set::set(&mut created.cluster, path, value).unwrap();
-        }
+        let change = |cluster: &mut _| {
+            let mut sets = sets.iter();
+            sets.try_for_each(|(path, value)| set::set(cluster, path, value))
+        };
+        let created = create_with(&options, &old_region(), change).unwrap();
         let actual = comparable(documents(&printed(&created)));
         let expected = comparable(documents(&read("expected.yaml")));
         let show = |documents: &[Value]| serde_json::to_string_pretty(documents).unwrap();
@@ -342,70 +370,105 @@ fn as_options(said: &Value) -> Option<(CreateOptions, Vec<(String, String)>)> {
     };
     let mut sets = Vec::new();
     for (key, value) in said.as_object().unwrap() {
-        let text = || value.as_str().unwrap().to_owned();
-        let list = || serde_json::from_value::<Vec<String>>(value.clone()).unwrap();
-        let number = || usize::try_from(value.as_u64().unwrap()).unwrap();
-        let size = || i32::try_from(value.as_i64().unwrap()).unwrap();
-        match key.as_str() {
-            "ClusterName" => options.name = text(),
-            "Zones" => options.zones = list(),
-            "ControlPlaneZones" => options.control_plane_zones = list(),
-            "ControlPlaneCount" => options.control_plane_count = Some(number()),
-            "NodeCount" => options.node_count = Some(number()),
-            "ControlPlaneSizes" => options.control_plane_sizes = list(),
-            "NodeSizes" => options.node_sizes = list(),
-            "Image" => options.image = Some(text()),
-            "NodeImage" => options.node_image = Some(text()),
-            "ControlPlaneImage" => options.control_plane_image = Some(text()),
-            "BastionImage" => options.bastion_image = Some(text()),
-            "ControlPlaneVolumeSize" => options.control_plane_volume_size = Some(size()),
-            "NodeVolumeSize" => options.node_volume_size = Some(size()),
-            "ControlPlaneTenancy" => options.control_plane_tenancy = Some(text()),
-            "NodeTenancy" => options.node_tenancy = Some(text()),
-            "CloudProvider" if *value == json!("aws") => {}
-            "Networking" if *value == json!("cni") => options.networking = Some(text()),
-            "Networking" if text().starts_with("flannel") => options.networking = Some(text()),
-            "Networking" if text() == "kubenet" => options.networking = Some(text()),
-            "NetworkCIDRs" => options.network_cidrs = list(),
-            "NetworkID" => options.network_id = Some(text()),
-            "SubnetIDs" => options.subnets = list(),
-            "UtilitySubnetIDs" => options.utility_subnets = list(),
-            "KubernetesVersion" => options.kubernetes_version = Some(text()),
-            "KubernetesFeatureGates" => options.kubernetes_feature_gates = list(),
-            "AdminAccess" => options.admin_access = list(),
-            "SSHAccess" => options.ssh_access = list(),
-            "Topology" if *value == json!("private") => options.topology = Topology::Private,
-            "Topology" => options.topology = Topology::Public,
-            "Bastion" => options.bastion = value.as_bool().unwrap(),
-            "DNSZone" => options.dns_zone = Some(text()),
-            "DNSType" => {
-                options.dns = Some(match text().to_lowercase().as_str() {
-                    "public" => DnsType::Public,
-                    "private" => DnsType::Private,
-                    _ => DnsType::None,
-                });
-            }
-            "NodeSecurityGroups" => options.node_security_groups = list(),
-            "ControlPlaneSecurityGroups" => options.control_plane_security_groups = list(),
-            "EncryptEtcdStorage" => options.encrypt_etcd_storage = value.as_bool(),
-            "EtcdStorageType" => options.etcd_storage_type = Some(text()),
-            "APISSLCertificate" => options.api_ssl_certificate = Some(text()),
-            "APIPublicName" | "APIPublicDNS" => options.api_public_name = Some(text()),
-            "AssociatePublicIP" => options.associate_public_ip = value.as_bool(),
-            "cloudLabels" | "CloudLabels" => options.cloud_labels = text(),
-            "Sets" => {
-                for assignment in list() {
-                    let (path, value) = assignment.split_once('=').unwrap();
-                    if path != "cluster.spec.addons[0].manifest" {
-                        sets.push((path.to_owned(), value.to_owned()));
-                    }
-                }
-            }
-            other => {
-                eprintln!("not done: {other}: {value}");
-                return None;
-            }
+        let refused = match key.as_str() {
+            "DiscoveryStore" | "IPv6" => true,
+            "InstanceManager" => value == "karpenter",
+            "CloudProvider" => value != "aws",
+            "Networking" => !["cni", "external", "flannel", "kubenet"]
+                .iter()
+                .any(|done| value.as_str().unwrap().starts_with(done)),
+            _ => false,
+        };
+        if refused {
+            return None;
+        }
+        if key == "Sets" {
+            sets = strings_of(value)
+                .into_iter()
+                .map(|set| owned(set.split_once('=').unwrap()))
+                .filter(|(path, _)| !path.contains(".addons["))
+                .collect();
+        } else {
+            assert!(
+                placed_or_access(&mut options, key, value) || machine(&mut options, key, value),
+                "{key}: {value}"
+            );
         }
     }
     Some((options, sets))
+}
+
+fn owned((path, value): (&str, &str)) -> (String, String) {
+    (path.to_owned(), value.to_owned())
+}
+
+fn strings_of(value: &Value) -> Vec<String> {
+    serde_json::from_value(value.clone()).unwrap()
+}
+
+/// Options about names, places and access; false for others.
+fn placed_or_access(options: &mut CreateOptions, key: &str, value: &Value) -> bool {
+    let text = || value.as_str().unwrap().to_owned();
+    let list = || strings_of(value);
+    match key {
+        "ClusterName" => options.name = text(),
+        "CloudProvider" | "InstanceManager" => {}
+        "Zones" => options.zones = list(),
+        "ControlPlaneZones" => options.control_plane_zones = list(),
+        "Networking" => options.networking = Some(text()),
+        "NetworkCIDRs" => options.network_cidrs = list(),
+        "NetworkID" => options.network_id = Some(text()),
+        "SubnetIDs" => options.subnets = list(),
+        "UtilitySubnetIDs" => options.utility_subnets = list(),
+        "Egress" => options.egress = Some(text()),
+        "Topology" if value == "private" => options.topology = Topology::Private,
+        "Topology" => options.topology = Topology::Public,
+        "DNSZone" => options.dns_zone = Some(text()),
+        "DNSType" => {
+            options.dns = Some(match text().to_lowercase().as_str() {
+                "public" => DnsType::Public,
+                "private" => DnsType::Private,
+                _ => DnsType::None,
+            });
+        }
+        "KubernetesVersion" => options.kubernetes_version = Some(text()),
+        "KubernetesFeatureGates" => options.kubernetes_feature_gates = list(),
+        "AdminAccess" => options.admin_access = list(),
+        "SSHAccess" => options.ssh_access = list(),
+        "APISSLCertificate" => options.api_ssl_certificate = Some(text()),
+        "PublicName" | "APIPublicName" => options.api_public_name = Some(text()),
+        "cloudLabels" | "CloudLabels" => options.cloud_labels = text(),
+        _ => return false,
+    }
+    true
+}
+
+/// Options about machines and volumes; false for others.
+fn machine(options: &mut CreateOptions, key: &str, value: &Value) -> bool {
+    let text = || value.as_str().unwrap().to_owned();
+    let list = || strings_of(value);
+    let number = || usize::try_from(value.as_u64().unwrap()).unwrap();
+    let size = || i32::try_from(value.as_i64().unwrap()).unwrap();
+    match key {
+        "ControlPlaneCount" => options.control_plane_count = Some(number()),
+        "NodeCount" => options.node_count = Some(number()),
+        "ControlPlaneSizes" => options.control_plane_sizes = list(),
+        "NodeSizes" => options.node_sizes = list(),
+        "Image" => options.image = Some(text()),
+        "NodeImage" => options.node_image = Some(text()),
+        "ControlPlaneImage" => options.control_plane_image = Some(text()),
+        "BastionImage" => options.bastion_image = Some(text()),
+        "ControlPlaneVolumeSize" => options.control_plane_volume_size = Some(size()),
+        "NodeVolumeSize" => options.node_volume_size = Some(size()),
+        "ControlPlaneTenancy" => options.control_plane_tenancy = Some(text()),
+        "NodeTenancy" => options.node_tenancy = Some(text()),
+        "Bastion" => options.bastion = value.as_bool().unwrap(),
+        "NodeSecurityGroups" => options.node_security_groups = list(),
+        "ControlPlaneSecurityGroups" => options.control_plane_security_groups = list(),
+        "AssociatePublicIP" => options.associate_public_ip = value.as_bool(),
+        "EncryptEtcdStorage" => options.encrypt_etcd_storage = value.as_bool(),
+        "EtcdStorageType" => options.etcd_storage_type = Some(text()),
+        _ => return false,
+    }
+    true
 }

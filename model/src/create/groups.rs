@@ -16,19 +16,19 @@ use crate::read::Problem;
 /// Label that carries a group's name.
 const GROUP_LABEL: &str = "kops.k8s.io/instancegroup";
 
-/// Control planes, workers and bastions, and what was noticed.
+/// Control planes, workers and bastions.
 pub(super) fn build(
     options: &CreateOptions,
     facts: &Facts,
     spec: &ClusterSpec,
     placed: &Placed,
-) -> (Vec<InstanceGroup>, Vec<Problem>) {
+    problems: &mut Vec<Problem>,
+) -> Vec<InstanceGroup> {
     let mut groups = control_plane_groups(options, placed);
     groups.extend(node_groups(options, placed));
     if options.bastion {
         groups.push(bastion_group(options, spec));
     }
-    let mut problems = Vec::new();
     let zones = options.control_plane_zones();
     if options.control_planes() > 1 && options.control_planes() > zones.len() {
         problems.push(Problem::warning(
@@ -37,10 +37,10 @@ pub(super) fn build(
         ));
     }
     for group in &mut groups {
-        machines(group, options, facts, spec, &mut problems);
+        machines(group, options, facts, spec, problems);
         group.spec.associate_public_ip = options.associate_public_ip;
     }
-    (groups, problems)
+    groups
 }
 
 /// The names of the control-plane groups, in the order they were made.

@@ -50,6 +50,7 @@ pub(super) fn vpc(
             zone: zone.to_owned(),
             cidr,
             id,
+            egress: options.egress.clone(),
             ..ClusterSubnetSpec::default()
         });
     };

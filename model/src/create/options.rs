@@ -66,6 +66,9 @@ pub struct CreateOptions {
     pub subnets: Vec<String>,
     /// Utility subnets of the user's, at most one per zone; private topology only.
     pub utility_subnets: Vec<String>,
+    /// How private subnets reach the internet: `nat-...`, `eipalloc-...`, `i-...`, `tgw-...` or
+    /// `External`; default a NAT gateway per zone.
+    pub egress: Option<String>,
     /// Do not tag subnets for load balancers.
     pub disable_subnet_tags: bool,
     /// Kubernetes version, with or without `v`, kept as written.

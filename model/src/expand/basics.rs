@@ -6,6 +6,7 @@ use crate::api::authorization::{AuthorizationSpec, RBACAuthorizationSpec};
 use crate::api::cluster::ClusterSpec;
 use crate::catalog::recommended;
 use crate::full::{Placement, StateLocation};
+use crate::validate::subnets::region_of;
 use crate::validate::versions::{NEWEST_MINOR, OLDEST_MINOR, Version};
 
 /// The Kubernetes version; `None` if the spec's is none that kctl can do.
@@ -76,7 +77,7 @@ pub(super) fn state(spec: &ClusterSpec) -> StateLocation {
 /// Account and region.
 pub(super) fn placement(spec: &ClusterSpec, known: &Known, found: &mut Found) -> Option<Placement> {
     let zones = spec.subnets.iter().map(|subnet| subnet.zone.as_str());
-    let mut regions: Vec<&str> = zones.filter_map(region_of_zone).collect();
+    let mut regions: Vec<&str> = zones.filter_map(region_of).collect();
     regions.sort_unstable();
     regions.dedup();
     let [region] = regions.as_slice() else {
@@ -102,17 +103,6 @@ pub(super) fn placement(spec: &ClusterSpec, known: &Known, found: &mut Found) ->
     })
 }
 
-/// The region of a zone: up to and with the first number, `us-west-2` of `us-west-2-lax-1a`.
-pub fn region_of_zone(zone: &str) -> Option<&str> {
-    let start = zone.match_indices('-').find_map(|(dash, _)| {
-        let digit = zone.as_bytes().get(dash + 1)?;
-        digit.is_ascii_digit().then_some(dash + 1)
-    })?;
-    let digits = zone.get(start..)?.bytes();
-    let length = digits.take_while(u8::is_ascii_digit).count();
-    zone.get(..start + length)
-}
-
 /// The partition that regions of this name are in.
 fn partition_of_region(region: &str) -> &'static str {
     match region.split('-').take(2).collect::<Vec<_>>().as_slice() {
@@ -126,22 +116,8 @@ fn partition_of_region(region: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{region_of_zone, state};
+    use super::state;
     use crate::api::cluster::ClusterSpec;
-
-    #[test]
-    fn the_region_is_the_zone_up_to_its_number() {
-        for (zone, region) in [
-            ("eu-west-1a", Some("eu-west-1")),
-            ("us-gov-west-1b", Some("us-gov-west-1")),
-            ("us-west-2-lax-1a", Some("us-west-2")),
-            ("us-east-10c", Some("us-east-10")),
-            ("nowhere", None),
-            ("", None),
-        ] {
-            assert_eq!(region_of_zone(zone), region, "{zone}");
-        }
-    }
 
     #[test]
     fn state_lies_in_a_bucket_or_a_directory() {

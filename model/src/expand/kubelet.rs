@@ -24,7 +24,7 @@ pub(super) fn complete(spec: &mut ClusterSpec, known: &Known, found: &mut Found)
         Ok(merged) => *master = merged,
         Err(error) => found.error("spec.masterKubelet", error.to_string(), "correct it"),
     }
-    // As upstream's default since 1.35 is on: containers of the control plane come back soon.
+    // Possible by default since 1.35: containers of the control plane come back soon.
     if known.version.minor >= 35 {
         let period = &mut master.crash_loop_back_off_max_container_restart_period;
         fill(period, "1m0s");

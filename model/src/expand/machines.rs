@@ -2,6 +2,7 @@
 
 use super::{Found, Known};
 use crate::api::InstanceGroup;
+use crate::api::instance_group::InstanceGroupSpec;
 use crate::facts::Facts;
 use crate::full::Arch;
 
@@ -44,6 +45,11 @@ pub(crate) fn arch_of_image(image: &str, facts: &Facts) -> Arch {
     }
 }
 
+/// The machine type; the first one of a list with commas, as old specs of mixed groups have it.
+pub(super) fn first_type(said: &InstanceGroupSpec) -> Option<&str> {
+    said.machine_type.as_deref()?.split(',').next()
+}
+
 /// Image and machine type of a completed group. Without anybody to ask, stand-ins.
 pub(super) fn machine(
     group: &InstanceGroup,
@@ -51,7 +57,7 @@ pub(super) fn machine(
     known: &Known,
     found: &mut Found,
 ) -> Option<Machine> {
-    let machine_type = group.spec.machine_type.as_deref()?;
+    let machine_type = first_type(&group.spec)?;
     let instance_store_disks = disks(group, machine_type, zones, known, found);
     let image = image(group, machine_type, known, found)?;
     let arch = arch_of_type(machine_type, known.facts);
