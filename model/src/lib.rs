@@ -12,6 +12,7 @@ pub mod expand;
 pub mod facts;
 pub mod full;
 pub mod iam;
+pub mod manifests;
 pub mod names;
 pub mod node;
 pub mod pki;
