@@ -102,7 +102,7 @@ pub trait Journal {
     /// Writes the ids that are about to be created, before the first of them.
     fn record(&self, ids: &[Id]) -> impl Future<Output = Result<(), Failure>>;
 
-    /// Forgets them, after the run that made them ended in an orderly way.
+    /// Forgets them, after the run that made them ended in an orderly way. Also called when there is nothing to forget.
     fn clear(&self) -> impl Future<Output = Result<(), Failure>>;
 }
 

@@ -68,6 +68,10 @@ impl Wake for Flag {
 }
 
 /// Runs the future to its end, or drops it as soon as `dead` says so, as `kill -9` does.
+///
+/// # Panics
+///
+/// If everything waits and nothing sleeps: the future would never end.
 pub fn block_on<T>(
     clock: &SimClock,
     dead: impl Fn() -> bool,

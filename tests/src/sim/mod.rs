@@ -10,6 +10,8 @@ mod rules;
 mod run;
 mod shape;
 mod state;
+mod verbs;
+mod world;
 
 pub use clock::{SimClock, block_on};
 pub use cloud::SimCloud;

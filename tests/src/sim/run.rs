@@ -79,13 +79,14 @@ pub struct Converged {
     pub doubles: usize,
 }
 
-/// Runs again and again, as an impatient operator does, until a run finds nothing to do; then asks the judge.
+/// Runs again and again, as an impatient operator does, until a run finds nothing to do and the judge agrees.
+/// If that takes more than so many runs, also says what is wrong.
 pub fn converge(
     cloud: &SimCloud,
     desired: &[Cloud],
     options: Options,
     most: usize,
-) -> Result<Converged, (Converged, Truth)> {
+) -> (Converged, Option<Truth>) {
     let mut took = Converged::default();
     while took.runs < most {
         took.runs += 1;
@@ -101,7 +102,7 @@ pub fn converge(
                 if plan.is_empty() {
                     let truth = judge(&cloud.state.borrow(), desired);
                     if truth == Truth::default() {
-                        return Ok(took);
+                        return (took, None);
                     }
                     settle_reads(cloud);
                     continue;
@@ -113,5 +114,5 @@ pub fn converge(
         cloud.clock.pass(pause);
     }
     let truth = judge(&cloud.state.borrow(), desired);
-    Err((took, truth))
+    (took, Some(truth))
 }

@@ -153,20 +153,13 @@ impl State {
     }
 
     /// Adds an object and returns its physical id.
-    pub fn add(
-        &mut self,
-        body: Body,
-        foreign: bool,
-        now: Duration,
-        shows: Duration,
-    ) -> &mut Object {
+    pub fn add(&mut self, body: Body, foreign: bool, now: Duration, shows: Duration) -> String {
         let id = body.resource.id();
         let twin = |object: &Object| object.body().is_some_and(|body| body.resource.id() == id);
         self.made_twice += usize::from(!foreign && self.living().any(twin));
         let physical = format!("{}-{:05}", id.kind(), self.objects.len());
-        let at = self.objects.len();
         self.objects.push(Object {
-            physical,
+            physical: physical.clone(),
             foreign,
             created: now,
             usable: now,
@@ -176,7 +169,7 @@ impl State {
                 body: Some(Rc::new(body)),
             }],
         });
-        &mut self.objects[at]
+        physical
     }
 
     /// All objects of the cluster that are truly there.

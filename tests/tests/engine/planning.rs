@@ -137,6 +137,113 @@ fn of_two_used_ones_a_person_chooses_unless_both_go() {
     assert_eq!(gone.count(Action::Delete), 2);
 }
 
+/// An object of the default shape, as a sweep shows it on one of several VPCs.
+fn on(kind: &str, physical: &str, uses: &[&str]) -> Observed<Cloud> {
+    let shape = Shape::default().objects();
+    let mut of_kind = shape
+        .into_iter()
+        .filter(|object| object.id().kind() == kind);
+    Observed {
+        resource: of_kind.next().unwrap(),
+        physical: physical.to_owned(),
+        attrs: model::engine::Attrs::from([("latest_version".to_owned(), "1".to_owned())]),
+        uses: uses.iter().map(|used| (*used).to_owned()).collect(),
+        created: None,
+        in_use: false,
+    }
+}
+
+#[test]
+fn the_twin_with_less_on_it_goes_with_all_that_is_on_it() {
+    let desired: Vec<Cloud> = ["vpc", "subnet", "security_group"]
+        .map(|kind| on(kind, "", &[]).resource)
+        .to_vec();
+    let items = vec![
+        on("vpc", "vpc-1", &[]),
+        on("vpc", "vpc-2", &[]),
+        on("subnet", "subnet-1", &["vpc-1"]),
+        on("subnet", "subnet-2", &["vpc-2"]),
+        on("security_group", "sg-1", &["vpc-2"]),
+    ];
+    let plan = plan(&desired, &Snapshot { items }).unwrap();
+    let step = |text: &str| &plan.steps[&Id::try_from(text.to_owned()).unwrap()];
+    let ids: Vec<String> = plan.steps.keys().map(Id::to_string).collect();
+    assert_eq!(
+        ids,
+        [
+            "subnet/public-a.prod.example.com#subnet-1",
+            "vpc/prod.example.com#vpc-1"
+        ]
+    );
+    let removed = step("vpc/prod.example.com#vpc-1");
+    assert!(
+        removed
+            .needs
+            .contains(&step("subnet/public-a.prod.example.com#subnet-1").id)
+    );
+}
+
+#[test]
+fn the_twin_with_machines_stays_and_what_the_other_alone_had_is_made_again() {
+    let kinds = [
+        "vpc",
+        "subnet",
+        "security_group",
+        "launch_template",
+        "autoscaling_group",
+    ];
+    let mut group = on("autoscaling_group", "asg", &["subnet-1", "lt"]);
+    let Cloud::AutoscalingGroup(of) = &mut group.resource else {
+        panic!()
+    };
+    of.launch_template.version = model::engine::Text::known("1");
+    let desired: Vec<Cloud> = Shape::default().objects();
+    let items = vec![
+        on("vpc", "vpc-1", &[]),
+        on("vpc", "vpc-2", &[]),
+        on("subnet", "subnet-1", &["vpc-1"]),
+        on("security_group", "sg-1", &["vpc-2"]),
+        on("route_table", "rtb-1", &["vpc-2"]),
+        on("internet_gateway", "igw-1", &["vpc-2"]),
+        group,
+    ];
+    let seen = Snapshot { items };
+    let steps = plan(&desired, &seen).unwrap().steps;
+    let deleted: Vec<&str> = steps
+        .values()
+        .filter(|step| step.action == Action::Delete)
+        .map(|step| step.before.as_ref().unwrap().physical.as_str())
+        .collect();
+    assert_eq!(deleted, ["igw-1", "rtb-1", "sg-1", "vpc-2"]);
+    let made: Vec<&Id> = steps
+        .values()
+        .filter(|step| step.action == Action::Create)
+        .map(|step| &step.id)
+        .collect();
+    for step in steps
+        .values()
+        .filter(|step| step.reason == Reason::Duplicate)
+    {
+        let again = step.before.as_ref().unwrap().resource.id();
+        if again.kind() != "vpc" {
+            assert!(made.contains(&&again));
+            assert!(steps[&again].needs.contains(&step.id));
+        }
+    }
+    assert!(
+        kinds
+            .iter()
+            .all(|kind| desired.iter().any(|object| object.id().kind() == *kind))
+    );
+    // Machines on both: nobody but a person can tell.
+    let mut both = seen.clone();
+    both.items.push(Observed {
+        in_use: true,
+        ..on("subnet", "subnet-2", &["vpc-2"])
+    });
+    assert!(matches!(plan(&desired, &both), Err(PlanError::BothUsed(_))));
+}
+
 #[test]
 fn what_cannot_change_in_place_is_refused_all_at_once() {
     let wanted = Shape::default().objects();

@@ -31,7 +31,7 @@ pub fn desired() -> impl Strategy<Value = Vec<Cloud>> {
 pub fn calm() -> SimCloud {
     let faults = Faults {
         latency: Duration::from_millis(100),
-        slow: Duration::from_secs(60),
+        slow: Duration::from_mins(1),
         ..Faults::default()
     };
     SimCloud::new(1, faults, State::beside_others(), Duration::ZERO)
