@@ -8,13 +8,14 @@ use crate::downloads;
 use crate::error::{CommandError, Context, Kind};
 use crate::state::{ClusterState, Public, mint_into, store_error};
 use crate::ui::plan_json::Target;
-use aws::{Clients, Identity};
+use aws::{Clients, FactsWanted, collect_facts};
 use model::catalog::Catalog;
 use model::engine::{Class, Failure};
-use model::expand::{Expanded, wanted};
+use model::expand::{Expanded, Wanted, wanted};
 use model::facts::Facts;
 use model::pki::Keyset;
 use model::read::ReadOptions;
+use std::collections::BTreeSet;
 
 /// A cluster as it is in the store, completed with what AWS says.
 #[derive(Debug)]
@@ -45,9 +46,8 @@ pub async fn look(name: &str, read: ReadOptions, session: &Session<'_>) -> Resul
         Some(region) => session.clients.in_region(region),
         None => session.clients.clone(),
     };
-    let identity = aws::caller(&clients).await.map_err(aws_error)?;
     let (mut facts, public, catalog) = tokio::try_join!(
-        facts(&clients, &wanted, &identity),
+        facts(&clients, wanted, BTreeSet::new()),
         Public::read(&session.store, &state.keys, &state.entries),
         catalog(&objects, session),
     )?;
@@ -56,15 +56,23 @@ pub async fn look(name: &str, read: ReadOptions, session: &Session<'_>) -> Resul
     let found = Found::look(&expanded.full)?;
     let target = Target {
         cluster: name.to_owned(),
-        account: identity.account,
+        account: facts.account.clone(),
         region: clients.region().to_owned(),
     };
-    Ok(Looked { state, clients, target, partition: identity.partition, public, expanded, found })
+    Ok(Looked { state, clients, target, partition: facts.partition, public, expanded, found })
 }
 
-/// What AWS says about what the spec names.
-async fn facts(clients: &Clients, wanted: &model::expand::Wanted, identity: &Identity) -> Result<Facts, CommandError> {
-    aws::facts(clients, wanted, identity).await.map_err(aws_error)
+/// What AWS says about what a spec or flags name; `offered_in` are zones whose machine types matter.
+pub async fn facts(clients: &Clients, wanted: Wanted, offered_in: BTreeSet<String>) -> Result<Facts, CommandError> {
+    let wanted = FactsWanted {
+        images: wanted.images,
+        machine_types: wanted.machine_types,
+        offered_in,
+        vpc: wanted.vpc,
+        subnets: wanted.subnets,
+        hosted_zones: wanted.hosted_zones,
+    };
+    collect_facts(clients, &wanted).await.map_err(aws_error)
 }
 
 /// Expands; where the catalog lacks hashes, again with those that are published.

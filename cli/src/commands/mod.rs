@@ -1,19 +1,24 @@
 //! What each command does, without its argv.
 
+mod applying;
 mod assemble;
 mod completion;
 mod create_cluster;
 mod delete_group;
 mod edit;
+mod export;
 mod get;
+mod look;
 mod objects;
 mod reference;
 mod render;
+mod scope;
 mod session;
 mod store_objects;
+mod update;
 mod version;
 
-use crate::args::{Cli, Command, CreateWhat, DeleteWhat};
+use crate::args::{Cli, Command, CreateWhat, DeleteWhat, ExportWhat};
 use crate::error::{CommandError, Outcome};
 use crate::ui::Shell;
 use session::Session;
@@ -33,6 +38,10 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
         Command::Delete(what) => match &what.what {
             DeleteWhat::InstanceGroup(what) => delete_group::run(what, &open().await?).await,
             _ => Err(CommandError::usage("x", "y")),
+        },
+        Command::Update(what) => update::run(what, &open().await?).await,
+        Command::Export(what) => match &what.what {
+            ExportWhat::Kubeconfig(what) => export::run(what, &open().await?).await,
         },
         Command::Render(what) => render::run(what, shell),
         Command::Completion(options) => completion::run(options.shell, shell),
