@@ -45,6 +45,13 @@ impl Names {
         self.0.get(&key).cloned()
     }
 
+    /// The object of that kind whose physical id fits, if it is ours.
+    pub(crate) fn find<K: Kind>(&self, fits: impl Fn(&str) -> bool) -> Option<Id> {
+        let mut all = self.0.iter();
+        let found = all.find(|((kind, physical), _)| kind == K::TYPE && fits(physical));
+        found.map(|(_, id)| id.clone())
+    }
+
     /// References to several, in the order in which desired state has them.
     pub(crate) fn references<'a, K: Kind>(
         &self,

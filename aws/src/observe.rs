@@ -11,8 +11,8 @@ use crate::names::Names;
 use crate::world::AwsWorld;
 use futures::try_join;
 use model::cloud::Cloud;
-use model::engine::{Failure, Observed, Ref, Snapshot};
-use std::collections::BTreeSet;
+use model::engine::{Failure, Id, Observed, Ref, Resource, Snapshot};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The cluster as AWS and the store have it, in logical names.
 pub(crate) async fn sweep(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> {
@@ -38,10 +38,7 @@ pub(crate) async fn sweep(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> 
     // What an object is called depends on itself alone, what it refers to on the others: read twice.
     let unnamed = read(&Names::default());
     let mut items = read(&Names::of(&unnamed));
-    let used = used(&unnamed);
-    for item in &mut items {
-        item.in_use |= used.contains(&item.physical);
-    }
+    note_uses(&mut items, &unnamed);
     let balancers = route53_record::balancers(&items);
     let records = records
         .iter()
@@ -51,15 +48,28 @@ pub(crate) async fn sweep(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> 
     Ok(Snapshot { items })
 }
 
-/// The physical ids that objects refer to, before they are translated: of two objects with one name they say
-/// which one is used.
-fn used(unnamed: &[Observed<Cloud>]) -> BTreeSet<String> {
-    let refs = unnamed.iter().flat_map(|item| refs(&item.resource));
-    refs.filter_map(|reference| match reference {
-        Ref::Given(physical) => Some(physical),
-        Ref::Own { .. } => None,
-    })
-    .collect()
+/// Notes on each object which others of the cluster it refers to, by physical id. Before translation the
+/// references say so themselves; where AWS goes by names that cannot be there twice, the logical name does.
+fn note_uses(items: &mut [Observed<Cloud>], unnamed: &[Observed<Cloud>]) {
+    let physicals: BTreeSet<String> = unnamed.iter().map(|item| item.physical.clone()).collect();
+    let mut by_name: BTreeMap<Id, Vec<String>> = BTreeMap::new();
+    for item in items.iter() {
+        let same = by_name.entry(item.resource.id()).or_default();
+        same.push(item.physical.clone());
+    }
+    for (item, unnamed) in items.iter_mut().zip(unnamed) {
+        let given = refs(&unnamed.resource).into_iter();
+        let given = given.filter_map(|reference| match reference {
+            Ref::Given(physical) => physicals.get(&physical).cloned(),
+            Ref::Own { .. } => None,
+        });
+        let own = refs(&item.resource).into_iter();
+        let own = own.filter_map(|reference| match by_name.get(&reference.id()?)?.as_slice() {
+            [only] => Some(only.clone()),
+            _ => None,
+        });
+        item.uses = given.chain(own).collect();
+    }
 }
 
 struct Network {

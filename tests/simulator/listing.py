@@ -30,7 +30,12 @@ _EC2 = [
     ("describe_dhcp_options", "DhcpOptions", "dhcp-options", "DhcpOptionsId"),
     ("describe_subnets", "Subnets", "subnet", "SubnetId"),
     ("describe_internet_gateways", "InternetGateways", "internet-gateway", "InternetGatewayId"),
-    ("describe_egress_only_internet_gateways", "EgressOnlyInternetGateways", "egress-only-gateway", "EgressOnlyInternetGatewayId"),
+    (
+        "describe_egress_only_internet_gateways",
+        "EgressOnlyInternetGateways",
+        "egress-only-gateway",
+        "EgressOnlyInternetGatewayId",
+    ),
     ("describe_addresses", "Addresses", "elastic-ip", "AllocationId"),
     ("describe_network_acls", "NetworkAcls", "network-acl", "NetworkAclId"),
     ("describe_security_groups", "SecurityGroups", "security-group", "GroupId"),
@@ -84,9 +89,13 @@ def _rules_and_routes(client: Client) -> "Iterator[Item]":
         yield Item("ec2", "route-table", identity, _name(table))
         for route in table["Routes"]:
             where = route.get("DestinationCidrBlock") or route.get("DestinationIpv6CidrBlock") or "?"
-            yield Item("ec2", "route", f"{identity}/{where}", route.get("GatewayId") or route.get("NatGatewayId") or "-")
+            yield Item(
+                "ec2", "route", f"{identity}/{where}", route.get("GatewayId") or route.get("NatGatewayId") or "-"
+            )
         for association in table["Associations"]:
-            yield Item("ec2", "association", association["RouteTableAssociationId"], association.get("SubnetId", identity))
+            yield Item(
+                "ec2", "association", association["RouteTableAssociationId"], association.get("SubnetId", identity)
+            )
     for version in _pages(ec2, "describe_launch_template_versions", "LaunchTemplateVersions", Versions=["$Latest"]):
         number = f"{version['LaunchTemplateId']}/{version['VersionNumber']}"
         yield Item("ec2", "launch-template-version", number, version["LaunchTemplateName"])
@@ -105,7 +114,9 @@ def _scaling(client: Client) -> "Iterator[Item]":
         name = group["AutoScalingGroupName"]
         yield Item("autoscaling", "group", name, name)
         for hook in scaling.describe_lifecycle_hooks(AutoScalingGroupName=name)["LifecycleHooks"]:
-            yield Item("autoscaling", "lifecycle-hook", f"{name}/{hook['LifecycleHookName']}", hook["LifecycleHookName"])
+            yield Item(
+                "autoscaling", "lifecycle-hook", f"{name}/{hook['LifecycleHookName']}", hook["LifecycleHookName"]
+            )
     for config in _pages(scaling, "describe_launch_configurations", "LaunchConfigurations"):
         yield Item("autoscaling", "launch-configuration", config["LaunchConfigurationName"], "-")
 

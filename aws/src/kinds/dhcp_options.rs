@@ -14,6 +14,9 @@ use model::names::{NAME_TAG, logical_name};
 const DOMAIN: &str = "domain-name";
 const RESOLVERS: &str = "domain-name-servers";
 
+/// Behind the VPC in the physical id of the association.
+const OPTIONS: &str = "/dhcp-options";
+
 pub(crate) async fn fetch(
     world: &AwsWorld,
     more: Option<Filter>,
@@ -59,7 +62,7 @@ pub(crate) fn observe_association(
         vpc_id: names.reference::<Vpc>(vpc),
         dhcp_options_id: names.reference::<DhcpOptions>(used),
     };
-    Some(item(association, vpc))
+    Some(item(association, format!("{vpc}{OPTIONS}")))
 }
 
 impl Verbs for DhcpOptions {
@@ -133,12 +136,13 @@ impl Verbs for DhcpOptionsAssociation {
         let vpc = physical(refs, &want.vpc_id, CALL)?;
         let options = physical(refs, &want.dhcp_options_id, CALL)?;
         associate(world, &vpc, &options).await.creating(CALL)?;
-        Ok(made(vpc))
+        Ok(made(format!("{vpc}{OPTIONS}")))
     }
 
     /// A VPC always uses some options; without ours, AWS' own.
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
-        let done = associate(world, have.physical, "default").await;
+        let vpc = have.physical.trim_end_matches(OPTIONS);
+        let done = associate(world, vpc, "default").await;
         done.called("ec2:AssociateDhcpOptions")?;
         Ok(Removed::Done)
     }

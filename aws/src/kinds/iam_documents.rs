@@ -60,6 +60,11 @@ fn percent_decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// The name at the end of an ARN: IAM's ids are unique only with what stands before, its calls take names.
+pub(crate) fn name_of(arn: &str) -> &str {
+    arn.rsplit('/').next().unwrap_or(arn)
+}
+
 /// Tags as IAM gives them.
 pub(super) fn read_tags(of: &[Tag]) -> Tags {
     tags(of.iter().map(|tag| (tag.key(), tag.value())))

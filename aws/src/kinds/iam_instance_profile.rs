@@ -1,9 +1,9 @@
 //! An instance profile: what hands a role to instances.
 
 use super::ec2::is_owned;
-use super::iam_documents::{read_tags, write_tags};
+use super::iam_documents::{name_of, read_tags, write_tags};
 use super::{Have, Verbs, after_effect, item, made, not_ours, physical, time};
-use crate::failure::{Classify, absent};
+use crate::failure::{Classify, absent, answered};
 use crate::names::{Names, TagChanges};
 use crate::world::AwsWorld;
 use aws_sdk_iam::types;
@@ -12,6 +12,7 @@ use model::cloud::{Cloud, IamInstanceProfile, IamRole, Kind};
 use model::engine::{Class, Failure, Observed, Put, Ref, Refs, Removed};
 
 const GET: &str = "iam:GetInstanceProfile";
+const CREATE: &str = "iam:CreateInstanceProfile";
 
 /// The profiles of these roles that are the cluster's; a profile has its role's name.
 pub(crate) async fn fetch(
@@ -37,20 +38,20 @@ async fn fetch_one(
 
 pub(crate) fn observe(raw: &types::InstanceProfile, names: &Names) -> Observed<Cloud> {
     let name = raw.instance_profile_name();
-    let role = raw.roles().first().map(types::Role::role_name);
+    let role = raw.roles().first().map(types::Role::arn);
     let profile = IamInstanceProfile {
         instance_profile_name: name.to_owned(),
         role_name: role.map(|role| names.reference::<IamRole>(role)),
         tags: read_tags(raw.tags()),
     };
-    let mut seen = item(profile, name);
+    let mut seen = item(profile, raw.arn());
     seen.attrs
         .extend(role.map(|role| (ROLE.to_owned(), role.to_owned())));
     seen.created = time(Some(raw.create_date()));
     seen
 }
 
-/// Attribute: the role in it, for taking it out.
+/// Attribute: the ARN of the role in it, for taking it out.
 const ROLE: &str = "role";
 
 impl Verbs for IamInstanceProfile {
@@ -81,9 +82,9 @@ impl Verbs for IamInstanceProfile {
             let call = world.clients.iam.create_instance_profile();
             let call = call.instance_profile_name(name);
             let done = call.set_tags(Some(write_tags(&want.tags))).send().await;
-            done.creating("iam:CreateInstanceProfile")?;
+            let profile = answered(done.creating(CREATE)?.instance_profile, CREATE)?;
             after_effect(add(world, name, role, refs).await)?;
-            return Ok(made(name));
+            return Ok(made(profile.arn));
         };
         if have.resource.role_name != want.role_name {
             if let Some(before) = have.attrs.get(ROLE) {
@@ -92,15 +93,16 @@ impl Verbs for IamInstanceProfile {
             after_effect(add(world, name, role, refs).await)?;
         }
         retag(world, name, have.resource, want).await?;
-        Ok(made(name))
+        Ok(made(have.physical))
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
+        let profile = name_of(have.physical);
         if let Some(role) = have.attrs.get(ROLE) {
-            take_out(world, have.physical, role).await?;
+            take_out(world, profile, role).await?;
         }
         let call = world.clients.iam.delete_instance_profile();
-        let done = call.instance_profile_name(have.physical).send().await;
+        let done = call.instance_profile_name(profile).send().await;
         done.called("iam:DeleteInstanceProfile")?;
         Ok(Removed::Done)
     }
@@ -118,14 +120,15 @@ async fn add(
     };
     let call = world.clients.iam.add_role_to_instance_profile();
     let call = call.instance_profile_name(profile);
-    let call = call.role_name(physical(refs, role, CALL)?);
+    let role = physical(refs, role, CALL)?;
+    let call = call.role_name(name_of(&role));
     call.send().await.creating(CALL).map(drop)
 }
 
 /// A role that is not in it is out.
 async fn take_out(world: &AwsWorld, profile: &str, role: &str) -> Result<(), Failure> {
     let call = world.clients.iam.remove_role_from_instance_profile();
-    let call = call.instance_profile_name(profile).role_name(role);
+    let call = call.instance_profile_name(profile).role_name(name_of(role));
     let done = call.send().await;
     match done.called("iam:RemoveRoleFromInstanceProfile") {
         Err(failure) if failure.class != Class::Gone => Err(failure),

@@ -1,7 +1,7 @@
 //! The policies of a role: its own inline policy, which has its name, further inline ones, and managed ones
 //! that are attached to it.
 
-use super::iam_documents::{as_wanted, read};
+use super::iam_documents::{as_wanted, name_of, read};
 use super::iam_role::{has_more_policies, mark};
 use super::{Have, Verbs, after_effect, expected, item, made, physical};
 use crate::failure::{Classify, absent};
@@ -18,6 +18,7 @@ const BETWEEN: char = '/';
 
 /// The policies of one role.
 pub(crate) struct Raw {
+    /// ARN of the role.
     role: String,
     /// Name and document.
     inline: Vec<(String, Value)>,
@@ -43,7 +44,7 @@ pub(crate) async fn fetch(world: &AwsWorld, roles: &[types::Role]) -> Result<Vec
         let documents = names.into_iter().map(|policy| document(world, name, policy));
         let documents = try_join_all(documents).await?;
         Ok(Raw {
-            role: name.to_owned(),
+            role: role.arn().to_owned(),
             inline: documents.into_iter().flatten().collect(),
             attached,
         })
@@ -94,21 +95,22 @@ async fn document(
 
 pub(crate) fn observe(world: &AwsWorld, raw: &Raw, names: &Names) -> Vec<Observed<Cloud>> {
     let role = names.reference::<IamRole>(&raw.role);
-    let inline = raw.inline.iter().map(|(name, document)| {
-        let wanted = expected::<IamRolePolicy>(world).find(|one| one.policy_name == *name);
+    let name = name_of(&raw.role);
+    let inline = raw.inline.iter().map(|(policy_name, document)| {
+        let wanted = expected::<IamRolePolicy>(world).find(|one| one.policy_name == *policy_name);
         let policy = IamRolePolicy {
-            policy_name: name.clone(),
+            policy_name: policy_name.clone(),
             role_name: role.clone(),
             policy_document: as_wanted(document.clone(), wanted.map(|one| &one.policy_document)),
         };
-        item(policy, id(&raw.role, name))
+        item(policy, id(name, policy_name))
     });
     let attached = raw.attached.iter().map(|arn| {
         let attachment = IamRolePolicyAttachment {
             role_name: role.clone(),
             policy_arn: arn.clone(),
         };
-        item(attachment, id(&raw.role, arn))
+        item(attachment, id(name, arn))
     });
     inline.chain(attached).collect()
 }
@@ -124,7 +126,7 @@ impl Verbs for IamRolePolicy {
         refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
         let role = physical(refs, &want.role_name, "iam:GetRolePolicy")?;
-        let found = document(world, &role, want.policy_name.clone()).await?;
+        let found = document(world, name_of(&role), want.policy_name.clone()).await?;
         let raw = Raw {
             role,
             inline: found.into_iter().collect(),
@@ -142,15 +144,16 @@ impl Verbs for IamRolePolicy {
     ) -> Result<Put, Failure> {
         const CALL: &str = "iam:PutRolePolicy";
         let role = physical(refs, &want.role_name, CALL)?;
+        let role = name_of(&role);
         if want.policy_name != role {
-            mark(world, &role, true).await?;
+            mark(world, role, true).await?;
         }
-        let call = world.clients.iam.put_role_policy().role_name(&role);
+        let call = world.clients.iam.put_role_policy().role_name(role);
         let call = call.policy_name(&want.policy_name);
         let document = want.policy_document.to_string();
         let done = call.policy_document(document).send().await;
         done.creating(CALL)?;
-        Ok(made(id(&role, &want.policy_name)))
+        Ok(made(id(role, &want.policy_name)))
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
@@ -172,7 +175,7 @@ impl Verbs for IamRolePolicyAttachment {
         refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
         let role = physical(refs, &want.role_name, "iam:ListAttachedRolePolicies")?;
-        let mut attached = absent(attached(world, &role).await)?.unwrap_or_default();
+        let mut attached = absent(attached(world, name_of(&role)).await)?.unwrap_or_default();
         attached.retain(|arn| *arn == want.policy_arn);
         let raw = Raw {
             role,
@@ -191,11 +194,12 @@ impl Verbs for IamRolePolicyAttachment {
     ) -> Result<Put, Failure> {
         const CALL: &str = "iam:AttachRolePolicy";
         let role = physical(refs, &want.role_name, CALL)?;
-        mark(world, &role, true).await?;
-        let call = world.clients.iam.attach_role_policy().role_name(&role);
+        let role = name_of(&role);
+        mark(world, role, true).await?;
+        let call = world.clients.iam.attach_role_policy().role_name(role);
         let done = call.policy_arn(&want.policy_arn).send().await;
         done.creating(CALL)?;
-        Ok(made(id(&role, &want.policy_arn)))
+        Ok(made(id(role, &want.policy_arn)))
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {

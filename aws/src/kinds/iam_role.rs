@@ -1,10 +1,10 @@
 //! An IAM role.
 
 use super::ec2::is_owned;
-use super::iam_documents::{POLICIES_TAG, as_wanted, read, read_tags, write_tags};
+use super::iam_documents::{POLICIES_TAG, as_wanted, name_of, read, read_tags, write_tags};
 use super::iam_policies::names_of_policies;
 use super::{Have, Verbs, expected, item, made, not_ours, time};
-use crate::failure::{Classify, absent};
+use crate::failure::{Classify, absent, answered};
 use crate::names::TagChanges;
 use crate::world::AwsWorld;
 use aws_sdk_iam::types;
@@ -13,6 +13,7 @@ use model::cloud::{Cloud, IamRole, Tags};
 use model::engine::{Class, Failure, Observed, Put, Refs, Removed};
 
 const GET: &str = "iam:GetRole";
+const CREATE: &str = "iam:CreateRole";
 
 /// Those of the cluster's possible roles that exist and are the cluster's.
 pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<types::Role>, Failure> {
@@ -52,7 +53,7 @@ pub(crate) fn observe(world: &AwsWorld, raw: &types::Role) -> Observed<Cloud> {
     };
     Observed {
         created: time(Some(raw.create_date())),
-        ..item(role, name)
+        ..item(role, raw.arn())
     }
 }
 
@@ -78,7 +79,10 @@ impl Verbs for IamRole {
         _refs: &Refs,
     ) -> Result<Put, Failure> {
         match have {
-            Some(have) => update(world, have.resource, want).await?,
+            Some(have) => {
+                update(world, have.resource, want).await?;
+                Ok(made(have.physical))
+            }
             None => {
                 let call = world
                     .clients
@@ -88,17 +92,18 @@ impl Verbs for IamRole {
                     .assume_role_policy_document(want.assume_role_policy_document.to_string())
                     .set_permissions_boundary(want.permissions_boundary.clone())
                     .set_tags(Some(write_tags(&want.tags)));
-                call.send().await.creating("iam:CreateRole")?;
+                let role = call.send().await.creating(CREATE)?.role;
+                answered(role, CREATE).map(|role| made(role.arn))
             }
         }
-        Ok(made(&want.role_name))
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
-        let call = world.clients.iam.delete_role().role_name(have.physical);
+        let role = name_of(have.physical);
+        let call = world.clients.iam.delete_role().role_name(role);
         match call.send().await.called("iam:DeleteRole") {
             Ok(_) => Ok(Removed::Done),
-            Err(failure) => Err(with_policies(world, have.physical, failure).await?),
+            Err(failure) => Err(with_policies(world, role, failure).await?),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a launch template launches, between our form and EC2's.
 
 use super::ec2::{read_tags, tagged, write_tags};
+use super::iam_documents::name_of;
 use super::{physical, physicals};
 use crate::names::Names;
 use aws_sdk_ec2::types as ec2;
@@ -36,8 +37,6 @@ pub(super) fn read(
     tags: Tags,
     names: &Names,
 ) -> Option<LaunchTemplate> {
-    let profile = data.iam_instance_profile();
-    let profile = profile.and_then(|one| one.name().or(one.arn()));
     let devices = data.block_device_mappings().iter().filter_map(read_device);
     Some(LaunchTemplate {
         launch_template_name: name.to_owned(),
@@ -45,7 +44,7 @@ pub(super) fn read(
         credit_specification: data
             .credit_specification()
             .and_then(|one| one.cpu_credits().map(ToOwned::to_owned)),
-        iam_instance_profile: names.reference::<IamInstanceProfile>(profile.unwrap_or_default()),
+        iam_instance_profile: read_profile(data.iam_instance_profile(), names),
         image_id: data.image_id()?.to_owned(),
         instance_type: data.instance_type()?.as_str().to_owned(),
         instance_market_options: data.instance_market_options().and_then(read_market),
@@ -69,6 +68,17 @@ pub(super) fn read(
 pub(super) fn decoded(user_data: &str) -> String {
     let bytes = STANDARD.decode(user_data).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// By ARN or by name; the names of ours are known by their ARNs.
+fn read_profile(
+    raw: Option<&ec2::LaunchTemplateIamInstanceProfileSpecification>,
+    names: &Names,
+) -> Ref {
+    let name = raw.and_then(|one| one.name().or(one.arn()));
+    let name = name.unwrap_or_default();
+    let known = names.find::<IamInstanceProfile>(|arn| name_of(arn) == name_of(name));
+    known.map_or_else(|| Ref::Given(name.to_owned()), |id| Ref::own(&id))
 }
 
 fn read_device(raw: &ec2::LaunchTemplateBlockDeviceMapping) -> Option<BlockDevice> {
@@ -146,10 +156,10 @@ pub(super) fn write(
 ) -> Result<ec2::RequestLaunchTemplateData, Failure> {
     let profile = physical(refs, &want.iam_instance_profile, call)?;
     let of_profile = ec2::LaunchTemplateIamInstanceProfileSpecificationRequest::builder();
-    let of_profile = if profile.starts_with("arn:") {
-        of_profile.arn(profile)
-    } else {
-        of_profile.name(profile)
+    // Ours go by name, as kOps has them; those of the user as the user gives them.
+    let of_profile = match want.iam_instance_profile {
+        Ref::Given(_) if profile.starts_with("arn:") => of_profile.arn(profile),
+        _ => of_profile.name(name_of(&profile)),
     };
     let key = want.key_name.as_ref();
     let key = key.map(|key: &Ref| physical(refs, key, call)).transpose()?;

@@ -42,6 +42,7 @@ use crate::world::AwsWorld;
 use model::cloud::{Cloud, Kind};
 use model::engine::{Attrs, Class, Failure, Id, Observed, Put, Ref, Refs, Removed, Resource};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 
 /// An object as it was found, in the type of its kind.
 pub(crate) struct Have<'a, K> {
@@ -215,6 +216,7 @@ pub(crate) fn item(
         physical: physical.into(),
         attrs: Attrs::new(),
         created: None,
+        uses: BTreeSet::new(),
         in_use: false,
     }
 }
@@ -258,16 +260,11 @@ pub(crate) fn physicals<'a>(
     of.into_iter().map(|one| physical(refs, one, call)).collect()
 }
 
-/// After the first effect of a put that takes several calls: what is worth a second try must be looked at first.
+/// After the first effect of a put that takes several calls: what is there must be looked at first.
 pub(crate) fn after_effect<T>(result: Result<T, Failure>) -> Result<T, Failure> {
-    result.map_err(|mut failure| {
-        if !matches!(
-            failure.class,
-            Class::Denied | Class::Quota | Class::Invalid
-        ) {
-            failure.class = Class::Unknown;
-        }
-        failure
+    result.map_err(|failure| Failure {
+        class: Class::Unknown,
+        ..failure
     })
 }
 

@@ -88,6 +88,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         instances.the_root_volume_is_the_images_own,
         instances.templates_set_network_profile_and_metadata,
         instances.network_interfaces_die_with_their_instance,
+        instances.private_dns_names_follow_the_subnet,
         partial(instances.termination_takes_a_while, options),
         partial(instances.launches_are_reported, options),
         partial(scaling.instances_are_launched_as_the_template_says, options),

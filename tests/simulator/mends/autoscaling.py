@@ -147,7 +147,9 @@ def _check_template(group: Any) -> None:
     data = group.ec2_launch_template.get_version(group.launch_template_version).data
     backend.describe_images(ami_ids=[data.get("ImageId") or "ami-none"])
     overrides = ((group.mixed_instances_policy or {}).get("LaunchTemplate") or {}).get("Overrides") or []
-    types = [override["InstanceType"] for override in overrides if "InstanceType" in override] or [data.get("InstanceType")]
+    types = [override["InstanceType"] for override in overrides if "InstanceType" in override] or [
+        data.get("InstanceType")
+    ]
     backend.describe_instance_types(types, {})
     if data.get("KeyName"):
         backend.describe_key_pairs(key_names=[data["KeyName"]])
@@ -195,7 +197,10 @@ def a_group_with_instances_stays() -> None:
         backend = response.autoscaling_backend
         group = _group(backend, response._get_param("AutoScalingGroupName"))
         if group.instance_states and not response._get_bool_param("ForceDelete", False):
-            message = "You cannot delete an AutoScalingGroup while there are instances or pending Spot instance request(s) still in the group."
+            message = (
+                "You cannot delete an AutoScalingGroup while there are instances or pending Spot instance "
+                "request(s) still in the group."
+            )
             raise AutoscalingClientError("ResourceInUse", message)
         remove(group, list(group.instance_states))
         group.min_size = 0
@@ -203,5 +208,3 @@ def a_group_with_instances_stays() -> None:
             if hook.auto_scaling_group_name == group.name:
                 backend.lifecycle_hooks.pop(key)
         return original(response)
-
-

@@ -54,7 +54,9 @@ def an_address_in_use_is_not_released() -> None:
     """
 
     @replace(ElasticAddressBackend, "release_address")
-    def release(original: Any, backend: Any, address: Optional[str] = None, allocation_id: Optional[str] = None) -> None:
+    def release(
+        original: Any, backend: Any, address: Optional[str] = None, allocation_id: Optional[str] = None
+    ) -> None:
         found = backend.address_by_ip([address]) if address else backend.address_by_allocation([allocation_id])
         if found[0].association_id:
             message = f"The IP address {found[0].public_ip} is in use."
@@ -84,7 +86,9 @@ def nat_gateways_come_and_go_slowly(options: "Options") -> None:
     """
 
     @replace(NatGatewayBackend, "create_nat_gateway")
-    def create(original: Any, backend: Any, subnet_id: str, allocation_id: Any, tags: Any = None, connectivity_type: Any = None) -> Any:
+    def create(
+        original: Any, backend: Any, subnet_id: str, allocation_id: Any, tags: Any = None, connectivity_type: Any = None
+    ) -> Any:
         failure = _nat_failure(backend, subnet_id, allocation_id, connectivity_type)
         kind = connectivity_type or "public"
         gateway = original(backend, subnet_id, None if failure else allocation_id, tags, kind)

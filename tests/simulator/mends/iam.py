@@ -27,7 +27,9 @@ def an_unknown_profile_is_invalid() -> None:
         except ServiceException:
             found = None
         if found is None:
-            message = f"Value ({named}) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name"
+            message = (
+                f"Value ({named}) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name"
+            )
             raise EC2ClientError("InvalidParameterValue", message)
         return found
 

@@ -49,7 +49,10 @@ def the_root_volume_is_the_images_own() -> None:
         image = backend.describe_images(ami_ids=[image_id or data.get("ImageId")])[0]
         kwargs["block_device_mappings"] = _merged_mappings(image.root_device_name, asked)
         tags = dict(kwargs.get("tags") or {})
-        tags["volume"] = {**convert_tag_spec(data.get("TagSpecifications", [])).get("volume", {}), **tags.get("volume", {})}
+        tags["volume"] = {
+            **convert_tag_spec(data.get("TagSpecifications", [])).get("volume", {}),
+            **tags.get("volume", {}),
+        }
         kwargs["tags"] = tags
         reservation = original(backend, image_id, count, user_data, groups, **kwargs)
         for instance in reservation.instances:
@@ -116,6 +119,30 @@ def network_interfaces_die_with_their_instance() -> None:
             if "NetworkInterfaceId" not in nic:
                 nic.setdefault("DeleteOnTermination", True)
         original(instance, nics, *args, **kwargs)
+
+
+def private_dns_names_follow_the_subnet() -> None:
+    """AWS: in a subnet whose hostname type is resource-name an instance is called by its id, and says so.
+    moto: names it by its address.
+    """
+    by_address = Instance.private_dns_name.fget
+
+    def on_launch(instance: Any) -> "dict[str, Any]":
+        if not instance.subnet_id or instance.state == "terminated":
+            return {}
+        return instance.ec2_backend.get_subnet(instance.subnet_id).private_dns_name_options_on_launch
+
+    @replace(Instance, "__init__")
+    def init(original: Any, instance: Any, *args: Any, **kwargs: Any) -> None:
+        original(instance, *args, **kwargs)
+        instance.private_dns_name_options = dict(on_launch(instance))
+
+    @replace_property(Instance, "private_dns_name")
+    def private_dns_name(instance: Any) -> str:
+        name = by_address(instance)
+        if instance.private_dns_name_options.get("HostnameType") == "resource-name":
+            return instance.id + name[name.index(".") :]
+        return name
 
 
 def termination_takes_a_while(options: "Options") -> None:

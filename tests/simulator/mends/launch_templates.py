@@ -45,8 +45,12 @@ def template_tags_stay_out_of_the_data() -> None:
     """
 
     @replace(LaunchTemplate, "__init__")
-    def init(original: Any, template: Any, backend: Any, name: str, template_data: Any, description: Any, tag_spec: Any) -> None:
-        own = [spec for spec in template_data.get("TagSpecifications", []) if spec.get("ResourceType") != "launch-template"]
+    def init(
+        original: Any, template: Any, backend: Any, name: str, template_data: Any, description: Any, tag_spec: Any
+    ) -> None:
+        own = [
+            spec for spec in template_data.get("TagSpecifications", []) if spec.get("ResourceType") != "launch-template"
+        ]
         template_data.pop("TagSpecifications", None)
         if own:
             template_data["TagSpecifications"] = own

@@ -108,7 +108,9 @@ def balancers_need_what_they_name() -> None:
     @replace(ELBv2Backend, "describe_load_balancers")
     def describe(original: Any, backend: Any, arns: Any, names: Any) -> Any:
         known_names = [balancer.name for balancer in backend.load_balancers.values()]
-        if any(arn not in backend.load_balancers for arn in arns or []) or any(name not in known_names for name in names or []):
+        if any(arn not in backend.load_balancers for arn in arns or []) or any(
+            name not in known_names for name in names or []
+        ):
             raise LoadBalancerNotFoundError()
         return original(backend, arns, names)
 
@@ -222,7 +224,9 @@ def subnets_of_a_balancer_change() -> None:
             message = "A load balancer cannot be attached to multiple subnets in the same Availability Zone"
             raise ELBClientError("InvalidConfigurationRequest", message)
         if not found or (balancer.type == "application" and len(zones) < 2):
-            raise ELBClientError("ValidationError", "At least two subnets in two different Availability Zones must be specified")
+            raise ELBClientError(
+                "ValidationError", "At least two subnets in two different Availability Zones must be specified"
+            )
         balancer.subnets = found
         _place(backend, balancer, mappings or [])
         return balancer.availability_zones

@@ -48,7 +48,9 @@ def soa_records_are_text() -> None:
 
     @replace(FakeZone, "add_rrset")
     def add_rrset(original: Any, zone: Any, record_set: Any) -> Any:
-        values = [value["Value"] if isinstance(value, dict) else value for value in record_set.get("ResourceRecords", [])]
+        values = [
+            value["Value"] if isinstance(value, dict) else value for value in record_set.get("ResourceRecords", [])
+        ]
         if values:
             record_set = {**record_set, "ResourceRecords": values}
         return original(zone, record_set)
@@ -81,7 +83,9 @@ def _apply(backend: Any, zone: Any, records: "dict[Identity, Any]", action: str,
     present = records.get(identity)
     if action == "DELETE":
         if present is None:
-            raise _invalid(f"Tried to delete resource record set [name='{wanted.name}', type='{wanted.type}'] but it was not found")
+            raise _invalid(
+                f"Tried to delete resource record set [name='{wanted.name}', type='{wanted.type}'] but it was not found"
+            )
         if _content(present) != _content(wanted):
             raise _invalid(
                 f"Tried to delete resource record set [name='{wanted.name}', type='{wanted.type}'] "
@@ -156,7 +160,9 @@ def _balancer_names(account_id: str, hosted_zone: str) -> "list[str]":
     from moto.elbv2.models import elbv2_backends
 
     regions = [region for region, zone in HOSTED_ZONES.items() if zone == hosted_zone]
-    balancers = [balancer for region in regions for balancer in elbv2_backends[account_id][region].load_balancers.values()]
+    balancers = [
+        balancer for region in regions for balancer in elbv2_backends[account_id][region].load_balancers.values()
+    ]
     return [balancer.dns_name.lower() for balancer in balancers]
 
 

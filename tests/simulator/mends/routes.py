@@ -18,7 +18,15 @@ def routes_lead_to_what_exists() -> None:
     """
 
     @replace(RouteBackend, "create_route")
-    def create(original: Any, backend: Any, table_id: str, destination_cidr_block: Any, destination_ipv6_cidr_block: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def create(
+        original: Any,
+        backend: Any,
+        table_id: str,
+        destination_cidr_block: Any,
+        destination_ipv6_cidr_block: Any = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
         table = backend.get_route_table(table_id)
         taken = [route.destination_ipv6_cidr_block for route in table.routes if not route.local]
         if destination_ipv6_cidr_block and destination_ipv6_cidr_block in taken:
@@ -27,7 +35,17 @@ def routes_lead_to_what_exists() -> None:
         return original(backend, table_id, destination_cidr_block, destination_ipv6_cidr_block, *args, **kwargs)
 
     @replace(RouteBackend, "replace_route")
-    def replace_route(original: Any, backend: Any, table_id: str, cidr: Any, ipv6: Any = None, prefix: Any = None, nat: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def replace_route(
+        original: Any,
+        backend: Any,
+        table_id: str,
+        cidr: Any,
+        ipv6: Any = None,
+        prefix: Any = None,
+        nat: Any = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
         _check_target(backend, backend.get_route_table(table_id), kwargs.get("gateway_id"), nat)
         return original(backend, table_id, cidr, ipv6, prefix, nat, *args, **kwargs)
 
@@ -63,10 +81,9 @@ def a_subnet_has_one_route_table() -> None:
     def associate(original: Any, backend: Any, table_id: str, gateway_id: Any = None, subnet_id: Any = None) -> str:
         backend.get_route_table(table_id)
         for table in backend.route_tables.values():
-            for association, target in table._associations.items():
-                if target == subnet_id and table.id != table_id:
-                    message = f"the specified association for route table {table_id} conflicts with an existing association"
-                    raise EC2ClientError("Resource.AlreadyAssociated", message)
+            if table.id != table_id and subnet_id in table._associations.values():
+                message = f"the specified association for route table {table_id} conflicts with an existing one"
+                raise EC2ClientError("Resource.AlreadyAssociated", message)
         return original(backend, table_id, gateway_id, subnet_id)
 
     @replace(RouteTables, "delete_route_table")

@@ -45,7 +45,9 @@ def a_group_in_use_stays() -> None:
         if group is None:
             raise InvalidSecurityGroupNotFoundError(named)
         if group.is_default:
-            raise EC2ClientError("CannotDelete", f"the specified group: \"{group.id}\" name: \"default\" cannot be deleted by a user")
+            raise EC2ClientError(
+                "CannotDelete", f'the specified group: "{group.id}" name: "default" cannot be deleted by a user'
+            )
         if _named_by_others(backend, group.id) or any(group in eni.group_set for eni in backend.enis.values()):
             raise DependencyViolationError(f"resource {group.id} has a dependent object")
         return original(response)

@@ -21,7 +21,10 @@ def tags_are_looked_up_by_their_object() -> None:
             return []
         kind = EC2_PREFIX_TO_RESOURCE.get(get_prefix(resource.id), "")
         found = resource.ec2_backend.tags.get(resource.id, {})
-        return [{"resource_id": resource.id, "key": key, "value": value, "resource_type": kind} for key, value in found.items()]
+        return [
+            {"resource_id": resource.id, "key": key, "value": value, "resource_type": kind}
+            for key, value in found.items()
+        ]
 
 
 def reserved_tags_are_refused() -> None:
@@ -38,5 +41,3 @@ def reserved_tags_are_refused() -> None:
                 message = "Tag keys starting with 'aws:' are reserved for internal use"
                 raise EC2ClientError("InvalidParameterValue", message)
         return original(response)
-
-

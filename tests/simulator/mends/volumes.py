@@ -18,7 +18,9 @@ def a_volume_is_attached_once_and_in_its_zone() -> None:
     """
 
     @replace(EBSBackend, "attach_volume")
-    def attach(original: Any, backend: Any, volume_id: str, instance_id: str, device: str, *args: Any, **kwargs: Any) -> Any:
+    def attach(
+        original: Any, backend: Any, volume_id: str, instance_id: str, device: str, *args: Any, **kwargs: Any
+    ) -> Any:
         volume, instance = backend.get_volume(volume_id), backend.get_instance(instance_id)
         if instance.state in ("shutting-down", "terminated"):
             raise EC2ClientError("IncorrectState", f"Instance '{instance_id}' is not 'running'.")

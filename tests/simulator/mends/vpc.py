@@ -9,8 +9,8 @@ from typing import Any
 from moto.ec2.exceptions import DependencyViolationError, EC2ClientError, VPCIdNotSpecifiedError
 from moto.ec2.models import EC2Backend
 from moto.ec2.models.dhcp_options import DHCPOptionsSet, DHCPOptionsSetBackend
-from moto.ec2.models.vpcs import VPCBackend
 from moto.ec2.models.security_groups import SecurityGroupBackend
+from moto.ec2.models.vpcs import VPCBackend
 from moto.ec2.responses.dhcp_options import DHCPOptions
 from moto.ec2.responses.vpcs import VPCs
 
@@ -30,7 +30,9 @@ def there_is_no_default_vpc() -> None:
         return backend.default_vpc
 
     @replace(SecurityGroupBackend, "create_security_group")
-    def create_security_group(original: Any, backend: Any, name: str, description: str, vpc_id: Any = None, **kwargs: Any) -> Any:
+    def create_security_group(
+        original: Any, backend: Any, name: str, description: str, vpc_id: Any = None, **kwargs: Any
+    ) -> Any:
         if not vpc_id and backend.default_vpc is None:
             raise VPCIdNotSpecifiedError()
         if vpc_id:
@@ -129,7 +131,11 @@ def vpc_attributes_change_one_at_a_time() -> None:
 
     @replace(VPCs, "modify_vpc_attribute")
     def modify(original: Any, response: Any) -> Any:
-        asked = [name for name in ("EnableDnsSupport", "EnableDnsHostnames", "EnableNetworkAddressUsageMetrics") if response._get_param(name)]
+        asked = [
+            name
+            for name in ("EnableDnsSupport", "EnableDnsHostnames", "EnableNetworkAddressUsageMetrics")
+            if response._get_param(name)
+        ]
         if len(asked) > 1:
             raise EC2ClientError(
                 "InvalidParameterCombination", "Fields for multiple attribute types specified: " + ", ".join(asked)
@@ -147,7 +153,11 @@ def address_blocks_bring_their_local_routes() -> None:
     def associate(original: Any, backend: Any, vpc_id: str, *args: Any, **kwargs: Any) -> Any:
         association = original(backend, vpc_id, *args, **kwargs)
         block = association["cidr_block"]
-        family = {"destination_cidr_block": None, "destination_ipv6_cidr_block": block} if ":" in block else {"destination_cidr_block": block}
+        family = (
+            {"destination_cidr_block": None, "destination_ipv6_cidr_block": block}
+            if ":" in block
+            else {"destination_cidr_block": block}
+        )
         for table in [table for table in backend.route_tables.values() if table.vpc_id == vpc_id]:
             backend.create_route(table.id, local=True, **family)
         return association
@@ -170,8 +180,14 @@ def address_blocks_bring_their_local_routes() -> None:
 def _holds_a_subnet(backend: Any, vpc_id: str, block: str) -> bool:
     network = ipaddress.ip_network(block, strict=False)
     for subnet in backend.describe_subnets(filters={"vpc-id": [vpc_id]}):
-        own = [subnet.cidr_block] + [a["ipv6CidrBlock"] for a in subnet.ipv6_cidr_block_associations.values() if a["ipv6CidrBlockState"]["State"] == "associated"]
-        if any(cidr and network.overlaps(ipaddress.ip_network(cidr)) for cidr in own if (":" in cidr) == (":" in block)):
+        own = [subnet.cidr_block] + [
+            a["ipv6CidrBlock"]
+            for a in subnet.ipv6_cidr_block_associations.values()
+            if a["ipv6CidrBlockState"]["State"] == "associated"
+        ]
+        if any(
+            cidr and network.overlaps(ipaddress.ip_network(cidr)) for cidr in own if (":" in cidr) == (":" in block)
+        ):
             return True
     return False
 
@@ -181,5 +197,3 @@ def _drop_local_routes(backend: Any, vpc_id: str, block: str) -> None:
         for identity, route in list(table._routes.items()):
             if route.local and block in (route.destination_cidr_block, route.destination_ipv6_cidr_block):
                 table._routes.pop(identity)
-
-

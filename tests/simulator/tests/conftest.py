@@ -30,7 +30,8 @@ from simulator import seed
 os.environ.update(seed.environment())
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
-server = make_server("127.0.0.1", 0, DomainDispatcherApplication(create_backend_app), True, request_handler=MotoRequestHandler)
+program = DomainDispatcherApplication(create_backend_app)
+server = make_server("127.0.0.1", 0, program, True, request_handler=MotoRequestHandler)
 print("listening on http://127.0.0.1:%d" % server.server_address[1], flush=True)
 server.serve_forever()
 """

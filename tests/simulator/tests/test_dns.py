@@ -20,7 +20,11 @@ def record(name, value="192.0.2.1", kind="A", ttl=60, **more):
 
 
 def alias(name, zone_id, target, kind="A"):
-    return {"Name": name, "Type": kind, "AliasTarget": {"HostedZoneId": zone_id, "DNSName": target, "EvaluateTargetHealth": False}}
+    return {
+        "Name": name,
+        "Type": kind,
+        "AliasTarget": {"HostedZoneId": zone_id, "DNSName": target, "EvaluateTargetHealth": False},
+    }
 
 
 def change(aws, zone_id, *changes):
@@ -109,18 +113,28 @@ def test_an_alias_leads_to_a_balancer_that_exists(both):
     assert refused(both, identity, ("UPSERT", wrong)) == "InvalidChangeBatch"
     balancer = World(both).balancer()
     for kind in ("A", "AAAA"):
-        change(both, identity, ("UPSERT", alias("api." + name, balancer["CanonicalHostedZoneId"], balancer["DNSName"], kind)))
+        change(
+            both,
+            identity,
+            ("UPSERT", alias("api." + name, balancer["CanonicalHostedZoneId"], balancer["DNSName"], kind)),
+        )
     found = records(both, identity)["api." + name + "."]["AliasTarget"]
     assert found["DNSName"] == balancer["DNSName"] + "."
     both.elbv2.delete_load_balancer(LoadBalancerArn=balancer["LoadBalancerArn"])
-    change(both, identity, *[("DELETE", alias("api." + name, found["HostedZoneId"], balancer["DNSName"], kind)) for kind in ("A", "AAAA")])
+    change(
+        both,
+        identity,
+        *[("DELETE", alias("api." + name, found["HostedZoneId"], balancer["DNSName"], kind)) for kind in ("A", "AAAA")],
+    )
     assert records(both, identity) == {}
 
 
 def test_the_tags_of_a_deleted_zone_are_not_listed(dns):
     aws, identity, _ = dns
     plain = identity.rsplit("/", 1)[1]
-    aws.route53.change_tags_for_resource(ResourceType="hostedzone", ResourceId=plain, AddTags=[{"Key": "a", "Value": "b"}])
+    aws.route53.change_tags_for_resource(
+        ResourceType="hostedzone", ResourceId=plain, AddTags=[{"Key": "a", "Value": "b"}]
+    )
     (tagged,) = aws.route53.list_tags_for_resources(ResourceType="hostedzone", ResourceIds=[plain])["ResourceTagSets"]
     assert tagged["Tags"] == [{"Key": "a", "Value": "b"}]
     aws.route53.delete_hosted_zone(Id=identity)
@@ -150,5 +164,7 @@ def test_a_private_zone_has_its_vpcs(aws):
 def test_records_come_in_pages(aws):
     identity, name = zone(aws)
     change(aws, identity, *[("CREATE", record(f"r{n}.{name}")) for n in range(5)])
-    pages = aws.route53.get_paginator("list_resource_record_sets").paginate(HostedZoneId=identity, PaginationConfig={"PageSize": 3})
+    pages = aws.route53.get_paginator("list_resource_record_sets").paginate(
+        HostedZoneId=identity, PaginationConfig={"PageSize": 3}
+    )
     assert [len(page["ResourceRecordSets"]) for page in pages] == [3, 3, 1]

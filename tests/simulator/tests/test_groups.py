@@ -79,7 +79,13 @@ def test_an_unknown_target_group_is_refused(world):
 
 
 def test_an_unknown_group_is_not_tagged(both):
-    tag = {"ResourceId": "nobody", "ResourceType": "auto-scaling-group", "Key": "a", "Value": "b", "PropagateAtLaunch": True}
+    tag = {
+        "ResourceId": "nobody",
+        "ResourceType": "auto-scaling-group",
+        "Key": "a",
+        "Value": "b",
+        "PropagateAtLaunch": True,
+    }
     assert code_of(both.autoscaling.create_or_update_tags, Tags=[tag]) == "ValidationError"
 
 
@@ -141,13 +147,13 @@ def test_settings_are_changed_by_update(launched):
     assert {field: described.get(field) for field in settings} == settings
 
 
-def mixed(template):
+def mixed(template, percent=100):
     return {
         "LaunchTemplate": {
             "LaunchTemplateSpecification": {"LaunchTemplateName": template, "Version": "$Latest"},
             "Overrides": [{"InstanceType": "m5.large"}, {"InstanceType": "t3.large"}],
         },
-        "InstancesDistribution": {"OnDemandPercentageAboveBaseCapacity": 50},
+        "InstancesDistribution": {"OnDemandPercentageAboveBaseCapacity": percent},
     }
 
 
@@ -156,6 +162,18 @@ def test_a_mixed_instances_policy_launches_its_first_type(world):
     template = make.template(aws)
     name = make.scaling_group(aws, subnets, template, MixedInstancesPolicy=mixed(template))
     assert [member["InstanceType"] for member in make.members(aws, name)] == ["m5.large"]
+
+
+def test_a_mixed_instances_policy_says_what_is_spot(world):
+    aws, _, subnets = world
+    template = make.template(aws)
+    name = make.scaling_group(aws, subnets, template, size=4, MixedInstancesPolicy=mixed(template, percent=50))
+    assert sorted(member.get("InstanceLifecycle", "-") for member in make.members(aws, name)) == [
+        "-",
+        "-",
+        "spot",
+        "spot",
+    ]
 
 
 def test_a_mixed_instances_policy_stays_and_describes_alone(world):
@@ -167,7 +185,7 @@ def test_a_mixed_instances_policy_stays_and_describes_alone(world):
     policy = described["MixedInstancesPolicy"]
     assert "LaunchTemplate" not in described
     assert policy["LaunchTemplate"]["Overrides"] == mixed(template)["LaunchTemplate"]["Overrides"]
-    assert policy["InstancesDistribution"]["OnDemandPercentageAboveBaseCapacity"] == 50
+    assert policy["InstancesDistribution"]["OnDemandPercentageAboveBaseCapacity"] == 100
     assert policy["InstancesDistribution"]["OnDemandBaseCapacity"] == 0
 
 
@@ -219,12 +237,21 @@ def test_groups_are_found_by_tag_in_pages(aws):
 
 def test_tags_reach_instances_if_they_are_to(aws):
     subnets, template = make.subnets(aws, make.vpc(aws)), make.template(aws)
-    tags = [{"Key": "yes", "Value": "1", "PropagateAtLaunch": True}, {"Key": "no", "Value": "1", "PropagateAtLaunch": False}]
+    tags = [
+        {"Key": "yes", "Value": "1", "PropagateAtLaunch": True},
+        {"Key": "no", "Value": "1", "PropagateAtLaunch": False},
+    ]
     name = make.scaling_group(aws, subnets, template, Tags=tags)
     (member,) = make.members(aws, name)
     found = {tag["Key"]: tag["Value"] for tag in member["Tags"]}
     assert found["yes"] == "1" and "no" not in found and found["aws:autoscaling:groupName"] == name
-    changed = {"ResourceId": name, "ResourceType": "auto-scaling-group", "Key": "yes", "Value": "2", "PropagateAtLaunch": True}
+    changed = {
+        "ResourceId": name,
+        "ResourceType": "auto-scaling-group",
+        "Key": "yes",
+        "Value": "2",
+        "PropagateAtLaunch": True,
+    }
     aws.autoscaling.create_or_update_tags(Tags=[changed])
     aws.autoscaling.delete_tags(Tags=[{"ResourceId": name, "ResourceType": "auto-scaling-group", "Key": "no"}])
     assert [(tag["Key"], tag["Value"]) for tag in make.describe_group(aws, name)["Tags"]] == [("yes", "2")]

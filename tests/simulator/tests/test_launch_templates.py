@@ -81,7 +81,9 @@ def test_a_repeated_client_token_gives_the_same_template_and_version(both):
     create = {"LaunchTemplateName": name, "LaunchTemplateData": {"InstanceType": "t3.medium"}, "ClientToken": token}
     first, second = [both.ec2.create_launch_template(**create)["LaunchTemplate"] for _ in range(2)]
     assert first["LaunchTemplateId"] == second["LaunchTemplateId"]
-    numbers = [both.ec2.create_launch_template_version(**create)["LaunchTemplateVersion"]["VersionNumber"] for _ in range(2)]
+    numbers = [
+        both.ec2.create_launch_template_version(**create)["LaunchTemplateVersion"]["VersionNumber"] for _ in range(2)
+    ]
     assert numbers == [2, 2]
 
 

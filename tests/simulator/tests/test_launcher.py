@@ -23,7 +23,17 @@ def own(tmp_path_factory):
     """A launcher of our own, since these tests empty it."""
     folder = tmp_path_factory.mktemp("own")
     events, port = folder / "events.jsonl", folder / "port"
-    command = [sys.executable, "-m", "simulator", "--settle", "0", "--state-events", str(events), "--port-file", str(port)]
+    command = [
+        sys.executable,
+        "-m",
+        "simulator",
+        "--settle",
+        "0",
+        "--state-events",
+        str(events),
+        "--port-file",
+        str(port),
+    ]
     process, endpoint = _start(command, folder / "log")
     assert endpoint.endswith(":" + port.read_text().strip())
     yield Server(endpoint, True, events)
@@ -198,3 +208,12 @@ def lines(aws):
 def test_an_unknown_control_endpoint_is_not_found(fresh):
     with pytest.raises(Exception, match="404"):
         fresh.control("GET", "nothing")
+
+
+def test_the_launcher_ends_with_its_standard_input():
+    command = [sys.executable, "-m", "simulator", "--until-stdin-closes"]
+    process = subprocess.Popen(command, env={"PYTHONPATH": str(ROOT)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout.readline().startswith(b"listening on http://127.0.0.1:")
+    process.stdin.close()
+    assert process.wait(timeout=10) == 0
+    process.stdout.close()

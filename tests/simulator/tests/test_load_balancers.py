@@ -198,7 +198,10 @@ def test_a_port_has_one_listener(world):
 def test_a_target_group_knows_its_balancers(world):
     balancer, group = world.balancer()["LoadBalancerArn"], world.target_group()
     world.listener(balancer, group)
-    arns = lambda: world.aws.elbv2.describe_target_groups(TargetGroupArns=[group])["TargetGroups"][0]["LoadBalancerArns"]
+
+    def arns():
+        return world.aws.elbv2.describe_target_groups(TargetGroupArns=[group])["TargetGroups"][0]["LoadBalancerArns"]
+
     assert arns() == [balancer]
     world.aws.elbv2.delete_load_balancer(LoadBalancerArn=balancer)
     assert arns() == []
@@ -239,7 +242,9 @@ def test_a_tcp_listener_has_no_ssl_policy_and_both_forms_of_its_target(world):
 def test_a_listener_becomes_tls(world):
     balancer, group = world.balancer()["LoadBalancerArn"], world.target_group()
     arn = world.listener(balancer, group)["ListenerArn"]
-    modified = world.aws.elbv2.modify_listener(ListenerArn=arn, Protocol="TLS", SslPolicy="ELBSecurityPolicy-TLS13-1-2-2021-06")
+    modified = world.aws.elbv2.modify_listener(
+        ListenerArn=arn, Protocol="TLS", SslPolicy="ELBSecurityPolicy-TLS13-1-2-2021-06"
+    )
     assert modified["Listeners"][0]["Protocol"] == "TLS"
 
 
@@ -254,7 +259,10 @@ def test_a_target_group_in_use_stays(mended):
 def test_balancer_target_group_and_listener_are_changed_and_tagged(mended):
     aws, tags = mended.aws, [{"Key": "a", "Value": "b"}]
     balancer = mended.balancer(Tags=tags)["LoadBalancerArn"]
-    first, second = mended.target_group(Tags=tags, HealthCheckProtocol="HTTPS", HealthCheckPath="/healthz"), mended.target_group()
+    first, second = (
+        mended.target_group(Tags=tags, HealthCheckProtocol="HTTPS", HealthCheckPath="/healthz"),
+        mended.target_group(),
+    )
     listener = mended.listener(balancer, first, Tags=tags)["ListenerArn"]
     descriptions = aws.elbv2.describe_tags(ResourceArns=[balancer, first, listener])["TagDescriptions"]
     assert [description["Tags"] for description in descriptions] == [tags] * 3
@@ -263,7 +271,11 @@ def test_balancer_target_group_and_listener_are_changed_and_tagged(mended):
     assert cross[0] in aws.elbv2.describe_load_balancer_attributes(LoadBalancerArn=balancer)["Attributes"]
     aws.elbv2.modify_target_group(TargetGroupArn=first, HealthCheckIntervalSeconds=10, HealthyThresholdCount=3)
     found = aws.elbv2.describe_target_groups(TargetGroupArns=[first])["TargetGroups"][0]
-    assert (found["HealthCheckIntervalSeconds"], found["HealthyThresholdCount"], found["HealthCheckPath"]) == (10, 3, "/healthz")
+    assert (found["HealthCheckIntervalSeconds"], found["HealthyThresholdCount"], found["HealthCheckPath"]) == (
+        10,
+        3,
+        "/healthz",
+    )
     aws.elbv2.modify_listener(ListenerArn=listener, DefaultActions=[{"Type": "forward", "TargetGroupArn": second}])
     aws.elbv2.delete_target_group(TargetGroupArn=first)
     aws.elbv2.remove_tags(ResourceArns=[balancer], TagKeys=["a"])

@@ -120,7 +120,11 @@ def test_private_dns_name_options_are_kept(both):
     both.ec2.modify_subnet_attribute(SubnetId=subnet, PrivateDnsHostnameTypeOnLaunch="resource-name")
     both.ec2.modify_subnet_attribute(SubnetId=subnet, EnableResourceNameDnsARecordOnLaunch={"Value": True})
     described = both.ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]["PrivateDnsNameOptionsOnLaunch"]
-    expected = {"HostnameType": "resource-name", "EnableResourceNameDnsARecord": True, "EnableResourceNameDnsAAAARecord": False}
+    expected = {
+        "HostnameType": "resource-name",
+        "EnableResourceNameDnsARecord": True,
+        "EnableResourceNameDnsAAAARecord": False,
+    }
     assert described == expected
 
 
@@ -172,8 +176,6 @@ def test_a_nat_gateway_lives_through_its_states(both):
     identity = made["NatGatewayId"]
     assert made["State"] == "pending"
     eventually(lambda: nat_now(both, identity)["State"] == "available")
-    prefix = both.ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]["CidrBlock"].rsplit(".", 1)[0]
-    assert nat_now(both, identity)["NatGatewayAddresses"][0]["PrivateIp"].startswith(prefix + ".")
 
     assert code_of(both.ec2.release_address, AllocationId=allocation) == "InvalidIPAddress.InUse"
     assert code_of(both.ec2.delete_subnet, SubnetId=subnet) == "DependencyViolation"
@@ -186,6 +188,15 @@ def test_a_nat_gateway_lives_through_its_states(both):
     both.ec2.release_address(AllocationId=allocation)
     both.ec2.detach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
     both.ec2.delete_subnet(SubnetId=subnet)
+
+
+def test_a_nat_gateway_has_an_address_of_its_subnet(both):
+    vpc = make.vpc(both)
+    (subnet,) = make.subnets(both, vpc, "a")
+    make.internet_gateway(both, vpc)
+    made = nat(both, subnet, address(both))
+    prefix = both.ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]["CidrBlock"].rsplit(".", 1)[0]
+    assert made["NatGatewayAddresses"][0]["PrivateIp"].startswith(prefix + ".")
 
 
 def test_a_nat_gateway_fails_without_an_internet_gateway_and_with_a_taken_address(both):
@@ -234,7 +245,10 @@ def test_a_route_leads_to_what_exists(both):
     vpc = make.vpc(both)
     identity = table(both, vpc)
     nowhere = {"RouteTableId": identity, "DestinationCidrBlock": "0.0.0.0/0"}
-    assert code_of(both.ec2.create_route, NatGatewayId="nat-0123456789abcdef0", **nowhere) == "InvalidNatGatewayID.NotFound"
+    assert (
+        code_of(both.ec2.create_route, NatGatewayId="nat-0123456789abcdef0", **nowhere)
+        == "InvalidNatGatewayID.NotFound"
+    )
 
 
 def test_a_route_needs_a_gateway_of_its_own_vpc(both):
@@ -282,7 +296,9 @@ def test_descriptions_come_in_pages(both):
     vpc = make.vpc(both)
     made = sorted(make.subnets(both, vpc, "abc"))
     client = both.ec2
-    pages = list(client.get_paginator("describe_subnets").paginate(Filters=[{"Name": "vpc-id", "Values": [vpc]}], MaxResults=2))
+    pages = list(
+        client.get_paginator("describe_subnets").paginate(Filters=[{"Name": "vpc-id", "Values": [vpc]}], MaxResults=2)
+    )
     assert [len(page["Subnets"]) for page in pages] == [2, 1]
     assert sorted(subnet["SubnetId"] for page in pages for subnet in page["Subnets"]) == made
 

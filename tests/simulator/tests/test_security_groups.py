@@ -76,7 +76,9 @@ def test_an_interface_takes_existing_groups_only(both, vpc):
 
 def test_several_permissions_are_answered_with_all_their_rules(both, vpc):
     group = make.group(both, vpc)
-    made = both.ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[from_anywhere(22), from_anywhere(443)])
+    made = both.ec2.authorize_security_group_ingress(
+        GroupId=group, IpPermissions=[from_anywhere(22), from_anywhere(443)]
+    )
     assert sorted(rule["FromPort"] for rule in made["SecurityGroupRules"]) == [22, 443]
 
 
@@ -103,7 +105,9 @@ def test_a_rule_for_a_group_describes_with_its_text(both, vpc):
 
 def test_rules_come_in_pages(both, vpc):
     group = make.group(both, vpc)
-    both.ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[from_anywhere(port) for port in range(1, 7)])
+    both.ec2.authorize_security_group_ingress(
+        GroupId=group, IpPermissions=[from_anywhere(port) for port in range(1, 7)]
+    )
     pages = both.ec2.get_paginator("describe_security_group_rules").paginate(
         Filters=[{"Name": "group-id", "Values": [group]}], MaxResults=5
     )
@@ -114,13 +118,18 @@ def test_a_new_group_has_one_rule_and_two_with_ipv6(aws):
     plain = rules(aws, make.group(aws, make.vpc(aws)))
     assert [(rule["IsEgress"], rule["IpProtocol"], rule["CidrIpv4"]) for rule in plain] == [(True, "-1", "0.0.0.0/0")]
     both_families = rules(aws, make.group(aws, make.vpc(aws, AmazonProvidedIpv6CidrBlock=True)))
-    assert sorted(rule.get("CidrIpv4", "") + rule.get("CidrIpv6", "") for rule in both_families) == ["0.0.0.0/0", "::/0"]
+    assert sorted(rule.get("CidrIpv4", "") + rule.get("CidrIpv6", "") for rule in both_families) == [
+        "0.0.0.0/0",
+        "::/0",
+    ]
 
 
 def test_rules_are_tagged_and_revoked_by_id(aws):
     group = make.group(aws, make.vpc(aws))
     spec = [{"ResourceType": "security-group-rule", "Tags": [{"Key": "a", "Value": "b"}]}]
-    made = aws.ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[from_anywhere(22)], TagSpecifications=spec)
+    made = aws.ec2.authorize_security_group_ingress(
+        GroupId=group, IpPermissions=[from_anywhere(22)], TagSpecifications=spec
+    )
     (rule,) = made["SecurityGroupRules"]
     assert rule["Tags"] == [{"Key": "a", "Value": "b"}]
     filters = [{"Name": "tag:a", "Values": ["b"]}, {"Name": "group-id", "Values": [group]}]

@@ -13,7 +13,9 @@ import pytest
 from . import make
 from .errors import code_of
 
-POLICY = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}]})
+POLICY = json.dumps(
+    {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}]}
+)
 
 
 # IAM
@@ -21,7 +23,13 @@ POLICY = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", 
 
 def test_a_launch_with_an_unknown_profile_is_refused(both):
     (subnet,) = make.subnets(both, make.vpc(both), "a")
-    launch = {"ImageId": make.image(both), "InstanceType": "t3.medium", "SubnetId": subnet, "MinCount": 1, "MaxCount": 1}
+    launch = {
+        "ImageId": make.image(both),
+        "InstanceType": "t3.medium",
+        "SubnetId": subnet,
+        "MinCount": 1,
+        "MaxCount": 1,
+    }
     assert code_of(both.ec2.run_instances, IamInstanceProfile={"Name": "nobody"}, **launch) == "InvalidParameterValue"
 
 
@@ -68,7 +76,9 @@ def test_a_role_is_changed(aws):
     assert (role["AssumeRolePolicyDocument"], role["Tags"]) == (json.loads(trust), [{"Key": "a", "Value": "b"}])
     aws.iam.untag_role(RoleName=name, TagKeys=["a"])
     assert aws.iam.list_role_tags(RoleName=name)["Tags"] == []
-    assert code_of(aws.iam.put_role_policy, RoleName=name, PolicyName="p", PolicyDocument="{") == "MalformedPolicyDocument"
+    assert (
+        code_of(aws.iam.put_role_policy, RoleName=name, PolicyName="p", PolicyDocument="{") == "MalformedPolicyDocument"
+    )
 
 
 # S3
@@ -103,7 +113,9 @@ def test_objects_are_listed_from_a_key_and_in_pages(aws, bucket):
     aws.s3.put_object(Bucket=bucket, Key="b/0", Body=b"")
     after = aws.s3.list_objects_v2(Bucket=bucket, Prefix="a/", StartAfter="a/2")["Contents"]
     assert [item["Key"] for item in after] == ["a/3", "a/4"]
-    pages = aws.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix="a/", StartAfter="a/0", PaginationConfig={"PageSize": 3})
+    pages = aws.s3.get_paginator("list_objects_v2").paginate(
+        Bucket=bucket, Prefix="a/", StartAfter="a/0", PaginationConfig={"PageSize": 3}
+    )
     assert [[item["Key"] for item in page["Contents"]] for page in pages] == [["a/1", "a/2", "a/3"], ["a/4"]]
     folders = aws.s3.list_objects_v2(Bucket=bucket, Delimiter="/")["CommonPrefixes"]
     assert [folder["Prefix"] for folder in folders] == ["a/", "b/"]
@@ -169,8 +181,14 @@ def test_a_presigned_caller_identity_is_answered(both):
 def test_the_images_are_ours_alone(aws):
     images = aws.ec2.describe_images()["Images"]
     assert {image["OwnerId"] for image in images} == {"099720109477", "136693071363", "137112412989"}
-    noble = aws.ec2.describe_images(Owners=["099720109477"], Filters=[{"Name": "name", "Values": ["ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-*"]}])
-    assert {(image["Architecture"], image["RootDeviceName"]) for image in noble["Images"]} == {("x86_64", "/dev/sda1"), ("arm64", "/dev/sda1")}
+    noble = aws.ec2.describe_images(
+        Owners=["099720109477"],
+        Filters=[{"Name": "name", "Values": ["ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-*"]}],
+    )
+    assert {(image["Architecture"], image["RootDeviceName"]) for image in noble["Images"]} == {
+        ("x86_64", "/dev/sda1"),
+        ("arm64", "/dev/sda1"),
+    }
     debian = aws.ec2.describe_images(Owners=["136693071363"])["Images"]
     assert {image["RootDeviceName"] for image in debian} == {"/dev/xvda"}
 
