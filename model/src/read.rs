@@ -18,6 +18,7 @@ pub use problem::{ObjectRef, Place, Problem, Severity, render};
 
 use crate::api::Object;
 
+pub(crate) use access::split_list;
 pub(crate) use document::{refusal_problem, unknown_problem};
 pub(crate) use node::{Content, Entry, Node, Scalar, Span};
 pub(crate) use typed::read as read_node;
