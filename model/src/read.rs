@@ -68,7 +68,7 @@ pub fn read_documents_with(
     let source = Arc::new(Source {
         file: file_name.to_owned(),
         text: text.to_owned(),
-        shown: !text.contains("privateMaterial"),
+        shown: !text.contains("privateMaterial") && !text.contains("PRIVATE KEY"),
     });
     let roots =
         yaml::parse(text).map_err(|error| vec![document::syntax_problem(&source, &error)])?;
