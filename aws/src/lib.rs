@@ -1,1 +1,32 @@
-//! Not yet filled.
+//! AWS, and nothing but AWS: clients, the sweep that observes a cluster, the verbs of each kind, facts,
+//! and the state store. The only crate that names an AWS SDK type.
+
+mod client;
+mod failure;
+
+#[cfg(feature = "cloud")]
+mod facts;
+#[cfg(feature = "identity")]
+mod identity;
+#[cfg(feature = "cloud")]
+mod kinds;
+#[cfg(feature = "cloud")]
+mod names;
+#[cfg(feature = "cloud")]
+mod observe;
+#[cfg(feature = "cloud")]
+mod scope;
+#[cfg(feature = "store")]
+pub mod store;
+#[cfg(feature = "cloud")]
+mod world;
+
+pub use client::Clients;
+#[cfg(feature = "cloud")]
+pub use facts::{FactsWanted, collect_facts};
+#[cfg(feature = "identity")]
+pub use identity::{Identity, Imds, caller};
+#[cfg(feature = "cloud")]
+pub use scope::{AssetSource, Scope};
+#[cfg(feature = "cloud")]
+pub use world::AwsWorld;

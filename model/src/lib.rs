@@ -1,5 +1,21 @@
-//! Not yet filled.
+//! The pure model: what a spec means, which AWS objects and machine configurations follow from it,
+//! and the engine that plans the way from what is to what should be. No I/O, no clock, no randomness.
 
 pub mod api;
+pub mod catalog;
+pub mod cidr;
+pub mod cloud;
+pub mod components;
+pub mod create;
+pub mod engine;
+pub mod expand;
+pub mod facts;
+pub mod full;
+pub mod iam;
+pub mod manifests;
+pub mod names;
+pub mod node;
+pub mod pki;
 pub mod read;
+pub mod secret;
 pub mod validate;

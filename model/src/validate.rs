@@ -22,7 +22,7 @@ mod network;
 mod scalars;
 mod ssh_keys;
 mod subnet_plan;
-mod subnets;
+pub(crate) mod subnets;
 mod text;
 pub mod versions;
 mod volumes;

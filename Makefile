@@ -1,0 +1,41 @@
+# The entry points. What they need and do not find they install into $(CACHE), outside the checkout.
+CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kctl
+export CARGO_TARGET_DIR ?= $(CACHE)/target
+export KCTL_CACHE := $(CACHE)
+BIN := $(CARGO_TARGET_DIR)/debug
+CARGO ?= cargo
+
+.PHONY: help demo simulator test lint bench soak lab
+
+help:
+	@echo "make demo    create, change and delete a cluster in the AWS simulator, and watch"
+	@echo "make simulator  the AWS simulator alone, to try kctl against"
+	@echo "make test    every test"
+	@echo "make bench   figures: calls, time, memory, size"
+	@echo "make soak    the long tests; their figures stand in docs/specification.md"
+
+demo:
+	$(CARGO) build --bins
+	PATH="$(BIN):$$PATH" tests/demo/run
+
+simulator:
+	tests/demo/simulator
+
+test: lint
+	$(CARGO) test --workspace
+	tests/simulator/run-tests
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- --deny warnings
+	tests/lint/run
+
+bench:
+	$(CARGO) build --release --bin kctl
+	PATH="$(CARGO_TARGET_DIR)/release:$$PATH" tests/bench/run
+
+soak:
+	KCTL_SIM_SEEDS=1000000 $(CARGO) test --release -p tests --test sim -- --nocapture
+
+lab:
+	@echo "the lab is not built yet: see docs/specification.md" >&2; exit 1

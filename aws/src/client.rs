@@ -1,0 +1,185 @@
+//! One client per service with the same rules for all of them: who signs, how often an attempt is
+//! repeated, how long it may take, and a count of every attempt.
+
+use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{AppName, BehaviorVersion, Region, SdkConfig};
+use aws_smithy_runtime_api::box_error::BoxError;
+use aws_smithy_runtime_api::client::interceptors::Intercept;
+use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
+use aws_smithy_runtime_api::client::orchestrator::Metadata;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::config_bag::ConfigBag;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Attempts of one call, the first included, before a throttled or broken one is given up.
+const ATTEMPTS: u32 = 8;
+
+/// An attempt that takes longer is given up and counts as "nobody knows whether it happened".
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Where requests go when nothing names a region: S3 answers there for every bucket.
+const DEFAULT_REGION: &str = "us-east-1";
+
+/// The clients of one account in one region. Cloning is cheap; clones share the count of calls.
+#[derive(Clone, Debug)]
+pub struct Clients {
+    config: SdkConfig,
+    region: String,
+    calls: Calls,
+    #[cfg(feature = "store")]
+    pub(crate) s3: aws_sdk_s3::Client,
+    #[cfg(feature = "identity")]
+    pub(crate) sts: aws_sdk_sts::Client,
+    #[cfg(feature = "cloud")]
+    pub(crate) autoscaling: aws_sdk_autoscaling::Client,
+    #[cfg(feature = "cloud")]
+    pub(crate) ec2: aws_sdk_ec2::Client,
+    #[cfg(feature = "cloud")]
+    pub(crate) elb: aws_sdk_elasticloadbalancingv2::Client,
+    #[cfg(feature = "cloud")]
+    pub(crate) events: aws_sdk_eventbridge::Client,
+    #[cfg(feature = "cloud")]
+    pub(crate) iam: aws_sdk_iam::Client,
+    #[cfg(feature = "cloud")]
+    pub(crate) route53: aws_sdk_route53::Client,
+    #[cfg(feature = "cloud")]
+    pub(crate) sqs: aws_sdk_sqs::Client,
+}
+
+/// A client of one service: the shared configuration and the counter.
+macro_rules! client {
+    ($service:ident, $config:expr, $calls:expr) => {
+        $service::Client::from_conf(
+            $service::config::Builder::from($config)
+                .interceptor($calls.clone())
+                .build(),
+        )
+    };
+}
+
+impl Clients {
+    /// Clients for `region` (else that of the environment or profile, else us-east-1) with the credentials
+    /// of `profile` or the environment. Reads files and environment; calls nothing.
+    pub async fn load(region: Option<&str>, profile: Option<&str>) -> Self {
+        let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12())
+            .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
+            .timeout_config(
+                TimeoutConfig::builder()
+                    .operation_attempt_timeout(ATTEMPT_TIMEOUT)
+                    .build(),
+            );
+        if let Ok(name) = AppName::new("kctl") {
+            loader = loader.app_name(name);
+        }
+        if let Some(region) = region {
+            loader = loader.region(Region::new(region.to_owned()));
+        }
+        if let Some(profile) = profile {
+            loader = loader.profile_name(profile);
+        }
+        let config = loader.load().await;
+        let region = config
+            .region()
+            .map_or_else(|| DEFAULT_REGION.to_owned(), ToString::to_string);
+        Self::build(&config, &region, Calls::default())
+    }
+
+    /// The same account, credentials and count of calls in another region.
+    #[must_use]
+    pub fn in_region(&self, region: &str) -> Self {
+        Self::build(&self.config, region, self.calls.clone())
+    }
+
+    /// The region requests go to.
+    pub fn region(&self) -> &str {
+        &self.region
+    }
+
+    /// Attempts so far by `service.operation`, repeated ones included.
+    pub fn calls(&self) -> BTreeMap<String, u64> {
+        self.calls
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn build(config: &SdkConfig, region: &str, calls: Calls) -> Self {
+        let config = config
+            .to_builder()
+            .region(Region::new(region.to_owned()))
+            .build();
+        Self {
+            #[cfg(feature = "store")]
+            s3: s3(&config, &calls),
+            #[cfg(feature = "identity")]
+            sts: client!(aws_sdk_sts, &config, calls),
+            #[cfg(feature = "cloud")]
+            autoscaling: client!(aws_sdk_autoscaling, &config, calls),
+            #[cfg(feature = "cloud")]
+            ec2: client!(aws_sdk_ec2, &config, calls),
+            #[cfg(feature = "cloud")]
+            elb: client!(aws_sdk_elasticloadbalancingv2, &config, calls),
+            #[cfg(feature = "cloud")]
+            events: client!(aws_sdk_eventbridge, &config, calls),
+            #[cfg(feature = "cloud")]
+            iam: client!(aws_sdk_iam, &config, calls),
+            #[cfg(feature = "cloud")]
+            route53: client!(aws_sdk_route53, &config, calls),
+            #[cfg(feature = "cloud")]
+            sqs: client!(aws_sdk_sqs, &config, calls),
+            region: region.to_owned(),
+            config,
+            calls,
+        }
+    }
+}
+
+/// S3. Behind an endpoint of the user's a bucket is a path: its name as a host name would not resolve.
+#[cfg(feature = "store")]
+fn s3(config: &SdkConfig, calls: &Calls) -> aws_sdk_s3::Client {
+    let custom =
+        config.endpoint_url().is_some() || std::env::var_os("AWS_ENDPOINT_URL_S3").is_some();
+    let config = aws_sdk_s3::config::Builder::from(config)
+        .force_path_style(custom)
+        .interceptor(calls.clone());
+    aws_sdk_s3::Client::from_conf(config.build())
+}
+
+/// A service as its endpoints call it.
+fn short(service: &str) -> String {
+    match service {
+        "Auto Scaling" => "autoscaling".to_owned(),
+        "Elastic Load Balancing v2" => "elbv2".to_owned(),
+        "EventBridge" => "events".to_owned(),
+        "Route 53" => "route53".to_owned(),
+        other => other.to_lowercase(),
+    }
+}
+
+/// Counts attempts by `service.operation`.
+#[derive(Clone, Debug, Default)]
+struct Calls(Arc<Mutex<BTreeMap<String, u64>>>);
+
+impl Intercept for Calls {
+    fn name(&self) -> &'static str {
+        "count of calls"
+    }
+
+    fn read_before_attempt(
+        &self,
+        _context: &BeforeTransmitInterceptorContextRef<'_>,
+        _components: &RuntimeComponents,
+        config: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        if let Some(call) = config.load::<Metadata>() {
+            let key = format!("{}.{}", short(call.service()), call.name());
+            let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            *counts.entry(key).or_default() += 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,81 @@
+//! Which cluster a world is about, and by which names its objects are found.
+
+use model::cloud::{Cloud, S3Object};
+use std::fmt;
+use std::sync::Arc;
+
+/// Reads the bytes of an object whose content is named by its sha256 (a nodeup or protokube binary).
+pub type AssetSource = Arc<dyn Fn(&S3Object) -> std::io::Result<Vec<u8>> + Send + Sync>;
+
+/// What the sweep and the verbs must know of a cluster. Names here only say where to look: what is found
+/// belongs to the cluster if its tags say so.
+#[derive(Clone)]
+pub struct Scope {
+    /// The cluster's name.
+    pub cluster: String,
+    /// Twelve digits.
+    pub account: String,
+    /// `aws`, `aws-cn`, `aws-us-gov`.
+    pub partition: String,
+    /// The region.
+    pub region: String,
+    /// Key prefix of the cluster in the store, without a slash at its end: the cluster's name.
+    pub base: String,
+    /// Every role the cluster may have, whether wanted or not: `masters.NAME`, `nodes.NAME`, `bastions.NAME`.
+    pub roles: Vec<String>,
+    /// The hosted zone its records are in, without `/hostedzone/`; `None`: no DNS.
+    pub hosted_zone: Option<String>,
+    /// Domain names of records that are the cluster's, whether wanted or not; no trailing dots.
+    pub record_names: Vec<String>,
+    /// What the AWS names of its load balancers and target groups begin with: the series' name without the hash.
+    pub balancer_prefixes: Vec<String>,
+    /// The queue of the node termination handler.
+    pub queue: String,
+    /// What the names of its event rules begin with.
+    pub event_rule_prefix: String,
+    /// The VPC of the user's, if the cluster does not bring its own.
+    pub shared_vpc: Option<String>,
+    /// Destinations of routes that are the cluster's beside the default routes (`additionalRoutes`), wanted
+    /// now or before: the rest of a route table is the cloud controller's or the user's.
+    pub route_destinations: Vec<String>,
+    /// Changes with every apply that ended in an orderly way, and is the same when an interrupted one is
+    /// repeated: it makes client tokens that find the object of the interrupted run and none older.
+    pub generation: String,
+    /// What the spec wants; empty to delete the cluster. Where AWS describes something only one by one, what
+    /// is wanted is compared by a digest on its owner, and described only if that differs.
+    pub expect: Vec<Cloud>,
+    /// Describe everything, whatever the digests say.
+    pub refresh: bool,
+    /// Where the bytes of content-addressed objects come from.
+    pub assets: AssetSource,
+}
+
+impl Scope {
+    /// The tag that says "this is the cluster's and goes with it"; its value is `owned`.
+    pub(crate) fn owned_tag(&self) -> String {
+        format!("kubernetes.io/cluster/{}", self.cluster)
+    }
+
+    /// True if nothing is wanted: the cluster is being deleted, and everything of it is looked for.
+    pub(crate) fn deleting(&self) -> bool {
+        self.expect.is_empty()
+    }
+
+    /// The ARN of the queue.
+    pub(crate) fn queue_arn(&self) -> String {
+        format!(
+            "arn:{}:sqs:{}:{}:{}",
+            self.partition, self.region, self.account, self.queue
+        )
+    }
+}
+
+impl fmt::Debug for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope")
+            .field("cluster", &self.cluster)
+            .field("account", &self.account)
+            .field("region", &self.region)
+            .finish_non_exhaustive()
+    }
+}

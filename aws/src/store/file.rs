@@ -1,0 +1,212 @@
+//! A state store in a directory: files of mode 0600 in directories of mode 0700, written beside and
+//! renamed, every write under one lock so that conditions hold between processes.
+
+use super::{Entry, Expect, Object, StoreError, Version, sha256};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Names of ours in the directory; no listing shows them and no key can be them.
+const OURS: &str = ".kctl-";
+
+#[derive(Clone, Debug)]
+pub(super) struct FileStore {
+    dir: PathBuf,
+}
+
+impl FileStore {
+    pub(super) fn new(dir: PathBuf) -> Self {
+        Self { dir }
+    }
+
+    pub(super) fn get(&self, key: &str) -> Result<Option<Object>, StoreError> {
+        let path = self.path(key)?;
+        Ok(read(&path)?.map(|bytes| Object {
+            version: sha256(&bytes),
+            bytes,
+        }))
+    }
+
+    pub(super) fn put(
+        &self,
+        key: &str,
+        bytes: &[u8],
+        expect: &Expect,
+    ) -> Result<Version, StoreError> {
+        let path = self.path(key)?;
+        let _lock = self.lock()?;
+        check(key, &path, expect)?;
+        let dir = path.parent().unwrap_or(&self.dir);
+        make_dir(dir)?;
+        replace(dir, &path, bytes).map_err(|error| failed(&path, error))?;
+        Ok(sha256(bytes))
+    }
+
+    pub(super) fn delete(&self, key: &str, expect: &Expect) -> Result<(), StoreError> {
+        let path = self.path(key)?;
+        if !self.dir.exists() && !matches!(expect, Expect::Version(_)) {
+            return Ok(());
+        }
+        let _lock = self.lock()?;
+        if matches!(expect, Expect::Version(_)) {
+            check(key, &path, expect)?;
+        }
+        match fs::remove_file(&path) {
+            Err(error) if !is_absent(&error) => Err(failed(&path, error)),
+            _ => {
+                self.remove_empty(path.parent());
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn list(&self, prefix: &str) -> Result<Vec<Entry>, StoreError> {
+        let mut entries = Vec::new();
+        let within = prefix.rsplit_once('/').map_or("", |(dir, _)| dir);
+        let start = if within.is_empty() {
+            self.dir.clone()
+        } else {
+            self.path(within)?
+        };
+        self.walk(&start, prefix, &mut entries)?;
+        entries.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(entries)
+    }
+
+    fn walk(&self, dir: &Path, prefix: &str, entries: &mut Vec<Entry>) -> Result<(), StoreError> {
+        let items = match fs::read_dir(dir) {
+            Ok(items) => items,
+            Err(error) if is_absent(&error) => return Ok(()),
+            Err(error) => return Err(failed(dir, error)),
+        };
+        for item in items {
+            let item = item.map_err(|error| failed(dir, error))?;
+            let path = item.path();
+            let kind = item.file_type().map_err(|error| failed(&path, error))?;
+            let Some(key) = self.key(&path) else { continue };
+            if kind.is_dir() {
+                self.walk(&path, prefix, entries)?;
+            } else if kind.is_file() && key.starts_with(prefix) {
+                entries.extend(read(&path)?.map(|bytes| Entry {
+                    key,
+                    version: sha256(&bytes),
+                    size: bytes.len() as u64,
+                }));
+            }
+        }
+        Ok(())
+    }
+
+    /// The key of a file, unless it is one of ours or has a name that is no text.
+    fn key(&self, path: &Path) -> Option<String> {
+        let ours = path.file_name()?.to_str()?.starts_with(OURS);
+        let key = path.strip_prefix(&self.dir).ok()?.to_str()?;
+        (!ours).then(|| key.to_owned())
+    }
+
+    /// A key's file. The key's parts were checked; links that lead out of the store are refused here.
+    fn path(&self, key: &str) -> Result<PathBuf, StoreError> {
+        let mut path = self.dir.clone();
+        for part in key.split('/') {
+            path.push(part);
+            let link = fs::symlink_metadata(&path).is_ok_and(|data| data.is_symlink());
+            if link || part.starts_with(OURS) {
+                return Err(StoreError::Key(key.to_owned()));
+            }
+        }
+        Ok(path)
+    }
+
+    /// Holds until dropped; the kernel frees it if the process dies.
+    fn lock(&self) -> Result<File, StoreError> {
+        make_dir(&self.dir)?;
+        let path = self.dir.join(format!("{OURS}lock"));
+        let open = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(&path);
+        let file = open.map_err(|error| failed(&path, error))?;
+        file.lock().map_err(|error| failed(&path, error))?;
+        Ok(file)
+    }
+
+    /// Empty directories are no objects: S3 has none either. Failure means that one is not empty.
+    fn remove_empty(&self, mut dir: Option<&Path>) {
+        while let Some(here) = dir {
+            if here == self.dir || fs::remove_dir(here).is_err() {
+                return;
+            }
+            dir = here.parent();
+        }
+    }
+}
+
+fn check(key: &str, path: &Path, expect: &Expect) -> Result<(), StoreError> {
+    let holds = match expect {
+        Expect::Any => true,
+        Expect::Absent => read(path)?.is_none(),
+        Expect::Version(version) => read(path)?.is_some_and(|bytes| sha256(&bytes) == *version),
+    };
+    if holds {
+        Ok(())
+    } else {
+        Err(StoreError::Conflict {
+            key: key.to_owned(),
+        })
+    }
+}
+
+fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) => Err(failed(path, error)),
+    }
+}
+
+/// A key that is a prefix of another key's folder is no object.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory
+    )
+}
+
+/// Writes beside, flushes, renames, flushes the directory: after a crash there is the old or the new content.
+fn replace(dir: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    static SERIAL: AtomicU64 = AtomicU64::new(0);
+    let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+    let beside = dir.join(format!("{OURS}{}-{serial}", std::process::id()));
+    let written = OpenOptions::new()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .mode(0o600)
+        .open(&beside)
+        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written?;
+    File::open(dir)?.sync_all()
+}
+
+fn make_dir(dir: &Path) -> Result<(), StoreError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .map_err(|error| failed(dir, error))
+}
+
+fn failed(path: &Path, source: io::Error) -> StoreError {
+    StoreError::File {
+        path: path.display().to_string(),
+        source,
+    }
+}

@@ -1,0 +1,261 @@
+//! The state store: objects by key, in an S3 bucket or a directory, written under conditions so that
+//! two operators cannot overwrite each other.
+
+mod file;
+mod s3;
+mod url;
+
+pub use url::Location;
+
+use crate::Clients;
+use file::FileStore;
+use s3::S3Store;
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Which content an object has; equal versions mean equal content. For S3 the `ETag`, for files the sha256.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Version(pub String);
+
+/// An object as read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// Its content.
+    pub bytes: Vec<u8>,
+    /// Its version, for [`Expect::Version`].
+    pub version: Version,
+}
+
+/// An object as listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its key.
+    pub key: String,
+    /// Its version.
+    pub version: Version,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// What must be true of an object for a write to happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Nothing.
+    Any,
+    /// It is not there.
+    Absent,
+    /// It has this version.
+    Version(Version),
+}
+
+/// Why a call to the store failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The address is not one of a store.
+    #[error("{url:?} is not a state store: {reason}")]
+    Address {
+        /// What was given.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The key would leave the store, or is empty.
+    #[error("{0:?} is not a key: it must be a relative path without `.`, `..` or empty parts")]
+    Key(String),
+    /// The condition of a write does not hold: somebody else was there first.
+    #[error("{key} has been changed by somebody else")]
+    Conflict {
+        /// The object.
+        key: String,
+    },
+    /// There is no such bucket.
+    #[error(
+        "the bucket {bucket} does not exist: create it with `aws s3api create-bucket --bucket {bucket}` (outside us-east-1 with --create-bucket-configuration LocationConstraint=REGION), then turn on its versioning"
+    )]
+    NoBucket {
+        /// The bucket.
+        bucket: String,
+    },
+    /// Not allowed.
+    #[error("access to {key} in the bucket {bucket} is denied: the credentials need {action}")]
+    Denied {
+        /// The bucket.
+        bucket: String,
+        /// The object or prefix.
+        key: String,
+        /// The IAM action.
+        action: &'static str,
+        /// What S3 said.
+        #[source]
+        source: model::engine::Failure,
+    },
+    /// S3 failed otherwise.
+    #[error("{key} in the bucket {bucket} cannot be reached")]
+    S3 {
+        /// The bucket.
+        bucket: String,
+        /// The object or prefix.
+        key: String,
+        /// What S3 said.
+        #[source]
+        source: model::engine::Failure,
+    },
+    /// The file system failed.
+    #[error("{path} cannot be accessed")]
+    File {
+        /// The path.
+        path: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// A state store. Cloning is cheap; clones share the counts.
+#[derive(Clone, Debug)]
+pub struct Store {
+    backend: Backend,
+    counts: Arc<Counts>,
+}
+
+#[derive(Clone, Debug)]
+enum Backend {
+    S3(S3Store),
+    File(FileStore),
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    reads: AtomicU64,
+    writes: AtomicU64,
+}
+
+impl Store {
+    /// The store at `s3://BUCKET[/PREFIX]` or `file://DIR`. Calls nothing yet; the bucket may lie in another
+    /// region than the clients'.
+    pub fn open(url: &str, clients: &Clients) -> Result<Self, StoreError> {
+        let backend = match Location::parse(url)? {
+            Location::S3 { bucket, prefix } => {
+                Backend::S3(S3Store::new(clients.clone(), bucket, prefix))
+            }
+            Location::File { dir } => Backend::File(FileStore::new(dir)),
+        };
+        Ok(Self {
+            backend,
+            counts: Arc::default(),
+        })
+    }
+
+    /// The object with that key.
+    pub async fn get(&self, key: &str) -> Result<Option<Object>, StoreError> {
+        checked(key)?;
+        self.counts.reads.fetch_add(1, Ordering::Relaxed);
+        match &self.backend {
+            Backend::S3(store) => store.get(key).await,
+            Backend::File(store) => store.get(key),
+        }
+    }
+
+    /// Writes an object if `expect` holds, and says its new version.
+    pub async fn put(
+        &self,
+        key: &str,
+        bytes: Vec<u8>,
+        expect: Expect,
+    ) -> Result<Version, StoreError> {
+        checked(key)?;
+        self.counts.writes.fetch_add(1, Ordering::Relaxed);
+        match &self.backend {
+            Backend::S3(store) => store.put(key, bytes, &expect).await,
+            Backend::File(store) => store.put(key, &bytes, &expect),
+        }
+    }
+
+    /// Removes an object if `expect` holds. One that is not there is removed already, unless a version was expected.
+    pub async fn delete(&self, key: &str, expect: Expect) -> Result<(), StoreError> {
+        checked(key)?;
+        self.counts.writes.fetch_add(1, Ordering::Relaxed);
+        match &self.backend {
+            Backend::S3(store) => store.delete(key, &expect).await,
+            Backend::File(store) => store.delete(key, &expect),
+        }
+    }
+
+    /// Every object whose key begins with `prefix` and sorts after `start_after`, by key.
+    pub async fn list(
+        &self,
+        prefix: &str,
+        start_after: Option<&str>,
+    ) -> Result<Vec<Entry>, StoreError> {
+        self.list_until(prefix, start_after, None).await
+    }
+
+    /// As [`Store::list`], ending before the first key that sorts after `until`: S3 lists a thousand
+    /// keys a call, and what comes after need not be asked for.
+    pub async fn list_until(
+        &self,
+        prefix: &str,
+        start_after: Option<&str>,
+        until: Option<&str>,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let mut entries = match &self.backend {
+            Backend::S3(store) => {
+                let (entries, pages) = store.list(prefix, start_after, until).await?;
+                self.counts.reads.fetch_add(pages, Ordering::Relaxed);
+                entries
+            }
+            Backend::File(store) => {
+                self.counts.reads.fetch_add(1, Ordering::Relaxed);
+                store.list(prefix)?
+            }
+        };
+        entries.retain(|entry| {
+            start_after.is_none_or(|after| entry.key.as_str() > after)
+                && until.is_none_or(|until| entry.key.as_str() <= until)
+        });
+        Ok(entries)
+    }
+
+    /// True if an object of that listing certainly has this content, told without reading it. False may
+    /// also mean that it cannot be told: a bucket that encrypts with KMS keys has versions that say nothing.
+    pub fn surely_holds(&self, entry: &Entry, bytes: &[u8]) -> bool {
+        let version = match &self.backend {
+            Backend::S3(_) => s3::version_of(bytes),
+            Backend::File(_) => sha256(bytes),
+        };
+        entry.size == bytes.len() as u64 && entry.version == version
+    }
+
+    /// Reads so far: gets, and pages of lists.
+    pub fn reads(&self) -> u64 {
+        self.counts.reads.load(Ordering::Relaxed)
+    }
+
+    /// Writes and deletions so far.
+    pub fn writes(&self) -> u64 {
+        self.counts.writes.load(Ordering::Relaxed)
+    }
+}
+
+fn sha256(bytes: &[u8]) -> Version {
+    Version(hex(&Sha256::digest(bytes)))
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Both stores take the same keys, so that what works with one works with the other.
+fn checked(key: &str) -> Result<(), StoreError> {
+    let good = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains('\0');
+    if key.split('/').all(good) {
+        Ok(())
+    } else {
+        Err(StoreError::Key(key.to_owned()))
+    }
+}

@@ -1,0 +1,323 @@
+//! A state store in a bucket. Conditions are S3's own: If-None-Match and If-Match on the `ETag`.
+
+use super::{Entry, Expect, Object, StoreError, Version, hex};
+use crate::Clients;
+use crate::failure::{self, absent};
+use aws_sdk_s3::config::retry::RetryConfig;
+use aws_sdk_s3::primitives::ByteStream;
+use aws_sdk_s3::types::ServerSideEncryption;
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use aws_smithy_runtime_api::client::result::SdkError;
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+use md5::{Digest, Md5};
+use model::engine::{Class, Failure};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Attempts of a conditional write whose outcome nobody knows.
+const ATTEMPTS: u32 = 6;
+
+/// The header in which S3 says where a bucket lies.
+const BUCKET_REGION: &str = "x-amz-bucket-region";
+
+#[derive(Clone, Debug)]
+pub(super) struct S3Store {
+    /// Replaced once, when S3 says that the bucket lies in another region.
+    clients: Arc<Mutex<Clients>>,
+    bucket: String,
+    prefix: String,
+}
+
+/// What a call came to, when it was not an answer.
+enum Miss {
+    /// The bucket lies there.
+    Elsewhere(String),
+    Failed(Failure),
+}
+
+impl S3Store {
+    pub(super) fn new(clients: Clients, bucket: String, prefix: String) -> Self {
+        let prefix = if prefix.is_empty() {
+            prefix
+        } else {
+            format!("{prefix}/")
+        };
+        Self {
+            clients: Arc::new(Mutex::new(clients)),
+            bucket,
+            prefix,
+        }
+    }
+
+    pub(super) async fn get(&self, key: &str) -> Result<Option<Object>, StoreError> {
+        let call = async |s3: aws_sdk_s3::Client| {
+            let request = s3.get_object().bucket(&self.bucket).key(self.full(key));
+            let answer = request
+                .send()
+                .await
+                .map_err(|error| miss("s3:GetObject", &error))?;
+            let etag = answer.e_tag.clone();
+            let body = answer.body.collect().await.map_err(|error| {
+                Miss::Failed(failure::own(
+                    Class::Unknown,
+                    "s3:GetObject",
+                    error.to_string(),
+                ))
+            })?;
+            Ok((body.into_bytes().to_vec(), etag))
+        };
+        let answer = absent(self.in_region(call).await);
+        let found = answer.map_err(|failure| self.error(key, "s3:GetObject", failure))?;
+        match found {
+            Some((bytes, etag)) => Ok(Some(Object {
+                version: self.version(key, etag)?,
+                bytes,
+            })),
+            None => Ok(None),
+        }
+    }
+
+    /// A write without an answer may have happened. Then the object says so: if it holds our bytes, we won.
+    pub(super) async fn put(
+        &self,
+        key: &str,
+        bytes: Vec<u8>,
+        expect: &Expect,
+    ) -> Result<Version, StoreError> {
+        let mut unsure = false;
+        for attempt in 1.. {
+            let failure = match self.put_once(key, bytes.clone(), expect).await {
+                Ok(etag) => return self.version(key, etag),
+                Err(failure) => failure,
+            };
+            if is_conflict(&failure) {
+                let now = if unsure { self.get(key).await? } else { None };
+                return match now {
+                    Some(now) if now.bytes == bytes => Ok(now.version),
+                    _ => Err(conflict(key)),
+                };
+            }
+            unsure |= failure.class == Class::Unknown;
+            let again = matches!(failure.class, Class::Unknown | Class::Throttled);
+            if !again || attempt >= ATTEMPTS {
+                return Err(self.error(key, "s3:PutObject", failure));
+            }
+            pause(attempt).await;
+        }
+        Err(conflict(key))
+    }
+
+    async fn put_once(
+        &self,
+        key: &str,
+        bytes: Vec<u8>,
+        expect: &Expect,
+    ) -> Result<Option<String>, Failure> {
+        let call = async |s3: aws_sdk_s3::Client| {
+            let request = s3
+                .put_object()
+                .bucket(&self.bucket)
+                .key(self.full(key))
+                .server_side_encryption(ServerSideEncryption::Aes256)
+                .body(ByteStream::from(bytes.clone()));
+            let request = match expect {
+                Expect::Any => request,
+                Expect::Absent => request.if_none_match("*"),
+                Expect::Version(version) => request.if_match(&version.0),
+            };
+            let answer = request.customize().config_override(once()).send().await;
+            let answer = answer.map_err(|error| miss("s3:PutObject", &error))?;
+            Ok(answer.e_tag)
+        };
+        self.in_region(call).await
+    }
+
+    /// A deletion without an answer that finds nothing afterwards has happened.
+    pub(super) async fn delete(&self, key: &str, expect: &Expect) -> Result<(), StoreError> {
+        let mut unsure = false;
+        for attempt in 1.. {
+            let Err(failure) = self.delete_once(key, expect).await else {
+                return Ok(());
+            };
+            if is_conflict(&failure) || failure.class == Class::Gone {
+                let done = !matches!(expect, Expect::Version(_))
+                    || (unsure && self.get(key).await?.is_none());
+                return if done { Ok(()) } else { Err(conflict(key)) };
+            }
+            unsure |= failure.class == Class::Unknown;
+            let again = matches!(failure.class, Class::Unknown | Class::Throttled);
+            if !again || attempt >= ATTEMPTS {
+                return Err(self.error(key, "s3:DeleteObject", failure));
+            }
+            pause(attempt).await;
+        }
+        Ok(())
+    }
+
+    async fn delete_once(&self, key: &str, expect: &Expect) -> Result<(), Failure> {
+        let call = async |s3: aws_sdk_s3::Client| {
+            let request = s3.delete_object().bucket(&self.bucket).key(self.full(key));
+            let request = match expect {
+                Expect::Version(version) => request.if_match(&version.0),
+                Expect::Any | Expect::Absent => request,
+            };
+            let answer = request.customize().config_override(once()).send().await;
+            answer
+                .map(drop)
+                .map_err(|error| miss("s3:DeleteObject", &error))
+        };
+        self.in_region(call).await
+    }
+
+    /// Entries, and how many calls they took.
+    pub(super) async fn list(
+        &self,
+        prefix: &str,
+        start_after: Option<&str>,
+        until: Option<&str>,
+    ) -> Result<(Vec<Entry>, u64), StoreError> {
+        let (mut entries, mut pages, mut token) = (Vec::new(), 0, None);
+        loop {
+            let call = async |s3: aws_sdk_s3::Client| {
+                let request = s3
+                    .list_objects_v2()
+                    .bucket(&self.bucket)
+                    .prefix(self.full(prefix))
+                    .set_start_after(start_after.map(|after| self.full(after)))
+                    .set_continuation_token(token.clone());
+                let answer = request.send().await;
+                answer.map_err(|error| miss("s3:ListBucket", &error))
+            };
+            let answer = self.in_region(call).await;
+            let page = answer.map_err(|failure| self.error(prefix, "s3:ListBucket", failure))?;
+            pages += 1;
+            entries.extend(page.contents().iter().filter_map(|item| self.entry(item)));
+            token = page.next_continuation_token;
+            let past = entries
+                .last()
+                .is_some_and(|last: &Entry| until.is_some_and(|until| last.key.as_str() > until));
+            if token.is_none() || past {
+                return Ok((entries, pages));
+            }
+        }
+    }
+
+    fn entry(&self, item: &aws_sdk_s3::types::Object) -> Option<Entry> {
+        Some(Entry {
+            key: item.key()?.strip_prefix(&self.prefix)?.to_owned(),
+            version: Version(item.e_tag()?.to_owned()),
+            size: u64::try_from(item.size().unwrap_or_default()).unwrap_or_default(),
+        })
+    }
+
+    /// Makes the call where the bucket lies. Who knows the bucket's region pays nothing for that.
+    async fn in_region<T>(
+        &self,
+        call: impl AsyncFn(aws_sdk_s3::Client) -> Result<T, Miss>,
+    ) -> Result<T, Failure> {
+        let clients = self.clients();
+        let region = match call(clients.s3.clone()).await {
+            Ok(answer) => return Ok(answer),
+            Err(Miss::Failed(failure)) => return Err(failure),
+            Err(Miss::Elsewhere(region)) => region,
+        };
+        let there = clients.in_region(&region);
+        *self.clients.lock().unwrap_or_else(PoisonError::into_inner) = there.clone();
+        call(there.s3).await.map_err(|miss| match miss {
+            Miss::Failed(failure) => failure,
+            Miss::Elsewhere(other) => failure::own(
+                Class::Invalid,
+                "s3",
+                format!(
+                    "the bucket {} is said to lie in {region} and in {other}",
+                    self.bucket
+                ),
+            ),
+        })
+    }
+
+    fn clients(&self) -> Clients {
+        self.clients
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn full(&self, key: &str) -> String {
+        format!("{}{key}", self.prefix)
+    }
+
+    fn version(&self, key: &str, etag: Option<String>) -> Result<Version, StoreError> {
+        etag.map(Version).ok_or_else(|| {
+            let failure = failure::own(Class::Unknown, "s3", "the answer carries no ETag");
+            self.error(key, "s3:GetObject", failure)
+        })
+    }
+
+    fn error(&self, key: &str, action: &'static str, source: Failure) -> StoreError {
+        let (bucket, key) = (self.bucket.clone(), self.full(key));
+        match source.class {
+            _ if source.code == "NoSuchBucket" => StoreError::NoBucket { bucket },
+            Class::Denied => StoreError::Denied {
+                bucket,
+                key,
+                action,
+                source,
+            },
+            _ => StoreError::S3 {
+                bucket,
+                key,
+                source,
+            },
+        }
+    }
+}
+
+/// The version that S3 gives an object with this content: of what it encrypts with its own keys, the MD5.
+pub(super) fn version_of(bytes: &[u8]) -> Version {
+    Version(format!("\"{}\"", hex(&Md5::digest(bytes))))
+}
+
+/// Our own loop looks at the object before it repeats a write; the SDK's would not.
+fn once() -> aws_sdk_s3::config::Builder {
+    aws_sdk_s3::Config::builder().retry_config(RetryConfig::disabled())
+}
+
+async fn pause(attempt: u32) {
+    tokio::time::sleep(Duration::from_millis(100) * 2_u32.pow(attempt)).await;
+}
+
+fn conflict(key: &str) -> StoreError {
+    StoreError::Conflict {
+        key: key.to_owned(),
+    }
+}
+
+/// S3 says 412 if the condition does not hold, and 409 if another conditional write is under way: that one wins.
+fn is_conflict(failure: &Failure) -> bool {
+    matches!(
+        failure.code.as_str(),
+        "PreconditionFailed" | "ConditionalRequestConflict"
+    )
+}
+
+fn miss<E>(call: &str, error: &SdkError<E, HttpResponse>) -> Miss
+where
+    E: ProvideErrorMetadata + std::error::Error + 'static,
+{
+    let failure = failure::failure(call, error);
+    let moved = matches!(
+        failure.code.as_str(),
+        "PermanentRedirect"
+            | "TemporaryRedirect"
+            | "AuthorizationHeaderMalformed"
+            | "IllegalLocationConstraintException"
+    );
+    let region = error
+        .raw_response()
+        .and_then(|response| response.headers().get(BUCKET_REGION));
+    match region {
+        Some(region) if moved => Miss::Elsewhere(region.to_owned()),
+        _ => Miss::Failed(failure),
+    }
+}

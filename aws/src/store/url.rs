@@ -1,0 +1,57 @@
+//! The address of a state store.
+
+use super::StoreError;
+use std::path::PathBuf;
+
+/// Where a store lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// `s3://BUCKET[/PREFIX]`.
+    S3 {
+        /// The bucket.
+        bucket: String,
+        /// Keys begin with it and a slash; empty: none. No slash at either end.
+        prefix: String,
+    },
+    /// `file://DIR`, an absolute path.
+    File {
+        /// The directory; made by the first write.
+        dir: PathBuf,
+    },
+}
+
+impl Location {
+    /// Reads an address.
+    pub fn parse(url: &str) -> Result<Self, StoreError> {
+        if let Some(rest) = url.strip_prefix("s3://") {
+            let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+            let prefix = prefix.trim_matches('/').to_owned();
+            let good = !bucket.is_empty() && !prefix.split('/').skip(1).any(str::is_empty);
+            return if good {
+                Ok(Self::S3 {
+                    bucket: bucket.to_owned(),
+                    prefix,
+                })
+            } else {
+                Err(wrong(url, "expected s3://BUCKET or s3://BUCKET/PREFIX"))
+            };
+        }
+        match url.strip_prefix("file://") {
+            Some(path) if path.starts_with('/') && path.trim_matches('/').is_empty() => {
+                Err(wrong(url, "the root directory is no place for it"))
+            }
+            Some(path) if path.starts_with('/') => Ok(Self::File {
+                dir: PathBuf::from(path),
+            }),
+            Some(_) => Err(wrong(url, "expected an absolute path after file://")),
+            None => Err(wrong(url, "expected s3://BUCKET or file:///DIRECTORY")),
+        }
+    }
+}
+
+fn wrong(url: &str, reason: &str) -> StoreError {
+    StoreError::Address {
+        url: url.to_owned(),
+        reason: reason.to_owned(),
+    }
+}

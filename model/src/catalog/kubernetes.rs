@@ -1,0 +1,28 @@
+//! Which patch of each Kubernetes minor is recommended.
+
+/// The patch release of a minor that new clusters get, as kOps' stable channel of August 2026.
+pub fn recommended(minor: u32) -> Option<&'static str> {
+    match minor {
+        32 => Some("1.32.13"),
+        33 => Some("1.33.13"),
+        34 => Some("1.34.10"),
+        35 => Some("1.35.7"),
+        36 => Some("1.36.3"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::recommended;
+    use crate::validate::versions::{NEWEST_MINOR, OLDEST_MINOR, Version};
+
+    #[test]
+    fn every_known_minor_has_a_recommended_patch() {
+        for minor in OLDEST_MINOR..=NEWEST_MINOR {
+            let version = Version::parse(recommended(minor).unwrap()).unwrap();
+            assert_eq!((version.major, version.minor), (1, minor));
+        }
+        assert_eq!(recommended(NEWEST_MINOR + 1), None);
+    }
+}

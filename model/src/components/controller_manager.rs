@@ -1,0 +1,79 @@
+//! kube-controller-manager's flags.
+
+use super::flags::{Flags, Naming, flags};
+use super::paths::{KUBERNETES, VOLUME_PLUGINS, component_kubeconfig, pki};
+use super::{Error, scheduler};
+use crate::api::kube_controller_manager::KubeControllerManagerConfig;
+
+const COMPONENT: &str = "kube-controller-manager";
+
+/// kOps' exceptions.
+const NAMING: Naming = Naming {
+    component: COMPONENT,
+    named: &[
+        ("allocateNodeCIDRs", "allocate-node-cidrs"),
+        (
+            "concurrentHorizontalPodAustoscalerSyncs",
+            "concurrent-horizontal-pod-autoscaler-syncs",
+        ),
+        ("enableContentionProfiling", "contention-profiling"),
+        ("enableProfiling", "profiling"),
+        (
+            "endpointSliceUpdatesBatchPeriod",
+            "endpointslice-updates-batch-period",
+        ),
+        ("kubeAPIQPS", "kube-api-qps"),
+        ("logFormat", "logging-format"),
+        ("logLevel", "v"),
+    ],
+    none: &[
+        "cpuLimit",
+        "cpuRequest",
+        "image",
+        "leaderElection",
+        "memoryLimit",
+        "memoryRequest",
+    ],
+    empty: &[("logFormat", "text"), ("logLevel", "0")],
+    repeated: &[],
+};
+
+/// Flags of kube-controller-manager.
+pub fn controller_manager(config: &KubeControllerManagerConfig) -> Result<Flags, Error> {
+    let mut flags = flags(config, &NAMING)?;
+    scheduler::elect(config.leader_election.as_ref(), COMPONENT, &mut flags)?;
+    let kubeconfig = component_kubeconfig(COMPONENT);
+    for flag in [
+        "authentication-kubeconfig",
+        "authorization-kubeconfig",
+        "kubeconfig",
+    ] {
+        flags.fill(flag, &kubeconfig);
+    }
+    for (flag, file) in [
+        ("cluster-signing-cert-file", "ca.crt"),
+        ("cluster-signing-key-file", "ca.key"),
+        ("service-account-private-key-file", "service-account.key"),
+        ("tls-cert-file", "server.crt"),
+        ("tls-private-key-file", "server.key"),
+    ] {
+        flags.fill(flag, pki(COMPONENT, file));
+    }
+    flags.fill("flex-volume-plugin-dir", VOLUME_PLUGINS);
+    flags.fill("root-ca-file", format!("{KUBERNETES}/ca.crt"));
+    Ok(flags)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KubeControllerManagerConfig, NAMING};
+    use crate::components::flags::unknown_fields;
+
+    #[test]
+    fn every_exception_is_a_field() {
+        assert_eq!(
+            unknown_fields::<KubeControllerManagerConfig>(&NAMING),
+            Vec::<String>::new()
+        );
+    }
+}

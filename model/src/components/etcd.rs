@@ -1,0 +1,297 @@
+//! etcd's environment, as kOps' protokube ran it: one member on one volume, named in DNS and certificates.
+
+use super::paths::KUBERNETES;
+use crate::api::etcd::EtcdClusterSpec;
+use std::collections::BTreeMap;
+
+/// The ports of an etcd cluster. kOps'; the last serves health and metrics to this machine alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EtcdPorts {
+    /// Clients.
+    pub client: u16,
+    /// Members among each other.
+    pub peer: u16,
+    /// Health and metrics, plain HTTP on the loopback address.
+    pub health: u16,
+}
+
+/// The names of an etcd cluster's members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EtcdMemberNames {
+    /// `etcd` or `etcd-events`: what pods, folders and members are called.
+    pub prefix: String,
+    /// `a`, `b`, `c`.
+    pub members: Vec<String>,
+    /// `internal.NAME`.
+    pub domain: String,
+}
+
+/// Whether a member founds its cluster or belongs to one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EtcdStart {
+    /// All members are new and blank and share this token.
+    New {
+        /// The formation's token.
+        token: String,
+    },
+    /// The cluster exists.
+    Existing,
+}
+
+impl EtcdMemberNames {
+    /// The names of a cluster of the spec.
+    pub fn of(etcd: &EtcdClusterSpec, cluster: &str) -> Self {
+        Self {
+            prefix: if etcd.name == "main" {
+                "etcd".to_owned()
+            } else {
+                format!("etcd-{}", etcd.name)
+            },
+            members: etcd
+                .etcd_members
+                .iter()
+                .map(|member| member.name.clone())
+                .collect(),
+            domain: format!("internal.{cluster}"),
+        }
+    }
+
+    /// etcd's name of a member: `etcd-a`, `etcd-events-a`.
+    pub fn name(&self, member: &str) -> String {
+        format!("{}-{member}", self.prefix)
+    }
+
+    /// A member's DNS name: `etcd-a.internal.NAME`.
+    pub fn host(&self, member: &str) -> String {
+        format!("{}.{}", self.name(member), self.domain)
+    }
+}
+
+/// The ports of a cluster by its name; `None` for a name that kctl does not know.
+pub fn etcd_ports(name: &str) -> Option<EtcdPorts> {
+    match name {
+        "main" => Some(EtcdPorts {
+            client: 4001,
+            peer: 2380,
+            health: 3992,
+        }),
+        "events" => Some(EtcdPorts {
+            client: 4002,
+            peer: 2381,
+            health: 3993,
+        }),
+        _ => None,
+    }
+}
+
+/// The environment of one member. Settings of the user's win, except for those that make the member what it is.
+pub fn etcd_environment(
+    etcd: &EtcdClusterSpec,
+    names: &EtcdMemberNames,
+    ports: EtcdPorts,
+    member: &str,
+    start: &EtcdStart,
+) -> BTreeMap<String, String> {
+    let mut environment = BTreeMap::new();
+    let mut set =
+        |name: &str, value: String| drop(environment.insert(format!("ETCD_{name}"), value));
+    set("LOG_OUTPUTS", "stderr".to_owned());
+    for (name, time) in [
+        ("HEARTBEAT_INTERVAL", &etcd.heartbeat_interval),
+        ("ELECTION_TIMEOUT", &etcd.leader_election_timeout),
+    ] {
+        if let Some(milliseconds) = time.as_deref().and_then(milliseconds) {
+            set(name, milliseconds.to_string());
+        }
+    }
+    let manager = etcd.manager.iter();
+    let health = format!("http://127.0.0.1:{}", ports.health);
+    let metrics = manager
+        .clone()
+        .flat_map(|manager| manager.listen_metrics_urls.clone());
+    set(
+        "LISTEN_METRICS_URLS",
+        [health]
+            .into_iter()
+            .chain(metrics)
+            .collect::<Vec<_>>()
+            .join(","),
+    );
+    let plain: Vec<String> = manager
+        .clone()
+        .flat_map(|manager| manager.listen_client_http_urls.clone())
+        .collect();
+    if !plain.is_empty() {
+        set("LISTEN_CLIENT_HTTP_URLS", plain.join(","));
+    }
+    let own = manager
+        .flat_map(|manager| &manager.env)
+        .filter(|variable| variable.name.starts_with("ETCD_"));
+    for variable in own.filter(|variable| !variable.name.starts_with("ETCD_MANAGER_")) {
+        environment.insert(
+            variable.name.clone(),
+            variable.value.clone().unwrap_or_default(),
+        );
+    }
+    environment.extend(identity(names, ports, member, start));
+    environment
+}
+
+/// Name, addresses, certificates and state of a member.
+fn identity(
+    names: &EtcdMemberNames,
+    ports: EtcdPorts,
+    member: &str,
+    start: &EtcdStart,
+) -> BTreeMap<String, String> {
+    let host = names.host(member);
+    let EtcdPorts { client, peer, .. } = ports;
+    let pki = format!("{KUBERNETES}/{}", names.prefix);
+    let all = names.members.iter();
+    let all = all.map(|member| {
+        format!(
+            "{}=https://{}:{peer}",
+            names.name(member),
+            names.host(member)
+        )
+    });
+    let mut environment = BTreeMap::from(
+        [
+            ("NAME", names.name(member)),
+            ("DATA_DIR", format!("/var/{}/data", names.prefix)),
+            ("LISTEN_PEER_URLS", format!("https://0.0.0.0:{peer}")),
+            ("LISTEN_CLIENT_URLS", format!("https://0.0.0.0:{client}")),
+            ("ADVERTISE_CLIENT_URLS", format!("https://{host}:{client}")),
+            (
+                "INITIAL_ADVERTISE_PEER_URLS",
+                format!("https://{host}:{peer}"),
+            ),
+            ("INITIAL_CLUSTER", all.collect::<Vec<_>>().join(",")),
+            ("CLIENT_CERT_AUTH", "true".to_owned()),
+            ("TRUSTED_CA_FILE", format!("{pki}/clients-ca.crt")),
+            ("CERT_FILE", format!("{pki}/server.crt")),
+            ("KEY_FILE", format!("{pki}/server.key")),
+            ("PEER_CLIENT_CERT_AUTH", "true".to_owned()),
+            ("PEER_TRUSTED_CA_FILE", format!("{pki}/peers-ca.crt")),
+            ("PEER_CERT_FILE", format!("{pki}/peer.crt")),
+            ("PEER_KEY_FILE", format!("{pki}/peer.key")),
+        ]
+        .map(|(name, value)| (format!("ETCD_{name}"), value)),
+    );
+    let state = match start {
+        EtcdStart::New { token } => {
+            environment.insert("ETCD_INITIAL_CLUSTER_TOKEN".into(), token.clone());
+            "new"
+        }
+        EtcdStart::Existing => "existing",
+    };
+    environment.insert("ETCD_INITIAL_CLUSTER_STATE".into(), state.into());
+    environment
+}
+
+/// A Go duration of hours, minutes, seconds and milliseconds.
+fn milliseconds(duration: &str) -> Option<u64> {
+    let mut total = 0;
+    let mut rest = duration.trim();
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
+        let (number, after) = rest.split_at(digits);
+        let unit = after
+            .find(|c: char| c.is_ascii_digit())
+            .unwrap_or(after.len());
+        let (unit, after) = after.split_at(unit);
+        let factor = match unit {
+            "ms" => 1,
+            "s" => 1000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            _ => return None,
+        };
+        total += number.parse::<u64>().ok()?.checked_mul(factor)?;
+        rest = after;
+    }
+    (total > 0).then_some(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::etcd::{EnvVar, EtcdManagerSpec, EtcdMemberSpec};
+
+    fn spec() -> EtcdClusterSpec {
+        let member = |name: &str| EtcdMemberSpec {
+            name: name.into(),
+            ..EtcdMemberSpec::default()
+        };
+        EtcdClusterSpec {
+            name: "events".into(),
+            etcd_members: vec![member("a"), member("b")],
+            ..EtcdClusterSpec::default()
+        }
+    }
+
+    fn environment(spec: &EtcdClusterSpec, start: &EtcdStart) -> BTreeMap<String, String> {
+        let names = EtcdMemberNames::of(spec, "x.example.com");
+        etcd_environment(spec, &names, etcd_ports("events").unwrap(), "b", start)
+    }
+
+    #[test]
+    fn a_member_is_known_by_its_name_and_every_member_knows_all() {
+        let environment = environment(&spec(), &EtcdStart::New { token: "t".into() });
+        assert_eq!(environment["ETCD_NAME"], "etcd-events-b");
+        assert_eq!(
+            environment["ETCD_INITIAL_CLUSTER"],
+            "etcd-events-a=https://etcd-events-a.internal.x.example.com:2381,\
+             etcd-events-b=https://etcd-events-b.internal.x.example.com:2381"
+        );
+        assert_eq!(
+            environment["ETCD_ADVERTISE_CLIENT_URLS"],
+            "https://etcd-events-b.internal.x.example.com:4002"
+        );
+        let addresses = environment
+            .values()
+            .filter(|value| value.contains("https://"));
+        assert!(
+            addresses.clone().all(|value| !value.contains("http://")),
+            "TLS everywhere"
+        );
+    }
+
+    #[test]
+    fn a_member_of_a_formed_cluster_founds_nothing() {
+        let environment = environment(&spec(), &EtcdStart::Existing);
+        assert_eq!(environment["ETCD_INITIAL_CLUSTER_STATE"], "existing");
+        assert!(!environment.contains_key("ETCD_INITIAL_CLUSTER_TOKEN"));
+    }
+
+    #[test]
+    fn the_users_settings_hold_but_do_not_make_another_member_of_it() {
+        let variable = |name: &str, value: &str| EnvVar {
+            name: name.into(),
+            value: Some(value.into()),
+            ..EnvVar::default()
+        };
+        let mut spec = spec();
+        spec.heartbeat_interval = Some("250ms".into());
+        spec.leader_election_timeout = Some("1m2s".into());
+        spec.manager = Some(EtcdManagerSpec {
+            env: vec![
+                variable("ETCD_QUOTA_BACKEND_BYTES", "8589934592"),
+                variable("ETCD_NAME", "other"),
+                variable("ETCD_MANAGER_DAILY_BACKUPS_RETENTION", "90d"),
+            ],
+            listen_metrics_urls: vec!["http://0.0.0.0:8081".into()],
+            ..EtcdManagerSpec::default()
+        });
+        let environment = environment(&spec, &EtcdStart::Existing);
+        assert_eq!(environment["ETCD_QUOTA_BACKEND_BYTES"], "8589934592");
+        assert_eq!(environment["ETCD_NAME"], "etcd-events-b");
+        assert_eq!(environment["ETCD_HEARTBEAT_INTERVAL"], "250");
+        assert_eq!(environment["ETCD_ELECTION_TIMEOUT"], "62000");
+        assert_eq!(
+            environment["ETCD_LISTEN_METRICS_URLS"],
+            "http://127.0.0.1:3993,http://0.0.0.0:8081"
+        );
+        assert!(!environment.contains_key("ETCD_MANAGER_DAILY_BACKUPS_RETENTION"));
+    }
+}

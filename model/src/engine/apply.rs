@@ -1,0 +1,363 @@
+//! Applies a plan: one task owns all state, calls run side by side, each step starts as soon as its last need is done.
+
+use super::decide::{Verdict, decide};
+use super::diff;
+use super::event::Event;
+use super::failure::{Class, Failure};
+use super::options::{Outside, millis};
+use super::plan::{Action, Plan, PlanError, Reason};
+use super::queue::Queue;
+use super::resource::{Id, Resource};
+use super::settle::{patiently, shown};
+use super::snapshot::Snapshot;
+use super::work::{Answer, Work, call};
+use super::world::{Clock, Journal, Refs, World};
+use futures::stream::{FuturesUnordered, StreamExt};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// How an apply ended. Every step of the plan is in exactly one of `done`, `failed` and `skipped`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// Steps that are done.
+    pub done: Vec<Id>,
+    /// Steps that failed, and why.
+    pub failed: Vec<(Id, Failure)>,
+    /// Steps that were not tried, or not seen to their end, and the failed step that they waited for;
+    /// `None` after an interrupt.
+    pub skipped: Vec<(Id, Option<Id>)>,
+    /// True if it was told to stop before everything was done.
+    pub interrupted: bool,
+    /// Why the journal could not be cleared. Only the next run is slower for it.
+    pub journal: Option<Failure>,
+}
+
+impl Report {
+    /// True if everything was done.
+    pub fn is_complete(&self) -> bool {
+        self.failed.is_empty() && self.skipped.is_empty()
+    }
+}
+
+/// Runs the steps of `plan`, which was made from `snapshot`. Failed steps take down only what waits for
+/// them; the rest is finished. Fails as a whole only if the plan is broken.
+pub async fn apply<R: Resource, W: World<R>, J: Journal, C: Clock>(
+    plan: &Plan<R>,
+    snapshot: &Snapshot<R>,
+    outside: &Outside<'_, W, J, C>,
+    events: &mut impl FnMut(Event),
+) -> Result<Report, PlanError> {
+    plan.check()?;
+    let mut run = Run::new(plan, snapshot, outside.clock.now(), events)?;
+    run.tell(Event::Planned {
+        steps: plan.steps.len(),
+    });
+    if let Err(failure) = record(plan, outside).await {
+        run.give_up_journaled(&failure, outside.clock.now());
+    }
+    run.steps(outside).await;
+    run.close(outside).await;
+    Ok(run.report)
+}
+
+/// Notes what is about to be created, before the first of it.
+async fn record<R: Resource, W, J: Journal, C: Clock>(
+    plan: &Plan<R>,
+    outside: &Outside<'_, W, J, C>,
+) -> Result<(), Failure> {
+    let ids = journaled(plan);
+    if ids.is_empty() {
+        return Ok(());
+    }
+    patiently(outside.clock, &outside.options, || {
+        outside.journal.record(&ids)
+    })
+    .await
+}
+
+fn journaled<R: Resource>(plan: &Plan<R>) -> Vec<Id> {
+    let creates = plan
+        .steps
+        .values()
+        .filter(|step| step.action == Action::Create);
+    creates
+        .filter(|step| step.after.as_ref().is_some_and(Resource::needs_journal))
+        .map(|step| step.id.clone())
+        .collect()
+}
+
+/// The state of one apply.
+struct Run<'a, R, E> {
+    plan: &'a Plan<R>,
+    queue: Queue,
+    /// Copied when it changes while a call reads it.
+    refs: Rc<Refs>,
+    /// Steps that began and have not ended.
+    open: BTreeSet<Id>,
+    /// Creations that may or may not have happened and that the world would make twice.
+    doubtful: BTreeSet<Id>,
+    /// Journaled creations that are done, and when.
+    made: Vec<(R, Duration)>,
+    report: Report,
+    began: Duration,
+    events: &'a mut E,
+}
+
+/// What a step under way came back with.
+enum Turned<R> {
+    /// It slept, and may be due.
+    Awake(Work<R>),
+    /// Its call ended.
+    Answered(Work<R>, Answer<R>),
+}
+
+/// Lets a step sleep, or makes its next call if there are `refs` to make it with.
+async fn turn<R: Resource, W: World<R>, J, C: Clock>(
+    outside: &Outside<'_, W, J, C>,
+    work: Work<R>,
+    refs: Option<Rc<Refs>>,
+) -> Turned<R> {
+    if let Some(refs) = refs {
+        let answer = call(outside.world, &work, &refs).await;
+        return Turned::Answered(work, answer);
+    }
+    let left = work.due.saturating_sub(outside.clock.now());
+    // In short pieces, so that an interrupt is heard.
+    outside.clock.sleep(left.min(Duration::from_secs(1))).await;
+    Turned::Awake(work)
+}
+
+impl<'a, R: Resource, E: FnMut(Event)> Run<'a, R, E> {
+    fn new(
+        plan: &'a Plan<R>,
+        snapshot: &Snapshot<R>,
+        now: Duration,
+        events: &'a mut E,
+    ) -> Result<Self, PlanError> {
+        let needs = plan
+            .steps
+            .iter()
+            .map(|(id, step)| (id.clone(), step.needs.clone()))
+            .collect();
+        Ok(Self {
+            plan,
+            queue: Queue::new(&needs, &plan.order()?),
+            refs: Rc::new(references(plan, snapshot)),
+            open: BTreeSet::new(),
+            doubtful: BTreeSet::new(),
+            made: Vec::new(),
+            report: Report::default(),
+            began: now,
+            events,
+        })
+    }
+
+    /// The loop: starts what is ready, hears what comes back, until nothing is left or it is told to stop.
+    async fn steps<W: World<R>, J, C: Clock>(&mut self, outside: &Outside<'_, W, J, C>) {
+        let mut turns = FuturesUnordered::new();
+        let mut due: VecDeque<Work<R>> = VecDeque::new();
+        let mut calls = 0;
+        loop {
+            while calls < outside.options.parallelism.max(1) && !(outside.stop)() {
+                let next = due.pop_front();
+                let Some(work) = next.or_else(|| self.start(outside.clock.now())) else {
+                    break;
+                };
+                calls += 1;
+                turns.push(turn(outside, work, Some(Rc::clone(&self.refs))));
+            }
+            if calls == 0 && (outside.stop)() {
+                break;
+            }
+            let Some(turned) = turns.next().await else {
+                break;
+            };
+            let now = outside.clock.now();
+            let work = match turned {
+                Turned::Awake(work) => work,
+                Turned::Answered(mut work, answer) => {
+                    calls -= 1;
+                    let verdict = decide(&mut work, answer, now, &outside.options);
+                    match self.follow(work, verdict, now) {
+                        Some(work) => work,
+                        None => continue,
+                    }
+                }
+            };
+            if work.due <= now {
+                due.push_back(work);
+            } else {
+                turns.push(turn(outside, work, None));
+            }
+        }
+        self.leave();
+    }
+
+    /// The next step that has a call to make. Updates whose late values turn out as they were are done at once.
+    fn start(&mut self, now: Duration) -> Option<Work<R>> {
+        loop {
+            let id = self.queue.next()?;
+            let step = self.plan.steps.get(&id)?;
+            let work = Work::start(step, &self.refs, now);
+            self.open.insert(id.clone());
+            self.tell(Event::Started {
+                step: id,
+                action: step.action,
+                at_ms: millis(now.saturating_sub(self.began)),
+            });
+            let late = diff::late_sources(&work.want);
+            let same = |want: &R| {
+                step.before
+                    .as_ref()
+                    .is_some_and(|have| have.resource == *want)
+            };
+            if !late.is_empty() {
+                let failure = unresolved(&late);
+                self.fail(&work, failure, now);
+            } else if work.want.as_ref().is_some_and(same) {
+                self.done(work, now);
+            } else {
+                return Some(work);
+            }
+        }
+    }
+
+    /// Ends the step, or gives it back to go on.
+    fn follow(&mut self, work: Work<R>, verdict: Verdict, now: Duration) -> Option<Work<R>> {
+        if work.doubt.is_some() && work.is_journaled() {
+            self.doubtful.insert(work.id.clone());
+        } else {
+            self.doubtful.remove(&work.id);
+        }
+        match verdict {
+            Verdict::Done => self.done(work, now),
+            Verdict::Failed(failure) => self.fail(&work, failure, now),
+            Verdict::Again(event) => {
+                if let Some(event) = event {
+                    self.tell(event);
+                }
+                return Some(work);
+            }
+        }
+        None
+    }
+
+    fn done(&mut self, work: Work<R>, now: Duration) {
+        self.open.remove(&work.id);
+        self.queue.done(&work.id);
+        self.report.done.push(work.id.clone());
+        self.tell(Event::Done {
+            step: work.id.clone(),
+            action: work.action,
+            physical: work.physical.clone(),
+            took_ms: millis(now.saturating_sub(work.began)),
+        });
+        let journaled = work.is_journaled();
+        if let Some(want) = work.want {
+            if journaled {
+                self.made.push((want, now));
+            }
+            Rc::make_mut(&mut self.refs).insert(work.id, work.physical, work.attrs);
+        }
+    }
+
+    fn fail(&mut self, work: &Work<R>, failure: Failure, now: Duration) {
+        self.open.remove(&work.id);
+        self.failed(
+            &work.id,
+            work.action,
+            failure,
+            now.saturating_sub(work.began),
+        );
+    }
+
+    fn failed(&mut self, id: &Id, action: Action, failure: Failure, took: Duration) {
+        self.report.failed.push((id.clone(), failure.clone()));
+        self.tell(Event::Failed {
+            step: id.clone(),
+            action,
+            failure,
+            took_ms: millis(took),
+        });
+        for waiting in self.queue.fail(id) {
+            self.skip(waiting, Some(id.clone()));
+        }
+    }
+
+    fn skip(&mut self, step: Id, because: Option<Id>) {
+        self.report.skipped.push((step.clone(), because.clone()));
+        self.tell(Event::Skipped { step, because });
+    }
+
+    /// The journal cannot be written: nothing that needs it may begin.
+    fn give_up_journaled(&mut self, failure: &Failure, now: Duration) {
+        for id in journaled(self.plan) {
+            if self.queue.remove(&id) {
+                let took = now.saturating_sub(self.began);
+                self.failed(&id, Action::Create, failure.clone(), took);
+            }
+        }
+    }
+
+    /// What is left after an interrupt.
+    fn leave(&mut self) {
+        let begun = std::mem::take(&mut self.open);
+        for id in begun.into_iter().chain(self.queue.drain()) {
+            self.report.interrupted = true;
+            self.skip(id, None);
+        }
+    }
+
+    /// Forgets the journal once the outcome of all that it names is known, and reads show it.
+    async fn close<W: World<R>, J: Journal, C: Clock>(&mut self, outside: &Outside<'_, W, J, C>) {
+        let settled = outside.clock.now().saturating_sub(outside.options.settle);
+        self.made.retain(|(_, at)| *at > settled);
+        let known = self.doubtful.is_empty()
+            && if self.report.interrupted {
+                self.made.is_empty()
+            } else {
+                shown(outside, &self.refs, &self.made).await
+            };
+        if known {
+            let cleared = patiently(outside.clock, &outside.options, || outside.journal.clear());
+            self.report.journal = cleared.await.err();
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        (self.events)(event);
+    }
+}
+
+/// The physical ids of all that was observed, but for duplicates that go.
+fn references<R: Resource>(plan: &Plan<R>, snapshot: &Snapshot<R>) -> Refs {
+    let extra: BTreeSet<&str> = plan
+        .steps
+        .values()
+        .filter(|step| step.reason == Reason::Duplicate)
+        .filter_map(|step| step.before.as_ref())
+        .map(|have| have.physical.as_str())
+        .collect();
+    let mut refs = Refs::default();
+    for item in &snapshot.items {
+        if !extra.contains(item.physical.as_str()) {
+            let (physical, attrs) = (item.physical.clone(), item.attrs.clone());
+            refs.insert(item.resource.id(), physical, attrs);
+        }
+    }
+    refs
+}
+
+fn unresolved(late: &[Id]) -> Failure {
+    let of: Vec<String> = late.iter().map(Id::to_string).collect();
+    Failure {
+        class: Class::Invalid,
+        call: "filling in late values".to_owned(),
+        code: String::new(),
+        message: format!("they are not known from {}", of.join(", ")),
+        hint: None,
+        request_id: None,
+    }
+}

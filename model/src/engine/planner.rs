@@ -1,0 +1,267 @@
+//! Makes the plan: compares what is wanted with what is there and orders the steps between.
+
+use super::check::duplicate_id;
+use super::plan::{Action, FORMAT, Plan, PlanError, Reason, Step};
+use super::resource::{Id, Resource};
+use super::snapshot::{Observed, Snapshot};
+use super::{diff, duplicates, order};
+use std::collections::{BTreeMap, BTreeSet};
+
+type Steps<R> = BTreeMap<Id, Step<R>>;
+type Kept<'a, R> = BTreeMap<Id, &'a Observed<R>>;
+
+/// The steps from `observed` to `desired`; empty if there is nothing to do. Pure: the same arguments, in
+/// any order, give the same plan.
+pub fn plan<R: Resource>(desired: &[R], observed: &Snapshot<R>) -> Result<Plan<R>, PlanError> {
+    let wanted = by_id(desired)?;
+    check_references(&wanted)?;
+    let needs = wanted
+        .iter()
+        .map(|(id, want)| (id.clone(), want.needs().into_iter().collect()))
+        .collect();
+    let wanted_order = order::sorted(&needs).map_err(PlanError::Cycle)?;
+    let sorted = duplicates::sort(observed, |id| wanted.contains_key(id))?;
+
+    let mut steps = puts(&wanted, &wanted_order, &sorted.kept)?;
+    let deletes = deletes(&wanted, &sorted, &steps);
+    steps.extend(deletes);
+    put_edges(&mut steps, &sorted);
+    delete_edges(&mut steps, observed);
+
+    let plan = Plan {
+        format: FORMAT,
+        steps,
+    };
+    plan.check().map(|()| plan)
+}
+
+fn by_id<R: Resource>(desired: &[R]) -> Result<BTreeMap<Id, &R>, PlanError> {
+    let mut wanted = BTreeMap::new();
+    let mut twice = BTreeSet::new();
+    for want in desired {
+        if wanted.insert(want.id(), want).is_some() {
+            twice.insert(want.id());
+        }
+    }
+    if twice.is_empty() {
+        Ok(wanted)
+    } else {
+        Err(PlanError::WantedTwice(twice.into_iter().collect()))
+    }
+}
+
+fn check_references<R: Resource>(wanted: &BTreeMap<Id, &R>) -> Result<(), PlanError> {
+    let mut unknown = Vec::new();
+    for (id, want) in wanted {
+        let missing = |need: &Id| !wanted.contains_key(need);
+        unknown.extend(
+            want.needs()
+                .into_iter()
+                .filter(missing)
+                .map(|need| (id.clone(), need)),
+        );
+    }
+    if unknown.is_empty() {
+        Ok(())
+    } else {
+        Err(PlanError::UnknownReference(unknown))
+    }
+}
+
+/// Creations and updates. Goes in dependency order, since whether a late value is known now depends on
+/// whether the resource it comes from has a step.
+fn puts<R: Resource>(
+    wanted: &BTreeMap<Id, &R>,
+    order: &[Id],
+    kept: &Kept<'_, R>,
+) -> Result<Steps<R>, PlanError> {
+    let mut steps = Steps::new();
+    let mut refused = Vec::new();
+    for id in order {
+        let Some(want) = wanted.get(id) else { continue };
+        let want = want.resolved(&|of, attribute| stays(&steps, kept, of, attribute));
+        let Some(have) = kept.get(id) else {
+            steps.insert(id.clone(), create(want));
+            continue;
+        };
+        if want == have.resource {
+            continue;
+        }
+        if let Some(why) = want.refuses(&have.resource) {
+            refused.push((id.clone(), why));
+        }
+        steps.insert(id.clone(), update(want, have));
+    }
+    if refused.is_empty() {
+        Ok(steps)
+    } else {
+        Err(PlanError::Refused(refused))
+    }
+}
+
+/// The attribute as observed, if no step can change it.
+fn stays<R: Resource>(
+    steps: &Steps<R>,
+    kept: &Kept<'_, R>,
+    of: &Id,
+    attribute: &str,
+) -> Option<String> {
+    let have = kept.get(of)?;
+    let step = steps.get(of).and_then(|step| step.after.as_ref());
+    if step.is_some_and(|want| want.attr_changes(&have.resource, attribute)) {
+        return None;
+    }
+    have.attrs.get(attribute).cloned()
+}
+
+fn create<R: Resource>(want: R) -> Step<R> {
+    Step {
+        id: want.id(),
+        action: Action::Create,
+        reason: Reason::Missing,
+        before: None,
+        after: Some(want),
+        changes: Vec::new(),
+        needs: BTreeSet::new(),
+    }
+}
+
+fn update<R: Resource>(want: R, have: &Observed<R>) -> Step<R> {
+    let changes = diff::changes(&have.resource, &want);
+    let reason = if changes.iter().all(diff::only_late) {
+        Reason::Follows {
+            of: diff::late_sources(&want),
+        }
+    } else {
+        Reason::Differs
+    };
+    Step {
+        id: want.id(),
+        action: Action::Update,
+        reason,
+        before: Some(have.clone()),
+        after: Some(want),
+        changes,
+        needs: BTreeSet::new(),
+    }
+}
+
+fn deletes<R: Resource>(
+    wanted: &BTreeMap<Id, &R>,
+    sorted: &duplicates::Sorted<'_, R>,
+    puts: &Steps<R>,
+) -> Steps<R> {
+    let unwanted = sorted
+        .kept
+        .iter()
+        .filter(|(id, _)| !wanted.contains_key(*id))
+        .map(|(id, have)| {
+            let reason = successor(id, puts).map_or(Reason::Unwanted, |by| Reason::Replaced { by });
+            delete(id.clone(), reason, have)
+        });
+    let extra = sorted
+        .extra
+        .iter()
+        .map(|have| delete(duplicate_id(have), Reason::Duplicate, have));
+    unwanted
+        .chain(extra)
+        .map(|step| (step.id.clone(), step))
+        .collect()
+}
+
+fn delete<R: Resource>(id: Id, reason: Reason, have: &Observed<R>) -> Step<R> {
+    Step {
+        id,
+        action: Action::Delete,
+        reason,
+        before: Some(have.clone()),
+        after: None,
+        changes: Vec::new(),
+        needs: BTreeSet::new(),
+    }
+}
+
+/// The object of the same series that is created in this plan, if there is one.
+fn successor<R: Resource>(id: &Id, puts: &Steps<R>) -> Option<Id> {
+    let (old, revision) = series(id.name());
+    let follows = |step: &&Step<R>| {
+        let (new, later) = series(step.id.name());
+        step.action == Action::Create
+            && step.id.kind() == id.kind()
+            && new == old
+            && later > revision
+    };
+    puts.values().find(follows).map(|step| step.id.clone())
+}
+
+/// A name without its revision, and the revision: the first of a series carries none.
+fn series(name: &str) -> (&str, u32) {
+    name.rsplit_once('-')
+        .and_then(|(series, revision)| Some((series, revision.parse().ok()?)))
+        .unwrap_or((name, 1))
+}
+
+/// What is put waits for the puts of all it refers to, and for the removal of what has its name.
+fn put_edges<R: Resource>(steps: &mut Steps<R>, sorted: &duplicates::Sorted<'_, R>) {
+    let ids: BTreeSet<Id> = steps.keys().cloned().collect();
+    for step in steps.values_mut() {
+        let needs = step.after.as_ref().map(Resource::needs).unwrap_or_default();
+        step.needs
+            .extend(needs.into_iter().filter(|need| ids.contains(need)));
+    }
+    for have in &sorted.extra {
+        let remade = steps.get_mut(&have.resource.id());
+        if let Some(step) = remade.filter(|step| step.action == Action::Create) {
+            step.needs.insert(duplicate_id(have));
+        }
+    }
+}
+
+/// What is deleted waits for the steps of all that still refer to it (they are deleted too, or updated to
+/// refer to something else), and for its successor. Duplicates know their users by physical ids alone.
+fn delete_edges<R: Resource>(steps: &mut Steps<R>, observed: &Snapshot<R>) {
+    let mut by_name: BTreeMap<Id, BTreeSet<Id>> = BTreeMap::new();
+    let mut by_physical: BTreeMap<&str, BTreeSet<Id>> = BTreeMap::new();
+    for item in &observed.items {
+        let own = [duplicate_id(item), item.resource.id()];
+        if let Some(step) = own.into_iter().find(|id| steps.contains_key(id)) {
+            for need in item.resource.needs() {
+                by_name.entry(need).or_default().insert(step.clone());
+            }
+            for used in &item.uses {
+                by_physical.entry(used).or_default().insert(step.clone());
+            }
+        }
+    }
+    let whole = |id: &Id, steps: &Steps<R>| {
+        steps
+            .get(id)
+            .is_some_and(|step| step.action == Action::Delete)
+    };
+    let edges: Vec<(Id, BTreeSet<Id>)> = steps
+        .values()
+        .filter_map(|step| {
+            let have = step
+                .before
+                .as_ref()
+                .filter(|_| step.action == Action::Delete)?;
+            let id = have.resource.id();
+            let physical = by_physical.get(have.physical.as_str());
+            let named = by_name.get(&id).filter(|_| whole(&id, steps));
+            let users = physical.into_iter().chain(named).flatten().cloned();
+            Some((step.id.clone(), users.chain(replacing(step)).collect()))
+        })
+        .collect();
+    for (id, needs) in edges {
+        if let Some(step) = steps.get_mut(&id) {
+            step.needs.extend(needs);
+        }
+    }
+}
+
+fn replacing<R>(step: &Step<R>) -> Option<Id> {
+    match &step.reason {
+        Reason::Replaced { by } => Some(by.clone()),
+        _ => None,
+    }
+}

@@ -1,0 +1,116 @@
+//! The whole surface the engine needs from the outside.
+
+use super::failure::Failure;
+use super::resource::{Id, Ref, Resource};
+use super::snapshot::{Attrs, Observed, Snapshot};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::time::Duration;
+
+/// The physical id of every resource that exists by now: those observed, then those made by this run.
+#[derive(Clone, Debug, Default)]
+pub struct Refs {
+    known: BTreeMap<Id, (String, Attrs)>,
+}
+
+impl Refs {
+    /// Remembers that `id` exists as `physical`.
+    pub fn insert(&mut self, id: Id, physical: String, attrs: Attrs) {
+        self.known.insert(id, (physical, attrs));
+    }
+
+    /// The physical id behind a reference: the given one as it stands, or that of our own resource.
+    pub fn physical(&self, of: &Ref) -> Option<String> {
+        match of {
+            Ref::Given(given) => Some(given.clone()),
+            Ref::Own { .. } => of
+                .id()
+                .and_then(|id| self.known.get(&id))
+                .map(|(physical, _)| physical.clone()),
+        }
+    }
+
+    /// An attribute of one of our own resources.
+    pub fn attr(&self, id: &Id, attribute: &str) -> Option<String> {
+        self.known
+            .get(id)
+            .and_then(|(_, attrs)| attrs.get(attribute).cloned())
+    }
+}
+
+/// What a put made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Put {
+    /// The world's own id.
+    pub physical: String,
+    /// Attributes that others may wait for.
+    pub attrs: Attrs,
+    /// If it is not usable yet: what is being waited for, in words for the terminal. The engine then polls [`World::ready`].
+    pub waiting_for: Option<String>,
+}
+
+/// What a removal came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Removed {
+    /// It is gone.
+    Done,
+    /// It is going; what is being waited for, in words for the terminal. The engine then polls [`World::gone`].
+    Waiting(String),
+}
+
+/// Something that can be observed in bulk and changed one object at a time. Methods make one attempt
+/// (the client may retry throttling); waiting, retrying and deadlines are the engine's.
+pub trait World<R: Resource> {
+    /// One sweep over everything that belongs to the cluster; calls grow with kinds and pages, not with objects.
+    fn observe(&self) -> impl Future<Output = Result<Snapshot<R>, Failure>>;
+
+    /// Looks up the one object that `want` would be, after an outcome nobody knows or a taken name.
+    /// `Ok(None)`: not there. A taken name that is not ours is a `Class::Invalid` failure that says whose it is.
+    fn find(
+        &self,
+        want: &R,
+        refs: &Refs,
+    ) -> impl Future<Output = Result<Option<Observed<R>>, Failure>>;
+
+    /// Creates `want` (`have` is `None`), or changes `have` in place. All late values in `want` are resolved.
+    /// Where that takes several calls and one after the first effect fails, the class is `Unknown`, whatever
+    /// the world said: the engine then finds what is there and changes it, which says the same again if it
+    /// is final. A plain retry would make the first effect twice.
+    fn put(
+        &self,
+        want: &R,
+        have: Option<&Observed<R>>,
+        refs: &Refs,
+    ) -> impl Future<Output = Result<Put, Failure>>;
+
+    /// Removes it.
+    fn remove(&self, have: &Observed<R>) -> impl Future<Output = Result<Removed, Failure>>;
+
+    /// After a put that left something to wait for: `None` once usable (with its final attributes merged by
+    /// the engine from the returned value), or what is still being waited for.
+    fn ready(&self, want: &R, physical: &str) -> impl Future<Output = Result<Put, Failure>>;
+
+    /// After a removal that left something to wait for.
+    fn gone(&self, have: &Observed<R>) -> impl Future<Output = Result<Removed, Failure>>;
+}
+
+/// Remembers, outside the process, which creates without a client token are under way.
+pub trait Journal {
+    /// Ids whose creation an earlier, interrupted run had begun. Not empty: wait for reads to settle before planning.
+    fn open(&self) -> impl Future<Output = Result<Vec<Id>, Failure>>;
+
+    /// Writes the ids that are about to be created, before the first of them.
+    fn record(&self, ids: &[Id]) -> impl Future<Output = Result<(), Failure>>;
+
+    /// Forgets them, after the run that made them ended in an orderly way. Also called when there is nothing to forget.
+    fn clear(&self) -> impl Future<Output = Result<(), Failure>>;
+}
+
+/// Time, as an argument.
+pub trait Clock {
+    /// Time since some fixed point, for durations and deadlines.
+    fn now(&self) -> Duration;
+
+    /// Waits.
+    fn sleep(&self, duration: Duration) -> impl Future<Output = ()>;
+}

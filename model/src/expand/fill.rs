@@ -1,0 +1,86 @@
+//! Filling what nobody said: a value that is there is never touched.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Sets a field that nobody set.
+pub(super) fn fill<T>(field: &mut Option<T>, value: impl Into<T>) {
+    field.get_or_insert_with(|| value.into());
+}
+
+/// Fills an empty list.
+pub(super) fn fill_list(field: &mut Vec<String>, values: &[&str]) {
+    if field.is_empty() {
+        *field = values.iter().map(|value| (*value).to_owned()).collect();
+    }
+}
+
+/// `base` with everything that `over` says on top, field by field, maps key by key. The fields of
+/// the spec's structs are left out of their serialized form where nobody set them, so what is in
+/// `over`'s form is what somebody said.
+pub(super) fn overlay<T: Serialize + DeserializeOwned>(
+    base: &T,
+    over: &T,
+) -> Result<T, serde_json::Error> {
+    let mut merged = serde_json::to_value(base)?;
+    merge(&mut merged, serde_json::to_value(over)?);
+    serde_json::from_value(merged)
+}
+
+fn merge(base: &mut Value, over: Value) {
+    match (base, over) {
+        (Value::Object(base), Value::Object(over)) => {
+            for (key, value) in over {
+                merge(base.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (base, over) => *base = over,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{fill, fill_list, overlay};
+    use crate::api::kubelet::KubeletConfigSpec;
+
+    #[test]
+    fn what_is_there_stays() {
+        let mut field = Some(1);
+        fill(&mut field, 2);
+        assert_eq!(field, Some(1));
+        let mut list = vec!["said".to_owned()];
+        fill_list(&mut list, &["default"]);
+        assert_eq!(list, ["said"]);
+    }
+
+    #[test]
+    fn an_overlay_wins_field_by_field_and_false_is_a_value() {
+        let gates = |gates: &[(&str, &str)]| {
+            let pairs = gates
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+            pairs.collect()
+        };
+        let base = KubeletConfigSpec {
+            log_level: Some(2),
+            fail_swap_on: Some(true),
+            feature_gates: gates(&[("A", "true"), ("B", "true")]),
+            ..KubeletConfigSpec::default()
+        };
+        let over = KubeletConfigSpec {
+            max_pods: Some(30),
+            fail_swap_on: Some(false),
+            feature_gates: gates(&[("B", "false")]),
+            ..KubeletConfigSpec::default()
+        };
+        let merged = overlay(&base, &over).unwrap();
+        assert_eq!(merged.log_level, Some(2));
+        assert_eq!(merged.max_pods, Some(30));
+        assert_eq!(merged.fail_swap_on, Some(false));
+        assert_eq!(
+            merged.feature_gates,
+            gates(&[("A", "true"), ("B", "false")])
+        );
+    }
+}

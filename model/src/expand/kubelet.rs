@@ -1,0 +1,60 @@
+//! kubelet of all machines and of control planes.
+
+use super::fill::{fill, overlay};
+use super::{Found, Known};
+use crate::api::cluster::ClusterSpec;
+use crate::api::kubelet::KubeletConfigSpec;
+
+/// When kubelet evicts pods, as kOps.
+const EVICTION_HARD: &str = "memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%,\
+                             imagefs.available<10%,imagefs.inodesFree<5%";
+
+/// `spec.kubelet`, and `spec.masterKubelet` as what control planes run: all of `spec.kubelet` with
+/// what was said for control planes on top.
+pub(super) fn complete(spec: &mut ClusterSpec, known: &Known, found: &mut Found) {
+    let dns = spec.kube_dns.as_ref();
+    let cluster_dns = dns
+        .and_then(|dns| dns.server_ip.clone())
+        .unwrap_or_default();
+    let domain = spec.cluster_dns_domain.clone().unwrap_or_default();
+    let kubelet = spec.kubelet.get_or_insert_default();
+    let master = spec.master_kubelet.get_or_insert_default();
+    // What was said for all machines holds for control planes too: before any default.
+    match overlay(kubelet, master) {
+        Ok(merged) => *master = merged,
+        Err(error) => found.error("spec.masterKubelet", error.to_string(), "correct it"),
+    }
+    // Possible by default since 1.35: containers of the control plane come back soon.
+    if known.version.minor >= 35 {
+        let period = &mut master.crash_loop_back_off_max_container_restart_period;
+        fill(period, "1m0s");
+    }
+    for kubelet in [kubelet, master] {
+        defaults(kubelet, known);
+        fill(&mut kubelet.cluster_dns, cluster_dns.as_str());
+        fill(&mut kubelet.cluster_domain, domain.as_str());
+    }
+}
+
+fn defaults(kubelet: &mut KubeletConfigSpec, known: &Known) {
+    fill(&mut kubelet.anonymous_auth, false);
+    fill(&mut kubelet.authentication_token_webhook, true);
+    fill(&mut kubelet.authorization_mode, "Webhook");
+    fill(&mut kubelet.cgroup_driver, "systemd");
+    fill(&mut kubelet.cgroup_root, "/");
+    fill(&mut kubelet.cloud_provider, "external");
+    fill(&mut kubelet.enable_debugging_handlers, true);
+    fill(&mut kubelet.eviction_hard, EVICTION_HARD);
+    fill(&mut kubelet.kubeconfig_path, "/var/lib/kubelet/kubeconfig");
+    fill(&mut kubelet.log_level, 2);
+    fill(&mut kubelet.pod_manifest_path, "/etc/kubernetes/manifests");
+    fill(&mut kubelet.protect_kernel_defaults, true);
+    if known.version.minor < 34 {
+        fill(&mut kubelet.register_schedulable, true);
+    }
+    // Unlike kOps: kubelet renews both its certificates, so nodes do not expire with age.
+    fill(&mut kubelet.rotate_certificates, true);
+    fill(&mut kubelet.runtime_request_timeout, "15m0s");
+    fill(&mut kubelet.shutdown_grace_period, "30s");
+    fill(&mut kubelet.shutdown_grace_period_critical_pods, "10s");
+}

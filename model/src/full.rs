@@ -1,0 +1,458 @@
+//! The full spec: every decision made and written down. Builders of AWS objects and of machine
+//! configurations read this and nothing else; nothing in it means "default me".
+
+use ipnet::{IpNet, Ipv4Net};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A cluster, fully decided.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FullSpec {
+    /// The cluster's name, a DNS name.
+    pub name: String,
+    /// Where it runs.
+    pub placement: Placement,
+    /// Kubernetes version without `v`: `1.36.3`.
+    pub kubernetes_version: String,
+    /// Where its state lies.
+    pub state: StateLocation,
+    /// VPC and subnets.
+    pub network: Network,
+    /// Addresses inside the cluster, and the CNI.
+    pub pods: PodNetwork,
+    /// Names of the API and of members.
+    pub dns: Dns,
+    /// How the API is reached.
+    pub api: Api,
+    /// What stands before bastions, where there are any.
+    pub bastion: Bastion,
+    /// SSH: sources (CIDR or `pl-`) and key.
+    pub ssh_access: Vec<String>,
+    /// Name of the key pair instances get: ours (with its public key) or one that exists.
+    pub ssh_key: Option<SshKey>,
+    /// Sources (CIDR or `pl-`) that may reach node ports.
+    pub node_port_access: Vec<String>,
+    /// First and last node port.
+    pub node_port_range: (u16, u16),
+    /// Tags on everything.
+    pub cloud_labels: BTreeMap<String, String>,
+    /// IAM settings.
+    pub iam: Iam,
+    /// etcd clusters: main, events.
+    pub etcd: Vec<EtcdCluster>,
+    /// Node termination handling; `None`: off.
+    pub node_termination: Option<NodeTermination>,
+    /// Downloads of every architecture in use, sorted by name and architecture.
+    pub assets: Vec<Asset>,
+    /// Instance groups, sorted by name.
+    pub groups: Vec<Group>,
+}
+
+/// Where a cluster runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    /// `eu-west-1`.
+    pub region: String,
+    /// `aws`, `aws-cn`, `aws-us-gov`.
+    pub partition: String,
+    /// Twelve digits.
+    pub account: String,
+}
+
+/// Where a cluster's state lies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateLocation {
+    /// `s3://BUCKET[/PREFIX]/NAME` or `file://DIR/NAME`.
+    pub config_base: String,
+    /// Bucket, for S3.
+    pub bucket: Option<String>,
+    /// Key of the cluster's folder in the bucket (no slashes at the ends), or the directory.
+    pub prefix: String,
+}
+
+/// The cluster's network in AWS.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Network {
+    /// The VPC of the user's, by id; `None`: ours.
+    pub shared_vpc: Option<String>,
+    /// The internet gateway of a shared VPC, if it has one.
+    pub shared_internet_gateway: Option<String>,
+    /// First range.
+    pub cidr: Ipv4Net,
+    /// More ranges.
+    pub additional_cidrs: Vec<Ipv4Net>,
+    /// Subnets in the spec's order.
+    pub subnets: Vec<Subnet>,
+    /// Do not tag subnets for load balancers.
+    pub disable_subnet_tags: bool,
+}
+
+/// The type of a subnet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum SubnetType {
+    /// Routed to the internet gateway.
+    Public,
+    /// Behind a NAT gateway.
+    Private,
+    /// Public, for load balancers, NAT gateways and bastions of a private topology.
+    Utility,
+}
+
+/// A subnet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subnet {
+    /// The spec's name, often the zone's.
+    pub name: String,
+    /// Zone.
+    pub zone: String,
+    /// IPv4 range.
+    pub cidr: Ipv4Net,
+    /// Type.
+    pub kind: SubnetType,
+    /// The subnet of the user's, by id; `None`: ours.
+    pub shared: Option<String>,
+    /// Private subnets: `nat-`, `eipalloc-`, `i-`, `tgw-`, `External`; `None`: a NAT gateway of ours.
+    pub egress: Option<String>,
+    /// Public address of the NAT gateway the user has (`publicIP`).
+    pub public_ip: Option<String>,
+    /// More routes: CIDR and target (`pcx-`, `i-`, `nat-`, `tgw-`, `igw-`, `eigw-`).
+    pub additional_routes: Vec<(String, String)>,
+}
+
+/// Addresses inside the cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodNetwork {
+    /// The CNI.
+    pub networking: Networking,
+    /// Not masqueraded: pods and services.
+    pub non_masquerade_cidr: IpNet,
+    /// Pods.
+    pub pod_cidr: IpNet,
+    /// Services.
+    pub service_cidr: IpNet,
+    /// CoreDNS' service address.
+    pub dns_service_ip: std::net::IpAddr,
+    /// `cluster.local`.
+    pub dns_domain: String,
+}
+
+/// The CNI.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Networking {
+    /// flannel with that backend: `vxlan` or `udp`.
+    Flannel(String),
+    /// kubenet: routes by the cloud controller manager.
+    Kubenet,
+    /// The user installs a CNI; the plugins are there.
+    Cni,
+    /// As `Cni`, with nothing of ours.
+    External,
+}
+
+/// What names the cluster has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dns {
+    /// Where names are published.
+    pub kind: DnsKind,
+    /// The hosted zone, unless none.
+    pub zone: Option<Zone>,
+    /// `api.NAME`.
+    pub api_public_name: String,
+    /// `api.internal.NAME`.
+    pub api_internal_name: String,
+}
+
+/// Where names are published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DnsKind {
+    /// Nowhere: machines find the API at the load balancer.
+    None,
+    /// In a public hosted zone.
+    Public,
+    /// In a private hosted zone.
+    Private,
+}
+
+/// A hosted zone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Zone {
+    /// Without `/hostedzone/`.
+    pub id: String,
+    /// Without the trailing dot.
+    pub name: String,
+}
+
+/// How the API is reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Api {
+    /// Sources: CIDR or `pl-`.
+    pub access: Vec<String>,
+    /// The load balancer; `None`: DNS names of the control planes.
+    pub load_balancer: Option<ApiLoadBalancer>,
+}
+
+/// The API's NLB.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApiLoadBalancer {
+    /// `Internal` instead of `Public`.
+    pub internal: bool,
+    /// Subnets (one per zone) with optional elastic IP and private address.
+    pub subnets: Vec<ApiLoadBalancerSubnet>,
+    /// Cross-zone balancing.
+    pub cross_zone: bool,
+    /// More security groups of the user's, by id.
+    pub additional_security_groups: Vec<String>,
+    /// One of the user's in place of ours.
+    pub security_group_override: Option<String>,
+    /// ACM certificate: 443 becomes TLS, TCP moves to 8443.
+    pub ssl_certificate: Option<String>,
+    /// TLS policy with a certificate.
+    pub ssl_policy: Option<String>,
+    /// Access log bucket and prefix.
+    pub access_log: Option<(String, Option<String>)>,
+    /// The internal name points at it too.
+    pub use_for_internal_api: bool,
+}
+
+/// A subnet of the API's NLB.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApiLoadBalancerSubnet {
+    /// The subnet's name in the spec.
+    pub name: String,
+    /// Elastic IP allocation.
+    pub allocation_id: Option<String>,
+    /// Private address.
+    pub private_ipv4_address: Option<String>,
+}
+
+/// The load balancer before bastions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bastion {
+    /// Only the VPC reaches it.
+    pub internal: bool,
+    /// More security groups of the user's, by id.
+    pub additional_security_groups: Vec<String>,
+    /// A name of it, in the hosted zone.
+    pub public_name: Option<String>,
+}
+
+/// The SSH key of instances.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SshKey {
+    /// A key pair that exists in EC2, by name (`spec.sshKeyName`).
+    Existing(String),
+    /// Ours: name with fingerprint, and the OpenSSH public key (type and base64).
+    Ours {
+        /// `kubernetes.NAME-aa:bb:...`.
+        name: String,
+        /// OpenSSH form without comment.
+        public_key: String,
+    },
+}
+
+/// IAM settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Iam {
+    /// ARN of the policy that bounds every role.
+    pub permissions_boundary: Option<String>,
+    /// Nodes may read from ECR.
+    pub allow_container_registry: bool,
+    /// Managed policies by role (`control-plane`, `node`, `bastion`).
+    pub external_policies: BTreeMap<String, Vec<String>>,
+    /// Statements by role, as parsed JSON lists.
+    pub additional_policies: BTreeMap<String, serde_json::Value>,
+}
+
+/// An etcd cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EtcdCluster {
+    /// `main` or `events`.
+    pub name: String,
+    /// etcd version without `v`.
+    pub version: String,
+    /// Members in the spec's order.
+    pub members: Vec<EtcdMember>,
+    /// CPU request.
+    pub cpu_request: String,
+    /// Memory request.
+    pub memory_request: String,
+}
+
+/// A member of an etcd cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EtcdMember {
+    /// `a`.
+    pub name: String,
+    /// Its instance group.
+    pub group: String,
+    /// Zone of that group's subnet.
+    pub zone: String,
+    /// GiB.
+    pub volume_size: i32,
+    /// `gp3`.
+    pub volume_type: String,
+    /// IOPS, where the type has them.
+    pub volume_iops: Option<i32>,
+    /// MiB/s, gp3.
+    pub volume_throughput: Option<i32>,
+    /// Encrypted at rest.
+    pub encrypted: bool,
+    /// KMS key ARN.
+    pub kms_key_id: Option<String>,
+}
+
+/// Node termination handling in queue mode.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeTermination {
+    /// Queue, rules and hooks exist.
+    pub queue: bool,
+    /// The tag that marks managed instances.
+    pub managed_tag: String,
+    /// Rebalance recommendations are events too.
+    pub rebalance: bool,
+}
+
+/// The role of an instance group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// kOps' `Master`.
+    ControlPlane,
+    /// A worker.
+    Node,
+    /// An SSH bastion.
+    Bastion,
+}
+
+/// A processor architecture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Arch {
+    /// x86-64.
+    Amd64,
+    /// AArch64.
+    Arm64,
+}
+
+impl Arch {
+    /// As in download paths: `amd64`, `arm64`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Amd64 => "amd64",
+            Self::Arm64 => "arm64",
+        }
+    }
+}
+
+/// An instance group, fully decided.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Group {
+    /// The spec's name.
+    pub name: String,
+    /// Its role.
+    pub role: Role,
+    /// AMI id.
+    pub image_id: String,
+    /// The image's root device: `/dev/xvda`, `/dev/sda1`.
+    pub root_device: String,
+    /// The image's architecture.
+    pub arch: Arch,
+    /// First machine type.
+    pub machine_type: String,
+    /// Instance store disks of that type.
+    pub instance_store_disks: u32,
+    /// Lower bound.
+    pub min_size: i32,
+    /// Upper bound.
+    pub max_size: i32,
+    /// Names of its subnets in the spec.
+    pub subnets: Vec<String>,
+    /// Instances get public addresses.
+    pub associate_public_ip: bool,
+    /// Root volume.
+    pub root_volume: Volume,
+    /// More volumes.
+    pub volumes: Vec<Volume>,
+    /// Tags on the group and its instances, besides those of every object.
+    pub cloud_labels: BTreeMap<String, String>,
+    /// Node labels.
+    pub node_labels: BTreeMap<String, String>,
+    /// Taints, `key=value:Effect`.
+    pub taints: Vec<String>,
+    /// More security groups of the user's, by id.
+    pub additional_security_groups: Vec<String>,
+    /// One of the user's in place of the role's.
+    pub security_group_override: Option<String>,
+    /// Instance profile of the user's, by name, in place of ours.
+    pub iam_profile: Option<String>,
+    /// Detailed monitoring.
+    pub detailed_monitoring: bool,
+    /// IMDS: tokens `required` or `optional`.
+    pub http_tokens: String,
+    /// IMDS: hop limit.
+    pub http_put_response_hop_limit: i32,
+    /// Spot price.
+    pub max_price: Option<String>,
+    /// Spot interruption behaviour.
+    pub instance_interruption_behavior: Option<String>,
+    /// Tenancy.
+    pub tenancy: Option<String>,
+    /// CPU credits.
+    pub cpu_credits: Option<String>,
+    /// Capacity rebalancing.
+    pub capacity_rebalance: bool,
+    /// Protected from scale-in.
+    pub instance_protection: bool,
+    /// Suspended processes.
+    pub suspend_processes: Vec<String>,
+    /// Seconds; 0: no limit.
+    pub max_instance_lifetime: i32,
+    /// Classic load balancers by name, target groups by ARN.
+    pub external_load_balancers: Vec<ExternalLoadBalancer>,
+    /// Extra user data parts: name, MIME type, content.
+    pub additional_user_data: Vec<(String, String, String)>,
+}
+
+/// A load balancer of the user's that a group joins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ExternalLoadBalancer {
+    /// Classic, by name.
+    Classic(String),
+    /// A target group, by ARN.
+    TargetGroup(String),
+}
+
+/// A volume of an instance group's machines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Volume {
+    /// Device; the root volume's is the image's.
+    pub device: String,
+    /// GiB.
+    pub size: i32,
+    /// `gp3`.
+    pub volume_type: String,
+    /// IOPS.
+    pub iops: Option<i32>,
+    /// MiB/s.
+    pub throughput: Option<i32>,
+    /// Encrypted.
+    pub encrypted: Option<bool>,
+    /// KMS key ARN.
+    pub kms_key_id: Option<String>,
+    /// Goes with the instance.
+    pub delete_on_termination: bool,
+}
+
+/// A download that machines need.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asset {
+    /// `kubelet`, `kubectl`, `containerd`, `runc`, `cni-plugins`, `crictl`, `ecr-credential-provider`, ...
+    pub name: String,
+    /// For which architecture.
+    pub arch: Arch,
+    /// Where from, first choice first (mirrors after it).
+    pub urls: Vec<String>,
+    /// Hex; `None` only in an offline render: not yet known.
+    pub sha256: Option<String>,
+}

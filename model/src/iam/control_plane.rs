@@ -1,0 +1,211 @@
+//! What control planes may do: attach etcd's volumes, read and write the state store, publish names, and all that
+//! the cloud controller manager, the EBS driver, the cluster autoscaler and the node termination handler do.
+
+use super::document::Statement;
+use super::{dns_suffix, state};
+use crate::full::{DnsKind, FullSpec, Networking};
+use serde_json::json;
+
+/// Looking, in AWS' own words never limited to resources.
+const LOOK: &[&str] = &[
+    "autoscaling:DescribeAutoScalingGroups",
+    "autoscaling:DescribeAutoScalingInstances",
+    "autoscaling:DescribeLaunchConfigurations",
+    "autoscaling:DescribeScalingActivities",
+    "autoscaling:DescribeTags",
+    "ec2:DescribeAvailabilityZones",
+    "ec2:DescribeImages",
+    "ec2:DescribeInstanceTopology",
+    "ec2:DescribeInstanceTypes",
+    "ec2:DescribeInstances",
+    "ec2:DescribeLaunchTemplateVersions",
+    "ec2:DescribeRegions",
+    "ec2:DescribeRouteTables",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeTags",
+    "ec2:DescribeVolumeStatus",
+    "ec2:DescribeVolumes",
+    "ec2:DescribeVolumesModifications",
+    "ec2:DescribeVpcs",
+    "ec2:GetInstanceTypesFromInstanceRequirements",
+    "elasticloadbalancing:DescribeListeners",
+    "elasticloadbalancing:DescribeLoadBalancerAttributes",
+    "elasticloadbalancing:DescribeLoadBalancerPolicies",
+    "elasticloadbalancing:DescribeLoadBalancers",
+    "elasticloadbalancing:DescribeTargetGroupAttributes",
+    "elasticloadbalancing:DescribeTargetGroups",
+    "elasticloadbalancing:DescribeTargetHealth",
+    "iam:CreateServiceLinkedRole",
+    "kms:DescribeKey",
+];
+
+/// Changing what carries the cluster's tag.
+const CHANGE: &[&str] = &[
+    "autoscaling:SetDesiredCapacity",
+    "autoscaling:TerminateInstanceInAutoScalingGroup",
+    "ec2:AttachVolume",
+    "ec2:AuthorizeSecurityGroupIngress",
+    "ec2:DeleteSecurityGroup",
+    "ec2:DeleteVolume",
+    "ec2:DetachVolume",
+    "ec2:ModifyInstanceAttribute",
+    "ec2:ModifyVolume",
+    "ec2:RevokeSecurityGroupIngress",
+    "elasticloadbalancing:AddTags",
+    "elasticloadbalancing:ApplySecurityGroupsToLoadBalancer",
+    "elasticloadbalancing:AttachLoadBalancerToSubnets",
+    "elasticloadbalancing:ConfigureHealthCheck",
+    "elasticloadbalancing:CreateLoadBalancerListeners",
+    "elasticloadbalancing:CreateLoadBalancerPolicy",
+    "elasticloadbalancing:DeleteListener",
+    "elasticloadbalancing:DeleteLoadBalancer",
+    "elasticloadbalancing:DeleteLoadBalancerListeners",
+    "elasticloadbalancing:DeleteTargetGroup",
+    "elasticloadbalancing:DeregisterInstancesFromLoadBalancer",
+    "elasticloadbalancing:DeregisterTargets",
+    "elasticloadbalancing:DetachLoadBalancerFromSubnets",
+    "elasticloadbalancing:ModifyListener",
+    "elasticloadbalancing:ModifyLoadBalancerAttributes",
+    "elasticloadbalancing:ModifyTargetGroup",
+    "elasticloadbalancing:ModifyTargetGroupAttributes",
+    "elasticloadbalancing:RegisterInstancesWithLoadBalancer",
+    "elasticloadbalancing:RegisterTargets",
+    "elasticloadbalancing:SetLoadBalancerPoliciesForBackendServer",
+    "elasticloadbalancing:SetLoadBalancerPoliciesOfListener",
+];
+
+/// Making what will carry the cluster's tag.
+const CREATE: &[&str] = &[
+    "ec2:CopyVolumes",
+    "ec2:CreateSecurityGroup",
+    "ec2:CreateVolume",
+    "elasticloadbalancing:CreateListener",
+    "elasticloadbalancing:CreateLoadBalancer",
+    "elasticloadbalancing:CreateTargetGroup",
+];
+
+const RESOURCE_CLUSTER: &str = "aws:ResourceTag/KubernetesCluster";
+const REQUEST_CLUSTER: &str = "aws:RequestTag/KubernetesCluster";
+
+pub(super) fn statements(full: &FullSpec) -> Vec<Statement> {
+    let cluster = full.name.as_str();
+    let volumes = Statement::allow_one("ec2:AttachVolume")
+        .on_each(["*"])
+        .when("StringEquals", RESOURCE_CLUSTER, cluster)
+        .when("StringEquals", "aws:ResourceTag/k8s.io/role/master", "1");
+    let mut all = vec![volumes];
+    all.extend(state::control_plane(full));
+    all.extend(names(full));
+    all.extend(tagging(
+        full,
+        &["snapshot", "volume"],
+        &["CopyVolumes", "CreateVolume"],
+    ));
+    all.extend(tagging(full, &["security-group"], &["CreateSecurityGroup"]));
+    all.extend(keys(full));
+    all.extend([
+        Statement::allow(look(full)).on_all(),
+        Statement::allow(change(full))
+            .on_all()
+            .when("StringEquals", RESOURCE_CLUSTER, cluster),
+        Statement::allow(CREATE)
+            .on_all()
+            .when("StringEquals", REQUEST_CLUSTER, cluster),
+        // The VPC in which a security group is made carries no tag of the request.
+        Statement::allow_one("ec2:CreateSecurityGroup").on(arn(full, "ec2:*:*:vpc/*")),
+    ]);
+    all
+}
+
+fn arn(full: &FullSpec, rest: &str) -> String {
+    format!("arn:{}:{rest}", full.placement.partition)
+}
+
+/// Publishing names in the cluster's zone.
+fn names(full: &FullSpec) -> Vec<Statement> {
+    let zone = match (&full.dns.zone, full.dns.kind) {
+        (Some(zone), DnsKind::Public | DnsKind::Private) => zone,
+        (None, _) | (_, DnsKind::None) => return Vec::new(),
+    };
+    vec![
+        Statement::allow([
+            "route53:ChangeResourceRecordSets",
+            "route53:GetHostedZone",
+            "route53:ListResourceRecordSets",
+        ])
+        .on_each([arn(full, &format!("route53:::hostedzone/{}", zone.id))]),
+        Statement::allow(["route53:GetChange"]).on_each([arn(full, "route53:::change/*")]),
+        Statement::allow(["route53:ListHostedZones", "route53:ListTagsForResource"]).on_each(["*"]),
+    ]
+}
+
+/// Tagging things of some kinds: with the cluster's tag in the creating call, later on anything but that tag.
+fn tagging(full: &FullSpec, kinds: &[&str], creates: &[&str]) -> [Statement; 2] {
+    let things = kinds
+        .iter()
+        .map(|kind| arn(full, &format!("ec2:*:*:{kind}/*")));
+    let things: Vec<String> = things.collect();
+    let cluster = full.name.as_str();
+    [
+        Statement::allow_one("ec2:CreateTags")
+            .on_each(&things)
+            .when("StringEquals", REQUEST_CLUSTER, cluster)
+            .when("StringEquals", "ec2:CreateAction", json!(creates)),
+        Statement::allow(["ec2:CreateTags", "ec2:DeleteTags"])
+            .on_each(&things)
+            .when("Null", REQUEST_CLUSTER, "true")
+            .when("StringEquals", RESOURCE_CLUSTER, cluster),
+    ]
+}
+
+/// Encrypted volumes and objects: only what EC2 and S3 do with keys on our behalf.
+fn keys(full: &FullSpec) -> [Statement; 2] {
+    let suffix = dns_suffix(&full.placement);
+    let services = [
+        format!("ec2.{}.{suffix}", full.placement.region),
+        format!("s3.*.{suffix}"),
+    ];
+    [
+        Statement::allow_one("kms:CreateGrant").on_all().when(
+            "Bool",
+            "kms:GrantIsForAWSResource",
+            "true",
+        ),
+        Statement::allow([
+            "kms:Decrypt",
+            "kms:DescribeKey",
+            "kms:Encrypt",
+            "kms:GenerateDataKey*",
+            "kms:ReEncrypt*",
+        ])
+        .on_all()
+        .when("StringLike", "kms:ViaService", json!(services)),
+    ]
+}
+
+fn look(full: &FullSpec) -> Vec<&'static str> {
+    let mut actions = LOOK.to_vec();
+    if full.iam.allow_container_registry {
+        actions.extend(super::REGISTRY);
+    }
+    if handles_termination(full) {
+        actions.extend(["sqs:DeleteMessage", "sqs:ReceiveMessage"]);
+    }
+    actions
+}
+
+fn change(full: &FullSpec) -> Vec<&'static str> {
+    let mut actions = CHANGE.to_vec();
+    if handles_termination(full) {
+        actions.push("autoscaling:CompleteLifecycleAction");
+    }
+    if full.pods.networking == Networking::Kubenet {
+        actions.extend(["ec2:CreateRoute", "ec2:DeleteRoute"]);
+    }
+    actions
+}
+
+fn handles_termination(full: &FullSpec) -> bool {
+    full.node_termination.as_ref().is_some_and(|one| one.queue)
+}

@@ -1,0 +1,109 @@
+//! The form of a policy document: lists sorted and each entry once, a single entry as text where kOps writes text.
+
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The version of the policy language.
+pub const VERSION: &str = "2012-10-17";
+
+/// Condition operators, with keys and values.
+pub(super) type Condition = BTreeMap<&'static str, BTreeMap<String, Value>>;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Policy {
+    statement: Vec<Statement>,
+    version: &'static str,
+}
+
+/// What is allowed. Nothing of ours denies.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Statement {
+    action: OneOrMany,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    condition: Condition,
+    effect: &'static str,
+    resource: OneOrMany,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(BTreeSet<String>),
+}
+
+impl Policy {
+    pub(super) fn of(statement: Vec<Statement>) -> Self {
+        Self {
+            statement,
+            version: VERSION,
+        }
+    }
+
+    /// The document. Text and lists of text always have a JSON form.
+    pub(super) fn json(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+}
+
+impl Statement {
+    /// Allows these actions, on nothing yet.
+    pub(super) fn allow<T: ToString>(actions: impl IntoIterator<Item = T>) -> Self {
+        Self {
+            action: OneOrMany::Many(set(actions)),
+            condition: Condition::new(),
+            effect: "Allow",
+            resource: OneOrMany::Many(BTreeSet::new()),
+        }
+    }
+
+    /// Allows one action, written as text.
+    pub(super) fn allow_one(action: &str) -> Self {
+        Self {
+            action: OneOrMany::One(action.to_owned()),
+            ..Self::allow::<&str>([])
+        }
+    }
+
+    /// On one resource, written as text.
+    pub(super) fn on(self, resource: impl Into<String>) -> Self {
+        Self {
+            resource: OneOrMany::One(resource.into()),
+            ..self
+        }
+    }
+
+    /// On every resource.
+    pub(super) fn on_all(self) -> Self {
+        self.on("*")
+    }
+
+    /// On these resources, written as a list.
+    pub(super) fn on_each<T: ToString>(self, resources: impl IntoIterator<Item = T>) -> Self {
+        Self {
+            resource: OneOrMany::Many(set(resources)),
+            ..self
+        }
+    }
+
+    /// Under this condition besides those it has.
+    pub(super) fn when(
+        mut self,
+        operator: &'static str,
+        key: &str,
+        value: impl Into<Value>,
+    ) -> Self {
+        self.condition
+            .entry(operator)
+            .or_default()
+            .insert(key.to_owned(), value.into());
+        self
+    }
+}
+
+fn set<T: ToString>(items: impl IntoIterator<Item = T>) -> BTreeSet<String> {
+    items.into_iter().map(|item| item.to_string()).collect()
+}

@@ -1,0 +1,99 @@
+//! etcd's static pod. It can start only where its volume is: the data folder is a path on the volume that must
+//! exist, and the manifest itself lies there.
+
+use super::mounts::Mounts;
+use super::{Container, EnvVar, HttpGet, Pod, Probe, Resources, critical};
+use crate::api::assets::AssetsSpec;
+use crate::api::etcd::EtcdClusterSpec;
+use crate::components::{EtcdMemberNames, EtcdPorts, EtcdStart, KUBERNETES, etcd_environment};
+use crate::expand::remapped_image;
+
+/// One member as a pod.
+#[derive(Clone, Copy, Debug)]
+pub struct EtcdPod<'a> {
+    /// The etcd cluster of the completed spec.
+    pub etcd: &'a EtcdClusterSpec,
+    /// Image.
+    pub image: &'a str,
+    /// Its members' names.
+    pub names: &'a EtcdMemberNames,
+    /// Its ports.
+    pub ports: EtcdPorts,
+    /// Which member.
+    pub member: &'a str,
+    /// Whether it founds the cluster.
+    pub start: &'a EtcdStart,
+    /// The data folder on the mounted volume.
+    pub data: &'a str,
+}
+
+/// The image of an etcd cluster: the spec's, or Kubernetes' own of that version, from where images come from.
+pub fn etcd_image(etcd: &EtcdClusterSpec, assets: &AssetsSpec) -> String {
+    let version = etcd
+        .version
+        .as_deref()
+        .unwrap_or_default()
+        .trim_start_matches('v');
+    let default = || format!("registry.k8s.io/etcd:{version}-0");
+    remapped_image(&etcd.image.clone().unwrap_or_else(default), assets)
+}
+
+/// The pod.
+pub fn etcd(of: &EtcdPod<'_>) -> Pod {
+    let EtcdMemberNames { prefix, .. } = of.names;
+    let name = format!("etcd-{}", of.etcd.name);
+    let environment = etcd_environment(of.etcd, of.names, of.ports, of.member, of.start);
+    // The host's file itself: kubelet's copy would not follow the members' addresses.
+    let mounts = Mounts::default()
+        .add(
+            "data",
+            of.data,
+            &format!("/var/{prefix}/data"),
+            Some("Directory"),
+            false,
+        )
+        .add("hosts", "/etc/hosts", "/etc/hosts", Some("File"), true)
+        .reads("pki", &format!("{KUBERNETES}/{prefix}"));
+    let probe = |path: &str, failures| Probe {
+        failure_threshold: failures,
+        http_get: HttpGet {
+            host: "127.0.0.1".to_owned(),
+            path: path.to_owned(),
+            port: of.ports.health,
+            scheme: "HTTP".to_owned(),
+        },
+        initial_delay_seconds: 10,
+        period_seconds: 10,
+        timeout_seconds: 15,
+    };
+    let requests = [
+        ("cpu", &of.etcd.cpu_request),
+        ("memory", &of.etcd.memory_request),
+    ];
+    let requests = requests
+        .iter()
+        .filter_map(|(name, amount)| Some(((*name).to_owned(), (*amount).clone()?)));
+    let container = Container {
+        command: vec!["/usr/local/bin/etcd".to_owned()],
+        env: environment
+            .into_iter()
+            .map(|(name, value)| EnvVar {
+                name,
+                value: Some(value),
+                value_from: None,
+            })
+            .collect(),
+        image: of.image.to_owned(),
+        // Serializable: a member without a leader is not healed by a restart.
+        liveness_probe: Some(probe("/health?serializable=true", 8)),
+        name: name.clone(),
+        resources: Resources {
+            requests: requests.collect(),
+            ..Resources::default()
+        },
+        startup_probe: Some(probe("/health?serializable=true", 60)),
+        volume_mounts: mounts.mounts,
+        ..Container::default()
+    };
+    critical(&name, "system-cluster-critical", container, mounts.volumes)
+}

@@ -1,0 +1,25 @@
+//! User data of several parts. cloud-init takes MIME multipart; the form is kOps'.
+
+/// kOps' boundary, fixed so that equal parts make equal text.
+const BOUNDARY: &str = "MIMEBOUNDARY";
+
+/// Parts (name, MIME type, content) as one multipart text. No line of a part may be the boundary's: a part that
+/// has one would end there, which is the part's author's to see.
+pub(super) fn multipart<'a>(
+    parts: impl IntoIterator<Item = (&'a str, &'a str, &'a str)>,
+) -> String {
+    let head = format!(
+        "Content-Type: multipart/mixed; boundary=\"{BOUNDARY}\"\r\nMIME-Version: 1.0\r\n\r\n"
+    );
+    let end = format!("--{BOUNDARY}--\r\n");
+    let part = |(name, kind, content): (&str, &str, &str)| {
+        let name = name.replace(['"', '\\', '\r', '\n'], "_");
+        format!(
+            "--{BOUNDARY}\r\nContent-Disposition: attachment; filename=\"{name}\"\r\n\
+             Content-Transfer-Encoding: 7bit\r\nContent-Type: {kind}\r\nMIME-Version: 1.0\r\n\r\n\
+             {content}\r\n"
+        )
+    };
+    let parts: Vec<String> = parts.into_iter().map(part).collect();
+    format!("{head}{}{end}", parts.concat())
+}

@@ -1,0 +1,176 @@
+//! User data of an instance group: the boot script with BootConfig inside.
+
+use super::agents::find;
+use super::boot::{BOOT_FORMAT, BOOTSTRAP_PORT, BootConfig};
+use super::mime::multipart;
+use super::{Agents, DIRECTORY, Error, agent_key};
+use crate::api::write::to_yaml;
+use crate::cloud::{Kind, Lb};
+use crate::engine::{Id, Part, Text};
+use crate::full::{Arch, DnsKind, FullSpec, Group, Role};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::{Compression, write::GzEncoder};
+use std::io::Write;
+
+/// Stands where a value that is known only later goes. No name, address or certificate can contain it.
+const LATE: &str = "<late>";
+
+/// What EC2 takes.
+const LIMIT: usize = 16 * 1024;
+
+/// What user data is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct UserData<'a> {
+    /// The cluster.
+    pub full: &'a FullSpec,
+    /// The group.
+    pub group: &'a Group,
+    /// sha256 (hex) of the group's NodeConfig.
+    pub node_config: &'a str,
+    /// Certificates of `kubernetes-ca`, PEM.
+    pub trust_bundle: &'a str,
+    /// Our binaries.
+    pub agents: &'a Agents,
+    /// `compressUserData` of the group: BootConfig is gzipped, unless part of it is known only later.
+    pub compress: bool,
+}
+
+/// User data of a group; `None` for a bastion that has no parts of its own.
+pub fn user_data(of: &UserData<'_>) -> Result<Option<Text>, Error> {
+    let group = of.group;
+    let script = match group.role {
+        Role::Bastion => None,
+        Role::ControlPlane | Role::Node => Some(script(of)?),
+    };
+    // The script comes first, so the first places are its own whatever the user's parts contain.
+    let late = script
+        .as_ref()
+        .map_or(0, |script| script.matches(LATE).count());
+    let text = if group.additional_user_data.is_empty() {
+        let Some(script) = script else {
+            return Ok(None);
+        };
+        script
+    } else {
+        let ours = script
+            .iter()
+            .map(|script| ("nodeup.sh", "text/x-shellscript", script.as_str()));
+        let parts = group.additional_user_data.iter();
+        multipart(ours.chain(
+            parts.map(|(name, kind, content)| (name.as_str(), kind.as_str(), content.as_str())),
+        ))
+    };
+    if text.len() > LIMIT {
+        return Err(Error::TooLarge {
+            group: group.name.clone(),
+            size: text.len(),
+        });
+    }
+    let load_balancer = Id::new(Lb::TYPE, format!("api.{}", of.full.name));
+    Ok(Some(with_late(
+        &text,
+        late,
+        &Text::late(&load_balancer, "dns_name"),
+    )))
+}
+
+fn script(of: &UserData<'_>) -> Result<String, Error> {
+    let boot = boot_config(of)?;
+    let late = boot
+        .bootstrap_servers
+        .iter()
+        .any(|server| server.contains(LATE));
+    let boot = to_yaml(&boot)?;
+    let group = of.group;
+    let nodeup = find(&of.agents.nodeup, "nodeup", group)?;
+    let state = &of.full.state;
+    let template = |source| Error::Template {
+        group: group.name.clone(),
+        source,
+    };
+    let unit = templates::render(&templates::NodeupService {
+        directory: DIRECTORY.to_owned(),
+    })
+    .map_err(template)?;
+    templates::render(&templates::UserData {
+        cluster: of.full.name.clone(),
+        directory: DIRECTORY.to_owned(),
+        machine: machine(nodeup.arch).to_owned(),
+        sha256: nodeup.sha256.clone(),
+        key: format!("{}/{}", state.prefix, agent_key("nodeup", nodeup)),
+        mirrors: nodeup.mirrors.clone(),
+        bucket: state.bucket.clone().unwrap_or_default(),
+        boot_config: templates::Heredoc {
+            compressed: of.compress && !late,
+            text: if of.compress && !late {
+                gzip_base64(&boot)
+            } else {
+                boot
+            },
+        },
+        unit,
+    })
+    .map_err(template)
+}
+
+fn boot_config(of: &UserData<'_>) -> Result<BootConfig, Error> {
+    let worker = of.group.role != Role::ControlPlane;
+    let server = || {
+        Ok::<_, Error>(format!(
+            "https://{}:{BOOTSTRAP_PORT}",
+            bootstrap_host(of.full)?
+        ))
+    };
+    Ok(BootConfig {
+        format: BOOT_FORMAT,
+        cluster: of.full.name.clone(),
+        group: of.group.name.clone(),
+        role: of.group.role,
+        node_config: of.node_config.to_owned(),
+        config_base: (!worker).then(|| of.full.state.config_base.clone()),
+        bootstrap_servers: if worker { vec![server()?] } else { Vec::new() },
+        ca_certificates: worker.then(|| of.trust_bundle.to_owned()),
+    })
+}
+
+/// The name workers dial: kOps' name of its controller, or the load balancer where names are published nowhere.
+fn bootstrap_host(full: &FullSpec) -> Result<String, Error> {
+    match (full.dns.kind, &full.api.load_balancer) {
+        (DnsKind::Public | DnsKind::Private, _) => {
+            Ok(format!("kops-controller.internal.{}", full.name))
+        }
+        (DnsKind::None, Some(_)) => Ok(LATE.to_owned()),
+        (DnsKind::None, None) => Err(Error::NoBootstrapAddress),
+    }
+}
+
+/// The text with the late value in the first `places` places that wait for one.
+fn with_late(text: &str, places: usize, late: &Text) -> Text {
+    let mut parts = Vec::new();
+    for (index, literal) in text.splitn(places + 1, LATE).enumerate() {
+        if index > 0 {
+            parts.extend_from_slice(late.parts());
+        }
+        if !literal.is_empty() {
+            parts.push(Part::Literal(literal.to_owned()));
+        }
+    }
+    Text::of(parts)
+}
+
+/// As `uname -m` says it.
+fn machine(arch: Arch) -> &'static str {
+    match arch {
+        Arch::Amd64 => "x86_64",
+        Arch::Arm64 => "aarch64",
+    }
+}
+
+/// gzip without a time, so that equal text makes equal bytes, in base64.
+fn gzip_base64(text: &str) -> String {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    // Writing to memory cannot fail; if it did, the shorter text would not decompress and show at once.
+    let _ = encoder.write_all(text.as_bytes());
+    STANDARD.encode(encoder.finish().unwrap_or_default())
+}

@@ -1,0 +1,49 @@
+//! The cluster's certificate authorities, as kOps keeps them: keysets in the state store, and leaf
+//! certificates issued from them, which are never stored.
+
+mod error;
+mod file;
+mod issue;
+mod keyset;
+mod kubeconfig;
+mod mint;
+mod source;
+
+pub use error::Error;
+pub use file::{read_keyset, write_keyset};
+pub use issue::{Issued, Leaf, Usage, issue};
+pub use keyset::{Keyset, KeysetItem, trust_bundle};
+pub use kubeconfig::{ClientCredentials, Kubeconfig, kubeconfig};
+pub use mint::mint;
+pub use source::{KeyAlgorithm, KeySource, SystemKeys};
+
+/// Signs the API server, its clients, kubelets and administrators.
+pub const KUBERNETES_CA: &str = "kubernetes-ca";
+/// Signs the client with which the API server calls aggregated API servers.
+pub const AGGREGATOR_CA: &str = "apiserver-aggregator-ca";
+/// Signs etcd's clients; one for all etcd clusters.
+pub const ETCD_CLIENTS_CA: &str = "etcd-clients-ca";
+/// Signs service account tokens; its certificate only carries the key.
+pub const SERVICE_ACCOUNT: &str = "service-account";
+
+/// Names of every keyset of a cluster with the named etcd clusters (`main`, `events`), sorted.
+pub fn keyset_names<'a>(etcd_clusters: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let shared = [
+        KUBERNETES_CA,
+        AGGREGATOR_CA,
+        ETCD_CLIENTS_CA,
+        SERVICE_ACCOUNT,
+    ];
+    let mut names: Vec<String> = shared.map(str::to_owned).to_vec();
+    for cluster in etcd_clusters {
+        names.push(format!("etcd-manager-ca-{cluster}"));
+        names.push(format!("etcd-peers-ca-{cluster}"));
+    }
+    names.sort();
+    names
+}
+
+/// Key of a keyset's file, relative to the cluster's base in the state store.
+pub fn keyset_path(name: &str) -> String {
+    format!("pki/private/{name}/keyset.yaml")
+}

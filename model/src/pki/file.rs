@@ -1,0 +1,99 @@
+//! Keysets as files of the state store: kOps' `Keyset` objects, so that either tool reads the other's.
+
+use super::{Error, Keyset, KeysetItem};
+use crate::api::enums::KeysetType;
+use crate::api::keyset::{KeysetItem as WireItem, KeysetSpec};
+use crate::api::metadata::Metadata;
+use crate::api::object::Keyset as Wire;
+use crate::api::scalars::Secret as WireSecret;
+use crate::api::write::to_yaml;
+use crate::secret::Secret;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+/// The keyset as YAML. Secret: it holds the private keys.
+pub fn write_keyset(keyset: &Keyset) -> Result<Secret, Error> {
+    let item = |item: &KeysetItem| WireItem {
+        id: item.id.clone(),
+        distrust_timestamp: item.distrusted.clone(),
+        public_material: Some(STANDARD.encode(&item.certificate)),
+        private_material: item
+            .key
+            .as_ref()
+            .map(|key| WireSecret(STANDARD.encode(key.reveal()))),
+    };
+    let object = Wire {
+        metadata: Metadata::named(&keyset.name),
+        spec: KeysetSpec {
+            type_: Some(KeysetType::Keypair),
+            primary_id: Some(keyset.primary.clone()),
+            keys: keyset.items.iter().map(item).collect(),
+        },
+    };
+    Ok(Secret::new(to_yaml(&object)?))
+}
+
+/// Reads a keyset. `name` is the file's, for keysets that do not say their own. Without a `primaryId` the
+/// newest trusted key that can sign is the primary one, as in kOps.
+pub fn read_keyset(name: &str, yaml: &str) -> Result<Keyset, Error> {
+    let options = serde_saphyr::options! { with_snippet: false };
+    let object: Wire =
+        serde_saphyr::from_str_with_options(yaml, options).map_err(|source| Error::NotAKeyset {
+            name: name.to_owned(),
+            source: source.into(),
+        })?;
+    let items = object
+        .spec
+        .keys
+        .into_iter()
+        .map(|item| read_item(name, item))
+        .collect::<Result<_, _>>()?;
+    let mut keyset = Keyset {
+        name: name.to_owned(),
+        primary: String::new(),
+        items,
+    };
+    keyset.sort();
+    let newest = keyset
+        .items
+        .iter()
+        .rev()
+        .find(|item| item.distrusted.is_none() && item.key.is_some());
+    let primary = object
+        .spec
+        .primary_id
+        .or_else(|| newest.map(|item| item.id.clone()));
+    keyset.primary = primary.ok_or_else(|| Error::NoPrimary(name.to_owned()))?;
+    keyset.primary()?;
+    Ok(keyset)
+}
+
+fn read_item(name: &str, item: WireItem) -> Result<KeysetItem, Error> {
+    let not_pem = |what| Error::NotPem {
+        name: name.to_owned(),
+        id: item.id.clone(),
+        what,
+    };
+    let decode = |what, text: &str| {
+        let bytes = STANDARD
+            .decode(text.split_whitespace().collect::<String>())
+            .ok();
+        let pem = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+        pem.filter(|pem| pem.contains("-----BEGIN "))
+            .ok_or_else(|| not_pem(what))
+    };
+    let certificate = decode(
+        "publicMaterial",
+        item.public_material.as_deref().unwrap_or_default(),
+    )?;
+    let key = match &item.private_material {
+        Some(WireSecret(text)) => Some(Secret::new(decode("privateMaterial", text)?)),
+        None => None,
+    };
+    Ok(KeysetItem {
+        id: item.id.clone(),
+        certificate,
+        key,
+        distrusted: item.distrust_timestamp,
+    })
+}

@@ -1,0 +1,50 @@
+//! A keyset: every key of one authority, one of which signs and all of which (but the distrusted) are trusted.
+
+use super::Error;
+use crate::secret::Secret;
+
+/// The keys of one authority.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keyset {
+    /// `kubernetes-ca`.
+    pub name: String,
+    /// Id of the item that signs.
+    pub primary: String,
+    /// All items, oldest first.
+    pub items: Vec<KeysetItem>,
+}
+
+/// One key of an authority.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeysetItem {
+    /// The certificate's serial number, decimal.
+    pub id: String,
+    /// Certificate, PEM.
+    pub certificate: String,
+    /// Private key, PEM: PKCS#8, PKCS#1 or SEC1. Machines get keysets without it.
+    pub key: Option<Secret>,
+    /// When it was distrusted, RFC 3339.
+    pub distrusted: Option<String>,
+}
+
+impl Keyset {
+    /// The item that signs.
+    pub fn primary(&self) -> Result<&KeysetItem, Error> {
+        let found = self.items.iter().find(|item| item.id == self.primary);
+        found.ok_or_else(|| Error::NoPrimary(self.name.clone()))
+    }
+
+    /// Sorts items by id, which is by age: ids begin with the time of creation.
+    pub(super) fn sort(&mut self) {
+        self.items
+            .sort_by_key(|item| (item.id.len(), item.id.clone()));
+    }
+}
+
+/// Every certificate that is not distrusted, oldest first, as PEM one after the other.
+pub fn trust_bundle(keyset: &Keyset) -> String {
+    let trusted = keyset.items.iter().filter(|item| item.distrusted.is_none());
+    trusted
+        .flat_map(|item| [item.certificate.trim_end(), "\n"])
+        .collect()
+}

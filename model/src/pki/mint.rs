@@ -1,0 +1,79 @@
+//! Minting authorities: a new key with a self-signed certificate, as kOps makes them.
+
+use super::{Error, KeyAlgorithm, KeySource, Keyset, KeysetItem};
+use crate::secret::Secret;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, KeyPair, KeyUsagePurpose,
+    PublicKeyData, SerialNumber,
+};
+use sha2::{Digest, Sha256};
+use time::{Duration, OffsetDateTime};
+
+/// How long before its making a certificate is valid already, for machines whose clock is behind. kOps'.
+pub(super) const BACKDATED: Duration = Duration::hours(48);
+/// How long an authority is valid. kOps': ten years.
+const VALIDITY: Duration = Duration::days(3650);
+
+/// A keyset with one new key.
+pub fn mint(
+    name: &str,
+    algorithm: KeyAlgorithm,
+    source: &mut dyn KeySource,
+) -> Result<Keyset, Error> {
+    let item = mint_item(name, algorithm, source)?;
+    Ok(Keyset {
+        name: name.to_owned(),
+        primary: item.id.clone(),
+        items: vec![item],
+    })
+}
+
+fn mint_item(
+    name: &str,
+    algorithm: KeyAlgorithm,
+    source: &mut dyn KeySource,
+) -> Result<KeysetItem, Error> {
+    let key = source.generate(algorithm)?;
+    let now = source.now();
+    let serial = serial(now, &key)?;
+    let mut params = CertificateParams::default();
+    params.not_before = now.checked_sub(BACKDATED).ok_or(Error::Time)?;
+    params.not_after = now.checked_add(VALIDITY).ok_or(Error::Time)?;
+    params.serial_number = Some(serial_number(serial));
+    params.distinguished_name = common_name(name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let certificate = params.self_signed(&key)?;
+    Ok(KeysetItem {
+        id: serial.to_string(),
+        certificate: certificate.pem(),
+        key: Some(Secret::new(key.serialize_pem())),
+        distrusted: None,
+    })
+}
+
+/// A name of one part.
+pub(super) fn common_name(name: &str) -> DistinguishedName {
+    let mut subject = DistinguishedName::new();
+    subject.push(DnType::CommonName, name);
+    subject
+}
+
+/// Nanoseconds of the time, and 32 bits that are as random as the key: they are taken from its digest.
+/// kOps numbers certificates the same way, so that ids sort by age.
+pub(super) fn serial(now: OffsetDateTime, key: &KeyPair) -> Result<u128, Error> {
+    let nanoseconds = u128::try_from(now.unix_timestamp_nanos()).map_err(|_| Error::Time)?;
+    let digest = Sha256::digest(key.der_bytes());
+    let random = digest
+        .iter()
+        .take(4)
+        .fold(0, |bits, byte| bits << 8 | u128::from(*byte));
+    Ok(nanoseconds << 32 | random)
+}
+
+/// The number as a certificate holds it: big-endian without leading zeros.
+pub(super) fn serial_number(serial: u128) -> SerialNumber {
+    let bytes = serial.to_be_bytes();
+    let significant: Vec<u8> = bytes.into_iter().skip_while(|byte| *byte == 0).collect();
+    SerialNumber::from_slice(&significant)
+}

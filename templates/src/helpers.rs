@@ -1,0 +1,59 @@
+//! Quoting: how a value becomes part of a shell script or of a unit without changing its meaning.
+
+use handlebars::{Handlebars, Helper, HelperResult, Output, RenderContext, RenderErrorReason};
+
+/// Quotes a value for the POSIX shell: one word, no expansion.
+pub fn sh(value: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
+    if !value.is_empty() && value.chars().all(plain) {
+        return value.to_owned();
+    }
+    format!("'{}'", value.replace('\'', r"'\''"))
+}
+
+/// Quotes a value for systemd: one word of `ExecStart=` or the value of `NAME=` in an environment file.
+/// Line breaks become `\n`, `%` and `$` are the caller's: a unit expands them, an environment file does not.
+pub fn systemd(value: &str) -> String {
+    let escaped = value
+        .replace('\\', r"\\")
+        .replace('"', "\\\"")
+        .replace('\n', r"\n");
+    format!("\"{escaped}\"")
+}
+
+/// A here document: operator, text and delimiter. The delimiter is quoted, so nothing in the text is expanded,
+/// and lengthened until no line of the text is equal to it.
+pub fn heredoc(text: &str) -> String {
+    let mut delimiter = "END".to_owned();
+    while text.lines().any(|line| line == delimiter) {
+        delimiter.push('_');
+    }
+    let newline = if text.is_empty() || text.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    format!("<<'{delimiter}'\n{text}{newline}{delimiter}")
+}
+
+pub(crate) fn register(engine: &mut Handlebars<'_>) {
+    for (name, quote) in [
+        ("sh", sh as fn(&str) -> String),
+        ("systemd", systemd),
+        ("heredoc", heredoc),
+    ] {
+        let helper = move |helper: &Helper<'_>,
+                           _: &Handlebars<'_>,
+                           _: &handlebars::Context,
+                           _: &mut RenderContext<'_, '_>,
+                           out: &mut dyn Output|
+              -> HelperResult {
+            // In strict mode a missing path is an error only where it stands alone, not as a parameter.
+            let text = helper.param(0).filter(|value| !value.is_value_missing());
+            let text = text.and_then(|value| value.value().as_str());
+            let text = text.ok_or(RenderErrorReason::ParamNotFoundForIndex(name, 0))?;
+            Ok(out.write(&quote(text))?)
+        };
+        engine.register_helper(name, Box::new(helper));
+    }
+}

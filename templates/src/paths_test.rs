@@ -1,0 +1,227 @@
+//! The lint that strict mode is not: every path in a template exists in its context, and every field of a
+//! context is used by its template.
+
+use crate::boot::UserData;
+use crate::units::{
+    ContainerdService, Environment, HookService, KubeletService, Logrotate, NodeupService,
+    ProtokubeService, Variable,
+};
+use crate::{Template, render};
+use handlebars::template::{HelperTemplate, Parameter, Template as Parsed, TemplateElement};
+use handlebars::{Path, PathSeg};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Paths of a template, followed through a sample of its context.
+struct Walk {
+    template: &'static str,
+    used: BTreeSet<String>,
+    wrong: Vec<String>,
+}
+
+impl Walk {
+    /// Follows `path` from the scope; `None`, and an entry in `wrong`, if it leads nowhere.
+    fn follow(&mut self, scope: &[(String, Value)], path: &Path) -> Option<(String, Value)> {
+        let Path::Relative((segments, raw)) = path else {
+            return None;
+        };
+        let mut depth = scope.len() - 1;
+        let mut rest = raw.as_str();
+        while let Some(up) = rest.strip_prefix("../") {
+            (depth, rest) = (depth - 1, up);
+        }
+        let (mut place, mut value) = scope[depth].clone();
+        for segment in segments {
+            let PathSeg::Named(name) = segment else {
+                continue;
+            };
+            let Some(next) = value.get(name) else {
+                self.wrong
+                    .push(format!("{}: no {name} in {raw}", self.template));
+                return None;
+            };
+            (place, value) = (format!("{place}/{name}"), next.clone());
+        }
+        self.used.insert(place.clone());
+        Some((place, value))
+    }
+
+    fn parameter(
+        &mut self,
+        scope: &[(String, Value)],
+        parameter: &Parameter,
+    ) -> Option<(String, Value)> {
+        match parameter {
+            Parameter::Path(path) => self.follow(scope, path),
+            Parameter::Name(name) => self.follow(scope, &Path::parse(name).unwrap()),
+            Parameter::Subexpression(inner) => {
+                inner
+                    .params()?
+                    .iter()
+                    .for_each(|parameter| drop(self.parameter(scope, parameter)));
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn elements(&mut self, scope: &[(String, Value)], parsed: Option<&Parsed>) {
+        for element in parsed.map_or(&[][..], |parsed| &parsed.elements) {
+            match element {
+                TemplateElement::Expression(helper) | TemplateElement::HtmlExpression(helper) => {
+                    if helper.params.is_empty() {
+                        self.parameter(scope, &helper.name);
+                    }
+                    helper
+                        .params
+                        .iter()
+                        .for_each(|parameter| drop(self.parameter(scope, parameter)));
+                }
+                TemplateElement::HelperBlock(helper) => self.block(scope, helper),
+                TemplateElement::RawString(_) | TemplateElement::Comment(_) => {}
+                other => self
+                    .wrong
+                    .push(format!("{}: {other:?} is not used here", self.template)),
+            }
+        }
+    }
+
+    fn block(&mut self, scope: &[(String, Value)], helper: &HelperTemplate) {
+        let name = helper.name.as_name().unwrap_or_default().to_owned();
+        let target = self.parameter(scope, &helper.params[0]);
+        let mut inner = scope.to_vec();
+        match (name.as_str(), target) {
+            ("each", Some((place, Value::Array(items)))) if !items.is_empty() => {
+                inner.push((format!("{place}/0"), items[0].clone()));
+            }
+            ("if", Some((_, Value::Bool(_)))) | ("each" | "if", None) => {}
+            (_, target) => self
+                .wrong
+                .push(format!("{}: {{{{#{name}}}}} of {target:?}", self.template)),
+        }
+        self.elements(&inner, helper.template.as_ref());
+        self.elements(&inner, helper.inverse.as_ref());
+    }
+}
+
+/// Places of all values that are neither objects nor lists.
+fn leaves(place: &str, value: &Value, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .for_each(|(name, value)| leaves(&format!("{place}/{name}"), value, into)),
+        Value::Array(items) => items
+            .iter()
+            .take(1)
+            .for_each(|value| leaves(&format!("{place}/0"), value, into)),
+        _ => drop(into.insert(place.to_owned())),
+    }
+}
+
+/// What is wrong with a template and its context.
+fn findings<T: Template>(sample: &T) -> Vec<String> {
+    let context = serde_json::to_value(sample).unwrap();
+    let mut walk = Walk {
+        template: T::NAME,
+        used: BTreeSet::new(),
+        wrong: Vec::new(),
+    };
+    let parsed = Parsed::compile(T::SOURCE).unwrap();
+    walk.elements(&[(String::new(), context.clone())], Some(&parsed));
+    let mut fields = BTreeSet::new();
+    leaves("", &context, &mut fields);
+    let unused = fields
+        .difference(&walk.used)
+        .map(|field| format!("{}: {field} is not used", T::NAME));
+    walk.wrong.into_iter().chain(unused).collect()
+}
+
+fn text(text: &str) -> String {
+    text.to_owned()
+}
+
+#[test]
+fn templates_and_contexts_agree() {
+    let directory = || text("/opt/kctl");
+    let hook = HookService {
+        name: text("a"),
+        requires: vec![text("b.service")],
+        before: vec![text("c.service")],
+        in_container: true,
+        image: text("busybox"),
+        container: text("a"),
+        environment: vec![text("A=b")],
+        command: vec![text("true")],
+        service: text("ExecStart=/bin/true"),
+    };
+    let environment = Environment {
+        variables: vec![Variable {
+            name: text("A"),
+            value: text("b"),
+        }],
+    };
+    let found = [
+        findings(&UserData::sample()),
+        findings(&NodeupService {
+            directory: directory(),
+        }),
+        findings(&ProtokubeService {
+            directory: directory(),
+        }),
+        findings(&ContainerdService {
+            binary: text("/usr/bin/containerd"),
+            config: text("/etc/c.toml"),
+        }),
+        findings(&KubeletService {
+            binary: text("/usr/local/bin/kubelet"),
+        }),
+        findings(&hook),
+        findings(&environment),
+        findings(&Logrotate {
+            path: text("/var/log/etcd.log"),
+        }),
+    ];
+    assert_eq!(found.concat(), Vec::<String>::new());
+}
+
+#[derive(serde::Serialize)]
+struct Wrong {
+    used: bool,
+    unused: bool,
+    list: Vec<String>,
+}
+
+impl Template for Wrong {
+    const NAME: &'static str = "wrong";
+    const SOURCE: &'static str = "{{#if misspelt}}{{/if}}{{#if used}}{{sh (sh absent)}}{{/if}}{{#each list}}{{../gone}}{{this}}{{/each}}";
+}
+
+#[test]
+fn the_lint_finds_what_strict_mode_does_not() {
+    let sample = Wrong {
+        used: false,
+        unused: true,
+        list: vec![text("a")],
+    };
+    let found = findings(&sample);
+    for part in ["no misspelt", "no absent", "no gone", "/unused is not used"] {
+        assert!(
+            found.iter().any(|finding| finding.contains(part)),
+            "{part} in {found:?}"
+        );
+    }
+    assert_eq!(found.len(), 4, "{found:?}");
+}
+
+#[derive(serde::Serialize)]
+struct Missing {}
+
+impl Template for Missing {
+    const NAME: &'static str = "missing";
+    const SOURCE: &'static str = "{{sh absent}}";
+}
+
+#[test]
+fn a_missing_value_is_an_error_and_not_an_empty_word() {
+    assert!(render(&Missing {}).is_err());
+}

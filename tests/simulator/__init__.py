@@ -1,0 +1,1 @@
+"""The AWS simulator: moto behind a program that mends what moto gets wrong."""

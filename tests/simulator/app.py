@@ -1,0 +1,139 @@
+"""The WSGI program around moto: one lock, counts of calls, faults, latency, control endpoints."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Callable, Iterable
+
+from . import faults
+from .operations import Call, identify
+from .settle import Later
+
+CONTROL = "/_simulator/"
+
+Wsgi = Callable[["dict[str, Any]", Callable[..., Any]], Iterable[bytes]]
+
+
+@dataclass
+class State:
+    """What the control endpoints read and write. All of it is guarded by `lock`."""
+
+    later: Later
+    lock: Any = field(default_factory=threading.RLock)
+    calls: "Counter[str]" = field(default_factory=Counter)
+    faults: "list[faults.Fault]" = field(default_factory=list)
+    latency: float = 0.0
+
+
+def application(moto: Wsgi, state: State) -> Wsgi:
+    """The whole program: `moto` answers AWS calls, everything under `/_simulator/` is ours."""
+
+    def call(environ: "dict[str, Any]", start_response: Callable[..., Any]) -> Iterable[bytes]:
+        body = _read_body(environ)
+        path = environ.get("PATH_INFO", "")
+        if path.startswith(CONTROL):
+            return _control(state, environ["REQUEST_METHOD"], path[len(CONTROL) :], body, start_response)
+        if path.startswith("/moto-api/"):
+            return _locked(moto, state, environ, start_response)
+        if state.latency:
+            time.sleep(state.latency)
+        return _aws_call(moto, state, environ, identify(environ, body), start_response)
+
+    return call
+
+
+def _aws_call(moto: Wsgi, state: State, environ: "dict[str, Any]", call: Call, start_response: Any) -> Iterable[bytes]:
+    """Counts the call, lets moto answer it, or fails it before or after moto has seen it."""
+    with state.lock:
+        state.calls[f"{call.service}.{call.operation}"] += 1
+        fault = faults.first_hit(state.faults, call)
+        if fault is None:
+            return _locked(moto, state, environ, start_response)
+        if fault.after:
+            _locked(moto, state, environ, lambda *_args, **_kwargs: None)
+    if fault.code == faults.KILL:
+        return _kill(environ, start_response)
+    headers, body = faults.document(fault, call)
+    start_response(f"{fault.status} Injected", headers + [("Content-Length", str(len(body)))])
+    return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
+
+
+def _locked(moto: Wsgi, state: State, environ: "dict[str, Any]", start_response: Any) -> Iterable[bytes]:
+    """moto has no locks of its own: one request at a time, its answer read to the end."""
+    with state.lock:
+        state.later.run_due()
+        answer = moto(environ, start_response)
+        try:
+            return [b"".join(answer)]
+        finally:
+            close = getattr(answer, "close", None)
+            if close is not None:
+                close()
+
+
+def _kill(environ: "dict[str, Any]", start_response: Any) -> Iterable[bytes]:
+    """Closes the connection without a byte of answer, as a dying load balancer would."""
+    environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+    start_response("500 Killed", [("Content-Length", "0"), ("Connection", "close")])
+    return []
+
+
+def _control(state: State, method: str, name: str, body: bytes, start_response: Any) -> Iterable[bytes]:
+    """The control endpoints; the README lists them."""
+    try:
+        with state.lock:
+            status, answer = _control_action(state, method, name, body)
+    except (ValueError, TypeError) as error:
+        status, answer = "400 Bad Request", {"error": str(error)}
+    text = json.dumps(answer, sort_keys=True).encode()
+    start_response(status, [("Content-Type", "application/json"), ("Content-Length", str(len(text)))])
+    return [text]
+
+
+def _control_action(state: State, method: str, name: str, body: bytes) -> "tuple[str, Any]":
+    if (method, name) == ("GET", "calls"):
+        s3 = sum(count for call, count in state.calls.items() if call.startswith("s3."))
+        total = sum(state.calls.values())
+        return "200 OK", {"calls": dict(state.calls), "total": total, "s3": s3, "aws": total - s3}
+    if (method, name) == ("POST", "calls/reset"):
+        state.calls.clear()
+    elif (method, name) == ("POST", "reset"):
+        reset(state)
+    elif (method, name) == ("POST", "faults"):
+        state.faults = faults.parse(json.loads(body or b"[]"))
+    elif (method, name) == ("GET", "faults"):
+        return "200 OK", [vars(fault) for fault in state.faults]
+    elif (method, name) == ("POST", "latency"):
+        state.latency = float(body or b"0") / 1000.0
+    else:
+        return "404 Not Found", {"error": f"no control endpoint {method} {name}"}
+    return "200 OK", {}
+
+
+def reset(state: State) -> None:
+    """Empties every service (the images come back by themselves), the counts and the faults."""
+    from moto.moto_api._internal.models import moto_api_backend
+
+    moto_api_backend.reset()
+    state.later.clear()
+    state.calls.clear()
+    state.faults = []
+    state.latency = 0.0
+
+
+def _read_body(environ: "dict[str, Any]") -> bytes:
+    """Reads the body before any lock is taken, and puts it back for moto."""
+    stream = environ["wsgi.input"]
+    if environ.get("wsgi.input_terminated"):
+        body = stream.read()
+        environ["CONTENT_LENGTH"] = str(len(body))
+    else:
+        body = stream.read(int(environ.get("CONTENT_LENGTH") or 0))
+    environ["wsgi.input"] = io.BytesIO(body)
+    return body

@@ -1,0 +1,74 @@
+"""Injected failures: which call they hit, and what the client sees instead of the answer."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from dataclasses import dataclass
+from typing import Any, Optional
+from xml.sax.saxutils import escape
+
+from .operations import Call
+
+# The code that is no error document at all: the connection closes without an answer.
+KILL = "kill-connection"
+
+_XML = '<?xml version="1.0" encoding="UTF-8"?>\n'
+_JSON_SERVICES = ("sqs", "events")
+
+
+@dataclass
+class Fault:
+    """Hits `times` calls that match, after letting `skip` of them pass.
+
+    `service` and `operation` are shell patterns. With `after` the call takes effect first and
+    only its answer is lost; that is what a client cannot tell from a call that never arrived.
+    """
+
+    service: str = "*"
+    operation: str = "*"
+    times: int = 1
+    skip: int = 0
+    code: str = "InternalError"
+    message: str = "injected fault"
+    status: int = 500
+    after: bool = False
+
+    def hits(self, call: Call) -> bool:
+        """Whether this call fails; counts down `skip`, then `times`."""
+        if self.times <= 0 or not self._matches(call):
+            return False
+        if self.skip > 0:
+            self.skip -= 1
+            return False
+        self.times -= 1
+        return True
+
+    def _matches(self, call: Call) -> bool:
+        return fnmatch.fnmatchcase(call.service, self.service) and fnmatch.fnmatchcase(call.operation, self.operation)
+
+
+def parse(items: "list[dict[str, Any]]") -> "list[Fault]":
+    """Faults from their JSON form; an unknown key is an error (TypeError)."""
+    return [Fault(**item) for item in items]
+
+
+def first_hit(faults: "list[Fault]", call: Call) -> Optional[Fault]:
+    """The first fault that hits; the others do not count this call."""
+    return next((fault for fault in faults if fault.hits(call)), None)
+
+
+def document(fault: Fault, call: Call) -> "tuple[list[tuple[str, str]], bytes]":
+    """Headers and body of the error, in the protocol of the service."""
+    code, message = fault.code, fault.message
+    if call.service in _JSON_SERVICES:
+        headers = [("Content-Type", "application/x-amz-json-1.0"), ("x-amzn-ErrorType", code)]
+        return headers, json.dumps({"__type": code, "message": message}).encode()
+    error = f"<Code>{escape(code)}</Code><Message>{escape(message)}</Message>"
+    if call.service == "ec2":
+        text = f"<Response><Errors><Error>{error}</Error></Errors><RequestID>0</RequestID></Response>"
+    elif call.service == "s3":
+        text = f"<Error>{error}<RequestId>0</RequestId></Error>"
+    else:
+        text = f"<ErrorResponse><Error><Type>Sender</Type>{error}</Error><RequestId>0</RequestId></ErrorResponse>"
+    return [("Content-Type", "text/xml")], (_XML + text).encode()

@@ -1,0 +1,130 @@
+"""The mends: each makes moto do what AWS does in one respect, each is in this list, none is implied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Callable
+
+from ..events import InstanceEvents
+from ..settle import Later
+
+
+@dataclass
+class Options:
+    """What a mend may need from outside: time, and where launches are reported."""
+
+    later: Later
+    events: InstanceEvents
+
+
+def apply(options: Options) -> None:
+    """Mends moto. Once per process, after the environment is set and before the first request."""
+    for mend in mends(options):
+        mend()
+
+
+def mends(options: Options) -> "list[Callable[[], None]]":
+    """Every mend, in the order in which they are put on (later ones wrap earlier ones)."""
+    from . import (
+        autoscaling,
+        gateways,
+        group_fields,
+        iam,
+        instances,
+        key_pairs,
+        launch_templates,
+        load_balancers,
+        requests,
+        route53,
+        routes,
+        scaling,
+        security_groups,
+        subnets,
+        tags,
+        target_groups,
+        volumes,
+        vpc,
+    )
+
+    return [
+        tags.tags_are_looked_up_by_their_object,
+        tags.reserved_tags_are_refused,
+        vpc.there_is_no_default_vpc,
+        vpc.every_vpc_has_dhcp_options,
+        vpc.dhcp_options_are_tagged_when_made,
+        vpc.dhcp_options_outlive_their_vpc,
+        vpc.a_vpc_with_something_in_it_stays,
+        vpc.vpc_attributes_change_one_at_a_time,
+        vpc.address_blocks_bring_their_local_routes,
+        subnets.a_new_subnet_is_nobodys_default,
+        subnets.private_dns_name_options_are_kept,
+        subnets.an_ipv6_block_of_a_subnet_is_described,
+        subnets.a_subnet_with_something_in_it_stays,
+        gateways.a_vpc_has_one_internet_gateway,
+        gateways.an_address_in_use_is_not_released,
+        gateways.interfaces_have_an_address_of_their_subnet,
+        partial(gateways.nat_gateways_come_and_go_slowly, options),
+        gateways.nat_gateways_are_filtered_by_tag,
+        routes.routes_lead_to_what_exists,
+        routes.a_route_to_a_deleted_target_is_a_blackhole,
+        routes.a_subnet_has_one_route_table,
+        security_groups.a_new_group_tells_its_tags,
+        security_groups.a_group_in_use_stays,
+        security_groups.interfaces_take_existing_groups_only,
+        security_groups.rules_are_added_all_or_none,
+        security_groups.an_unknown_rule_id_is_said_so,
+        security_groups.rules_that_name_a_group_are_described,
+        key_pairs.ed25519_fingerprints_are_base64,
+        key_pairs.key_pairs_are_found_by_id,
+        volumes.a_volume_is_attached_once_and_in_its_zone,
+        volumes.a_volume_is_detached_from_whatever_has_it,
+        volumes.volumes_describe_their_performance,
+        volumes.volumes_are_made_in_zones_that_exist,
+        launch_templates.new_versions_keep_their_user_data,
+        launch_templates.template_tags_stay_out_of_the_data,
+        launch_templates.versions_can_be_deleted,
+        instances.images_have_a_root_volume,
+        instances.the_root_volume_is_the_images_own,
+        instances.templates_set_network_profile_and_metadata,
+        instances.network_interfaces_die_with_their_instance,
+        instances.private_dns_names_follow_the_subnet,
+        partial(instances.termination_takes_a_while, options),
+        partial(instances.launches_are_reported, options),
+        partial(scaling.instances_are_launched_as_the_template_says, options),
+        scaling.instances_remember_the_version_they_were_launched_from,
+        scaling.capacity_follows_what_is_asked,
+        scaling.a_terminated_member_is_replaced,
+        autoscaling.groups_name_what_exists,
+        autoscaling.a_deleted_target_group_stops_nothing,
+        autoscaling.sizes_are_checked,
+        autoscaling.unknown_groups_are_refused,
+        autoscaling.a_group_with_instances_stays,
+        group_fields.a_mixed_instances_policy_stays,
+        group_fields.settings_are_kept,
+        group_fields.metrics_are_enabled_and_disabled,
+        group_fields.resumed_processes_catch_up,
+        group_fields.lifecycle_hooks_say_what_they_were_told,
+        autoscaling.group_names_are_unique,
+        load_balancers.network_load_balancers_are_named_as_such,
+        partial(load_balancers.balancers_have_interfaces, options),
+        load_balancers.subnets_of_a_balancer_change,
+        load_balancers.balancers_need_what_they_name,
+        partial(load_balancers.balancers_become_active, options),
+        load_balancers.creating_a_balancer_twice_makes_one,
+        load_balancers.load_balancing_has_aws_limits_of_tags,
+        target_groups.creating_a_target_group_twice_makes_one,
+        target_groups.creating_a_listener_twice_makes_one,
+        target_groups.target_groups_know_their_balancers,
+        target_groups.network_target_groups_have_their_attributes,
+        target_groups.listeners_describe_what_they_have,
+        route53.a_caller_reference_is_used_once,
+        route53.soa_records_are_text,
+        route53.change_batches_are_strict,
+        route53.a_deleted_zone_forgets_its_tags,
+        iam.an_unknown_profile_is_invalid,
+        iam.policies_of_aws_exist,
+        requests.presigned_calls_go_to_their_service,
+        requests.client_tokens_make_creates_idempotent,
+        requests.descriptions_come_in_pages,
+    ]

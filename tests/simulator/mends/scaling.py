@@ -1,0 +1,176 @@
+"""What an Auto Scaling group does with instances: launch, remember, replace, remove."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Optional
+
+from moto.autoscaling.exceptions import ValidationError
+from moto.autoscaling.models import (
+    ASG_NAME_TAG,
+    AutoScalingBackend,
+    FakeAutoScalingGroup,
+    InstanceState,
+    TerminateInstanceActivity,
+)
+
+from .patch import replace, replace_property
+
+if TYPE_CHECKING:
+    from . import Options
+
+
+def instances_are_launched_as_the_template_says(options: "Options") -> None:
+    """AWS: each instance goes to the zone that has the fewest, is launched from the group's version of
+    the template, of the first type of a mixed instances policy, which also says what is spot.
+    moto: launches all in the first subnet, from the default version's tags, with a random zone, always
+    of the template's type and on demand.
+    """
+
+    @replace(FakeAutoScalingGroup, "replace_autoscaling_group_instances")
+    def launch(original: Any, group: Any, count: int, tags: "dict[str, str]") -> None:
+        if group.ec2_launch_template is None:
+            return original(group, count, tags)
+        for _ in range(count):
+            options.events.launch(_launch_one(group, tags))
+        return None
+
+
+def _launch_one(group: Any, tags: "dict[str, str]") -> Any:
+    """Launches one instance and makes it a member."""
+    version = group.ec2_launch_template.get_version(group.launch_template_version)
+    named = {"LaunchTemplateId": group.ec2_launch_template.id, "Version": str(version.number)}
+    reservation = group.ec2_backend.run_instances(
+        version.image_id,
+        1,
+        version.user_data,
+        [],
+        instance_type=_first_type(group) or version.instance_type,
+        is_instance_type_default=False,
+        region_name=group.region,
+        launch_template=named,
+        subnet_id=_emptiest_subnet(group),
+        tags={"instance": {**version.instance_tags, **tags, ASG_NAME_TAG: group.name}},
+        security_group_ids=list(version.data.get("SecurityGroupIds", [])),
+        associate_public_ip=None,
+        instance_market_options="spot" if _spot_is_next(group) else None,
+    )
+    instance = reservation.instances[0]
+    instance.autoscaling_group = group
+    instance.launched_from = {**named, "LaunchTemplateName": group.ec2_launch_template.name}
+    protected = group.new_instances_protected_from_scale_in
+    group.instance_states.append(InstanceState(instance, protected_from_scale_in=protected))
+    return instance
+
+
+def _emptiest_subnet(group: Any) -> Optional[str]:
+    """The subnet with the fewest members, the first among equals."""
+    if not group.vpc_zone_identifier:
+        return None
+    members = [state.instance.subnet_id for state in group.instance_states]
+    return min((subnet.strip() for subnet in group.vpc_zone_identifier.split(",")), key=members.count)
+
+
+def _first_type(group: Any) -> Optional[str]:
+    """The first type of the mixed instances policy's overrides."""
+    overrides = ((group.mixed_instances_policy or {}).get("LaunchTemplate") or {}).get("Overrides") or []
+    return overrides[0].get("InstanceType") if overrides else None
+
+
+def _spot_is_next(group: Any) -> bool:
+    """Whether the policy's share of on-demand instances is filled, so that the next one is a spot instance."""
+    distribution = (group.mixed_instances_policy or {}).get("InstancesDistribution") or {}
+    base = int(distribution.get("OnDemandBaseCapacity", 0))
+    percent = int(distribution.get("OnDemandPercentageAboveBaseCapacity", 100))
+    above = max(0, len(group.instance_states) + 1 - base)
+    wanted = min(base, len(group.instance_states) + 1) + math.ceil(above * percent / 100)
+    return sum(state.instance.lifecycle != "spot" for state in group.instance_states) >= wanted
+
+
+def instances_remember_the_version_they_were_launched_from() -> None:
+    """AWS: a member describes with the template version it was launched from; rolling updates rest on it.
+    moto: says the template's default version of now.
+    """
+
+    @replace_property(InstanceState, "launch_template")
+    def launch_template(state: Any) -> "Optional[dict[str, Any]]":
+        return getattr(state.instance, "launched_from", None)
+
+
+def capacity_follows_what_is_asked() -> None:
+    """AWS: a group launches or terminates until it has what is desired, and does neither while that
+    process is suspended; the instances that go are deregistered from its target groups.
+    moto: takes any members, in no order, and leaves them in the target groups.
+    """
+
+    @replace(FakeAutoScalingGroup, "set_desired_capacity")
+    def set_desired_capacity(_original: Any, group: Any, new_capacity: Optional[int]) -> None:
+        group.desired_capacity = group.min_size if new_capacity is None else new_capacity
+        settle_capacity(group)
+
+
+def settle_capacity(group: Any) -> None:
+    """Launches or terminates until the group has its desired capacity."""
+    suspended = {process["ProcessName"] for process in group.suspended_processes}
+    missing = (group.desired_capacity or 0) - len(group.active_instances())
+    if missing > 0 and "Launch" not in suspended:
+        group.replace_autoscaling_group_instances(missing, group.get_propagated_tags())
+    if missing < 0 and "Terminate" not in suspended:
+        surplus = [state for state in _oldest_first(group) if not state.protected_from_scale_in]
+        remove(group, surplus[:-missing])
+    backend = group.autoscaling_backend
+    if group.name in backend.autoscaling_groups:
+        backend.update_attached_elbs(group.name)
+        backend.update_attached_target_groups(group.name)
+
+
+def remove(group: Any, states: "list[Any]") -> None:
+    """Terminates these members; they are members no longer."""
+    if states:
+        group.instance_states = [state for state in group.instance_states if state not in states]
+        group.ec2_backend.terminate_instances([state.instance.id for state in states])
+
+
+def _oldest_first(group: Any) -> "list[Any]":
+    """From the fullest zone first, the oldest first within it, as the default policy does."""
+    zones = [state.availability_zone for state in group.instance_states]
+    return sorted(group.instance_states, key=lambda state: -zones.count(state.availability_zone))
+
+
+def a_terminated_member_is_replaced() -> None:
+    """AWS: TerminateInstanceInAutoScalingGroup ends the instance as a member (it keeps its tags), then
+    replaces it, or not, as asked; a member that EC2 terminated is replaced and registered too.
+    moto: detaches it first, so it loses the group's tag; the replacement is in no target group.
+    """
+
+    @replace(AutoScalingBackend, "terminate_instance")
+    def terminate_instance(_original: Any, backend: Any, instance_id: str, should_decrement: bool) -> Any:
+        group, state = _member(backend, instance_id)
+        before = group.desired_capacity
+        if should_decrement and before - 1 < group.min_size:
+            raise ValidationError(
+                f"Currently, desiredSize equals minSize ({group.min_size}). "
+                "Terminating instance without replacement will violate group's min size constraint. "
+                "Either set shouldDecrementDesiredCapacity flag to false or lower group's min size."
+            )
+        group.desired_capacity = before - 1 if should_decrement else before
+        remove(group, [state])
+        settle_capacity(group)
+        return TerminateInstanceActivity(state.instance, before)
+
+    @replace(AutoScalingBackend, "notify_terminate_instances")
+    def notify(_original: Any, backend: Any, instance_ids: "list[str]") -> None:
+        for group in list(backend.autoscaling_groups.values()):
+            gone = [state for state in group.instance_states if state.instance.id in instance_ids]
+            if gone:
+                group.instance_states = [state for state in group.instance_states if state not in gone]
+                settle_capacity(group)
+
+
+def _member(backend: Any, instance_id: str) -> "tuple[Any, Any]":
+    """The group and the member with this id."""
+    for group in backend.autoscaling_groups.values():
+        for state in group.instance_states:
+            if state.instance.id == instance_id:
+                return group, state
+    raise ValidationError(f"Instance Id not found - No managed instance found for instance ID: {instance_id}")

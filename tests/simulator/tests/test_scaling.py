@@ -1,0 +1,161 @@
+"""What Auto Scaling groups do with instances."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import make
+from .conftest import eventually
+from .errors import code_of
+
+
+@pytest.fixture
+def world(both):
+    vpc = make.vpc(both)
+    return both, vpc, make.subnets(both, vpc)
+
+
+def test_a_group_launches_from_a_version_with_user_data(world):
+    aws, _, subnets = world
+    template = make.template(aws)
+    aws.ec2.create_launch_template_version(
+        LaunchTemplateName=template,
+        LaunchTemplateData={
+            "ImageId": make.image(aws),
+            "InstanceType": "t3.small",
+            "UserData": make.user_data("second"),
+        },
+    )
+    name = make.scaling_group(aws, subnets, template)
+    assert [member["InstanceType"] for member in make.members(aws, name)] == ["t3.small"]
+
+
+def test_instances_spread_over_the_zones(world):
+    aws, _, subnets = world
+    name = make.scaling_group(aws, subnets, make.template(aws), size=3)
+    assert sorted(member["SubnetId"] for member in make.members(aws, name)) == sorted(subnets)
+
+
+def test_the_template_gives_groups_profile_and_metadata_options(world):
+    aws, vpc, subnets = world
+    group, profile = make.group(aws, vpc), make.profile(aws)
+    template = make.template(
+        aws,
+        NetworkInterfaces=[{"DeviceIndex": 0, "Groups": [group], "DeleteOnTermination": True}],
+        IamInstanceProfile={"Name": profile},
+        MetadataOptions={"HttpTokens": "required", "HttpPutResponseHopLimit": 3},
+    )
+    (member,) = make.members(aws, make.scaling_group(aws, subnets, template))
+    assert [g["GroupId"] for g in member["SecurityGroups"]] == [group]
+    assert member["IamInstanceProfile"]["Arn"].endswith("/" + profile)
+    assert member["MetadataOptions"]["HttpTokens"] == "required"
+    assert member["MetadataOptions"]["HttpPutResponseHopLimit"] == 3
+
+
+def test_there_is_one_root_volume(world):
+    aws, _, subnets = world
+    mapping = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 20, "VolumeType": "gp3", "Iops": 4000}}
+    template = make.template(
+        aws,
+        BlockDeviceMappings=[mapping],
+        TagSpecifications=[{"ResourceType": "volume", "Tags": [{"Key": "k", "Value": "v"}]}],
+    )
+    (member,) = make.members(aws, make.scaling_group(aws, subnets, template))
+    filters = [{"Name": "attachment.instance-id", "Values": [member["InstanceId"]]}]
+    (volume,) = aws.ec2.describe_volumes(Filters=filters)["Volumes"]
+    assert (volume["Size"], volume["VolumeType"], volume["Iops"]) == (20, "gp3", 4000)
+    assert volume["Tags"] == [{"Key": "k", "Value": "v"}]
+
+
+def test_a_member_tells_the_version_it_was_launched_from(world):
+    aws, _, subnets = world
+    template = make.template(aws)
+    name = make.scaling_group(aws, subnets, template)
+    version = {"ImageId": make.image(aws), "InstanceType": "t3.small"}
+    aws.ec2.create_launch_template_version(LaunchTemplateName=template, LaunchTemplateData=version)
+    aws.autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=2)
+    versions = [instance["LaunchTemplate"]["Version"] for instance in make.describe_group(aws, name)["Instances"]]
+    assert sorted(versions) == ["1", "2"]
+
+
+def test_a_second_group_of_the_same_name_is_refused(world):
+    aws, _, subnets = world
+    template = make.template(aws)
+    name = make.scaling_group(aws, subnets, template)
+    again = {"AutoScalingGroupName": name, "MinSize": 0, "MaxSize": 1, "VPCZoneIdentifier": subnets[0]}
+    again["LaunchTemplate"] = {"LaunchTemplateName": template}
+    assert code_of(aws.autoscaling.create_auto_scaling_group, **again) == "AlreadyExists"
+
+
+def test_a_terminated_instance_leaves_its_target_group_and_is_replaced(world):
+    aws, vpc, subnets = world
+    arn = aws.elbv2.create_target_group(Name=aws.unique("tg"), Protocol="TCP", Port=443, VpcId=vpc)["TargetGroups"][0][
+        "TargetGroupArn"
+    ]
+    name = make.scaling_group(aws, subnets, make.template(aws), TargetGroupARNs=[arn])
+    (old,) = make.members(aws, name)
+    aws.autoscaling.terminate_instance_in_auto_scaling_group(
+        InstanceId=old["InstanceId"], ShouldDecrementDesiredCapacity=False
+    )
+    (new,) = make.members(aws, name)
+    health = aws.elbv2.describe_target_health(TargetGroupArn=arn)["TargetHealthDescriptions"]
+    assert [target["Target"]["Id"] for target in health] == [new["InstanceId"]]
+    assert new["InstanceId"] != old["InstanceId"]
+
+
+def test_an_instance_shuts_down_before_it_is_terminated(world):
+    aws, _, subnets = world
+    name = make.scaling_group(aws, subnets, make.template(aws))
+    (member,) = make.members(aws, name)
+    aws.ec2.terminate_instances(InstanceIds=[member["InstanceId"]])
+
+    def state():
+        (reservation,) = aws.ec2.describe_instances(InstanceIds=[member["InstanceId"]])["Reservations"]
+        return reservation["Instances"][0]["State"]["Name"]
+
+    assert state() == "shutting-down"
+    eventually(lambda: state() == "terminated")
+    enis = aws.ec2.describe_network_interfaces(
+        Filters=[{"Name": "attachment.instance-id", "Values": [member["InstanceId"]]}]
+    )
+    assert enis["NetworkInterfaces"] == []
+
+
+def test_a_dying_instance_holds_its_group_and_subnet(world):
+    aws, vpc, subnets = world
+    group = make.group(aws, vpc)
+    name = make.scaling_group(aws, subnets[:1], make.template(aws, SecurityGroupIds=[group]))
+    aws.autoscaling.delete_auto_scaling_group(AutoScalingGroupName=name, ForceDelete=True)
+    assert code_of(aws.ec2.delete_security_group, GroupId=group) == "DependencyViolation"
+    assert code_of(aws.ec2.delete_subnet, SubnetId=subnets[0]) == "DependencyViolation"
+    of_vpc = [{"Name": "vpc-id", "Values": [vpc]}]
+    eventually(lambda: not aws.ec2.describe_network_interfaces(Filters=of_vpc)["NetworkInterfaces"])
+    aws.ec2.delete_security_group(GroupId=group)
+    aws.ec2.delete_subnet(SubnetId=subnets[0])
+
+
+def test_an_instance_is_named_as_its_subnet_says(world):
+    aws, _, subnets = world
+    aws.ec2.modify_subnet_attribute(SubnetId=subnets[0], PrivateDnsHostnameTypeOnLaunch="resource-name")
+    (member,) = make.members(aws, make.scaling_group(aws, subnets[:1], make.template(aws)))
+    assert member["PrivateDnsName"] == member["InstanceId"] + ".ec2.internal"
+    assert member["PrivateDnsNameOptions"]["HostnameType"] == "resource-name"
+
+
+def test_an_instance_terminated_by_ec2_is_replaced_in_the_target_group(world):
+    aws, vpc, subnets = world
+    made = aws.elbv2.create_target_group(Name=aws.unique("tg"), Protocol="TCP", Port=443, VpcId=vpc)
+    arn = made["TargetGroups"][0]["TargetGroupArn"]
+    name = make.scaling_group(aws, subnets, make.template(aws), TargetGroupARNs=[arn])
+    aws.ec2.terminate_instances(InstanceIds=[member["InstanceId"] for member in make.members(aws, name)])
+    health = aws.elbv2.describe_target_health(TargetGroupArn=arn)["TargetHealthDescriptions"]
+    members = [member["InstanceId"] for member in make.members(aws, name)]
+    assert [target["Target"]["Id"] for target in health] == members and len(members) == 1
+
+
+def test_an_interface_dies_with_its_instance(world):
+    aws, vpc, subnets = world
+    name = make.scaling_group(aws, subnets, make.template(aws))
+    aws.autoscaling.delete_auto_scaling_group(AutoScalingGroupName=name, ForceDelete=True)
+    of_vpc = [{"Name": "vpc-id", "Values": [vpc]}]
+    eventually(lambda: not aws.ec2.describe_network_interfaces(Filters=of_vpc)["NetworkInterfaces"])
