@@ -8,6 +8,7 @@ mod config;
 mod error;
 mod file;
 mod files;
+mod fixed;
 mod host;
 mod mime;
 mod packages;
@@ -21,7 +22,7 @@ pub use boot::{BOOT_FORMAT, BOOTSTRAP_PORT, BootConfig, read_boot_config};
 pub use build::node_config;
 pub use config::{
     ControlPlane, Kubelet, NODE_FORMAT, NodeConfig, StoredNodeConfig, node_config_key,
-    read_node_config, stored,
+    read_node_config, sha256, stored,
 };
 pub use error::Error;
 pub use file::{File, Unit};

@@ -3,11 +3,10 @@
 use super::agents::find;
 use super::config::{ControlPlane, Kubelet, NODE_FORMAT, NodeConfig};
 use super::sysctls::sysctls;
-use super::{Agents, DIRECTORY, Error, File, Unit, users};
+use super::{Agents, Error, fixed};
 use crate::api::InstanceGroupRole;
 use crate::api::cluster::ClusterSpec;
 use crate::api::instance_group::InstanceGroupSpec;
-use crate::api::write::to_yaml;
 use crate::components;
 use crate::expand::Expanded;
 use crate::full::{DnsKind, FullSpec, Group, Role};
@@ -40,10 +39,6 @@ pub fn node_config(
     };
     find(&agents.nodeup, "nodeup", of)?;
     let (cluster, said) = (&expanded.cluster.spec, &said.spec);
-    let mut files = files(cluster, said, of, role)?;
-    files.sort();
-    let mut units = units(cluster, said, of, role, agents)?;
-    units.sort();
     let ntp = cluster.ntp.as_ref().and_then(|ntp| ntp.managed);
     let updates = said
         .update_policy
@@ -70,8 +65,8 @@ pub fn node_config(
         networking: full.pods.networking.clone(),
         non_masquerade_cidr: full.pods.non_masquerade_cidr.to_string(),
         control_plane: control_plane(cluster, full, of)?,
-        files,
-        units,
+        files: fixed::files(cluster, said, of, role)?,
+        units: fixed::units(cluster, said, of, role, agents)?,
         sysctls: sysctls(full, &cluster.sysctl_parameters, &said.sysctl_parameters),
         packages: cluster
             .packages
@@ -143,7 +138,7 @@ fn kube_proxy(cluster: &ClusterSpec, group: &Group) -> Result<Option<manifests::
 }
 
 /// The group's settings of containerd over the cluster's.
-fn containerd(
+pub(super) fn containerd(
     cluster: &ClusterSpec,
     said: &InstanceGroupSpec,
 ) -> crate::api::containerd::ContainerdConfig {
@@ -236,101 +231,4 @@ fn first_address(range: ipnet::IpNet) -> Option<IpAddr> {
             .checked_add(1)
             .map(|bits| IpAddr::V6(bits.into())),
     }
-}
-
-/// Files that are the same on every machine of the group.
-fn files(
-    cluster: &ClusterSpec,
-    said: &InstanceGroupSpec,
-    group: &Group,
-    role: InstanceGroupRole,
-) -> Result<Vec<File>, Error> {
-    let mut files = users::file_assets(&cluster.file_assets, &said.file_assets, role)?;
-    if group.role == Role::ControlPlane {
-        let scheduler = cluster.kube_scheduler.clone().unwrap_or_default();
-        let config = to_yaml(&components::scheduler_config(&scheduler))?;
-        files.push(File::new("/var/lib/kube-scheduler/config.yaml", config));
-    }
-    let logs: &[&str] = match group.role {
-        Role::ControlPlane => &[
-            "kube-apiserver",
-            "kube-controller-manager",
-            "kube-proxy",
-            "kube-scheduler",
-        ],
-        _ => &["kube-proxy"],
-    };
-    for log in logs {
-        let path = format!("/var/log/{log}.log");
-        let content = templates::render(&templates::Logrotate { path });
-        let content = content.map_err(|source| Error::Template {
-            group: group.name.clone(),
-            source,
-        })?;
-        files.push(File::new(format!("/etc/logrotate.d/{log}"), content));
-    }
-    Ok(files)
-}
-
-/// Units that are the same on every machine of the group.
-fn units(
-    cluster: &ClusterSpec,
-    said: &InstanceGroupSpec,
-    group: &Group,
-    role: InstanceGroupRole,
-    agents: &Agents,
-) -> Result<Vec<Unit>, Error> {
-    let template = |source| Error::Template {
-        group: group.name.clone(),
-        source,
-    };
-    let kubelet = templates::KubeletService {
-        binary: "/usr/local/bin/kubelet".to_owned(),
-    };
-    let mut units = users::hooks(&cluster.hooks, &said.hooks, role, &group.name)?;
-    units.push(Unit::new(
-        "kubelet.service",
-        templates::render(&kubelet).map_err(template)?,
-    ));
-    if containerd(cluster, said).skip_install != Some(true) {
-        let containerd = templates::ContainerdService {
-            binary: "/usr/bin/containerd".to_owned(),
-            config: "/etc/containerd/config.toml".to_owned(),
-        };
-        units.push(Unit::new(
-            "containerd.service",
-            templates::render(&containerd).map_err(template)?,
-        ));
-    }
-    if group.role == Role::ControlPlane {
-        find(&agents.protokube, "protokube", group)?;
-        let protokube = templates::ProtokubeService {
-            directory: DIRECTORY.to_owned(),
-        };
-        units.push(Unit::new(
-            "protokube.service",
-            templates::render(&protokube).map_err(template)?,
-        ));
-    }
-    if cluster
-        .networking
-        .as_ref()
-        .is_some_and(|networking| networking.kubenet.is_some())
-    {
-        units.push(masquerade(cluster, group)?);
-    }
-    Ok(units)
-}
-
-/// kubenet: what leaves the cluster's own ranges gets the machine's address.
-fn masquerade(cluster: &ClusterSpec, group: &Group) -> Result<Unit, Error> {
-    let unit = templates::MasqueradeService {
-        non_masquerade_cidr: cluster.non_masquerade_cidr.clone().unwrap_or_default(),
-    };
-    let content = templates::render(&unit);
-    let content = content.map_err(|source| Error::Template {
-        group: group.name.clone(),
-        source,
-    })?;
-    Ok(Unit::new("cni-iptables-setup.service", content))
 }
