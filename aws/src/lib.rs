@@ -4,15 +4,29 @@
 mod client;
 mod failure;
 
+#[cfg(feature = "cloud")]
+mod facts;
 #[cfg(feature = "identity")]
 mod identity;
+#[cfg(feature = "cloud")]
+mod kinds;
+#[cfg(feature = "cloud")]
+mod names;
+#[cfg(feature = "cloud")]
+mod observe;
 #[cfg(feature = "cloud")]
 mod scope;
 #[cfg(feature = "store")]
 pub mod store;
+#[cfg(feature = "cloud")]
+mod world;
 
 pub use client::Clients;
+#[cfg(feature = "cloud")]
+pub use facts::{FactsWanted, collect_facts};
 #[cfg(feature = "identity")]
 pub use identity::{Identity, Imds, caller};
 #[cfg(feature = "cloud")]
 pub use scope::{AssetSource, Scope};
+#[cfg(feature = "cloud")]
+pub use world::AwsWorld;

@@ -1,1 +1,7 @@
-fn main() {}
+//! kctl: Kubernetes clusters on AWS from one spec.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run()
+}

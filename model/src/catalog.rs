@@ -7,9 +7,7 @@ mod kubernetes;
 
 pub use component::Component;
 pub use image::{DEFAULT_IMAGE_OWNER, default_image};
-pub use kubernetes::{
-    KubernetesVersion, NEWEST_MINOR, NotAVersion, OLDEST_MINOR, OLDEST_SUPPORTED_MINOR, recommended,
-};
+pub use kubernetes::recommended;
 
 use crate::full::Arch;
 use serde::Deserialize;
@@ -138,17 +136,15 @@ impl Section {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        Catalog, CatalogError, Component, NEWEST_MINOR, OLDEST_SUPPORTED_MINOR, recommended,
-    };
-    use crate::catalog::KubernetesVersion;
+    use super::{Catalog, CatalogError, Component, recommended};
     use crate::full::Arch;
+    use crate::validate::versions::{NEWEST_MINOR, SUPPORTED_MINORS, Version};
 
     #[test]
     fn everything_a_supported_minor_installs_has_a_known_hash() {
         let catalog = Catalog::embedded().unwrap();
-        for minor in OLDEST_SUPPORTED_MINOR..=NEWEST_MINOR {
-            let version: KubernetesVersion = recommended(minor).unwrap().parse().unwrap();
+        for minor in NEWEST_MINOR + 1 - SUPPORTED_MINORS..=NEWEST_MINOR {
+            let version = Version::parse(recommended(minor).unwrap()).unwrap();
             for component in Component::ALL {
                 for arch in [Arch::Amd64, Arch::Arm64] {
                     let version = component.version(&version);
@@ -163,7 +159,7 @@ mod tests {
     #[test]
     fn downloads_are_where_their_projects_publish_them() {
         let catalog = Catalog::embedded().unwrap();
-        let version: KubernetesVersion = "1.36.3".parse().unwrap();
+        let version = Version::parse("1.36.3").unwrap();
         let urls = Component::ALL.map(|component| {
             let version = component.version(&version);
             catalog

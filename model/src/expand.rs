@@ -4,6 +4,7 @@
 mod api;
 mod assets;
 mod basics;
+mod bastion;
 mod containerd;
 mod control_plane;
 mod core_dns;
@@ -12,6 +13,7 @@ mod duration;
 mod etcd;
 mod fill;
 mod found;
+mod full_group;
 mod groups;
 mod iam;
 mod kubelet;
@@ -23,16 +25,22 @@ mod proxy;
 mod ssh;
 mod termination;
 mod volumes;
+mod wanted;
 
 pub use assets::remapped_image;
 pub use dns::STAND_IN_ZONE;
 pub use machines::{STAND_IN_IMAGE, STAND_IN_ROOT_DEVICE};
+pub(crate) use machines::{arch_of_image, arch_of_type};
+pub(crate) use network::{DEFAULT_NETWORK, with_ranges};
+
+pub use wanted::{Wanted, wanted, wanted_by};
 
 use crate::api::{Cluster, InstanceGroup};
-use crate::catalog::{Catalog, KubernetesVersion};
+use crate::catalog::Catalog;
 use crate::facts::Facts;
 use crate::full::FullSpec;
 use crate::read::Problem;
+use crate::validate::versions::Version;
 use found::Found;
 
 /// What a spec expands to.
@@ -52,7 +60,7 @@ pub struct Expanded {
 struct Known<'a> {
     /// The cluster's name.
     name: String,
-    version: KubernetesVersion,
+    version: Version,
     facts: &'a Facts,
     catalog: &'a Catalog,
 }
@@ -68,10 +76,17 @@ pub fn expand(
     facts: &Facts,
     catalog: &Catalog,
 ) -> Result<Expanded, Vec<Problem>> {
-    let mut found = Found::default();
+    let mut found = Found::about(cluster);
     let Some(version) = basics::version(&cluster.spec, &mut found) else {
         return Err(found.into_errors());
     };
+    if facts.stand_in {
+        found.warning(
+            "",
+            "AWS was not asked: account, images, machine types and hosted zones that are not among \
+             the facts are made up",
+        );
+    }
     let known = Known {
         name: cluster.name().to_owned(),
         version,
@@ -133,7 +148,7 @@ fn full(
     let ssh_key = ssh::key(spec, known, ssh_public_keys, found);
     let groups: Vec<_> = groups
         .iter()
-        .filter_map(|group| groups::full(group, spec, known, found))
+        .filter_map(|group| full_group::full(group, spec, known, found))
         .collect();
     Some(FullSpec {
         name: known.name.clone(),
@@ -144,6 +159,7 @@ fn full(
         pods: pods?,
         dns: dns::full(spec, known),
         api: api::full(spec),
+        bastion: bastion::full(spec),
         ssh_access: spec.ssh_access.clone(),
         ssh_key: ssh_key?,
         node_port_access: spec.node_port_access.clone(),

@@ -24,6 +24,8 @@ pub struct FullSpec {
     pub dns: Dns,
     /// How the API is reached.
     pub api: Api,
+    /// What stands before bastions, where there are any.
+    pub bastion: Bastion,
     /// SSH: sources (CIDR or `pl-`) and key.
     pub ssh_access: Vec<String>,
     /// Name of the key pair instances get: ours (with its public key) or one that exists.
@@ -222,6 +224,17 @@ pub struct ApiLoadBalancerSubnet {
     pub allocation_id: Option<String>,
     /// Private address.
     pub private_ipv4_address: Option<String>,
+}
+
+/// The load balancer before bastions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bastion {
+    /// Only the VPC reaches it.
+    pub internal: bool,
+    /// More security groups of the user's, by id.
+    pub additional_security_groups: Vec<String>,
+    /// A name of it, in the hosted zone.
+    pub public_name: Option<String>,
 }
 
 /// The SSH key of instances.

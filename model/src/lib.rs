@@ -18,3 +18,4 @@ pub mod node;
 pub mod pki;
 pub mod read;
 pub mod secret;
+pub mod validate;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import threading
 from typing import Any
 
 from . import seed
@@ -29,6 +30,8 @@ def main() -> int:
     address = f"http://127.0.0.1:{server.server_address[1]}"
     if arguments.port_file:
         _write_whole(arguments.port_file, f"{server.server_address[1]}\n")
+    if arguments.until_stdin_closes:
+        threading.Thread(target=_exit_with_stdin, daemon=True).start()
     print(f"listening on {address}", flush=True)
     try:
         server.serve_forever()
@@ -43,7 +46,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--port-file", help="write the port here once it answers")
     parser.add_argument("--state-events", help="append launches and terminations here, one JSON object a line")
     parser.add_argument("--settle", type=float, default=0.3, help="seconds until what AWS does later has happened")
+    parser.add_argument("--until-stdin-closes", action="store_true", help="end when whoever started it does")
     return parser.parse_args()
+
+
+def _exit_with_stdin() -> None:
+    """Waits for the end of standard input, then ends the process."""
+    while sys.stdin.buffer.read(4096):
+        pass
+    os._exit(0)
 
 
 def _server(port: int, later: Later) -> Any:

@@ -6,13 +6,14 @@ import fnmatch
 import json
 from dataclasses import dataclass
 from typing import Any, Optional
+from xml.sax.saxutils import escape
 
 from .operations import Call
 
 # The code that is no error document at all: the connection closes without an answer.
 KILL = "kill-connection"
 
-_XML = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+_XML = '<?xml version="1.0" encoding="UTF-8"?>\n'
 _JSON_SERVICES = ("sqs", "events")
 
 
@@ -63,10 +64,11 @@ def document(fault: Fault, call: Call) -> "tuple[list[tuple[str, str]], bytes]":
     if call.service in _JSON_SERVICES:
         headers = [("Content-Type", "application/x-amz-json-1.0"), ("x-amzn-ErrorType", code)]
         return headers, json.dumps({"__type": code, "message": message}).encode()
+    error = f"<Code>{escape(code)}</Code><Message>{escape(message)}</Message>"
     if call.service == "ec2":
-        text = f"<Response><Errors><Error><Code>{code}</Code><Message>{message}</Message></Error></Errors><RequestID>0</RequestID></Response>"
+        text = f"<Response><Errors><Error>{error}</Error></Errors><RequestID>0</RequestID></Response>"
     elif call.service == "s3":
-        text = f"<Error><Code>{code}</Code><Message>{message}</Message><RequestId>0</RequestId></Error>"
+        text = f"<Error>{error}<RequestId>0</RequestId></Error>"
     else:
-        text = f"<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code><Message>{message}</Message></Error><RequestId>0</RequestId></ErrorResponse>"
+        text = f"<ErrorResponse><Error><Type>Sender</Type>{error}</Error><RequestId>0</RequestId></ErrorResponse>"
     return [("Content-Type", "text/xml")], (_XML + text).encode()

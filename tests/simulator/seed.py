@@ -20,7 +20,9 @@ def images() -> "list[dict[str, Any]]":
     seeded = []
     for arch in ("amd64", "arm64"):
         seeded += [
-            _image(CANONICAL, f"ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-{arch}-server-20260714", arch, "/dev/sda1"),
+            _image(
+                CANONICAL, f"ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-{arch}-server-20260714", arch, "/dev/sda1"
+            ),
             _image(CANONICAL, f"ubuntu/images/hvm-ssd/ubuntu-jammy-22.04-{arch}-server-20260714", arch, "/dev/sda1"),
             _image(DEBIAN, f"debian-12-{arch}-20260713-2537", arch, "/dev/xvda"),
             _image(DEBIAN, f"debian-13-{arch}-20260713-2537", arch, "/dev/xvda"),

@@ -26,9 +26,7 @@ def warm_up(server: Any) -> None:
 def _call_everything(endpoint: str) -> None:
     import boto3
 
-    session = boto3.session.Session(
-        aws_access_key_id="warm", aws_secret_access_key="warm", region_name=REGION
-    )
+    session = boto3.session.Session(aws_access_key_id="warm", aws_secret_access_key="warm", region_name=REGION)
 
     def client(service: str) -> Any:
         return session.client(service, endpoint_url=endpoint)

@@ -1,1 +1,3 @@
-//! Not yet filled.
+//! What the tests share: the simulated cloud.
+
+pub mod sim;

@@ -40,3 +40,10 @@ spec! {
         pub target: String,
     }
 }
+
+impl ClusterSubnetSpec {
+    /// Its type; public where none is given.
+    pub fn subnet_type(&self) -> SubnetType {
+        self.type_.unwrap_or(SubnetType::Public)
+    }
+}

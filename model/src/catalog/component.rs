@@ -1,8 +1,8 @@
 //! What is downloaded onto machines, where each version of it lies, and which version goes with
 //! which Kubernetes.
 
-use super::KubernetesVersion;
 use crate::full::Arch;
+use crate::validate::versions::Version;
 
 /// Something downloaded onto machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,10 +73,10 @@ impl Component {
     }
 
     /// The version that goes with a Kubernetes version, without `v`. As kOps pairs them.
-    pub fn version(self, kubernetes: &KubernetesVersion) -> String {
+    pub fn version(self, kubernetes: &Version) -> String {
         let fixed = match self {
             Self::Kubectl | Self::Kubelet => return kubernetes.to_string(),
-            Self::CniPlugins => match kubernetes.minor() {
+            Self::CniPlugins => match kubernetes.minor {
                 ..=33 => "1.6.2",
                 34 => "1.7.1",
                 35 => "1.8.0",

@@ -1,6 +1,6 @@
 //! Auto Scaling groups and their termination hooks.
 
-use super::{AttrLookup, Kind};
+use super::{AttrLookup, Kind, Rename};
 use crate::engine::{Id, Ref, Text};
 use serde::{Deserialize, Serialize};
 
@@ -69,6 +69,18 @@ impl Kind for AutoscalingGroup {
         refs
     }
 
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            launch_template: LaunchTemplateRef {
+                launch_template_id: rename(&self.launch_template.launch_template_id),
+                version: super::renamed_text(&self.launch_template.version, rename),
+            },
+            target_group_arns: super::renamed_set(&self.target_group_arns, rename),
+            vpc_zone_identifier: super::renamed_set(&self.vpc_zone_identifier, rename),
+            ..self.clone()
+        }
+    }
+
     fn late(&self) -> Vec<Id> {
         self.launch_template.version.needs()
     }
@@ -104,5 +116,12 @@ impl Kind for AutoscalingLifecycleHook {
 
     fn refs(&self) -> Vec<Ref> {
         vec![self.auto_scaling_group_name.clone()]
+    }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            auto_scaling_group_name: rename(&self.auto_scaling_group_name),
+            ..self.clone()
+        }
     }
 }

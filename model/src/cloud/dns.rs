@@ -1,6 +1,6 @@
 //! Route 53 records that kctl makes before anything can look them up.
 
-use super::{AttrLookup, Kind};
+use super::{AttrLookup, Kind, Rename};
 use crate::engine::{Id, Ref, Text};
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +54,18 @@ impl Kind for Route53Record {
             .iter()
             .map(|alias| alias.of.clone())
             .collect()
+    }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            alias_target: self.alias_target.as_ref().map(|alias| AliasTarget {
+                of: rename(&alias.of),
+                dns_name: super::renamed_text(&alias.dns_name, rename),
+                hosted_zone_id: super::renamed_text(&alias.hosted_zone_id, rename),
+                evaluate_target_health: alias.evaluate_target_health,
+            }),
+            ..self.clone()
+        }
     }
 
     fn late(&self) -> Vec<Id> {

@@ -1,6 +1,6 @@
 //! The queue and the EventBridge rules by which the node termination handler hears of ending instances.
 
-use super::{Kind, Tags};
+use super::{Kind, Rename, Tags};
 use crate::engine::Ref;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -73,5 +73,13 @@ impl Kind for CloudwatchEventTarget {
 
     fn refs(&self) -> Vec<Ref> {
         vec![self.rule.clone(), self.arn.clone()]
+    }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            rule: rename(&self.rule),
+            arn: rename(&self.arn),
+            ..self.clone()
+        }
     }
 }

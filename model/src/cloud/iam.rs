@@ -1,6 +1,6 @@
 //! IAM: what instances may do.
 
-use super::{Kind, Tags};
+use super::{Kind, Rename, Tags};
 use crate::engine::Ref;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -51,6 +51,13 @@ impl Kind for IamRolePolicy {
     fn refs(&self) -> Vec<Ref> {
         vec![self.role_name.clone()]
     }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            role_name: rename(&self.role_name),
+            ..self.clone()
+        }
+    }
 }
 
 /// A managed policy attached to a role (`spec.externalPolicies`).
@@ -76,6 +83,13 @@ impl Kind for IamRolePolicyAttachment {
     fn refs(&self) -> Vec<Ref> {
         vec![self.role_name.clone()]
     }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            role_name: rename(&self.role_name),
+            ..self.clone()
+        }
+    }
 }
 
 /// The instance profile that hands a role to instances.
@@ -98,5 +112,12 @@ impl Kind for IamInstanceProfile {
 
     fn refs(&self) -> Vec<Ref> {
         self.role_name.iter().cloned().collect()
+    }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            role_name: self.role_name.as_ref().map(rename),
+            ..self.clone()
+        }
     }
 }

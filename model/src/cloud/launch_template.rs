@@ -1,6 +1,6 @@
 //! Launch templates: what an instance group's machines are launched as. A change is a new version.
 
-use super::{AttrLookup, Kind, Tags};
+use super::{AttrLookup, Kind, Rename, Tags};
 use crate::engine::{Id, Ref, Text};
 use serde::{Deserialize, Serialize};
 
@@ -121,6 +121,22 @@ impl Kind for LaunchTemplate {
         refs.extend(self.key_name.clone());
         refs.extend(self.network_interface.groups.iter().cloned());
         refs
+    }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            iam_instance_profile: rename(&self.iam_instance_profile),
+            key_name: self.key_name.as_ref().map(rename),
+            network_interface: NetworkInterface {
+                groups: super::renamed_set(&self.network_interface.groups, rename),
+                ..self.network_interface.clone()
+            },
+            user_data: self
+                .user_data
+                .as_ref()
+                .map(|text| super::renamed_text(text, rename)),
+            ..self.clone()
+        }
     }
 
     fn late(&self) -> Vec<Id> {

@@ -1,13 +1,14 @@
 //! Network load balancers, their target groups and listeners.
 
-use super::{Kind, Tags};
+use super::{Kind, Rename, Tags};
 use crate::engine::Ref;
 use serde::{Deserialize, Serialize};
 
-/// A network load balancer. Name, scheme and subnets' addresses cannot change: a change makes the next of its series.
+/// A network load balancer. Name, scheme and subnets' addresses cannot change: `cloud::settle` makes the next of its series.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lb {
-    /// Logical name: `api.NAME`, `bastion.NAME`.
+    /// Logical name: `api.NAME`, `bastion.NAME`, from the second of the series on with `-REVISION`
+    /// (`names::logical_name` of the tags).
     pub logical_name: String,
     /// AWS name, at most 32 characters: prefix, cluster, hash; from the second of the series on another hash.
     pub name: String,
@@ -24,7 +25,7 @@ pub struct Lb {
     pub cross_zone_enabled: bool,
     /// Attributes `access_logs.*`.
     pub access_logs: Option<AccessLogs>,
-    /// Tags; `Name` is the logical name.
+    /// Tags; `Name` is the logical name of the first of the series, `kops.k8s.io/revision` the place in it.
     pub tags: Tags,
 }
 
@@ -68,9 +69,25 @@ impl Kind for Lb {
             .chain(subnets)
             .collect()
     }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            security_groups: super::renamed_set(&self.security_groups, rename),
+            subnet_mappings: {
+                let mut mappings = self.subnet_mappings.clone();
+                for mapping in &mut mappings {
+                    mapping.subnet_id = rename(&mapping.subnet_id);
+                }
+                mappings.sort();
+                mappings
+            },
+            ..self.clone()
+        }
+    }
 }
 
-/// A target group. Protocol, port and VPC cannot change: a change makes the next of its series.
+/// A target group. Protocol, port and VPC cannot change, nor the balancer it serves: `cloud::settle` makes the next of
+/// its series.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LbTargetGroup {
     /// AWS and logical name, at most 32 characters.
@@ -87,7 +104,7 @@ pub struct LbTargetGroup {
     pub deregistration_delay_seconds: i32,
     /// Health check.
     pub health_check: HealthCheck,
-    /// Tags.
+    /// Tags; `Name` is the name of the first of the series, `kops.k8s.io/revision` the place in it.
     pub tags: Tags,
 }
 
@@ -116,6 +133,13 @@ impl Kind for LbTargetGroup {
 
     fn refs(&self) -> Vec<Ref> {
         vec![self.vpc_id.clone()]
+    }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            vpc_id: rename(&self.vpc_id),
+            ..self.clone()
+        }
     }
 }
 
@@ -150,5 +174,18 @@ impl Kind for LbListener {
             self.load_balancer_arn.clone(),
             self.target_group_arn.clone(),
         ]
+    }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        let load_balancer_arn = rename(&self.load_balancer_arn);
+        Self {
+            name: match load_balancer_arn.id() {
+                Some(balancer) => format!("{}-{}", balancer.name(), self.port),
+                None => self.name.clone(),
+            },
+            load_balancer_arn,
+            target_group_arn: rename(&self.target_group_arn),
+            ..self.clone()
+        }
     }
 }

@@ -11,9 +11,11 @@ mod key_pair;
 mod launch_template;
 mod load_balancer;
 mod nat;
+pub mod render;
 mod route;
 mod s3_object;
 mod security_group;
+pub mod settle;
 mod subnet;
 mod vpc;
 
@@ -36,7 +38,7 @@ pub use vpc::{
     DhcpOptions, DhcpOptionsAssociation, InternetGateway, Vpc, VpcIpv4CidrBlockAssociation,
 };
 
-use crate::engine::{Id, Ref, Resource};
+use crate::engine::{Id, Part, Ref, Resource, Text};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -45,6 +47,9 @@ pub type Tags = BTreeMap<String, String>;
 
 /// Looks up an attribute of another resource: `(id, attribute) -> value`, if known by now.
 pub type AttrLookup<'a> = &'a dyn Fn(&Id, &str) -> Option<String>;
+
+/// Gives a reference its new name, or back as it is.
+pub type Rename<'a> = &'a dyn Fn(&Ref) -> Ref;
 
 /// What every kind says about itself.
 pub trait Kind: Clone + std::fmt::Debug + PartialEq + Serialize {
@@ -59,6 +64,12 @@ pub trait Kind: Clone + std::fmt::Debug + PartialEq + Serialize {
 
     /// References it holds.
     fn refs(&self) -> Vec<Ref>;
+
+    /// Itself with every reference renamed, late values included. Kinds that refer to nothing leave it as it is.
+    #[must_use]
+    fn with_refs(&self, _rename: Rename<'_>) -> Self {
+        self.clone()
+    }
 
     /// Resources whose late attributes it waits for.
     fn late(&self) -> Vec<Id> {
@@ -162,6 +173,40 @@ macro_rules! each {
     };
 }
 
+impl Cloud {
+    /// Itself with every reference renamed, late values included.
+    #[must_use]
+    pub fn with_refs(&self, rename: Rename<'_>) -> Self {
+        each!(self, kind => kind.with_refs(rename).into())
+    }
+}
+
+/// References renamed, in the order of sets.
+fn renamed_set(refs: &[Ref], rename: Rename<'_>) -> Vec<Ref> {
+    let mut renamed: Vec<Ref> = refs.iter().map(rename).collect();
+    renamed.sort();
+    renamed
+}
+
+/// Text whose late values follow their resources' new names.
+fn renamed_text(text: &Text, rename: Rename<'_>) -> Text {
+    Text::of(text.parts().iter().map(|part| match part {
+        Part::Literal(_) => part.clone(),
+        Part::Late {
+            kind,
+            name,
+            attribute,
+        } => match rename(&Ref::own(&Id::new(kind, name.clone()))) {
+            Ref::Own { kind, name } => Part::Late {
+                kind,
+                name,
+                attribute: attribute.clone(),
+            },
+            Ref::Given(_) => part.clone(),
+        },
+    }))
+}
+
 fn same_kind<K: Kind, T>(_: &K, other: &Cloud, compare: impl Fn(&K) -> Option<T>) -> Option<T>
 where
     for<'a> Option<&'a K>: From<Downcast<'a>>,
@@ -243,6 +288,13 @@ impl Resource for Cloud {
     fn attr_changes(&self, have: &Self, attribute: &str) -> bool {
         each!(self, kind => same_kind(kind, have, |have| Some(kind.attr_changes(have, attribute))))
             .unwrap_or(true)
+    }
+
+    fn can_be_remade(&self) -> bool {
+        !matches!(
+            self,
+            Self::AutoscalingGroup(_) | Self::EbsVolume(_) | Self::S3Object(_) | Self::SqsQueue(_)
+        )
     }
 
     fn resolved(&self, attr: AttrLookup<'_>) -> Self {

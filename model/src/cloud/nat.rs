@@ -1,6 +1,6 @@
 //! Elastic IPs and NAT gateways.
 
-use super::{Kind, Tags};
+use super::{Kind, Rename, Tags};
 use crate::engine::Ref;
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +50,14 @@ impl Kind for NatGateway {
 
     fn refs(&self) -> Vec<Ref> {
         vec![self.subnet_id.clone(), self.allocation_id.clone()]
+    }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            subnet_id: rename(&self.subnet_id),
+            allocation_id: rename(&self.allocation_id),
+            ..self.clone()
+        }
     }
 
     fn refuses(&self, have: &Self) -> Option<String> {

@@ -1,6 +1,6 @@
 //! Route tables, their routes, and which subnet uses which.
 
-use super::{Kind, Tags};
+use super::{Kind, Rename, Tags};
 use crate::engine::Ref;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,13 @@ impl Kind for RouteTable {
 
     fn refs(&self) -> Vec<Ref> {
         vec![self.vpc_id.clone()]
+    }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            vpc_id: rename(&self.vpc_id),
+            ..self.clone()
+        }
     }
 }
 
@@ -57,6 +64,20 @@ impl RouteTarget {
             | Self::EgressOnlyInternetGatewayId(to) => to,
         }
     }
+
+    /// Itself with its reference renamed.
+    #[must_use]
+    pub fn renamed(&self, rename: Rename<'_>) -> Self {
+        let to = rename(self.reference());
+        match self {
+            Self::GatewayId(_) => Self::GatewayId(to),
+            Self::NatGatewayId(_) => Self::NatGatewayId(to),
+            Self::InstanceId(_) => Self::InstanceId(to),
+            Self::TransitGatewayId(_) => Self::TransitGatewayId(to),
+            Self::VpcPeeringConnectionId(_) => Self::VpcPeeringConnectionId(to),
+            Self::EgressOnlyInternetGatewayId(_) => Self::EgressOnlyInternetGatewayId(to),
+        }
+    }
 }
 
 /// One route. Table and destination identify it; its target can be replaced.
@@ -83,6 +104,14 @@ impl Kind for Route {
     fn refs(&self) -> Vec<Ref> {
         vec![self.route_table_id.clone(), self.target.reference().clone()]
     }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            route_table_id: rename(&self.route_table_id),
+            target: self.target.renamed(rename),
+            ..self.clone()
+        }
+    }
 }
 
 /// Which route table a subnet uses. The subnet identifies it; the table can be replaced.
@@ -105,5 +134,13 @@ impl Kind for RouteTableAssociation {
 
     fn refs(&self) -> Vec<Ref> {
         vec![self.route_table_id.clone(), self.subnet_id.clone()]
+    }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            route_table_id: rename(&self.route_table_id),
+            subnet_id: rename(&self.subnet_id),
+            ..self.clone()
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Security groups and their rules, one resource a rule.
 
-use super::{Kind, Tags};
+use super::{Kind, Rename, Tags};
 use crate::engine::Ref;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,13 @@ impl Kind for SecurityGroup {
 
     fn refs(&self) -> Vec<Ref> {
         vec![self.vpc_id.clone()]
+    }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            vpc_id: rename(&self.vpc_id),
+            ..self.clone()
+        }
     }
 
     fn refuses(&self, have: &Self) -> Option<String> {
@@ -95,5 +102,18 @@ impl Kind for SecurityGroupRule {
             refs.push(group.clone());
         }
         refs
+    }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            group_id: rename(&self.group_id),
+            source: match &self.source {
+                RuleSource::ReferencedGroupId(group) => {
+                    RuleSource::ReferencedGroupId(rename(group))
+                }
+                other => other.clone(),
+            },
+            ..self.clone()
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A subnet: one zone's slice of the VPC.
 
-use super::{Kind, Tags};
+use super::{Kind, Rename, Tags};
 use crate::engine::Ref;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,13 @@ impl Kind for Subnet {
 
     fn refs(&self) -> Vec<Ref> {
         vec![self.vpc_id.clone()]
+    }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            vpc_id: rename(&self.vpc_id),
+            ..self.clone()
+        }
     }
 
     fn refuses(&self, have: &Self) -> Option<String> {

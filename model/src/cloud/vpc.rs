@@ -1,6 +1,6 @@
 //! The VPC and what hangs on it: extra address ranges, DHCP options, the internet gateway.
 
-use super::{Kind, Tags};
+use super::{Kind, Rename, Tags};
 use crate::engine::Ref;
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +62,13 @@ impl Kind for VpcIpv4CidrBlockAssociation {
     fn refs(&self) -> Vec<Ref> {
         vec![self.vpc_id.clone()]
     }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            vpc_id: rename(&self.vpc_id),
+            ..self.clone()
+        }
+    }
 }
 
 /// DHCP options. Immutable: a change makes the next one of the series (`NAME`, `NAME-2`, ...).
@@ -73,7 +80,7 @@ pub struct DhcpOptions {
     pub domain_name: String,
     /// Resolvers.
     pub domain_name_servers: Vec<String>,
-    /// Tags.
+    /// Tags; `Name` is the name of the first of the series, `kops.k8s.io/revision` the place in it.
     pub tags: Tags,
 }
 
@@ -111,6 +118,14 @@ impl Kind for DhcpOptionsAssociation {
     fn refs(&self) -> Vec<Ref> {
         vec![self.vpc_id.clone(), self.dhcp_options_id.clone()]
     }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            vpc_id: rename(&self.vpc_id),
+            dhcp_options_id: rename(&self.dhcp_options_id),
+            ..self.clone()
+        }
+    }
 }
 
 /// The internet gateway, attached to the VPC.
@@ -134,5 +149,12 @@ impl Kind for InternetGateway {
 
     fn refs(&self) -> Vec<Ref> {
         self.vpc_id.iter().cloned().collect()
+    }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            vpc_id: self.vpc_id.as_ref().map(rename),
+            ..self.clone()
+        }
     }
 }

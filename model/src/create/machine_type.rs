@@ -31,6 +31,11 @@ fn candidates(role: InstanceGroupRole) -> &'static [(&'static str, Arch)] {
     }
 }
 
+/// Machine types that groups of a role may get, first choice first.
+pub fn usual_machine_types(role: InstanceGroupRole) -> impl Iterator<Item = String> {
+    candidates(role).iter().map(|(name, _)| (*name).to_owned())
+}
+
 /// The first candidate of a role that has the architecture and is offered in all zones. Without
 /// any machine types in the facts, the first of that architecture. `None`: none is offered.
 pub fn default_machine_type(

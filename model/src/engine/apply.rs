@@ -13,12 +13,13 @@ use super::snapshot::Snapshot;
 use super::work::{Answer, Work, call};
 use super::world::{Clock, Journal, Refs, World};
 use futures::stream::{FuturesUnordered, StreamExt};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
 /// How an apply ended. Every step of the plan is in exactly one of `done`, `failed` and `skipped`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// Steps that are done.
     pub done: Vec<Id>,

@@ -147,3 +147,75 @@ fn find<'a>(list: &Keyed<'a>, key: &str) -> &'a Value {
         .find(|(have, _)| *have == key)
         .map_or(&Value::Null, |(_, value)| value)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    fn fields(have: &Value, want: &Value) -> Vec<String> {
+        let one = |change: FieldChange| {
+            format!("{}: {} -> {}", change.field, change.before, change.after)
+        };
+        changes(have, want).into_iter().map(one).collect()
+    }
+
+    #[test]
+    fn a_field_is_named_by_its_path() {
+        let have = json!({"tags": {"a": "1"}, "disks": [{"ebs": {"size": 8}}], "size": 1});
+        let want = json!({"tags": {"b": "2"}, "disks": [{"ebs": {"size": 9}}], "size": 1});
+        let changes = [
+            "disks[0].ebs.size: 8 -> 9",
+            "tags.a: \"1\" -> null",
+            "tags.b: null -> \"2\"",
+        ];
+        assert_eq!(fields(&have, &want), changes);
+    }
+
+    #[test]
+    fn elements_with_a_key_are_compared_by_it_and_plain_lists_as_a_whole() {
+        let have = json!({"tags": [{"key": "a", "value": "1"}, {"key": "b", "value": "2"}], "zones": ["a"]});
+        let want = json!({"tags": [{"key": "b", "value": "3"}], "zones": ["a", "b"]});
+        let changes = [
+            r#"tags[a]: {"key":"a","value":"1"} -> null"#,
+            r#"tags[b].value: "2" -> "3""#,
+            r#"zones: ["a"] -> ["a","b"]"#,
+        ];
+        assert_eq!(fields(&have, &want), changes);
+    }
+
+    #[test]
+    fn a_reference_is_one_value() {
+        let to = |name: &str| json!({"vpc": {"type": "vpc", "name": name}});
+        let changes = fields(&to("a"), &to("b"));
+        assert_eq!(changes.len(), 1);
+        assert!(changes[0].starts_with("vpc: "));
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            "[ab]".prop_map(Value::from)
+        ];
+        leaf.prop_recursive(3, 16, 3, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+                prop::collection::btree_map("[kn]ey|type|name", inner, 0..3)
+                    .prop_map(|map| Value::Object(map.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn equal_values_have_no_changes_and_others_name_real_ones(have in value(), want in value()) {
+            prop_assert!(changes(&have, &have).is_empty());
+            // A field that is null and one that is not there are the same.
+            for change in changes(&have, &want) {
+                prop_assert_ne!(change.before, change.after);
+            }
+        }
+    }
+}

@@ -1,59 +1,133 @@
-//! Two objects with one id: which one stays.
+//! Two objects with one id: which one stays, and what goes with the other.
 
+use super::order;
 use super::plan::PlanError;
 use super::resource::{Id, Resource};
 use super::snapshot::{Observed, Snapshot};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a snapshot holds once every id is unique.
 pub(super) struct Sorted<'a, R> {
     /// One object an id.
     pub kept: BTreeMap<Id, &'a Observed<R>>,
-    /// The rest.
+    /// The rest: duplicates, and what hangs on them.
     pub extra: Vec<&'a Observed<R>>,
 }
 
-/// Keeps the used one of each set of duplicates, else the oldest, else the one with the smallest physical
-/// id. Two used ones of something wanted are for a person to sort out; of something unwanted, both go.
+/// Of each set of duplicates keeps the one with something on it that cannot be made again, else the one with
+/// the most on it, else the oldest, else the one with the smallest physical id. What hangs on the others goes
+/// with them: it would stand in the wrong place. Two that cannot be made again are for a person to sort out,
+/// unless they are not wanted: then both go.
 pub(super) fn sort<R: Resource>(
     snapshot: &Snapshot<R>,
     wanted: impl Fn(&Id) -> bool,
 ) -> Result<Sorted<'_, R>, PlanError> {
-    let mut groups: BTreeMap<Id, Vec<&Observed<R>>> = BTreeMap::new();
+    let mut groups: BTreeMap<Id, BTreeMap<&str, &Observed<R>>> = BTreeMap::new();
     for item in &snapshot.items {
-        groups.entry(item.resource.id()).or_default().push(item);
+        let group = groups.entry(item.resource.id()).or_default();
+        group.insert(&item.physical, item);
     }
+    let users = users(snapshot);
     let mut sorted = Sorted {
         kept: BTreeMap::new(),
         extra: Vec::new(),
     };
-    let mut both_used = Vec::new();
-    for (id, mut group) in groups {
-        group.sort_by_key(|item| rank(item));
-        // A page boundary may show the same object twice.
-        group.dedup_by(|one, other| one.physical == other.physical);
-        let used: Vec<String> = group
-            .iter()
-            .filter(|item| item.in_use)
-            .map(|item| item.physical.clone())
+    let mut gone: BTreeSet<&str> = BTreeSet::new();
+    let mut undecided = Vec::new();
+    for id in used_first(&groups) {
+        let group = groups.remove(&id).unwrap_or_default();
+        let (out, left): (Vec<_>, Vec<_>) = group
+            .into_values()
+            .partition(|item| gone.contains(item.physical.as_str()));
+        sorted.extra.extend(out);
+        let mut ranked: Vec<Candidate<'_, R>> = left
+            .into_iter()
+            .map(|item| Candidate::new(item, &users, &gone))
             .collect();
-        if used.len() > 1 && wanted(&id) {
-            both_used.push((id.clone(), used));
+        ranked.sort_by(|one, other| one.rank().cmp(&other.rank()));
+        let firm = ranked.iter().filter(|candidate| candidate.firm);
+        let firm: Vec<String> = firm
+            .map(|candidate| candidate.item.physical.clone())
+            .collect();
+        if firm.len() > 1 && wanted(&id) {
+            undecided.push((id.clone(), firm));
         }
-        let mut group = group.into_iter();
-        if let Some(first) = group.next() {
-            sorted.kept.insert(id, first);
+        let mut ranked = ranked.into_iter();
+        if let Some(first) = ranked.next() {
+            sorted.kept.insert(id, first.item);
         }
-        sorted.extra.extend(group);
+        for candidate in ranked {
+            sorted.extra.push(candidate.item);
+            gone.extend(candidate.on_it);
+        }
     }
-    if both_used.is_empty() {
+    if undecided.is_empty() {
         Ok(sorted)
     } else {
-        Err(PlanError::BothUsed(both_used))
+        Err(PlanError::BothUsed(undecided))
     }
 }
 
-fn rank<R>(item: &Observed<R>) -> (bool, bool, Option<&str>, &str) {
-    let created = item.created.as_deref();
-    (!item.in_use, created.is_none(), created, &item.physical)
+/// Ids so that whatever is referred to comes before what refers to it.
+fn used_first<R: Resource>(groups: &BTreeMap<Id, BTreeMap<&str, &Observed<R>>>) -> Vec<Id> {
+    let needs: order::Needs = groups
+        .iter()
+        .map(|(id, group)| {
+            let needs = group.values().flat_map(|item| item.resource.needs());
+            (id.clone(), needs.collect())
+        })
+        .collect();
+    order::sorted(&needs).unwrap_or_else(|_| needs.into_keys().collect())
+}
+
+/// Who uses what, by physical id of what is used.
+type Users<'a, R> = BTreeMap<&'a str, Vec<&'a Observed<R>>>;
+
+fn users<R>(snapshot: &Snapshot<R>) -> Users<'_, R> {
+    let mut users: Users<'_, R> = BTreeMap::new();
+    for item in &snapshot.items {
+        for used in &item.uses {
+            users.entry(used).or_default().push(item);
+        }
+    }
+    users
+}
+
+struct Candidate<'a, R> {
+    item: &'a Observed<R>,
+    /// Physical ids of everything that hangs on it, at any distance.
+    on_it: BTreeSet<&'a str>,
+    /// It, or something on it, cannot be made again.
+    firm: bool,
+}
+
+impl<'a, R: Resource> Candidate<'a, R> {
+    fn new(item: &'a Observed<R>, users: &Users<'a, R>, gone: &BTreeSet<&str>) -> Self {
+        let mut on_it = BTreeSet::new();
+        let mut firm = item.in_use;
+        let mut open = vec![item];
+        while let Some(used) = open.pop() {
+            for user in users.get(used.physical.as_str()).into_iter().flatten() {
+                let physical = user.physical.as_str();
+                if !gone.contains(physical) && on_it.insert(physical) {
+                    firm |= user.in_use || !user.resource.can_be_remade();
+                    open.push(user);
+                }
+            }
+        }
+        Self { item, on_it, firm }
+    }
+
+    /// Smallest first stays.
+    fn rank(&self) -> impl Ord {
+        let created = self.item.created.as_deref();
+        let most = usize::MAX - self.on_it.len();
+        (
+            !self.firm,
+            most,
+            created.is_none(),
+            created,
+            &self.item.physical,
+        )
+    }
 }

@@ -24,7 +24,8 @@ pub enum PlanError {
     /// The world cannot make these changes in place; each with what to do instead.
     #[error("cannot be changed in place: {}", pairs(.0, ": "))]
     Refused(Vec<(Id, String)>),
-    /// The world has several objects of one id and more than one of them is used; with their physical ids.
+    /// The world has several objects of one id, and on more than one of them is something that cannot be made
+    /// again; with their physical ids.
     #[error("exists more than once, and more than one is in use: {}; remove one of each by hand", groups(.0))]
     BothUsed(Vec<(Id, Vec<String>)>),
     /// The plan breaks a rule that every plan keeps: a step, and what is wrong with it.
@@ -87,7 +88,7 @@ pub enum Reason {
     },
     /// It is in the world and not in the spec.
     Unwanted,
-    /// The world has it twice; this is the younger or unused one.
+    /// The world has it twice and this is the one to go, or it hangs on such a one.
     Duplicate,
     /// Its successor with the next name of the series (`NAME`, `NAME-2`, ...) takes its place.
     Replaced {

@@ -25,7 +25,7 @@ pub fn plan<R: Resource>(desired: &[R], observed: &Snapshot<R>) -> Result<Plan<R
     let mut steps = puts(&wanted, &wanted_order, &sorted.kept)?;
     let deletes = deletes(&wanted, &sorted, &steps);
     steps.extend(deletes);
-    put_edges(&mut steps);
+    put_edges(&mut steps, &sorted);
     delete_edges(&mut steps, observed);
 
     let plan = Plan {
@@ -201,48 +201,67 @@ fn series(name: &str) -> (&str, u32) {
         .unwrap_or((name, 1))
 }
 
-/// What is put waits for the puts of all it refers to.
-fn put_edges<R: Resource>(steps: &mut Steps<R>) {
+/// What is put waits for the puts of all it refers to, and for the removal of what has its name.
+fn put_edges<R: Resource>(steps: &mut Steps<R>, sorted: &duplicates::Sorted<'_, R>) {
     let ids: BTreeSet<Id> = steps.keys().cloned().collect();
     for step in steps.values_mut() {
         let needs = step.after.as_ref().map(Resource::needs).unwrap_or_default();
         step.needs
             .extend(needs.into_iter().filter(|need| ids.contains(need)));
     }
+    for have in &sorted.extra {
+        let remade = steps.get_mut(&have.resource.id());
+        if let Some(step) = remade.filter(|step| step.action == Action::Create) {
+            step.needs.insert(duplicate_id(have));
+        }
+    }
 }
 
 /// What is deleted waits for the steps of all that still refer to it (they are deleted too, or updated to
-/// refer to something else), and for its successor.
+/// refer to something else), and for its successor. Duplicates know their users by physical ids alone.
 fn delete_edges<R: Resource>(steps: &mut Steps<R>, observed: &Snapshot<R>) {
-    let mut users: BTreeMap<Id, BTreeSet<Id>> = BTreeMap::new();
+    let mut by_name: BTreeMap<Id, BTreeSet<Id>> = BTreeMap::new();
+    let mut by_physical: BTreeMap<&str, BTreeSet<Id>> = BTreeMap::new();
     for item in &observed.items {
-        let id = item.resource.id();
-        let own = [duplicate_id(item), id];
-        for step in own.into_iter().filter(|id| steps.contains_key(id)) {
+        let own = [duplicate_id(item), item.resource.id()];
+        if let Some(step) = own.into_iter().find(|id| steps.contains_key(id)) {
             for need in item.resource.needs() {
-                users.entry(need).or_default().insert(step.clone());
+                by_name.entry(need).or_default().insert(step.clone());
+            }
+            for used in &item.uses {
+                by_physical.entry(used).or_default().insert(step.clone());
             }
         }
     }
-    let deleted: BTreeSet<Id> = steps
+    let whole = |id: &Id, steps: &Steps<R>| {
+        steps
+            .get(id)
+            .is_some_and(|step| step.action == Action::Delete)
+    };
+    let edges: Vec<(Id, BTreeSet<Id>)> = steps
         .values()
-        .filter(|step| step.action == Action::Delete)
-        .map(|step| step.id.clone())
+        .filter_map(|step| {
+            let have = step
+                .before
+                .as_ref()
+                .filter(|_| step.action == Action::Delete)?;
+            let id = have.resource.id();
+            let physical = by_physical.get(have.physical.as_str());
+            let named = by_name.get(&id).filter(|_| whole(&id, steps));
+            let users = physical.into_iter().chain(named).flatten().cloned();
+            Some((step.id.clone(), users.chain(replacing(step)).collect()))
+        })
         .collect();
-    for step in steps
-        .values_mut()
-        .filter(|step| step.action == Action::Delete)
-    {
-        // Of a duplicate whose twin stays, the users are the twin's.
-        let named = step.before.as_ref().map(|before| before.resource.id());
-        let named = named.filter(|id| deleted.contains(id));
-        step.needs.extend(
-            named
-                .and_then(|id| users.get(&id).cloned())
-                .unwrap_or_default(),
-        );
-        if let Reason::Replaced { by } = &step.reason {
-            step.needs.insert(by.clone());
+    for (id, needs) in edges {
+        if let Some(step) = steps.get_mut(&id) {
+            step.needs.extend(needs);
         }
+    }
+}
+
+fn replacing<R>(step: &Step<R>) -> Option<Id> {
+    match &step.reason {
+        Reason::Replaced { by } => Some(by.clone()),
+        _ => None,
     }
 }

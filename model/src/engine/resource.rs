@@ -111,6 +111,12 @@ pub trait Resource: Clone + fmt::Debug + PartialEq + Serialize {
         false
     }
 
+    /// True if removing it and making it again loses nothing that matters: no content, no machines. Decides
+    /// whether what hangs on the wrong one of two duplicates may be made again on the right one.
+    fn can_be_remade(&self) -> bool {
+        false
+    }
+
     /// Itself with every late value that `attr(id, attribute)` knows written in.
     #[must_use]
     fn resolved(&self, attr: &dyn Fn(&Id, &str) -> Option<String>) -> Self;

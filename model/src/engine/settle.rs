@@ -6,7 +6,7 @@ use super::options::{Options, Outside, backoff, millis};
 use super::resource::{Id, Resource};
 use super::snapshot::Snapshot;
 use super::world::{Clock, Journal, Refs, World};
-use futures::future::join_all;
+use futures::stream::{self, StreamExt};
 use std::future::Future;
 use std::time::Duration;
 
@@ -93,8 +93,8 @@ pub(super) async fn shown<R: Resource, W: World<R>, J, C: Clock>(
             true
         }
     };
-    join_all(made.iter().map(one))
+    stream::iter(made.iter().map(one))
+        .buffer_unordered(outside.options.parallelism.max(1))
+        .all(|shown| async move { shown })
         .await
-        .into_iter()
-        .all(|shown| shown)
 }

@@ -2,7 +2,7 @@
 
 use super::resource::{Id, Resource};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Attributes that other resources may wait for, by name: `dns_name`, `latest_version`, `arn`, ...
 pub type Attrs = BTreeMap<String, String>;
@@ -18,18 +18,28 @@ pub struct Observed<R> {
     pub attrs: Attrs,
     /// When the world says it was made (RFC 3339), where it says so; decides which of two duplicates stays.
     pub created: Option<String>,
-    /// True if something uses exactly this object, not just one of its name: another object of the sweep
-    /// refers to its physical id, a machine runs with it. Of two duplicates the used one stays.
+    /// Physical ids of the objects of this cluster that it refers to. Logical names cannot tell which of
+    /// two duplicates is meant.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub uses: BTreeSet<String>,
+    /// True if something that is no resource of ours uses it: a volume is attached, an address serves.
     #[serde(default)]
     pub in_use: bool,
 }
 
 /// Everything of this cluster that one sweep saw. Two items may have the same id: duplicates, which
 /// the planner resolves.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot<R> {
     /// The objects, in any order.
     pub items: Vec<Observed<R>>,
+}
+
+impl<R> Default for Snapshot<R> {
+    /// An empty world.
+    fn default() -> Self {
+        Self { items: Vec::new() }
+    }
 }
 
 impl<R: Resource> Snapshot<R> {

@@ -141,3 +141,48 @@ impl Text {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn part() -> impl Strategy<Value = Part> {
+        let late = |attribute: String| Part::Late {
+            kind: "lb".to_owned(),
+            name: "api".to_owned(),
+            attribute,
+        };
+        prop_oneof!["[ab]{0,3}".prop_map(Part::Literal), "[xy]".prop_map(late)]
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_matches_whatever_its_late_parts_turn_out_to_be(
+            parts in prop::collection::vec(part(), 0..6),
+            x in "[abc]{0,3}",
+            y in "[abc]{0,3}",
+        ) {
+            let text = Text::of(parts);
+            let value = |_: &Id, name: &str| Some(if name == "x" { &x } else { &y }.clone());
+            let resolved = text.resolved(&value);
+            prop_assert!(text.matches(resolved.as_known().unwrap()));
+            prop_assert_eq!(text.needs().is_empty(), text.as_known().is_some());
+        }
+
+        #[test]
+        fn a_known_text_matches_itself_alone(one in "[ab]{0,3}", other in "[ab]{0,3}") {
+            prop_assert_eq!(Text::known(&*one).matches(&other), one == other);
+        }
+    }
+
+    #[test]
+    fn another_literal_does_not_match() {
+        let late = Text::late(&Id::new("lb", "api"), "dns_name");
+        let literal = |text: &str| vec![Part::Literal(text.to_owned())];
+        let text = Text::of([literal("api="), late.parts().to_vec(), literal("\n")].concat());
+        assert!(text.matches("api=a.example.com\n"));
+        assert!(!text.matches("boot=1\napi=a.example.com\n"));
+        assert!(!text.matches("api=a.example.com"));
+    }
+}

@@ -73,9 +73,9 @@ pub trait World<R: Resource> {
     ) -> impl Future<Output = Result<Option<Observed<R>>, Failure>>;
 
     /// Creates `want` (`have` is `None`), or changes `have` in place. All late values in `want` are resolved.
-    /// Where that takes several calls and one after the first effect fails, the class is `Unknown` unless the
-    /// failure is final, so that the engine finds what is there before it goes on; a plain retry would make
-    /// the first effect twice.
+    /// Where that takes several calls and one after the first effect fails, the class is `Unknown`, whatever
+    /// the world said: the engine then finds what is there and changes it, which says the same again if it
+    /// is final. A plain retry would make the first effect twice.
     fn put(
         &self,
         want: &R,
@@ -102,7 +102,7 @@ pub trait Journal {
     /// Writes the ids that are about to be created, before the first of them.
     fn record(&self, ids: &[Id]) -> impl Future<Output = Result<(), Failure>>;
 
-    /// Forgets them, after the run that made them ended in an orderly way.
+    /// Forgets them, after the run that made them ended in an orderly way. Also called when there is nothing to forget.
     fn clear(&self) -> impl Future<Output = Result<(), Failure>>;
 }
 

@@ -28,13 +28,6 @@ pub(super) fn complete(spec: &mut ClusterSpec, groups: &[InstanceGroup], found: 
     let unreachable_by_name = dns::kind(spec) == DnsKind::None;
     let private = control_planes_are_private(spec, groups);
     let api = spec.api.get_or_insert_default();
-    if api.load_balancer.is_none() && api.dns.is_some() && unreachable_by_name {
-        found.error(
-            "spec.api.dns",
-            "a cluster without DNS needs a load balancer for its API",
-            "use spec.api.loadBalancer, or topology.dns.type Public or Private",
-        );
-    }
     if api.load_balancer.is_none() && api.dns.is_none() {
         *api = if unreachable_by_name || private {
             APISpec {
@@ -53,6 +46,8 @@ pub(super) fn complete(spec: &mut ClusterSpec, groups: &[InstanceGroup], found: 
     }
     let subnets = spec.subnets.clone();
     if let Some(balancer) = &mut api.load_balancer {
+        // Without names workers know the load balancer alone, and it stands for every control plane.
+        fill(&mut balancer.cross_zone_load_balancing, unreachable_by_name);
         complete_load_balancer(balancer, &subnets, groups, found);
     }
 }
@@ -78,15 +73,8 @@ fn complete_load_balancer(
     groups: &[InstanceGroup],
     found: &mut Found,
 ) {
-    if balancer.class.is_none() {
-        found.warning(
-            "spec.api.loadBalancer.class",
-            "kctl makes a Network load balancer; kOps would make a Classic one here",
-        );
-    }
     fill(&mut balancer.class, LoadBalancerClass::Network);
     fill(&mut balancer.type_, LoadBalancerType::Public);
-    fill(&mut balancer.cross_zone_load_balancing, false);
     fill(&mut balancer.use_for_internal_api, false);
     if balancer.ssl_certificate.is_some() {
         fill(&mut balancer.ssl_policy, SSL_POLICY);

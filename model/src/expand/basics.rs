@@ -4,42 +4,25 @@ use super::fill::fill;
 use super::{Found, Known};
 use crate::api::authorization::{AuthorizationSpec, RBACAuthorizationSpec};
 use crate::api::cluster::ClusterSpec;
-use crate::catalog::{
-    KubernetesVersion, NEWEST_MINOR, OLDEST_MINOR, OLDEST_SUPPORTED_MINOR, recommended,
-};
+use crate::catalog::recommended;
 use crate::full::{Placement, StateLocation};
+use crate::validate::subnets::region_of;
+use crate::validate::versions::{NEWEST_MINOR, OLDEST_MINOR, Version};
 
 /// The Kubernetes version; `None` if the spec's is none that kctl can do.
-pub(super) fn version(spec: &ClusterSpec, found: &mut Found) -> Option<KubernetesVersion> {
-    const PATH: &str = "spec.kubernetesVersion";
+pub(super) fn version(spec: &ClusterSpec, found: &mut Found) -> Option<Version> {
     let default = recommended(NEWEST_MINOR).unwrap_or_default();
     let text = spec.kubernetes_version.as_deref().unwrap_or(default);
-    let hint = format!("kctl knows 1.{OLDEST_MINOR} to 1.{NEWEST_MINOR}; the newest is {default}");
-    let version: KubernetesVersion = match text.parse() {
-        Ok(version) => version,
-        Err(error) => {
-            found.error(PATH, error.to_string(), &hint);
-            return None;
-        }
+    let known = |version: &Version| {
+        version.major == 1 && (OLDEST_MINOR..=NEWEST_MINOR).contains(&version.minor)
     };
-    let minor = version.minor();
-    if minor > NEWEST_MINOR {
-        found.error(PATH, format!("{version} is newer than this kctl"), &hint);
-        return None;
+    let version = Version::parse(text).filter(known);
+    if version.is_none() {
+        let message = format!("{text:?} is not a Kubernetes version that kctl knows");
+        let hint = format!("use 1.{OLDEST_MINOR}.0 to {default}");
+        found.error("spec.kubernetesVersion", message, &hint);
     }
-    if minor < OLDEST_MINOR {
-        found.error(PATH, format!("{version} is too old"), &hint);
-        return None;
-    }
-    if minor < OLDEST_SUPPORTED_MINOR {
-        found.warning(
-            PATH,
-            format!(
-                "{version} is no longer supported; plan the upgrade to 1.{OLDEST_SUPPORTED_MINOR}"
-            ),
-        );
-    }
-    Some(version)
+    version
 }
 
 /// Versions, stores, and who may do what.
@@ -94,7 +77,7 @@ pub(super) fn state(spec: &ClusterSpec) -> StateLocation {
 /// Account and region.
 pub(super) fn placement(spec: &ClusterSpec, known: &Known, found: &mut Found) -> Option<Placement> {
     let zones = spec.subnets.iter().map(|subnet| subnet.zone.as_str());
-    let mut regions: Vec<&str> = zones.filter_map(region_of_zone).collect();
+    let mut regions: Vec<&str> = zones.filter_map(region_of).collect();
     regions.sort_unstable();
     regions.dedup();
     let [region] = regions.as_slice() else {
@@ -120,17 +103,6 @@ pub(super) fn placement(spec: &ClusterSpec, known: &Known, found: &mut Found) ->
     })
 }
 
-/// The region of a zone: up to and with the first number, `us-west-2` of `us-west-2-lax-1a`.
-pub fn region_of_zone(zone: &str) -> Option<&str> {
-    let start = zone.match_indices('-').find_map(|(dash, _)| {
-        let digit = zone.as_bytes().get(dash + 1)?;
-        digit.is_ascii_digit().then_some(dash + 1)
-    })?;
-    let digits = zone.get(start..)?.bytes();
-    let length = digits.take_while(u8::is_ascii_digit).count();
-    zone.get(..start + length)
-}
-
 /// The partition that regions of this name are in.
 fn partition_of_region(region: &str) -> &'static str {
     match region.split('-').take(2).collect::<Vec<_>>().as_slice() {
@@ -144,22 +116,8 @@ fn partition_of_region(region: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{region_of_zone, state};
+    use super::state;
     use crate::api::cluster::ClusterSpec;
-
-    #[test]
-    fn the_region_is_the_zone_up_to_its_number() {
-        for (zone, region) in [
-            ("eu-west-1a", Some("eu-west-1")),
-            ("us-gov-west-1b", Some("us-gov-west-1")),
-            ("us-west-2-lax-1a", Some("us-west-2")),
-            ("us-east-10c", Some("us-east-10")),
-            ("nowhere", None),
-            ("", None),
-        ] {
-            assert_eq!(region_of_zone(zone), region, "{zone}");
-        }
-    }
 
     #[test]
     fn state_lies_in_a_bucket_or_a_directory() {

@@ -61,7 +61,7 @@ fn api_server(spec: &mut ClusterSpec, known: &Known) {
     };
     fill(&mut api.authorization_mode, mode);
     fill(&mut api.bind_address, "0.0.0.0");
-    if known.version.minor() < 33 {
+    if known.version.minor < 33 {
         fill(&mut api.cloud_provider, "external");
     }
     fill_list(&mut api.etcd_servers, &["https://127.0.0.1:4001"]);
@@ -86,24 +86,23 @@ fn api_server(spec: &mut ClusterSpec, known: &Known) {
     fill(&mut api.storage_backend, "etcd3");
 }
 
-/// Admission plugins: the default ones where the user names none, and those appended to them.
+/// Admission plugins where the user names none: the default ones without those he disables, and
+/// those he appends. A list of his own stays; the flag is that list and what he appends.
 fn admission(spec: &mut ClusterSpec) {
     let api = spec.kube_api_server.get_or_insert_default();
-    if !api.admission_control.is_empty() {
+    if !api.admission_control.is_empty() || !api.enable_admission_plugins.is_empty() {
         return;
     }
-    if api.enable_admission_plugins.is_empty() {
-        let disabled = &api.disable_admission_plugins;
-        let plugins = ADMISSION_PLUGINS.iter().map(|plugin| (*plugin).to_owned());
-        api.enable_admission_plugins = plugins
-            .filter(|plugin| !disabled.contains(plugin))
-            .collect();
-    }
+    let defaults = ADMISSION_PLUGINS.iter().map(|plugin| (*plugin).to_owned());
+    let mut plugins: Vec<String> = defaults
+        .filter(|plugin| !api.disable_admission_plugins.contains(plugin))
+        .collect();
     for plugin in &api.append_admission_plugins {
-        if !api.enable_admission_plugins.contains(plugin) {
-            api.enable_admission_plugins.push(plugin.clone());
+        if !plugins.contains(plugin) {
+            plugins.push(plugin.clone());
         }
     }
+    api.enable_admission_plugins = plugins;
 }
 
 /// Who issues service account tokens: the API's name inside the cluster.

@@ -6,16 +6,16 @@ use super::{Found, Known};
 use crate::api::cluster::ClusterSpec;
 use crate::api::etcd::{EtcdClusterSpec, EtcdMemberSpec};
 use crate::api::{InstanceGroup, InstanceGroupRole};
-use crate::catalog::KubernetesVersion;
 use crate::create::etcd_clusters;
 use crate::full::{EtcdCluster, EtcdMember};
+use crate::validate::versions::Version;
 
 /// GiB of a member's volume.
 const VOLUME_SIZE: i32 = 20;
 
 /// The etcd version that goes with a Kubernetes version, as kOps pairs them.
-fn version(kubernetes: &KubernetesVersion) -> &'static str {
-    match kubernetes.minor() {
+fn version(kubernetes: &Version) -> &'static str {
+    match kubernetes.minor {
         ..=33 => "3.5.31",
         34..=36 => "3.6.12",
         37.. => "3.7.0",

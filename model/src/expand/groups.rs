@@ -2,17 +2,15 @@
 
 use super::fill::{fill, overlay};
 use super::labels;
-use super::machines::{arch_of_image, arch_of_type, machine};
+use super::machines::{arch_of_image, arch_of_type};
 use super::volumes::{self, DEFAULT_TYPE};
-use super::{Found, Known, duration};
+use super::{Found, Known};
 use crate::api::cluster::ClusterSpec;
 use crate::api::instance_group::InstanceGroupSpec;
-use crate::api::machine::VolumeSpec;
 use crate::api::subnet::ClusterSubnetSpec;
 use crate::api::{InstanceGroup, InstanceGroupRole, SubnetType};
 use crate::catalog::default_image;
 use crate::create::default_machine_type;
-use crate::full::{ExternalLoadBalancer, Group, Role, Volume};
 
 /// Subnets of groups that name none: those of their zones, else for workers and bastions all but
 /// utility subnets.
@@ -46,7 +44,8 @@ fn subnet<'a>(spec: &'a ClusterSpec, name: &str) -> Option<&'a ClusterSubnetSpec
     spec.subnets.iter().find(|subnet| subnet.name == name)
 }
 
-fn zones<'a>(group: &InstanceGroup, spec: &'a ClusterSpec) -> Vec<&'a str> {
+/// Zones of a group's subnets.
+pub(super) fn zones<'a>(group: &InstanceGroup, spec: &'a ClusterSpec) -> Vec<&'a str> {
     let subnets = group.spec.subnets.iter();
     subnets
         .filter_map(|name| Some(subnet(spec, name)?.zone.as_str()))
@@ -88,10 +87,9 @@ pub(super) fn complete(
         fill(&mut metadata.http_put_response_hop_limit, 1);
         public_address(&mut group.spec, spec);
         kubelet(group, role, spec, found);
+        runtime(group, found);
         group.spec.node_labels = labels::labels(group, role);
-        if role != InstanceGroupRole::Bastion {
-            group.spec.taints = labels::taints(group, role);
-        }
+        labels::fill_taints(group);
     }
 }
 
@@ -169,9 +167,25 @@ fn public_address(group: &mut InstanceGroupSpec, spec: &ClusterSpec) {
     fill(&mut group.associate_public_ip, public);
 }
 
-fn in_public_subnets(group: &InstanceGroupSpec, spec: &ClusterSpec) -> bool {
+/// True if machines of a group can have public addresses.
+pub(super) fn in_public_subnets(group: &InstanceGroupSpec, spec: &ClusterSpec) -> bool {
     let mut subnets = group.subnets.iter().filter_map(|name| subnet(spec, name));
     subnets.all(|subnet| matches!(subnet.type_, Some(SubnetType::Public | SubnetType::Utility)))
+}
+
+/// Downloads are the same for all groups.
+fn runtime(group: &InstanceGroup, found: &mut Found) {
+    let own = group.spec.containerd.as_ref().is_some_and(|containerd| {
+        containerd.version.is_some() || containerd.packages.is_some() || containerd.runc.is_some()
+    });
+    if own {
+        found.group_error(
+            group,
+            "spec.containerd",
+            "kctl does not do this yet: a container runtime of one group's own",
+            "set version, packages and runc in the cluster's spec.containerd",
+        );
+    }
 }
 
 /// What runs on the group's machines: the cluster's kubelet with the group's on top.
@@ -192,142 +206,4 @@ fn kubelet(
         Ok(merged) => group.spec.kubelet = Some(merged),
         Err(error) => found.group_error(group, "spec.kubelet", error.to_string(), "correct it"),
     }
-}
-
-/// A completed group; `None` only where a problem was found.
-pub(super) fn full(
-    group: &InstanceGroup,
-    spec: &ClusterSpec,
-    known: &Known,
-    found: &mut Found,
-) -> Option<Group> {
-    let machine = machine(group, &zones(group, spec), known, found)?;
-    let lifetime = max_lifetime(group, found);
-    let volumes = more_full_volumes(group, found);
-    let said = &group.spec;
-    let metadata = said.instance_metadata.clone().unwrap_or_default();
-    Some(Group {
-        name: group.name().to_owned(),
-        role: match said.role? {
-            InstanceGroupRole::ControlPlane => Role::ControlPlane,
-            InstanceGroupRole::Node => Role::Node,
-            InstanceGroupRole::Bastion => Role::Bastion,
-            InstanceGroupRole::ApiServer => return None,
-        },
-        image_id: machine.image_id,
-        root_volume: full_root_volume(said, &machine.root_device)?,
-        root_device: machine.root_device,
-        arch: machine.arch,
-        machine_type: said.machine_type.clone()?,
-        instance_store_disks: machine.instance_store_disks,
-        min_size: said.min_size?,
-        max_size: said.max_size?,
-        subnets: said.subnets.clone(),
-        // In a private subnet a public address would be of no use.
-        associate_public_ip: said.associate_public_ip? && in_public_subnets(said, spec),
-        volumes: volumes?,
-        cloud_labels: said.cloud_labels.clone(),
-        node_labels: said.node_labels.clone(),
-        taints: said.taints.clone(),
-        additional_security_groups: said.additional_security_groups.clone(),
-        security_group_override: said.security_group_override.clone(),
-        iam_profile: iam_profile(said),
-        detailed_monitoring: said.detailed_instance_monitoring == Some(true),
-        http_tokens: metadata.http_tokens?,
-        http_put_response_hop_limit: metadata.http_put_response_hop_limit?,
-        max_price: said.max_price.clone(),
-        instance_interruption_behavior: said.instance_interruption_behavior.clone(),
-        tenancy: said.tenancy.clone(),
-        cpu_credits: said.cpu_credits.clone(),
-        capacity_rebalance: said.capacity_rebalance == Some(true),
-        instance_protection: said.instance_protection == Some(true),
-        suspend_processes: said.suspend_processes.clone(),
-        max_instance_lifetime: lifetime?,
-        external_load_balancers: external_load_balancers(said),
-        additional_user_data: said
-            .additional_user_data
-            .iter()
-            .map(|part| (part.name.clone(), part.type_.clone(), part.content.clone()))
-            .collect(),
-    })
-}
-
-fn full_root_volume(said: &InstanceGroupSpec, device: &str) -> Option<Volume> {
-    let volume_type = said.root_volume_type.clone()?;
-    Some(Volume {
-        device: device.to_owned(),
-        size: said.root_volume_size?,
-        iops: volumes::iops(&volume_type, said.root_volume_iops),
-        throughput: volumes::throughput(&volume_type, said.root_volume_throughput),
-        volume_type,
-        encrypted: said.root_volume_encryption,
-        kms_key_id: said.root_volume_encryption_key.clone(),
-        delete_on_termination: said.root_volume_delete_on_termination?,
-    })
-}
-
-fn more_full_volumes(group: &InstanceGroup, found: &mut Found) -> Option<Vec<Volume>> {
-    let volumes = group.spec.volumes.iter().enumerate();
-    let mut full = Vec::new();
-    for (index, volume) in volumes {
-        match full_volume(volume) {
-            Some(volume) => full.push(volume),
-            None => found.group_error(
-                group,
-                format!("spec.volumes[{index}].size"),
-                "a volume needs a size",
-                "set it, in GiB",
-            ),
-        }
-    }
-    (full.len() == group.spec.volumes.len()).then_some(full)
-}
-
-fn full_volume(volume: &VolumeSpec) -> Option<Volume> {
-    let volume_type = volume.type_.clone()?;
-    Some(Volume {
-        device: volume.device.clone(),
-        size: volume.size?,
-        iops: volumes::iops(&volume_type, volume.iops),
-        throughput: volumes::throughput(&volume_type, volume.throughput),
-        volume_type,
-        encrypted: volume.encrypted,
-        kms_key_id: volume.key.clone(),
-        delete_on_termination: volume.delete_on_termination?,
-    })
-}
-
-/// Seconds a machine lives at most; 0: no limit.
-fn max_lifetime(group: &InstanceGroup, found: &mut Found) -> Option<i32> {
-    let Some(text) = &group.spec.max_instance_lifetime else {
-        return Some(0);
-    };
-    let seconds = duration::seconds(text);
-    if seconds.is_none() {
-        found.group_error(
-            group,
-            "spec.maxInstanceLifetime",
-            format!("{text:?} is not a duration"),
-            "write it as 720h",
-        );
-    }
-    seconds
-}
-
-/// The name of the user's instance profile: the last part of its ARN.
-fn iam_profile(said: &InstanceGroupSpec) -> Option<String> {
-    let arn = said.iam.as_ref()?.profile.as_deref()?;
-    arn.rsplit('/').next().map(str::to_owned)
-}
-
-fn external_load_balancers(said: &InstanceGroupSpec) -> Vec<ExternalLoadBalancer> {
-    said.external_load_balancers
-        .iter()
-        .filter_map(|balancer| {
-            let classic = balancer.load_balancer_name.clone();
-            let classic = classic.map(ExternalLoadBalancer::Classic);
-            let group = balancer.target_group_arn.clone();
-            classic.or_else(|| group.map(ExternalLoadBalancer::TargetGroup))
-        })
-        .collect()
 }

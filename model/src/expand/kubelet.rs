@@ -24,8 +24,8 @@ pub(super) fn complete(spec: &mut ClusterSpec, known: &Known, found: &mut Found)
         Ok(merged) => *master = merged,
         Err(error) => found.error("spec.masterKubelet", error.to_string(), "correct it"),
     }
-    // As upstream's default since 1.35 is on: containers of the control plane come back soon.
-    if known.version.minor() >= 35 {
+    // Possible by default since 1.35: containers of the control plane come back soon.
+    if known.version.minor >= 35 {
         let period = &mut master.crash_loop_back_off_max_container_restart_period;
         fill(period, "1m0s");
     }
@@ -49,7 +49,7 @@ fn defaults(kubelet: &mut KubeletConfigSpec, known: &Known) {
     fill(&mut kubelet.log_level, 2);
     fill(&mut kubelet.pod_manifest_path, "/etc/kubernetes/manifests");
     fill(&mut kubelet.protect_kernel_defaults, true);
-    if known.version.minor() < 34 {
+    if known.version.minor < 34 {
         fill(&mut kubelet.register_schedulable, true);
     }
     // Unlike kOps: kubelet renews both its certificates, so nodes do not expire with age.

@@ -36,18 +36,23 @@ pub(super) fn labels(group: &InstanceGroup, role: InstanceGroupRole) -> BTreeMap
     labels
 }
 
-/// Taints of a group's Nodes: kubelet's and the group's; control planes without any get their own.
-pub(super) fn taints(group: &InstanceGroup, role: InstanceGroupRole) -> Vec<String> {
-    let kubelet = group
-        .spec
-        .kubelet
-        .iter()
-        .flat_map(|kubelet| &kubelet.taints);
-    let mut taints: Vec<String> = kubelet.chain(&group.spec.taints).cloned().collect();
-    if taints.is_empty() && role == InstanceGroupRole::ControlPlane {
-        taints.push(CONTROL_PLANE_TAINT.to_owned());
+/// Control planes for which nobody names a taint keep pods off.
+pub(super) fn fill_taints(group: &mut InstanceGroup) {
+    let control_plane = group.spec.role == Some(InstanceGroupRole::ControlPlane);
+    if control_plane && taints(group).is_empty() {
+        group.spec.taints.push(CONTROL_PLANE_TAINT.to_owned());
     }
-    taints.sort();
-    taints.dedup();
+}
+
+/// Taints of a group's Nodes: kubelet's and the group's, each once.
+pub(super) fn taints(group: &InstanceGroup) -> Vec<String> {
+    let kubelet = group.spec.kubelet.iter();
+    let kubelet = kubelet.flat_map(|kubelet| &kubelet.taints);
+    let mut taints: Vec<String> = Vec::new();
+    for taint in kubelet.chain(&group.spec.taints) {
+        if !taints.contains(taint) {
+            taints.push(taint.clone());
+        }
+    }
     taints
 }

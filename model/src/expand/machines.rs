@@ -2,6 +2,7 @@
 
 use super::{Found, Known};
 use crate::api::InstanceGroup;
+use crate::api::instance_group::InstanceGroupSpec;
 use crate::facts::Facts;
 use crate::full::Arch;
 
@@ -19,7 +20,7 @@ pub(super) struct Machine {
 }
 
 /// The architecture of a machine type: as EC2 says, else by the letter after the generation.
-pub(super) fn arch_of_type(machine_type: &str, facts: &Facts) -> Arch {
+pub(crate) fn arch_of_type(machine_type: &str, facts: &Facts) -> Arch {
     if let Some(known) = facts.instance_types.get(machine_type) {
         return known.arch;
     }
@@ -36,12 +37,17 @@ pub(super) fn arch_of_type(machine_type: &str, facts: &Facts) -> Arch {
 }
 
 /// The architecture of an image: as EC2 says, else by its name.
-pub(super) fn arch_of_image(image: &str, facts: &Facts) -> Arch {
+pub(crate) fn arch_of_image(image: &str, facts: &Facts) -> Arch {
     match facts.images.get(image) {
         Some(known) => known.arch,
         None if image.contains("arm64") || image.contains("aarch64") => Arch::Arm64,
         None => Arch::Amd64,
     }
+}
+
+/// The machine type; the first one of a list with commas, as old specs of mixed groups have it.
+pub(super) fn first_type(said: &InstanceGroupSpec) -> Option<&str> {
+    said.machine_type.as_deref()?.split(',').next()
 }
 
 /// Image and machine type of a completed group. Without anybody to ask, stand-ins.
@@ -51,7 +57,7 @@ pub(super) fn machine(
     known: &Known,
     found: &mut Found,
 ) -> Option<Machine> {
-    let machine_type = group.spec.machine_type.as_deref()?;
+    let machine_type = first_type(&group.spec)?;
     let instance_store_disks = disks(group, machine_type, zones, known, found);
     let image = image(group, machine_type, known, found)?;
     let arch = arch_of_type(machine_type, known.facts);

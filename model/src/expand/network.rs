@@ -24,13 +24,6 @@ pub(super) fn complete(spec: &mut ClusterSpec, known: &Known, found: &mut Found)
             if subnet.zone.is_empty() && subnet.id.is_none() {
                 found.error(format!("{path}.zone"), "a subnet needs a zone", "set it");
             }
-            if subnet.type_ == Some(Type::DualStack) {
-                found.error(
-                    format!("{path}.type"),
-                    "kctl does not do this yet: IPv6",
-                    "use Public, Private and Utility",
-                );
-            }
         }
     }
     if spec.subnets.is_empty() {

@@ -3,9 +3,7 @@
 use super::{Found, Known};
 use crate::api::cluster::ClusterSpec;
 use crate::full::SshKey;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use md5::{Digest as _, Md5};
+use crate::names;
 
 /// The key pair instances get: an existing one (`spec.sshKeyName`; empty: none at all), or ours with
 /// the first of the cluster's public keys, or none. The outer `None` is a problem.
@@ -27,7 +25,7 @@ pub(super) fn key(
     if public_keys.len() > 1 {
         found.warning("", "machines get the first of the cluster's SSH keys only");
     }
-    let Some((public_key, fingerprint)) = bare(first) else {
+    let Some(name) = names::key_pair(&known.name, first) else {
         found.error(
             "",
             "the cluster's SSH key is not an OpenSSH public key",
@@ -36,18 +34,13 @@ pub(super) fn key(
         return None;
     };
     Some(Some(SshKey::Ours {
-        name: format!("kubernetes.{}-{fingerprint}", known.name),
-        public_key,
+        name,
+        public_key: without_comment(first),
     }))
 }
 
-/// Type and base64 of a public key without its comment, and the MD5 of what the base64 holds, as
-/// EC2 and OpenSSH write fingerprints.
-fn bare(key: &str) -> Option<(String, String)> {
-    let mut words = key.split_whitespace();
-    let (kind, body) = (words.next()?, words.next()?);
-    let blob = STANDARD.decode(body).ok()?;
-    let digest = Md5::digest(&blob);
-    let pairs: Vec<String> = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    Some((format!("{kind} {body}"), pairs.join(":")))
+/// Type and base64: AWS does not give the comment back reliably.
+fn without_comment(key: &str) -> String {
+    let words: Vec<&str> = key.split_whitespace().take(2).collect();
+    words.join(" ")
 }

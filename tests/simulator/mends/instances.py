@@ -6,19 +6,33 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from moto.ec2.models import EC2Backend
+from moto.ec2.models.amis import Ami
 from moto.ec2.models.instances import Instance
 from moto.ec2.responses.instances import InstanceResponse
 from moto.ec2.utils import convert_tag_spec
 
-from .patch import replace
+from .patch import replace, replace_property
 
 if TYPE_CHECKING:
     from . import Options
+
+_ROOT: "dict[str, Any]" = {"VolumeSize": 8, "VolumeType": "gp3", "DeleteOnTermination": True}
 
 
 def template_data(backend: Any, launch_template: Any) -> "dict[str, Any]":
     """The data of the launch template version that a launch names; empty without one."""
     return backend._get_template_from_args(launch_template).data if launch_template else {}
+
+
+def images_have_a_root_volume() -> None:
+    """AWS: the common images describe an 8 GiB gp3 root volume that dies with its instance.
+    moto: describes 15 GiB `standard` that stays.
+    """
+
+    @replace_property(Ami, "block_device_mappings")
+    def mappings(image: Any) -> "list[dict[str, Any]]":
+        ebs = {"SnapshotId": image.ebs_snapshot.id, "Encrypted": False, **_ROOT}
+        return [{"DeviceName": image.root_device_name, "Ebs": ebs}]
 
 
 def the_root_volume_is_the_images_own() -> None:
@@ -35,7 +49,10 @@ def the_root_volume_is_the_images_own() -> None:
         image = backend.describe_images(ami_ids=[image_id or data.get("ImageId")])[0]
         kwargs["block_device_mappings"] = _merged_mappings(image.root_device_name, asked)
         tags = dict(kwargs.get("tags") or {})
-        tags["volume"] = {**convert_tag_spec(data.get("TagSpecifications", [])).get("volume", {}), **tags.get("volume", {})}
+        tags["volume"] = {
+            **convert_tag_spec(data.get("TagSpecifications", [])).get("volume", {}),
+            **tags.get("volume", {}),
+        }
         kwargs["tags"] = tags
         reservation = original(backend, image_id, count, user_data, groups, **kwargs)
         for instance in reservation.instances:
@@ -53,7 +70,7 @@ def _set_performance(backend: Any, instance: Any, mappings: "list[dict[str, Any]
 
 def _merged_mappings(root: str, asked: "list[dict[str, Any]]") -> "list[dict[str, Any]]":
     """The image's root device first, overridden by what was asked for it, then the rest."""
-    merged = {root: {"VolumeSize": 8, "VolumeType": "gp3", "DeleteOnTermination": True}}
+    merged = {root: dict(_ROOT)}
     for mapping in asked:
         if mapping.get("Ebs") is not None:
             merged.setdefault(mapping["DeviceName"], {}).update(mapping["Ebs"])
@@ -102,6 +119,30 @@ def network_interfaces_die_with_their_instance() -> None:
             if "NetworkInterfaceId" not in nic:
                 nic.setdefault("DeleteOnTermination", True)
         original(instance, nics, *args, **kwargs)
+
+
+def private_dns_names_follow_the_subnet() -> None:
+    """AWS: in a subnet whose hostname type is resource-name an instance is called by its id, and says so.
+    moto: names it by its address.
+    """
+    by_address = Instance.private_dns_name.fget
+
+    def on_launch(instance: Any) -> "dict[str, Any]":
+        if not instance.subnet_id or instance.state == "terminated":
+            return {}
+        return instance.ec2_backend.get_subnet(instance.subnet_id).private_dns_name_options_on_launch
+
+    @replace(Instance, "__init__")
+    def init(original: Any, instance: Any, *args: Any, **kwargs: Any) -> None:
+        original(instance, *args, **kwargs)
+        instance.private_dns_name_options = dict(on_launch(instance))
+
+    @replace_property(Instance, "private_dns_name")
+    def private_dns_name(instance: Any) -> str:
+        name = by_address(instance)
+        if instance.private_dns_name_options.get("HostnameType") == "resource-name":
+            return instance.id + name[name.index(".") :]
+        return name
 
 
 def termination_takes_a_while(options: "Options") -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, Optional
 
 from moto.core.responses import ActionResult
 from moto.core.types import Base64EncodedString
-from moto.ec2.exceptions import EC2ClientError, InvalidLaunchTemplateVersionNotFound
+from moto.ec2.exceptions import InvalidLaunchTemplateVersionNotFound
 from moto.ec2.models.launch_templates import LaunchTemplate, LaunchTemplateVersion
 from moto.ec2.responses.launch_templates import LaunchTemplates
 from moto.ec2.utils import parse_user_data
@@ -24,9 +24,8 @@ def new_versions_keep_their_user_data() -> None:
 
     @replace(LaunchTemplate, "create_version")
     def create_version(original: Any, template: Any, data: Any, description: Any) -> Any:
-        user_data = data.get("UserData")
-        if user_data is not None and not isinstance(user_data, Base64EncodedString):
-            data["UserData"] = parse_user_data(user_data)
+        if data.get("UserData") is not None and not isinstance(data["UserData"], Base64EncodedString):
+            data["UserData"] = parse_user_data(data["UserData"])
         return original(template, data, description)
 
     @replace(LaunchTemplates, "create_launch_template_version")
@@ -46,8 +45,12 @@ def template_tags_stay_out_of_the_data() -> None:
     """
 
     @replace(LaunchTemplate, "__init__")
-    def init(original: Any, template: Any, backend: Any, name: str, template_data: Any, description: Any, tag_spec: Any) -> None:
-        own = [spec for spec in template_data.get("TagSpecifications", []) if spec.get("ResourceType") != "launch-template"]
+    def init(
+        original: Any, template: Any, backend: Any, name: str, template_data: Any, description: Any, tag_spec: Any
+    ) -> None:
+        own = [
+            spec for spec in template_data.get("TagSpecifications", []) if spec.get("ResourceType") != "launch-template"
+        ]
         template_data.pop("TagSpecifications", None)
         if own:
             template_data["TagSpecifications"] = own
@@ -62,12 +65,10 @@ def versions_can_be_deleted() -> None:
     """
 
     @replace(LaunchTemplate, "create_version")
-    def create_version(_original: Any, template: Any, data: Any, description: Any) -> LaunchTemplateVersion:
-        if data.get("UserData") is not None and not isinstance(data["UserData"], Base64EncodedString):
-            data["UserData"] = parse_user_data(data["UserData"])
+    def create_version(original: Any, template: Any, data: Any, description: Any) -> LaunchTemplateVersion:
+        version = original(template, data, description)
         template.last_number = getattr(template, "last_number", 0) + 1
-        version = LaunchTemplateVersion(template, template.last_number, data, description)
-        template.versions.append(version)
+        version.number = template.last_number
         return version
 
     @replace(LaunchTemplate, "get_version")
@@ -90,22 +91,32 @@ def versions_can_be_deleted() -> None:
         template = _template(response)
         wanted = [str(number) for number in response._get_param("Versions", [])]
         response.error_on_dryrun()
-        if str(template.default_version_number) in wanted:
-            raise EC2ClientError("OperationNotPermitted", "The default version of a launch template cannot be deleted.")
-        known = {str(version.number) for version in template.versions}
-        template.versions = [version for version in template.versions if str(version.number) not in wanted]
-        item = {"LaunchTemplateId": template.id, "LaunchTemplateName": template.name}
-        missing = {"Code": "launchTemplateVersionDoesNotExist", "Message": "The specified version does not exist."}
+        done, failed = [], []
+        for number in wanted:
+            item = {"LaunchTemplateId": template.id, "LaunchTemplateName": template.name, "VersionNumber": int(number)}
+            error = _why_it_stays(template, number)
+            if error is None:
+                template.versions = [version for version in template.versions if str(version.number) != number]
+                done.append(item)
+            else:
+                failed.append({**item, "ResponseError": error})
         return ActionResult(
             {
-                "SuccessfullyDeletedLaunchTemplateVersions": [
-                    {**item, "VersionNumber": int(number)} for number in wanted if number in known
-                ],
-                "UnsuccessfullyDeletedLaunchTemplateVersions": [
-                    {**item, "VersionNumber": int(number), "ResponseError": missing} for number in wanted if number not in known
-                ],
+                "SuccessfullyDeletedLaunchTemplateVersions": done,
+                "UnsuccessfullyDeletedLaunchTemplateVersions": failed,
             }
         )
+
+
+def _why_it_stays(template: Any, number: str) -> "Optional[dict[str, str]]":
+    """The error of one version that is not deleted; None if it can be."""
+    if number == str(template.default_version_number):
+        message = "The default version of a launch template cannot be deleted."
+        return {"Code": "unexpectedError", "Message": message}
+    if number not in [str(version.number) for version in template.versions]:
+        message = "The specified launch template version does not exist."
+        return {"Code": "launchTemplateVersionDoesNotExist", "Message": message}
+    return None
 
 
 def _template(response: Any) -> LaunchTemplate:

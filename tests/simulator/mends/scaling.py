@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Optional
 
 from moto.autoscaling.exceptions import ValidationError
@@ -13,7 +14,6 @@ from moto.autoscaling.models import (
     TerminateInstanceActivity,
 )
 
-from .instances import template_data
 from .patch import replace, replace_property
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 def instances_are_launched_as_the_template_says(options: "Options") -> None:
     """AWS: each instance goes to the zone that has the fewest, is launched from the group's version of
-    the template, of the first type of a mixed instances policy.
+    the template, of the first type of a mixed instances policy, which also says what is spot.
     moto: launches all in the first subnet, from the default version's tags, with a random zone, always
-    of the template's type.
+    of the template's type and on demand.
     """
 
     @replace(FakeAutoScalingGroup, "replace_autoscaling_group_instances")
@@ -53,6 +53,7 @@ def _launch_one(group: Any, tags: "dict[str, str]") -> Any:
         tags={"instance": {**version.instance_tags, **tags, ASG_NAME_TAG: group.name}},
         security_group_ids=list(version.data.get("SecurityGroupIds", [])),
         associate_public_ip=None,
+        instance_market_options="spot" if _spot_is_next(group) else None,
     )
     instance = reservation.instances[0]
     instance.autoscaling_group = group
@@ -74,6 +75,16 @@ def _first_type(group: Any) -> Optional[str]:
     """The first type of the mixed instances policy's overrides."""
     overrides = ((group.mixed_instances_policy or {}).get("LaunchTemplate") or {}).get("Overrides") or []
     return overrides[0].get("InstanceType") if overrides else None
+
+
+def _spot_is_next(group: Any) -> bool:
+    """Whether the policy's share of on-demand instances is filled, so that the next one is a spot instance."""
+    distribution = (group.mixed_instances_policy or {}).get("InstancesDistribution") or {}
+    base = int(distribution.get("OnDemandBaseCapacity", 0))
+    percent = int(distribution.get("OnDemandPercentageAboveBaseCapacity", 100))
+    above = max(0, len(group.instance_states) + 1 - base)
+    wanted = min(base, len(group.instance_states) + 1) + math.ceil(above * percent / 100)
+    return sum(state.instance.lifecycle != "spot" for state in group.instance_states) >= wanted
 
 
 def instances_remember_the_version_they_were_launched_from() -> None:

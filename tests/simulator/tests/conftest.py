@@ -30,7 +30,8 @@ from simulator import seed
 os.environ.update(seed.environment())
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
-server = make_server("127.0.0.1", 0, DomainDispatcherApplication(create_backend_app), True, request_handler=MotoRequestHandler)
+program = DomainDispatcherApplication(create_backend_app)
+server = make_server("127.0.0.1", 0, program, True, request_handler=MotoRequestHandler)
 print("listening on http://127.0.0.1:%d" % server.server_address[1], flush=True)
 server.serve_forever()
 """
@@ -76,22 +77,26 @@ class Server:
         return f"{prefix}-{next(_numbers)}"
 
 
-def _start(command: "list[str]") -> "tuple[subprocess.Popen[str], str]":
+def _start(command: "list[str]", log: Path) -> "tuple[subprocess.Popen[str], str]":
+    """Starts a server, its errors in `log`; returns it and its address."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    with log.open("w") as errors:
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True)
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith("listening on "):
             return process, line.split()[-1]
-    raise RuntimeError(f"{command} ended with {process.wait()}")
+    raise RuntimeError(f"{command} ended with {process.wait()}: {log.read_text()}")
 
 
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory: Any) -> Any:
     """Both servers, started at once."""
-    events = tmp_path_factory.mktemp("simulator") / "events.jsonl"
-    mended, mended_url = _start([sys.executable, "-m", "simulator", "--settle", "0.2", "--state-events", str(events)])
-    bare, bare_url = _start([sys.executable, "-c", BARE])
+    folder = tmp_path_factory.mktemp("simulator")
+    events = folder / "events.jsonl"
+    launcher = [sys.executable, "-m", "simulator", "--settle", "0.2", "--state-events", str(events)]
+    mended, mended_url = _start(launcher, folder / "mended.log")
+    bare, bare_url = _start([sys.executable, "-c", BARE], folder / "bare.log")
     yield {"mended": Server(mended_url, True, events), "bare": Server(bare_url, False)}
     for process in (mended, bare):
         process.terminate()

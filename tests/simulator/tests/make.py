@@ -31,14 +31,18 @@ def subnets(aws: Any, vpc_id: str, zones: str = "abc") -> "list[str]":
     block = aws.ec2.describe_vpcs(VpcIds=[vpc_id])["Vpcs"][0]["CidrBlock"]
     prefix = ".".join(block.split(".")[:2])
     return [
-        aws.ec2.create_subnet(VpcId=vpc_id, CidrBlock=f"{prefix}.{i}.0/24", AvailabilityZone=f"us-east-1{zone}")["Subnet"]["SubnetId"]
+        aws.ec2.create_subnet(VpcId=vpc_id, CidrBlock=f"{prefix}.{i}.0/24", AvailabilityZone=f"us-east-1{zone}")[
+            "Subnet"
+        ]["SubnetId"]
         for i, zone in enumerate(zones)
     ]
 
 
 def group(aws: Any, vpc_id: str, name: Optional[str] = None) -> str:
     """A security group."""
-    return aws.ec2.create_security_group(GroupName=name or aws.unique("group"), Description="d", VpcId=vpc_id)["GroupId"]
+    return aws.ec2.create_security_group(GroupName=name or aws.unique("group"), Description="d", VpcId=vpc_id)[
+        "GroupId"
+    ]
 
 
 def internet_gateway(aws: Any, vpc_id: str) -> str:

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from botocore.exceptions import ClientError
 
 from . import make
 from .conftest import eventually
-
-
-def code_of(call, *args, **kwargs):
-    with pytest.raises(ClientError) as error:
-        call(*args, **kwargs)
-    return error.value.response["Error"]["Code"]
+from .errors import code_of
 
 
 @pytest.fixture
@@ -26,7 +20,11 @@ def test_a_group_launches_from_a_version_with_user_data(world):
     template = make.template(aws)
     aws.ec2.create_launch_template_version(
         LaunchTemplateName=template,
-        LaunchTemplateData={"ImageId": make.image(aws), "InstanceType": "t3.small", "UserData": make.user_data("second")},
+        LaunchTemplateData={
+            "ImageId": make.image(aws),
+            "InstanceType": "t3.small",
+            "UserData": make.user_data("second"),
+        },
     )
     name = make.scaling_group(aws, subnets, template)
     assert [member["InstanceType"] for member in make.members(aws, name)] == ["t3.small"]
@@ -91,10 +89,14 @@ def test_a_second_group_of_the_same_name_is_refused(world):
 
 def test_a_terminated_instance_leaves_its_target_group_and_is_replaced(world):
     aws, vpc, subnets = world
-    arn = aws.elbv2.create_target_group(Name=aws.unique("tg"), Protocol="TCP", Port=443, VpcId=vpc)["TargetGroups"][0]["TargetGroupArn"]
+    arn = aws.elbv2.create_target_group(Name=aws.unique("tg"), Protocol="TCP", Port=443, VpcId=vpc)["TargetGroups"][0][
+        "TargetGroupArn"
+    ]
     name = make.scaling_group(aws, subnets, make.template(aws), TargetGroupARNs=[arn])
     (old,) = make.members(aws, name)
-    aws.autoscaling.terminate_instance_in_auto_scaling_group(InstanceId=old["InstanceId"], ShouldDecrementDesiredCapacity=False)
+    aws.autoscaling.terminate_instance_in_auto_scaling_group(
+        InstanceId=old["InstanceId"], ShouldDecrementDesiredCapacity=False
+    )
     (new,) = make.members(aws, name)
     health = aws.elbv2.describe_target_health(TargetGroupArn=arn)["TargetHealthDescriptions"]
     assert [target["Target"]["Id"] for target in health] == [new["InstanceId"]]
@@ -113,5 +115,47 @@ def test_an_instance_shuts_down_before_it_is_terminated(world):
 
     assert state() == "shutting-down"
     eventually(lambda: state() == "terminated")
-    enis = aws.ec2.describe_network_interfaces(Filters=[{"Name": "attachment.instance-id", "Values": [member["InstanceId"]]}])
+    enis = aws.ec2.describe_network_interfaces(
+        Filters=[{"Name": "attachment.instance-id", "Values": [member["InstanceId"]]}]
+    )
     assert enis["NetworkInterfaces"] == []
+
+
+def test_a_dying_instance_holds_its_group_and_subnet(world):
+    aws, vpc, subnets = world
+    group = make.group(aws, vpc)
+    name = make.scaling_group(aws, subnets[:1], make.template(aws, SecurityGroupIds=[group]))
+    aws.autoscaling.delete_auto_scaling_group(AutoScalingGroupName=name, ForceDelete=True)
+    assert code_of(aws.ec2.delete_security_group, GroupId=group) == "DependencyViolation"
+    assert code_of(aws.ec2.delete_subnet, SubnetId=subnets[0]) == "DependencyViolation"
+    of_vpc = [{"Name": "vpc-id", "Values": [vpc]}]
+    eventually(lambda: not aws.ec2.describe_network_interfaces(Filters=of_vpc)["NetworkInterfaces"])
+    aws.ec2.delete_security_group(GroupId=group)
+    aws.ec2.delete_subnet(SubnetId=subnets[0])
+
+
+def test_an_instance_is_named_as_its_subnet_says(world):
+    aws, _, subnets = world
+    aws.ec2.modify_subnet_attribute(SubnetId=subnets[0], PrivateDnsHostnameTypeOnLaunch="resource-name")
+    (member,) = make.members(aws, make.scaling_group(aws, subnets[:1], make.template(aws)))
+    assert member["PrivateDnsName"] == member["InstanceId"] + ".ec2.internal"
+    assert member["PrivateDnsNameOptions"]["HostnameType"] == "resource-name"
+
+
+def test_an_instance_terminated_by_ec2_is_replaced_in_the_target_group(world):
+    aws, vpc, subnets = world
+    made = aws.elbv2.create_target_group(Name=aws.unique("tg"), Protocol="TCP", Port=443, VpcId=vpc)
+    arn = made["TargetGroups"][0]["TargetGroupArn"]
+    name = make.scaling_group(aws, subnets, make.template(aws), TargetGroupARNs=[arn])
+    aws.ec2.terminate_instances(InstanceIds=[member["InstanceId"] for member in make.members(aws, name)])
+    health = aws.elbv2.describe_target_health(TargetGroupArn=arn)["TargetHealthDescriptions"]
+    members = [member["InstanceId"] for member in make.members(aws, name)]
+    assert [target["Target"]["Id"] for target in health] == members and len(members) == 1
+
+
+def test_an_interface_dies_with_its_instance(world):
+    aws, vpc, subnets = world
+    name = make.scaling_group(aws, subnets, make.template(aws))
+    aws.autoscaling.delete_auto_scaling_group(AutoScalingGroupName=name, ForceDelete=True)
+    of_vpc = [{"Name": "vpc-id", "Values": [vpc]}]
+    eventually(lambda: not aws.ec2.describe_network_interfaces(Filters=of_vpc)["NetworkInterfaces"])

@@ -6,6 +6,7 @@ use super::security_groups;
 use crate::cloud::{
     Cloud, Lb, LbListener, LbTargetGroup, SecurityGroup, SecurityGroupRule, SubnetMapping,
 };
+use crate::engine::Ref;
 use crate::full::{FullSpec, Role, Subnet, SubnetType};
 use crate::names;
 use std::collections::BTreeMap;
@@ -36,11 +37,12 @@ pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
         allocation_id: None,
         private_ipv4_address: None,
     });
+    let more = full.bastion.additional_security_groups.iter();
     let balancer = Lb {
         name: names::load_balancer(&logical_name),
         lb_type: "network".into(),
-        scheme: scheme(false).into(),
-        security_groups: vec![front(full).group],
+        scheme: scheme(full.bastion.internal).into(),
+        security_groups: super::sorted(more.cloned().map(Ref::Given).chain([front(full).group])),
         subnet_mappings: super::sorted(mapping),
         cross_zone_enabled: false,
         access_logs: None,
@@ -54,12 +56,18 @@ pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
     all.into_iter().chain(of_machines).collect()
 }
 
+/// The name of the balancer in the hosted zone, if it has one.
+pub(super) fn public_name(full: &FullSpec) -> Option<&String> {
+    full.bastion.public_name.as_ref().filter(|_| any(full))
+}
+
 /// Names of the target groups that bastions join.
 pub(super) fn target_groups(full: &FullSpec) -> Vec<String> {
     vec![names::target_group(&full.name, "bastion")]
 }
 
-/// The public subnets that the balancer stands in: one a zone, a utility subnet before others, then one that bastions use.
+/// The subnets that the balancer stands in, private ones for an internal balancer: one a zone, a utility subnet
+/// before others, then one that bastions use.
 fn places(full: &FullSpec) -> Vec<&Subnet> {
     let used = |subnet: &Subnet| {
         let bastions = full.groups.iter().filter(|one| one.role == Role::Bastion);
@@ -70,7 +78,7 @@ fn places(full: &FullSpec) -> Vec<&Subnet> {
     let worth = |subnet: &Subnet| (subnet.kind == SubnetType::Utility, used(subnet));
     let mut best: BTreeMap<&str, &Subnet> = BTreeMap::new();
     for subnet in &full.network.subnets {
-        if subnet.kind == SubnetType::Private {
+        if (subnet.kind == SubnetType::Private) != full.bastion.internal {
             continue;
         }
         let held = best.entry(&subnet.zone).or_insert(subnet);

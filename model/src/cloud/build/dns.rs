@@ -23,32 +23,39 @@ pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
         Some(one) if one.use_for_internal_api => (vec![public, internal], vec![bootstrap]),
         Some(_) => (vec![public], vec![internal, bootstrap]),
     };
-    let alias = |name: &&String| ["A", "AAAA"].map(|kind| alias(full, zone, name, kind));
-    let placeholder = |name: &String| placeholder(zone, name);
-    aliases
-        .iter()
-        .flat_map(alias)
-        .chain(placeholders.into_iter().map(placeholder))
-        .collect()
+    let balancer = names::api_load_balancer(&full.name);
+    let aliases = aliases
+        .into_iter()
+        .flat_map(|name| alias(zone, name, &balancer));
+    let bastion = names::bastion_load_balancer(&full.name);
+    let of_bastions = super::bastion::public_name(full);
+    let of_bastions = of_bastions
+        .into_iter()
+        .flat_map(|name| alias(zone, name, &bastion));
+    let placeholders = placeholders.into_iter().map(|name| placeholder(zone, name));
+    aliases.chain(of_bastions).chain(placeholders).collect()
 }
 
-fn alias(full: &FullSpec, zone: &Zone, name: &str, record_type: &str) -> Cloud {
-    let balancer = super::id_of::<Lb>(names::api_load_balancer(&full.name));
-    Route53Record {
-        name: name.to_owned(),
-        record_type: record_type.to_owned(),
-        hosted_zone_id: zone.id.clone(),
-        alias_target: Some(AliasTarget {
-            of: Ref::own(&balancer),
-            dns_name: Text::late(&balancer, "dns_name"),
-            hosted_zone_id: Text::late(&balancer, "canonical_hosted_zone_id"),
-            evaluate_target_health: false,
-        }),
-        resource_records: None,
-        initial: Vec::new(),
-        ttl: None,
-    }
-    .into()
+/// Both records of a name that follows a load balancer, by its logical name.
+fn alias(zone: &Zone, name: &str, balancer: &str) -> [Cloud; 2] {
+    let balancer = super::id_of::<Lb>(balancer);
+    ["A", "AAAA"].map(|record_type| {
+        Route53Record {
+            name: name.to_owned(),
+            record_type: record_type.to_owned(),
+            hosted_zone_id: zone.id.clone(),
+            alias_target: Some(AliasTarget {
+                of: Ref::own(&balancer),
+                dns_name: Text::late(&balancer, "dns_name"),
+                hosted_zone_id: Text::late(&balancer, "canonical_hosted_zone_id"),
+                evaluate_target_health: false,
+            }),
+            resource_records: None,
+            initial: Vec::new(),
+            ttl: None,
+        }
+        .into()
+    })
 }
 
 fn placeholder(zone: &Zone, name: &str) -> Cloud {

@@ -16,7 +16,7 @@ mod rules;
 mod security_groups;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use autoscaling::hooks_digest;
 

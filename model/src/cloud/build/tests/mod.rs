@@ -3,8 +3,8 @@
 pub mod spec;
 
 use super::desired;
-use crate::cloud::Cloud;
-use crate::engine::Resource;
+use crate::cloud::{Cloud, RouteTarget};
+use crate::engine::{Ref, Resource};
 use crate::full::{FullSpec, Role};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,4 +75,87 @@ fn a_group_with_the_users_profile_needs_no_role() {
         .map(|one| one.id().name().to_owned())
         .collect();
     assert_eq!(roles, ["masters.minimal.example.com"]);
+}
+
+#[test]
+fn samples_are_as_reviewed() {
+    for (shape, full) in every_shape() {
+        insta::assert_json_snapshot!(shape, crate::cloud::render::cloud_json(&build(&full)));
+    }
+}
+
+/// Everything that a user can add to a private cluster's way in and out.
+#[test]
+fn the_users_own_ways_out_are_taken() {
+    let to = |egress: &str| {
+        let mut full = spec::private();
+        full.network.subnets[0].egress = Some(egress.into());
+        build(&full)
+    };
+    let way_out = |all: &[Cloud]| {
+        let mut routes = all.iter().filter_map(|one| match one {
+            Cloud::Route(route) if route.name.starts_with("route-private-") => Some(route),
+            _ => None,
+        });
+        routes.next().map(|route| route.target.clone())
+    };
+    let count =
+        |all: &[Cloud], kind: &str| all.iter().filter(|one| one.id().kind() == kind).count();
+    let given = |id: &str| Ref::Given(id.into());
+    for (id, target) in [
+        ("nat-1", RouteTarget::NatGatewayId(given("nat-1"))),
+        ("i-1", RouteTarget::InstanceId(given("i-1"))),
+        ("tgw-1", RouteTarget::TransitGatewayId(given("tgw-1"))),
+    ] {
+        let all = to(id);
+        assert_eq!(way_out(&all), Some(target));
+        assert_eq!(
+            (count(&all, "nat_gateway"), count(&all, "eip")),
+            (0, 0),
+            "{id}"
+        );
+    }
+    let all = to("eipalloc-1");
+    assert_eq!((count(&all, "nat_gateway"), count(&all, "eip")), (1, 0));
+    let all = to("External");
+    assert_eq!(way_out(&all), None);
+    assert_eq!(
+        (count(&all, "nat_gateway"), count(&all, "route_table")),
+        (0, 1)
+    );
+}
+
+#[test]
+fn nothing_of_the_users_is_ours() {
+    let mut full = spec::shared();
+    for subnet in &mut full.network.subnets {
+        subnet.shared = Some(format!("subnet-of-{}", subnet.name));
+    }
+    let kinds: BTreeSet<String> = build(&full)
+        .iter()
+        .map(|one| one.id().kind().to_owned())
+        .collect();
+    for kind in [
+        "vpc",
+        "subnet",
+        "route_table",
+        "route",
+        "internet_gateway",
+        "vpc_dhcp_options",
+    ] {
+        assert!(!kinds.contains(kind), "{kind}");
+    }
+}
+
+#[test]
+fn a_store_in_a_directory_grants_nothing_in_s3() {
+    let mut full = spec::minimal();
+    full.state.bucket = None;
+    full.iam.allow_container_registry = false;
+    for one in build(&full) {
+        if let Cloud::IamRolePolicy(policy) = one {
+            assert_eq!(policy.policy_name, "masters.minimal.example.com");
+            assert!(!policy.policy_document.to_string().contains("s3:Get"));
+        }
+    }
 }

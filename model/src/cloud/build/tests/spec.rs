@@ -47,6 +47,7 @@ pub fn minimal() -> FullSpec {
             access: vec!["0.0.0.0/0".into(), "::/0".into()],
             load_balancer: None,
         },
+        bastion: Bastion::default(),
         ssh_access: vec!["0.0.0.0/0".into(), "::/0".into()],
         ssh_key: Some(SshKey::Ours {
             name: "kubernetes.minimal.example.com-aa:bb".into(),

@@ -1,0 +1,211 @@
+//! Collects what expansion must know of an account and a region. What AWS does not have is left out: whoever
+//! needs it says so with the place in the spec.
+
+mod images;
+
+use crate::Clients;
+use crate::failure::Classify;
+use crate::identity::caller;
+use aws_sdk_ec2::types::{ArchitectureType, Filter, InstanceTypeInfo, LocationType};
+use futures::try_join;
+use model::engine::Failure;
+use model::facts::{Facts, HostedZone, InstanceType, SharedSubnet, SharedVpc};
+use model::full::Arch;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What to ask for, besides account and partition.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FactsWanted {
+    /// Images as the spec names them: `ami-ID`, `OWNER/NAME`, or the `NAME` of one of the account's own.
+    pub images: BTreeSet<String>,
+    /// Machine types.
+    pub machine_types: BTreeSet<String>,
+    /// Zones in which to ask what they offer; empty: do not ask.
+    pub offered_in: BTreeSet<String>,
+    /// The user's VPC, by id.
+    pub vpc: Option<String>,
+    /// The user's subnets, by id; their VPC is asked for too.
+    pub subnets: BTreeSet<String>,
+    /// Hosted zones of the account.
+    pub hosted_zones: bool,
+}
+
+/// Asks AWS, at most once for each kind of thing. The region is the clients'.
+pub async fn collect_facts(clients: &Clients, wanted: &FactsWanted) -> Result<Facts, Failure> {
+    let (identity, images, instance_types, hosted_zones, (vpcs, subnets)) = try_join!(
+        caller(clients),
+        images::collect(clients, &wanted.images),
+        instance_types(clients, wanted),
+        hosted_zones(clients, wanted.hosted_zones),
+        network(clients, wanted),
+    )?;
+    Ok(Facts {
+        account: identity.account,
+        partition: identity.partition,
+        images,
+        instance_types,
+        hosted_zones,
+        vpcs,
+        subnets,
+        ..Facts::default()
+    })
+}
+
+/// A filter for any of these values.
+fn any_of<'a>(name: &str, values: impl IntoIterator<Item = &'a String>) -> Filter {
+    let values = values.into_iter().cloned().collect();
+    Filter::builder().name(name).set_values(Some(values)).build()
+}
+
+async fn instance_types(
+    clients: &Clients,
+    wanted: &FactsWanted,
+) -> Result<BTreeMap<String, InstanceType>, Failure> {
+    if wanted.machine_types.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    // By a filter: in the list of names, one unknown fails them all.
+    let call = clients.ec2.describe_instance_types();
+    let call = call.filters(any_of("instance-type", &wanted.machine_types));
+    let pages = call.into_paginator().items().send();
+    let pages = pages.collect::<Result<Vec<_>, _>>();
+    let (found, zones) = futures::join!(pages, offerings(clients, wanted));
+    let found = found.called("ec2:DescribeInstanceTypes")?;
+    let mut zones = zones?;
+    let found = found.iter().filter_map(|info| {
+        let name = info.instance_type()?.as_str().to_owned();
+        let kind = InstanceType {
+            arch: arch_of(info)?,
+            instance_store_disks: disks(info),
+            zones: zones.remove(&name).unwrap_or_default(),
+        };
+        Some((name, kind))
+    });
+    Ok(found.collect())
+}
+
+fn arch_of(info: &InstanceTypeInfo) -> Option<Arch> {
+    let mut archs = info.processor_info()?.supported_architectures().iter();
+    archs.find_map(|arch| match arch {
+        ArchitectureType::X8664 => Some(Arch::Amd64),
+        ArchitectureType::Arm64 => Some(Arch::Arm64),
+        _ => None,
+    })
+}
+
+fn disks(info: &InstanceTypeInfo) -> u32 {
+    let disks = info.instance_storage_info().map(|one| one.disks());
+    let counts = disks.unwrap_or_default().iter();
+    let counts = counts.filter_map(|one| u32::try_from(one.count()?).ok());
+    counts.sum()
+}
+
+/// The zones that offer each type, of those that were asked about.
+async fn offerings(
+    clients: &Clients,
+    wanted: &FactsWanted,
+) -> Result<BTreeMap<String, Vec<String>>, Failure> {
+    let mut offered: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    if wanted.offered_in.is_empty() {
+        return Ok(offered);
+    }
+    let call = clients.ec2.describe_instance_type_offerings();
+    let call = call
+        .location_type(LocationType::AvailabilityZone)
+        .filters(any_of("instance-type", &wanted.machine_types))
+        .filters(any_of("location", &wanted.offered_in));
+    let found: Result<Vec<_>, _> = call.into_paginator().items().send().collect().await;
+    for one in found.called("ec2:DescribeInstanceTypeOfferings")? {
+        if let (Some(kind), Some(zone)) = (one.instance_type(), one.location()) {
+            let zones = offered.entry(kind.as_str().to_owned()).or_default();
+            zones.push(zone.to_owned());
+        }
+    }
+    for zones in offered.values_mut() {
+        zones.sort();
+    }
+    Ok(offered)
+}
+
+async fn hosted_zones(clients: &Clients, wanted: bool) -> Result<Vec<HostedZone>, Failure> {
+    if !wanted {
+        return Ok(Vec::new());
+    }
+    let pages = clients.route53.list_hosted_zones().into_paginator();
+    let found: Result<Vec<_>, _> = pages.items().send().collect().await;
+    let found = found.called("route53:ListHostedZones")?;
+    Ok(found
+        .iter()
+        .map(|zone| HostedZone {
+            id: zone.id().trim_start_matches("/hostedzone/").to_owned(),
+            name: zone.name().trim_end_matches('.').to_owned(),
+            private: zone.config().is_some_and(|config| config.private_zone()),
+        })
+        .collect())
+}
+
+type Network = (BTreeMap<String, SharedVpc>, BTreeMap<String, SharedSubnet>);
+
+async fn network(clients: &Clients, wanted: &FactsWanted) -> Result<Network, Failure> {
+    let subnets = shared_subnets(clients, &wanted.subnets).await?;
+    let mut ids: BTreeSet<String> = wanted.vpc.iter().cloned().collect();
+    ids.extend(subnets.values().map(|subnet| subnet.vpc.clone()));
+    Ok((shared_vpcs(clients, &ids).await?, subnets))
+}
+
+async fn shared_subnets(
+    clients: &Clients,
+    ids: &BTreeSet<String>,
+) -> Result<BTreeMap<String, SharedSubnet>, Failure> {
+    if ids.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let call = clients.ec2.describe_subnets();
+    let call = call.filters(any_of("subnet-id", ids));
+    let found: Result<Vec<_>, _> = call.into_paginator().items().send().collect().await;
+    let found = found.called("ec2:DescribeSubnets")?;
+    let read = |subnet: aws_sdk_ec2::types::Subnet| {
+        let shared = SharedSubnet {
+            vpc: subnet.vpc_id?,
+            zone: subnet.availability_zone?,
+            cidr: subnet.cidr_block?,
+        };
+        Some((subnet.subnet_id?, shared))
+    };
+    Ok(found.into_iter().filter_map(read).collect())
+}
+
+async fn shared_vpcs(
+    clients: &Clients,
+    ids: &BTreeSet<String>,
+) -> Result<BTreeMap<String, SharedVpc>, Failure> {
+    if ids.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let vpcs = clients.ec2.describe_vpcs().filters(any_of("vpc-id", ids));
+    let vpcs = vpcs.into_paginator().items().send();
+    let vpcs = vpcs.collect::<Result<Vec<_>, _>>();
+    let gateways = clients.ec2.describe_internet_gateways();
+    let gateways = gateways.filters(any_of("attachment.vpc-id", ids));
+    let gateways = gateways.into_paginator().items().send();
+    let gateways = gateways.collect::<Result<Vec<_>, _>>();
+    let (vpcs, gateways) = futures::join!(vpcs, gateways);
+    let vpcs = vpcs.called("ec2:DescribeVpcs")?;
+    let gateways = gateways.called("ec2:DescribeInternetGateways")?;
+    let gateway_of = |vpc: &str| {
+        let attached = |one: &&aws_sdk_ec2::types::InternetGateway| {
+            one.attachments().iter().any(|one| one.vpc_id() == Some(vpc))
+        };
+        let found = gateways.iter().find(attached)?;
+        found.internet_gateway_id().map(ToOwned::to_owned)
+    };
+    let read = |vpc: aws_sdk_ec2::types::Vpc| {
+        let id = vpc.vpc_id?;
+        let shared = SharedVpc {
+            cidr: vpc.cidr_block?,
+            internet_gateway: gateway_of(&id),
+        };
+        Some((id, shared))
+    };
+    Ok(vpcs.into_iter().filter_map(read).collect())
+}

@@ -1,0 +1,124 @@
+//! Machine images by the names that specs give them.
+
+use super::any_of;
+use crate::Clients;
+use crate::failure::{Classify, own};
+use aws_sdk_ec2::types::{self, ArchitectureValues, Filter};
+use model::engine::{Class, Failure};
+use model::facts::Image;
+use model::full::Arch;
+use std::collections::{BTreeMap, BTreeSet};
+
+const CALL: &str = "ec2:DescribeImages";
+
+/// Publishers by the names that specs may use for their accounts, as kOps knows them.
+const OWNERS: [(&str, &str); 8] = [
+    ("amazon", "137112412989"),
+    ("canonical", "099720109477"),
+    ("debian", "136693071363"),
+    ("debian10", "136693071363"),
+    ("flatcar", "075585003325"),
+    ("redhat", "309956199498"),
+    ("rocky", "792107900819"),
+    ("ubuntu", "099720109477"),
+];
+
+/// What a spec's name of an image says.
+enum Said<'a> {
+    Id(&'a str),
+    /// The newest of that name, of that account; `self` is the caller's own.
+    Named { owner: &'a str, name: &'a str },
+}
+
+/// The images that exist. One call for ids and one for names, if there are any.
+pub(super) async fn collect(
+    clients: &Clients,
+    wanted: &BTreeSet<String>,
+) -> Result<BTreeMap<String, Image>, Failure> {
+    let mut said = BTreeMap::new();
+    for name in wanted {
+        said.insert(name, read(name)?);
+    }
+    let ids = said.values().filter_map(|one| match one {
+        Said::Id(id) => Some((*id).to_owned()),
+        Said::Named { .. } => None,
+    });
+    let (mut owners, mut names) = (BTreeSet::new(), BTreeSet::new());
+    for one in said.values() {
+        if let Said::Named { owner, name } = one {
+            owners.insert((*owner).to_owned());
+            names.insert((*name).to_owned());
+        }
+    }
+    let (ids, anybody): (BTreeSet<String>, BTreeSet<String>) = (ids.collect(), BTreeSet::new());
+    let (by_id, by_name) = futures::try_join!(
+        describe(clients, any_of("image-id", &ids), &ids, &anybody),
+        describe(clients, any_of("name", &names), &names, &owners),
+    )?;
+    let found = said.into_iter().filter_map(|(key, said)| {
+        let raw = match said {
+            Said::Id(id) => by_id.iter().find(|raw| raw.image_id() == Some(id)),
+            Said::Named { owner, name } => newest(&by_name, owner, name),
+        };
+        Some((key.clone(), image(raw?)?))
+    });
+    Ok(found.collect())
+}
+
+fn read(name: &str) -> Result<Said<'_>, Failure> {
+    if name.starts_with("ami-") {
+        return Ok(Said::Id(name));
+    }
+    if name.starts_with("ssm:") {
+        let message = format!("{name}: images by SSM parameter are not supported yet");
+        let mut failure = own(Class::Invalid, CALL, message);
+        failure.hint = Some(
+            "look the parameter up with `aws ssm get-parameter` and set spec.image to the ami- id"
+                .to_owned(),
+        );
+        return Err(failure);
+    }
+    let (owner, name) = name.split_once('/').unwrap_or(("self", name));
+    let known = OWNERS.iter().find(|(alias, _)| *alias == owner);
+    let owner = known.map_or(owner, |(_, account)| account);
+    Ok(Said::Named { owner, name })
+}
+
+async fn describe(
+    clients: &Clients,
+    by: Filter,
+    values: &BTreeSet<String>,
+    owners: &BTreeSet<String>,
+) -> Result<Vec<types::Image>, Failure> {
+    if values.is_empty() {
+        return Ok(Vec::new());
+    }
+    let owners = Some(owners.iter().cloned().collect());
+    let call = clients.ec2.describe_images().filters(by);
+    let call = call.set_owners(owners.filter(|owners: &Vec<String>| !owners.is_empty()));
+    // A name can be old: publishers let images deprecate after two years.
+    let pages = call.include_deprecated(true).into_paginator();
+    let found: Result<Vec<_>, _> = pages.items().send().collect().await;
+    found.called(CALL)
+}
+
+/// The newest of that name; two owners may have the same.
+fn newest<'a>(found: &'a [types::Image], owner: &str, name: &str) -> Option<&'a types::Image> {
+    let of = |raw: &&types::Image| {
+        let owned = owner == "self" || raw.owner_id() == Some(owner);
+        owned && raw.name() == Some(name)
+    };
+    found.iter().filter(of).max_by_key(|raw| raw.creation_date())
+}
+
+fn image(raw: &types::Image) -> Option<Image> {
+    Some(Image {
+        id: raw.image_id()?.to_owned(),
+        root_device: raw.root_device_name()?.to_owned(),
+        arch: match raw.architecture()? {
+            ArchitectureValues::X8664 => Arch::Amd64,
+            ArchitectureValues::Arm64 => Arch::Arm64,
+            _ => return None,
+        },
+    })
+}

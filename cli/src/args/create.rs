@@ -1,0 +1,299 @@
+//! `kctl create`.
+
+use super::{KubeconfigCredentials, Setters, SpecFormat};
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// `kctl create`: a cluster from flags, or objects from files.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    arg_required_else_help = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:\n  kctl create cluster demo.example.com --zones eu-west-1a\n  kctl create -f cluster.yaml"
+)]
+pub struct Create {
+    /// What to create.
+    #[command(subcommand)]
+    pub what: Option<CreateWhat>,
+    /// Objects from files.
+    #[command(flatten)]
+    pub objects: CreateObjects,
+}
+
+/// What `kctl create` makes from flags.
+#[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "one per process")]
+pub enum CreateWhat {
+    /// Create a cluster: write its spec, show the plan; with --yes, make it
+    Cluster(CreateCluster),
+}
+
+/// `kctl create -f`.
+#[derive(Debug, Args)]
+pub struct CreateObjects {
+    /// A file of Cluster, InstanceGroup and SSHCredential objects in YAML; `-` is stdin; repeatable
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+}
+
+/// Bastion, nodes and control planes stand in private subnets or in public ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Topology {
+    /// Machines have public addresses
+    Public,
+    /// Machines reach the internet through NAT gateways
+    Private,
+}
+
+/// Where names are published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Dns {
+    /// Nowhere: the API has a load balancer
+    None,
+    /// In a public hosted zone
+    Public,
+    /// In a private hosted zone
+    Private,
+}
+
+/// Who can reach the API's load balancer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LoadBalancerType {
+    /// The internet, as far as --admin-access goes
+    Public,
+    /// The VPC
+    Internal,
+}
+
+/// Who may do what in the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Authorization {
+    /// Kubernetes RBAC
+    Rbac,
+    /// Everybody everything
+    #[value(name = "alwaysallow")]
+    AlwaysAllow,
+}
+
+/// `kctl create cluster`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl create cluster demo.example.com --zones eu-west-1a --dry-run
+  kctl create cluster demo.example.com --zones eu-west-1a --yes
+  kctl create cluster prod.example.com --zones eu-west-1a,eu-west-1b,eu-west-1c \\
+    --control-plane-count 3 --node-count 6 --topology private --bastion \\
+    --ssh-public-key ~/.ssh/id_ed25519.pub --cloud-labels Owner=platform")]
+pub struct CreateCluster {
+    /// The cluster's name, a DNS name such as demo.example.com; instead of --name
+    #[arg(value_name = "NAME")]
+    pub cluster: Option<String>,
+
+    /// Single fields of the spec.
+    #[command(flatten)]
+    pub setters: Setters,
+
+    /// Print the spec and store nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Form of --dry-run's output
+    #[arg(short, long, value_name = "FORMAT", requires = "dry_run")]
+    pub output: Option<SpecFormat>,
+    /// Make the cluster in AWS at once
+    #[arg(short, long)]
+    pub yes: bool,
+    /// With --yes: write a kubeconfig [default: true]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    pub create_kube_config: Option<bool>,
+    /// The kubeconfig's credentials.
+    #[command(flatten)]
+    pub credentials: KubeconfigCredentials,
+    /// Accept known kOps fields that kctl does not act on, with a warning
+    #[arg(long)]
+    pub allow_unsupported: bool,
+
+    /// Availability zones of the nodes, and of the control plane unless --control-plane-zones says otherwise
+    #[arg(long, value_delimiter = ',', value_name = "ZONES", help_heading = "Placement")]
+    pub zones: Vec<String>,
+    /// The cluster's IPv4 range; further ranges become additionalNetworkCIDRs [default: 172.20.0.0/16]
+    #[arg(long, value_delimiter = ',', value_name = "CIDRS", help_heading = "Placement")]
+    pub network_cidr: Vec<String>,
+    /// An existing VPC to use
+    #[arg(long, alias = "vpc", value_name = "ID", help_heading = "Placement")]
+    pub network_id: Option<String>,
+    /// Existing subnets to use
+    #[arg(long, value_delimiter = ',', value_name = "IDS", help_heading = "Placement")]
+    pub subnets: Vec<String>,
+    /// Existing utility subnets to use
+    #[arg(long, value_delimiter = ',', value_name = "IDS", help_heading = "Placement")]
+    pub utility_subnets: Vec<String>,
+    /// Machines in public subnets, or in private ones behind NAT gateways [default: public]
+    #[arg(long, value_name = "TOPOLOGY", help_heading = "Placement")]
+    pub topology: Option<Topology>,
+    /// Do not tag subnets for load balancers of services
+    #[arg(long, help_heading = "Placement")]
+    pub disable_subnet_tags: bool,
+
+    /// Machines of the control plane and of the workers.
+    #[command(flatten)]
+    pub machines: Machines,
+    /// How the cluster is reached.
+    #[command(flatten)]
+    pub access: Access,
+    /// What runs in it.
+    #[command(flatten)]
+    pub software: Software,
+    /// Options of kOps that kctl does not have.
+    #[command(flatten)]
+    pub kops: KopsOnly,
+}
+
+/// Machines of the control plane and of the workers.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Machines")]
+pub struct Machines {
+    /// Zones of the control plane [default: --zones]
+    #[arg(long, alias = "master-zones", value_delimiter = ',', value_name = "ZONES")]
+    pub control_plane_zones: Vec<String>,
+    /// Control-plane machines, an odd number [default: one per --control-plane-zones, else 1]
+    #[arg(long, alias = "master-count", value_name = "N")]
+    pub control_plane_count: Option<usize>,
+    /// Machine type of the control plane
+    #[arg(long, alias = "master-size", value_delimiter = ',', value_name = "TYPE")]
+    pub control_plane_size: Vec<String>,
+    /// Image of the control plane
+    #[arg(long, alias = "master-image", value_name = "IMAGE")]
+    pub control_plane_image: Option<String>,
+    /// Root volume of the control plane, GiB [default: 64]
+    #[arg(long, alias = "master-volume-size", value_name = "GIB")]
+    pub control_plane_volume_size: Option<i32>,
+    /// Type of that volume [default: gp3]
+    #[arg(long, alias = "master-volume-type", value_name = "TYPE")]
+    pub control_plane_volume_type: Option<String>,
+    /// Further security groups of the control plane
+    #[arg(long, alias = "master-security-groups", value_delimiter = ',', value_name = "IDS")]
+    pub control_plane_security_groups: Vec<String>,
+    /// Tenancy of the control plane
+    #[arg(long, alias = "master-tenancy", value_name = "TENANCY")]
+    pub control_plane_tenancy: Option<String>,
+    /// Workers, spread over the zones [default: one per zone]
+    #[arg(long, value_name = "N")]
+    pub node_count: Option<usize>,
+    /// Machine type of the workers
+    #[arg(long, value_delimiter = ',', value_name = "TYPE")]
+    pub node_size: Vec<String>,
+    /// Image of the workers
+    #[arg(long, value_name = "IMAGE")]
+    pub node_image: Option<String>,
+    /// Root volume of the workers, GiB [default: 128]
+    #[arg(long, value_name = "GIB")]
+    pub node_volume_size: Option<i32>,
+    /// Type of that volume [default: gp3]
+    #[arg(long, value_name = "TYPE")]
+    pub node_volume_type: Option<String>,
+    /// Further security groups of the workers
+    #[arg(long, value_delimiter = ',', value_name = "IDS")]
+    pub node_security_groups: Vec<String>,
+    /// Tenancy of the workers
+    #[arg(long, value_name = "TENANCY")]
+    pub node_tenancy: Option<String>,
+    /// Image of every group: ami-..., OWNER/NAME or ssm:PATH [default: Ubuntu 24.04 of the channel]
+    #[arg(long, value_name = "IMAGE")]
+    pub image: Option<String>,
+    /// Image of the bastion
+    #[arg(long, value_name = "IMAGE")]
+    pub bastion_image: Option<String>,
+    /// Whether machines have public addresses [default: in public subnets]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    pub associate_public_ip: Option<bool>,
+    /// Encrypt etcd's volumes [default: true]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
+    pub encrypt_etcd_storage: Option<bool>,
+    /// Type of etcd's volumes [default: gp3]
+    #[arg(long, value_name = "TYPE")]
+    pub etcd_storage_type: Option<String>,
+    /// Tags on every AWS object: KEY=VALUE,...
+    #[arg(long, value_name = "LABELS", default_value = "", hide_default_value = true)]
+    pub cloud_labels: String,
+}
+
+/// How the cluster is reached.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Access")]
+pub struct Access {
+    /// Who may reach the API: CIDRs or prefix lists [default: 0.0.0.0/0,::/0]
+    #[arg(long, value_delimiter = ',', value_name = "CIDRS")]
+    pub admin_access: Vec<String>,
+    /// Who may reach port 22 [default: --admin-access]
+    #[arg(long, value_delimiter = ',', value_name = "CIDRS")]
+    pub ssh_access: Vec<String>,
+    /// Public SSH key of machines
+    #[arg(long, value_name = "FILE")]
+    pub ssh_public_key: Option<PathBuf>,
+    /// An SSH bastion; needs --topology private
+    #[arg(long)]
+    pub bastion: bool,
+    /// Where names are published [default: none, or public with --dns-zone]
+    #[arg(long, value_name = "DNS", ignore_case = true)]
+    pub dns: Option<Dns>,
+    /// Hosted zone of the cluster's names: name or id
+    #[arg(long, value_name = "ZONE")]
+    pub dns_zone: Option<String>,
+    /// A load balancer before the API, for whom [default: public with private topology or without DNS]
+    #[arg(long, value_name = "TYPE", ignore_case = true)]
+    pub api_loadbalancer_type: Option<LoadBalancerType>,
+    /// ACM certificate of the API's load balancer, an ARN
+    #[arg(long, value_name = "ARN")]
+    pub api_ssl_certificate: Option<String>,
+    /// The API's public name [default: api.NAME]
+    #[arg(long, value_name = "NAME")]
+    pub api_public_name: Option<String>,
+}
+
+/// What runs in the cluster.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Software")]
+pub struct Software {
+    /// Kubernetes version [default: the channel's]
+    #[arg(long, value_name = "VERSION")]
+    pub kubernetes_version: Option<String>,
+    /// flannel, kubenet, cni or external [default: flannel]
+    #[arg(long, value_name = "CNI")]
+    pub networking: Option<String>,
+    /// Feature gates of all components: +GATE,-GATE,...
+    #[arg(long, value_delimiter = ',', value_name = "GATES", allow_hyphen_values = true)]
+    pub kubernetes_feature_gates: Vec<String>,
+    /// Who may do what in the cluster [default: rbac]
+    #[arg(long, value_name = "MODE", ignore_case = true)]
+    pub authorization: Option<Authorization>,
+    /// Names of the etcd clusters [default: main,events]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub etcd_clusters: Vec<String>,
+    /// Channel that recommends versions and images [default: stable]
+    #[arg(long, value_name = "CHANNEL")]
+    pub channel: Option<String>,
+}
+
+/// Options of kOps that kctl does not have: hidden, and answered with the reason rather than "unexpected argument".
+#[derive(Debug, Default, Args)]
+pub struct KopsOnly {
+    /// Only `aws`.
+    #[arg(long, hide = true)]
+    pub cloud: Option<String>,
+    /// Only `direct`.
+    #[arg(long, hide = true)]
+    pub target: Option<String>,
+    /// Output of other targets.
+    #[arg(long, hide = true)]
+    pub out: Option<String>,
+    /// IPv6 pods.
+    #[arg(long, hide = true)]
+    pub ipv6: bool,
+    /// Bucket for service-account discovery.
+    #[arg(long, hide = true)]
+    pub discovery_store: Option<String>,
+    /// Only `cloudgroups`.
+    #[arg(long, hide = true)]
+    pub instance_manager: Option<String>,
+}

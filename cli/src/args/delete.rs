@@ -1,0 +1,58 @@
+//! `kctl delete`.
+
+use super::PlanFormat;
+use clap::{Args, Subcommand};
+
+/// `kctl delete`.
+#[derive(Debug, Args)]
+pub struct Delete {
+    /// What to delete.
+    #[command(subcommand)]
+    pub what: DeleteWhat,
+}
+
+/// What `kctl delete` deletes.
+#[derive(Debug, Subcommand)]
+pub enum DeleteWhat {
+    /// Delete everything a cluster has in AWS, then its spec and its state
+    Cluster(DeleteCluster),
+    /// Take an instance group out of the spec
+    #[command(name = "instancegroup", visible_alias = "ig")]
+    InstanceGroup(DeleteGroup),
+}
+
+/// `kctl delete cluster`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl delete cluster demo.example.com         show what would be deleted
+  kctl delete cluster demo.example.com --yes   delete it")]
+pub struct DeleteCluster {
+    /// The cluster; instead of --name
+    #[arg(value_name = "NAME")]
+    pub cluster: Option<String>,
+    /// Delete it
+    #[arg(short, long)]
+    pub yes: bool,
+    /// Form of the plan
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: PlanFormat,
+    /// Only forget the cluster: delete its spec and state, leave AWS as it is
+    #[arg(long)]
+    pub unregister: bool,
+}
+
+/// `kctl delete ig`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl delete ig nodes-eu-west-1a --yes        take it out of the spec
+  kctl update --yes                            then delete its machines")]
+pub struct DeleteGroup {
+    /// The instance group
+    #[arg(value_name = "GROUP")]
+    pub group: String,
+    /// Delete it
+    #[arg(short, long)]
+    pub yes: bool,
+}

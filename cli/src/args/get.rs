@@ -1,0 +1,58 @@
+//! `kctl get`.
+
+use super::ListFormat;
+use clap::{Args, Subcommand};
+
+/// `kctl get`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Get {
+    /// What to show; nothing: clusters.
+    #[command(subcommand)]
+    pub what: Option<Kind>,
+    /// How to show it.
+    #[command(flatten)]
+    pub form: Form,
+}
+
+/// How to show it.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct Form {
+    /// Form of the output
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: ListFormat,
+    /// Show clusters with every default written down
+    #[arg(long)]
+    pub full: bool,
+}
+
+/// What `kctl get` shows.
+#[derive(Debug, Subcommand)]
+pub enum Kind {
+    /// Show clusters
+    #[command(visible_alias = "cluster", after_help = "Examples:\n  kctl get clusters\n  kctl get cluster demo.example.com -o yaml --full")]
+    Clusters(GetObjects),
+    /// Show the instance groups of a cluster
+    #[command(name = "instancegroups", visible_aliases = ["instancegroup", "ig"], after_help = "Examples:\n  kctl get ig\n  kctl get ig nodes-eu-west-1a -o yaml")]
+    InstanceGroups(GetObjects),
+    /// Show a cluster and its instance groups
+    #[command(after_help = "Examples:\n  kctl get all demo.example.com -o yaml > cluster.yaml")]
+    All(GetObjects),
+    /// Show the public SSH keys of a cluster
+    #[command(name = "sshpublickeys", visible_alias = "sshpublickey", after_help = "Examples:\n  kctl get sshpublickeys")]
+    SshPublicKeys(GetObjects),
+    /// Show the certificates of a cluster's keysets
+    #[command(name = "keypairs", visible_alias = "keypair", after_help = "Examples:\n  kctl get keypairs\n  kctl get keypairs kubernetes-ca -o wide")]
+    KeyPairs(GetObjects),
+}
+
+/// Which objects to show, and how.
+#[derive(Clone, Debug, Default, Args)]
+pub struct GetObjects {
+    /// Only this one
+    #[arg(value_name = "NAME")]
+    pub object: Option<String>,
+    /// How to show it.
+    #[command(flatten)]
+    pub form: Form,
+}

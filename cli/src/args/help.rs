@@ -1,0 +1,81 @@
+//! The top of `kctl --help`: commands in groups, examples first.
+
+use super::Cli;
+use clap::CommandFactory;
+use std::fmt::Write;
+
+/// Every visible command, in the groups and the order in which they are shown.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Change", &["create", "edit", "replace", "update", "delete"]),
+    ("Look", &["get", "render"]),
+    ("Use", &["export", "completion", "version"]),
+];
+
+const EXAMPLES: &str = "Start here:
+  kctl create cluster demo.example.com --zones eu-west-1a --dry-run    what the spec would be
+  kctl create cluster demo.example.com --zones eu-west-1a              store the spec, show the plan
+  kctl update demo.example.com --yes                                   make AWS match it";
+
+/// The whole command line, ready to parse.
+pub fn command() -> clap::Command {
+    let command = Cli::command();
+    let groups = groups(&command);
+    command.help_template(format!(
+        "{{about}}.\n\n{EXAMPLES}\n\n{{usage-heading}} {{usage}}\n{groups}\n{{options}}\n\nMore: kctl COMMAND --help\n"
+    ))
+}
+
+fn groups(command: &clap::Command) -> String {
+    let mut text = String::new();
+    for (heading, names) in GROUPS {
+        let _ = write!(text, "\n{heading}:\n");
+        for name in *names {
+            let about = command
+                .find_subcommand(name)
+                .and_then(clap::Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(text, "  {name:<12}{about}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_visible_command_stands_in_one_group() {
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let command = command();
+        let visible = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+        let mut visible: Vec<&str> = visible.map(clap::Command::get_name).collect();
+        grouped.sort_unstable();
+        visible.sort_unstable();
+        assert_eq!(grouped, visible);
+    }
+
+    fn leaves<'a>(command: &'a clap::Command, into: &mut Vec<&'a clap::Command>) {
+        let shown: Vec<_> = command.get_subcommands().filter(|sub| !sub.is_hide_set()).collect();
+        if shown.is_empty() {
+            into.push(command);
+        }
+        shown.into_iter().for_each(|sub| leaves(sub, into));
+    }
+
+    #[test]
+    fn every_command_shows_an_example() {
+        let command = command();
+        let mut all = Vec::new();
+        leaves(&command, &mut all);
+        for leaf in all {
+            let help = leaf.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("kctl "), "{} has no example", leaf.get_name());
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The command line as types. What a command does is in `commands`, which knows nothing of argv.
+
+mod create;
+mod delete;
+mod edit;
+mod export;
+mod get;
+mod help;
+mod render;
+mod update;
+
+pub use create::{
+    Authorization, Create, CreateCluster, CreateObjects, CreateWhat, Dns, KopsOnly, LoadBalancerType, Topology,
+};
+pub use delete::{Delete, DeleteCluster, DeleteGroup, DeleteWhat};
+pub use edit::{Edit, EditCluster, EditGroup, EditWhat, Replace, Setters};
+pub use export::{Export, ExportKubeconfig, ExportWhat, KubeconfigCredentials};
+pub use get::{Form, Get, GetObjects, Kind as GetKind};
+pub use help::command;
+pub use render::Render;
+pub use update::Update;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Kubernetes clusters on AWS from one spec.
+#[derive(Debug, Parser)]
+#[command(
+    name = "kctl",
+    version,
+    disable_help_subcommand = true,
+    disable_help_flag = true,
+    disable_version_flag = true,
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// Options that every command takes.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options that every command takes.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub struct Global {
+    /// Where clusters are kept: s3://BUCKET[/PREFIX] or file://DIR [env: KCTL_STATE_STORE, KOPS_STATE_STORE]
+    #[arg(long, global = true, value_name = "URL")]
+    pub state: Option<String>,
+    /// The cluster [env: KCTL_CLUSTER_NAME, KOPS_CLUSTER_NAME]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Whether to use colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+    /// Log what happens underneath; twice: log everything
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// Say nothing but results and errors
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// Print help
+    #[arg(short, long, global = true, action = clap::ArgAction::HelpShort)]
+    help: Option<bool>,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set or TERM is `dumb`.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "one per process")]
+pub enum Command {
+    /// Create a cluster, or objects from files
+    Create(Create),
+    /// Show clusters, instance groups and keys
+    Get(Get),
+    /// Change a cluster or an instance group in an editor or with --set
+    Edit(Edit),
+    /// Replace objects with what is in files
+    Replace(Replace),
+    /// Show what AWS lacks of the spec; with --yes, make it so
+    Update(Update),
+    /// Delete a cluster or an instance group
+    Delete(Delete),
+    /// Write a kubeconfig
+    Export(Export),
+    /// Write everything that follows from a spec into a folder, without AWS
+    Render(Render),
+    /// Print the script that completes kctl's commands in a shell
+    #[command(after_help = "Examples:\n  source <(kctl completion bash)\n  kctl completion zsh > ~/.zfunc/_kctl\n  kctl completion fish > ~/.config/fish/completions/kctl.fish")]
+    Completion(Completion),
+    /// Print kctl's version
+    #[command(after_help = "Examples:\n  kctl version")]
+    Version,
+    /// Write the reference of all commands as Markdown into a folder
+    #[command(hide = true)]
+    Reference(Reference),
+}
+
+/// `kctl completion`.
+#[derive(Debug, Args)]
+pub struct Completion {
+    /// Which shell
+    pub shell: CompletionShell,
+}
+
+/// Shells that kctl has completions for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "their names say it")]
+pub enum CompletionShell {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+/// `kctl reference`.
+#[derive(Debug, Args)]
+pub struct Reference {
+    /// The folder; what is in it is replaced
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+}
+
+/// A form of output for people or for programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ListFormat {
+    /// Columns
+    #[default]
+    Table,
+    /// More columns
+    Wide,
+    /// YAML as kOps writes it
+    Yaml,
+    /// One JSON document
+    Json,
+    /// Names only
+    Name,
+}
+
+/// A form of output for a spec.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum SpecFormat {
+    /// YAML as kOps writes it
+    #[default]
+    Yaml,
+    /// One JSON document
+    Json,
+}
+
+/// A form of output for a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum PlanFormat {
+    /// For people, in brief
+    #[default]
+    Table,
+    /// For people, in full
+    Wide,
+    /// One JSON document
+    Json,
+}

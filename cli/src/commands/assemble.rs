@@ -1,0 +1,140 @@
+//! From a checked spec and facts to everything that should be: AWS objects, and what machines get. Pure but for
+//! its arguments; `update` applies it, `render` writes it down.
+
+use super::objects::Objects;
+use crate::agents::Found;
+use crate::error::{CommandError, Context};
+use model::api::write::{to_yaml, to_yaml_documents};
+use model::catalog::Catalog;
+use model::cloud::build::desired;
+use model::cloud::{Cloud, ObjectContent, S3Object};
+use model::engine::Text;
+use model::expand::{Expanded, expand};
+use model::facts::Facts;
+use model::full::{Group, Role};
+use model::node::{UserData, user_data};
+use model::pki::{KUBERNETES_CA, Keyset, KeysetItem, keyset_names, trust_bundle};
+use std::collections::BTreeMap;
+
+const DEFECT: &str = "report this: it is a defect of kctl";
+
+/// Stands for a certificate that is not minted yet.
+const STAND_IN_CERTIFICATE: &str = include_str!("../stand-in.pem");
+
+/// What machines of one group get.
+#[derive(Clone, Debug, Default)]
+pub struct Machine {
+    /// User data, `None` for bastions.
+    pub user_data: Option<Text>,
+    /// NodeConfig and its sha256.
+    pub node_config: Option<(String, String)>,
+}
+
+/// Everything that should be.
+#[derive(Clone, Debug)]
+pub struct Assembled {
+    /// The spec, completed.
+    pub expanded: Expanded,
+    /// By instance group.
+    pub machines: BTreeMap<String, Machine>,
+    /// AWS objects and objects of the store.
+    pub desired: Vec<Cloud>,
+    /// Texts in them that will be others once keysets are minted and binaries are there.
+    pub stand_ins: Vec<String>,
+}
+
+/// What is assembled from.
+#[derive(Clone, Copy, Debug)]
+pub struct Ingredients<'a> {
+    /// The spec.
+    pub objects: &'a Objects,
+    /// The world.
+    pub facts: &'a Facts,
+    /// Downloads.
+    pub catalog: &'a Catalog,
+    /// Public SSH keys, the first one counts.
+    pub ssh_keys: &'a [String],
+}
+
+/// Writes every decision down.
+pub fn complete(of: Ingredients<'_>) -> Result<Expanded, CommandError> {
+    let objects = of.objects;
+    let expanded = expand(&objects.cluster, &objects.groups, of.ssh_keys, of.facts, of.catalog);
+    expanded.map_err(|mut problems| {
+        model::validate::locate(&mut problems, &objects.documents);
+        CommandError::problems(problems)
+    })
+}
+
+/// Names of the keysets that a cluster needs.
+pub fn keysets_of(expanded: &Expanded) -> Vec<String> {
+    keyset_names(expanded.full.etcd.iter().map(|etcd| etcd.name.as_str()))
+}
+
+/// A keyset that is not minted yet.
+pub fn stand_in_keyset(name: &str) -> Keyset {
+    Keyset {
+        name: name.to_owned(),
+        primary: "0".to_owned(),
+        items: vec![KeysetItem {
+            id: "0".to_owned(),
+            certificate: STAND_IN_CERTIFICATE.to_owned(),
+            key: None,
+            distrusted: None,
+        }],
+    }
+}
+
+/// Everything that follows from a completed spec, keysets (public halves) and binaries.
+pub fn assemble(expanded: Expanded, keysets: &[Keyset], found: &Found) -> Result<Assembled, CommandError> {
+    let full = &expanded.full;
+    let authority = keysets.iter().find(|set| set.name == KUBERNETES_CA);
+    let trust = authority.map(trust_bundle).unwrap_or_default();
+    let mut machines = BTreeMap::new();
+    let mut objects = vec![completed(&expanded)?];
+    objects.extend(found.objects());
+    for group in &full.groups {
+        machines.insert(group.name.clone(), machine(&expanded, group, &trust, found)?);
+    }
+    let user_data = machines.iter().filter_map(|(name, machine)| Some((name.clone(), machine.user_data.clone()?)));
+    let desired = desired(full, &user_data.collect(), objects);
+    let stand_ins = match trust.contains(STAND_IN_CERTIFICATE.trim_end()) || !found.missing.is_empty() {
+        true => machines.values().filter_map(|machine| machine.node_config.clone()).map(|(_, sha256)| sha256).collect(),
+        false => Vec::new(),
+    };
+    Ok(Assembled { expanded, machines, desired, stand_ins })
+}
+
+/// `cluster-completed.spec`, as kOps writes it: the Cluster alone.
+fn completed(expanded: &Expanded) -> Result<S3Object, CommandError> {
+    let text = to_yaml(&expanded.cluster).failed("the completed spec has no YAML form", DEFECT)?;
+    Ok(S3Object { key: "cluster-completed.spec".to_owned(), content: ObjectContent::Text(text) })
+}
+
+/// The completed cluster and its groups as YAML documents.
+pub fn completed_documents(expanded: &Expanded) -> Result<String, CommandError> {
+    let mut all = vec![serde_json::to_value(&expanded.cluster).failed("the completed spec has no JSON form", DEFECT)?];
+    for group in &expanded.groups {
+        all.push(serde_json::to_value(group).failed("the completed spec has no JSON form", DEFECT)?);
+    }
+    to_yaml_documents(&all).failed("the completed spec has no YAML form", DEFECT)
+}
+
+fn machine(expanded: &Expanded, group: &Group, trust: &str, found: &Found) -> Result<Machine, CommandError> {
+    let full = &expanded.full;
+    let compress = expanded.groups.iter().find(|spec| spec.name() == group.name);
+    let compress = compress.and_then(|spec| spec.spec.compress_user_data).unwrap_or_default();
+    let sha256 = "0".repeat(64);
+    let text = user_data(&UserData {
+        full,
+        group,
+        node_config: &sha256,
+        trust_bundle: trust,
+        agents: &found.agents,
+        compress,
+    });
+    let hint = "look at additionalUserData and the size of what it holds";
+    let user_data = text.usage(format!("could not make user data for {}", group.name), hint)?;
+    let node_config = (group.role != Role::Bastion).then(|| (String::new(), sha256));
+    Ok(Machine { user_data, node_config })
+}

@@ -1,0 +1,147 @@
+//! `kctl create cluster`: flags to a spec, the spec into the store, then as `kctl update`.
+
+use super::edit::apply_setters;
+use super::objects::Objects;
+use super::session::{named, store_url};
+use crate::args::{Authorization, CreateCluster, Dns, Global, KopsOnly, LoadBalancerType, SpecFormat, Topology};
+use crate::error::{CommandError, Context, Outcome};
+use crate::ui::Shell;
+use model::api::{Object, write};
+use model::create::{CreateOptions, create};
+use model::facts::Facts;
+use model::read::{Document, ReadOptions, read_documents_with};
+
+/// Prints the spec and stores nothing. Asks nobody.
+pub fn dry_run(what: &CreateCluster, options: &Global, shell: &Shell) -> Result<Outcome, CommandError> {
+    let made_up = Facts { stand_in: true, ..Facts::default() };
+    let url = store_url(options, shell)?;
+    let objects = spec(what, options, &url, &made_up, shell)?;
+    if what.network_id.is_some() || !what.subnets.is_empty() {
+        shell.warning("AWS was not asked about the VPC and subnets: their zones and ranges are guesses");
+    }
+    let text = match what.output.unwrap_or_default() {
+        SpecFormat::Yaml => write::to_yaml_documents(&objects.in_order()).failed("the spec has no YAML form", DEFECT)?,
+        SpecFormat::Json => serde_json::to_string_pretty(&objects.in_order()).failed("the spec has no JSON form", DEFECT)?,
+    };
+    shell.result(&text)?;
+    Ok(Outcome::Fine)
+}
+
+const DEFECT: &str = "report this: it is a defect of kctl";
+
+/// The checked spec of the flags.
+pub fn spec(
+    what: &CreateCluster,
+    options: &Global,
+    store_url: &str,
+    facts: &Facts,
+    shell: &Shell,
+) -> Result<Objects, CommandError> {
+    only_kctl(&what.kops)?;
+    let name = named(options, what.cluster.as_deref())?.unwrap_or_default();
+    let made = create(&create_options(what, name, store_url), facts)?;
+    made.warnings.iter().for_each(|warning| shell.problem(warning));
+    let mut cluster = made.cluster;
+    apply_setters(&mut cluster, &what.setters)?;
+    let mut objects = Objects::new(cluster.clone());
+    let read = ReadOptions { allow_unsupported: what.allow_unsupported };
+    objects.put(&document(&Object::Cluster(cluster), read)?);
+    for group in made.groups {
+        objects.put(&document(&Object::InstanceGroup(group), read)?);
+    }
+    objects.check(shell)?;
+    Ok(objects)
+}
+
+/// The object as a file would have it: what a file may not say, a flag may not either.
+fn document(object: &Object, read: ReadOptions) -> Result<Document, CommandError> {
+    let text = write::to_yaml(object).failed("the spec has no YAML form", DEFECT)?;
+    let name = format!("{} {}", object.kind(), object.metadata().name);
+    let mut documents = read_documents_with(&name, &text, read)?;
+    documents.pop().ok_or_else(|| CommandError::usage("the flags make no spec", DEFECT))
+}
+
+fn create_options(what: &CreateCluster, name: String, store_url: &str) -> CreateOptions {
+    let (machines, access, software) = (&what.machines, &what.access, &what.software);
+    CreateOptions {
+        name,
+        state_store: store_url.to_owned(),
+        zones: what.zones.clone(),
+        control_plane_zones: machines.control_plane_zones.clone(),
+        control_plane_count: machines.control_plane_count,
+        node_count: machines.node_count,
+        control_plane_sizes: machines.control_plane_size.clone(),
+        node_sizes: machines.node_size.clone(),
+        image: machines.image.clone(),
+        control_plane_image: machines.control_plane_image.clone(),
+        node_image: machines.node_image.clone(),
+        bastion_image: machines.bastion_image.clone(),
+        control_plane_volume_size: machines.control_plane_volume_size,
+        control_plane_volume_type: machines.control_plane_volume_type.clone(),
+        node_volume_size: machines.node_volume_size,
+        node_volume_type: machines.node_volume_type.clone(),
+        control_plane_tenancy: machines.control_plane_tenancy.clone(),
+        node_tenancy: machines.node_tenancy.clone(),
+        control_plane_security_groups: machines.control_plane_security_groups.clone(),
+        node_security_groups: machines.node_security_groups.clone(),
+        associate_public_ip: machines.associate_public_ip,
+        bastion: access.bastion,
+        topology: match what.topology {
+            Some(Topology::Private) => model::create::Topology::Private,
+            Some(Topology::Public) | None => model::create::Topology::Public,
+        },
+        dns: access.dns.map(|dns| match dns {
+            Dns::None => model::api::DnsType::None,
+            Dns::Public => model::api::DnsType::Public,
+            Dns::Private => model::api::DnsType::Private,
+        }),
+        dns_zone: access.dns_zone.clone(),
+        networking: software.networking.clone(),
+        network_cidrs: what.network_cidr.clone(),
+        network_id: what.network_id.clone(),
+        subnets: what.subnets.clone(),
+        utility_subnets: what.utility_subnets.clone(),
+        disable_subnet_tags: what.disable_subnet_tags,
+        kubernetes_version: software.kubernetes_version.clone(),
+        kubernetes_feature_gates: software.kubernetes_feature_gates.clone(),
+        channel: software.channel.clone(),
+        admin_access: access.admin_access.clone(),
+        ssh_access: access.ssh_access.clone(),
+        authorization: match software.authorization {
+            Some(Authorization::AlwaysAllow) => model::create::Authorization::AlwaysAllow,
+            Some(Authorization::Rbac) | None => model::create::Authorization::Rbac,
+        },
+        api_load_balancer_type: access.api_loadbalancer_type.map(|kind| match kind {
+            LoadBalancerType::Public => model::api::LoadBalancerType::Public,
+            LoadBalancerType::Internal => model::api::LoadBalancerType::Internal,
+        }),
+        api_ssl_certificate: access.api_ssl_certificate.clone(),
+        api_public_name: access.api_public_name.clone(),
+        etcd_clusters: software.etcd_clusters.clone(),
+        encrypt_etcd_storage: machines.encrypt_etcd_storage,
+        etcd_storage_type: machines.etcd_storage_type.clone(),
+        cloud_labels: machines.cloud_labels.clone(),
+    }
+}
+
+/// Refuses, with the reason, what only kOps does.
+fn only_kctl(kops: &KopsOnly) -> Result<(), CommandError> {
+    let other = |value: &Option<String>, ours: &str| value.as_deref().is_some_and(|value| value != ours);
+    let (flag, why, instead) = match kops {
+        _ if other(&kops.cloud, "aws") => ("--cloud", "kctl does AWS and nothing else", "leave it out"),
+        _ if other(&kops.target, "direct") || kops.out.is_some() => (
+            "--target",
+            "kctl makes AWS objects itself and writes nothing for other tools",
+            "`kctl render` writes everything for review",
+        ),
+        _ if kops.ipv6 => ("--ipv6", "kctl does not do IPv6 pods yet", "leave it out"),
+        _ if kops.discovery_store.is_some() => {
+            ("--discovery-store", "kctl does not publish service account keys yet", "leave it out")
+        }
+        _ if other(&kops.instance_manager, "cloudgroups") => {
+            ("--instance-manager", "kctl does Auto Scaling groups, not Karpenter", "leave it out")
+        }
+        _ => return Ok(()),
+    };
+    Err(CommandError::usage(format!("{flag}: {why}"), instead))
+}

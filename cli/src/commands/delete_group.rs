@@ -1,0 +1,33 @@
+//! `kctl delete ig`: takes an instance group out of the spec. Its machines go with the next update, which shows
+//! what that means before it happens.
+
+use super::objects::Objects;
+use super::session::Session;
+use crate::args::DeleteGroup;
+use crate::error::{CommandError, Kind, Outcome};
+use crate::state::{ClusterState, store_error};
+use aws::store::Expect;
+use model::read::ReadOptions;
+
+/// Removes the group's object from the store.
+pub async fn run(what: &DeleteGroup, session: &Session<'_>) -> Result<Outcome, CommandError> {
+    let name = session.cluster(None).await?;
+    let state = ClusterState::read(&session.store, &name, ReadOptions { allow_unsupported: true }).await?;
+    let stored = state.group(&what.group)?;
+    let mut rest = Objects::stored(&state);
+    rest.groups.retain(|group| group.name() != what.group);
+    rest.check(session.shell)?;
+    let question = format!("Take instance group {} out of {name}? Type yes:", what.group);
+    if !what.yes && !session.shell.confirm(&question, "yes") {
+        return Err(CommandError::said(
+            Kind::Usage,
+            format!("instance group {} was not deleted", what.group),
+            format!("kctl delete ig {} --name {name} --yes", what.group),
+        ));
+    }
+    let key = state.keys.group(&what.group);
+    session.store.delete(&key, Expect::Version(stored.version.clone())).await.map_err(store_error)?;
+    session.shell.done(&format!("took instance group {} out of {name}", what.group));
+    session.shell.hint(&format!("kctl update {name} --yes    deletes its machines"));
+    Ok(Outcome::Fine)
+}

@@ -1,0 +1,196 @@
+//! `kctl get`.
+
+mod keys;
+
+use super::session::Session;
+use crate::args::{Form, Get, GetKind, GetObjects, ListFormat};
+use crate::error::{CommandError, Context, Kind, Outcome};
+use crate::state::{self, ClusterState, store_error};
+use crate::ui::table;
+use futures::future::try_join_all;
+use model::api::{Cluster, DnsType, InstanceGroup, InstanceGroupRole, Object, write};
+use model::read::{Document, ReadOptions, read_documents_with};
+use serde::Serialize;
+
+/// Stored objects are shown as they are, whatever this kctl can do with them.
+const AS_STORED: ReadOptions = ReadOptions { allow_unsupported: true };
+
+/// Shows objects of the store.
+pub async fn run(options: &Get, session: &Session<'_>) -> Result<Outcome, CommandError> {
+    match &options.what {
+        None => clusters(&GetObjects { object: None, form: options.form }, session).await?,
+        Some(GetKind::Clusters(what)) => clusters(what, session).await?,
+        Some(GetKind::InstanceGroups(what)) => groups(what, session).await?,
+        Some(GetKind::All(what)) => all(what, session).await?,
+        Some(GetKind::SshPublicKeys(what)) => keys::ssh(what, session).await?,
+        Some(GetKind::KeyPairs(what)) => keys::pairs(what, session).await?,
+    }
+    Ok(Outcome::Fine)
+}
+
+async fn clusters(what: &GetObjects, session: &Session<'_>) -> Result<(), CommandError> {
+    let names = match &what.object {
+        Some(name) => {
+            session.existing(name).await?;
+            vec![name.clone()]
+        }
+        None => state::clusters(&session.store).await?,
+    };
+    if what.form.output == ListFormat::Name {
+        return lines(session, names.iter().map(|name| format!("cluster/{name}")));
+    }
+    let read = names.iter().map(|name| cluster(session, name, what.form.full));
+    let objects = try_join_all(read).await?;
+    let single = what.object.is_some();
+    match what.form.output {
+        ListFormat::Yaml | ListFormat::Json => documents(session, &objects, what.form, single),
+        _ if objects.is_empty() => {
+            session.shell.note(&format!("no clusters in {}", session.url));
+            Ok(())
+        }
+        form => session.shell.result(&cluster_table(&objects, form == ListFormat::Wide)),
+    }
+}
+
+/// A cluster as the user wrote it, or as the last update completed it.
+async fn cluster(session: &Session<'_>, name: &str, full: bool) -> Result<Cluster, CommandError> {
+    let keys = session.keys(name);
+    let key = if full { keys.completed() } else { keys.config() };
+    let object = session.store.get(&key).await.map_err(store_error)?.ok_or_else(|| {
+        CommandError::said(
+            Kind::Precondition,
+            format!("{key} is not in the state store"),
+            "the full spec is written by `kctl update --yes`; `kctl render` shows it without AWS",
+        )
+    })?;
+    let text = String::from_utf8_lossy(&object.bytes).into_owned();
+    let read = read_documents_with(&key, &text, AS_STORED)?;
+    let found = read.into_iter().find_map(|document| match document.object {
+        Object::Cluster(cluster) => Some(cluster),
+        _ => None,
+    });
+    found.ok_or_else(|| CommandError::usage(format!("{key} holds no Cluster"), "restore it from the bucket's versions"))
+}
+
+fn cluster_table(clusters: &[Cluster], wide: bool) -> String {
+    let mut headers = vec!["NAME", "CLOUD", "ZONES"];
+    if wide {
+        headers.extend(["VERSION", "NETWORK", "DNS", "API"]);
+    }
+    let row = |cluster: &Cluster| {
+        let spec = &cluster.spec;
+        let mut zones: Vec<&str> = spec.subnets.iter().map(|subnet| subnet.zone.as_str()).collect();
+        zones.sort_unstable();
+        zones.dedup();
+        let mut row = vec![cluster.name().to_owned(), "aws".to_owned(), zones.join(",")];
+        if wide {
+            let dns = spec.topology.as_ref().and_then(|topology| topology.dns.as_ref()).and_then(|dns| dns.type_);
+            let dns = match dns {
+                Some(DnsType::Public) => "Public",
+                Some(DnsType::Private) => "Private",
+                Some(DnsType::None) => "None",
+                None => "",
+            };
+            row.extend([
+                spec.kubernetes_version.clone().unwrap_or_default(),
+                spec.network_cidr.clone().or_else(|| spec.network_id.clone()).unwrap_or_default(),
+                dns.to_owned(),
+                spec.master_public_name.clone().unwrap_or_else(|| format!("api.{}", cluster.name())),
+            ]);
+        }
+        row
+    };
+    table::render(&headers, &clusters.iter().map(row).collect::<Vec<_>>())
+}
+
+async fn groups(what: &GetObjects, session: &Session<'_>) -> Result<(), CommandError> {
+    let name = session.cluster(None).await?;
+    let state = ClusterState::read(&session.store, &name, AS_STORED).await?;
+    let groups = match &what.object {
+        Some(only) => vec![state.group(only)?.object.clone()],
+        None => state.group_objects(),
+    };
+    match what.form.output {
+        ListFormat::Name => lines(session, groups.iter().map(|group| format!("instancegroup/{}", group.name()))),
+        ListFormat::Yaml | ListFormat::Json => documents(session, &groups, what.form, what.object.is_some()),
+        form => session.shell.result(&group_table(&groups, &state.cluster.object, form == ListFormat::Wide)),
+    }
+}
+
+fn group_table(groups: &[InstanceGroup], cluster: &Cluster, wide: bool) -> String {
+    let mut headers = vec!["NAME", "ROLE", "MACHINETYPE", "MIN", "MAX", "ZONES"];
+    if wide {
+        headers.extend(["SUBNETS", "IMAGE"]);
+    }
+    let row = |group: &InstanceGroup| {
+        let spec = &group.spec;
+        let subnet = |name: &String| cluster.spec.subnets.iter().find(|subnet| subnet.name == *name);
+        let mut zones: Vec<&str> = spec.subnets.iter().filter_map(subnet).map(|subnet| subnet.zone.as_str()).collect();
+        zones.extend(spec.zones.iter().map(String::as_str));
+        zones.sort_unstable();
+        zones.dedup();
+        let role = match spec.role {
+            Some(InstanceGroupRole::ControlPlane) => "ControlPlane",
+            Some(InstanceGroupRole::Node) => "Node",
+            Some(InstanceGroupRole::Bastion) => "Bastion",
+            Some(InstanceGroupRole::ApiServer) => "APIServer",
+            None => "",
+        };
+        let number = |number: Option<i32>| number.map(|number| number.to_string()).unwrap_or_default();
+        let mut row = vec![
+            group.name().to_owned(),
+            role.to_owned(),
+            spec.machine_type.clone().unwrap_or_default(),
+            number(spec.min_size),
+            number(spec.max_size),
+            zones.join(","),
+        ];
+        if wide {
+            row.extend([spec.subnets.join(","), spec.image.clone().unwrap_or_default()]);
+        }
+        row
+    };
+    table::render(&headers, &groups.iter().map(row).collect::<Vec<_>>())
+}
+
+async fn all(what: &GetObjects, session: &Session<'_>) -> Result<(), CommandError> {
+    let name = session.cluster(what.object.as_deref()).await?;
+    let state = ClusterState::read(&session.store, &name, AS_STORED).await?;
+    let groups = state.group_objects();
+    match what.form.output {
+        ListFormat::Yaml | ListFormat::Json => {
+            let objects: Vec<&Object> = state.documents.iter().map(|Document { object, .. }| object).collect();
+            documents(session, &objects, what.form, false)
+        }
+        ListFormat::Name => {
+            let names = groups.iter().map(|group| format!("instancegroup/{}", group.name()));
+            lines(session, std::iter::once(format!("cluster/{name}")).chain(names))
+        }
+        form => {
+            let wide = form == ListFormat::Wide;
+            let cluster = state.cluster.object;
+            let clusters = cluster_table(std::slice::from_ref(&cluster), wide);
+            session.shell.result(&format!("{clusters}\n{}", group_table(&groups, &cluster, wide)))
+        }
+    }
+}
+
+/// YAML documents as kOps prints them; or one JSON document: the object if one was named, else a list.
+fn documents<T: Serialize>(session: &Session<'_>, objects: &[T], form: Form, single: bool) -> Result<(), CommandError> {
+    const DEFECT: &str = "report this: it is a defect of kctl";
+    let text = if form.output == ListFormat::Json {
+        match (objects, single) {
+            ([only], true) => serde_json::to_string_pretty(only),
+            _ => serde_json::to_string_pretty(objects),
+        }
+        .failed("the objects have no JSON form", DEFECT)?
+    } else {
+        write::to_yaml_documents(objects).failed("the objects have no YAML form", DEFECT)?
+    };
+    session.shell.result(&text)
+}
+
+fn lines(session: &Session<'_>, lines: impl IntoIterator<Item = String>) -> Result<(), CommandError> {
+    let text: String = lines.into_iter().map(|line| line + "\n").collect();
+    session.shell.result(&text)
+}

@@ -1,0 +1,111 @@
+//! `kctl get sshpublickeys` and `kctl get keypairs`: public halves only.
+
+use super::super::session::Session;
+use crate::args::{GetObjects, ListFormat};
+use crate::error::{CommandError, Context};
+use crate::state::{ClusterState, Public};
+use crate::ui::table;
+use model::pki::{Keyset, KeysetItem};
+use serde::Serialize;
+use x509_parser::pem::parse_x509_pem;
+
+/// A public SSH key.
+#[derive(Debug, Serialize)]
+struct SshKey {
+    /// MD5, in pairs of digits.
+    fingerprint: String,
+    #[serde(rename = "publicKey")]
+    public_key: String,
+}
+
+/// A key of a keyset.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct KeyPair {
+    name: String,
+    id: String,
+    issued: String,
+    expires: String,
+    primary: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    distrusted: Option<String>,
+}
+
+/// Shows the cluster's public SSH keys.
+pub async fn ssh(what: &GetObjects, session: &Session<'_>) -> Result<(), CommandError> {
+    let (state, public) = public(what.object.as_deref(), session).await?;
+    let prefix = state.keys.ssh_keys();
+    let fingerprints = state.entries.iter().filter_map(|entry| entry.key.strip_prefix(&prefix));
+    let pair = |hex: &str| {
+        let digits: Vec<char> = hex.chars().collect();
+        digits.chunks(2).map(|pair| pair.iter().collect::<String>()).collect::<Vec<_>>().join(":")
+    };
+    let keys: Vec<SshKey> = fingerprints
+        .zip(&public.ssh_keys)
+        .map(|(hex, key)| SshKey { fingerprint: pair(hex), public_key: key.clone() })
+        .collect();
+    match what.form.output {
+        ListFormat::Yaml | ListFormat::Json => super::documents(session, &keys, what.form, false),
+        ListFormat::Name => super::lines(session, keys.into_iter().map(|key| key.fingerprint)),
+        _ => {
+            let rows: Vec<_> = keys.into_iter().map(|key| vec![key.fingerprint, key.public_key]).collect();
+            session.shell.result(&table::render(&["FINGERPRINT", "KEY"], &rows))
+        }
+    }
+}
+
+/// Shows the cluster's keysets.
+pub async fn pairs(what: &GetObjects, session: &Session<'_>) -> Result<(), CommandError> {
+    let (_, public) = public(None, session).await?;
+    let wanted = |set: &&Keyset| what.object.as_ref().is_none_or(|only| set.name == *only);
+    let mut pairs = Vec::new();
+    for set in public.keysets.iter().filter(wanted) {
+        for item in &set.items {
+            pairs.push(key_pair(set, item)?);
+        }
+    }
+    if let (Some(only), true) = (&what.object, pairs.is_empty()) {
+        let known: Vec<&str> = public.keysets.iter().map(|set| set.name.as_str()).collect();
+        let hint = model::read::nearest::hint(only, &known);
+        return Err(CommandError::usage(format!("there is no keyset {only}"), hint));
+    }
+    match what.form.output {
+        ListFormat::Yaml | ListFormat::Json => super::documents(session, &pairs, what.form, false),
+        ListFormat::Name => super::lines(session, pairs.into_iter().map(|pair| format!("{}/{}", pair.name, pair.id))),
+        _ => {
+            let state = |pair: &KeyPair| match (pair.primary, &pair.distrusted) {
+                (true, _) => "primary".to_owned(),
+                (_, Some(when)) => format!("distrusted {when}"),
+                _ => "trusted".to_owned(),
+            };
+            let row = |pair: &KeyPair| {
+                vec![pair.name.clone(), pair.id.clone(), pair.issued.clone(), pair.expires.clone(), state(pair)]
+            };
+            let rows: Vec<_> = pairs.iter().map(row).collect();
+            session.shell.result(&table::render(&["NAME", "ID", "ISSUED", "EXPIRES", "STATE"], &rows))
+        }
+    }
+}
+
+async fn public(cluster: Option<&str>, session: &Session<'_>) -> Result<(ClusterState, Public), CommandError> {
+    let name = session.cluster(cluster).await?;
+    let state = ClusterState::read(&session.store, &name, super::AS_STORED).await?;
+    let public = Public::read(&session.store, &state.keys, &state.entries).await?;
+    Ok((state, public))
+}
+
+fn key_pair(set: &Keyset, item: &KeysetItem) -> Result<KeyPair, CommandError> {
+    let what = || format!("a certificate of the keyset {} cannot be read", set.name);
+    const RESTORE: &str = "restore the keyset from the bucket's versions";
+    let (_, pem) = parse_x509_pem(item.certificate.as_bytes()).failed(what(), RESTORE)?;
+    let certificate = pem.parse_x509().failed(what(), RESTORE)?;
+    let day = |time: x509_parser::time::ASN1Time| time.to_datetime().date().to_string();
+    Ok(KeyPair {
+        name: set.name.clone(),
+        id: item.id.clone(),
+        issued: day(certificate.validity().not_before),
+        expires: day(certificate.validity().not_after),
+        primary: item.id == set.primary,
+        distrusted: item.distrusted.clone(),
+    })
+}

@@ -1,0 +1,144 @@
+//! What an update begins with: the stored spec, checked; what AWS says about it; every decision written down.
+
+use super::assemble::{self, Assembled, Ingredients, assemble, keysets_of, stand_in_keyset};
+use super::objects::Objects;
+use super::session::Session;
+use crate::agents::Found;
+use crate::downloads;
+use crate::error::{CommandError, Context, Kind};
+use crate::state::{ClusterState, Public, mint_into, store_error};
+use crate::ui::plan_json::Target;
+use aws::{Clients, FactsWanted, collect_facts};
+use model::catalog::Catalog;
+use model::engine::{Class, Failure};
+use model::expand::{Expanded, Wanted, wanted};
+use model::facts::Facts;
+use model::pki::Keyset;
+use model::read::ReadOptions;
+use std::collections::BTreeSet;
+
+/// A cluster as it is in the store, completed with what AWS says.
+#[derive(Debug)]
+pub struct Looked {
+    /// What is stored.
+    pub state: ClusterState,
+    /// AWS in the cluster's region.
+    pub clients: Clients,
+    /// Which cluster it is.
+    pub target: Target,
+    /// `aws`, `aws-cn`, `aws-us-gov`.
+    pub partition: String,
+    /// Public halves of its keys.
+    pub public: Public,
+    /// The spec, completed.
+    pub expanded: Expanded,
+    /// nodeup and protokube.
+    pub found: Found,
+}
+
+/// Looks at a cluster; changes nothing.
+pub async fn look(name: &str, read: ReadOptions, session: &Session<'_>) -> Result<Looked, CommandError> {
+    let state = ClusterState::read(&session.store, name, read).await?;
+    let objects = Objects::stored(&state);
+    objects.check(session.shell)?;
+    let wanted = wanted(&objects.cluster, &objects.groups);
+    let clients = match &wanted.region {
+        Some(region) => session.clients.in_region(region),
+        None => session.clients.clone(),
+    };
+    let (mut facts, public, catalog) = tokio::try_join!(
+        facts(&clients, wanted, BTreeSet::new()),
+        Public::read(&session.store, &state.keys, &state.entries),
+        catalog(&objects, session),
+    )?;
+    let expanded = complete(&objects, &mut facts, &catalog, &public).await?;
+    expanded.warnings.iter().for_each(|warning| session.shell.problem(warning));
+    let found = Found::look(&expanded.full)?;
+    let target = Target {
+        cluster: name.to_owned(),
+        account: facts.account.clone(),
+        region: clients.region().to_owned(),
+    };
+    Ok(Looked { state, clients, target, partition: facts.partition, public, expanded, found })
+}
+
+/// What AWS says about what a spec or flags name; `offered_in` are zones whose machine types matter.
+pub async fn facts(clients: &Clients, wanted: Wanted, offered_in: BTreeSet<String>) -> Result<Facts, CommandError> {
+    let wanted = FactsWanted {
+        images: wanted.images,
+        machine_types: wanted.machine_types,
+        offered_in,
+        vpc: wanted.vpc,
+        subnets: wanted.subnets,
+        hosted_zones: wanted.hosted_zones,
+    };
+    collect_facts(clients, &wanted).await.map_err(aws_error)
+}
+
+/// Expands; where the catalog lacks hashes, again with those that are published.
+async fn complete(
+    objects: &Objects,
+    facts: &mut Facts,
+    catalog: &Catalog,
+    public: &Public,
+) -> Result<Expanded, CommandError> {
+    let expand = |facts: &Facts| assemble::complete(Ingredients { objects, facts, catalog, ssh_keys: &public.ssh_keys });
+    let expanded = expand(facts)?;
+    let unknown = expanded.full.assets.iter().filter(|asset| asset.sha256.is_none());
+    let unknown: Vec<String> = unknown.filter_map(|asset| asset.urls.first().cloned()).collect();
+    if unknown.is_empty() {
+        return Ok(expanded);
+    }
+    facts.published_hashes = downloads::published_hashes(&unknown).await?;
+    expand(facts)
+}
+
+/// The catalog of this release, with the cluster's own over it.
+async fn catalog(objects: &Objects, session: &Session<'_>) -> Result<Catalog, CommandError> {
+    const BROKEN: &str = "the catalog of downloads cannot be used";
+    let catalog = Catalog::embedded().failed(BROKEN, "report this: it is a defect of kctl")?;
+    let assets = objects.cluster.spec.assets.clone().unwrap_or_default();
+    let Some(own) = assets.catalog else { return Ok(catalog) };
+    let text = if own.starts_with("https://") {
+        downloads::verified(&own, &assets.catalog_sha256.unwrap_or_default()).await?
+    } else {
+        let object = session.store.get(&own).await.map_err(store_error)?.ok_or_else(|| {
+            CommandError::usage(format!("spec.assets.catalog: {own} is not in the state store"), "upload it, or correct the path")
+        })?;
+        String::from_utf8_lossy(&object.bytes).into_owned()
+    };
+    catalog.overlaid(&text).usage(BROKEN, format!("correct {own}"))
+}
+
+impl Looked {
+    /// Mints the keysets that are missing and writes down what is public of all.
+    pub async fn mint(&mut self, session: &Session<'_>) -> Result<(), CommandError> {
+        let names = keysets_of(&self.expanded);
+        let missing: Vec<String> = self.public.missing(&names).into_iter().cloned().collect();
+        for name in missing {
+            let (set, version) = mint_into(&session.store, &self.state.keys, &name).await?;
+            self.public.add(&set, &version);
+            session.shell.note(&format!("made keyset {name}"));
+        }
+        self.public.write(&session.store, &self.state.keys).await
+    }
+
+    /// Everything that should be; keysets that do not exist yet are stood in for.
+    pub fn assemble(&self) -> Result<Assembled, CommandError> {
+        let names = keysets_of(&self.expanded);
+        let mut keysets: Vec<Keyset> = self.public.keysets.clone();
+        keysets.extend(self.public.missing(&names).into_iter().map(|name| stand_in_keyset(name)));
+        assemble(self.expanded.clone(), &keysets, &self.found)
+    }
+}
+
+/// A failed call to AWS, with what to do about it.
+pub fn aws_error(failure: Failure) -> CommandError {
+    let hint = failure.hint.clone().unwrap_or_else(|| match failure.class {
+        Class::Denied => format!("allow {} to the user or role that runs kctl, or choose others with AWS_PROFILE", failure.call),
+        Class::Quota => "raise the quota, or delete what is not needed".to_owned(),
+        Class::Throttled => "try again in a few minutes".to_owned(),
+        _ => "check credentials (`aws sts get-caller-identity`), region and network, and try again".to_owned(),
+    });
+    CommandError::new(Kind::Failed, failure, hint)
+}

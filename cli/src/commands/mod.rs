@@ -1,0 +1,52 @@
+//! What each command does, without its argv.
+
+mod applying;
+mod assemble;
+mod completion;
+mod create_cluster;
+mod delete_group;
+mod edit;
+mod export;
+mod get;
+mod look;
+mod objects;
+mod reference;
+mod render;
+mod scope;
+mod session;
+mod store_objects;
+mod update;
+mod version;
+
+use crate::args::{Cli, Command, CreateWhat, DeleteWhat, ExportWhat};
+use crate::error::{CommandError, Outcome};
+use crate::ui::Shell;
+use session::Session;
+
+/// Runs a command.
+pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
+    let open = || Session::open(&cli.global, shell);
+    match &cli.command {
+        Command::Create(what) => match &what.what {
+            None => store_objects::create(&what.objects.files, &cli.global, &open().await?).await,
+            Some(CreateWhat::Cluster(what)) if what.dry_run => create_cluster::dry_run(what, &cli.global, shell),
+            _ => Err(CommandError::usage("x", "y")),
+        },
+        Command::Get(what) => get::run(what, &open().await?).await,
+        Command::Edit(what) => edit::run(what, &open().await?).await,
+        Command::Replace(what) => store_objects::replace(what, &cli.global, &open().await?).await,
+        Command::Delete(what) => match &what.what {
+            DeleteWhat::InstanceGroup(what) => delete_group::run(what, &open().await?).await,
+            _ => Err(CommandError::usage("x", "y")),
+        },
+        Command::Update(what) => update::run(what, &open().await?).await,
+        Command::Export(what) => match &what.what {
+            ExportWhat::Kubeconfig(what) => export::run(what, &open().await?).await,
+        },
+        Command::Render(what) => render::run(what, shell),
+        Command::Completion(options) => completion::run(options.shell, shell),
+        Command::Reference(options) => reference::run(&options.out, shell),
+        Command::Version => version::run(shell),
+        _ => Err(CommandError::usage("x", "y")),
+    }
+}

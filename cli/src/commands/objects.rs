@@ -1,0 +1,114 @@
+//! The objects of one cluster together: from files, from the store, or one laid over the other; and whether
+//! they can be used.
+
+use crate::error::{CommandError, Context};
+use crate::state::ClusterState;
+use crate::ui::Shell;
+use model::api::{Cluster, InstanceGroup, Object, SSHCredential};
+use model::read::{Document, Problem, ReadOptions, read_documents_with};
+use model::validate::{ClusterInput, locate, validate};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// The objects of one cluster.
+#[derive(Clone, Debug)]
+pub struct Objects {
+    /// The cluster.
+    pub cluster: Cluster,
+    /// Its instance groups, by name.
+    pub groups: Vec<InstanceGroup>,
+    /// Its public SSH keys.
+    pub ssh_keys: Vec<SSHCredential>,
+    /// Where their fields stand, for messages.
+    pub documents: Vec<Document>,
+}
+
+impl Objects {
+    /// A cluster with nothing else.
+    pub fn new(cluster: Cluster) -> Self {
+        Self { cluster, groups: Vec::new(), ssh_keys: Vec::new(), documents: Vec::new() }
+    }
+
+    /// What is stored of a cluster.
+    pub fn stored(state: &ClusterState) -> Self {
+        Self {
+            cluster: state.cluster.object.clone(),
+            groups: state.group_objects(),
+            ssh_keys: Vec::new(),
+            documents: state.documents.clone(),
+        }
+    }
+
+    /// The same with an object added, or put in the place of the one with its kind and name.
+    pub fn put(&mut self, document: &Document) {
+        let (kind, name) = (document.object.kind(), &document.object.metadata().name);
+        self.documents.retain(|other| other.object.kind() != kind || other.object.metadata().name != *name);
+        self.documents.push(document.clone());
+        match &document.object {
+            Object::Cluster(cluster) => self.cluster = cluster.clone(),
+            Object::InstanceGroup(group) => {
+                self.groups.retain(|other| other.name() != group.name());
+                self.groups.push(group.clone());
+                self.groups.sort_by(|a, b| a.name().cmp(b.name()));
+            }
+            Object::SSHCredential(key) => self.ssh_keys.push(key.clone()),
+            Object::Keyset(_) => {}
+        }
+    }
+
+    /// All objects, the cluster first.
+    pub fn in_order(&self) -> Vec<Object> {
+        let groups = self.groups.iter().cloned().map(Object::InstanceGroup);
+        let keys = self.ssh_keys.iter().cloned().map(Object::SSHCredential);
+        std::iter::once(Object::Cluster(self.cluster.clone())).chain(groups).chain(keys).collect()
+    }
+
+    /// Every finding about the objects, errors and warnings.
+    pub fn problems(&self) -> Vec<Problem> {
+        let input = ClusterInput {
+            cluster: &self.cluster,
+            instance_groups: &self.groups,
+            ssh_keys: &self.ssh_keys,
+        };
+        let noticed = self.documents.iter().flat_map(|document| document.warnings.clone());
+        let mut found = validate(&input);
+        locate(&mut found, &self.documents);
+        noticed.chain(found).collect()
+    }
+
+    /// Checks everything: warnings are shown, errors end the command, all of them at once.
+    pub fn check(&self, shell: &Shell) -> Result<(), CommandError> {
+        let (errors, warnings): (Vec<_>, Vec<_>) = self.problems().into_iter().partition(Problem::is_error);
+        warnings.iter().for_each(|warning| shell.problem(warning));
+        if errors.is_empty() { Ok(()) } else { Err(errors.into()) }
+    }
+}
+
+/// All objects of files, in their order; `-` is stdin.
+pub fn read_files(files: &[PathBuf], options: ReadOptions) -> Result<Vec<Document>, CommandError> {
+    let (mut documents, mut problems) = (Vec::new(), Vec::new());
+    for file in files {
+        match read_documents_with(&file.display().to_string(), &read_text(file)?, options) {
+            Ok(read) => documents.extend(read),
+            Err(found) => problems.extend(found),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(problems.into());
+    }
+    if documents.is_empty() {
+        return Err(CommandError::usage("the files hold no objects", "`kctl create cluster --dry-run` prints some"));
+    }
+    Ok(documents)
+}
+
+/// A file's text; `-` is stdin.
+pub fn read_text(file: &Path) -> Result<String, CommandError> {
+    let mut text = String::new();
+    let read = if file == Path::new("-") {
+        std::io::stdin().read_to_string(&mut text).map(|_| text)
+    } else {
+        std::fs::read_to_string(file)
+    };
+    read.usage(format!("could not read {}", file.display()), "name a file that is there and is text")
+}

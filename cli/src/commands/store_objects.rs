@@ -1,0 +1,196 @@
+//! `kctl create -f` and `kctl replace -f`: objects from files into the store.
+
+use super::objects::{Objects, read_files};
+use super::session::{Session, named};
+use crate::args::{Global, Replace};
+use crate::error::{CommandError, Context, Kind, Outcome};
+use crate::state::{ClusterState, Keys, clusters, store_error, write_object};
+use aws::store::Expect;
+use model::api::metadata::CLUSTER_LABEL;
+use model::api::{Object, Resource, Spec};
+use model::read::{Document, ReadOptions};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// What may happen to an object that is in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// It may be new.
+    pub create: bool,
+    /// It may take the place of a stored one.
+    pub replace: bool,
+}
+
+/// `kctl create -f`.
+pub async fn create(files: &[PathBuf], options: &Global, session: &Session<'_>) -> Result<Outcome, CommandError> {
+    let documents = read_files(files, ReadOptions::default())?;
+    store(documents, Policy { create: true, replace: false }, ReadOptions::default(), options, session).await
+}
+
+/// `kctl replace -f`.
+pub async fn replace(what: &Replace, options: &Global, session: &Session<'_>) -> Result<Outcome, CommandError> {
+    let read = ReadOptions { allow_unsupported: what.allow_unsupported };
+    let documents = read_files(&what.files, read)?;
+    store(documents, Policy { create: what.force, replace: true }, read, options, session).await
+}
+
+async fn store(
+    documents: Vec<Document>,
+    policy: Policy,
+    read: ReadOptions,
+    options: &Global,
+    session: &Session<'_>,
+) -> Result<Outcome, CommandError> {
+    let existing = clusters(&session.store).await?;
+    let by_cluster = by_cluster(documents, named(options, None)?.as_deref())?;
+    let mut ready = Vec::new();
+    for (name, documents) in by_cluster {
+        let state = match existing.contains(&name) {
+            true => Some(ClusterState::read(&session.store, &name, read).await?),
+            false => None,
+        };
+        let objects = laid_over(&name, state.as_ref(), &documents)?;
+        objects.check(session.shell)?;
+        for document in &documents {
+            allowed(document, state.as_ref(), policy)?;
+        }
+        ready.push((name, state, documents));
+    }
+    for (name, state, documents) in &ready {
+        write(name, state.as_ref(), documents, session).await?;
+        session.shell.hint(&format!("kctl update {name}    shows what would change in AWS"));
+    }
+    Ok(Outcome::Fine)
+}
+
+/// The documents of each cluster. An object says whose it is in a label; else it is the named cluster's, or that of
+/// the only Cluster in the files.
+fn by_cluster(documents: Vec<Document>, named: Option<&str>) -> Result<BTreeMap<String, Vec<Document>>, CommandError> {
+    let in_files = documents.iter().filter(|document| matches!(document.object, Object::Cluster(_)));
+    let in_files: Vec<String> = in_files.map(|document| document.object.metadata().name.clone()).collect();
+    let only = match in_files.as_slice() {
+        [only] => Some(only.as_str()),
+        _ => None,
+    };
+    let mut by_cluster: BTreeMap<String, Vec<Document>> = BTreeMap::new();
+    for document in documents {
+        let metadata = document.object.metadata();
+        let cluster = match &document.object {
+            Object::Cluster(cluster) => cluster.name(),
+            _ => metadata.cluster().or(named).or(only).ok_or_else(|| {
+                CommandError::usage(
+                    format!("it is not clear which cluster {} {} belongs to", document.object.kind(), metadata.name),
+                    format!("give it the label {CLUSTER_LABEL}, or name the cluster with --name"),
+                )
+            })?,
+        };
+        by_cluster.entry(cluster.to_owned()).or_default().push(document);
+    }
+    Ok(by_cluster)
+}
+
+/// What would be stored: what is, with the files' objects in it.
+fn laid_over(name: &str, state: Option<&ClusterState>, documents: &[Document]) -> Result<Objects, CommandError> {
+    let cluster = documents.iter().find_map(|document| match &document.object {
+        Object::Cluster(cluster) => Some(cluster.clone()),
+        _ => None,
+    });
+    let mut objects = match (state, cluster) {
+        (Some(state), _) => Objects::stored(state),
+        (None, Some(cluster)) => Objects::new(cluster),
+        (None, None) => {
+            return Err(CommandError::usage(
+                format!("there is no cluster {name}, neither in the store nor in the files"),
+                "put its Cluster object into the files, or name another cluster with --name",
+            ));
+        }
+    };
+    documents.iter().for_each(|document| objects.put(document));
+    Ok(objects)
+}
+
+fn allowed(document: &Document, state: Option<&ClusterState>, policy: Policy) -> Result<(), CommandError> {
+    let (kind, name) = (document.object.kind(), &document.object.metadata().name);
+    let stored = state.is_some_and(|state| match &document.object {
+        Object::Cluster(_) => true,
+        Object::InstanceGroup(_) => state.groups.iter().any(|group| group.object.name() == name),
+        // A key's name in the store is its content: the same key again changes nothing.
+        Object::SSHCredential(_) | Object::Keyset(_) => false,
+    });
+    match &document.object {
+        Object::Keyset(_) => Err(CommandError::usage(
+            format!("Keyset {name}: keysets are not read from files, because they hold private keys"),
+            "leave it out: `kctl update --yes` makes the keysets that are missing",
+        )),
+        Object::SSHCredential(_) => Ok(()),
+        _ if stored && !policy.replace => Err(CommandError::said(
+            Kind::Precondition,
+            format!("{kind} {name} exists already"),
+            "change it with `kctl replace -f` or `kctl edit`",
+        )),
+        _ if !stored && !policy.create => Err(CommandError::usage(
+            format!("{kind} {name} does not exist yet"),
+            "create it with `kctl create -f` or `kctl replace --force -f`",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Writes the objects. The Cluster goes first: who writes it has the name.
+async fn write(
+    name: &str,
+    state: Option<&ClusterState>,
+    documents: &[Document],
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let keys = Keys::of(name);
+    let (store, mut documents) = (&session.store, documents.to_vec());
+    documents.sort_by_key(|document| !matches!(document.object, Object::Cluster(_)));
+    for document in &documents {
+        match &document.object {
+            Object::Cluster(cluster) => {
+                let expect = state.map_or(Expect::Absent, |state| Expect::Version(state.cluster.version.clone()));
+                write_object(store, &keys.config(), &dated(cluster.clone())?, expect).await?;
+            }
+            Object::InstanceGroup(group) => {
+                let stored = state.and_then(|state| state.groups.iter().find(|stored| stored.object.name() == group.name()));
+                let expect = match (stored, state) {
+                    (Some(stored), _) => Expect::Version(stored.version.clone()),
+                    (None, Some(_)) => Expect::Absent,
+                    // Left over from a cluster that was not quite deleted: the name is ours now.
+                    (None, None) => Expect::Any,
+                };
+                let mut group = dated(group.clone())?;
+                group.metadata.labels.insert(CLUSTER_LABEL.to_owned(), name.to_owned());
+                write_object(store, &keys.group(group.name()), &group, expect).await?;
+            }
+            Object::SSHCredential(key) => write_ssh_key(session, &keys, &key.spec.public_key).await?,
+            Object::Keyset(_) => continue,
+        }
+        let (kind, object) = (document.object.kind(), &document.object.metadata().name);
+        session.shell.done(&format!("stored {kind} {object}"));
+    }
+    Ok(())
+}
+
+/// Stores a public SSH key under its fingerprint.
+pub async fn write_ssh_key(session: &Session<'_>, keys: &Keys, public_key: &str) -> Result<(), CommandError> {
+    let fingerprint = model::names::ssh_fingerprint(public_key).ok_or_else(|| {
+        CommandError::usage("this is not a public SSH key", "give a line such as `ssh-ed25519 AAAA... name`, not the private key")
+    })?;
+    let text = format!("{}\n", public_key.trim());
+    session.store.put(&keys.ssh_key(&fingerprint.replace(':', "")), text.into_bytes(), Expect::Any).await.map_err(store_error)?;
+    Ok(())
+}
+
+/// The object with the time of its creation, unless it has one.
+pub fn dated<S: Spec>(mut object: Resource<S>) -> Result<Resource<S>, CommandError> {
+    if object.metadata.creation_timestamp.is_none() {
+        let now = OffsetDateTime::now_utc().replace_nanosecond(0).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+        let now = now.format(&Rfc3339).failed("the clock shows no time that can be written", "set the clock")?;
+        object.metadata.creation_timestamp = Some(now);
+    }
+    Ok(object)
+}

@@ -1,0 +1,123 @@
+//! `journal/creations.json`: what an apply is about to create that AWS would create twice, written before the
+//! first of it and forgotten after an orderly end. Its generation goes into client tokens: it is the same when
+//! an interrupted apply is repeated, and another after an orderly one.
+
+use super::{Keys, store_error};
+use crate::error::CommandError;
+use aws::store::{Entry, Expect, Store, StoreError, Version};
+use model::engine::{Class, Failure, Id, Journal};
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Content {
+    generation: u64,
+    creating: Vec<Id>,
+}
+
+/// The journal of one cluster.
+#[derive(Debug)]
+pub struct StoreJournal<'a> {
+    store: &'a Store,
+    key: String,
+    now: RefCell<(Content, Option<Version>)>,
+}
+
+impl<'a> StoreJournal<'a> {
+    /// Reads it; no read if the listing does not have it.
+    pub async fn read(store: &'a Store, keys: &Keys, entries: &[Entry]) -> Result<Self, CommandError> {
+        let key = keys.journal();
+        let listed = entries.iter().any(|entry| entry.key == key);
+        let object = if listed { store.get(&key).await.map_err(store_error)? } else { None };
+        // One that cannot be read may have been left by a kill in the middle of anything: wait as if it named something.
+        let now = match object {
+            Some(object) => {
+                let unreadable = || Content { generation: 0, creating: vec![Id::new("journal", "unreadable")] };
+                let content = serde_json::from_slice(&object.bytes).unwrap_or_else(|_| unreadable());
+                (content, Some(object.version))
+            }
+            None => (Content::default(), None),
+        };
+        Ok(Self { store, key, now: RefCell::new(now) })
+    }
+
+    /// Goes into client tokens.
+    pub fn generation(&self) -> String {
+        self.now.borrow().0.generation.to_string()
+    }
+
+    async fn write(&self, content: Content) -> Result<(), Failure> {
+        let version = self.now.borrow().1.clone();
+        let bytes = serde_json::to_vec(&content).map_err(|error| failure(Class::Invalid, &error.to_string()))?;
+        let expect = version.map_or(Expect::Absent, Expect::Version);
+        let written = self.store.put(&self.key, bytes, expect).await.map_err(store_failure)?;
+        *self.now.borrow_mut() = (content, Some(written));
+        Ok(())
+    }
+}
+
+impl Journal for StoreJournal<'_> {
+    async fn open(&self) -> Result<Vec<Id>, Failure> {
+        Ok(self.now.borrow().0.creating.clone())
+    }
+
+    async fn record(&self, ids: &[Id]) -> Result<(), Failure> {
+        let mut content = self.now.borrow().0.clone();
+        content.creating = ids.to_vec();
+        self.write(content).await
+    }
+
+    async fn clear(&self) -> Result<(), Failure> {
+        let generation = self.now.borrow().0.generation + 1;
+        self.write(Content { generation, creating: Vec::new() }).await
+    }
+}
+
+fn store_failure(error: StoreError) -> Failure {
+    match error {
+        StoreError::S3 { source, .. } | StoreError::Denied { source, .. } => source,
+        StoreError::Conflict { .. } => Failure {
+            hint: Some("wait until it is done, and repeat the command".to_owned()),
+            ..failure(Class::Invalid, "another kctl works on this cluster")
+        },
+        other => failure(Class::Invalid, &other.to_string()),
+    }
+}
+
+fn failure(class: Class, message: &str) -> Failure {
+    Failure {
+        class,
+        call: "store:WriteJournal".to_owned(),
+        code: String::new(),
+        message: message.to_owned(),
+        hint: None,
+        request_id: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aws::Clients;
+
+    #[tokio::test]
+    async fn generations_change_with_orderly_ends_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&format!("file://{}", dir.path().display()), &Clients::load(None, None).await).unwrap();
+        let keys = Keys::of("demo.example.com");
+        let listed = async || store.list("", None).await.unwrap();
+        let journal = StoreJournal::read(&store, &keys, &listed().await).await.unwrap();
+        let ids = vec![Id::new("vpc", "demo.example.com")];
+        journal.record(&ids).await.unwrap();
+
+        let after_a_kill = StoreJournal::read(&store, &keys, &listed().await).await.unwrap();
+        assert_eq!(after_a_kill.open().await.unwrap(), ids);
+        assert_eq!(after_a_kill.generation(), journal.generation());
+        after_a_kill.clear().await.unwrap();
+
+        let next = StoreJournal::read(&store, &keys, &listed().await).await.unwrap();
+        assert!(next.open().await.unwrap().is_empty());
+        assert_ne!(next.generation(), journal.generation());
+        assert!(journal.record(&ids).await.is_err(), "whoever was overtaken writes nothing");
+    }
+}

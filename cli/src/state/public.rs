@@ -1,0 +1,213 @@
+//! `pki/public.json`: what is public of all keysets and SSH keys, so that a look at a cluster reads one object
+//! and no private key. It says which version of each file it was made from: one that has changed since, by
+//! kOps for example, is read itself.
+
+use super::{Keys, keyset, store_error};
+use crate::error::{CommandError, Context, Kind};
+use aws::store::{Entry, Expect, Store, Version};
+use model::pki::{Keyset, KeysetItem, keyset_path};
+use serde::{Deserialize, Serialize};
+
+/// The form of the file.
+const FORMAT: u32 = 1;
+
+/// What is public of a cluster's keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Public {
+    /// Keysets without private keys, those that exist.
+    pub keysets: Vec<Keyset>,
+    /// SSH public keys, `authorized_keys` lines.
+    pub ssh_keys: Vec<String>,
+    /// True if the file does not say this: it should be written.
+    pub stale: bool,
+    file: File,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct File {
+    format: u32,
+    /// The newest kctl that changed this cluster.
+    written_by: String,
+    keysets: Vec<PublicKeyset>,
+    #[serde(default)]
+    ssh_keys: Vec<PublicSshKey>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PublicKeyset {
+    name: String,
+    version: String,
+    primary: String,
+    items: Vec<PublicItem>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PublicItem {
+    id: String,
+    certificate: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    distrusted: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PublicSshKey {
+    key: String,
+    version: String,
+    public_key: String,
+}
+
+impl Public {
+    /// Reads it: one read if nothing has changed since it was written.
+    pub async fn read(store: &Store, keys: &Keys, entries: &[Entry]) -> Result<Self, CommandError> {
+        let known = read_file(store, keys, entries).await?;
+        let mut now = File { format: FORMAT, written_by: known.written_by.clone(), ..File::default() };
+        for (name, version) in keyset_entries(keys, entries) {
+            let same = |set: &&PublicKeyset| set.name == name && set.version == version.0;
+            now.keysets.push(match known.keysets.iter().find(same) {
+                Some(set) => set.clone(),
+                None => PublicKeyset::of(&keyset(store, keys, &name).await?, version),
+            });
+        }
+        for entry in entries.iter().filter(|entry| entry.key.starts_with(&keys.ssh_keys())) {
+            let same = |ssh: &&PublicSshKey| ssh.key == entry.key && ssh.version == entry.version.0;
+            now.ssh_keys.push(match known.ssh_keys.iter().find(same) {
+                Some(ssh) => ssh.clone(),
+                None => read_ssh_key(store, entry).await?,
+            });
+        }
+        Ok(Self::from_file(now, &known))
+    }
+
+    fn from_file(now: File, known: &File) -> Self {
+        Self {
+            keysets: now.keysets.iter().map(PublicKeyset::keyset).collect(),
+            ssh_keys: now.ssh_keys.iter().map(|ssh| ssh.public_key.clone()).collect(),
+            stale: now != *known,
+            file: now,
+        }
+    }
+
+    /// Keysets of these names that do not exist yet.
+    pub fn missing<'a>(&self, names: &'a [String]) -> Vec<&'a String> {
+        let exists = |name: &&String| !self.keysets.iter().any(|set| set.name == **name);
+        names.iter().filter(exists).collect()
+    }
+
+    /// Adds a keyset as it was just written.
+    pub fn add(&mut self, set: &Keyset, version: &Version) {
+        self.file.keysets.push(PublicKeyset::of(set, version));
+        self.file.keysets.sort_by(|a, b| a.name.cmp(&b.name));
+        self.keysets = self.file.keysets.iter().map(PublicKeyset::keyset).collect();
+        self.stale = true;
+    }
+
+    /// Writes it, if it says something new.
+    pub async fn write(&mut self, store: &Store, keys: &Keys) -> Result<(), CommandError> {
+        let ours = env!("CARGO_PKG_VERSION");
+        self.stale |= self.file.written_by != ours;
+        if !self.stale {
+            return Ok(());
+        }
+        ours.clone_into(&mut self.file.written_by);
+        let text = serde_json::to_vec_pretty(&self.file);
+        let text = text.failed("the public keys have no JSON form", "report this: it is a defect of kctl")?;
+        // It is derived: who writes last writes what is there.
+        store.put(&keys.public(), text, Expect::Any).await.map_err(store_error)?;
+        self.stale = false;
+        Ok(())
+    }
+}
+
+impl PublicKeyset {
+    fn of(set: &Keyset, version: &Version) -> Self {
+        let item = |item: &KeysetItem| PublicItem {
+            id: item.id.clone(),
+            certificate: item.certificate.clone(),
+            distrusted: item.distrusted.clone(),
+        };
+        Self {
+            name: set.name.clone(),
+            version: version.0.clone(),
+            primary: set.primary.clone(),
+            items: set.items.iter().map(item).collect(),
+        }
+    }
+
+    fn keyset(&self) -> Keyset {
+        let item = |item: &PublicItem| KeysetItem {
+            id: item.id.clone(),
+            certificate: item.certificate.clone(),
+            key: None,
+            distrusted: item.distrusted.clone(),
+        };
+        Keyset {
+            name: self.name.clone(),
+            primary: self.primary.clone(),
+            items: self.items.iter().map(item).collect(),
+        }
+    }
+}
+
+async fn read_file(store: &Store, keys: &Keys, entries: &[Entry]) -> Result<File, CommandError> {
+    if !entries.iter().any(|entry| entry.key == keys.public()) {
+        return Ok(File::default());
+    }
+    let object = store.get(&keys.public()).await.map_err(store_error)?;
+    // It is derived: one that cannot be read is made anew.
+    let file: File = object.and_then(|object| serde_json::from_slice(&object.bytes).ok()).unwrap_or_default();
+    if newer(&file.written_by, env!("CARGO_PKG_VERSION")) {
+        return Err(CommandError::said(
+            Kind::Precondition,
+            format!("this cluster was last changed by kctl {}, and this is kctl {}", file.written_by, env!("CARGO_PKG_VERSION")),
+            format!("use kctl {} or newer", file.written_by),
+        ));
+    }
+    Ok(if file.format == FORMAT { file } else { File::default() })
+}
+
+/// Whether a version (`1.4.2`) is of a newer minor than another.
+fn newer(theirs: &str, ours: &str) -> bool {
+    let parts = |version: &str| -> Option<(u32, u32)> {
+        let mut parts = version.split('.');
+        Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+    };
+    match (parts(theirs), parts(ours)) {
+        (Some(theirs), Some(ours)) => theirs > ours,
+        _ => false,
+    }
+}
+
+/// Names and versions of the keysets in a listing.
+fn keyset_entries<'a>(keys: &'a Keys, entries: &'a [Entry]) -> impl Iterator<Item = (String, &'a Version)> {
+    entries.iter().filter_map(|entry| {
+        let name = entry.key.strip_suffix("/keyset.yaml")?.rsplit_once('/')?.1;
+        (keys.below(&keyset_path(name)) == entry.key).then(|| (name.to_owned(), &entry.version))
+    })
+}
+
+async fn read_ssh_key(store: &Store, entry: &Entry) -> Result<PublicSshKey, CommandError> {
+    let object = store.get(&entry.key).await.map_err(store_error)?;
+    let text = object.map(|object| String::from_utf8_lossy(&object.bytes).trim().to_owned());
+    Ok(PublicSshKey {
+        key: entry.key.clone(),
+        version: entry.version.0.clone(),
+        public_key: text.unwrap_or_default(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::newer;
+
+    #[test]
+    fn only_a_newer_minor_stops_an_older_kctl() {
+        assert!(newer("0.2.0", "0.1.9"));
+        assert!(newer("1.0.0", "0.9.0"));
+        assert!(!newer("0.1.9", "0.1.0"));
+        assert!(!newer("", "0.1.0"));
+    }
+}

@@ -1,0 +1,333 @@
+//! A plan as text. Symbols carry the meaning, what is unchanged is hidden, parts stand under what they
+//! are parts of, and the parts of something that comes or goes as a whole are only counted.
+
+use super::{Paint, Tone, cloud, diff};
+use model::cloud::Cloud;
+use model::engine::{Action, Id, Plan, Reason, Step};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is shown, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// The plan.
+    pub plan: &'a Plan<Cloud>,
+    /// Fold nothing.
+    pub wide: bool,
+    /// Colour.
+    pub paint: Paint,
+    /// Values that will be others once the plan is applied, because what they are made from does not exist yet.
+    pub stand_ins: &'a [String],
+}
+
+/// So many updates with the same change of tags are shown as one.
+const SAME_TAGS: usize = 3;
+/// Wider names do not push the descriptions of all others to the right.
+const NAME_WIDTH: usize = 60;
+
+/// All sections, without the summary; empty if there is nothing to do.
+pub fn render(view: View<'_>) -> String {
+    let tagged = same_tags(view);
+    let folded: BTreeSet<&Id> = tagged.values().flatten().copied().collect();
+    let tree = Tree::of(view, &folded);
+    let mut text = String::new();
+    for (tags, ids) in &tagged {
+        let sign = view.paint.tone(Tone::Change, "~");
+        text.push_str(&format!("{sign} tags of {} objects: {tags}\n\n", ids.len()));
+    }
+    for (section, roots) in &tree.sections {
+        text.push_str(&view.paint.tone(Tone::Strong, section.heading()));
+        text.push('\n');
+        let width = roots.iter().map(|id| id.to_string().chars().count()).max();
+        let width = width.unwrap_or_default().min(NAME_WIDTH);
+        for id in roots {
+            text.push_str(&root(view, &tree, id, width));
+        }
+        text.push('\n');
+    }
+    for stand_in in view.stand_ins {
+        text = text.replace(stand_in.as_str(), diff::LATE);
+    }
+    text
+}
+
+/// `Plan: 1 to add, 1 to change, 0 to delete.`
+pub fn summary(plan: &Plan<Cloud>) -> String {
+    format!(
+        "Plan: {} to add, {} to change, {} to delete.",
+        plan.count(Action::Create),
+        plan.count(Action::Update),
+        plan.count(Action::Delete)
+    )
+}
+
+/// The steps in the order in which they are shown.
+struct Tree<'a> {
+    sections: Vec<(cloud::Section, Vec<Id>)>,
+    parts: BTreeMap<Id, Vec<&'a Step<Cloud>>>,
+    counted: BTreeMap<Id, BTreeMap<&'a str, usize>>,
+}
+
+impl<'a> Tree<'a> {
+    fn of(view: View<'a>, without: &BTreeSet<&Id>) -> Self {
+        let mut roots: BTreeSet<(cloud::Section, u8, Id)> = BTreeSet::new();
+        let mut tree = Self {
+            sections: Vec::new(),
+            parts: BTreeMap::new(),
+            counted: BTreeMap::new(),
+        };
+        let shown = |step: &&Step<Cloud>| !without.contains(&step.id);
+        for step in view.plan.steps.values().filter(shown) {
+            let Some(object) = subject(step) else { continue };
+            let (section, rank) = cloud::place(object);
+            let Some(parent) = cloud::parent(object) else {
+                roots.insert((section, rank, step.id.clone()));
+                continue;
+            };
+            let above = view.plan.steps.get(&parent);
+            if above.is_none() {
+                roots.insert((section, 0, parent.clone()));
+            }
+            let whole = step.action != Action::Update && above.is_some_and(|above| above.action == step.action);
+            if whole && !view.wide {
+                *tree.counted.entry(parent).or_default().entry(step.id.kind()).or_default() += 1;
+            } else {
+                tree.parts.entry(parent).or_default().push(step);
+            }
+        }
+        for (section, _, id) in roots {
+            match tree.sections.last_mut() {
+                Some((last, ids)) if *last == section => ids.push(id),
+                _ => tree.sections.push((section, vec![id])),
+            }
+        }
+        tree
+    }
+}
+
+/// The object a step is about: as wanted, or as it is if it goes.
+fn subject(step: &Step<Cloud>) -> Option<&Cloud> {
+    let before = step.before.as_ref().map(|before| &before.resource);
+    step.after.as_ref().or(before)
+}
+
+/// A line for an object, lines for its changes and its parts.
+fn root(view: View<'_>, tree: &Tree<'_>, id: &Id, width: usize) -> String {
+    let mut text = match view.plan.steps.get(id) {
+        Some(step) => {
+            let mut about: Vec<String> = subject(step).map(cloud::describe).into_iter().collect();
+            about.extend(tree.counted.get(id).into_iter().flatten().map(counted));
+            about.retain(|words| !words.is_empty());
+            let name = format!("{:<width$}", id.to_string());
+            own_lines(view, step, "  ", &name, &about.join(", "))
+        }
+        None => format!("    {id}\n"),
+    };
+    for part in tree.parts.get(id).into_iter().flatten() {
+        let about = subject(part).map(cloud::describe).unwrap_or_default();
+        let name = part.id.to_string();
+        let (name, about) = match (about.is_empty(), view.wide) {
+            (true, _) => (name, String::new()),
+            (false, true) => (about, view.paint.tone(Tone::Faint, &name)),
+            (false, false) => (about, String::new()),
+        };
+        text.push_str(&own_lines(view, part, "      ", &name, &about));
+    }
+    text
+}
+
+fn counted((kind, count): (&&str, &usize)) -> String {
+    let (one, many) = cloud::part_words(kind);
+    format!("{count} {}", if *count == 1 { one } else { many })
+}
+
+fn own_lines(view: View<'_>, step: &Step<Cloud>, indent: &str, name: &str, about: &str) -> String {
+    let (sign, tone) = match step.action {
+        Action::Create => ("+", Tone::Add),
+        Action::Update => ("~", Tone::Change),
+        Action::Delete => ("-", Tone::Delete),
+    };
+    let why = reason(&step.reason).map(|why| view.paint.tone(Tone::Faint, &format!("({why})")));
+    let words = [Some(about.to_owned()), why].into_iter().flatten();
+    let words: Vec<String> = words.filter(|words| !words.is_empty()).collect();
+    let line = format!("{indent}{} {name}  {}", view.paint.tone(tone, sign), words.join("  "));
+    let mut text = line.trim_end().to_owned() + "\n";
+    for change in &step.changes {
+        for (number, line) in diff::lines(change, view.wide, view.paint).iter().enumerate() {
+            let sign = if number == 0 { "~ " } else { "  " };
+            text.push_str(&format!("{indent}    {sign}{line}\n"));
+        }
+    }
+    text
+}
+
+/// Why, where the symbol does not say it already.
+fn reason(reason: &Reason) -> Option<String> {
+    match reason {
+        Reason::Missing | Reason::Differs | Reason::Unwanted => None,
+        Reason::Follows { of } => {
+            let of: Vec<String> = of.iter().map(ToString::to_string).collect();
+            Some(format!("follows {}", of.join(", ")))
+        }
+        Reason::Duplicate => Some("there are two of it, and this one is not used".to_owned()),
+        Reason::Replaced { by } => Some(format!("replaced by {by}")),
+    }
+}
+
+/// Updates that change nothing but tags, by what they change, where there are several of a sort.
+fn same_tags(view: View<'_>) -> BTreeMap<String, Vec<&Id>> {
+    let mut by_change: BTreeMap<String, Vec<&Id>> = BTreeMap::new();
+    if view.wide {
+        return by_change;
+    }
+    for step in view.plan.steps.values() {
+        let tags: Option<Vec<String>> = step.changes.iter().map(tag_change).collect();
+        match tags {
+            Some(tags) if !tags.is_empty() => by_change.entry(tags.join(", ")).or_default().push(&step.id),
+            _ => {}
+        }
+    }
+    by_change.retain(|_, ids| ids.len() >= SAME_TAGS);
+    by_change
+}
+
+fn tag_change(change: &model::engine::FieldChange) -> Option<String> {
+    let tag = change.field.strip_prefix("tags.")?;
+    let (before, after) = (diff::text(&change.before), diff::text(&change.after));
+    Some(match (change.before.is_null(), change.after.is_null()) {
+        (true, _) => format!("+ {tag}={after}"),
+        (_, true) => format!("- {tag}={before}"),
+        _ => format!("{tag}={before} -> {after}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::cloud::{
+        EbsVolume, IamRole, RuleSource, SecurityGroup, SecurityGroupRule, Subnet, Tags, Vpc,
+    };
+    use model::engine::{FieldChange, Observed, Ref, Resource};
+    use serde_json::json;
+
+    const NAME: &str = "demo.example.com";
+
+    fn vpc() -> Cloud {
+        Cloud::Vpc(Vpc {
+            name: NAME.into(),
+            cidr_block: "172.20.0.0/16".into(),
+            amazon_provided_ipv6_cidr_block: true,
+            enable_dns_hostnames: true,
+            enable_dns_support: true,
+            tags: Tags::new(),
+        })
+    }
+
+    fn subnet(zone: &str) -> Cloud {
+        Cloud::Subnet(Subnet {
+            name: format!("{zone}.{NAME}"),
+            vpc_id: Ref::own(&vpc().id()),
+            availability_zone: zone.into(),
+            cidr_block: "172.20.0.0/18".into(),
+            private_dns_hostname_type_on_launch: "resource-name".into(),
+            enable_resource_name_dns_a_record_on_launch: true,
+            tags: Tags::from([("SubnetType".into(), "Public".into())]),
+        })
+    }
+
+    fn group() -> Cloud {
+        Cloud::SecurityGroup(SecurityGroup {
+            group_name: format!("nodes.{NAME}"),
+            description: "Security group for nodes".into(),
+            vpc_id: Ref::own(&vpc().id()),
+            tags: Tags::new(),
+        })
+    }
+
+    fn rule(port: i32, from: &str) -> Cloud {
+        Cloud::SecurityGroupRule(SecurityGroupRule {
+            name: format!("from-{from}-ingress-tcp-{port}to{port}-nodes.{NAME}"),
+            group_id: Ref::own(&group().id()),
+            is_egress: false,
+            ip_protocol: "tcp".into(),
+            from_port: port,
+            to_port: port,
+            source: RuleSource::CidrIpv4(from.into()),
+        })
+    }
+
+    fn role() -> Cloud {
+        Cloud::IamRole(IamRole {
+            role_name: format!("nodes.{NAME}"),
+            assume_role_policy_document: json!({}),
+            permissions_boundary: None,
+            tags: Tags::new(),
+        })
+    }
+
+    fn volume() -> Cloud {
+        Cloud::EbsVolume(EbsVolume {
+            name: format!("a.etcd-main.{NAME}"),
+            availability_zone: "eu-west-1a".into(),
+            size: 20,
+            volume_type: "gp3".into(),
+            iops: None,
+            throughput: None,
+            encrypted: true,
+            kms_key_id: None,
+            tags: Tags::new(),
+        })
+    }
+
+    fn step(action: Action, object: &Cloud, changes: Vec<FieldChange>) -> Step<Cloud> {
+        let observed = Observed { resource: object.clone(), physical: "x-1".into(), attrs: Default::default(), created: None, in_use: false };
+        Step {
+            id: object.id(),
+            action,
+            reason: match action {
+                Action::Create => Reason::Missing,
+                Action::Update => Reason::Differs,
+                Action::Delete => Reason::Unwanted,
+            },
+            before: (action != Action::Create).then_some(observed),
+            after: (action != Action::Delete).then(|| object.clone()),
+            changes,
+            needs: BTreeSet::new(),
+        }
+    }
+
+    fn change(field: &str, before: serde_json::Value, after: serde_json::Value) -> FieldChange {
+        FieldChange { field: field.into(), before, after }
+    }
+
+    fn shown(steps: Vec<Step<Cloud>>, wide: bool) -> String {
+        let steps = steps.into_iter().map(|step| (step.id.clone(), step)).collect();
+        let plan = Plan { format: 1, steps };
+        let view = View { plan: &plan, wide, paint: Paint::default(), stand_ins: &[] };
+        format!("{}{}\n", render(view), summary(&plan))
+    }
+
+    #[test]
+    fn a_new_cluster_counts_the_parts_of_what_is_new() {
+        let all = [vpc(), subnet("eu-west-1a"), group(), rule(22, "0.0.0.0/0"), rule(443, "10.0.0.0/8"), role(), volume()];
+        let steps = || all.iter().map(|object| step(Action::Create, object, Vec::new())).collect();
+        insta::assert_snapshot!("create", shown(steps(), false));
+        insta::assert_snapshot!("create_wide", shown(steps(), true));
+    }
+
+    #[test]
+    fn a_changed_rule_stands_under_its_unchanged_group() {
+        let steps = vec![
+            step(Action::Create, &rule(22, "10.0.0.0/8"), Vec::new()),
+            step(Action::Delete, &rule(22, "0.0.0.0/0"), Vec::new()),
+            step(Action::Update, &volume(), vec![change("size", json!(20), json!(40))]),
+        ];
+        insta::assert_snapshot!("change", shown(steps, false));
+    }
+
+    #[test]
+    fn the_same_tag_on_everything_is_one_line() {
+        let tag = || vec![change("tags.Owner", json!(null), json!("platform"))];
+        let steps = || [vpc(), group(), volume()].iter().map(|object| step(Action::Update, object, tag())).collect();
+        insta::assert_snapshot!("tags", shown(steps(), false));
+    }
+}

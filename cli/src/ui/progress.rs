@@ -1,0 +1,292 @@
+//! An apply while it runs. On a terminal: finished steps scroll by, running ones stand below with the time
+//! they have taken and what they wait for. Elsewhere: one line per finished step.
+
+use super::{Shell, Tone};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use model::engine::{Action, Class, Event, Failure, Id};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// What ends sooner is not worth showing while it runs.
+const DELAY: Duration = Duration::from_millis(250);
+
+/// What an apply has come to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Steps in all.
+    pub steps: usize,
+    /// Steps done, by what they did.
+    pub added: usize,
+    /// Steps done that changed something.
+    pub changed: usize,
+    /// Steps done that deleted something.
+    pub deleted: usize,
+    /// Steps that failed.
+    pub failed: usize,
+    /// Steps not tried.
+    pub skipped: usize,
+}
+
+impl Tally {
+    fn done(&self) -> usize {
+        self.added + self.changed + self.deleted
+    }
+
+    fn ended(&self) -> usize {
+        self.done() + self.failed + self.skipped
+    }
+
+    fn count(&mut self, event: &Event) {
+        match event {
+            Event::Planned { steps } => self.steps = *steps,
+            Event::Done { action, .. } => match action {
+                Action::Create => self.added += 1,
+                Action::Update => self.changed += 1,
+                Action::Delete => self.deleted += 1,
+            },
+            Event::Failed { .. } => self.failed += 1,
+            Event::Skipped { .. } => self.skipped += 1,
+            _ => {}
+        }
+    }
+
+    /// `72 added, 0 changed, 0 deleted`, and what did not go well.
+    pub fn words(&self) -> String {
+        let mut words = format!("{} added, {} changed, {} deleted", self.added, self.changed, self.deleted);
+        if self.failed + self.skipped > 0 {
+            words.push_str(&format!("; {} failed, {} not tried", self.failed, self.skipped));
+        }
+        words
+    }
+}
+
+/// A running step.
+#[derive(Debug)]
+struct Running {
+    since: Instant,
+    action: Action,
+    what: String,
+    bar: Option<ProgressBar>,
+}
+
+/// Shows the events of one apply.
+#[derive(Debug)]
+pub struct Progress<'a> {
+    shell: &'a Shell,
+    live: Option<(MultiProgress, ProgressBar)>,
+    running: BTreeMap<Id, Running>,
+    retried: BTreeMap<Id, Class>,
+    tally: Tally,
+}
+
+impl<'a> Progress<'a> {
+    /// Shows nothing yet.
+    pub fn new(shell: &'a Shell) -> Self {
+        let live = shell.live().then(|| {
+            let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(15));
+            let total = bars.add(bar());
+            (bars, total)
+        });
+        Self {
+            shell,
+            live,
+            running: BTreeMap::new(),
+            retried: BTreeMap::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// What it has come to by now.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Shows one event.
+    pub fn on(&mut self, event: &Event) {
+        self.tally.count(event);
+        match event {
+            Event::Planned { .. } => {}
+            Event::Settling { ids, for_ms } => {
+                let words = format!("an earlier run was interrupted while it made {}", names(ids));
+                self.shell.note(&format!("{words}: waiting {} until AWS shows it", seconds(*for_ms)));
+            }
+            Event::Started { step, action, .. } => self.start(step, *action),
+            Event::Waiting { step, waiting_for } => self.waits(step, format!("waiting for {waiting_for}")),
+            Event::Retrying { step, failure, in_ms } => {
+                let words = retry_words(failure, *in_ms);
+                // Without a terminal, one line per step and sort of trouble is enough.
+                if self.live.is_none() && self.retried.insert(step.clone(), failure.class) != Some(failure.class) {
+                    self.shell.note(&format!("  {step}: {words}"));
+                }
+                self.waits(step, words);
+            }
+            Event::Done { step, action, took_ms, .. } => {
+                let line = format!("{} {step}  {}", sign(*action), seconds(*took_ms));
+                self.end(step, &line, done_tone(*action));
+            }
+            Event::Failed { step, action, failure, .. } => {
+                self.end(step, &failed_words(step, *action, failure), Tone::Delete);
+            }
+            Event::Skipped { step, because } => {
+                let why = because.as_ref().map_or("interrupted".to_owned(), |id| format!("{id} failed"));
+                self.end(step, &format!("  {step}  not tried: {why}"), Tone::Change);
+            }
+        }
+        self.tick();
+    }
+
+    fn start(&mut self, step: &Id, action: Action) {
+        let running = Running { since: Instant::now(), action, what: String::new(), bar: None };
+        self.running.insert(step.clone(), running);
+    }
+
+    fn waits(&mut self, step: &Id, what: String) {
+        if let Some(running) = self.running.get_mut(step) {
+            running.what = what;
+        }
+    }
+
+    fn end(&mut self, step: &Id, line: &str, tone: Tone) {
+        if let Some(bar) = self.running.remove(step).and_then(|running| running.bar) {
+            bar.finish_and_clear();
+        }
+        let line = self.shell.err_paint().tone(tone, line);
+        match &self.live {
+            // If the terminal cannot be written to, nobody can be told.
+            Some((bars, _)) => drop(bars.println(line)),
+            None => self.shell.note(&line),
+        }
+    }
+
+    /// Brings times up to date; called a few times a second.
+    pub fn tick(&mut self) {
+        let Some((bars, total)) = &self.live else { return };
+        for (step, running) in &mut self.running {
+            let elapsed = running.since.elapsed();
+            if elapsed < DELAY {
+                continue;
+            }
+            let words = running_words(step, running, elapsed);
+            let bar = running.bar.get_or_insert_with(|| bars.insert_before(total, bar()));
+            bar.set_message(words);
+        }
+        if self.tally.steps > 0 {
+            total.set_message(format!("{}/{}", self.tally.ended(), self.tally.steps));
+        }
+    }
+
+    /// Takes what moves off the screen.
+    pub fn finish(&mut self) {
+        if let Some((bars, total)) = &self.live {
+            total.finish_and_clear();
+            // As above.
+            drop(bars.clear());
+        }
+    }
+}
+
+fn names(ids: &[Id]) -> String {
+    let names: Vec<String> = ids.iter().map(ToString::to_string).collect();
+    names.join(", ")
+}
+
+fn bar() -> ProgressBar {
+    // The template is a constant; if it were wrong, the default shows.
+    let style = ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+    ProgressBar::new_spinner().with_style(style)
+}
+
+fn running_words(step: &Id, running: &Running, elapsed: Duration) -> String {
+    let what = if running.what.is_empty() { String::new() } else { format!("  {}", running.what) };
+    format!("  {} {step}  {}s{what}", sign(running.action), elapsed.as_secs())
+}
+
+fn sign(action: Action) -> &'static str {
+    match action {
+        Action::Create => "+",
+        Action::Update => "~",
+        Action::Delete => "-",
+    }
+}
+
+fn done_tone(action: Action) -> Tone {
+    match action {
+        Action::Create => Tone::Add,
+        Action::Update => Tone::Change,
+        Action::Delete => Tone::Delete,
+    }
+}
+
+/// `850ms`, `1.2s`, `3m04s`.
+pub fn seconds(ms: u64) -> String {
+    match ms {
+        0..1000 => format!("{ms}ms"),
+        1000..60_000 => format!("{}.{}s", ms / 1000, ms % 1000 / 100),
+        _ => format!("{}m{:02}s", ms / 60_000, ms % 60_000 / 1000),
+    }
+}
+
+/// A retry in words: whose fault it is and when it goes on.
+fn retry_words(failure: &Failure, in_ms: u64) -> String {
+    let service = failure.call.split(':').next().unwrap_or_default().to_uppercase();
+    let why = match failure.class {
+        Class::Throttled => format!("throttled by {service}"),
+        Class::NotYet => format!("{service} does not see yet what was just made"),
+        Class::Blocked => format!("still in use ({})", failure.message.trim_end_matches('.')),
+        Class::Exists => "the name is still taken".to_owned(),
+        _ => format!("no clear answer from {service} ({})", failure.code),
+    };
+    format!("{why}, again in {}", seconds(in_ms))
+}
+
+/// A failure in full: what could not be done, the call, its code, its message, the next step.
+fn failed_words(step: &Id, action: Action, failure: &Failure) -> String {
+    let verb = match action {
+        Action::Create => "created",
+        Action::Update => "changed",
+        Action::Delete => "deleted",
+    };
+    let request = failure.request_id.as_ref().map(|id| format!("\n    request id {id}"));
+    let hint = failure.hint.as_ref().map(|hint| format!("\n    hint: {hint}"));
+    format!(
+        "! {step} could not be {verb}\n    {failure}{}{}",
+        request.unwrap_or_default(),
+        hint.unwrap_or_default()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(class: Class) -> Failure {
+        Failure {
+            class,
+            call: "ec2:CreateSubnet".to_owned(),
+            code: "InvalidSubnet.Conflict".to_owned(),
+            message: "The CIDR '10.0.0.0/16' conflicts with another subnet".to_owned(),
+            hint: Some("choose another range".to_owned()),
+            request_id: Some("r-1".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_failure_names_the_call_the_code_the_request_and_the_next_step() {
+        let words = failed_words(&Id::new("subnet", "a"), Action::Create, &failure(Class::Invalid));
+        assert_eq!(
+            words,
+            "! subnet/a could not be created\n    ec2:CreateSubnet failed with InvalidSubnet.Conflict: The CIDR \
+             '10.0.0.0/16' conflicts with another subnet\n    request id r-1\n    hint: choose another range"
+        );
+    }
+
+    #[test]
+    fn a_retry_says_why_and_when() {
+        assert_eq!(retry_words(&failure(Class::Throttled), 3000), "throttled by EC2, again in 3.0s");
+    }
+
+    #[test]
+    fn times_are_as_long_as_they_need_to_be() {
+        assert_eq!([seconds(850), seconds(1290), seconds(184_000)], ["850ms", "1.2s", "3m04s"]);
+    }
+}

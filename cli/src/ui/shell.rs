@@ -1,0 +1,151 @@
+//! The one place that writes to the terminal.
+
+use super::{Paint, Tone, error};
+use crate::args::{Color, Global};
+use crate::env;
+use crate::error::{CommandError, exit};
+use model::read::Problem;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+/// stdout and stderr, and what they can show.
+#[derive(Clone, Debug)]
+pub struct Shell {
+    out: Paint,
+    err: Paint,
+    quiet: bool,
+    live: bool,
+    asks: bool,
+    width: usize,
+}
+
+impl Shell {
+    /// The terminal as the options and the environment want it.
+    pub fn new(options: &Global) -> Self {
+        let dumb = env::value(env::TERM).is_some_and(|term| term == "dumb");
+        let colour = |terminal: bool| match options.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => {
+                let forced = env::value(env::CLICOLOR_FORCE).is_some_and(|value| value != "0");
+                env::value(env::NO_COLOR).is_none() && (forced || (terminal && !dumb))
+            }
+        };
+        let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
+        Self {
+            out: Paint::new(colour(out)),
+            err: Paint::new(colour(err)),
+            quiet: options.quiet,
+            live: err && !dumb && !options.quiet,
+            asks: io::stdin().is_terminal() && err,
+            width: console::Term::stdout().size_checked().map_or(100, |(_, columns)| usize::from(columns)),
+        }
+    }
+
+    /// Colour of results.
+    pub fn paint(&self) -> Paint {
+        self.out
+    }
+
+    /// Colour of everything else.
+    pub fn err_paint(&self) -> Paint {
+        self.err
+    }
+
+    /// Whether a block of text at the bottom of the screen can change while a command runs.
+    pub fn live(&self) -> bool {
+        self.live
+    }
+
+    /// Whether somebody can answer a question.
+    pub fn asks(&self) -> bool {
+        self.asks
+    }
+
+    /// Columns of the terminal.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// A result, to stdout. Fails quietly if nobody reads.
+    pub fn result(&self, text: &str) -> Result<(), CommandError> {
+        let mut out = io::stdout().lock();
+        let end = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
+        let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(end.as_bytes()));
+        // Whatever went wrong with stdout, there is no other place for a result.
+        written.and_then(|()| out.flush()).map_err(|_| CommandError::broken_pipe())
+    }
+
+    /// Something worth knowing while the command runs, to stderr.
+    pub fn note(&self, text: &str) {
+        if !self.quiet {
+            to_stderr(text);
+        }
+    }
+
+    /// Something done, to stderr.
+    pub fn done(&self, text: &str) {
+        self.note(&self.err.tone(Tone::Add, text));
+    }
+
+    /// Something that may be wrong, to stderr, even with `--quiet`.
+    pub fn warning(&self, text: &str) {
+        to_stderr(&format!("{} {text}", self.err.tone(Tone::Change, "warning:")));
+    }
+
+    /// A finding about a spec, to stderr.
+    pub fn problem(&self, problem: &Problem) {
+        to_stderr(error::problem(problem, self.err).trim_end());
+    }
+
+    /// A next step, to stderr.
+    pub fn hint(&self, text: &str) {
+        self.note(&format!("{} {text}", self.err.tone(Tone::Hint, "hint:")));
+    }
+
+    /// An error, to stderr.
+    pub fn error(&self, error: &CommandError) {
+        let text = error::render(error, self.err);
+        if !text.is_empty() {
+            to_stderr(text.trim_end());
+        }
+    }
+
+    /// Asks for a word to be typed, and says whether it was. Without a terminal nobody can answer: the caller
+    /// names the flag that would have.
+    pub fn confirm(&self, question: &str, word: &str) -> bool {
+        if !self.asks {
+            return false;
+        }
+        let mut err = io::stderr().lock();
+        if write!(err, "{question} ").and_then(|()| err.flush()).is_err() {
+            return false;
+        }
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer).is_ok() && answer.trim() == word
+    }
+}
+
+/// A line to stderr; if that is closed, nobody can be told.
+fn to_stderr(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// What clap says: help and versions to stdout, wrong usage to stderr.
+pub fn command_line(said: &clap::Error) -> ExitCode {
+    // Nobody can be told if this cannot be written.
+    let _ = said.print();
+    let code = if said.use_stderr() { exit::USAGE } else { exit::FINE };
+    ExitCode::from(code)
+}
+
+/// Logs for debugging go to stderr, if `-v` or RUST_LOG asks for them.
+pub fn logging(verbose: u8) {
+    let default = match verbose {
+        0 => "off",
+        1 => "kctl=debug,cli=debug,aws=debug,model=debug",
+        _ => "trace",
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| default.into());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+}

@@ -1,0 +1,35 @@
+//! How the API of a new cluster is reached.
+
+use super::options::{CreateOptions, Topology};
+use crate::api::api_access::{APISpec, DNSAccessSpec, LoadBalancerAccessSpec};
+use crate::api::cluster::ClusterSpec;
+use crate::api::{DnsType, LoadBalancerClass, LoadBalancerType};
+
+/// A load balancer where machines are private, where there are no names, and where one was asked
+/// for; names otherwise.
+pub(super) fn choose(options: &CreateOptions, spec: &mut ClusterSpec) {
+    let dns = spec
+        .topology
+        .as_ref()
+        .and_then(|topology| topology.dns.as_ref());
+    let has_names = dns.is_some_and(|dns| dns.type_ != Some(DnsType::None));
+    let asked = options.api_load_balancer_type.is_some() || options.api_ssl_certificate.is_some();
+    let balanced = asked || !has_names || options.topology == Topology::Private;
+    spec.api = Some(APISpec {
+        dns: (!balanced).then_some(DNSAccessSpec {}),
+        load_balancer: balanced.then(|| LoadBalancerAccessSpec {
+            class: Some(LoadBalancerClass::Network),
+            type_: Some(
+                options
+                    .api_load_balancer_type
+                    .unwrap_or(LoadBalancerType::Public),
+            ),
+            ssl_certificate: options.api_ssl_certificate.clone(),
+            ..LoadBalancerAccessSpec::default()
+        }),
+    });
+    spec.master_public_name = options
+        .api_public_name
+        .clone()
+        .or_else(|| has_names.then(|| format!("api.{}", options.name)));
+}

@@ -1,0 +1,67 @@
+//! `--networking`.
+
+use super::options::{CreateOptions, Topology};
+use crate::api::cluster::ClusterSpec;
+use crate::api::networking::{
+    CNINetworkingSpec, ExternalNetworkingSpec, FlannelNetworkingSpec, KubenetNetworkingSpec,
+    NetworkingSpec,
+};
+use crate::read::Problem;
+
+const FLAG: &str = "--networking";
+const CHOICES: &str = "choose flannel, flannel-udp, kubenet, cni or external; with cni you install \
+                       a network plugin of your own";
+
+/// The CNI.
+pub(super) fn choose(options: &CreateOptions, spec: &mut ClusterSpec, problems: &mut Vec<Problem>) {
+    let name = options.networking.as_deref().unwrap_or("flannel");
+    let mut networking = NetworkingSpec::default();
+    match name {
+        "flannel" | "flannel-vxlan" => networking.flannel = Some(flannel("vxlan")),
+        "flannel-udp" => {
+            let message = "flannel's UDP backend is slow; prefer flannel";
+            problems.push(Problem::warning(FLAG, message));
+            networking.flannel = Some(flannel("udp"));
+        }
+        "cni" => networking.cni = Some(CNINetworkingSpec::default()),
+        "external" => networking.external = Some(ExternalNetworkingSpec {}),
+        "kubenet" => {
+            if options.topology == Topology::Private {
+                let message = "kubenet does not do a private topology";
+                problems.push(Problem::error(FLAG, message).hint("use flannel"));
+            }
+            networking.kubenet = Some(KubenetNetworkingSpec {});
+        }
+        other => problems.push(Problem::error(FLAG, refusal(other)).hint(CHOICES)),
+    }
+    spec.networking = Some(networking);
+}
+
+fn flannel(backend: &str) -> FlannelNetworkingSpec {
+    FlannelNetworkingSpec {
+        backend: Some(backend.to_owned()),
+        ..FlannelNetworkingSpec::default()
+    }
+}
+
+fn refusal(name: &str) -> String {
+    match name {
+        "amazonvpc"
+        | "amazon-vpc-routed-eni"
+        | "calico"
+        | "cilium"
+        | "cilium-etcd"
+        | "cilium-eni"
+        | "kindnet"
+        | "kopeio"
+        | "kopeio-vxlan"
+        | "kube-router" => {
+            format!("kctl does not install {name} yet")
+        }
+        "canal" | "classic" | "lyftvpc" | "romana" | "weave" => {
+            format!("kOps removed {name}: its makers gave it up")
+        }
+        "gce" | "gcp" => format!("{name} is not for AWS"),
+        _ => format!("there is no network plugin {name:?}"),
+    }
+}

@@ -1,0 +1,102 @@
+//! What must be asked of AWS before expansion or creation.
+
+use super::dns;
+use super::machines::first_type;
+use crate::api::{Cluster, InstanceGroup, InstanceGroupRole};
+use crate::catalog::default_image;
+use crate::create::{CreateOptions, usual_machine_types};
+use crate::full::{Arch, DnsKind};
+use crate::validate::subnets::region_of;
+use std::collections::BTreeSet;
+
+/// What [`crate::facts::Facts`] must hold for a cluster, besides account and partition. Hashes of
+/// downloads are not among it: those that [`crate::full::FullSpec`] lacks are asked for afterwards.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The region to ask; `None` where the spec names no zone.
+    pub region: Option<String>,
+    /// Images as the spec names them.
+    pub images: BTreeSet<String>,
+    /// Machine types; those not offered are left out of the facts.
+    pub machine_types: BTreeSet<String>,
+    /// The user's VPC, by id.
+    pub vpc: Option<String>,
+    /// The user's subnets, by id; their VPC is wanted too.
+    pub subnets: BTreeSet<String>,
+    /// Hosted zones of the account.
+    pub hosted_zones: bool,
+}
+
+/// What expansion of a cluster wants.
+pub fn wanted(cluster: &Cluster, groups: &[InstanceGroup]) -> Wanted {
+    let spec = &cluster.spec;
+    let mut wanted = Wanted {
+        region: spec
+            .subnets
+            .iter()
+            .find_map(|subnet| region_of(&subnet.zone))
+            .map(str::to_owned),
+        vpc: spec.network_id.clone(),
+        subnets: spec
+            .subnets
+            .iter()
+            .filter_map(|subnet| subnet.id.clone())
+            .collect(),
+        hosted_zones: dns::kind(spec) != DnsKind::None,
+        ..Wanted::default()
+    };
+    for group in groups {
+        let role = group.spec.role.unwrap_or(InstanceGroupRole::Node);
+        match first_type(&group.spec) {
+            Some(said) => wanted.machine_types.extend([said.to_owned()]),
+            None => wanted.machine_types.extend(usual_machine_types(role)),
+        }
+        match &group.spec.image {
+            Some(said) => wanted.images.extend([said.clone()]),
+            None => wanted
+                .images
+                .extend([Arch::Amd64, Arch::Arm64].map(default_image)),
+        }
+    }
+    wanted
+}
+
+/// What the creation of a cluster wants.
+pub fn wanted_by(options: &CreateOptions) -> Wanted {
+    let mut machine_types = BTreeSet::new();
+    let roles = [
+        (
+            InstanceGroupRole::ControlPlane,
+            &options.control_plane_sizes,
+        ),
+        (InstanceGroupRole::Node, &options.node_sizes),
+    ];
+    for (role, said) in roles {
+        if said.is_empty() {
+            machine_types.extend(usual_machine_types(role));
+        }
+        machine_types.extend(said.iter().cloned());
+    }
+    if options.bastion {
+        machine_types.extend(usual_machine_types(InstanceGroupRole::Bastion));
+    }
+    let images = [
+        &options.image,
+        &options.control_plane_image,
+        &options.node_image,
+        &options.bastion_image,
+    ];
+    let subnets = options.subnets.iter().chain(&options.utility_subnets);
+    Wanted {
+        region: options
+            .zones
+            .iter()
+            .find_map(|zone| region_of(zone))
+            .map(str::to_owned),
+        images: images.into_iter().flatten().cloned().collect(),
+        machine_types,
+        vpc: options.network_id.clone(),
+        subnets: subnets.cloned().collect(),
+        hosted_zones: false,
+    }
+}

@@ -1,0 +1,218 @@
+//! The groups: that there are enough, where they are and how large.
+
+use std::collections::BTreeMap;
+
+use crate::api::instance_group::InstanceGroupSpec;
+use crate::api::{InstanceGroup, InstanceGroupRole, IntOrString, Spec, SubnetType};
+use crate::read::{ObjectRef, Problem, nearest};
+
+use super::ClusterInput;
+use super::text::{is_id, unique};
+
+/// What only the whole set of groups shows.
+pub fn check_set(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
+    let has = |role| {
+        input
+            .instance_groups
+            .iter()
+            .any(|group| group.spec.role == Some(role))
+    };
+    if !has(InstanceGroupRole::ControlPlane) {
+        let problem = Problem::error(
+            "",
+            "the cluster has no group of role Master: nothing would run its control plane",
+        );
+        problems.push(
+            problem.hint(
+                "add an InstanceGroup with \"role: Master\" for each zone of the control plane",
+            ),
+        );
+    }
+    if !has(InstanceGroupRole::Node) {
+        let problem = Problem::warning(
+            "",
+            "the cluster has no group of role Node: pods have nowhere to run",
+        );
+        problems.push(problem.hint("add an InstanceGroup with \"role: Node\""));
+    }
+    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+    for group in input.instance_groups {
+        *names.entry(group.name()).or_default() += 1;
+    }
+    for (name, count) in names.into_iter().filter(|(_, count)| *count > 1) {
+        let mut problem = Problem::error("metadata.name", format!("{count} groups have this name"));
+        problem.object = Some(ObjectRef {
+            kind: InstanceGroupSpec::KIND.to_owned(),
+            name: name.to_owned(),
+            // Where the second one stands.
+            occurrence: 1,
+        });
+        problems.push(problem.hint("names of groups are unique in a cluster"));
+    }
+}
+
+/// One group.
+pub fn check(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
+    role(group, problems);
+    sizes(group, problems);
+    subnets(group, input, problems);
+    image(group, problems);
+    if group.spec.role == Some(InstanceGroupRole::ControlPlane) {
+        control_plane(group, input, problems);
+    }
+}
+
+fn role(group: &InstanceGroup, problems: &mut Vec<Problem>) {
+    if group.spec.role.is_none() {
+        let problem = Problem::error("spec.role", "the group has no role");
+        problems.push(problem.hint("add \"role: Node\", Master or Bastion"));
+    }
+}
+
+fn sizes(group: &InstanceGroup, problems: &mut Vec<Problem>) {
+    let (min, max) = (group.spec.min_size, group.spec.max_size);
+    for (path, size) in [("spec.minSize", min), ("spec.maxSize", max)] {
+        if let Some(size) = size.filter(|size| *size < 0) {
+            problems.push(
+                Problem::error(path, format!("a group cannot have {size} machines"))
+                    .hint("use 0 or more"),
+            );
+        }
+    }
+    if let (Some(min), Some(max)) = (min, max)
+        && min > max
+    {
+        let problem = Problem::error(
+            "spec.minSize",
+            format!("minSize {min} is above maxSize {max}"),
+        );
+        problems.push(problem.hint(format!("lower minSize to {max}, or raise maxSize to {min}")));
+    }
+}
+
+fn subnets(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
+    let spec = &group.spec;
+    let known = &input.cluster.spec.subnets;
+    if spec.subnets.is_empty() && spec.zones.is_empty() {
+        let problem = Problem::error("spec.subnets", "the group is in no subnet");
+        return problems.push(problem.hint("list names of subnets of the cluster"));
+    }
+    let mut kinds: Vec<(SubnetType, &str)> = Vec::new();
+    for (index, name) in spec.subnets.iter().enumerate() {
+        if let Some(subnet) = known.iter().find(|subnet| subnet.name == *name) {
+            kinds.push((subnet.subnet_type(), name));
+            continue;
+        }
+        let names: Vec<&str> = known.iter().map(|subnet| subnet.name.as_str()).collect();
+        let problem = Problem::error(
+            format!("spec.subnets[{index}]"),
+            format!("\"{name}\" is not a subnet of the cluster"),
+        );
+        problems.push(problem.hint(nearest::hint(name, &names)));
+    }
+    unique(
+        spec.subnets
+            .iter()
+            .enumerate()
+            .map(|(index, name)| (format!("spec.subnets[{index}]"), name.as_str())),
+        problems,
+    );
+    // Public or not decides on public addresses, for the whole group.
+    let is_public = |kind: SubnetType| matches!(kind, SubnetType::Public | SubnetType::Utility);
+    if let Some((first, first_name)) = kinds.first()
+        && let Some((kind, name)) = kinds
+            .iter()
+            .find(|(kind, _)| is_public(*kind) != is_public(*first))
+    {
+        let message =
+            format!("the group mixes subnets: {first_name} is {first:?}, {name} is {kind:?}");
+        problems.push(
+            Problem::error("spec.subnets", message).hint("make one group for each kind of subnet"),
+        );
+    }
+}
+
+fn image(group: &InstanceGroup, problems: &mut Vec<Problem>) {
+    if group
+        .spec
+        .machine_type
+        .as_deref()
+        .is_some_and(|kind| kind.trim().is_empty())
+    {
+        let problem = Problem::error("spec.machineType", "the instance type is empty");
+        problems.push(
+            problem.hint("write a type such as t3.medium, or remove the line to get the default"),
+        );
+    }
+    let Some(image) = &group.spec.image else {
+        return;
+    };
+    let known = if image.starts_with("ami-") {
+        is_id("ami", image)
+    } else {
+        image.strip_prefix("ssm:").map_or_else(
+            || {
+                image
+                    .split_once('/')
+                    .is_some_and(|(owner, name)| !owner.is_empty() && !name.is_empty())
+            },
+            |parameter| parameter.starts_with('/'),
+        )
+    };
+    if !known {
+        let problem = Problem::error("spec.image", format!("\"{image}\" names no image"));
+        problems.push(problem.hint("write ami-..., OWNER/NAME or ssm:/PARAMETER"));
+    }
+}
+
+fn control_plane(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
+    let clusters = input.cluster.spec.etcd_clusters.iter();
+    let members = clusters
+        .filter(|cluster| super::etcd::NAMES.contains(&cluster.name.as_str()))
+        .map(|cluster| {
+            let own = cluster
+                .etcd_members
+                .iter()
+                .filter(|member| member.instance_group == group.name());
+            (own.count(), cluster.name.as_str())
+        });
+    let members: Vec<(usize, &str)> = members.collect();
+    let without: Vec<&str> = members
+        .iter()
+        .filter(|(count, _)| *count == 0)
+        .map(|(_, name)| *name)
+        .collect();
+    let fewest = members.iter().min();
+    if !without.is_empty() {
+        let names = without.join(" and ");
+        let message =
+            format!("the group has no member of etcd cluster {names}, so its machines cannot work");
+        let hint = format!(
+            "add a member with \"instanceGroup: {}\" to spec.etcdClusters, or remove the group",
+            group.name()
+        );
+        problems.push(Problem::error("metadata.name", message).hint(hint));
+    } else if let (Some(max), Some((count, name))) = (group.spec.max_size, fewest)
+        && usize::try_from(max).is_ok_and(|max| max > *count)
+    {
+        let message = format!(
+            "{max} machines for {count} members of etcd cluster {name}: the others cannot work"
+        );
+        problems.push(Problem::error("spec.maxSize", message).hint(format!(
+            "use {count}, or add members and volumes for the others"
+        )));
+    }
+    let surge = group
+        .spec
+        .rolling_update
+        .as_ref()
+        .and_then(|update| update.max_surge.as_ref());
+    let none = |surge: &IntOrString| matches!(surge.to_string().as_str(), "0" | "0%");
+    if surge.is_some_and(|surge| !none(surge)) {
+        let problem = Problem::error(
+            "spec.rollingUpdate.maxSurge",
+            "a machine beyond the members of etcd has no volume",
+        );
+        problems.push(problem.hint("use 0 for groups of role Master"));
+    }
+}

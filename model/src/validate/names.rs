@@ -1,0 +1,135 @@
+//! Names of the cluster and its groups, and the cloud names made of them.
+
+use crate::api::{InstanceGroup, InstanceGroupRole};
+use crate::read::Problem;
+
+use super::ClusterInput;
+use super::text::{is_dns_label, is_dns_name};
+
+/// IAM role and instance profile names: IAM's quota of 64 for roles.
+const ROLE_NAME: usize = 64;
+/// EC2's limit of launch template names.
+const LAUNCH_TEMPLATE_NAME: usize = 128;
+/// The limit of names of security groups, Auto Scaling groups and key pairs.
+const NAME: usize = 255;
+/// The limit of a whole DNS name.
+const DNS_NAME: usize = 253;
+
+pub fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
+    let spec = &input.cluster.spec;
+    cluster_name(input.cluster.name(), problems);
+    cloud_names(input, problems);
+    if let Some(cloud) = spec
+        .cloud_provider
+        .as_deref()
+        .filter(|cloud| *cloud != "aws")
+    {
+        let message = format!("\"{cloud}\" is not a cloud that kctl works with");
+        problems.push(Problem::error("spec.cloudProvider", message).hint("use aws"));
+    }
+    for (path, name) in [
+        ("spec.masterPublicName", &spec.master_public_name),
+        ("spec.masterInternalName", &spec.master_internal_name),
+        ("spec.clusterDNSDomain", &spec.cluster_dns_domain),
+    ] {
+        if let Some(name) = name.as_deref().filter(|name| !is_dns_name(name)) {
+            let message = format!("\"{name}\" is not a DNS name");
+            problems.push(
+                Problem::error(path, message)
+                    .hint("use lowercase letters, digits, dashes and dots"),
+            );
+        }
+    }
+}
+
+fn cluster_name(name: &str, problems: &mut Vec<Problem>) {
+    let path = "metadata.name";
+    if !is_dns_name(name) {
+        let message = format!("\"{name}\" is not a DNS name");
+        problems.push(
+            Problem::error(path, message).hint("use lowercase letters, digits, dashes and dots"),
+        );
+    } else if name.ends_with(".k8s.local") {
+        let message =
+            format!("{name} asks for gossip names, which kOps removed and kctl never had");
+        let hint = "use a name of a domain you have, or any other with topology.dns.type: None";
+        problems.push(Problem::error(path, message).hint(hint));
+    } else if !name.contains('.') {
+        let message = format!("{name} has no domain");
+        problems.push(
+            Problem::error(path, message)
+                .hint(format!("use a full name such as {name}.example.com")),
+        );
+    }
+}
+
+/// Names that are made of the cluster's, against AWS' limits.
+fn cloud_names(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
+    let name = input.cluster.name();
+    let has_bastion = input
+        .instance_groups
+        .iter()
+        .any(|group| group.spec.role == Some(InstanceGroupRole::Bastion));
+    let role = if has_bastion { "bastions" } else { "masters" };
+    let made = [
+        ("the IAM role", format!("{role}.{name}"), ROLE_NAME),
+        (
+            "the DNS name",
+            format!("kops-controller.internal.{name}"),
+            DNS_NAME,
+        ),
+    ];
+    for (what, made, limit) in made {
+        too_long("metadata.name", what, &made, limit, problems);
+    }
+}
+
+fn too_long(path: &str, what: &str, name: &str, limit: usize, problems: &mut Vec<Problem>) {
+    let length = name.chars().count();
+    if length > limit {
+        let message = format!("{what} {name} would have {length} characters, AWS takes {limit}");
+        problems.push(
+            Problem::error(path, message).hint(format!("use a name shorter by {}", length - limit)),
+        );
+    }
+}
+
+pub fn check_group(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
+    let (name, cluster) = (group.name(), input.cluster.name());
+    if !name.split('.').all(is_dns_label) {
+        let message = format!("\"{name}\" is not a name of a group");
+        problems.push(
+            Problem::error("metadata.name", message)
+                .hint("use lowercase letters, digits and dashes"),
+        );
+    }
+    let made = match group.spec.role {
+        Some(InstanceGroupRole::ControlPlane) => format!("{name}.masters.{cluster}"),
+        Some(InstanceGroupRole::ApiServer) => format!("{name}.apiservers.{cluster}"),
+        _ => format!("{name}.{cluster}"),
+    };
+    too_long(
+        "metadata.name",
+        "the launch template",
+        &made,
+        LAUNCH_TEMPLATE_NAME,
+        problems,
+    );
+    too_long(
+        "metadata.name",
+        "the Auto Scaling group",
+        &made,
+        NAME,
+        problems,
+    );
+    if let Some(other) = group.metadata.cluster().filter(|other| *other != cluster) {
+        let path = "metadata.labels[\"kops.k8s.io/cluster\"]";
+        let problem = Problem::error(
+            path,
+            format!("the group says it belongs to {other}, the cluster is {cluster}"),
+        );
+        problems.push(problem.hint(format!(
+            "write {cluster}, or keep the group with its own cluster"
+        )));
+    }
+}

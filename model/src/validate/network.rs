@@ -1,0 +1,217 @@
+//! The VPC's ranges, the cluster's own ranges and the CNI.
+
+use ipnet::Ipv4Net;
+
+use crate::api::SubnetType;
+use crate::api::cluster::ClusterSpec;
+use crate::api::networking::NetworkingSpec;
+use crate::read::Problem;
+
+use super::cidr::{overlap, range, vpc_range};
+use super::text::is_id;
+
+pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    vpc(spec, problems);
+    cluster_ranges(spec, problems);
+    plugin(spec, problems);
+}
+
+fn vpc(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    let mut ranges: Vec<Ipv4Net> = Vec::new();
+    let first = spec
+        .network_cidr
+        .as_ref()
+        .map(|text| ("spec.networkCIDR".to_owned(), text));
+    let more = spec.additional_network_cidrs.iter().enumerate();
+    let more = more.map(|(index, text)| (format!("spec.additionalNetworkCIDRs[{index}]"), text));
+    for (path, text) in first.into_iter().chain(more) {
+        // An existing VPC has the size it has.
+        let read = if spec.network_id.is_some() {
+            range
+        } else {
+            vpc_range
+        };
+        let Some(net) = read(&path, text, problems) else {
+            continue;
+        };
+        if let Some(other) = ranges.iter().find(|other| overlap(**other, net)) {
+            let problem = Problem::error(
+                &path,
+                format!("{net} overlaps {other}, another range of the VPC"),
+            );
+            problems.push(problem.hint("ranges of a VPC must not overlap"));
+        }
+        if !is_private(net) {
+            let problem = Problem::warning(&path, format!("{net} is not a private range"));
+            problems.push(problem.hint("machines will not reach its owners; use a part of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16"));
+        }
+        ranges.push(net);
+    }
+    if let Some(id) = spec.network_id.as_deref().filter(|id| !is_id("vpc", id)) {
+        let problem = Problem::error("spec.networkID", format!("\"{id}\" is not the id of a VPC"));
+        problems.push(
+            problem.hint(
+                "write an id such as vpc-0123456789abcdef0, or leave it out to get a VPC made",
+            ),
+        );
+    }
+}
+
+/// RFC 1918, and RFC 6598 as AWS allows it too.
+fn is_private(net: Ipv4Net) -> bool {
+    let homes = [
+        ([10, 0, 0, 0], 8),
+        ([172, 16, 0, 0], 12),
+        ([192, 168, 0, 0], 16),
+        ([100, 64, 0, 0], 10),
+    ];
+    homes.iter().any(|(address, len)| {
+        Ipv4Net::new((*address).into(), *len).is_ok_and(|home| home.contains(&net))
+    })
+}
+
+/// Pods and services: inside `nonMasqueradeCIDR`, apart from each other and from the VPC.
+fn cluster_ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    let uses_vpc_addresses = spec
+        .networking
+        .as_ref()
+        .and_then(|networking| networking.cni.as_ref())
+        .and_then(|cni| cni.uses_secondary_ip);
+    let non_masquerade = spec
+        .non_masquerade_cidr
+        .as_deref()
+        .filter(|text| !text.contains(':'));
+    let home = non_masquerade.and_then(|text| range("spec.nonMasqueradeCIDR", text, problems));
+    let vpc = spec
+        .network_cidr
+        .as_deref()
+        .and_then(|text| text.parse::<Ipv4Net>().ok());
+    if let (Some(home), Some(vpc)) = (home, vpc)
+        && overlap(home, vpc)
+        && uses_vpc_addresses != Some(true)
+    {
+        let problem = Problem::error(
+            "spec.nonMasqueradeCIDR",
+            format!("{home} overlaps spec.networkCIDR {vpc}"),
+        );
+        problems.push(
+            problem
+                .hint("pods and machines need different addresses; the default is 100.64.0.0/10"),
+        );
+    }
+    let mut inside = |path: &str, text: &Option<String>| {
+        let net = text
+            .as_deref()
+            .filter(|text| !text.contains(':'))
+            .and_then(|text| range(path, text, problems))?;
+        if let Some(home) = home.filter(|home| !home.contains(&net)) {
+            let problem = Problem::error(
+                path,
+                format!("{net} is not inside spec.nonMasqueradeCIDR {home}"),
+            );
+            problems.push(problem.hint("leave it out, or use a part of that range"));
+        }
+        Some(net)
+    };
+    let services = inside("spec.serviceClusterIPRange", &spec.service_cluster_ip_range);
+    let pods = inside("spec.podCIDR", &spec.pod_cidr);
+    if let (Some(services), Some(pods)) = (services, pods)
+        && overlap(services, pods)
+    {
+        let problem = Problem::error(
+            "spec.podCIDR",
+            format!("{pods} overlaps spec.serviceClusterIPRange {services}"),
+        );
+        problems.push(problem.hint("pods and services need different addresses"));
+    }
+    if let (Some(services), Some(text)) = (
+        services,
+        spec.kube_dns
+            .as_ref()
+            .and_then(|dns| dns.server_ip.as_deref()),
+    ) && !text
+        .parse()
+        .is_ok_and(|address: std::net::Ipv4Addr| services.contains(&address))
+    {
+        let problem = Problem::error(
+            "spec.kubeDNS.serverIP",
+            format!("{text} is no address of spec.serviceClusterIPRange {services}"),
+        );
+        problems.push(problem.hint("leave it out to get the 10th address of the range"));
+    }
+}
+
+/// Names of the plugins that are set.
+fn plugins(networking: &NetworkingSpec) -> Vec<&'static str> {
+    let all = [
+        ("amazonvpc", networking.amazonvpc.is_some()),
+        ("calico", networking.calico.is_some()),
+        ("canal", networking.canal.is_some()),
+        ("cilium", networking.cilium.is_some()),
+        ("classic", networking.classic.is_some()),
+        ("cni", networking.cni.is_some()),
+        ("external", networking.external.is_some()),
+        ("flannel", networking.flannel.is_some()),
+        ("gce", networking.gce.is_some()),
+        ("kindnet", networking.kindnet.is_some()),
+        ("kopeio", networking.kopeio.is_some()),
+        ("kubenet", networking.kubenet.is_some()),
+        ("kuberouter", networking.kuberouter.is_some()),
+        ("lyftvpc", networking.lyftvpc.is_some()),
+        ("romana", networking.romana.is_some()),
+        ("weave", networking.weave.is_some()),
+    ];
+    all.into_iter()
+        .filter(|(_, set)| *set)
+        .map(|(name, _)| name)
+        .collect()
+}
+
+fn plugin(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    let path = "spec.networking";
+    let Some(networking) = &spec.networking else {
+        let problem = Problem::error(path, "no network plugin is chosen");
+        return problems
+            .push(problem.hint(
+                "add \"networking: {flannel: {}}\", or kubenet, or cni to install your own",
+            ));
+    };
+    match plugins(networking).as_slice() {
+        [] => problems.push(
+            Problem::error(path, "no network plugin is chosen")
+                .hint("add \"flannel: {}\", \"kubenet: {}\" or \"cni: {}\" below it"),
+        ),
+        [_] => {}
+        several => {
+            let message = format!("several network plugins are chosen: {}", several.join(", "));
+            problems.push(Problem::error(path, message).hint("keep one of them"));
+        }
+    }
+    if let Some(backend) = networking
+        .flannel
+        .as_ref()
+        .and_then(|flannel| flannel.backend.as_deref())
+    {
+        super::text::one_of(
+            "spec.networking.flannel.backend",
+            backend,
+            &["vxlan", "udp"],
+            problems,
+        );
+    }
+    let private = spec
+        .subnets
+        .iter()
+        .any(|subnet| subnet.subnet_type() == SubnetType::Private);
+    if networking.kubenet.is_some() && private {
+        let problem = Problem::error(
+            "spec.networking.kubenet",
+            "kubenet does not work with private subnets",
+        );
+        problems.push(
+            problem.hint(
+                "its routes have room in one route table only; use flannel, or public subnets",
+            ),
+        );
+    }
+}

@@ -1,0 +1,147 @@
+//! Versions of Kubernetes and etcd.
+
+use std::fmt;
+
+use crate::api::cluster::ClusterSpec;
+use crate::read::Problem;
+
+/// A version as far as it is compared: `v1.36.0-rc.1` is 1.36.0 before its release.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// 1
+    pub major: u32,
+    /// 36
+    pub minor: u32,
+    /// 0
+    pub patch: u32,
+    /// `rc.1`; none for a release.
+    pub pre: Option<String>,
+}
+
+impl Version {
+    /// Reads `1.36.0`, `v1.36.0` or `1.36.0-rc.1`; `None` for anything else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.strip_prefix('v').unwrap_or(text);
+        let text = text
+            .split_once('+')
+            .map_or(text, |(version, _build)| version);
+        let (numbers, pre) = match text.split_once('-') {
+            Some((numbers, pre)) => (numbers, Some(pre.to_owned())),
+            None => (text, None),
+        };
+        if pre.as_deref() == Some("") {
+            return None;
+        }
+        let mut parts = numbers.split('.').map(|part| {
+            let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+            part.parse().ok().filter(|_| digits)
+        });
+        let version = Self {
+            major: parts.next()??,
+            minor: parts.next()??,
+            patch: parts.next()??,
+            pre,
+        };
+        parts.next().is_none().then_some(version)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)?;
+        self.pre.as_ref().map_or(Ok(()), |pre| write!(f, "-{pre}"))
+    }
+}
+
+/// The oldest minor of Kubernetes 1 whose specs are read.
+pub const OLDEST_MINOR: u32 = 32;
+/// The newest minor of Kubernetes 1 that is known.
+pub const NEWEST_MINOR: u32 = 36;
+/// Minors that are supported, the newest one included; older ones get a warning.
+pub const SUPPORTED_MINORS: u32 = 4;
+
+pub(super) fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    if let Some(text) = &spec.kubernetes_version {
+        kubernetes(text, problems);
+    }
+    for (index, cluster) in spec.etcd_clusters.iter().enumerate() {
+        if let Some(text) = &cluster.version {
+            etcd(
+                &format!("spec.etcdClusters[{index}].version"),
+                text,
+                problems,
+            );
+        }
+    }
+}
+
+fn kubernetes(text: &str, problems: &mut Vec<Problem>) {
+    let path = "spec.kubernetesVersion";
+    let newest = format!("1.{NEWEST_MINOR}");
+    let Some(version) = Version::parse(text) else {
+        let message = format!("\"{text}\" is not a version");
+        return problems.push(
+            Problem::error(path, message).hint(format!("write three numbers, such as {newest}.0")),
+        );
+    };
+    let minor = version.minor;
+    if version.major != 1 || minor > NEWEST_MINOR {
+        let problem = Problem::error(
+            path,
+            format!("Kubernetes {version} is newer than this kctl knows"),
+        );
+        problems.push(problem.hint(format!("use {newest} or older, or a newer kctl")));
+    } else if minor < OLDEST_MINOR {
+        let problem = Problem::error(
+            path,
+            format!("Kubernetes {version} is older than kctl can run"),
+        );
+        problems.push(problem.hint(format!(
+            "use 1.{OLDEST_MINOR} or newer, one minor at a time on a running cluster"
+        )));
+    } else if minor + SUPPORTED_MINORS <= NEWEST_MINOR {
+        let problem =
+            Problem::warning(path, format!("Kubernetes {version} is no longer supported"));
+        let oldest = NEWEST_MINOR + 1 - SUPPORTED_MINORS;
+        problems.push(problem.hint(format!(
+            "supported are 1.{oldest} to {newest}; upgrade one minor at a time"
+        )));
+    }
+}
+
+fn etcd(path: &str, text: &str, problems: &mut Vec<Problem>) {
+    match Version::parse(text) {
+        None => {
+            let message = format!("\"{text}\" is not a version");
+            problems
+                .push(Problem::error(path, message).hint("write three numbers, such as 3.6.12"));
+        }
+        Some(version) if version.major != 3 || version.minor < 5 => {
+            let message = format!(
+                "etcd {version} is not one that Kubernetes 1.{OLDEST_MINOR} and newer work with"
+            );
+            problems.push(Problem::error(path, message).hint("leave it out, or use 3.5 or newer"));
+        }
+        Some(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Version;
+
+    #[test]
+    fn versions_are_read_with_and_without_v_and_written_without() {
+        for text in ["1.36.0", "v1.32.13", "1.36.0-rc.1"] {
+            assert_eq!(
+                Version::parse(text).unwrap().to_string(),
+                text.trim_start_matches('v')
+            );
+        }
+        for text in [
+            "1.36", "1.36.x", "1.2.3.4", "", "latest", "1.+2.3", "1.2.3-",
+        ] {
+            assert_eq!(Version::parse(text), None, "{text}");
+        }
+    }
+}

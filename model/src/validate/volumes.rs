@@ -1,0 +1,275 @@
+//! EBS volumes: types and what each takes.
+
+use crate::api::instance_group::InstanceGroupSpec;
+use crate::read::Problem;
+
+use super::text::{one_of, unique};
+
+/// What EBS takes for a type: sizes in GiB, IOPS, IOPS per GiB, MiB/s.
+struct Limits {
+    name: &'static str,
+    sizes: (i32, i32),
+    iops: Option<(i32, i32, i32)>,
+    throughput: Option<(i32, i32)>,
+}
+
+/// EBS' volume types (EC2 user guide, "Amazon EBS volume types").
+const TYPES: &[Limits] = &[
+    Limits {
+        name: "gp3",
+        sizes: (1, 65_536),
+        iops: Some((3_000, 80_000, 500)),
+        throughput: Some((125, 2_000)),
+    },
+    Limits {
+        name: "gp2",
+        sizes: (1, 16_384),
+        iops: None,
+        throughput: None,
+    },
+    Limits {
+        name: "io2",
+        sizes: (4, 65_536),
+        iops: Some((100, 256_000, 1_000)),
+        throughput: None,
+    },
+    Limits {
+        name: "io1",
+        sizes: (4, 16_384),
+        iops: Some((100, 64_000, 50)),
+        throughput: None,
+    },
+    Limits {
+        name: "st1",
+        sizes: (125, 16_384),
+        iops: None,
+        throughput: None,
+    },
+    Limits {
+        name: "sc1",
+        sizes: (125, 16_384),
+        iops: None,
+        throughput: None,
+    },
+    Limits {
+        name: "standard",
+        sizes: (1, 1_024),
+        iops: None,
+        throughput: None,
+    },
+];
+
+/// A volume, each field with its name in the spec.
+pub struct Volume<'a> {
+    pub path: &'a str,
+    pub kind: (&'a str, Option<&'a str>),
+    pub size: (&'a str, Option<i32>),
+    pub iops: (&'a str, Option<i32>),
+    pub throughput: (&'a str, Option<i32>),
+}
+
+impl Volume<'_> {
+    fn at(&self, field: &str) -> String {
+        format!("{}.{field}", self.path)
+    }
+}
+
+pub fn check(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
+    check_one(
+        &Volume {
+            path: "spec",
+            kind: ("rootVolumeType", spec.root_volume_type.as_deref()),
+            size: ("rootVolumeSize", spec.root_volume_size),
+            iops: ("rootVolumeIops", spec.root_volume_iops),
+            throughput: ("rootVolumeThroughput", spec.root_volume_throughput),
+        },
+        problems,
+    );
+    for (index, volume) in spec.volumes.iter().enumerate() {
+        let path = format!("spec.volumes[{index}]");
+        device(&format!("{path}.device"), &volume.device, problems);
+        if volume.size.is_none() {
+            problems.push(
+                Problem::error(format!("{path}.size"), "the volume has no size")
+                    .hint("add its size in GiB"),
+            );
+        }
+        check_one(
+            &Volume {
+                path: &path,
+                kind: ("type", volume.type_.as_deref()),
+                size: ("size", volume.size),
+                iops: ("iops", volume.iops),
+                throughput: ("throughput", volume.throughput),
+            },
+            problems,
+        );
+    }
+    let devices = spec.volumes.iter().enumerate();
+    unique(
+        devices.map(|(index, volume)| {
+            (
+                format!("spec.volumes[{index}].device"),
+                volume.device.as_str(),
+            )
+        }),
+        problems,
+    );
+    mounts(spec, problems);
+}
+
+/// Checks the numbers of one volume against its type; without a type against gp3, the default.
+pub fn check_one(volume: &Volume<'_>, problems: &mut Vec<Problem>) {
+    let kind = volume.kind.1.unwrap_or("gp3");
+    let Some(limits) = TYPES.iter().find(|limits| limits.name == kind) else {
+        let names: Vec<&str> = TYPES.iter().map(|limits| limits.name).collect();
+        return one_of(volume.at(volume.kind.0), kind, &names, problems);
+    };
+    if let Some(size) = volume.size.1 {
+        within(
+            volume.at(volume.size.0),
+            size,
+            "GiB",
+            kind,
+            limits.sizes,
+            problems,
+        );
+    }
+    check_iops(volume, limits, problems);
+    check_throughput(volume, limits, problems);
+}
+
+fn check_iops(volume: &Volume<'_>, limits: &Limits, problems: &mut Vec<Problem>) {
+    let kind = limits.name;
+    let path = volume.at(volume.iops.0);
+    match (volume.iops.1, limits.iops) {
+        (Some(iops), Some((low, high, per_gib))) => {
+            within(path.clone(), iops, "IOPS", kind, (low, high), problems);
+            if let Some(size) = volume.size.1
+                && i64::from(iops) > i64::from(low).max(i64::from(size) * i64::from(per_gib))
+            {
+                let problem = Problem::error(
+                    path,
+                    format!("{iops} IOPS need more than {size} GiB of {kind}"),
+                );
+                problems.push(problem.hint(format!("{kind} gives at most {per_gib} IOPS per GiB")));
+            }
+        }
+        (Some(_), None) => {
+            let problem = Problem::error(path, format!("{kind} has no IOPS to choose"));
+            problems.push(problem.hint("remove it, or use gp3, io1 or io2"));
+        }
+        (None, _) if matches!(kind, "io1" | "io2") => {
+            let problem =
+                Problem::error(volume.at(volume.kind.0), format!("{kind} needs its IOPS"));
+            problems.push(problem.hint(format!("add {}, or use gp3", volume.iops.0)));
+        }
+        (None, _) => {}
+    }
+}
+
+fn check_throughput(volume: &Volume<'_>, limits: &Limits, problems: &mut Vec<Problem>) {
+    let path = volume.at(volume.throughput.0);
+    match (volume.throughput.1, limits.throughput) {
+        (Some(throughput), Some(range)) => {
+            within(
+                path.clone(),
+                throughput,
+                "MiB/s",
+                limits.name,
+                range,
+                problems,
+            );
+            let (iops, needed) = (volume.iops.1.unwrap_or(3_000), i64::from(throughput) * 4);
+            if needed > i64::from(iops) {
+                let problem = Problem::error(
+                    path,
+                    format!("{throughput} MiB/s need more than {iops} IOPS"),
+                );
+                problems.push(problem.hint(format!("set {} to {needed} or more", volume.iops.0)));
+            }
+        }
+        (Some(_), None) => {
+            let problem =
+                Problem::error(path, format!("{} has no throughput to choose", limits.name));
+            problems.push(problem.hint("remove it, or use gp3"));
+        }
+        (None, _) => {}
+    }
+}
+
+fn within(
+    path: String,
+    value: i32,
+    unit: &str,
+    kind: &str,
+    (low, high): (i32, i32),
+    problems: &mut Vec<Problem>,
+) {
+    if !(low..=high).contains(&value) {
+        let problem = Problem::error(
+            path,
+            format!("{value} {unit} is more or less than {kind} takes"),
+        );
+        problems.push(problem.hint(format!("use {low} to {high}")));
+    }
+}
+
+fn device(path: &str, device: &str, problems: &mut Vec<Problem>) {
+    let known = ["/dev/sd", "/dev/xvd"].iter().any(|prefix| {
+        device.strip_prefix(prefix).is_some_and(|rest| {
+            !rest.is_empty()
+                && rest
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+        })
+    });
+    if !known {
+        let problem = Problem::error(
+            path,
+            format!("\"{device}\" is not a device name that EC2 takes"),
+        );
+        problems.push(problem.hint("use /dev/xvdb, /dev/sdf or the like"));
+    }
+}
+
+fn mounts(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
+    for (index, mount) in spec.volume_mounts.iter().enumerate() {
+        let path = format!("spec.volumeMounts[{index}]");
+        if !spec
+            .volumes
+            .iter()
+            .any(|volume| volume.device == mount.device)
+            && !mount.device.starts_with("/dev/nvme")
+        {
+            let problem = Problem::error(
+                format!("{path}.device"),
+                format!("\"{}\" is no device of spec.volumes", mount.device),
+            );
+            problems.push(problem.hint("add the volume, or use the name of one"));
+        }
+        if !mount.path.starts_with('/') {
+            let problem = Problem::error(
+                format!("{path}.path"),
+                format!("\"{}\" is not an absolute path", mount.path),
+            );
+            problems.push(problem.hint("write where it is mounted, such as /var/lib/data"));
+        }
+        one_of(
+            format!("{path}.filesystem"),
+            &mount.filesystem,
+            &["ext4", "xfs", "ext3", "btrfs"],
+            problems,
+        );
+    }
+    let mounts = spec.volume_mounts.iter().enumerate();
+    unique(
+        mounts.map(|(index, mount)| {
+            (
+                format!("spec.volumeMounts[{index}].path"),
+                mount.path.as_str(),
+            )
+        }),
+        problems,
+    );
+}

@@ -1,0 +1,179 @@
+//! Compares the AWS objects that we derive from kOps' own test specs with those that kOps makes of them.
+//! Runs where `KCTL_KOPS_FIXTURES` names the folder of fixtures; every difference must be one that
+//! `docs/compat.md` states.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "all of this is a test"
+)]
+
+mod difference;
+mod facts;
+mod terraform;
+
+use difference::{Difference, differences, known};
+use model::api::Object;
+use model::catalog::Catalog;
+use model::cloud::build::desired;
+use model::expand::expand;
+use model::full::FullSpec;
+use model::read::{ReadOptions, read_documents_with};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use terraform::{Attributes, from_cloud, from_fixture};
+
+/// Scenarios that are refused, and the topic that says why; everything else must compare.
+const REFUSED: [(&str, &str); 1] = [("minimal-ipv6", "ipv6")];
+
+#[test]
+fn aws_objects_are_those_of_kops_but_for_stated_differences() {
+    let Some(folder) = std::env::var_os("KCTL_KOPS_FIXTURES").map(PathBuf::from) else {
+        eprintln!("skipped: KCTL_KOPS_FIXTURES is not set");
+        return;
+    };
+    let stated = include_str!("../../../docs/compat.md");
+    let mut table: BTreeMap<String, BTreeMap<String, (usize, usize)>> = BTreeMap::new();
+    let mut unstated: Vec<String> = Vec::new();
+    let mut topics: BTreeSet<&str> = BTreeSet::new();
+    for scenario in scenarios(&folder.join("update_cluster")) {
+        let name = scenario
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned();
+        let full = match full_spec(&scenario) {
+            Ok(full) => full,
+            Err(problems) => {
+                match REFUSED.iter().find(|(refused, _)| *refused == name) {
+                    Some((_, topic)) => {
+                        topics.insert(topic);
+                    }
+                    None => unstated.push(format!("{name} is refused: {problems}")),
+                }
+                continue;
+            }
+        };
+        let theirs = from_fixture(&text(&scenario.join("resources.json")));
+        let ours = from_cloud(&desired(&full, &BTreeMap::new(), Vec::new()));
+        let found = differences(&ours, &theirs);
+        count(&mut table, &name, &theirs, &found);
+        for one in found {
+            match known(&one) {
+                Some(topic) => {
+                    topics.insert(topic);
+                }
+                None => unstated.push(format!("{name}: {one}")),
+            }
+        }
+    }
+    for topic in topics {
+        if !stated.contains(&format!("`{topic}`")) {
+            unstated.push(format!("docs/compat.md says nothing of {topic}"));
+        }
+    }
+    eprintln!("{}", shown(&table));
+    assert!(
+        unstated.is_empty(),
+        "{} unstated differences:\n{}",
+        unstated.len(),
+        unstated.join("\n")
+    );
+}
+
+fn scenarios(folder: &Path) -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("the fixtures")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    all.sort();
+    all
+}
+
+fn text(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn full_spec(scenario: &Path) -> Result<FullSpec, String> {
+    // kOps' tests keep state in memory and stand buckets of other names in for it; ours is one bucket.
+    let yaml = text(&scenario.join("in.yaml")).replace("memfs://", "s3://state/");
+    let options = ReadOptions {
+        allow_unsupported: true,
+    };
+    let shown = |problems: Vec<model::read::Problem>| {
+        let lines: Vec<String> = problems
+            .iter()
+            .map(|one| format!("{one:?}").chars().take(300).collect())
+            .collect();
+        lines.join("\n")
+    };
+    let documents = read_documents_with("in.yaml", &yaml, options).map_err(shown)?;
+    let mut cluster = None;
+    let mut groups = Vec::new();
+    for document in documents {
+        match document.object {
+            Object::Cluster(one) => cluster = Some(one),
+            Object::InstanceGroup(one) => groups.push(one),
+            _ => {}
+        }
+    }
+    let keys = [text(&scenario.join("id_rsa.pub"))];
+    let cluster = cluster.expect("a cluster");
+    let expanded = expand(
+        &cluster,
+        &groups,
+        &keys,
+        &facts::facts(),
+        &Catalog::default(),
+    )
+    .map_err(shown)?;
+    Ok(expanded.full)
+}
+
+fn count(
+    table: &mut BTreeMap<String, BTreeMap<String, (usize, usize)>>,
+    scenario: &str,
+    theirs: &BTreeMap<(String, String), Attributes>,
+    found: &[Difference],
+) {
+    let differing: BTreeSet<(&str, &str)> = found
+        .iter()
+        .map(|one| (one.kind.as_str(), one.name.as_str()))
+        .collect();
+    for (kind, name) in theirs.keys() {
+        let cell = table
+            .entry(kind.clone())
+            .or_default()
+            .entry(scenario.to_owned())
+            .or_default();
+        cell.1 += 1;
+        if !differing.contains(&(kind.as_str(), name.as_str())) {
+            cell.0 += 1;
+        }
+    }
+}
+
+/// Kinds down, scenarios across: how many of kOps' objects ours equal in every attribute.
+fn shown(table: &BTreeMap<String, BTreeMap<String, (usize, usize)>>) -> String {
+    let scenarios: BTreeSet<&String> = table.values().flat_map(BTreeMap::keys).collect();
+    let mut lines: Vec<String> = scenarios
+        .iter()
+        .enumerate()
+        .map(|(number, one)| format!("{:>3} {one}", number + 1))
+        .collect();
+    let header: Vec<String> = (1..=scenarios.len())
+        .map(|number| format!("{number:>7}"))
+        .collect();
+    lines.push(format!("{:34}{}", "equal / all", header.concat()));
+    for (kind, row) in table {
+        let cell = |scenario: &&String| match row.get(*scenario) {
+            Some((equal, all)) => format!("{:>7}", format!("{equal}/{all}")),
+            None => format!("{:>7}", "-"),
+        };
+        let cells: Vec<String> = scenarios.iter().map(cell).collect();
+        lines.push(format!("{kind:34}{}", cells.concat()));
+    }
+    lines.join("\n")
+}

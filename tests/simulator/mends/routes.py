@@ -1,0 +1,94 @@
+"""Route tables, routes and associations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moto.ec2.exceptions import DependencyViolationError, EC2ClientError, RouteAlreadyExistsError
+from moto.ec2.models.route_tables import Route, RouteBackend
+from moto.ec2.responses.route_tables import RouteTables
+
+from .patch import replace, replace_property
+
+
+def routes_lead_to_what_exists() -> None:
+    """AWS: the target of a route has to exist, an internet gateway to be attached to the table's VPC;
+    a second route for the same IPv6 range is RouteAlreadyExists.
+    moto: makes a route to nowhere for an unknown NAT gateway, and overwrites IPv6 routes.
+    """
+
+    @replace(RouteBackend, "create_route")
+    def create(
+        original: Any,
+        backend: Any,
+        table_id: str,
+        destination_cidr_block: Any,
+        destination_ipv6_cidr_block: Any = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        table = backend.get_route_table(table_id)
+        taken = [route.destination_ipv6_cidr_block for route in table.routes if not route.local]
+        if destination_ipv6_cidr_block and destination_ipv6_cidr_block in taken:
+            raise RouteAlreadyExistsError(destination_ipv6_cidr_block)
+        _check_target(backend, table, kwargs.get("gateway_id"), kwargs.get("nat_gateway_id"))
+        return original(backend, table_id, destination_cidr_block, destination_ipv6_cidr_block, *args, **kwargs)
+
+    @replace(RouteBackend, "replace_route")
+    def replace_route(
+        original: Any,
+        backend: Any,
+        table_id: str,
+        cidr: Any,
+        ipv6: Any = None,
+        prefix: Any = None,
+        nat: Any = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        _check_target(backend, backend.get_route_table(table_id), kwargs.get("gateway_id"), nat)
+        return original(backend, table_id, cidr, ipv6, prefix, nat, *args, **kwargs)
+
+
+def _check_target(backend: Any, table: Any, gateway_id: Any, nat_id: Any) -> None:
+    if nat_id and getattr(backend.nat_gateways.get(nat_id), "state", "deleted") in ("deleting", "deleted", "failed"):
+        raise EC2ClientError("InvalidNatGatewayID.NotFound", f"The natGateway ID '{nat_id}' does not exist")
+    if gateway_id and gateway_id.startswith("igw-"):
+        gateway = backend.get_internet_gateway(gateway_id)
+        if gateway.vpc is None or gateway.vpc.id != table.vpc_id:
+            message = f"route table {table.id} and network gateway {gateway_id} belong to different networks"
+            raise EC2ClientError("InvalidParameterValue", message)
+
+
+def a_route_to_a_deleted_target_is_a_blackhole() -> None:
+    """AWS: a route whose target is gone describes as `blackhole`.
+    moto: says `active`.
+    """
+
+    @replace_property(Route, "state")
+    def state(route: Any) -> str:
+        gone = route.nat_gateway is not None and route.nat_gateway.state in ("deleted", "failed")
+        detached = getattr(route.gateway, "id", "").startswith("igw-") and route.gateway.vpc is None
+        return "blackhole" if gone or detached else "active"
+
+
+def a_subnet_has_one_route_table() -> None:
+    """AWS: associating a subnet that has another table is Resource.AlreadyAssociated, unless it is the same table.
+    moto: says yes, gives the old association's id and changes nothing.
+    """
+
+    @replace(RouteBackend, "associate_route_table")
+    def associate(original: Any, backend: Any, table_id: str, gateway_id: Any = None, subnet_id: Any = None) -> str:
+        backend.get_route_table(table_id)
+        for table in backend.route_tables.values():
+            if table.id != table_id and subnet_id in table._associations.values():
+                message = f"the specified association for route table {table_id} conflicts with an existing one"
+                raise EC2ClientError("Resource.AlreadyAssociated", message)
+        return original(backend, table_id, gateway_id, subnet_id)
+
+    @replace(RouteTables, "delete_route_table")
+    def delete(original: Any, response: Any) -> Any:
+        table = response.ec2_backend.get_route_table(response._get_param("RouteTableId"))
+        if table.main_association_id is not None:
+            raise DependencyViolationError(f"The routeTable '{table.id}' has dependencies and cannot be deleted.")
+        return original(response)

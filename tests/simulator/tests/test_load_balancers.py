@@ -1,0 +1,282 @@
+"""Network load balancers, target groups, listeners."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import make
+from .conftest import eventually
+from .errors import code_of
+
+
+class World:
+    """A VPC with subnets and an internet gateway."""
+
+    def __init__(self, aws):
+        self.aws, self.vpc = aws, make.vpc(aws)
+        self.subnets = make.subnets(aws, self.vpc)
+        self.gateway = make.internet_gateway(aws, self.vpc)
+
+    def balancer(self, **more):
+        settings = {"Name": self.aws.unique("nlb"), "Type": "network", "Scheme": "internal", "Subnets": self.subnets}
+        settings.update(more)
+        if "SubnetMappings" in settings:
+            settings.pop("Subnets")
+        return self.aws.elbv2.create_load_balancer(**settings)["LoadBalancers"][0]
+
+    def now(self, arn):
+        return self.aws.elbv2.describe_load_balancers(LoadBalancerArns=[arn])["LoadBalancers"][0]
+
+    def target_group(self, **more):
+        settings = {"Name": self.aws.unique("tg"), "Protocol": "TCP", "Port": 443, "VpcId": self.vpc, **more}
+        return self.aws.elbv2.create_target_group(**settings)["TargetGroups"][0]["TargetGroupArn"]
+
+    def listener(self, balancer, group, port=443, **more):
+        action = [{"Type": "forward", "TargetGroupArn": group}]
+        settings = {"LoadBalancerArn": balancer, "Protocol": "TCP", "Port": port, "DefaultActions": action, **more}
+        return self.aws.elbv2.create_listener(**settings)["Listeners"][0]
+
+    def interfaces(self):
+        filters = [{"Name": "vpc-id", "Values": [self.vpc]}]
+        return self.aws.ec2.describe_network_interfaces(Filters=filters)["NetworkInterfaces"]
+
+
+@pytest.fixture
+def world(both):
+    return World(both)
+
+
+@pytest.fixture
+def mended(aws):
+    return World(aws)
+
+
+def test_a_network_load_balancer_is_named_as_such(world):
+    made = world.balancer(Name="api-x")
+    identity = made["LoadBalancerArn"].rsplit("/", 1)[1]
+    assert made["LoadBalancerArn"].endswith(f":loadbalancer/net/api-x/{identity}")
+    assert made["DNSName"] == f"api-x-{identity}.elb.us-east-1.amazonaws.com"
+    assert made["CanonicalHostedZoneId"] == "Z26RNL4JYFTOTI"
+    listener = world.listener(made["LoadBalancerArn"], world.target_group())
+    assert f":listener/net/api-x/{identity}/" in listener["ListenerArn"]
+
+
+def test_a_balancer_is_provisioned_before_it_is_active(world):
+    made = world.balancer()
+    assert made["State"]["Code"] == "provisioning"
+    assert world.now(made["LoadBalancerArn"])["State"]["Code"] == "provisioning"
+    eventually(lambda: world.now(made["LoadBalancerArn"])["State"]["Code"] == "active")
+
+
+def test_the_same_create_gives_the_same_balancer(world):
+    first, second = world.balancer(Name="same"), world.balancer(Name="same")
+    assert first["LoadBalancerArn"] == second["LoadBalancerArn"]
+    other = {"Name": "same", "Type": "network", "Scheme": "internal", "Subnets": world.subnets[:1]}
+    assert code_of(world.aws.elbv2.create_load_balancer, **other) == "DuplicateLoadBalancerName"
+
+
+def test_an_internet_facing_balancer_needs_an_internet_gateway(world):
+    world.aws.ec2.detach_internet_gateway(InternetGatewayId=world.gateway, VpcId=world.vpc)
+    facing = {"Name": "f", "Type": "network", "Scheme": "internet-facing", "Subnets": world.subnets}
+    assert code_of(world.aws.elbv2.create_load_balancer, **facing) == "InvalidSubnet"
+
+
+def test_a_balancer_needs_existing_subnets(world):
+    wrong = {"Name": "s", "Type": "network", "Scheme": "internal", "Subnets": ["subnet-0123456789abcdef0"]}
+    assert code_of(world.aws.elbv2.create_load_balancer, **wrong) == "SubnetNotFound"
+
+
+def test_a_balancer_needs_existing_groups(world):
+    wrong = {"Name": "g", "Type": "network", "Scheme": "internal", "Subnets": world.subnets}
+    wrong["SecurityGroups"] = ["sg-0123456789abcdef0"]
+    assert code_of(world.aws.elbv2.create_load_balancer, **wrong) == "InvalidSecurityGroup"
+
+
+def test_an_unknown_balancer_among_several_is_not_found(world):
+    known = world.balancer()["LoadBalancerArn"]
+    describe = world.aws.elbv2.describe_load_balancers
+    assert code_of(describe, LoadBalancerArns=[known, known + "0"]) == "LoadBalancerNotFound"
+
+
+def test_a_balancer_holds_its_groups_subnets_and_gateway(world):
+    group = make.group(world.aws, world.vpc)
+    arn = world.balancer(Scheme="internet-facing", SecurityGroups=[group])["LoadBalancerArn"]
+    assert sorted(eni["SubnetId"] for eni in world.interfaces()) == sorted(world.subnets)
+    assert {eni["Description"] for eni in world.interfaces()} == {"ELB " + arn.split("loadbalancer/")[1]}
+    delete_group, delete_subnet = world.aws.ec2.delete_security_group, world.aws.ec2.delete_subnet
+    assert code_of(delete_group, GroupId=group) == "DependencyViolation"
+    assert code_of(delete_subnet, SubnetId=world.subnets[0]) == "DependencyViolation"
+    gateway = {"InternetGatewayId": world.gateway, "VpcId": world.vpc}
+    assert code_of(world.aws.ec2.detach_internet_gateway, **gateway) == "DependencyViolation"
+
+    world.aws.elbv2.delete_load_balancer(LoadBalancerArn=arn)
+    assert code_of(delete_group, GroupId=group) == "DependencyViolation"
+    eventually(lambda: world.interfaces() == [])
+    delete_group(GroupId=group)
+    delete_subnet(SubnetId=world.subnets[0])
+    world.aws.ec2.detach_internet_gateway(**gateway)
+
+
+def test_groups_are_set_only_where_there_were_groups(world):
+    first, second = make.group(world.aws, world.vpc), make.group(world.aws, world.vpc)
+    set_groups = world.aws.elbv2.set_security_groups
+    without = world.balancer()["LoadBalancerArn"]
+    assert code_of(set_groups, LoadBalancerArn=without, SecurityGroups=[first]) == "InvalidConfigurationRequest"
+    arn = world.balancer(SecurityGroups=[first])["LoadBalancerArn"]
+    set_groups(LoadBalancerArn=arn, SecurityGroups=[second])
+    assert world.now(arn)["SecurityGroups"] == [second]
+    world.aws.ec2.delete_security_group(GroupId=first)
+
+
+def test_a_protected_balancer_stays(world):
+    arn = world.balancer()["LoadBalancerArn"]
+    protection = [{"Key": "deletion_protection.enabled", "Value": "true"}]
+    world.aws.elbv2.modify_load_balancer_attributes(LoadBalancerArn=arn, Attributes=protection)
+    assert code_of(world.aws.elbv2.delete_load_balancer, LoadBalancerArn=arn) == "OperationNotPermitted"
+
+
+def test_a_balancer_may_have_one_zone(world):
+    arn = world.balancer()["LoadBalancerArn"]
+    world.aws.elbv2.set_subnets(LoadBalancerArn=arn, Subnets=world.subnets[:1])
+    assert [zone["SubnetId"] for zone in world.now(arn)["AvailabilityZones"]] == world.subnets[:1]
+
+
+def test_addresses_of_subnet_mappings_are_described_and_held(world):
+    allocation = world.aws.ec2.allocate_address(Domain="vpc")
+    mapping = [{"SubnetId": world.subnets[0], "AllocationId": allocation["AllocationId"]}]
+    made = world.balancer(Scheme="internet-facing", SubnetMappings=mapping)
+    (zone,) = world.now(made["LoadBalancerArn"])["AvailabilityZones"]
+    expected = {"AllocationId": allocation["AllocationId"], "IpAddress": allocation["PublicIp"]}
+    assert zone["LoadBalancerAddresses"] == [expected]
+    release = world.aws.ec2.release_address
+    assert code_of(release, AllocationId=allocation["AllocationId"]) == "InvalidIPAddress.InUse"
+
+
+def test_private_addresses_of_subnet_mappings_are_described(world):
+    prefix = world.aws.ec2.describe_subnets(SubnetIds=world.subnets[:1])["Subnets"][0]["CidrBlock"].rsplit(".", 1)[0]
+    mapping = [{"SubnetId": world.subnets[0], "PrivateIPv4Address": f"{prefix}.77"}]
+    made = world.balancer(SubnetMappings=mapping)
+    (zone,) = world.now(made["LoadBalancerArn"])["AvailabilityZones"]
+    assert zone["LoadBalancerAddresses"] == [{"PrivateIPv4Address": f"{prefix}.77"}]
+    assert [eni["PrivateIpAddress"] for eni in world.interfaces()] == [f"{prefix}.77"]
+
+
+def test_fifty_tags_are_allowed(world):
+    group = world.target_group(Tags=[{"Key": str(n), "Value": "v"} for n in range(10)])
+    world.aws.elbv2.add_tags(ResourceArns=[group], Tags=[{"Key": "eleventh", "Value": "v"}])
+
+
+def test_tags_are_described_twenty_at_a_time(world):
+    arns = [world.target_group()] * 21
+    assert code_of(world.aws.elbv2.describe_tags, ResourceArns=arns) == "ValidationError"
+
+
+def test_the_tags_of_an_unknown_resource_are_not_found(world):
+    arn = world.target_group()
+    world.aws.elbv2.delete_target_group(TargetGroupArn=arn)
+    assert code_of(world.aws.elbv2.describe_tags, ResourceArns=[arn]) == "TargetGroupNotFound"
+
+
+# Target groups and listeners
+
+
+def test_the_same_create_gives_the_same_target_group(world):
+    assert world.target_group(Name="same") == world.target_group(Name="same")
+    other = {"Name": "same", "Protocol": "TCP", "Port": 8443, "VpcId": world.vpc}
+    assert code_of(world.aws.elbv2.create_target_group, **other) == "DuplicateTargetGroupName"
+
+
+def test_a_port_has_one_listener(world):
+    balancer, first, second = world.balancer()["LoadBalancerArn"], world.target_group(), world.target_group()
+    listeners = [world.listener(balancer, first)["ListenerArn"] for _ in range(2)]
+    assert listeners[0] == listeners[1]
+    action = [{"Type": "forward", "TargetGroupArn": second}]
+    other = {"LoadBalancerArn": balancer, "Protocol": "TCP", "Port": 443, "DefaultActions": action}
+    assert code_of(world.aws.elbv2.create_listener, **other) == "DuplicateListener"
+
+
+def test_a_target_group_knows_its_balancers(world):
+    balancer, group = world.balancer()["LoadBalancerArn"], world.target_group()
+    world.listener(balancer, group)
+
+    def arns():
+        return world.aws.elbv2.describe_target_groups(TargetGroupArns=[group])["TargetGroups"][0]["LoadBalancerArns"]
+
+    assert arns() == [balancer]
+    world.aws.elbv2.delete_load_balancer(LoadBalancerArn=balancer)
+    assert arns() == []
+
+
+def test_a_balancer_without_target_groups_describes_none(world):
+    balancer = world.balancer()["LoadBalancerArn"]
+    assert world.aws.elbv2.describe_target_groups(LoadBalancerArn=balancer)["TargetGroups"] == []
+
+
+def test_network_target_groups_have_their_attributes(world):
+    group = world.target_group()
+    changed = [{"Key": "preserve_client_ip.enabled", "Value": "false"}]
+    world.aws.elbv2.modify_target_group_attributes(TargetGroupArn=group, Attributes=changed)
+    described = world.aws.elbv2.describe_target_group_attributes(TargetGroupArn=group)["Attributes"]
+    attributes = {item["Key"]: item["Value"] for item in described}
+    assert attributes["preserve_client_ip.enabled"] == "false"
+    assert attributes["proxy_protocol_v2.enabled"] == "false"
+    assert "slow_start.duration_seconds" not in attributes
+
+
+def test_an_unknown_attribute_is_refused(world):
+    wrong = [{"Key": "slow_start.duration_seconds", "Value": "30"}]
+    modify = world.aws.elbv2.modify_target_group_attributes
+    assert code_of(modify, TargetGroupArn=world.target_group(), Attributes=wrong) == "ValidationError"
+
+
+def test_a_tcp_listener_has_no_ssl_policy_and_both_forms_of_its_target(world):
+    balancer, group = world.balancer()["LoadBalancerArn"], world.target_group()
+    world.listener(balancer, group)
+    (found,) = world.aws.elbv2.describe_listeners(LoadBalancerArn=balancer)["Listeners"]
+    assert "SslPolicy" not in found
+    (action,) = found["DefaultActions"]
+    assert action["TargetGroupArn"] == group
+    assert [item["TargetGroupArn"] for item in action["ForwardConfig"]["TargetGroups"]] == [group]
+
+
+def test_a_listener_becomes_tls(world):
+    balancer, group = world.balancer()["LoadBalancerArn"], world.target_group()
+    arn = world.listener(balancer, group)["ListenerArn"]
+    modified = world.aws.elbv2.modify_listener(
+        ListenerArn=arn, Protocol="TLS", SslPolicy="ELBSecurityPolicy-TLS13-1-2-2021-06"
+    )
+    assert modified["Listeners"][0]["Protocol"] == "TLS"
+
+
+def test_a_target_group_in_use_stays(mended):
+    balancer, group = mended.balancer()["LoadBalancerArn"], mended.target_group()
+    listener = mended.listener(balancer, group)["ListenerArn"]
+    assert code_of(mended.aws.elbv2.delete_target_group, TargetGroupArn=group) == "ResourceInUse"
+    mended.aws.elbv2.delete_listener(ListenerArn=listener)
+    mended.aws.elbv2.delete_target_group(TargetGroupArn=group)
+
+
+def test_balancer_target_group_and_listener_are_changed_and_tagged(mended):
+    aws, tags = mended.aws, [{"Key": "a", "Value": "b"}]
+    balancer = mended.balancer(Tags=tags)["LoadBalancerArn"]
+    first, second = (
+        mended.target_group(Tags=tags, HealthCheckProtocol="HTTPS", HealthCheckPath="/healthz"),
+        mended.target_group(),
+    )
+    listener = mended.listener(balancer, first, Tags=tags)["ListenerArn"]
+    descriptions = aws.elbv2.describe_tags(ResourceArns=[balancer, first, listener])["TagDescriptions"]
+    assert [description["Tags"] for description in descriptions] == [tags] * 3
+    cross = [{"Key": "load_balancing.cross_zone.enabled", "Value": "true"}]
+    aws.elbv2.modify_load_balancer_attributes(LoadBalancerArn=balancer, Attributes=cross)
+    assert cross[0] in aws.elbv2.describe_load_balancer_attributes(LoadBalancerArn=balancer)["Attributes"]
+    aws.elbv2.modify_target_group(TargetGroupArn=first, HealthCheckIntervalSeconds=10, HealthyThresholdCount=3)
+    found = aws.elbv2.describe_target_groups(TargetGroupArns=[first])["TargetGroups"][0]
+    assert (found["HealthCheckIntervalSeconds"], found["HealthyThresholdCount"], found["HealthCheckPath"]) == (
+        10,
+        3,
+        "/healthz",
+    )
+    aws.elbv2.modify_listener(ListenerArn=listener, DefaultActions=[{"Type": "forward", "TargetGroupArn": second}])
+    aws.elbv2.delete_target_group(TargetGroupArn=first)
+    aws.elbv2.remove_tags(ResourceArns=[balancer], TagKeys=["a"])
+    assert aws.elbv2.describe_tags(ResourceArns=[balancer])["TagDescriptions"][0]["Tags"] == []

@@ -1,0 +1,333 @@
+"""VPCs, DHCP options, subnets, gateways, addresses, routes."""
+
+from __future__ import annotations
+
+from . import make
+from .conftest import eventually
+from .errors import code_of
+
+
+def tags(kind, **values):
+    return [{"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in values.items()]}]
+
+
+def nat(aws, subnet, allocation, **more):
+    return aws.ec2.create_nat_gateway(SubnetId=subnet, AllocationId=allocation, **more)["NatGateway"]
+
+
+def nat_now(aws, identity):
+    return aws.ec2.describe_nat_gateways(NatGatewayIds=[identity])["NatGateways"][0]
+
+
+def address(aws):
+    return aws.ec2.allocate_address(Domain="vpc")["AllocationId"]
+
+
+def table(aws, vpc):
+    return aws.ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
+
+
+def routes(aws, identity):
+    return aws.ec2.describe_route_tables(RouteTableIds=[identity])["RouteTables"][0]["Routes"]
+
+
+# VPCs and DHCP options
+
+
+def test_there_is_no_default_vpc(both):
+    assert [v for v in both.client("ec2").describe_vpcs()["Vpcs"] if v["IsDefault"]] == []
+
+
+def test_a_group_without_a_vpc_needs_a_default_vpc(both):
+    assert code_of(both.ec2.create_security_group, GroupName=both.unique("g"), Description="d") == "VPCIdNotSpecified"
+
+
+def test_a_new_vpc_has_the_regions_dhcp_options(both):
+    vpc = both.ec2.describe_vpcs(VpcIds=[make.vpc(both)])["Vpcs"][0]
+    (options,) = both.ec2.describe_dhcp_options(DhcpOptionsIds=[vpc["DhcpOptionsId"]])["DhcpOptions"]
+    assert options["OwnerId"] == vpc["OwnerId"]
+
+
+def test_dhcp_options_are_tagged_by_the_creating_call(both):
+    configuration = [{"Key": "domain-name-servers", "Values": ["AmazonProvidedDNS"]}]
+    made = both.ec2.create_dhcp_options(DhcpConfigurations=configuration, TagSpecifications=tags("dhcp-options", a="b"))
+    (found,) = both.ec2.describe_dhcp_options(Filters=[{"Name": "tag:a", "Values": ["b"]}])["DhcpOptions"]
+    assert found["DhcpOptionsId"] == made["DhcpOptions"]["DhcpOptionsId"]
+    assert made["DhcpOptions"]["Tags"] == [{"Key": "a", "Value": "b"}]
+
+
+def test_dhcp_options_outlive_the_vpc_that_used_them(both):
+    configuration = [{"Key": "domain-name", "Values": ["x.internal"]}]
+    options = both.ec2.create_dhcp_options(DhcpConfigurations=configuration)["DhcpOptions"]["DhcpOptionsId"]
+    first, second = make.vpc(both), make.vpc(both)
+    for vpc in (first, second):
+        both.ec2.associate_dhcp_options(DhcpOptionsId=options, VpcId=vpc)
+    both.ec2.delete_vpc(VpcId=second)
+    assert code_of(both.ec2.delete_dhcp_options, DhcpOptionsId=options) == "DependencyViolation"
+    both.ec2.associate_dhcp_options(DhcpOptionsId="default", VpcId=first)
+    both.ec2.delete_dhcp_options(DhcpOptionsId=options)
+
+
+def test_a_vpc_with_a_gateway_or_a_group_stays(both):
+    vpc = make.vpc(both)
+    gateway = make.internet_gateway(both, vpc)
+    assert code_of(both.ec2.delete_vpc, VpcId=vpc) == "DependencyViolation"
+    both.ec2.detach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
+    group = make.group(both, vpc)
+    assert code_of(both.ec2.delete_vpc, VpcId=vpc) == "DependencyViolation"
+    both.ec2.delete_security_group(GroupId=group)
+    both.ec2.delete_vpc(VpcId=vpc)
+    assert both.ec2.describe_network_acls(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["NetworkAcls"] == []
+
+
+def test_vpc_attributes_are_modified_one_at_a_time(both):
+    vpc = make.vpc(both)
+    two = {"EnableDnsSupport": {"Value": True}, "EnableDnsHostnames": {"Value": True}}
+    assert code_of(both.ec2.modify_vpc_attribute, VpcId=vpc, **two) == "InvalidParameterCombination"
+    both.ec2.modify_vpc_attribute(VpcId=vpc, EnableDnsHostnames={"Value": True})
+    assert both.ec2.describe_vpc_attribute(VpcId=vpc, Attribute="enableDnsHostnames")["EnableDnsHostnames"]["Value"]
+
+
+def test_a_later_block_is_a_local_route_and_goes_with_its_last_subnet(both):
+    vpc = make.vpc(both)
+    association = both.ec2.associate_vpc_cidr_block(VpcId=vpc, CidrBlock="100.64.0.0/16")["CidrBlockAssociation"]
+    both.ec2.associate_vpc_cidr_block(VpcId=vpc, AmazonProvidedIpv6CidrBlock=True)
+    (main,) = both.ec2.describe_route_tables(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["RouteTables"]
+    assert "100.64.0.0/16" in [route.get("DestinationCidrBlock") for route in main["Routes"]]
+    assert any("DestinationIpv6CidrBlock" in route for route in main["Routes"])
+    subnet = both.ec2.create_subnet(VpcId=vpc, CidrBlock="100.64.1.0/24")["Subnet"]["SubnetId"]
+    identity = association["AssociationId"]
+    assert code_of(both.ec2.disassociate_vpc_cidr_block, AssociationId=identity) == "DependencyViolation"
+    both.ec2.delete_subnet(SubnetId=subnet)
+    both.ec2.disassociate_vpc_cidr_block(AssociationId=identity)
+    assert "100.64.0.0/16" not in [route.get("DestinationCidrBlock") for route in routes(both, main["RouteTableId"])]
+
+
+# Subnets
+
+
+def test_a_new_subnet_maps_no_public_addresses(both):
+    vpc = both.ec2.create_vpc(CidrBlock="10.254.0.0/16")["Vpc"]["VpcId"]
+    client = both.ec2
+    made = client.create_subnet(VpcId=vpc, CidrBlock="10.254.1.0/24", AvailabilityZone="us-east-1e")["Subnet"]
+    # On bare moto the default VPC has taken that role; without one the first subnet would be the default.
+    assert (made["MapPublicIpOnLaunch"], made["DefaultForAz"]) == (False, False)
+    assert [s for s in client.describe_subnets()["Subnets"] if s["DefaultForAz"]] == []
+
+
+def test_private_dns_name_options_are_kept(both):
+    (subnet,) = make.subnets(both, make.vpc(both), "a")
+    both.ec2.modify_subnet_attribute(SubnetId=subnet, PrivateDnsHostnameTypeOnLaunch="resource-name")
+    both.ec2.modify_subnet_attribute(SubnetId=subnet, EnableResourceNameDnsARecordOnLaunch={"Value": True})
+    described = both.ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]["PrivateDnsNameOptionsOnLaunch"]
+    expected = {
+        "HostnameType": "resource-name",
+        "EnableResourceNameDnsARecord": True,
+        "EnableResourceNameDnsAAAARecord": False,
+    }
+    assert described == expected
+
+
+def test_a_subnet_with_an_interface_stays(both):
+    (subnet,) = make.subnets(both, make.vpc(both), "a")
+    eni = both.ec2.create_network_interface(SubnetId=subnet)["NetworkInterface"]["NetworkInterfaceId"]
+    assert code_of(both.ec2.delete_subnet, SubnetId=subnet) == "DependencyViolation"
+    both.ec2.delete_network_interface(NetworkInterfaceId=eni)
+    both.ec2.delete_subnet(SubnetId=subnet)
+
+
+def test_a_deleted_subnet_leaves_its_route_table(both):
+    vpc = make.vpc(both)
+    (subnet,) = make.subnets(both, vpc, "a")
+    identity = table(both, vpc)
+    both.ec2.associate_route_table(RouteTableId=identity, SubnetId=subnet)
+    assert code_of(both.ec2.delete_route_table, RouteTableId=identity) == "DependencyViolation"
+    both.ec2.delete_subnet(SubnetId=subnet)
+    both.ec2.delete_route_table(RouteTableId=identity)
+
+
+def test_a_subnet_has_its_ipv6_block(both):
+    vpc = make.vpc(both, AmazonProvidedIpv6CidrBlock=True)
+    (block,) = both.ec2.describe_vpcs(VpcIds=[vpc])["Vpcs"][0]["Ipv6CidrBlockAssociationSet"]
+    assert block["Ipv6CidrBlockState"]["State"] == "associated"
+    prefix = block["Ipv6CidrBlock"].replace("/56", "/64")
+    (subnet,) = make.subnets(both, vpc, "a")
+    both.ec2.associate_subnet_cidr_block(SubnetId=subnet, Ipv6CidrBlock=prefix)
+    (found,) = both.ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]["Ipv6CidrBlockAssociationSet"]
+    assert (found["Ipv6CidrBlock"], found["Ipv6CidrBlockState"]["State"]) == (prefix, "associated")
+
+
+# Gateways and addresses
+
+
+def test_a_vpc_has_one_internet_gateway(both):
+    vpc = make.vpc(both)
+    make.internet_gateway(both, vpc)
+    second = both.ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    assert code_of(both.ec2.attach_internet_gateway, InternetGatewayId=second, VpcId=vpc) == "InvalidParameterValue"
+
+
+def test_a_nat_gateway_lives_through_its_states(both):
+    vpc = make.vpc(both)
+    (subnet,) = make.subnets(both, vpc, "a")
+    gateway = make.internet_gateway(both, vpc)
+    allocation = address(both)
+    made = nat(both, subnet, allocation)
+    identity = made["NatGatewayId"]
+    assert made["State"] == "pending"
+    eventually(lambda: nat_now(both, identity)["State"] == "available")
+
+    assert code_of(both.ec2.release_address, AllocationId=allocation) == "InvalidIPAddress.InUse"
+    assert code_of(both.ec2.delete_subnet, SubnetId=subnet) == "DependencyViolation"
+    assert code_of(both.ec2.detach_internet_gateway, InternetGatewayId=gateway, VpcId=vpc) == "DependencyViolation"
+
+    both.ec2.delete_nat_gateway(NatGatewayId=identity)
+    assert nat_now(both, identity)["State"] == "deleting"
+    assert code_of(both.ec2.release_address, AllocationId=allocation) == "InvalidIPAddress.InUse"
+    eventually(lambda: nat_now(both, identity)["State"] == "deleted")
+    both.ec2.release_address(AllocationId=allocation)
+    both.ec2.detach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
+    both.ec2.delete_subnet(SubnetId=subnet)
+
+
+def test_a_nat_gateway_has_an_address_of_its_subnet(both):
+    vpc = make.vpc(both)
+    (subnet,) = make.subnets(both, vpc, "a")
+    make.internet_gateway(both, vpc)
+    made = nat(both, subnet, address(both))
+    prefix = both.ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]["CidrBlock"].rsplit(".", 1)[0]
+    assert made["NatGatewayAddresses"][0]["PrivateIp"].startswith(prefix + ".")
+
+
+def test_a_nat_gateway_fails_without_an_internet_gateway_and_with_a_taken_address(both):
+    vpc = make.vpc(both)
+    (subnet,) = make.subnets(both, vpc, "a")
+    allocation = address(both)
+    lonely = nat(both, subnet, allocation)["NatGatewayId"]
+    eventually(lambda: nat_now(both, lonely)["State"] == "failed")
+    assert nat_now(both, lonely)["FailureCode"] == "Gateway.NotAttached"
+    make.internet_gateway(both, vpc)
+    nat(both, subnet, allocation)
+    second = nat(both, subnet, allocation)["NatGatewayId"]
+    eventually(lambda: nat_now(both, second)["State"] == "failed")
+    assert nat_now(both, second)["FailureCode"] == "Resource.AlreadyAssociated"
+
+
+def test_a_repeated_client_token_gives_the_same_nat_gateway(both):
+    vpc = make.vpc(both)
+    (subnet,) = make.subnets(both, vpc, "a")
+    make.internet_gateway(both, vpc)
+    allocation, token = address(both), both.unique("token")
+    first = nat(both, subnet, allocation, ClientToken=token)
+    assert nat(both, subnet, allocation, ClientToken=token)["NatGatewayId"] == first["NatGatewayId"]
+    other = {"SubnetId": subnet, "AllocationId": address(both), "ClientToken": token}
+    assert code_of(both.ec2.create_nat_gateway, **other) == "IdempotentParameterMismatch"
+
+
+def test_nat_gateways_are_filtered_by_tag(both):
+    vpc = make.vpc(both)
+    (subnet,) = make.subnets(both, vpc, "a")
+    make.internet_gateway(both, vpc)
+    mine = nat(both, subnet, address(both), TagSpecifications=tags("natgateway", owner="me"))["NatGatewayId"]
+    nat(both, subnet, address(both))
+    found = both.ec2.describe_nat_gateways(Filter=[{"Name": "tag:owner", "Values": ["me"]}])["NatGateways"]
+    assert [gateway["NatGatewayId"] for gateway in found] == [mine]
+
+
+def test_an_unknown_nat_gateway_is_not_found(both):
+    assert code_of(both.ec2.delete_nat_gateway, NatGatewayId="nat-0123456789abcdef0") == "NatGatewayNotFound"
+
+
+# Routes
+
+
+def test_a_route_leads_to_what_exists(both):
+    vpc = make.vpc(both)
+    identity = table(both, vpc)
+    nowhere = {"RouteTableId": identity, "DestinationCidrBlock": "0.0.0.0/0"}
+    assert (
+        code_of(both.ec2.create_route, NatGatewayId="nat-0123456789abcdef0", **nowhere)
+        == "InvalidNatGatewayID.NotFound"
+    )
+
+
+def test_a_route_needs_a_gateway_of_its_own_vpc(both):
+    identity = table(both, make.vpc(both))
+    foreign = make.internet_gateway(both, make.vpc(both))
+    route = {"RouteTableId": identity, "DestinationCidrBlock": "0.0.0.0/0", "GatewayId": foreign}
+    assert code_of(both.ec2.create_route, **route) == "InvalidParameterValue"
+
+
+def test_a_second_ipv6_route_is_refused(both):
+    vpc = make.vpc(both)
+    gateway, identity = make.internet_gateway(both, vpc), table(both, vpc)
+    route = {"RouteTableId": identity, "DestinationIpv6CidrBlock": "::/0", "GatewayId": gateway}
+    both.ec2.create_route(**route)
+    assert code_of(both.ec2.create_route, **route) == "RouteAlreadyExists"
+
+
+def test_a_route_to_a_deleted_nat_gateway_is_a_blackhole(both):
+    vpc = make.vpc(both)
+    (subnet,) = make.subnets(both, vpc, "a")
+    make.internet_gateway(both, vpc)
+    gateway, identity = nat(both, subnet, address(both))["NatGatewayId"], table(both, vpc)
+    both.ec2.create_route(RouteTableId=identity, DestinationCidrBlock="0.0.0.0/0", NatGatewayId=gateway)
+    assert {route["State"] for route in routes(both, identity)} == {"active"}
+    both.ec2.delete_nat_gateway(NatGatewayId=gateway)
+    eventually(lambda: "blackhole" in {route["State"] for route in routes(both, identity)})
+
+
+def test_a_subnet_has_one_route_table(both):
+    vpc = make.vpc(both)
+    (subnet,) = make.subnets(both, vpc, "a")
+    first, second = table(both, vpc), table(both, vpc)
+    association = both.ec2.associate_route_table(RouteTableId=first, SubnetId=subnet)["AssociationId"]
+    assert both.ec2.associate_route_table(RouteTableId=first, SubnetId=subnet)["AssociationId"] == association
+    assert code_of(both.ec2.associate_route_table, RouteTableId=second, SubnetId=subnet) == "Resource.AlreadyAssociated"
+
+
+def test_the_main_route_table_stays(both):
+    vpc = make.vpc(both)
+    (main,) = both.ec2.describe_route_tables(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["RouteTables"]
+    assert code_of(both.ec2.delete_route_table, RouteTableId=main["RouteTableId"]) == "DependencyViolation"
+
+
+def test_descriptions_come_in_pages(both):
+    vpc = make.vpc(both)
+    made = sorted(make.subnets(both, vpc, "abc"))
+    client = both.ec2
+    pages = list(
+        client.get_paginator("describe_subnets").paginate(Filters=[{"Name": "vpc-id", "Values": [vpc]}], MaxResults=2)
+    )
+    assert [len(page["Subnets"]) for page in pages] == [2, 1]
+    assert sorted(subnet["SubnetId"] for page in pages for subnet in page["Subnets"]) == made
+
+
+# What moto has right, and kctl rests on
+
+
+def test_routes_are_replaced_and_deleted_in_both_families(aws):
+    vpc = make.vpc(aws)
+    (subnet,) = make.subnets(aws, vpc, "a")
+    gateway, identity = make.internet_gateway(aws, vpc), table(aws, vpc)
+    target = nat(aws, subnet, address(aws))["NatGatewayId"]
+    for family, everywhere in (("DestinationCidrBlock", "0.0.0.0/0"), ("DestinationIpv6CidrBlock", "::/0")):
+        where = {"RouteTableId": identity, family: everywhere}
+        aws.ec2.create_route(GatewayId=gateway, **where)
+        aws.ec2.replace_route(NatGatewayId=target, **where)
+        (route,) = [r for r in routes(aws, identity) if r.get(family) == everywhere]
+        assert (route.get("NatGatewayId"), route.get("GatewayId")) == (target, None)
+        aws.ec2.delete_route(**where)
+    assert [route["GatewayId"] for route in routes(aws, identity)] == ["local"]
+
+
+def test_an_association_is_replaced_under_a_new_id(aws):
+    vpc = make.vpc(aws)
+    (subnet,) = make.subnets(aws, vpc, "a")
+    first, second = table(aws, vpc), table(aws, vpc)
+    old = aws.ec2.associate_route_table(RouteTableId=first, SubnetId=subnet)["AssociationId"]
+    new = aws.ec2.replace_route_table_association(AssociationId=old, RouteTableId=second)["NewAssociationId"]
+    assert new != old
+    aws.ec2.disassociate_route_table(AssociationId=new)
+    for identity in (first, second):
+        aws.ec2.delete_route_table(RouteTableId=identity)

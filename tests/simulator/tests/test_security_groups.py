@@ -1,0 +1,179 @@
+"""Security groups, their rules, and SSH key pairs."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from . import make
+from .errors import code_of
+
+
+@pytest.fixture
+def vpc(both):
+    return make.vpc(both)
+
+
+def from_group(group, port, **more):
+    return {"IpProtocol": "tcp", "FromPort": port, "ToPort": port, "UserIdGroupPairs": [{"GroupId": group, **more}]}
+
+
+def from_anywhere(port):
+    return {"IpProtocol": "tcp", "FromPort": port, "ToPort": port, "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}
+
+
+def rules(aws, group, **more):
+    found = aws.ec2.describe_security_group_rules(Filters=[{"Name": "group-id", "Values": [group]}], **more)
+    return found["SecurityGroupRules"]
+
+
+def test_a_new_group_tells_its_tags(both, vpc):
+    tags = [{"Key": "a", "Value": "b"}]
+    spec = [{"ResourceType": "security-group", "Tags": tags}]
+    made = both.ec2.create_security_group(GroupName="g", Description="d", VpcId=vpc, TagSpecifications=spec)
+    assert made.get("Tags") == tags
+
+
+def test_a_group_named_by_another_stays(both, vpc):
+    named, naming = make.group(both, vpc), make.group(both, vpc)
+    made = both.ec2.authorize_security_group_ingress(GroupId=naming, IpPermissions=[from_group(named, 443)])
+    assert code_of(both.ec2.delete_security_group, GroupId=named) == "DependencyViolation"
+    identity = made["SecurityGroupRules"][0]["SecurityGroupRuleId"]
+    both.ec2.revoke_security_group_ingress(GroupId=naming, SecurityGroupRuleIds=[identity])
+    both.ec2.delete_security_group(GroupId=named)
+
+
+def test_a_group_that_names_itself_can_go(aws):
+    group = make.group(aws, make.vpc(aws))
+    aws.ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[from_group(group, 443)])
+    aws.ec2.delete_security_group(GroupId=group)
+
+
+def test_a_group_of_an_interface_stays(both, vpc):
+    (subnet,) = make.subnets(both, vpc, "a")
+    group = make.group(both, vpc)
+    eni = both.ec2.create_network_interface(SubnetId=subnet, Groups=[group])["NetworkInterface"]["NetworkInterfaceId"]
+    assert code_of(both.ec2.delete_security_group, GroupId=group) == "DependencyViolation"
+    both.ec2.delete_network_interface(NetworkInterfaceId=eni)
+    both.ec2.delete_security_group(GroupId=group)
+
+
+def test_the_default_group_stays(both, vpc):
+    filters = [{"Name": "vpc-id", "Values": [vpc]}]
+    (default,) = both.ec2.describe_security_groups(Filters=filters)["SecurityGroups"]
+    assert code_of(both.ec2.delete_security_group, GroupId=default["GroupId"]) == "CannotDelete"
+
+
+def test_an_interface_takes_existing_groups_only(both, vpc):
+    (subnet,) = make.subnets(both, vpc, "a")
+    unknown = ["sg-0123456789abcdef0"]
+    assert code_of(both.ec2.create_network_interface, SubnetId=subnet, Groups=unknown) == "InvalidGroup.NotFound"
+
+
+def test_several_permissions_are_answered_with_all_their_rules(both, vpc):
+    group = make.group(both, vpc)
+    made = both.ec2.authorize_security_group_ingress(
+        GroupId=group, IpPermissions=[from_anywhere(22), from_anywhere(443)]
+    )
+    assert sorted(rule["FromPort"] for rule in made["SecurityGroupRules"]) == [22, 443]
+
+
+def test_a_duplicate_among_several_adds_none(both, vpc):
+    group = make.group(both, vpc)
+    both.ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[from_anywhere(443)])
+    two = [from_anywhere(22), from_anywhere(443)]
+    authorize = both.ec2.authorize_security_group_ingress
+    assert code_of(authorize, GroupId=group, IpPermissions=two) == "InvalidPermission.Duplicate"
+    assert [rule["FromPort"] for rule in rules(both, group) if not rule["IsEgress"]] == [443]
+
+
+def test_an_unknown_rule_id_is_said_so(both, vpc):
+    revoke = {"GroupId": make.group(both, vpc), "SecurityGroupRuleIds": ["sgr-0123456789abcdef0"]}
+    assert code_of(both.ec2.revoke_security_group_ingress, **revoke) == "InvalidSecurityGroupRuleId.NotFound"
+
+
+def test_a_rule_for_a_group_describes_with_its_text(both, vpc):
+    group = make.group(both, vpc)
+    both.ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[from_group(group, 22, Description="ssh")])
+    (rule,) = [rule for rule in rules(both, group) if not rule["IsEgress"]]
+    assert (rule["Description"], rule["ReferencedGroupInfo"]["GroupId"]) == ("ssh", group)
+
+
+def test_rules_come_in_pages(both, vpc):
+    group = make.group(both, vpc)
+    both.ec2.authorize_security_group_ingress(
+        GroupId=group, IpPermissions=[from_anywhere(port) for port in range(1, 7)]
+    )
+    pages = both.ec2.get_paginator("describe_security_group_rules").paginate(
+        Filters=[{"Name": "group-id", "Values": [group]}], MaxResults=5
+    )
+    assert [len(page["SecurityGroupRules"]) for page in pages] == [5, 2]
+
+
+def test_a_new_group_has_one_rule_and_two_with_ipv6(aws):
+    plain = rules(aws, make.group(aws, make.vpc(aws)))
+    assert [(rule["IsEgress"], rule["IpProtocol"], rule["CidrIpv4"]) for rule in plain] == [(True, "-1", "0.0.0.0/0")]
+    both_families = rules(aws, make.group(aws, make.vpc(aws, AmazonProvidedIpv6CidrBlock=True)))
+    assert sorted(rule.get("CidrIpv4", "") + rule.get("CidrIpv6", "") for rule in both_families) == [
+        "0.0.0.0/0",
+        "::/0",
+    ]
+
+
+def test_rules_are_tagged_and_revoked_by_id(aws):
+    group = make.group(aws, make.vpc(aws))
+    spec = [{"ResourceType": "security-group-rule", "Tags": [{"Key": "a", "Value": "b"}]}]
+    made = aws.ec2.authorize_security_group_ingress(
+        GroupId=group, IpPermissions=[from_anywhere(22)], TagSpecifications=spec
+    )
+    (rule,) = made["SecurityGroupRules"]
+    assert rule["Tags"] == [{"Key": "a", "Value": "b"}]
+    filters = [{"Name": "tag:a", "Values": ["b"]}, {"Name": "group-id", "Values": [group]}]
+    (found,) = aws.ec2.describe_security_group_rules(Filters=filters)["SecurityGroupRules"]
+    assert found["SecurityGroupRuleId"] == rule["SecurityGroupRuleId"]
+    aws.ec2.revoke_security_group_ingress(GroupId=group, SecurityGroupRuleIds=[rule["SecurityGroupRuleId"]])
+    (egress,) = rules(aws, group)
+    aws.ec2.revoke_security_group_egress(GroupId=group, SecurityGroupRuleIds=[egress["SecurityGroupRuleId"]])
+    assert rules(aws, group) == []
+
+
+def test_a_name_is_unique_in_its_vpc(aws):
+    first, second = make.vpc(aws), make.vpc(aws)
+    make.group(aws, first, "twice")
+    make.group(aws, second, "twice")
+    again = {"GroupName": "twice", "Description": "d", "VpcId": first}
+    assert code_of(aws.ec2.create_security_group, **again) == "InvalidGroup.Duplicate"
+
+
+# Key pairs
+
+
+def ed25519():
+    public = Ed25519PrivateKey.generate().public_key()
+    return public.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+
+
+def test_the_fingerprint_of_an_ed25519_key_is_base64(both):
+    key = ed25519()
+    made = both.ec2.import_key_pair(KeyName=both.unique("key"), PublicKeyMaterial=key)
+    digest = hashlib.sha256(base64.b64decode(key.split()[1])).digest()
+    assert made["KeyFingerprint"] == base64.b64encode(digest).decode()
+
+
+def test_key_pairs_are_found_and_deleted_by_id(both):
+    names = [both.unique("key") for _ in range(2)]
+    first, _ = [both.ec2.import_key_pair(KeyName=name, PublicKeyMaterial=ed25519())["KeyPairId"] for name in names]
+    (found,) = both.ec2.describe_key_pairs(KeyPairIds=[first])["KeyPairs"]
+    assert found["KeyName"] == names[0]
+    both.ec2.delete_key_pair(KeyPairId=first)
+    assert code_of(both.ec2.describe_key_pairs, KeyNames=[names[0]]) == "InvalidKeyPair.NotFound"
+
+
+def test_a_key_name_is_unique(aws):
+    name = aws.unique("key")
+    aws.ec2.import_key_pair(KeyName=name, PublicKeyMaterial=ed25519())
+    assert code_of(aws.ec2.import_key_pair, KeyName=name, PublicKeyMaterial=ed25519()) == "InvalidKeyPair.Duplicate"

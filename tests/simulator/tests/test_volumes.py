@@ -1,0 +1,101 @@
+"""EBS volumes."""
+
+from __future__ import annotations
+
+import pytest
+
+from . import make
+from .errors import code_of
+
+
+def volume(aws, zone="us-east-1a", **more):
+    settings = {"Size": 20, "VolumeType": "gp3", "AvailabilityZone": zone, **more}
+    return aws.ec2.create_volume(**settings)["VolumeId"]
+
+
+@pytest.fixture
+def two_instances(both):
+    return instances(both)
+
+
+def instances(aws):
+    (subnet,) = make.subnets(aws, make.vpc(aws), "a")
+    launch = {"ImageId": make.image(aws), "InstanceType": "t3.medium", "SubnetId": subnet, "MinCount": 1, "MaxCount": 1}
+    return [aws.ec2.run_instances(**launch)["Instances"][0]["InstanceId"] for _ in range(2)]
+
+
+def test_a_volume_is_attached_once(both, two_instances):
+    identity = volume(both)
+    both.ec2.attach_volume(VolumeId=identity, InstanceId=two_instances[0], Device="/dev/xvdu")
+    again = {"VolumeId": identity, "InstanceId": two_instances[1], "Device": "/dev/xvdu"}
+    assert code_of(both.ec2.attach_volume, **again) == "VolumeInUse"
+
+
+def test_a_volume_is_attached_in_its_zone(both, two_instances):
+    elsewhere = {"VolumeId": volume(both, "us-east-1b"), "InstanceId": two_instances[0], "Device": "/dev/xvdu"}
+    assert code_of(both.ec2.attach_volume, **elsewhere) == "InvalidVolume.ZoneMismatch"
+
+
+def test_a_device_name_is_used_once(both, two_instances):
+    both.ec2.attach_volume(VolumeId=volume(both), InstanceId=two_instances[0], Device="/dev/xvdu")
+    second = {"VolumeId": volume(both), "InstanceId": two_instances[0], "Device": "/dev/xvdu"}
+    assert code_of(both.ec2.attach_volume, **second) == "InvalidParameterValue"
+
+
+def test_a_terminated_instance_takes_no_volume(both, two_instances):
+    both.ec2.terminate_instances(InstanceIds=two_instances)
+    late = {"VolumeId": volume(both), "InstanceId": two_instances[0], "Device": "/dev/xvdu"}
+    assert code_of(both.ec2.attach_volume, **late) == "IncorrectState"
+
+
+def test_a_volume_is_detached_without_naming_the_instance(both, two_instances):
+    identity = volume(both)
+    both.ec2.attach_volume(VolumeId=identity, InstanceId=two_instances[0], Device="/dev/xvdu")
+    both.ec2.detach_volume(VolumeId=identity)
+    (found,) = both.ec2.describe_volumes(VolumeIds=[identity])["Volumes"]
+    assert found["State"] == "available"
+
+
+def test_an_available_volume_cannot_be_detached(both):
+    assert code_of(both.ec2.detach_volume, VolumeId=volume(both)) == "IncorrectState"
+
+
+def test_a_repeated_client_token_gives_the_same_volume(both):
+    token = both.unique("token")
+    assert volume(both, ClientToken=token) == volume(both, ClientToken=token)
+
+
+def test_throughput_of_gp3_has_a_default(both):
+    (found,) = both.ec2.describe_volumes(VolumeIds=[volume(both)])["Volumes"]
+    assert (found["Iops"], found["Throughput"]) == (3000, 125)
+
+
+def test_iops_of_gp2_follow_the_size(both):
+    (found,) = both.ec2.describe_volumes(VolumeIds=[volume(both, VolumeType="gp2", Size=100)])["Volumes"]
+    assert found["Iops"] == 300
+
+
+def test_an_unknown_zone_is_refused(both):
+    wrong = {"Size": 20, "AvailabilityZone": "us-east-1x"}
+    assert code_of(both.ec2.create_volume, **wrong) == "InvalidZone.NotFound"
+
+
+def test_a_volume_does_not_shrink(both):
+    assert code_of(both.ec2.modify_volume, VolumeId=volume(both), Size=10) == "InvalidParameterValue"
+
+
+def test_an_attached_volume_is_not_deleted(aws):
+    identity = volume(aws)
+    aws.ec2.attach_volume(VolumeId=identity, InstanceId=instances(aws)[0], Device="/dev/xvdu")
+    assert code_of(aws.ec2.delete_volume, VolumeId=identity) == "VolumeInUse"
+
+
+def test_a_volume_is_made_changed_and_deleted(aws):
+    spec = [{"ResourceType": "volume", "Tags": [{"Key": "a", "Value": "b"}]}]
+    identity = volume(aws, Encrypted=True, Iops=4000, Throughput=250, TagSpecifications=spec)
+    aws.ec2.modify_volume(VolumeId=identity, Size=30, Iops=5000)
+    (found,) = aws.ec2.describe_volumes(Filters=[{"Name": "tag:a", "Values": ["b"]}])["Volumes"]
+    assert (found["Size"], found["Iops"], found["Throughput"], found["Encrypted"]) == (30, 5000, 250, True)
+    assert found["KmsKeyId"].startswith("arn:aws:kms:")
+    aws.ec2.delete_volume(VolumeId=identity)
+    assert code_of(aws.ec2.describe_volumes, VolumeIds=[identity]) == "InvalidVolume.NotFound"

@@ -1,0 +1,165 @@
+//! AWS' rules: which names are unique, what blocks a removal, what takes its time.
+
+use super::state::{Body, Object, State};
+use model::cloud::{Cloud, RouteTarget};
+use model::engine::{Class, Failure, Id, Resource};
+use std::time::Duration;
+
+/// How AWS tells one object of a kind from another when it is asked to make one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Naming {
+    /// Not at all: every call makes one more.
+    Anonymous,
+    /// By the caller's token: the same call again returns the same object.
+    Token,
+    /// By this key: a second one is refused.
+    Taken(String),
+    /// By its name: a second one overwrites the first.
+    Overwrites,
+}
+
+/// The rule for that object; `refs` are the physical ids of what it refers to.
+pub fn naming(of: &Body) -> Naming {
+    let within = |kind: &str| {
+        let prefix = format!("{kind}-");
+        let mut refs = of.refs.iter();
+        refs.find(|physical| physical.strip_prefix(&prefix).is_some_and(is_number))
+            .cloned()
+            .unwrap_or_default()
+    };
+    let taken = |key: String| Naming::Taken(format!("{} {key}", of.resource.id().kind()));
+    match &of.resource {
+        Cloud::Vpc(_) | Cloud::InternetGateway(_) | Cloud::VpcDhcpOptions(_) | Cloud::Eip(_) => {
+            Naming::Anonymous
+        }
+        Cloud::EbsVolume(_) | Cloud::NatGateway(_) | Cloud::RouteTable(_) => Naming::Token,
+        Cloud::AutoscalingLifecycleHook(_)
+        | Cloud::CloudwatchEventRule(_)
+        | Cloud::CloudwatchEventTarget(_)
+        | Cloud::IamRolePolicy(_)
+        | Cloud::IamRolePolicyAttachment(_)
+        | Cloud::S3Object(_)
+        | Cloud::VpcDhcpOptionsAssociation(_) => Naming::Overwrites,
+        Cloud::Subnet(subnet) => taken(format!("{} {}", within("vpc"), subnet.cidr_block)),
+        Cloud::SecurityGroup(group) => taken(format!("{} {}", within("vpc"), group.group_name)),
+        Cloud::VpcIpv4CidrBlockAssociation(range) => {
+            taken(format!("{} {}", within("vpc"), range.cidr_block))
+        }
+        Cloud::Route(route) => taken(format!("{} {}", within("route_table"), route.destination)),
+        Cloud::RouteTableAssociation(_) => taken(within("subnet")),
+        Cloud::LbListener(listener) => taken(format!("{} {}", within("lb"), listener.port)),
+        Cloud::SecurityGroupRule(rule) => taken(format!("{:?} {:?}", rule.content(), of.refs)),
+        Cloud::Route53Record(record) => taken(format!("{} {}", record.record_type, record.name)),
+        Cloud::Lb(balancer) => taken(balancer.name.clone()),
+        _ => taken(of.resource.id().name().to_owned()),
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Who is in the way of removing that object: whatever refers to it and does not go with it.
+pub fn blocker<'a>(state: &'a State, physical: &str, now: Duration) -> Option<&'a Object> {
+    state.objects.iter().find(|object| {
+        object.lingering(now).is_some_and(|body| {
+            body.refs.contains(physical) && !goes_with(&body.resource, physical)
+        })
+    })
+}
+
+/// Routes go with their table, rules with their group, listeners and hooks with what they hang on.
+pub fn goes_with(resource: &Cloud, physical: &str) -> bool {
+    let hangs_on = match resource {
+        Cloud::Route(_) => "route_table-",
+        Cloud::LbListener(_) => "lb-",
+        Cloud::AutoscalingLifecycleHook(_) => "autoscaling_group-",
+        _ => return false,
+    };
+    physical.strip_prefix(hangs_on).is_some_and(is_number)
+}
+
+/// Another gateway of the same VPC, of which there can be one.
+pub fn rival<'a>(
+    state: &'a State,
+    physical: &str,
+    body: &Body,
+    now: Duration,
+) -> Option<&'a Object> {
+    let is_gateway = |resource: &Cloud| matches!(resource, Cloud::InternetGateway(_));
+    state.objects.iter().find(|object| {
+        let other = object
+            .lingering(now)
+            .filter(|other| is_gateway(&other.resource));
+        let same = other.is_some_and(|other| !other.refs.is_disjoint(&body.refs));
+        same && object.physical != physical && is_gateway(&body.resource)
+    })
+}
+
+/// What is being waited for until it can be used, if it takes a while.
+pub fn slow_start(kind: &Cloud) -> Option<&'static str> {
+    match kind {
+        Cloud::NatGateway(_) => Some("the NAT gateway to become available"),
+        Cloud::Lb(_) => Some("the load balancer to become active"),
+        _ => None,
+    }
+}
+
+/// What is being waited for until it is gone, if it takes a while.
+pub fn slow_end(kind: &Cloud) -> Option<&'static str> {
+    match kind {
+        Cloud::NatGateway(_) => Some("the NAT gateway to be deleted"),
+        Cloud::AutoscalingGroup(_) => Some("the instances to terminate"),
+        _ => None,
+    }
+}
+
+/// True if `want` cannot be made before what it refers to is usable, not just there.
+pub fn needs_usable(want: &Cloud) -> bool {
+    matches!(want, Cloud::Route(route) if matches!(route.target, RouteTarget::NatGatewayId(_)))
+}
+
+/// Kinds that AWS makes in two calls, as after the first of them.
+pub fn half_made(want: &Cloud) -> Option<Cloud> {
+    match want {
+        Cloud::InternetGateway(gateway) => {
+            let mut gateway = gateway.clone();
+            gateway.vpc_id = None;
+            Some(gateway.into())
+        }
+        Cloud::IamInstanceProfile(profile) => {
+            let mut profile = profile.clone();
+            profile.role_name = None;
+            Some(profile.into())
+        }
+        _ => None,
+    }
+}
+
+/// True if a late value in it was not filled in.
+pub fn has_late(want: &Cloud) -> bool {
+    let texts = match want {
+        Cloud::LaunchTemplate(template) => template.user_data.iter().collect(),
+        Cloud::AutoscalingGroup(group) => vec![&group.launch_template.version],
+        Cloud::Route53Record(record) => {
+            let alias = record.alias_target.iter();
+            alias
+                .flat_map(|alias| [&alias.dns_name, &alias.hosted_zone_id])
+                .collect()
+        }
+        _ => Vec::new(),
+    };
+    texts.iter().any(|text| text.as_known().is_none())
+}
+
+/// A refusal.
+pub fn refused(class: Class, call: &str, id: &Id, message: &str) -> Failure {
+    Failure {
+        class,
+        call: format!("sim:{call}"),
+        code: format!("{class:?}"),
+        message: format!("{id}: {message}"),
+        hint: None,
+        request_id: None,
+    }
+}

@@ -1,0 +1,563 @@
+//! Small clusters of every kind of object, written by hand: what the engine is tested with does not depend on
+//! what specs expand to.
+
+use model::cloud::{
+    AliasTarget, AutoscalingGroup, AutoscalingLifecycleHook, BlockDevice, Cloud,
+    CloudwatchEventRule, CloudwatchEventTarget, DhcpOptions, DhcpOptionsAssociation, Ebs,
+    EbsVolume, Eip, GroupTag, HealthCheck, IamInstanceProfile, IamRole, IamRolePolicy,
+    InternetGateway, KeyPair, LaunchTemplate, LaunchTemplateRef, Lb, LbListener, LbTargetGroup,
+    MetadataOptions, NatGateway, NetworkInterface, ObjectContent, Route, Route53Record, RouteTable,
+    RouteTableAssociation, RouteTarget, RuleSource, S3Object, SecurityGroup, SecurityGroupRule,
+    SqsQueue, Subnet, SubnetMapping, Tags, Vpc,
+};
+use model::engine::{Id, Part, Ref, Text};
+use serde_json::json;
+
+const NAME: &str = "prod.example.com";
+
+/// What distinguishes one wanted cluster from the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// How many zones.
+    pub zones: u8,
+    /// Instance groups of workers: name and size. The control plane is always there.
+    pub groups: Vec<(&'static str, i32)>,
+    /// A tag on everything.
+    pub owner: &'static str,
+    /// What machines are told.
+    pub boot: &'static str,
+    /// Which of the series of DHCP options, from 1.
+    pub dhcp: u32,
+    /// Machines in private subnets behind NAT gateways.
+    pub private: bool,
+    /// A load balancer before the API, with its name in the user data.
+    pub balancer: bool,
+    /// A queue, a rule, and hooks.
+    pub events: bool,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self {
+            zones: 1,
+            groups: vec![("nodes", 2)],
+            owner: "a-team",
+            boot: "first",
+            dhcp: 1,
+            private: false,
+            balancer: false,
+            events: false,
+        }
+    }
+}
+
+/// The life of a cluster: created, grown and changed, new machines, shrunk, made private, given up.
+pub fn history() -> Vec<(&'static str, Vec<Cloud>)> {
+    let created = Shape::default();
+    let grown = Shape {
+        zones: 2,
+        groups: vec![("nodes", 3), ("spot", 1)],
+        owner: "b-team",
+        events: true,
+        balancer: true,
+        ..created.clone()
+    };
+    let renewed = Shape {
+        boot: "second",
+        dhcp: 2,
+        ..grown.clone()
+    };
+    let shrunk = Shape {
+        zones: 1,
+        groups: vec![("nodes", 1)],
+        events: false,
+        ..renewed.clone()
+    };
+    let private = Shape {
+        private: true,
+        ..shrunk.clone()
+    };
+    vec![
+        ("create", created.objects()),
+        ("grow and change", grown.objects()),
+        ("new machines", renewed.objects()),
+        ("shrink", shrunk.objects()),
+        ("private", private.objects()),
+        ("public again", shrunk.objects()),
+        ("delete", Vec::new()),
+    ]
+}
+
+fn own(kind: &str, name: &str) -> Ref {
+    Ref::own(&Id::new(kind, name))
+}
+
+fn named(name: &str) -> String {
+    format!("{name}.{NAME}")
+}
+
+impl Shape {
+    /// Everything the cluster consists of.
+    pub fn objects(&self) -> Vec<Cloud> {
+        let mut all = self.network();
+        for zone in 0..self.zones {
+            all.extend(self.zone(zone));
+        }
+        all.extend(self.security());
+        all.extend(self.machines("masters", 1));
+        for (group, size) in &self.groups {
+            all.extend(self.machines(group, *size));
+        }
+        all.extend(self.storage());
+        all.extend(self.api());
+        if self.events {
+            all.extend(self.events());
+        }
+        all
+    }
+
+    fn tags(&self, name: &str) -> Tags {
+        let tag = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        Tags::from([
+            tag("Name", name),
+            tag("KubernetesCluster", NAME),
+            tag("Owner", self.owner),
+        ])
+    }
+
+    fn vpc() -> Ref {
+        own("vpc", NAME)
+    }
+
+    fn network(&self) -> Vec<Cloud> {
+        let dhcp = if self.dhcp == 1 {
+            NAME.to_owned()
+        } else {
+            format!("{NAME}-{}", self.dhcp)
+        };
+        vec![
+            Vpc {
+                name: NAME.to_owned(),
+                cidr_block: "172.20.0.0/16".to_owned(),
+                amazon_provided_ipv6_cidr_block: false,
+                enable_dns_hostnames: true,
+                enable_dns_support: true,
+                tags: self.tags(NAME),
+            }
+            .into(),
+            DhcpOptions {
+                name: dhcp.clone(),
+                domain_name: format!("r{}.compute.internal", self.dhcp),
+                domain_name_servers: vec!["AmazonProvidedDNS".to_owned()],
+                tags: self.tags(&dhcp),
+            }
+            .into(),
+            DhcpOptionsAssociation {
+                name: NAME.to_owned(),
+                vpc_id: Self::vpc(),
+                dhcp_options_id: own("vpc_dhcp_options", &dhcp),
+            }
+            .into(),
+            InternetGateway {
+                name: NAME.to_owned(),
+                vpc_id: Some(Self::vpc()),
+                tags: self.tags(NAME),
+            }
+            .into(),
+            self.table(NAME),
+            route(
+                "route-0.0.0.0/0",
+                NAME,
+                RouteTarget::GatewayId(own("internet_gateway", NAME)),
+            ),
+        ]
+    }
+
+    fn table(&self, name: &str) -> Cloud {
+        RouteTable {
+            name: name.to_owned(),
+            vpc_id: Self::vpc(),
+            tags: self.tags(name),
+        }
+        .into()
+    }
+
+    /// Subnets of one zone, with what leads out of the private one.
+    fn zone(&self, zone: u8) -> Vec<Cloud> {
+        let letter = char::from(b'a' + zone);
+        let public = named(&format!("public-{letter}"));
+        let mut all = self.subnet(&public, letter, &format!("172.20.{}.0/22", zone * 8), NAME);
+        if !self.private {
+            return all;
+        }
+        let private = named(&format!("private-{letter}"));
+        let outlet = named(&letter.to_string());
+        let range = format!("172.20.{}.0/19", 64 + zone * 32);
+        all.extend(self.subnet(&private, letter, &range, &private));
+        all.push(self.table(&private));
+        all.push(
+            Eip {
+                name: outlet.clone(),
+                domain: "vpc".to_owned(),
+                tags: self.tags(&outlet),
+            }
+            .into(),
+        );
+        all.push(
+            NatGateway {
+                name: outlet.clone(),
+                subnet_id: own("subnet", &public),
+                allocation_id: own("eip", &outlet),
+                tags: self.tags(&outlet),
+            }
+            .into(),
+        );
+        let way_out = RouteTarget::NatGatewayId(own("nat_gateway", &outlet));
+        all.push(route(&format!("route-{private}"), &private, way_out));
+        all
+    }
+
+    fn subnet(&self, name: &str, letter: char, range: &str, table: &str) -> Vec<Cloud> {
+        vec![
+            Subnet {
+                name: name.to_owned(),
+                vpc_id: Self::vpc(),
+                availability_zone: format!("eu-test-1{letter}"),
+                cidr_block: range.to_owned(),
+                private_dns_hostname_type_on_launch: "ip-name".to_owned(),
+                enable_resource_name_dns_a_record_on_launch: false,
+                tags: self.tags(name),
+            }
+            .into(),
+            RouteTableAssociation {
+                name: name.to_owned(),
+                route_table_id: own("route_table", table),
+                subnet_id: own("subnet", name),
+            }
+            .into(),
+        ]
+    }
+
+    /// The subnets that machines stand in.
+    fn subnets(&self) -> Vec<Ref> {
+        let kind = if self.private { "private" } else { "public" };
+        let subnet = |zone| named(&format!("{kind}-{}", char::from(b'a' + zone)));
+        (0..self.zones)
+            .map(|zone| own("subnet", &subnet(zone)))
+            .collect()
+    }
+
+    fn security(&self) -> Vec<Cloud> {
+        let group = |role: &str| {
+            SecurityGroup {
+                group_name: named(role),
+                description: format!("Security group for {role}"),
+                vpc_id: Self::vpc(),
+                tags: self.tags(&named(role)),
+            }
+            .into()
+        };
+        let between = |from: &str, to: &str| {
+            rule(
+                &format!("from-{from}-ingress-all-0to0-{to}"),
+                to,
+                RuleSource::ReferencedGroupId(own("security_group", &named(from))),
+            )
+        };
+        let anyone = || RuleSource::CidrIpv4("0.0.0.0/0".to_owned());
+        let mut all = vec![
+            group("masters"),
+            group("nodes"),
+            between("masters", "nodes"),
+            between("nodes", "masters"),
+            between("nodes", "nodes"),
+            rule("ssh-external-to-masters", "masters", anyone()),
+            KeyPair {
+                key_name: format!("kubernetes.{NAME}-aa:bb"),
+                public_key: "ssh-ed25519 AAAA".to_owned(),
+                tags: self.tags(NAME),
+            }
+            .into(),
+        ];
+        for role in ["masters", "nodes"] {
+            all.extend(self.role(&named(role)));
+        }
+        all
+    }
+
+    fn role(&self, name: &str) -> Vec<Cloud> {
+        let role = || own("iam_role", name);
+        vec![
+            IamRole {
+                role_name: name.to_owned(),
+                assume_role_policy_document: json!({"Statement": [{"Action": "sts:AssumeRole"}]}),
+                permissions_boundary: None,
+                tags: self.tags(name),
+            }
+            .into(),
+            IamRolePolicy {
+                policy_name: name.to_owned(),
+                role_name: role(),
+                policy_document: json!({"Statement": [{"Sid": "owner", "Resource": self.owner}]}),
+            }
+            .into(),
+            IamInstanceProfile {
+                instance_profile_name: name.to_owned(),
+                role_name: Some(role()),
+                tags: self.tags(name),
+            }
+            .into(),
+        ]
+    }
+
+    /// An instance group.
+    fn machines(&self, group: &str, size: i32) -> Vec<Cloud> {
+        let name = named(group);
+        let role = named(if group == "masters" { group } else { "nodes" });
+        let template = Id::new("launch_template", name.as_str());
+        let mut all: Vec<Cloud> = vec![
+            self.template(&name, &role),
+            AutoscalingGroup {
+                auto_scaling_group_name: name.clone(),
+                capacity_rebalance: false,
+                enabled_metrics: vec!["GroupMaxSize".to_owned(), "GroupMinSize".to_owned()],
+                launch_template: LaunchTemplateRef {
+                    launch_template_id: Ref::own(&template),
+                    version: Text::late(&template, "latest_version"),
+                },
+                load_balancer_names: Vec::new(),
+                max_instance_lifetime: 0,
+                max_size: size,
+                min_size: size,
+                new_instances_protected_from_scale_in: false,
+                suspended_processes: Vec::new(),
+                tags: self
+                    .tags(&name)
+                    .into_iter()
+                    .map(|(key, value)| GroupTag {
+                        key,
+                        value,
+                        propagate_at_launch: true,
+                    })
+                    .collect(),
+                target_group_arns: self
+                    .balancer
+                    .then(|| own("lb_target_group", "tcp-prod"))
+                    .into_iter()
+                    .filter(|_| group == "masters")
+                    .collect(),
+                vpc_zone_identifier: self.subnets(),
+            }
+            .into(),
+        ];
+        if self.events {
+            let hook = AutoscalingLifecycleHook {
+                lifecycle_hook_name: format!("{group}-NTHLifecycleHook"),
+                auto_scaling_group_name: own("autoscaling_group", &name),
+                default_result: "CONTINUE".to_owned(),
+                heartbeat_timeout: 300,
+                lifecycle_transition: "autoscaling:EC2_INSTANCE_TERMINATING".to_owned(),
+            };
+            all.push(hook.into());
+        }
+        all
+    }
+
+    fn template(&self, name: &str, role: &str) -> Cloud {
+        let api = Id::new("lb", named("api"));
+        let mut boot = vec![Part::Literal(format!("#!/bin/sh\nboot={}\n", self.boot))];
+        if self.balancer {
+            boot.push(Part::Literal("api=".to_owned()));
+            boot.extend(Text::late(&api, "dns_name").parts().iter().cloned());
+        }
+        LaunchTemplate {
+            launch_template_name: name.to_owned(),
+            block_device_mappings: vec![BlockDevice {
+                device_name: "/dev/xvda".to_owned(),
+                ebs: Some(Ebs {
+                    delete_on_termination: true,
+                    encrypted: Some(true),
+                    iops: None,
+                    kms_key_id: None,
+                    throughput: None,
+                    volume_size: 64,
+                    volume_type: "gp3".to_owned(),
+                }),
+                virtual_name: None,
+            }],
+            credit_specification: None,
+            iam_instance_profile: own("iam_instance_profile", role),
+            image_id: "ami-1".to_owned(),
+            instance_type: "t3.medium".to_owned(),
+            instance_market_options: None,
+            key_name: Some(own("key_pair", &format!("kubernetes.{NAME}-aa:bb"))),
+            metadata_options: MetadataOptions {
+                http_endpoint: "enabled".to_owned(),
+                http_protocol_ipv6: "disabled".to_owned(),
+                http_put_response_hop_limit: 1,
+                http_tokens: "required".to_owned(),
+            },
+            monitoring: false,
+            network_interface: NetworkInterface {
+                associate_public_ip_address: !self.private,
+                delete_on_termination: true,
+                ipv6_address_count: 0,
+                groups: vec![own("security_group", role)],
+            },
+            tenancy: None,
+            tags: self.tags(name),
+            user_data: Some(Text::of(boot)),
+        }
+        .into()
+    }
+
+    fn storage(&self) -> Vec<Cloud> {
+        let volume = |cluster: &str| {
+            let name = named(&format!("a.etcd-{cluster}"));
+            EbsVolume {
+                tags: self.tags(&name),
+                name,
+                availability_zone: "eu-test-1a".to_owned(),
+                size: 20,
+                volume_type: "gp3".to_owned(),
+                iops: Some(3000),
+                throughput: Some(125),
+                encrypted: true,
+                kms_key_id: None,
+            }
+            .into()
+        };
+        let spec = S3Object {
+            key: "cluster-completed.spec".to_owned(),
+            content: ObjectContent::Text(format!("{self:?}")),
+        };
+        vec![volume("main"), volume("events"), spec.into()]
+    }
+
+    /// How clients find the API: an address that protokube publishes, or the balancer's.
+    fn api(&self) -> Vec<Cloud> {
+        let id = Id::new("lb", named("api"));
+        let alias = AliasTarget {
+            of: Ref::own(&id),
+            dns_name: Text::late(&id, "dns_name"),
+            hosted_zone_id: Text::late(&id, "zone_id"),
+            evaluate_target_health: false,
+        };
+        let record = Route53Record {
+            name: named("api"),
+            record_type: "A".to_owned(),
+            hosted_zone_id: "Z1".to_owned(),
+            alias_target: self.balancer.then_some(alias),
+            resource_records: None,
+            initial: Vec::new(),
+            ttl: None,
+        };
+        let mut all = vec![record.into()];
+        if self.balancer {
+            all.extend(self.balancer(&named("api")));
+        }
+        all
+    }
+
+    fn balancer(&self, api: &str) -> Vec<Cloud> {
+        let subnet = |zone| {
+            own(
+                "subnet",
+                &named(&format!("public-{}", char::from(b'a' + zone))),
+            )
+        };
+        let mapping = |zone| SubnetMapping {
+            subnet_id: subnet(zone),
+            allocation_id: None,
+            private_ipv4_address: None,
+        };
+        vec![
+            Lb {
+                logical_name: api.to_owned(),
+                name: "api-prod-1a2b3c".to_owned(),
+                lb_type: "network".to_owned(),
+                scheme: "internet-facing".to_owned(),
+                security_groups: vec![own("security_group", &named("masters"))],
+                subnet_mappings: (0..self.zones).map(mapping).collect(),
+                cross_zone_enabled: false,
+                access_logs: None,
+                tags: self.tags(api),
+            }
+            .into(),
+            LbTargetGroup {
+                name: "tcp-prod".to_owned(),
+                protocol: "TCP".to_owned(),
+                port: 443,
+                vpc_id: Self::vpc(),
+                connection_termination: true,
+                deregistration_delay_seconds: 30,
+                health_check: HealthCheck {
+                    healthy_threshold_count: 2,
+                    health_check_interval_seconds: 10,
+                    health_check_path: None,
+                    health_check_protocol: "TCP".to_owned(),
+                    unhealthy_threshold_count: 2,
+                },
+                tags: self.tags("tcp-prod"),
+            }
+            .into(),
+            LbListener {
+                name: format!("{api}-443"),
+                load_balancer_arn: own("lb", api),
+                port: 443,
+                protocol: "TCP".to_owned(),
+                certificate_arn: None,
+                ssl_policy: None,
+                target_group_arn: own("lb_target_group", "tcp-prod"),
+            }
+            .into(),
+        ]
+    }
+
+    fn events(&self) -> Vec<Cloud> {
+        vec![
+            SqsQueue {
+                queue_name: "prod-nth".to_owned(),
+                message_retention_period: 300,
+                policy: json!({"Statement": []}),
+                tags: self.tags("prod-nth"),
+            }
+            .into(),
+            CloudwatchEventRule {
+                name: "prod-ASGLifecycle".to_owned(),
+                event_pattern: json!({"source": ["aws.autoscaling"]}),
+                tags: self.tags("prod-ASGLifecycle"),
+            }
+            .into(),
+            CloudwatchEventTarget {
+                name: "prod-ASGLifecycle-Target".to_owned(),
+                rule: own("cloudwatch_event_rule", "prod-ASGLifecycle"),
+                arn: own("sqs_queue", "prod-nth"),
+            }
+            .into(),
+        ]
+    }
+}
+
+fn route(name: &str, table: &str, target: RouteTarget) -> Cloud {
+    Route {
+        name: name.to_owned(),
+        route_table_id: own("route_table", table),
+        destination: "0.0.0.0/0".to_owned(),
+        target,
+    }
+    .into()
+}
+
+fn rule(name: &str, group: &str, source: RuleSource) -> Cloud {
+    SecurityGroupRule {
+        name: name.to_owned(),
+        group_id: own("security_group", &named(group)),
+        is_egress: false,
+        ip_protocol: "-1".to_owned(),
+        from_port: -1,
+        to_port: -1,
+        source,
+    }
+    .into()
+}

@@ -1,0 +1,144 @@
+//! What a request does to the state, under AWS' rules.
+
+use super::cloud::Times;
+use super::rules::{
+    self, Naming, blocker, goes_with, has_late, naming, refused, rival, slow_end, slow_start,
+};
+use super::state::{Body, Object, State};
+use model::cloud::Cloud;
+use model::engine::{Attrs, Class, Failure, Observed, Put, Removed, Resource};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// What is to be stored; every late value must be known by now: the engine's duty.
+pub fn body(want: &Cloud, refs: BTreeSet<String>) -> Body {
+    assert!(!has_late(want), "{} was put with late values", want.id());
+    Body {
+        resource: want.clone(),
+        attrs: Attrs::new(),
+        refs,
+    }
+}
+
+/// Creates it, unless AWS would refuse or knows it already.
+pub fn create(state: &mut State, mut body: Body, times: Times) -> Result<Put, Failure> {
+    let naming = naming(&body);
+    let id = body.resource.id();
+    let twin = state.objects.iter().find(|object| {
+        object
+            .lingering(times.now)
+            .is_some_and(|other| match &naming {
+                Naming::Anonymous => false,
+                Naming::Token | Naming::Overwrites => !object.foreign && other.resource.id() == id,
+                Naming::Taken(_) => rules::naming(other) == naming,
+            })
+    });
+    let Some(twin) = twin else {
+        body.attrs = first_attrs(&body.resource, state.objects.len());
+        let slow = slow_start(&body.resource).is_some();
+        let physical = state.add(body, false, times.now, times.shows);
+        let lost = || refused(Class::Invalid, "create", &id, "lost");
+        let object = state.object_mut(&physical).ok_or_else(lost)?;
+        if slow {
+            object.usable = times.slow;
+        }
+        return Ok(put(object, times.now));
+    };
+    let same = twin
+        .body()
+        .is_some_and(|twin| twin.resource == body.resource && twin.refs == body.refs);
+    let physical = twin.physical.clone();
+    match naming {
+        Naming::Overwrites => change(state, &physical, body, times),
+        Naming::Token if same => Ok(put(twin, times.now)),
+        _ => Err(refused(Class::Exists, "create", &id, "already exists")),
+    }
+}
+
+/// Changes it in place; a launch template gets its next version.
+pub fn change(
+    state: &mut State,
+    physical: &str,
+    mut body: Body,
+    times: Times,
+) -> Result<Put, Failure> {
+    let id = body.resource.id();
+    let gone = || refused(Class::Gone, "change", &id, "does not exist");
+    if let Some(other) = rival(state, physical, &body, times.now) {
+        let message = format!("{} stands there already", other.physical);
+        return Err(refused(Class::Invalid, "change", &id, &message));
+    }
+    let object = state.object_mut(physical).ok_or_else(gone)?;
+    let before = object.body().ok_or_else(gone)?;
+    body.attrs = before.attrs.clone();
+    if let Some(version) = body.attrs.get_mut("latest_version") {
+        *version = (version.parse::<u64>().unwrap_or_default() + 1).to_string();
+    }
+    object.change(body, times.shows);
+    Ok(put(object, times.now))
+}
+
+fn first_attrs(resource: &Cloud, serial: usize) -> Attrs {
+    let attr = |name: &str, value: String| (name.to_owned(), value);
+    match resource {
+        Cloud::LaunchTemplate(_) => Attrs::from([attr("latest_version", "1".to_owned())]),
+        Cloud::Lb(balancer) => Attrs::from([
+            attr(
+                "dns_name",
+                format!("{}-{serial}.elb.example.com", balancer.name),
+            ),
+            attr("zone_id", "Z0BALANCERS".to_owned()),
+        ]),
+        _ => Attrs::new(),
+    }
+}
+
+/// What a put answers about that object.
+pub fn put(object: &Object, now: Duration) -> Put {
+    let body = object.body();
+    let waiting = body.and_then(|body| slow_start(&body.resource));
+    Put {
+        physical: object.physical.clone(),
+        attrs: body.map(|body| body.attrs.clone()).unwrap_or_default(),
+        waiting_for: waiting.filter(|_| now < object.usable).map(str::to_owned),
+    }
+}
+
+/// Removes it, unless something is in the way.
+pub fn remove(state: &mut State, have: &Observed<Cloud>, times: Times) -> Result<Removed, Failure> {
+    let id = have.resource.id();
+    let gone = || refused(Class::Gone, "remove", &id, "does not exist");
+    let alive = state
+        .object(&have.physical)
+        .is_some_and(|object| object.body().is_some());
+    if !alive {
+        return Err(gone());
+    }
+    if let Some(other) = blocker(state, &have.physical, times.now) {
+        let message = format!("{} depends on it", other.physical);
+        return Err(refused(Class::Blocked, "remove", &id, &message));
+    }
+    for object in &mut state.objects {
+        if object.body().is_some_and(|body| {
+            body.refs.contains(&have.physical) && goes_with(&body.resource, &have.physical)
+        }) {
+            object.remove(times.shows);
+        }
+    }
+    let object = state.object_mut(&have.physical).ok_or_else(gone)?;
+    object.remove(times.shows);
+    let Some(what) = slow_end(&have.resource) else {
+        return Ok(Removed::Done);
+    };
+    object.holds = times.slow;
+    Ok(going(object, what, times.now))
+}
+
+/// What a removal answers about that object.
+pub fn going(object: &Object, what: &str, now: Duration) -> Removed {
+    if object.holds <= now {
+        Removed::Done
+    } else {
+        Removed::Waiting(what.to_owned())
+    }
+}

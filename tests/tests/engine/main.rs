@@ -1,0 +1,14 @@
+//! What the engine promises, against the simulated cloud. The planner and the apply loop are the real ones.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test that meets the unexpected fails, and tells its figures"
+)]
+
+mod applying;
+mod killing;
+mod planning;
+mod strategies;
