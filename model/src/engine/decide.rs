@@ -249,3 +249,175 @@ fn own<R>(work: &Work<R>, class: Class, doing: &str, message: &str) -> Failure {
         request_id: None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Id, Plan, Refs, Snapshot, plan};
+    use serde::Serialize;
+
+    #[derive(Clone, Debug, PartialEq, Serialize)]
+    struct Thing(&'static str);
+
+    impl Resource for Thing {
+        fn id(&self) -> Id {
+            Id::new("thing", "one")
+        }
+        fn needs(&self) -> Vec<Id> {
+            Vec::new()
+        }
+        fn refuses(&self, _have: &Self) -> Option<String> {
+            None
+        }
+        fn resolved(&self, _attr: &dyn Fn(&Id, &str) -> Option<String>) -> Self {
+            self.clone()
+        }
+        fn needs_journal(&self) -> bool {
+            false
+        }
+    }
+
+    const PHASES: [Phase; 5] = [
+        Phase::Put,
+        Phase::Find,
+        Phase::Ready,
+        Phase::Remove,
+        Phase::Gone,
+    ];
+
+    fn seen(thing: Thing) -> Observed<Thing> {
+        Observed {
+            resource: thing,
+            physical: "p".to_owned(),
+            attrs: super::super::Attrs::new(),
+            created: None,
+            uses: std::collections::BTreeSet::new(),
+            in_use: false,
+        }
+    }
+
+    /// The one step from `have` to `want`, under way.
+    fn work(have: Option<&'static str>, want: Option<&'static str>) -> Work<Thing> {
+        let items = have.map(|have| seen(Thing(have))).into_iter().collect();
+        let desired: Vec<Thing> = want.map(Thing).into_iter().collect();
+        let plan: Plan<Thing> = plan(&desired, &Snapshot { items }).unwrap();
+        let step = plan.steps.into_values().next().unwrap();
+        Work::start(&step, &Refs::default(), Duration::ZERO)
+    }
+
+    fn failing(class: Class) -> Answer<Thing> {
+        Answer::Failed(Failure {
+            class,
+            call: "do".to_owned(),
+            code: String::new(),
+            message: String::new(),
+            hint: None,
+            request_id: None,
+        })
+    }
+
+    /// In one word, what follows from that failure.
+    fn follows(work: &mut Work<Thing>, class: Class, at: u64) -> String {
+        let now = Duration::from_secs(at);
+        let before = work.phase;
+        match decide(work, failing(class), now, &Options::default()) {
+            Verdict::Done => "done".to_owned(),
+            Verdict::Failed(_) => "fails".to_owned(),
+            Verdict::Again(_) if work.phase == before => "again".to_owned(),
+            Verdict::Again(_) => format!("{:?}", work.phase).to_lowercase(),
+        }
+    }
+
+    #[test]
+    fn the_table_of_failures() {
+        let classes = [
+            (
+                Class::Throttled,
+                ["again", "again", "again", "again", "again"],
+            ),
+            (Class::NotYet, ["again", "put", "again", "again", "again"]),
+            (Class::Exists, ["find", "fails", "fails", "fails", "fails"]),
+            (Class::Gone, ["fails", "put", "again", "done", "done"]),
+            (
+                Class::Blocked,
+                ["again", "again", "again", "again", "again"],
+            ),
+            (Class::Denied, ["fails"; 5]),
+            (Class::Quota, ["fails"; 5]),
+            (Class::Invalid, ["fails"; 5]),
+            (Class::Unknown, ["find", "again", "again", "again", "again"]),
+        ];
+        for (class, verdicts) in classes {
+            for (phase, verdict) in PHASES.into_iter().zip(verdicts) {
+                let removing = matches!(phase, Phase::Remove | Phase::Gone);
+                let mut work = if removing {
+                    work(Some("a"), None)
+                } else {
+                    work(None, Some("a"))
+                };
+                work.phase = phase;
+                assert_eq!(
+                    follows(&mut work, class, 1),
+                    verdict,
+                    "{class:?} in {phase:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_waits_is_given_up_at_the_deadline_and_not_before() {
+        for class in [Class::Throttled, Class::NotYet, Class::Blocked] {
+            let mut work = work(None, Some("a"));
+            assert_eq!(follows(&mut work, class, 599), "again");
+            assert_eq!(follows(&mut work, class, 600), "fails");
+        }
+    }
+
+    #[test]
+    fn a_step_that_gets_further_gets_a_new_deadline() {
+        let mut work = work(None, Some("a"));
+        let made = Answer::Put(Put {
+            physical: "p".to_owned(),
+            attrs: super::super::Attrs::new(),
+            waiting_for: Some("it".to_owned()),
+        });
+        decide(
+            &mut work,
+            made,
+            Duration::from_secs(500),
+            &Options::default(),
+        );
+        assert_eq!(follows(&mut work, Class::NotYet, 1000), "again");
+        assert_eq!(follows(&mut work, Class::NotYet, 1100), "fails");
+    }
+
+    #[test]
+    fn what_was_just_found_may_be_hidden_from_the_change_for_a_while() {
+        let mut work = work(None, Some("a"));
+        assert_eq!(follows(&mut work, Class::Exists, 1), "find");
+        let now = Duration::from_secs(2);
+        decide(
+            &mut work,
+            Answer::Found(Some(seen(Thing("b")))),
+            now,
+            &Options::default(),
+        );
+        assert_eq!(work.phase, Phase::Put);
+        assert_eq!(follows(&mut work, Class::Gone, 3), "again");
+    }
+
+    #[test]
+    fn a_change_is_made_as_often_as_allowed_and_a_removal_too() {
+        let attempts = Options::default().attempts;
+        let mut removal = work(Some("a"), None);
+        let tries = (1..100).find(|_| follows(&mut removal, Class::Unknown, 1) == "fails");
+        assert_eq!(tries, Some(attempts));
+        let mut creation = work(None, Some("a"));
+        let tries = (1..100).find(|_| {
+            follows(&mut creation, Class::Unknown, 1);
+            follows(&mut creation, Class::Gone, 1) == "fails"
+        });
+        assert_eq!(tries, Some(attempts));
+    }
+}
