@@ -122,7 +122,7 @@ pub fn describe(of: &Cloud) -> String {
         Cloud::Route(route) => format!("{} to {}", route.destination, reference(route.target.reference())),
         Cloud::RouteTableAssociation(association) => format!("for {}", reference(&association.subnet_id)),
         Cloud::SecurityGroupRule(rule) => describe_rule(rule),
-        Cloud::Lb(lb) => format!("{} in {} zones", lb.scheme, lb.subnet_mappings.len()),
+        Cloud::Lb(lb) => format!("{} in {}", lb.scheme, several(lb.subnet_mappings.len(), "zone")),
         Cloud::LbListener(listener) => format!("{} {}", listener.protocol, listener.port),
         Cloud::LbTargetGroup(group) => format!("{} {}", group.protocol, group.port),
         Cloud::Route53Record(record) => {
@@ -134,16 +134,23 @@ pub fn describe(of: &Cloud) -> String {
         }
         Cloud::LaunchTemplate(template) => format!("{} {}", template.instance_type, template.image_id),
         Cloud::AutoscalingGroup(group) => {
-            let zones = group.vpc_zone_identifier.len();
-            let subnets = if zones == 1 { "1 subnet".to_owned() } else { format!("{zones} subnets") };
-            format!("{} to {} machines in {subnets}", group.min_size, group.max_size)
+            let machines = match (group.min_size, group.max_size) {
+                (1, 1) => "1 machine".to_owned(),
+                (min, max) if min == max => format!("{min} machines"),
+                (min, max) => format!("{min} to {max} machines"),
+            };
+            format!("{machines} in {}", several(group.vpc_zone_identifier.len(), "subnet"))
         }
         Cloud::S3Object(object) => match &object.content {
-            ObjectContent::Text(text) => format!("{} bytes", text.len()),
-            ObjectContent::Sha256(_) => String::new(),
+            ObjectContent::Text(text) if !text.is_empty() => format!("{} bytes", text.len()),
+            _ => String::new(),
         },
         _ => String::new(),
     }
+}
+
+fn several(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 fn describe_subnet(subnet: &Subnet) -> String {
