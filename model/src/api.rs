@@ -31,6 +31,7 @@ pub mod scalars;
 pub mod set;
 pub mod ssh_credential;
 pub mod subnet;
+mod text_style;
 pub mod topology;
 pub mod unsupported;
 pub mod write;

@@ -80,6 +80,13 @@ pub fn expand(
     let Some(version) = basics::version(&cluster.spec, &mut found) else {
         return Err(found.into_errors());
     };
+    if facts.stand_in {
+        found.warning(
+            "",
+            "AWS was not asked: account, images, machine types and hosted zones that are not among \
+             the facts are made up",
+        );
+    }
     let known = Known {
         name: cluster.name().to_owned(),
         version,

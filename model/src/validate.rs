@@ -27,7 +27,7 @@ mod text;
 pub mod versions;
 mod volumes;
 
-use crate::api::{Cluster, InstanceGroup, Object, SSHCredential, Spec};
+use crate::api::{Cluster, InstanceGroup, Object, Resource, SSHCredential, Spec};
 use crate::read::{Document, ObjectRef, Problem};
 
 /// The objects of one cluster, as the user wrote them.
@@ -46,16 +46,22 @@ pub struct ClusterInput<'a> {
 pub fn validate(input: &ClusterInput<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     check_cluster(input, &mut problems);
-    about(&mut problems, 0, input.cluster);
-    for group in input.instance_groups {
+    about(&mut problems, 0, input.cluster, 0);
+    for (index, group) in input.instance_groups.iter().enumerate() {
         let first = problems.len();
         check_group(group, input, &mut problems);
-        about(&mut problems, first, group);
+        let before = input.instance_groups.iter().take(index);
+        about(
+            &mut problems,
+            first,
+            group,
+            before.filter(|other| other.name() == group.name()).count(),
+        );
     }
     for key in input.ssh_keys {
         let first = problems.len();
         ssh_keys::check(key, &mut problems);
-        about(&mut problems, first, key);
+        about(&mut problems, first, key, 0);
     }
     problems
 }
@@ -97,11 +103,12 @@ fn check_group(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut V
 }
 
 /// Says which object the findings from `first` on are about.
-fn about<S: Spec>(problems: &mut [Problem], first: usize, object: &crate::api::Resource<S>) {
+fn about<S: Spec>(problems: &mut [Problem], first: usize, object: &Resource<S>, occurrence: usize) {
     for problem in problems.iter_mut().skip(first) {
         problem.object.get_or_insert_with(|| ObjectRef {
             kind: S::KIND.to_owned(),
             name: object.name().to_owned(),
+            occurrence,
         });
     }
 }
@@ -109,34 +116,36 @@ fn about<S: Spec>(problems: &mut [Problem], first: usize, object: &crate::api::R
 /// Validates every cluster among documents with its groups and keys, findings placed. A group
 /// belongs to the cluster that its label names; without a label to the only cluster there is.
 pub fn validate_documents(documents: &[Document]) -> Vec<Problem> {
-    let clusters: Vec<&Cluster> = documents
-        .iter()
-        .filter_map(|document| cluster_of(&document.object))
-        .collect();
-    let alone = clusters.len() == 1;
+    let is_cluster = |document: &&Document| matches!(document.object, Object::Cluster(_));
+    let alone = documents.iter().filter(is_cluster).count() == 1;
     let mut problems = Vec::new();
-    for cluster in clusters {
+    for home in documents {
+        let Object::Cluster(cluster) = &home.object else {
+            continue;
+        };
+        let mut own = vec![home];
         let mut groups = Vec::new();
         let mut keys = Vec::new();
         for document in documents {
-            let owner = document.object.metadata().cluster();
-            if !(alone || owner == Some(cluster.name())) {
+            if !alone && document.object.metadata().cluster() != Some(cluster.name()) {
                 continue;
             }
             match &document.object {
                 Object::InstanceGroup(group) => groups.push(group.clone()),
                 Object::SSHCredential(key) => keys.push(key.clone()),
-                Object::Cluster(_) | Object::Keyset(_) => {}
+                Object::Cluster(_) | Object::Keyset(_) => continue,
             }
+            own.push(document);
         }
         let input = ClusterInput {
             cluster,
             instance_groups: &groups,
             ssh_keys: &keys,
         };
-        problems.extend(validate(&input));
+        let mut found = validate(&input);
+        locate(&mut found, &own);
+        problems.extend(found);
     }
-    locate(&mut problems, documents);
     problems.sort_by_key(|problem| {
         problem
             .place
@@ -146,23 +155,17 @@ pub fn validate_documents(documents: &[Document]) -> Vec<Problem> {
     problems
 }
 
-fn cluster_of(object: &Object) -> Option<&Cluster> {
-    match object {
-        Object::Cluster(cluster) => Some(cluster),
-        _ => None,
-    }
-}
-
-/// Gives findings their places in the files that the objects were read from.
-pub fn locate(problems: &mut [Problem], documents: &[Document]) {
+/// Gives findings their places in the documents that the objects were read from, which are those
+/// of one cluster.
+pub fn locate(problems: &mut [Problem], documents: &[&Document]) {
     for problem in problems {
         let Some(object) = &problem.object else {
             continue;
         };
-        let home = documents.iter().find(|document| {
+        let mut same = documents.iter().filter(|document| {
             document.object.kind() == object.kind && document.object.metadata().name == object.name
         });
-        if let Some(home) = home {
+        if let Some(home) = same.nth(object.occurrence) {
             home.locations.locate(problem);
         }
     }

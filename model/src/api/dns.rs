@@ -46,8 +46,6 @@ spec! {
         pub cpu_request: Option<Quantity>,
         /// Memory a pod may use at most.
         pub memory_limit: Option<Quantity>,
-        /// CPU a pod may use at most.
-        pub cpu_limit: Option<Quantity>,
         /// A cache on every node.
         #[serde(rename = "nodeLocalDNS")]
         pub node_local_dns: Option<NodeLocalDNSConfig>,

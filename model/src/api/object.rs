@@ -76,6 +76,7 @@ impl<S: Spec> Serialize for Resource<S> {
 struct Wire<S> {
     api_version: String,
     kind: String,
+    #[serde(default)]
     metadata: Metadata,
     spec: Option<S>,
 }

@@ -3,7 +3,7 @@
 //! The changed object goes through the reader, so a wrong name or value is refused as in a file.
 
 use crate::read::path::{self, Step};
-use crate::read::{Content, Entry, Node, Problem, ReadOptions, Scalar};
+use crate::read::{Content, Entry, Node, Problem, Scalar};
 use crate::read::{parse_yaml, read_node, refusal_problem, unknown_problem};
 
 use super::object::{Resource, Spec};
@@ -73,11 +73,10 @@ fn change<S: Spec + Default>(
         &Node::from(&serde_json::to_value(&*object).map_err(unwritable)?),
     );
     let reading = read_node::<Resource<S>>(&root);
-    let options = ReadOptions::default();
     let mut problems: Vec<Problem> = reading
         .unknown
         .iter()
-        .map(|unknown| unknown_problem(S::KIND, unknown, options))
+        .filter_map(|unknown| unknown_problem(S::KIND, unknown))
         .collect();
     problems.extend(reading.refusals.into_iter().map(refusal_problem));
     for found in unsupported::present(S::KIND, &root) {

@@ -302,7 +302,6 @@ pub(crate) fn present(kind: &str, root: &Node) -> Vec<Found> {
     let mut found = Vec::new();
     for entry in UNSUPPORTED.iter().filter(|entry| entry.kind == kind) {
         for pattern in entry.paths {
-            // Fields without a type are met as unknown ones.
             find(root, String::new(), pattern, &mut |path, node| {
                 if entry.when.applies(node) {
                     found.push(Found { path, entry });
@@ -313,11 +312,11 @@ pub(crate) fn present(kind: &str, root: &Node) -> Vec<Found> {
     found
 }
 
-/// The entry of a field that has no type any more.
-pub(crate) fn dropped(kind: &str, path: &str) -> Option<&'static Unsupported> {
+/// True if the field at a path is of the list, whatever its value.
+pub(crate) fn is_listed(kind: &str, path: &str) -> bool {
     UNSUPPORTED
         .iter()
-        .find(|entry| entry.kind == kind && entry.paths.contains(&path))
+        .any(|entry| entry.kind == kind && entry.paths.contains(&path))
 }
 
 fn find(node: &Node, at: String, pattern: &str, found: &mut impl FnMut(String, &Node)) {

@@ -46,7 +46,7 @@ pub(super) fn complete(spec: &mut ClusterSpec, groups: &[InstanceGroup], found: 
     }
     let subnets = spec.subnets.clone();
     if let Some(balancer) = &mut api.load_balancer {
-        // Nodes that know the balancer only must reach the API in every zone, as kOps.
+        // Without names workers know the load balancer alone, and it stands for every control plane.
         fill(&mut balancer.cross_zone_load_balancing, unreachable_by_name);
         complete_load_balancer(balancer, &subnets, groups, found);
     }

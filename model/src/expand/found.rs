@@ -70,5 +70,7 @@ fn object(kind: &str, name: &str) -> ObjectRef {
     ObjectRef {
         kind: kind.to_owned(),
         name: name.to_owned(),
+        // Names are unique in what validation let through.
+        occurrence: 0,
     }
 }

@@ -44,22 +44,3 @@ fn without_comment(key: &str) -> String {
     let words: Vec<&str> = key.split_whitespace().take(2).collect();
     words.join(" ")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::bare;
-
-    #[test]
-    fn a_key_is_named_by_its_md5_as_openssh_has_it() {
-        // ssh-keygen -l -E md5
-        let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ4FcrMxi0OE0g2spUDiQS+A4Toqk0dnSOaq25HNk8uh jo@example.com";
-        let (bare_key, fingerprint) = bare(key).unwrap();
-        assert!(key.starts_with(&bare_key) && !bare_key.contains('@'));
-        assert_eq!(
-            fingerprint,
-            "03:ac:08:56:7a:a5:f4:91:0a:6d:8d:31:7c:80:82:2b"
-        );
-        assert_eq!(bare("ssh-rsa"), None);
-        assert_eq!(bare("ssh-rsa not!base64"), None);
-    }
-}

@@ -35,7 +35,7 @@ pub(crate) fn read(
     let object = match envelope(root) {
         Ok(kind) => {
             duplicates(root, "", &locations, &mut problems);
-            body(kind, root, options, &mut problems)
+            body(kind, root, options, &locations, &mut problems)
         }
         Err(problem) => {
             problems.push(*problem);
@@ -49,6 +49,7 @@ pub(crate) fn read(
             .and_then(|metadata| metadata.get_text("name"))
             .unwrap_or_default()
             .to_owned(),
+        occurrence: 0,
     });
     for problem in &mut problems {
         locations.locate(problem);
@@ -125,20 +126,20 @@ fn body(
     kind: &str,
     root: &Node,
     options: ReadOptions,
+    locations: &Locations,
     problems: &mut Vec<Problem>,
 ) -> Option<Object> {
-    let object = match kind {
-        ClusterSpec::KIND => {
-            typed_body::<ClusterSpec>(root, options, problems).map(Object::Cluster)
-        }
-        InstanceGroupSpec::KIND => {
-            typed_body::<InstanceGroupSpec>(root, options, problems).map(Object::InstanceGroup)
-        }
-        SSHCredentialSpec::KIND => {
-            typed_body::<SSHCredentialSpec>(root, options, problems).map(Object::SSHCredential)
-        }
-        _ => typed_body::<KeysetSpec>(root, options, problems).map(Object::Keyset),
-    };
+    let object =
+        match kind {
+            ClusterSpec::KIND => {
+                typed_body::<ClusterSpec>(root, locations, problems).map(Object::Cluster)
+            }
+            InstanceGroupSpec::KIND => typed_body::<InstanceGroupSpec>(root, locations, problems)
+                .map(Object::InstanceGroup),
+            SSHCredentialSpec::KIND => typed_body::<SSHCredentialSpec>(root, locations, problems)
+                .map(Object::SSHCredential),
+            _ => typed_body::<KeysetSpec>(root, locations, problems).map(Object::Keyset),
+        };
     problems.extend(
         unsupported::present(kind, root)
             .into_iter()
@@ -160,44 +161,40 @@ fn body(
 
 fn typed_body<S: Spec + Default>(
     root: &Node,
-    options: ReadOptions,
+    locations: &Locations,
     problems: &mut Vec<Problem>,
 ) -> Option<Resource<S>> {
     let reading = typed::read::<Resource<S>>(root);
-    problems.extend(
-        reading
-            .unknown
-            .iter()
-            .map(|unknown| unknown_problem(S::KIND, unknown, options)),
-    );
+    for unknown in &reading.unknown {
+        if let Some(mut problem) = unknown_problem(S::KIND, unknown) {
+            locations.locate_key(&mut problem);
+            problems.push(problem);
+        }
+    }
     problems.extend(reading.refusals.into_iter().map(refusal_problem));
     reading.value
 }
 
-/// A field without a type: one that kOps once had, or a typo.
-pub(crate) fn unknown_problem(kind: &str, unknown: &Unknown, options: ReadOptions) -> Problem {
-    if let Some(entry) = unsupported::dropped(kind, &unknown.path) {
-        return unsupported_problem(
-            &unsupported::Found {
-                path: unknown.path.clone(),
-                entry,
-            },
-            options,
-        );
+/// The finding for a field without a type: a typo, unless it is in the list of what kctl does not
+/// do, which has its own finding.
+pub(crate) fn unknown_problem(kind: &str, unknown: &Unknown) -> Option<Problem> {
+    if unsupported::is_listed(kind, &unknown.path) {
+        return None;
     }
-    Problem::error(
+    let problem = Problem::error(
         &unknown.path,
         format!("unknown field {}", quoted(&unknown.name)),
-    )
-    .hint(nearest::hint(&unknown.name, unknown.known))
+    );
+    Some(problem.hint(nearest::hint(&unknown.name, unknown.known)))
 }
 
 pub(crate) fn refusal_problem(refusal: Refusal) -> Problem {
     let problem = Problem::error(refusal.path.unwrap_or_default(), refusal.message);
-    Problem {
-        hint: refusal.hint,
-        ..problem
-    }
+    problem.hint(
+        refusal
+            .hint
+            .unwrap_or_else(|| "write what is expected instead".to_owned()),
+    )
 }
 
 fn unsupported_problem(found: &unsupported::Found, options: ReadOptions) -> Problem {

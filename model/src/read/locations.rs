@@ -52,6 +52,12 @@ impl Locations {
         }
     }
 
+    /// Gives a finding the place of its field's name.
+    pub(crate) fn locate_key(&self, problem: &mut Problem) {
+        let key = self.places.get(&problem.path).and_then(|spans| spans.key);
+        problem.place = key.map(|span| place(&self.source, span));
+    }
+
     fn place(&self, path: &str) -> Option<Place> {
         let spans = ancestors(path).find_map(|path| self.places.get(path))?;
         let value = Some(spans.value).filter(|span| span.width > 0);

@@ -18,6 +18,8 @@ pub struct ObjectRef {
     pub kind: String,
     /// Its `metadata.name`.
     pub name: String,
+    /// Which of several with this kind and name, from 0.
+    pub occurrence: usize,
 }
 
 /// Where a finding stands in a file.

@@ -1,29 +1,35 @@
 //! Why a text is no YAML, in words for its author.
 
+use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::{Error, MessageFormatter, UserMessageFormatter};
 
 use super::problem::Problem;
 
 /// The finding, without its place.
 pub(crate) fn explain(error: &Error) -> Problem {
-    let error = error.without_snippet();
-    let text = UserMessageFormatter.format_message(error);
-    match error {
-        Error::Budget { .. } => Problem::error(
-            "",
-            format!("the file is larger or deeper than any spec: {text}"),
-        )
-        .hint("write the values out instead of nesting anchors and aliases"),
-        Error::AliasReplayLimitExceeded { .. }
+    match error.without_snippet() {
+        Error::AliasError { error, .. } => explain(error),
+        Error::Budget {
+            breach: BudgetBreach::Depth { .. },
+            ..
+        } => Problem::error("", "the file is nested deeper than any spec")
+            .hint("look for brackets that are not closed"),
+        Error::Budget { .. }
+        | Error::AliasReplayLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. } => Problem::error(
             "",
-            format!("aliases expand to more than any spec needs: {text}"),
+            "the file is larger than any spec, once its aliases are written out",
         )
-        .hint("write the values out instead of nesting anchors and aliases"),
-        Error::UnknownAnchor { .. } => Problem::error("", format!("not valid YAML: {text}"))
-            .hint("a value that begins with * needs quotes, unless it names an anchor"),
-        _ => Problem::error("", format!("not valid YAML: {text}")).hint(hint(&text)),
+        .hint("use fewer anchors (&) and aliases (*) inside each other"),
+        Error::UnknownAnchor { .. } => {
+            Problem::error("", "there is no anchor of this name before the alias")
+                .hint("put text that begins with * in quotes")
+        }
+        error => {
+            let text = UserMessageFormatter.format_message(error);
+            Problem::error("", format!("not valid YAML: {text}")).hint(hint(&text))
+        }
     }
 }
 

@@ -308,7 +308,7 @@ impl<'de> Deserializer<'de> for Typed<'_> {
         let variant: StrDeserializer<'_, Refusal> = name.into_deserializer();
         visitor.visit_enum(variant).map_err(|_| {
             let message = format!("{} is not one of {}", quoted(text), variants.join(", "));
-            Refusal::new(&self.path, message, &nearest::hint(text, variants))
+            Refusal::new(&self.path, message, &nearest::choice_hint(text, variants))
         })
     }
 

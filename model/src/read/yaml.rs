@@ -13,7 +13,9 @@ pub(crate) const MAX_BYTES: usize = 4 << 20;
 /// Nesting at most; the spec's own is below 12.
 const MAX_DEPTH: usize = 48;
 /// Keys, values and elements at most, aliases expanded.
-const MAX_NODES: usize = 200_000;
+const MAX_NODES: usize = 100_000;
+/// Copies made of anchored parts at most.
+const MAX_ALIASED: usize = 20_000;
 
 /// The documents of a text; empty ones are left out.
 pub(crate) fn parse(text: &str) -> Result<Vec<Node>, serde_saphyr::Error> {
@@ -29,11 +31,11 @@ fn options() -> Options {
         max_depth: MAX_DEPTH,
         max_nodes: MAX_NODES,
         max_events: 2 * MAX_NODES,
-        max_recorded_anchor_events: MAX_NODES,
+        max_recorded_anchor_events: MAX_ALIASED,
         max_total_scalar_bytes: 2 * MAX_BYTES,
     };
     let aliases: AliasLimits = serde_saphyr::alias_limits! {
-        max_total_replayed_events: MAX_NODES,
+        max_total_replayed_events: MAX_ALIASED,
         max_replay_stack_depth: 16,
     };
     serde_saphyr::options! {

@@ -9,7 +9,8 @@ use super::ClusterInput;
 use super::text::{is_dns_label, unique};
 use super::volumes::{self, Volume};
 
-const NAMES: [&str; 2] = ["main", "events"];
+/// The etcd clusters that Kubernetes uses.
+pub const NAMES: [&str; 2] = ["main", "events"];
 
 pub fn check(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     let clusters = &input.cluster.spec.etcd_clusters;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::api::instance_group::InstanceGroupSpec;
-use crate::api::{InstanceGroup, InstanceGroupRole, IntOrString, Resource, Spec, SubnetType};
+use crate::api::{InstanceGroup, InstanceGroupRole, IntOrString, Spec, SubnetType};
 use crate::read::{ObjectRef, Problem, nearest};
 
 use super::ClusterInput;
@@ -44,6 +44,8 @@ pub fn check_set(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
         problem.object = Some(ObjectRef {
             kind: InstanceGroupSpec::KIND.to_owned(),
             name: name.to_owned(),
+            // Where the second one stands.
+            occurrence: 1,
         });
         problems.push(problem.hint("names of groups are unique in a cluster"));
     }
@@ -164,33 +166,41 @@ fn image(group: &InstanceGroup, problems: &mut Vec<Problem>) {
 }
 
 fn control_plane(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
-    for cluster in &input.cluster.spec.etcd_clusters {
-        let members = cluster
-            .etcd_members
-            .iter()
-            .filter(|member| member.instance_group == group.name())
-            .count();
-        if members == 0 {
-            let message = format!(
-                "the group has no member of etcd cluster {}, so its machines cannot work",
-                cluster.name
-            );
-            let hint = format!(
-                "add a member with \"instanceGroup: {}\" to spec.etcdClusters, or remove the group",
-                Resource::name(group)
-            );
-            problems.push(Problem::error("metadata.name", message).hint(hint));
-        } else if group
-            .spec
-            .max_size
-            .is_some_and(|max| usize::try_from(max).is_ok_and(|max| max > members))
-        {
-            let message = format!(
-                "more machines than members ({members}) of etcd cluster {}: the others cannot work",
-                cluster.name
-            );
-            problems.push(Problem::error("spec.maxSize", message).hint(format!("use {members}")));
-        }
+    let clusters = input.cluster.spec.etcd_clusters.iter();
+    let members = clusters
+        .filter(|cluster| super::etcd::NAMES.contains(&cluster.name.as_str()))
+        .map(|cluster| {
+            let own = cluster
+                .etcd_members
+                .iter()
+                .filter(|member| member.instance_group == group.name());
+            (own.count(), cluster.name.as_str())
+        });
+    let members: Vec<(usize, &str)> = members.collect();
+    let without: Vec<&str> = members
+        .iter()
+        .filter(|(count, _)| *count == 0)
+        .map(|(_, name)| *name)
+        .collect();
+    let fewest = members.iter().min();
+    if !without.is_empty() {
+        let names = without.join(" and ");
+        let message =
+            format!("the group has no member of etcd cluster {names}, so its machines cannot work");
+        let hint = format!(
+            "add a member with \"instanceGroup: {}\" to spec.etcdClusters, or remove the group",
+            group.name()
+        );
+        problems.push(Problem::error("metadata.name", message).hint(hint));
+    } else if let (Some(max), Some((count, name))) = (group.spec.max_size, fewest)
+        && usize::try_from(max).is_ok_and(|max| max > *count)
+    {
+        let message = format!(
+            "{max} machines for {count} members of etcd cluster {name}: the others cannot work"
+        );
+        problems.push(Problem::error("spec.maxSize", message).hint(format!(
+            "use {count}, or add members and volumes for the others"
+        )));
     }
     let surge = group
         .spec

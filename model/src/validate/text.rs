@@ -62,7 +62,8 @@ pub fn one_of(path: impl Into<String>, text: &str, values: &[&str], problems: &m
         return;
     }
     let message = format!("\"{text}\" is not one of {}", values.join(", "));
-    problems.push(Problem::error(path, message).hint(crate::read::nearest::hint(text, values)));
+    problems
+        .push(Problem::error(path, message).hint(crate::read::nearest::choice_hint(text, values)));
 }
 
 /// An error for every element that came before.

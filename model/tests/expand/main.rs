@@ -108,6 +108,14 @@ fn a_new_cluster_completed() {
 }
 
 #[test]
+fn made_up_facts_are_marked() {
+    let (cluster, groups) = objects(CUSTOM);
+    let expanded = tried(&cluster, &groups, &offline()).unwrap();
+    let marked = |warning: &Problem| warning.message.contains("AWS was not asked");
+    assert!(expanded.warnings.iter().any(marked));
+}
+
+#[test]
 fn a_new_cluster_in_full() {
     let (cluster, groups) = new_cluster(CreateOptions {
         zones: zones(&["a", "b"]),

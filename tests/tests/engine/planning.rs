@@ -46,8 +46,15 @@ proptest! {
     }
 
     #[test]
-    fn what_a_deleted_object_served_is_deleted_or_changed_before(before in desired(), after in desired()) {
-        let seen = sweep(&calm_with(&before));
+    fn what_a_deleted_object_served_is_deleted_or_changed_before(
+        before in desired(),
+        after in desired(),
+        by_name_alone in any::<bool>(),
+    ) {
+        let mut seen = sweep(&calm_with(&before));
+        if by_name_alone {
+            seen.items.iter_mut().for_each(|item| item.uses.clear());
+        }
         let plan = plan(&after, &seen).unwrap();
         let deleted = |id: &Id| plan.steps.get(id).filter(|step| step.action == Action::Delete);
         for item in &seen.items {
