@@ -3,13 +3,32 @@
 
 mod agents;
 mod boot;
+mod build;
+mod config;
 mod error;
+mod file;
+mod files;
+mod fixed;
+mod host;
 mod mime;
+mod packages;
+mod proxy;
+mod sysctls;
 mod user_data;
+mod users;
 
 pub use agents::{Agent, Agents, agent_key};
-pub use boot::{BOOT_FORMAT, BOOTSTRAP_PORT, BootConfig};
+pub use boot::{BOOT_FORMAT, BOOTSTRAP_PORT, BootConfig, read_boot_config};
+pub use build::node_config;
+pub use config::{
+    ControlPlane, Kubelet, NODE_FORMAT, NodeConfig, StoredNodeConfig, node_config_key,
+    read_node_config, sha256, stored,
+};
 pub use error::Error;
+pub use file::{File, Unit};
+pub use files::files;
+pub use host::{Distribution, Host};
+pub use packages::packages;
 pub use user_data::{UserData, user_data};
 
 /// Where nodeup, protokube and their configuration lie on a machine.

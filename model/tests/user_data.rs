@@ -4,7 +4,8 @@
 mod support;
 
 use model::engine::{Id, Part, Text};
-use model::full::{ApiLoadBalancer, Arch, DnsKind, FullSpec, Role};
+use model::expand::Expanded;
+use model::full::{Arch, Role};
 use model::node::{Agent, Agents, BootConfig, UserData, user_data};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -13,26 +14,29 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use support::{agents, full};
+use support::{agents, expanded, expanded_with};
 
 const CERTIFICATES: &str = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
 
-fn rendered(full: &FullSpec, role: Role, agents: &Agents, compress: bool) -> Option<Text> {
-    let group = full.groups.iter().find(|group| group.role == role).unwrap();
-    let node_config = "3".repeat(64);
+fn rendered(expanded: &Expanded, role: Role, agents: &Agents) -> Option<Text> {
+    let group = expanded
+        .full
+        .groups
+        .iter()
+        .find(|group| group.role == role)
+        .unwrap();
     let of = UserData {
-        full,
-        group,
-        node_config: &node_config,
+        expanded,
+        group: &group.name,
+        node_config: &"3".repeat(64),
         trust_bundle: CERTIFICATES,
         agents,
-        compress,
     };
     user_data(&of).unwrap()
 }
 
-fn script(full: &FullSpec, role: Role, agents: &Agents) -> String {
-    rendered(full, role, agents, false)
+fn script(expanded: &Expanded, role: Role, agents: &Agents) -> String {
+    rendered(expanded, role, agents)
         .unwrap()
         .as_known()
         .unwrap()
@@ -40,21 +44,20 @@ fn script(full: &FullSpec, role: Role, agents: &Agents) -> String {
 }
 
 /// With names nowhere and a load balancer.
-fn without_dns() -> FullSpec {
-    let mut full = full();
-    full.dns.kind = DnsKind::None;
-    full.api.load_balancer = Some(ApiLoadBalancer {
-        internal: false,
-        subnets: Vec::new(),
-        cross_zone: false,
-        additional_security_groups: Vec::new(),
-        security_group_override: None,
-        ssl_certificate: None,
-        ssl_policy: None,
-        access_log: None,
-        use_for_internal_api: false,
-    });
-    full
+fn without_dns() -> Expanded {
+    expanded_with(|cluster, _| {
+        let api = json!({ "loadBalancer": { "class": "Network", "type": "Public" } });
+        cluster.spec.api = serde_json::from_value(api).unwrap();
+        let topology = json!({ "dns": { "type": "None" } });
+        cluster.spec.topology = serde_json::from_value(topology).unwrap();
+    })
+}
+
+/// Every group wants its user data compressed.
+fn compressed(expanded: &mut Expanded) {
+    for group in &mut expanded.groups {
+        group.spec.compress_user_data = Some(true);
+    }
 }
 
 /// The server beside this file.
@@ -147,6 +150,7 @@ impl Machine {
         let root = self.root.display();
         let script = script
             .replace("/opt/kctl", &format!("{root}/kctl"))
+            .replace("/etc/environment", &format!("{root}/environment"))
             .replace("/etc/systemd/system", &format!("{root}/units"))
             .replace("in /dev/console /dev/ttyS0;", "in;");
         let file = self.root.join("nodeup.sh");
@@ -211,8 +215,9 @@ fn outline(stages: &[Value]) -> Vec<String> {
 }
 
 /// A store whose bucket holds the content where `full` says, and a full spec.
-fn store(machine: &Machine, settings: &Value) -> (FullSpec, Server) {
-    let mut full = full();
+fn store(machine: &Machine, settings: &Value) -> (Expanded, Server) {
+    let mut expanded = expanded();
+    let full = &mut expanded.full;
     full.groups
         .iter_mut()
         .for_each(|group| group.arch = own_arch());
@@ -229,7 +234,7 @@ fn store(machine: &Machine, settings: &Value) -> (FullSpec, Server) {
         .unwrap()
         .extend(settings.as_object().unwrap().clone());
     let server = Server::start(&machine.root.join("content"), &all);
-    (full, server)
+    (expanded, server)
 }
 
 fn own_arch() -> Arch {
@@ -244,8 +249,8 @@ fn own_arch() -> Arch {
 fn a_machine_fetches_nodeup_with_a_valid_signature_and_starts_it() {
     for token in [None, Some("session/token+with=signs")] {
         let machine = Machine::new(&format!("boots-{}", token.is_some()));
-        let (full, server) = store(&machine, &json!({ "token": token }));
-        let script = script(&full, Role::ControlPlane, &machine.agents(&[]));
+        let (expanded, server) = store(&machine, &json!({ "token": token }));
+        let script = script(&expanded, Role::ControlPlane, &machine.agents(&[]));
         let stages = machine.boots(&script, &server);
         assert_eq!(
             outline(&stages),
@@ -262,7 +267,10 @@ fn a_machine_fetches_nodeup_with_a_valid_signature_and_starts_it() {
         let boot = std::fs::read_to_string(machine.root.join("kctl/boot.yaml")).unwrap();
         let boot: BootConfig = serde_saphyr::from_str(&boot).unwrap();
         assert_eq!(boot.group, "control-plane-eu-west-1a");
-        assert_eq!(boot.config_base, Some(full.state.config_base.clone()));
+        assert_eq!(
+            boot.config_base,
+            Some(expanded.full.state.config_base.clone())
+        );
         let calls = std::fs::read_to_string(machine.root.join("systemctl")).unwrap();
         let calls: Vec<&str> = calls.lines().collect();
         assert_eq!(
@@ -285,9 +293,9 @@ fn a_machine_fetches_nodeup_with_a_valid_signature_and_starts_it() {
 #[test]
 fn a_bucket_in_another_region_is_asked_there() {
     let machine = Machine::new("region");
-    let (full, server) = store(&machine, &json!({ "bucket_region": "us-west-2" }));
+    let (expanded, server) = store(&machine, &json!({ "bucket_region": "us-west-2" }));
     machine.boots(
-        &script(&full, Role::ControlPlane, &machine.agents(&[])),
+        &script(&expanded, Role::ControlPlane, &machine.agents(&[])),
         &server,
     );
     let answered = server.answered();
@@ -300,9 +308,9 @@ fn a_bucket_in_another_region_is_asked_there() {
 #[test]
 fn failures_are_retried_and_told() {
     let machine = Machine::new("retry");
-    let (full, server) = store(&machine, &json!({ "failures": [500, 503] }));
+    let (expanded, server) = store(&machine, &json!({ "failures": [500, 503] }));
     let stages = machine.boots(
-        &script(&full, Role::ControlPlane, &machine.agents(&[])),
+        &script(&expanded, Role::ControlPlane, &machine.agents(&[])),
         &server,
     );
     assert_eq!(
@@ -326,9 +334,9 @@ fn failures_are_retried_and_told() {
 #[test]
 fn what_has_the_wrong_hash_is_never_executable() {
     let machine = Machine::new("hash");
-    let (full, server) = store(&machine, &json!({ "body": "#!/bin/sh\ntouch executed\n" }));
+    let (expanded, server) = store(&machine, &json!({ "body": "#!/bin/sh\ntouch executed\n" }));
     let mut child = machine.run(
-        &script(&full, Role::ControlPlane, &machine.agents(&[])),
+        &script(&expanded, Role::ControlPlane, &machine.agents(&[])),
         &server,
     );
     let deadline = Instant::now() + Duration::from_mins(1);
@@ -358,13 +366,13 @@ fn what_has_the_wrong_hash_is_never_executable() {
 #[test]
 fn mirrors_stand_in_for_the_store_and_a_lying_one_is_passed_over() {
     let machine = Machine::new("mirror");
-    let (full, server) = store(&machine, &json!({ "failures": [403] }));
+    let (expanded, server) = store(&machine, &json!({ "failures": [403] }));
     let mirrors = [
         format!("{}/wrong/nodeup", server.address),
         format!("{}/mirror/nodeup", server.address),
     ];
     let stages = machine.boots(
-        &script(&full, Role::ControlPlane, &machine.agents(&mirrors)),
+        &script(&expanded, Role::ControlPlane, &machine.agents(&mirrors)),
         &server,
     );
     assert_eq!(
@@ -377,8 +385,8 @@ fn mirrors_stand_in_for_the_store_and_a_lying_one_is_passed_over() {
         ["failed", "wrong mirror", "mirror"]
     );
 
-    let mut without_bucket = full;
-    without_bucket.state.bucket = None;
+    let mut without_bucket = expanded;
+    without_bucket.full.state.bucket = None;
     let other = Machine::new("mirror-only");
     other.boots(
         &script(&without_bucket, Role::ControlPlane, &other.agents(&mirrors)),
@@ -389,7 +397,7 @@ fn mirrors_stand_in_for_the_store_and_a_lying_one_is_passed_over() {
 
 #[test]
 fn workers_learn_where_to_ask_and_whom_to_trust_and_nothing_of_the_store() {
-    let script = script(&full(), Role::Node, &agents());
+    let script = script(&expanded(), Role::Node, &agents());
     assert!(script.contains("https://kops-controller.internal.a.example.com:3988"));
     assert!(!script.contains("configBase"));
     let boot = script
@@ -402,8 +410,10 @@ fn workers_learn_where_to_ask_and_whom_to_trust_and_nothing_of_the_store() {
 
 #[test]
 fn without_dns_workers_wait_for_the_load_balancers_name() {
-    let full = without_dns();
-    let text = rendered(&full, Role::Node, &agents(), true).unwrap();
+    let mut expanded = without_dns();
+    // Even where the group wants it compressed: what is not known yet could not be written in later.
+    compressed(&mut expanded);
+    let text = rendered(&expanded, Role::Node, &agents()).unwrap();
     let load_balancer = Id::new("lb", "api.a.example.com");
     assert_eq!(text.needs(), [load_balancer]);
     let resolved =
@@ -415,7 +425,7 @@ fn without_dns_workers_wait_for_the_load_balancers_name() {
             .contains("https://nlb.example:3988")
     );
     assert!(
-        rendered(&full, Role::ControlPlane, &agents(), false)
+        rendered(&expanded, Role::ControlPlane, &agents())
             .unwrap()
             .needs()
             .is_empty()
@@ -424,9 +434,9 @@ fn without_dns_workers_wait_for_the_load_balancers_name() {
 
 #[test]
 fn parts_of_the_users_follow_ours_and_keep_their_text() {
-    let mut full = without_dns();
+    let mut expanded = without_dns();
     let content = "#!/bin/sh\necho '<late> END'\n".to_owned();
-    for group in &mut full.groups {
+    for group in &mut expanded.full.groups {
         group.additional_user_data = vec![(
             "mine.sh".into(),
             "text/x-shellscript".into(),
@@ -434,7 +444,7 @@ fn parts_of_the_users_follow_ours_and_keep_their_text() {
         )];
     }
     for role in [Role::Node, Role::Bastion] {
-        let text = rendered(&full, role, &agents(), false).unwrap();
+        let text = rendered(&expanded, role, &agents()).unwrap();
         let late = text
             .parts()
             .iter()
@@ -462,7 +472,7 @@ fn parts_of_the_users_follow_ours_and_keep_their_text() {
         assert_eq!(last.replace("\r\n", "\n").trim_end(), content.trim_end());
     }
     assert_eq!(
-        rendered(&support::full(), Role::Bastion, &agents(), false),
+        rendered(&support::expanded(), Role::Bastion, &agents()),
         None
     );
 }
@@ -470,18 +480,61 @@ fn parts_of_the_users_follow_ours_and_keep_their_text() {
 #[test]
 fn compressed_user_data_boots_the_same() {
     let machine = Machine::new("compressed");
-    let (full, server) = store(&machine, &json!({}));
-    let plain = script(&full, Role::Node, &machine.agents(&[]));
-    let compressed = rendered(&full, Role::Node, &machine.agents(&[]), true).unwrap();
-    let compressed = compressed.as_known().unwrap();
+    let (mut expanded, server) = store(&machine, &json!({}));
+    let plain = script(&expanded, Role::Node, &machine.agents(&[]));
+    compressed(&mut expanded);
+    let compressed = script(&expanded, Role::Node, &machine.agents(&[]));
     assert!(!compressed.contains("kops-controller"));
     machine.boots(&plain, &server);
     let boot = std::fs::read(machine.root.join("kctl/boot.yaml")).unwrap();
     std::fs::remove_file(machine.root.join("kctl/boot.yaml")).unwrap();
-    machine.boots(compressed, &server);
+    machine.boots(&compressed, &server);
     assert_eq!(
         std::fs::read(machine.root.join("kctl/boot.yaml")).unwrap(),
         boot
+    );
+}
+
+#[test]
+fn a_machine_behind_a_proxy_uses_it_and_so_does_what_follows() {
+    let machine = Machine::new("proxy");
+    let (mut expanded, server) = store(&machine, &json!({}));
+    let egress =
+        json!({ "httpProxy": { "host": "127.0.0.1", "port": 9 }, "excludes": "mine.example.com" });
+    expanded.cluster.spec.egress_proxy = serde_json::from_value(egress).unwrap();
+    std::fs::write(
+        machine.root.join("environment"),
+        "https_proxy=\"http://other\"\n",
+    )
+    .unwrap();
+    let script = script(&expanded, Role::Node, &machine.agents(&[]));
+    // Nothing listens there: the machine boots because the store, like the metadata service, is excluded.
+    machine.boots(&script, &server);
+    let written = std::fs::read_to_string(machine.root.join("environment")).unwrap();
+    let lines: Vec<&str> = written.lines().collect();
+    assert_eq!(
+        lines[..2],
+        [
+            "https_proxy=\"http://other\"",
+            "http_proxy=\"http://127.0.0.1:9\""
+        ]
+    );
+    for direct in [
+        "mine.example.com",
+        "169.254.169.254",
+        "a.example.com",
+        "172.20.0.0/16",
+    ] {
+        assert!(
+            lines[2].starts_with("no_proxy=") && lines[2].contains(direct),
+            "{direct}"
+        );
+    }
+    machine.boots(&script, &server);
+    assert_eq!(
+        std::fs::read_to_string(machine.root.join("environment")).unwrap(),
+        written,
+        "once"
     );
 }
 
@@ -494,21 +547,16 @@ fn the_largest_user_data_is_under_8_kb() {
     let bundle = [mint(), mint()]
         .map(|keyset| model::pki::trust_bundle(&keyset))
         .concat();
-    let mut full = full();
+    let mut expanded = expanded();
+    let full = &mut expanded.full;
     full.name = format!("{}.{}.example.com", "a".repeat(40), "b".repeat(20));
     full.state.prefix = format!("prefix/{}", full.name);
-    let group = full
-        .groups
-        .iter()
-        .find(|group| group.role == Role::Node)
-        .unwrap();
     let of = UserData {
-        full: &full,
-        group,
+        expanded: &expanded,
+        group: "nodes-eu-west-1a",
         node_config: &"3".repeat(64),
         trust_bundle: &bundle,
         agents: &agents(),
-        compress: false,
     };
     let size = user_data(&of).unwrap().unwrap().as_known().unwrap().len();
     assert!(size < 8192, "{size}");
@@ -516,7 +564,7 @@ fn the_largest_user_data_is_under_8_kb() {
 
 #[test]
 fn shells_and_their_critics_accept_the_script() {
-    let script = script(&full(), Role::Node, &agents());
+    let script = script(&expanded(), Role::Node, &agents());
     let machine = Machine::new("shellcheck");
     let file = machine.root.join("nodeup.sh");
     std::fs::write(&file, script).unwrap();

@@ -1,6 +1,6 @@
 //! User data: what a machine runs at its first boot.
 
-use crate::Template;
+use crate::{Template, Variable};
 use serde::Serialize;
 
 /// The boot script.
@@ -10,6 +10,8 @@ pub struct UserData {
     pub cluster: String,
     /// Where nodeup and its configuration lie.
     pub directory: String,
+    /// How this and everything after it reaches the internet: variables of a proxy, without quotes in them.
+    pub environment: Vec<Variable>,
     /// The machine's architecture as `uname -m` says it.
     pub machine: String,
     /// sha256 (hex) of nodeup.
@@ -46,6 +48,10 @@ impl UserData {
         Self {
             cluster: "a.example.com".into(),
             directory: "/opt/kctl".into(),
+            environment: vec![Variable {
+                name: "http_proxy".into(),
+                value: "http://proxy.example.com:3128".into(),
+            }],
             machine: "x86_64".into(),
             sha256: "0".repeat(64),
             key: "state/a.example.com/assets/0/amd64/nodeup".into(),

@@ -11,14 +11,18 @@ pub fn sh(value: &str) -> String {
     format!("'{}'", value.replace('\'', r"'\''"))
 }
 
-/// Quotes a value for systemd: one word of `ExecStart=` or the value of `NAME=` in an environment file.
-/// Line breaks become `\n`, `%` and `$` are the caller's: a unit expands them, an environment file does not.
+/// Quotes the value of `NAME=` in an environment file.
 pub fn systemd(value: &str) -> String {
     let escaped = value
         .replace('\\', r"\\")
         .replace('"', "\\\"")
         .replace('\n', r"\n");
     format!("\"{escaped}\"")
+}
+
+/// Quotes one word of a unit's `ExecStart=`, where `%` and `$` would be expanded.
+pub fn systemd_word(value: &str) -> String {
+    systemd(&value.replace('%', "%%").replace('$', "$$"))
 }
 
 /// A here document: operator, text and delimiter. The delimiter is quoted, so nothing in the text is expanded,

@@ -8,10 +8,10 @@ mod paths_test;
 mod units;
 
 pub use boot::{Heredoc, UserData};
-pub use helpers::{heredoc, sh, systemd};
+pub use helpers::{heredoc, sh, systemd, systemd_word};
 pub use units::{
-    ContainerdService, Environment, HookService, KubeletService, Logrotate, NodeupService,
-    ProtokubeService, Variable,
+    ContainerdService, Environment, HookService, KubeletService, Logrotate, MasqueradeService,
+    NodeupService, ProtokubeService, Variable,
 };
 
 use serde::Serialize;

@@ -3,8 +3,8 @@
 
 use crate::boot::UserData;
 use crate::units::{
-    ContainerdService, Environment, HookService, KubeletService, Logrotate, NodeupService,
-    ProtokubeService, Variable,
+    ContainerdService, Environment, HookService, KubeletService, Logrotate, MasqueradeService,
+    NodeupService, ProtokubeService, Variable,
 };
 use crate::{Template, render};
 use handlebars::template::{HelperTemplate, Parameter, Template as Parsed, TemplateElement};
@@ -174,6 +174,9 @@ fn templates_and_contexts_agree() {
         }),
         findings(&KubeletService {
             binary: text("/usr/local/bin/kubelet"),
+        }),
+        findings(&MasqueradeService {
+            non_masquerade_cidr: text("100.64.0.0/10"),
         }),
         findings(&hook),
         findings(&environment),

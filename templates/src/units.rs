@@ -56,6 +56,13 @@ pub struct HookService {
     pub service: String,
 }
 
+/// `cni-iptables-setup.service`, with kubenet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MasqueradeService {
+    /// What keeps the pods' own addresses.
+    pub non_masquerade_cidr: String,
+}
+
 /// A file of `NAME="value"` lines that units read as `EnvironmentFile=`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Environment {
@@ -102,6 +109,11 @@ impl Template for KubeletService {
 impl Template for HookService {
     const NAME: &'static str = "units/hook.service.hbs";
     const SOURCE: &'static str = include_str!("../units/hook.service.hbs");
+}
+
+impl Template for MasqueradeService {
+    const NAME: &'static str = "units/masquerade.service.hbs";
+    const SOURCE: &'static str = include_str!("../units/masquerade.service.hbs");
 }
 
 impl Template for Environment {

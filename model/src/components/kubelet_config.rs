@@ -145,6 +145,7 @@ pub fn kubelet_config(kubelet: &KubeletConfigSpec, taints: &[String]) -> Result<
     Ok(without_empty(config))
 }
 
+#[allow(clippy::too_many_lines)] // One line for each field of the file.
 fn configuration(kubelet: KubeletConfigSpec, taints: &[String]) -> KubeletConfiguration {
     let mut sysctls = kubelet.allowed_unsafe_sysctls;
     sysctls.extend(kubelet.experimental_allowed_unsafe_sysctls);

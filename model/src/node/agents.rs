@@ -5,7 +5,8 @@ use crate::full::{Arch, Group};
 use serde::{Deserialize, Serialize};
 
 /// The binaries that machines run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Agents {
     /// nodeup, at most one per architecture.
     pub nodeup: Vec<Agent>,

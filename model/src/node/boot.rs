@@ -1,5 +1,7 @@
 //! BootConfig: what user data tells nodeup. Everything else is in NodeConfig, which it names by its sha256.
 
+use super::Error;
+use super::config::read_formatted;
 use crate::full::Role;
 use serde::{Deserialize, Serialize};
 
@@ -33,4 +35,9 @@ pub struct BootConfig {
     /// Workers: who may have signed the servers' certificates, PEM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_certificates: Option<String>,
+}
+
+/// Reads a BootConfig; refuses formats this release does not know.
+pub fn read_boot_config(text: &str) -> Result<BootConfig, Error> {
+    read_formatted(text, "BootConfig", BOOT_FORMAT)
 }

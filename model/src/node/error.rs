@@ -15,6 +15,9 @@ pub enum Error {
     /// A value could not be written as YAML.
     #[error("could not write YAML")]
     Yaml(#[from] crate::api::write::Error),
+    /// A kubeconfig could not be made.
+    #[error("could not make a kubeconfig")]
+    Pki(#[from] crate::pki::Error),
     /// No binary of ours for the group's architecture.
     #[error("instance group {group} needs {name} for {arch}, and there is none")]
     NoAgent {
@@ -39,5 +42,55 @@ pub enum Error {
         group: String,
         /// Bytes.
         size: usize,
+    },
+    /// Flags could not be made.
+    #[error("instance group {group}")]
+    Flags {
+        /// Of which group.
+        group: String,
+        /// Why.
+        #[source]
+        source: crate::components::Error,
+    },
+    /// The completed spec has no such group.
+    #[error("the spec has no instance group {0}")]
+    NoGroup(String),
+    /// A file of the user's is not base64 although it says so.
+    #[error("fileAssets: the content of {0} is not base64")]
+    NotBase64(String),
+    /// A file of the user's has a mode that is not octal.
+    #[error("fileAssets: the mode of {path} is {mode:?}, not an octal number such as 0440")]
+    BadMode {
+        /// Which file.
+        path: String,
+        /// As written.
+        mode: String,
+    },
+    /// A configuration has another sha256 than it should.
+    #[error("NodeConfig has sha256 {found}, user data names {expected}")]
+    WrongHash {
+        /// What user data names.
+        expected: String,
+        /// What it is.
+        found: String,
+    },
+    /// A configuration is of a release that is too new or too old.
+    #[error("{what} has format {found}, this release knows {known} and the one before")]
+    Format {
+        /// `BootConfig`, `NodeConfig`.
+        what: &'static str,
+        /// What it has.
+        found: u32,
+        /// What is known.
+        known: u32,
+    },
+    /// A configuration could not be read.
+    #[error("could not read {what}")]
+    Unreadable {
+        /// `BootConfig`, `NodeConfig`.
+        what: &'static str,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
 }

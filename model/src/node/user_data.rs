@@ -3,10 +3,12 @@
 use super::agents::find;
 use super::boot::{BOOT_FORMAT, BOOTSTRAP_PORT, BootConfig};
 use super::mime::multipart;
+use super::proxy::proxy_environment;
 use super::{Agents, DIRECTORY, Error, agent_key};
 use crate::api::write::to_yaml;
 use crate::cloud::{Kind, Lb};
 use crate::engine::{Id, Part, Text};
+use crate::expand::Expanded;
 use crate::full::{Arch, DnsKind, FullSpec, Group, Role};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -23,25 +25,26 @@ const LIMIT: usize = 16 * 1024;
 #[derive(Clone, Copy, Debug)]
 pub struct UserData<'a> {
     /// The cluster.
-    pub full: &'a FullSpec,
-    /// The group.
-    pub group: &'a Group,
+    pub expanded: &'a Expanded,
+    /// The group's name.
+    pub group: &'a str,
     /// sha256 (hex) of the group's NodeConfig.
     pub node_config: &'a str,
     /// Certificates of `kubernetes-ca`, PEM.
     pub trust_bundle: &'a str,
     /// Our binaries.
     pub agents: &'a Agents,
-    /// `compressUserData` of the group: BootConfig is gzipped, unless part of it is known only later.
-    pub compress: bool,
 }
 
-/// User data of a group; `None` for a bastion that has no parts of its own.
+/// User data of a group; `None` for a bastion that has no parts of its own. What is known only when the cluster's
+/// load balancer exists is a late part.
 pub fn user_data(of: &UserData<'_>) -> Result<Option<Text>, Error> {
-    let group = of.group;
+    let full = &of.expanded.full;
+    let group = full.groups.iter().find(|group| group.name == of.group);
+    let group = group.ok_or_else(|| Error::NoGroup(of.group.to_owned()))?;
     let script = match group.role {
         Role::Bastion => None,
-        Role::ControlPlane | Role::Node => Some(script(of)?),
+        Role::ControlPlane | Role::Node => Some(script(of, group)?),
     };
     // The script comes first, so the first places are its own whatever the user's parts contain.
     let late = script
@@ -67,7 +70,7 @@ pub fn user_data(of: &UserData<'_>) -> Result<Option<Text>, Error> {
             size: text.len(),
         });
     }
-    let load_balancer = Id::new(Lb::TYPE, format!("api.{}", of.full.name));
+    let load_balancer = Id::new(Lb::TYPE, format!("api.{}", full.name));
     Ok(Some(with_late(
         &text,
         late,
@@ -75,60 +78,64 @@ pub fn user_data(of: &UserData<'_>) -> Result<Option<Text>, Error> {
     )))
 }
 
-fn script(of: &UserData<'_>) -> Result<String, Error> {
-    let boot = boot_config(of)?;
+fn script(of: &UserData<'_>, group: &Group) -> Result<String, Error> {
+    let Expanded {
+        full,
+        cluster,
+        groups,
+        ..
+    } = of.expanded;
+    let boot = boot_config(of, group)?;
     let late = boot
         .bootstrap_servers
         .iter()
         .any(|server| server.contains(LATE));
     let boot = to_yaml(&boot)?;
-    let group = of.group;
     let nodeup = find(&of.agents.nodeup, "nodeup", group)?;
-    let state = &of.full.state;
+    let said = groups.iter().find(|other| other.name() == group.name);
+    // A value that comes later could not be written into what is compressed already.
+    let compress = said.is_some_and(|said| said.spec.compress_user_data == Some(true)) && !late;
     let template = |source| Error::Template {
         group: group.name.clone(),
         source,
     };
-    let unit = templates::render(&templates::NodeupService {
+    let unit = templates::NodeupService {
         directory: DIRECTORY.to_owned(),
-    })
-    .map_err(template)?;
+    };
     templates::render(&templates::UserData {
-        cluster: of.full.name.clone(),
+        cluster: full.name.clone(),
         directory: DIRECTORY.to_owned(),
+        environment: proxy_environment(&cluster.spec, full),
         machine: machine(nodeup.arch).to_owned(),
         sha256: nodeup.sha256.clone(),
-        key: format!("{}/{}", state.prefix, agent_key("nodeup", nodeup)),
+        key: format!("{}/{}", full.state.prefix, agent_key("nodeup", nodeup)),
         mirrors: nodeup.mirrors.clone(),
-        bucket: state.bucket.clone().unwrap_or_default(),
+        bucket: full.state.bucket.clone().unwrap_or_default(),
         boot_config: templates::Heredoc {
-            compressed: of.compress && !late,
-            text: if of.compress && !late {
-                gzip_base64(&boot)
-            } else {
-                boot
-            },
+            compressed: compress,
+            text: if compress { gzip_base64(&boot) } else { boot },
         },
-        unit,
+        unit: templates::render(&unit).map_err(template)?,
     })
     .map_err(template)
 }
 
-fn boot_config(of: &UserData<'_>) -> Result<BootConfig, Error> {
-    let worker = of.group.role != Role::ControlPlane;
+fn boot_config(of: &UserData<'_>, group: &Group) -> Result<BootConfig, Error> {
+    let full = &of.expanded.full;
+    let worker = group.role != Role::ControlPlane;
     let server = || {
         Ok::<_, Error>(format!(
             "https://{}:{BOOTSTRAP_PORT}",
-            bootstrap_host(of.full)?
+            bootstrap_host(full)?
         ))
     };
     Ok(BootConfig {
         format: BOOT_FORMAT,
-        cluster: of.full.name.clone(),
-        group: of.group.name.clone(),
-        role: of.group.role,
+        cluster: full.name.clone(),
+        group: group.name.clone(),
+        role: group.role,
         node_config: of.node_config.to_owned(),
-        config_base: (!worker).then(|| of.full.state.config_base.clone()),
+        config_base: (!worker).then(|| full.state.config_base.clone()),
         bootstrap_servers: if worker { vec![server()?] } else { Vec::new() },
         ca_certificates: worker.then(|| of.trust_bundle.to_owned()),
     })

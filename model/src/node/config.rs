@@ -1,0 +1,185 @@
+//! NodeConfig: everything that makes a machine a node of its group. It is stored under its own sha256, which user
+//! data names: a machine gets another one only by being replaced. It holds no secret of the cluster's.
+
+use super::{Agents, Error, File, Unit};
+use crate::api::containerd::ContainerdConfig;
+use crate::api::etcd::EtcdClusterSpec;
+use crate::api::machine::VolumeMountSpec;
+use crate::api::write::to_yaml;
+use crate::components::Flags;
+use crate::full::{Asset, Networking, Role};
+use crate::manifests::{Pod, Proxy};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+
+/// The format that this release writes; a reader takes this one and the one before.
+pub const NODE_FORMAT: u32 = 1;
+
+/// What the machines of one group get.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NodeConfig {
+    /// [`NODE_FORMAT`].
+    pub format: u32,
+    /// The cluster's name.
+    pub cluster: String,
+    /// The instance group's name.
+    pub group: String,
+    /// The group's role.
+    pub role: Role,
+    /// Without `v`.
+    pub kubernetes_version: String,
+    /// Downloads for the group's architecture, sorted by name.
+    pub assets: Vec<Asset>,
+    /// Our own binaries.
+    pub agents: Agents,
+    /// Where components find the API: `https://127.0.0.1`, `https://api.internal.NAME`; `None`: at the host
+    /// that handed out this configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_server: Option<String>,
+    /// Certificates of `kubernetes-ca`, PEM.
+    pub ca_certificates: String,
+    /// kubelet.
+    pub kubelet: Kubelet,
+    /// kube-proxy, unless something else does its work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kube_proxy: Option<Proxy>,
+    /// containerd.
+    pub containerd: ContainerdConfig,
+    /// The CNI.
+    pub networking: Networking,
+    /// Not masqueraded: pods and services.
+    pub non_masquerade_cidr: String,
+    /// Control planes: what else they run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control_plane: Option<ControlPlane>,
+    /// Files that are the same on every machine of the group, sorted by path.
+    pub files: Vec<File>,
+    /// Units that are the same on every machine of the group, sorted by name.
+    pub units: Vec<Unit>,
+    /// Kernel parameters, each `name=value`; later ones win.
+    pub sysctls: Vec<String>,
+    /// Packages of the distribution that the user wants.
+    pub packages: Vec<String>,
+    /// File systems on further volumes.
+    pub volume_mounts: Vec<VolumeMountSpec>,
+    /// The machine's time is kept by chrony.
+    pub ntp: bool,
+    /// The distribution installs its security updates by itself.
+    pub automatic_updates: bool,
+}
+
+/// How kubelet runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Kubelet {
+    /// Flags, without those of the machine.
+    pub flags: Flags,
+    /// KubeletConfiguration, without what depends on the machine.
+    pub config: Value,
+}
+
+/// What control planes run besides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ControlPlane {
+    /// Static pods by name. protokube starts them in the order in which they can.
+    pub static_pods: BTreeMap<String, Pod>,
+    /// The etcd clusters, of the completed spec.
+    pub etcd: Vec<EtcdClusterSpec>,
+    /// Image of each etcd cluster, by its name.
+    pub etcd_images: BTreeMap<String, String>,
+    /// Names and addresses in the API server's certificate, besides those of load balancers.
+    pub api_names: Vec<String>,
+}
+
+impl NodeConfig {
+    /// Its YAML: keys sorted, so that equal configurations are equal text.
+    pub fn to_yaml(&self) -> Result<String, Error> {
+        Ok(to_yaml(self)?)
+    }
+}
+
+/// A NodeConfig as it is stored: its text and its own sha256.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredNodeConfig {
+    /// The YAML.
+    pub text: String,
+    /// sha256 of the text, hex.
+    pub sha256: String,
+    /// Keys of the two objects with this text, relative to the cluster's base: the one by its hash, which machines
+    /// read, and kOps' plain one, which people read.
+    pub keys: [String; 2],
+}
+
+/// A configuration ready to be stored.
+pub fn stored(config: &NodeConfig) -> Result<StoredNodeConfig, Error> {
+    let text = config.to_yaml()?;
+    let sha256 = sha256(&text);
+    let by_hash = node_config_key(config.role, &config.group, &sha256);
+    let plain = format!("{}/nodeupconfig.yaml", folder(config.role, &config.group));
+    Ok(StoredNodeConfig {
+        keys: [by_hash, plain],
+        sha256,
+        text,
+    })
+}
+
+/// Key of a NodeConfig by its sha256, relative to the cluster's base in the state store.
+pub fn node_config_key(role: Role, group: &str, sha256: &str) -> String {
+    format!("{}/nodeupconfig-{sha256}.yaml", folder(role, group))
+}
+
+fn folder(role: Role, group: &str) -> String {
+    let role = match role {
+        Role::ControlPlane => "control-plane",
+        Role::Node => "node",
+        Role::Bastion => "bastion",
+    };
+    format!("igconfig/{role}/{group}")
+}
+
+/// Reads a NodeConfig whose sha256 user data named: refuses text with another hash, and formats this release does
+/// not know.
+pub fn read_node_config(text: &str, expected: &str) -> Result<NodeConfig, Error> {
+    let found = sha256(text);
+    if found != expected {
+        return Err(Error::WrongHash {
+            expected: expected.to_owned(),
+            found,
+        });
+    }
+    read_formatted(text, "NodeConfig", NODE_FORMAT)
+}
+
+/// Reads YAML with a `format`, looking at that first: another format would fail with a misleading message.
+pub(super) fn read_formatted<T: serde::de::DeserializeOwned>(
+    text: &str,
+    what: &'static str,
+    format: u32,
+) -> Result<T, Error> {
+    #[derive(Deserialize)]
+    struct Formatted {
+        format: u32,
+    }
+    let unreadable = |source: serde_saphyr::Error| Error::Unreadable {
+        what,
+        source: source.into(),
+    };
+    let found: Formatted = serde_saphyr::from_str(text).map_err(unreadable)?;
+    if found.format > format || found.format + 1 < format {
+        return Err(Error::Format {
+            what,
+            found: found.format,
+            known: format,
+        });
+    }
+    serde_saphyr::from_str(text).map_err(unreadable)
+}
+
+/// sha256 of a text, hex.
+pub fn sha256(text: &str) -> String {
+    format!("{:x}", Sha256::digest(text))
+}
