@@ -183,7 +183,7 @@ fn name(view: View<'_>, id: &Id) -> String {
     words
         .map(|word| {
             let bare = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
-            if hash(bare) { word.replace(bare, &format!("{}...", bare.get(..SHORT_HASH).unwrap_or(bare))) } else { word.to_owned() }
+            if hash(bare) { word.replace(bare, bare.get(..SHORT_HASH).unwrap_or(bare)) } else { word.to_owned() }
         })
         .collect()
 }
