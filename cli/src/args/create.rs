@@ -131,6 +131,9 @@ pub struct CreateCluster {
     /// Machines in public subnets, or in private ones behind NAT gateways [default: public]
     #[arg(long, value_name = "TOPOLOGY", help_heading = "Placement")]
     pub topology: Option<Topology>,
+    /// How private subnets reach the internet: nat-..., eipalloc-..., i-..., tgw-... or External [default: NAT gateways]
+    #[arg(long, value_name = "EGRESS", help_heading = "Placement")]
+    pub egress: Option<String>,
     /// Do not tag subnets for load balancers of services
     #[arg(long, help_heading = "Placement")]
     pub disable_subnet_tags: bool,

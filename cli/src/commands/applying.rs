@@ -4,7 +4,7 @@ use super::session::Session;
 use crate::clock::SystemClock;
 use crate::error::{CommandError, Kind};
 use crate::interrupt::Interrupts;
-use crate::state::{Keys, Lock, Operation, StoreJournal, outdated, store_error};
+use crate::state::{Keys, Lock, Operation, StoreJournal, outdated};
 use crate::ui::plan_json::Target;
 use crate::ui::progress::{Progress, seconds};
 use aws::AwsWorld;
@@ -176,12 +176,4 @@ fn interrupted() -> CommandError {
         "interrupted",
         "the next `kctl update` finds what was made, and goes on from there",
     )
-}
-
-/// Deletes keys of the store, whatever is in them.
-pub async fn delete_keys(session: &Session<'_>, keys: &[String]) -> Result<(), CommandError> {
-    for key in keys {
-        session.store.delete(key, Expect::Any).await.map_err(store_error)?;
-    }
-    Ok(())
 }

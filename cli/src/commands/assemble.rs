@@ -2,7 +2,7 @@
 //! its arguments; `update` applies it, `render` writes it down.
 
 use super::objects::Objects;
-use crate::agents::Found;
+use crate::agents::{self, Found};
 use crate::error::{CommandError, Context};
 use model::api::write::{to_yaml, to_yaml_documents};
 use model::catalog::Catalog;
@@ -11,8 +11,7 @@ use model::cloud::{Cloud, ObjectContent, S3Object};
 use model::engine::Text;
 use model::expand::{Expanded, expand};
 use model::facts::Facts;
-use model::full::{Group, Role};
-use model::node::{UserData, user_data};
+use model::node::{NodeConfig, StoredNodeConfig, UserData, node_config, stored, user_data};
 use model::pki::{KUBERNETES_CA, Keyset, KeysetItem, keyset_names, trust_bundle};
 use std::collections::BTreeMap;
 
@@ -24,10 +23,10 @@ const STAND_IN_CERTIFICATE: &str = include_str!("../stand-in.pem");
 /// What machines of one group get.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {
-    /// User data, `None` for bastions.
+    /// User data; `None` for bastions that have no parts of their own.
     pub user_data: Option<Text>,
-    /// NodeConfig and its sha256.
-    pub node_config: Option<(String, String)>,
+    /// NodeConfig, and as it is stored; `None` for bastions.
+    pub node_config: Option<(NodeConfig, StoredNodeConfig)>,
 }
 
 /// Everything that should be.
@@ -61,7 +60,7 @@ pub fn complete(of: Ingredients<'_>) -> Result<Expanded, CommandError> {
     let objects = of.objects;
     let expanded = expand(&objects.cluster, &objects.groups, of.ssh_keys, of.facts, of.catalog);
     expanded.map_err(|mut problems| {
-        model::validate::locate(&mut problems, &objects.documents);
+        objects.locate(&mut problems);
         CommandError::problems(problems)
     })
 }
@@ -94,14 +93,21 @@ pub fn assemble(expanded: Expanded, keysets: &[Keyset], found: &Found) -> Result
     let mut objects = vec![completed(&expanded)?];
     objects.extend(found.objects());
     for group in &full.groups {
-        machines.insert(group.name.clone(), machine(&expanded, group, &trust, found)?);
+        let machine = machine(&expanded, &group.name, &trust, found)?;
+        if let Some((_, stored)) = &machine.node_config {
+            let content = ObjectContent::Text(stored.text.clone());
+            objects.extend(stored.keys.iter().map(|key| S3Object { key: key.clone(), content: content.clone() }));
+        }
+        machines.insert(group.name.clone(), machine);
     }
     let user_data = machines.iter().filter_map(|(name, machine)| Some((name.clone(), machine.user_data.clone()?)));
     let desired = desired(full, &user_data.collect(), objects);
-    let stand_ins = match trust.contains(STAND_IN_CERTIFICATE.trim_end()) || !found.missing.is_empty() {
-        true => machines.values().filter_map(|machine| machine.node_config.clone()).map(|(_, sha256)| sha256).collect(),
-        false => Vec::new(),
-    };
+    let mut stand_ins = Vec::new();
+    if trust.contains(STAND_IN_CERTIFICATE.trim_end()) || !found.missing.is_empty() {
+        let stored = machines.values().filter_map(|machine| machine.node_config.as_ref());
+        stand_ins.push(agents::STAND_IN.to_owned());
+        stand_ins.extend(stored.map(|(_, stored)| stored.sha256.clone()));
+    }
     Ok(Assembled { expanded, machines, desired, stand_ins })
 }
 
@@ -120,21 +126,16 @@ pub fn completed_documents(expanded: &Expanded) -> Result<String, CommandError> 
     to_yaml_documents(&all).failed("the completed spec has no YAML form", DEFECT)
 }
 
-fn machine(expanded: &Expanded, group: &Group, trust: &str, found: &Found) -> Result<Machine, CommandError> {
-    let full = &expanded.full;
-    let compress = expanded.groups.iter().find(|spec| spec.name() == group.name);
-    let compress = compress.and_then(|spec| spec.spec.compress_user_data).unwrap_or_default();
-    let sha256 = "0".repeat(64);
-    let text = user_data(&UserData {
-        full,
-        group,
-        node_config: &sha256,
-        trust_bundle: trust,
-        agents: &found.agents,
-        compress,
-    });
-    let hint = "look at additionalUserData and the size of what it holds";
-    let user_data = text.usage(format!("could not make user data for {}", group.name), hint)?;
-    let node_config = (group.role != Role::Bastion).then(|| (String::new(), sha256));
-    Ok(Machine { user_data, node_config })
+fn machine(expanded: &Expanded, group: &str, trust: &str, found: &Found) -> Result<Machine, CommandError> {
+    let failed = || format!("could not make the configuration of machines of {group}");
+    const HINT: &str = "look at the kubelet, containerd, files, hooks and additionalUserData of the group";
+    let config = node_config(expanded, group, trust, &found.agents).usage(failed(), HINT)?;
+    let config = match config {
+        Some(config) => Some((stored(&config).failed(failed(), DEFECT)?, config)),
+        None => None,
+    };
+    let sha256 = config.as_ref().map_or("", |(stored, _)| stored.sha256.as_str());
+    let of = UserData { expanded, group, node_config: sha256, trust_bundle: trust, agents: &found.agents };
+    let user_data = user_data(&of).usage(failed(), HINT)?;
+    Ok(Machine { user_data, node_config: config.map(|(stored, config)| (config, stored)) })
 }

@@ -1,21 +1,26 @@
 //! `kctl create cluster`: flags to a spec, the spec into the store, then as `kctl update`.
 
 use super::edit::apply_setters;
-use super::objects::Objects;
-use super::session::{named, store_url};
-use crate::args::{Authorization, CreateCluster, Dns, Global, KopsOnly, LoadBalancerType, SpecFormat, Topology};
-use crate::error::{CommandError, Context, Outcome};
+use super::objects::{Objects, read_text};
+use super::session::{Session, named, store_url};
+use super::update::{How, update};
+use super::{look, store_objects};
+use crate::args::{
+    Authorization, CreateCluster, Dns, Global, KopsOnly, LoadBalancerType, PlanFormat, SpecFormat, Topology,
+};
+use crate::error::{CommandError, Context, Kind, Outcome};
+use crate::state::{Keys, store_error};
 use crate::ui::Shell;
 use model::api::{Object, write};
 use model::create::{CreateOptions, create};
+use model::expand::wanted_by;
 use model::facts::Facts;
 use model::read::{Document, ReadOptions, read_documents_with};
 
 /// Prints the spec and stores nothing. Asks nobody.
 pub fn dry_run(what: &CreateCluster, options: &Global, shell: &Shell) -> Result<Outcome, CommandError> {
-    let made_up = Facts { stand_in: true, ..Facts::default() };
     let url = store_url(options, shell)?;
-    let objects = spec(what, options, &url, &made_up, shell)?;
+    let objects = spec(what, options, &url, &made_up(), shell)?;
     if what.network_id.is_some() || !what.subnets.is_empty() {
         shell.warning("AWS was not asked about the VPC and subnets: their zones and ranges are guesses");
     }
@@ -27,10 +32,55 @@ pub fn dry_run(what: &CreateCluster, options: &Global, shell: &Shell) -> Result<
     Ok(Outcome::Fine)
 }
 
+/// Stores the spec, then shows the plan; with `--yes` makes the cluster.
+pub async fn run(what: &CreateCluster, options: &Global, session: &Session<'_>) -> Result<Outcome, CommandError> {
+    only_kctl(&what.kops)?;
+    let name = named(options, what.cluster.as_deref())?.unwrap_or_default();
+    let ssh_key = what.access.ssh_public_key.as_deref().map(read_text).transpose()?;
+    if !name.is_empty() && session.store.get(&Keys::of(&name).config()).await.map_err(store_error)?.is_some() {
+        return Err(CommandError::said(
+            Kind::Precondition,
+            format!("cluster {name} exists already in {}", session.url),
+            format!("`kctl update {name}` shows what would change in AWS; `kctl edit cluster {name}` changes its spec"),
+        ));
+    }
+    let flags = create_options(what, name.clone(), &session.url);
+    let wanted = wanted_by(&flags);
+    let facts = match &wanted.region {
+        Some(region) => {
+            let clients = session.clients.in_region(region);
+            let offered_in = flags.zones.iter().chain(&flags.control_plane_zones).cloned().collect();
+            look::facts(&clients, wanted, offered_in).await?
+        }
+        // Without zones there is nobody to ask, and nothing to create either.
+        None => made_up(),
+    };
+    let objects = spec(what, options, &session.url, &facts, session.shell)?;
+    store_objects::write_new(&name, &objects, ssh_key.as_deref(), session).await?;
+    let kubeconfig = what.create_kube_config.unwrap_or(true);
+    let how = How {
+        yes: what.yes,
+        output: PlanFormat::Table,
+        exit_code: false,
+        refresh: false,
+        read: ReadOptions { allow_unsupported: what.allow_unsupported },
+        kubeconfig: kubeconfig.then(|| what.credentials.clone()),
+    };
+    let outcome = update(&name, &how, session).await?;
+    if what.yes {
+        session.shell.hint("kubectl get nodes    shows the machines once they have joined, in a few minutes");
+    }
+    Ok(outcome)
+}
+
+fn made_up() -> Facts {
+    Facts { stand_in: true, ..Facts::default() }
+}
+
 const DEFECT: &str = "report this: it is a defect of kctl";
 
 /// The checked spec of the flags.
-pub fn spec(
+fn spec(
     what: &CreateCluster,
     options: &Global,
     store_url: &str,
@@ -101,6 +151,7 @@ fn create_options(what: &CreateCluster, name: String, store_url: &str) -> Create
         network_id: what.network_id.clone(),
         subnets: what.subnets.clone(),
         utility_subnets: what.utility_subnets.clone(),
+        egress: what.egress.clone(),
         disable_subnet_tags: what.disable_subnet_tags,
         kubernetes_version: software.kubernetes_version.clone(),
         kubernetes_feature_gates: software.kubernetes_feature_gates.clone(),

@@ -18,7 +18,7 @@ pub async fn run(what: &DeleteGroup, session: &Session<'_>) -> Result<Outcome, C
     rest.groups.retain(|group| group.name() != what.group);
     rest.check(session.shell)?;
     let question = format!("Take instance group {} out of {name}? Type yes:", what.group);
-    if !what.yes && !session.shell.confirm(&question, "yes") {
+    if !what.yes && !session.shell.confirm(&question, "yes").await {
         return Err(CommandError::said(
             Kind::Usage,
             format!("instance group {} was not deleted", what.group),

@@ -4,6 +4,7 @@ mod applying;
 mod assemble;
 mod completion;
 mod create_cluster;
+mod delete_cluster;
 mod delete_group;
 mod edit;
 mod export;
@@ -30,15 +31,15 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
         Command::Create(what) => match &what.what {
             None => store_objects::create(&what.objects.files, &cli.global, &open().await?).await,
             Some(CreateWhat::Cluster(what)) if what.dry_run => create_cluster::dry_run(what, &cli.global, shell),
-            _ => Err(CommandError::usage("x", "y")),
+            Some(CreateWhat::Cluster(what)) => create_cluster::run(what, &cli.global, &open().await?).await,
         },
         Command::Get(what) => get::run(what, &open().await?).await,
         Command::Edit(what) => edit::run(what, &open().await?).await,
         Command::Replace(what) => store_objects::replace(what, &cli.global, &open().await?).await,
         Command::Delete(what) => match &what.what {
+            DeleteWhat::Cluster(what) => delete_cluster::run(what, &open().await?).await,
             DeleteWhat::InstanceGroup(what) => delete_group::run(what, &open().await?).await,
-            _ => Err(CommandError::usage("x", "y")),
-        },
+            },
         Command::Update(what) => update::run(what, &open().await?).await,
         Command::Export(what) => match &what.what {
             ExportWhat::Kubeconfig(what) => export::run(what, &open().await?).await,
@@ -47,6 +48,5 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
         Command::Completion(options) => completion::run(options.shell, shell),
         Command::Reference(options) => reference::run(&options.out, shell),
         Command::Version => version::run(shell),
-        _ => Err(CommandError::usage("x", "y")),
     }
 }

@@ -72,8 +72,14 @@ impl Objects {
         };
         let noticed = self.documents.iter().flat_map(|document| document.warnings.clone());
         let mut found = validate(&input);
-        locate(&mut found, &self.documents);
+        self.locate(&mut found);
         noticed.chain(found).collect()
+    }
+
+    /// Gives findings their places in the texts that the objects were read from.
+    pub fn locate(&self, problems: &mut [Problem]) {
+        let documents: Vec<&Document> = self.documents.iter().collect();
+        locate(problems, &documents);
     }
 
     /// Checks everything: warnings are shown, errors end the command, all of them at once.

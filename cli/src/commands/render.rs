@@ -1,18 +1,20 @@
 //! `kctl render`: everything that follows from a spec, as files. Asks nobody: what only AWS knows comes from a
 //! file of facts, or is made up and said to be.
 
-use super::assemble::{self, Assembled, Ingredients, assemble, completed_documents, keysets_of, stand_in_keyset};
+use super::assemble::{self, Assembled, Ingredients, Machine, assemble, completed_documents, keysets_of, stand_in_keyset};
 use super::objects::{Objects, read_files, read_text};
 use crate::agents::Found;
 use crate::args::Render;
 use crate::error::{CommandError, Context, Outcome};
 use crate::ui::Shell;
 use model::api::Object;
+use model::api::write::to_yaml;
 use model::catalog::Catalog;
 use model::cloud::Cloud;
 use model::cloud::render::cloud_json;
 use model::engine::{Part, Text};
 use model::facts::Facts;
+use model::node::{self, Host};
 use model::read::ReadOptions;
 use std::collections::BTreeMap;
 use std::fs;
@@ -88,11 +90,31 @@ fn files(assembled: &Assembled, facts: &Facts) -> Result<Files, CommandError> {
         }
     }
     for (group, machine) in &assembled.machines {
-        if let Some(text) = &machine.user_data {
-            files.insert(format!("groups/{group}/user-data.sh"), with_late(text));
-        }
+        machine_files(&format!("groups/{group}"), machine, &mut files)?;
     }
     Ok(files)
+}
+
+/// What machines of one group get, as one that stands for all of them.
+fn machine_files(dir: &str, machine: &Machine, files: &mut Files) -> Result<(), CommandError> {
+    const DEFECT: &str = "report this: it is a defect of kctl";
+    if let Some(text) = &machine.user_data {
+        files.insert(format!("{dir}/user-data.sh"), with_late(text));
+    }
+    let Some((config, stored)) = &machine.node_config else { return Ok(()) };
+    files.insert(format!("{dir}/nodeconfig.yaml"), stored.text.clone());
+    let written = node::files(config, &Host::placeholder()).failed("could not make the files of machines", DEFECT)?;
+    for file in written {
+        files.insert(format!("{dir}/files/{}", file.path.trim_start_matches('/')), file.content);
+    }
+    for unit in &config.units {
+        files.insert(format!("{dir}/units/{}", unit.name), unit.content.clone());
+    }
+    for (name, pod) in config.control_plane.iter().flat_map(|control_plane| &control_plane.static_pods) {
+        let text = to_yaml(pod).failed("a static pod has no YAML form", DEFECT)?;
+        files.insert(format!("{dir}/manifests/{name}.yaml"), text);
+    }
+    Ok(())
 }
 
 fn json(value: &serde_json::Value) -> Result<String, CommandError> {
@@ -124,7 +146,7 @@ Certificates and the hashes of kctl's own binaries are made up: they exist once 
 | `cluster-completed.yaml` | the spec with every decision written down |
 | `cloud.json` | every AWS object, and every object that machines read from the state store |
 | `iam/` | policies of the roles |
-| `groups/GROUP/` | what machines of an instance group get |
+| `groups/GROUP/` | what machines of an instance group get: user data, NodeConfig, and the files, units and static pods that follow from it; what differs from machine to machine is in angle brackets |
 "
     )
 }

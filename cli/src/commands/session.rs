@@ -70,16 +70,6 @@ impl<'a> Session<'a> {
     pub fn keys(&self, cluster: &str) -> Keys {
         Keys::of(cluster)
     }
-
-    /// Where a cluster's state lies: `configBase` of its spec.
-    pub fn config_base(&self, cluster: &str) -> String {
-        config_base(&self.url, cluster)
-    }
-}
-
-/// Where a cluster's state lies.
-pub fn config_base(url: &str, cluster: &str) -> String {
-    format!("{}/{cluster}", url.trim_end_matches('/'))
 }
 
 /// The cluster named on the command line or in the environment.

@@ -175,18 +175,39 @@ async fn write(
     Ok(())
 }
 
+/// Stores a new cluster.
+pub async fn write_new(
+    name: &str,
+    objects: &Objects,
+    ssh_key: Option<&str>,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    if let Some(key) = ssh_key {
+        ssh_fingerprint(key)?;
+    }
+    write(name, None, &objects.documents, session).await?;
+    match ssh_key {
+        Some(key) => write_ssh_key(session, &Keys::of(name), key).await,
+        None => Ok(()),
+    }
+}
+
 /// Stores a public SSH key under its fingerprint.
-pub async fn write_ssh_key(session: &Session<'_>, keys: &Keys, public_key: &str) -> Result<(), CommandError> {
-    let fingerprint = model::names::ssh_fingerprint(public_key).ok_or_else(|| {
-        CommandError::usage("this is not a public SSH key", "give a line such as `ssh-ed25519 AAAA... name`, not the private key")
-    })?;
+async fn write_ssh_key(session: &Session<'_>, keys: &Keys, public_key: &str) -> Result<(), CommandError> {
+    let fingerprint = ssh_fingerprint(public_key)?;
     let text = format!("{}\n", public_key.trim());
     session.store.put(&keys.ssh_key(&fingerprint.replace(':', "")), text.into_bytes(), Expect::Any).await.map_err(store_error)?;
     Ok(())
 }
 
+fn ssh_fingerprint(public_key: &str) -> Result<String, CommandError> {
+    model::names::ssh_fingerprint(public_key).ok_or_else(|| {
+        CommandError::usage("this is not a public SSH key", "give a line such as `ssh-ed25519 AAAA... name`, not the private key")
+    })
+}
+
 /// The object with the time of its creation, unless it has one.
-pub fn dated<S: Spec>(mut object: Resource<S>) -> Result<Resource<S>, CommandError> {
+fn dated<S: Spec>(mut object: Resource<S>) -> Result<Resource<S>, CommandError> {
     if object.metadata.creation_timestamp.is_none() {
         let now = OffsetDateTime::now_utc().replace_nanosecond(0).unwrap_or(OffsetDateTime::UNIX_EPOCH);
         let now = now.format(&Rfc3339).failed("the clock shows no time that can be written", "set the clock")?;

@@ -9,12 +9,13 @@ use super::session::Session;
 use crate::args::{KubeconfigCredentials, PlanFormat, Update};
 use crate::error::{CommandError, Context, Kind, Outcome};
 use crate::interrupt::Interrupts;
-use crate::state::{Lock, StoreJournal};
+use crate::state::{Lock, Public, StoreJournal};
 use crate::ui::plan::{self, View};
 use crate::ui::plan_json::Document;
 use aws::AwsWorld;
 use model::cloud::settle::settle;
 use model::engine::{Plan, Report};
+use model::pki::KUBERNETES_CA;
 use model::read::ReadOptions;
 
 /// How to update.
@@ -88,11 +89,18 @@ fn world(looked: &Looked, assembled: &Assembled, journal: &StoreJournal<'_>, how
         partition: looked.partition.clone(),
         region: looked.target.region.clone(),
         hosted_zone: assembled.expanded.full.dns.zone.as_ref().map(|zone| zone.id.clone()),
-        generation: journal.generation(),
+        generation: format!("{}-{}", incarnation(&looked.public), journal.generation()),
     };
     let spec = &assembled.expanded.cluster;
     let scope = scope(spec, place, assembled.desired.clone(), how.refresh, looked.found.source());
     AwsWorld::new(looked.clients.clone(), session.store.clone(), scope)
+}
+
+/// Tells a cluster from an earlier one of the same name: the id of its first CA. AWS remembers client tokens
+/// longer than some clusters live.
+fn incarnation(public: &Public) -> &str {
+    let authority = public.keysets.iter().find(|set| set.name == KUBERNETES_CA);
+    authority.and_then(|set| set.items.first()).map_or("", |item| item.id.as_str())
 }
 
 async fn preview(looked: &Looked, how: &How, session: &Session<'_>) -> Result<Outcome, CommandError> {

@@ -1,6 +1,6 @@
 //! AWS objects in words: where one stands in a plan, under which other one, and what matters about it.
 
-use model::cloud::{Cloud, ObjectContent, RuleSource, SecurityGroupRule, Subnet};
+use model::cloud::{Cloud, Kind, ObjectContent, RuleSource, S3Object, SecurityGroupRule, Subnet};
 use model::engine::{Id, Ref, Resource};
 
 /// The sections of a plan, in the order in which things depend on each other.
@@ -89,9 +89,17 @@ pub fn parent(of: &Cloud) -> Option<Id> {
         Cloud::IamInstanceProfile(part) => part.role_name.as_ref().and_then(Ref::id),
         Cloud::LbListener(part) => part.load_balancer_arn.id(),
         Cloud::AutoscalingLifecycleHook(part) => part.auto_scaling_group_name.id(),
+        Cloud::S3Object(part) => plain_node_config(&part.key),
         Cloud::CloudwatchEventTarget(_) => of.needs().into_iter().find(|id| id.kind() == "cloudwatch_event_rule"),
         _ => None,
     }
+}
+
+/// Where the configuration of a group's machines stands for people, if this is one under its hash.
+fn plain_node_config(key: &str) -> Option<Id> {
+    let (dir, name) = key.rsplit_once('/')?;
+    let hash = name.strip_prefix("nodeupconfig-")?.strip_suffix(".yaml")?;
+    (hash.len() == 64).then(|| Id::new(S3Object::TYPE, format!("{dir}/nodeupconfig.yaml")))
 }
 
 /// What parts of a kind are called when they are counted: one, many.
@@ -107,6 +115,7 @@ pub fn part_words(kind: &str) -> (&str, &str) {
         "iam_instance_profile" => ("instance profile", "instance profiles"),
         "lb_listener" => ("listener", "listeners"),
         "autoscaling_lifecycle_hook" => ("lifecycle hook", "lifecycle hooks"),
+        "s3_object" => ("version", "versions"),
         "cloudwatch_event_target" => ("target", "targets"),
         other => (other, other),
     }
@@ -122,7 +131,7 @@ pub fn describe(of: &Cloud) -> String {
         Cloud::Route(route) => format!("{} to {}", route.destination, reference(route.target.reference())),
         Cloud::RouteTableAssociation(association) => format!("for {}", reference(&association.subnet_id)),
         Cloud::SecurityGroupRule(rule) => describe_rule(rule),
-        Cloud::Lb(lb) => format!("{} in {} zones", lb.scheme, lb.subnet_mappings.len()),
+        Cloud::Lb(lb) => format!("{} in {}", lb.scheme, several(lb.subnet_mappings.len(), "zone")),
         Cloud::LbListener(listener) => format!("{} {}", listener.protocol, listener.port),
         Cloud::LbTargetGroup(group) => format!("{} {}", group.protocol, group.port),
         Cloud::Route53Record(record) => {
@@ -134,16 +143,23 @@ pub fn describe(of: &Cloud) -> String {
         }
         Cloud::LaunchTemplate(template) => format!("{} {}", template.instance_type, template.image_id),
         Cloud::AutoscalingGroup(group) => {
-            let zones = group.vpc_zone_identifier.len();
-            let subnets = if zones == 1 { "1 subnet".to_owned() } else { format!("{zones} subnets") };
-            format!("{} to {} machines in {subnets}", group.min_size, group.max_size)
+            let machines = match (group.min_size, group.max_size) {
+                (1, 1) => "1 machine".to_owned(),
+                (min, max) if min == max => format!("{min} machines"),
+                (min, max) => format!("{min} to {max} machines"),
+            };
+            format!("{machines} in {}", several(group.vpc_zone_identifier.len(), "subnet"))
         }
         Cloud::S3Object(object) => match &object.content {
-            ObjectContent::Text(text) => format!("{} bytes", text.len()),
-            ObjectContent::Sha256(_) => String::new(),
+            ObjectContent::Text(text) if !text.is_empty() => format!("{} bytes", text.len()),
+            _ => String::new(),
         },
         _ => String::new(),
     }
+}
+
+fn several(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 fn describe_subnet(subnet: &Subnet) -> String {

@@ -17,20 +17,21 @@ const BRIEF_VALUE: usize = 120;
 /// The change of one field: lines without indentation, `FIELD  BEFORE -> AFTER` or a difference of texts.
 pub fn lines(change: &FieldChange, wide: bool, paint: Paint) -> Vec<String> {
     let (before, after) = (text(&change.before), text(&change.after));
+    let field = change.field.strip_suffix(".text").unwrap_or(&change.field);
     if is_secret(&before) || is_secret(&after) {
-        return vec![format!("{}  {SENSITIVE}", change.field)];
+        return vec![format!("{field}  {SENSITIVE}")];
     }
     let short = |text: &str| !text.contains('\n') && text.chars().count() <= BRIEF_VALUE;
     if short(&before) && short(&after) {
-        return vec![format!("{}  {}", change.field, pair(&before, &after))];
+        return vec![format!("{field}  {}", pair(&before, &after))];
     }
     if change.before.is_null() || change.after.is_null() {
         let (word, text) = if change.before.is_null() { ("added", &after) } else { ("removed", &before) };
         if !wide {
-            return vec![format!("{}  {} lines {word}", change.field, text.lines().count())];
+            return vec![format!("{field}  {} lines {word}", text.lines().count())];
         }
     }
-    text_lines(&change.field, &before, &after, wide, paint)
+    text_lines(field, &before, &after, wide, paint)
 }
 
 fn pair(before: &str, after: &str) -> String {

@@ -3,7 +3,7 @@
 
 use super::{Paint, Tone, cloud, diff};
 use model::cloud::Cloud;
-use model::engine::{Action, Id, Plan, Reason, Step};
+use model::engine::{Action, FieldChange, Id, Plan, Reason, Step};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is shown, and how.
@@ -22,25 +22,29 @@ pub struct View<'a> {
 /// So many updates with the same change of tags are shown as one.
 const SAME_TAGS: usize = 3;
 /// Wider names do not push the descriptions of all others to the right.
-const NAME_WIDTH: usize = 60;
+const NAME_WIDTH: usize = 75;
+/// Digits that are shown of a sha256 unless everything is.
+const SHORT_HASH: usize = 12;
 
 /// All sections, without the summary; empty if there is nothing to do.
 pub fn render(view: View<'_>) -> String {
     let tagged = same_tags(view);
-    let folded: BTreeSet<&Id> = tagged.values().flatten().copied().collect();
-    let tree = Tree::of(view, &folded);
+    let tree = Tree::of(view, &tagged);
     let mut text = String::new();
-    for (tags, ids) in &tagged {
+    for (tag, count) in &tagged {
         let sign = view.paint.tone(Tone::Change, "~");
-        text.push_str(&format!("{sign} tags of {} objects: {tags}\n\n", ids.len()));
+        text.push_str(&format!("{sign} tag of {count} objects: {tag}\n"));
+    }
+    if !tagged.is_empty() {
+        text.push('\n');
     }
     for (section, roots) in &tree.sections {
         text.push_str(&view.paint.tone(Tone::Strong, section.heading()));
         text.push('\n');
-        let width = roots.iter().map(|id| id.to_string().chars().count()).max();
+        let width = roots.iter().map(|id| name(view, id).chars().count()).max();
         let width = width.unwrap_or_default().min(NAME_WIDTH);
         for id in roots {
-            text.push_str(&root(view, &tree, id, width));
+            text.push_str(&tree.root(view, id, width));
         }
         text.push('\n');
     }
@@ -60,30 +64,38 @@ pub fn summary(plan: &Plan<Cloud>) -> String {
     )
 }
 
+/// Changes of tags that many objects have in common, and how many have them.
+type Tagged = BTreeMap<String, usize>;
+
 /// The steps in the order in which they are shown.
 struct Tree<'a> {
     sections: Vec<(cloud::Section, Vec<Id>)>,
+    /// Steps that are shown with an own line.
+    steps: BTreeMap<&'a Id, &'a Step<Cloud>>,
     parts: BTreeMap<Id, Vec<&'a Step<Cloud>>>,
     counted: BTreeMap<Id, BTreeMap<&'a str, usize>>,
+    tagged: &'a Tagged,
 }
 
 impl<'a> Tree<'a> {
-    fn of(view: View<'a>, without: &BTreeSet<&Id>) -> Self {
-        let mut roots: BTreeSet<(cloud::Section, u8, Id)> = BTreeSet::new();
+    fn of(view: View<'a>, tagged: &'a Tagged) -> Self {
+        let all = view.plan.steps.iter();
         let mut tree = Self {
             sections: Vec::new(),
+            steps: all.filter(|(_, step)| !is_only_tagged(step, tagged)).collect(),
             parts: BTreeMap::new(),
             counted: BTreeMap::new(),
+            tagged,
         };
-        let shown = |step: &&Step<Cloud>| !without.contains(&step.id);
-        for step in view.plan.steps.values().filter(shown) {
+        let mut roots: BTreeSet<(cloud::Section, u8, Id)> = BTreeSet::new();
+        for step in tree.steps.values() {
             let Some(object) = subject(step) else { continue };
             let (section, rank) = cloud::place(object);
             let Some(parent) = cloud::parent(object) else {
                 roots.insert((section, rank, step.id.clone()));
                 continue;
             };
-            let above = view.plan.steps.get(&parent);
+            let above = tree.steps.get(&parent);
             if above.is_none() {
                 roots.insert((section, 0, parent.clone()));
             }
@@ -102,6 +114,53 @@ impl<'a> Tree<'a> {
         }
         tree
     }
+
+    /// A line for an object, lines for its changes and its parts.
+    fn root(&self, view: View<'_>, id: &Id, width: usize) -> String {
+        let mut text = match self.steps.get(id) {
+            Some(step) => {
+                let mut about: Vec<String> = subject(step).map(cloud::describe).into_iter().collect();
+                about.extend(self.counted.get(id).into_iter().flatten().map(counted));
+                about.retain(|words| !words.is_empty());
+                let name = format!("{:<width$}", name(view, id));
+                self.lines(view, step, "  ", &name, &about.join(", "))
+            }
+            None => format!("    {id}\n"),
+        };
+        for part in self.parts.get(id).into_iter().flatten() {
+            let about = subject(part).map(cloud::describe).unwrap_or_default();
+            let name = name(view, &part.id);
+            let (name, about) = match (about.is_empty(), view.wide) {
+                (true, _) => (name, String::new()),
+                (false, true) => (about, view.paint.tone(Tone::Faint, &name)),
+                (false, false) => (about, String::new()),
+            };
+            text.push_str(&self.lines(view, part, "      ", &name, &about));
+        }
+        text
+    }
+
+    /// The line of a step and those of its changes.
+    fn lines(&self, view: View<'_>, step: &Step<Cloud>, indent: &str, name: &str, about: &str) -> String {
+        let (sign, tone) = match step.action {
+            Action::Create => ("+", Tone::Add),
+            Action::Update => ("~", Tone::Change),
+            Action::Delete => ("-", Tone::Delete),
+        };
+        let why = reason(&step.reason).map(|why| view.paint.tone(Tone::Faint, &format!("({why})")));
+        let words = [Some(about.to_owned()), why].into_iter().flatten();
+        let words: Vec<String> = words.filter(|words| !words.is_empty()).collect();
+        let line = format!("{indent}{} {name}  {}", view.paint.tone(tone, sign), words.join("  "));
+        let mut text = line.trim_end().to_owned() + "\n";
+        let own = |change: &&FieldChange| !is_tagged(change, self.tagged);
+        for change in step.changes.iter().filter(own) {
+            for (number, line) in diff::lines(change, view.wide, view.paint).iter().enumerate() {
+                let sign = if number == 0 { "~ " } else { "  " };
+                text.push_str(&format!("{indent}    {sign}{line}\n"));
+            }
+        }
+        text
+    }
 }
 
 /// The object a step is about: as wanted, or as it is if it goes.
@@ -110,54 +169,28 @@ fn subject(step: &Step<Cloud>) -> Option<&Cloud> {
     step.after.as_ref().or(before)
 }
 
-/// A line for an object, lines for its changes and its parts.
-fn root(view: View<'_>, tree: &Tree<'_>, id: &Id, width: usize) -> String {
-    let mut text = match view.plan.steps.get(id) {
-        Some(step) => {
-            let mut about: Vec<String> = subject(step).map(cloud::describe).into_iter().collect();
-            about.extend(tree.counted.get(id).into_iter().flatten().map(counted));
-            about.retain(|words| !words.is_empty());
-            let name = format!("{:<width$}", id.to_string());
-            own_lines(view, step, "  ", &name, &about.join(", "))
-        }
-        None => format!("    {id}\n"),
-    };
-    for part in tree.parts.get(id).into_iter().flatten() {
-        let about = subject(part).map(cloud::describe).unwrap_or_default();
-        let name = part.id.to_string();
-        let (name, about) = match (about.is_empty(), view.wide) {
-            (true, _) => (name, String::new()),
-            (false, true) => (about, view.paint.tone(Tone::Faint, &name)),
-            (false, false) => (about, String::new()),
-        };
-        text.push_str(&own_lines(view, part, "      ", &name, &about));
+/// An id in words: what is not known yet says so, and hashes are short.
+fn name(view: View<'_>, id: &Id) -> String {
+    let mut name = id.to_string();
+    for stand_in in view.stand_ins {
+        name = name.replace(stand_in.as_str(), diff::LATE);
     }
-    text
+    if view.wide {
+        return name;
+    }
+    let hash = |word: &str| word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let words = name.split_inclusive(|c: char| !c.is_ascii_alphanumeric());
+    words
+        .map(|word| {
+            let bare = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+            if hash(bare) { word.replace(bare, bare.get(..SHORT_HASH).unwrap_or(bare)) } else { word.to_owned() }
+        })
+        .collect()
 }
 
 fn counted((kind, count): (&&str, &usize)) -> String {
     let (one, many) = cloud::part_words(kind);
     format!("{count} {}", if *count == 1 { one } else { many })
-}
-
-fn own_lines(view: View<'_>, step: &Step<Cloud>, indent: &str, name: &str, about: &str) -> String {
-    let (sign, tone) = match step.action {
-        Action::Create => ("+", Tone::Add),
-        Action::Update => ("~", Tone::Change),
-        Action::Delete => ("-", Tone::Delete),
-    };
-    let why = reason(&step.reason).map(|why| view.paint.tone(Tone::Faint, &format!("({why})")));
-    let words = [Some(about.to_owned()), why].into_iter().flatten();
-    let words: Vec<String> = words.filter(|words| !words.is_empty()).collect();
-    let line = format!("{indent}{} {name}  {}", view.paint.tone(tone, sign), words.join("  "));
-    let mut text = line.trim_end().to_owned() + "\n";
-    for change in &step.changes {
-        for (number, line) in diff::lines(change, view.wide, view.paint).iter().enumerate() {
-            let sign = if number == 0 { "~ " } else { "  " };
-            text.push_str(&format!("{indent}    {sign}{line}\n"));
-        }
-    }
-    text
 }
 
 /// Why, where the symbol does not say it already.
@@ -173,26 +206,33 @@ fn reason(reason: &Reason) -> Option<String> {
     }
 }
 
-/// Updates that change nothing but tags, by what they change, where there are several of a sort.
-fn same_tags(view: View<'_>) -> BTreeMap<String, Vec<&Id>> {
-    let mut by_change: BTreeMap<String, Vec<&Id>> = BTreeMap::new();
+/// Changes of tags that many updates have in common: said once. None if everything is shown.
+fn same_tags(view: View<'_>) -> Tagged {
+    let mut tagged = Tagged::new();
     if view.wide {
-        return by_change;
+        return tagged;
     }
-    for step in view.plan.steps.values() {
-        let tags: Option<Vec<String>> = step.changes.iter().map(tag_change).collect();
-        match tags {
-            Some(tags) if !tags.is_empty() => by_change.entry(tags.join(", ")).or_default().push(&step.id),
-            _ => {}
-        }
+    for change in view.plan.steps.values().flat_map(|step| &step.changes).filter_map(tag_change) {
+        *tagged.entry(change).or_default() += 1;
     }
-    by_change.retain(|_, ids| ids.len() >= SAME_TAGS);
-    by_change
+    tagged.retain(|_, count| *count >= SAME_TAGS);
+    tagged
 }
 
-fn tag_change(change: &model::engine::FieldChange) -> Option<String> {
-    let tag = change.field.strip_prefix("tags.")?;
-    let (before, after) = (diff::text(&change.before), diff::text(&change.after));
+fn is_tagged(change: &FieldChange, tagged: &Tagged) -> bool {
+    tag_change(change).is_some_and(|change| tagged.contains_key(&change))
+}
+
+fn is_only_tagged(step: &Step<Cloud>, tagged: &Tagged) -> bool {
+    !step.changes.is_empty() && step.changes.iter().all(|change| is_tagged(change, tagged))
+}
+
+/// A change of a tag in words; `None`: it is of something else. Auto Scaling groups have their tags in a list.
+fn tag_change(change: &FieldChange) -> Option<String> {
+    let rest = change.field.strip_prefix("tags")?;
+    let tag = rest.strip_prefix('.').or_else(|| rest.strip_prefix('[')?.strip_suffix(']'))?;
+    let value = |value: &serde_json::Value| diff::text(value.get("value").unwrap_or(value));
+    let (before, after) = (value(&change.before), value(&change.after));
     Some(match (change.before.is_null(), change.after.is_null()) {
         (true, _) => format!("+ {tag}={after}"),
         (_, true) => format!("- {tag}={before}"),
@@ -206,7 +246,7 @@ mod tests {
     use model::cloud::{
         EbsVolume, IamRole, RuleSource, SecurityGroup, SecurityGroupRule, Subnet, Tags, Vpc,
     };
-    use model::engine::{FieldChange, Observed, Ref, Resource};
+    use model::engine::{Observed, Ref, Resource};
     use serde_json::json;
 
     const NAME: &str = "demo.example.com";
@@ -279,7 +319,7 @@ mod tests {
     }
 
     fn step(action: Action, object: &Cloud, changes: Vec<FieldChange>) -> Step<Cloud> {
-        let observed = Observed { resource: object.clone(), physical: "x-1".into(), attrs: Default::default(), created: None, in_use: false };
+        let observed = Observed { resource: object.clone(), physical: "x-1".into(), attrs: Default::default(), created: None, uses: BTreeSet::new(), in_use: false };
         Step {
             id: object.id(),
             action,
@@ -327,7 +367,12 @@ mod tests {
     #[test]
     fn the_same_tag_on_everything_is_one_line() {
         let tag = || vec![change("tags.Owner", json!(null), json!("platform"))];
-        let steps = || [vpc(), group(), volume()].iter().map(|object| step(Action::Update, object, tag())).collect();
-        insta::assert_snapshot!("tags", shown(steps(), false));
+        let mut steps: Vec<_> =
+            [vpc(), group(), role()].iter().map(|object| step(Action::Update, object, tag())).collect();
+        let both = [tag(), vec![change("size", json!(20), json!(40))]].concat();
+        steps.push(step(Action::Update, &volume(), both));
+        // Its group is not shown otherwise, but is there for the rule to stand under.
+        steps.push(step(Action::Create, &rule(22, "10.0.0.0/8"), Vec::new()));
+        insta::assert_snapshot!("tags", shown(steps, false));
     }
 }

@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// What ends sooner is not worth showing while it runs.
 const DELAY: Duration = Duration::from_millis(250);
 
+/// A shorter wait before a retry is not worth a line.
+const WORTH_SAYING_MS: u64 = 1000;
+
 /// What an apply has come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -114,8 +117,9 @@ impl<'a> Progress<'a> {
             Event::Waiting { step, waiting_for } => self.waits(step, format!("waiting for {waiting_for}")),
             Event::Retrying { step, failure, in_ms } => {
                 let words = retry_words(failure, *in_ms);
-                // Without a terminal, one line per step and sort of trouble is enough.
-                if self.live.is_none() && self.retried.insert(step.clone(), failure.class) != Some(failure.class) {
+                // Without a terminal, one line per step and sort of trouble is enough, and none for short waits.
+                let worth = self.live.is_none() && *in_ms >= WORTH_SAYING_MS;
+                if worth && self.retried.insert(step.clone(), failure.class) != Some(failure.class) {
                     self.shell.note(&format!("  {step}: {words}"));
                 }
                 self.waits(step, words);

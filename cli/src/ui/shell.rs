@@ -113,7 +113,7 @@ impl Shell {
 
     /// Asks for a word to be typed, and says whether it was. Without a terminal nobody can answer: the caller
     /// names the flag that would have.
-    pub fn confirm(&self, question: &str, word: &str) -> bool {
+    pub async fn confirm(&self, question: &str, word: &str) -> bool {
         if !self.asks {
             return false;
         }
@@ -121,8 +121,13 @@ impl Shell {
         if write!(err, "{question} ").and_then(|()| err.flush()).is_err() {
             return false;
         }
-        let mut answer = String::new();
-        io::stdin().read_line(&mut answer).is_ok() && answer.trim() == word
+        drop(err);
+        // On a thread of its own, so that a lock is renewed while the user thinks.
+        let read = tokio::task::spawn_blocking(|| {
+            let mut answer = String::new();
+            io::stdin().read_line(&mut answer).map(|_| answer)
+        });
+        matches!(read.await, Ok(Ok(answer)) if answer.trim() == word)
     }
 }
 

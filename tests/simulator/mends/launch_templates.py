@@ -15,6 +15,13 @@ from moto.ec2.utils import parse_user_data
 from .patch import add, replace
 
 
+def template_tags_set_later_are_shown() -> None:
+    """AWS: a template is described with the tags it has now.
+    moto: with those it was created with.
+    """
+    LaunchTemplate.tags = property(lambda template: template.get_tags(), lambda _template, _tags: None)
+
+
 def new_versions_keep_their_user_data() -> None:
     """AWS: a version made by CreateLaunchTemplateVersion launches like any other; with SourceVersion
     it starts from a copy of that one.

@@ -29,6 +29,15 @@ def test_tags_of_the_template_stay_out_of_its_data(both):
     assert version["LaunchTemplateData"]["TagSpecifications"] == [{"ResourceType": "instance", "Tags": tags}]
 
 
+def test_tags_set_later_are_shown(both):
+    name = make.template(both)
+    (template,) = both.ec2.describe_launch_templates(LaunchTemplateNames=[name])["LaunchTemplates"]
+    tag = {"Key": "later", "Value": "yes"}
+    both.ec2.create_tags(Resources=[template["LaunchTemplateId"]], Tags=[tag])
+    (template,) = both.ec2.describe_launch_templates(LaunchTemplateNames=[name])["LaunchTemplates"]
+    assert tag in template["Tags"]
+
+
 def test_versions_are_deleted_and_their_numbers_not_used_again(both):
     name = make.template(both)
     for _ in range(3):
