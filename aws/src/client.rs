@@ -4,6 +4,7 @@
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{AppName, BehaviorVersion, Region, SdkConfig};
+use aws_credential_types::Credentials;
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::Intercept;
 use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
@@ -11,6 +12,7 @@ use aws_smithy_runtime_api::client::orchestrator::Metadata;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::config_bag::ConfigBag;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -60,10 +62,52 @@ macro_rules! client {
     };
 }
 
+/// How to reach AWS, as far as it is not left to the environment and the files of the AWS CLI.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// The region; else that of the environment or profile, else us-east-1.
+    pub region: Option<String>,
+    /// The profile.
+    pub profile: Option<String>,
+    /// Where all services answer, in the place of AWS' own addresses.
+    pub endpoint: Option<String>,
+    /// Who signs.
+    pub keys: Option<Keys>,
+}
+
+/// An access key.
+#[derive(Clone)]
+pub struct Keys {
+    /// Its id.
+    pub id: String,
+    /// Its secret.
+    pub secret: String,
+    /// The token of a session, if it is one's.
+    pub session: Option<String>,
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keys")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Clients {
-    /// Clients for `region` (else that of the environment or profile, else us-east-1) with the credentials
-    /// of `profile` or the environment. Reads files and environment; calls nothing.
+    /// Clients for `region` with the credentials of `profile`, both left to the environment if not given.
+    /// Reads files and environment; calls nothing.
     pub async fn load(region: Option<&str>, profile: Option<&str>) -> Self {
+        Self::reach(&Access {
+            region: region.map(ToOwned::to_owned),
+            profile: profile.map(ToOwned::to_owned),
+            ..Access::default()
+        })
+        .await
+    }
+
+    /// Clients that reach AWS like this. Calls nothing.
+    pub async fn reach(access: &Access) -> Self {
         let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12())
             .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
             .timeout_config(
@@ -74,11 +118,23 @@ impl Clients {
         if let Ok(name) = AppName::new("kctl") {
             loader = loader.app_name(name);
         }
-        if let Some(region) = region {
-            loader = loader.region(Region::new(region.to_owned()));
+        if let Some(region) = &access.region {
+            loader = loader.region(Region::new(region.clone()));
         }
-        if let Some(profile) = profile {
+        if let Some(profile) = &access.profile {
             loader = loader.profile_name(profile);
+        }
+        if let Some(endpoint) = &access.endpoint {
+            loader = loader.endpoint_url(endpoint);
+        }
+        if let Some(Keys {
+            id,
+            secret,
+            session,
+        }) = access.keys.clone()
+        {
+            let keys = Credentials::new(id, secret, session, None, "given");
+            loader = loader.credentials_provider(keys);
         }
         let config = loader.load().await;
         let region = config

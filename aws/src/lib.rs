@@ -21,7 +21,7 @@ pub mod store;
 #[cfg(feature = "cloud")]
 mod world;
 
-pub use client::Clients;
+pub use client::{Access, Clients, Keys};
 #[cfg(feature = "cloud")]
 pub use facts::{FactsWanted, collect_facts};
 #[cfg(feature = "identity")]

@@ -29,6 +29,7 @@ pub mod networking;
 pub mod object;
 pub mod scalars;
 pub mod set;
+mod set_names;
 pub mod ssh_credential;
 pub mod subnet;
 mod text_style;

@@ -18,6 +18,7 @@ pub use problem::{ObjectRef, Place, Problem, Severity, render};
 
 use crate::api::Object;
 
+pub(crate) use access::split_list;
 pub(crate) use document::{refusal_problem, unknown_problem};
 pub(crate) use node::{Content, Entry, Node, Scalar, Span};
 pub(crate) use typed::read as read_node;
@@ -67,7 +68,7 @@ pub fn read_documents_with(
     let source = Arc::new(Source {
         file: file_name.to_owned(),
         text: text.to_owned(),
-        shown: !text.contains("privateMaterial"),
+        shown: !text.contains("privateMaterial") && !text.contains("PRIVATE KEY"),
     });
     let roots =
         yaml::parse(text).map_err(|error| vec![document::syntax_problem(&source, &error)])?;

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use model::read::{Problem, read_documents, render};
+use model::read::{Problem, ReadOptions, Severity, read_documents, read_documents_with, render};
 use model::validate::validate_documents;
 
 fn specs() -> Vec<PathBuf> {
@@ -73,4 +73,38 @@ fn no_finding_sends_control_characters_to_the_terminal() {
         let text = render(&findings(&path));
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text}");
     }
+}
+
+#[test]
+fn what_kctl_does_not_do_is_a_warning_where_that_is_allowed() {
+    let path = specs()
+        .into_iter()
+        .find(|path| path.to_string_lossy().contains("not-done-by-kctl"))
+        .unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    let refused = read_documents("spec.yaml", &text).unwrap_err();
+    let options = ReadOptions {
+        allow_unsupported: true,
+    };
+    let documents = read_documents_with("spec.yaml", &text, options).unwrap();
+    let warnings: Vec<&Problem> = documents
+        .iter()
+        .flat_map(|document| &document.warnings)
+        .collect();
+    let paths = |problems: &[&Problem]| {
+        problems
+            .iter()
+            .map(|problem| problem.path.clone())
+            .collect::<Vec<_>>()
+    };
+    let mut allowed = paths(&warnings);
+    let mut named = paths(&refused.iter().collect::<Vec<_>>());
+    allowed.sort();
+    named.sort();
+    assert_eq!(allowed, named);
+    assert!(
+        warnings
+            .iter()
+            .all(|problem| problem.severity == Severity::Warning)
+    );
 }

@@ -4,16 +4,19 @@
 
 use crate::read::path::{self, Step};
 use crate::read::{Content, Entry, Node, Problem, Scalar};
-use crate::read::{parse_yaml, read_node, refusal_problem, unknown_problem};
+use crate::read::{parse_yaml, read_node, refusal_problem, split_list, unknown_problem};
 
 use super::object::{Resource, Spec};
-use super::unsupported;
+use super::{set_names, unsupported};
 
 /// Sets a field: `spec.nodePortAccess` to `1.2.3.4/32,10.0.0.0/8`, `cluster.spec.addons[0].manifest`
-/// to a URL, `spec.cloudLabels.Owner` to a name. A list takes its elements with commas between
-/// them; lists and mappings also take YAML in brackets (`{}`). A list element that does not exist
-/// is appended if it is the next one; `[*]` means every element. Names that hold dots are escaped
-/// (`\.`) or put in `["..."]`.
+/// to a URL, `spec.cloudLabels.Owner` to a name.
+///
+/// As in kOps, elements for a list are parted by commas and added to what is there, and no text at
+/// all makes an empty section. A list or mapping in YAML's brackets (`[]`, `{}`) replaces what is
+/// there. A list element that does not exist is made if it is the next one; `[*]` means every
+/// element. Names that hold dots are escaped (`\.`) or put in `["..."]`; kOps' newer names of fields
+/// are understood.
 ///
 /// On failure the object is unchanged.
 pub fn set<S: Spec + Default>(
@@ -23,15 +26,16 @@ pub fn set<S: Spec + Default>(
 ) -> Result<(), Vec<Problem>> {
     let steps = steps(S::KIND, path)?;
     let assigned = Node::scalar(Scalar::Assigned(text.to_owned()));
-    let result = change(object, path, &steps, Some(&assigned));
-    let structured = text.trim_start().starts_with(['{', '[']);
-    match (&result, structured.then(|| parse_yaml(text))) {
-        (Err(_), Some(Ok(mut nodes))) if nodes.len() == 1 => {
-            let node = nodes.pop();
-            change(object, path, &steps, node.as_ref()).or(result)
-        }
-        _ => result,
+    if text.starts_with(['{', '['])
+        && let Ok(nodes) = parse_yaml(text)
+        && let [structured] = nodes.as_slice()
+    {
+        // Text fields take brackets as they are.
+        let result = change(object, path, &steps, Some(structured));
+        return result
+            .or_else(|problems| change(object, path, &steps, Some(&assigned)).or(Err(problems)));
     }
+    change(object, path, &steps, Some(&assigned))
 }
 
 /// Removes a field, a map's entry or a list's element; what is not set stays so.
@@ -51,7 +55,7 @@ fn steps(kind: &str, path: &str) -> Result<Vec<Step>, Vec<Problem>> {
     {
         steps.remove(0);
     }
-    Ok(steps)
+    Ok(set_names::in_v1alpha2(steps))
 }
 
 /// Places (or with `None` removes) a value and reads the object again.
@@ -96,7 +100,7 @@ fn change<S: Spec + Default>(
 /// Puts a value at the end of the steps, making what is missing on the way.
 fn place(node: &mut Node, steps: &[Step], value: &Node) -> Result<(), String> {
     let Some((step, rest)) = steps.split_first() else {
-        *node = value.clone();
+        assign(node, value);
         return Ok(());
     };
     match step {
@@ -117,6 +121,18 @@ fn place(node: &mut Node, steps: &[Step], value: &Node) -> Result<(), String> {
         Step::Each => list(node)?
             .iter_mut()
             .try_for_each(|element| place(element, rest, value)),
+    }
+}
+
+fn assign(node: &mut Node, value: &Node) {
+    match (&mut node.content, &value.content) {
+        (Content::List(elements), Content::Scalar(Scalar::Assigned(text))) => {
+            elements.extend(
+                split_list(text).map(|part| Node::scalar(Scalar::Assigned(part.to_owned()))),
+            );
+        }
+        (Content::Map(_), Content::Scalar(Scalar::Assigned(text))) if text.is_empty() => {}
+        _ => *node = value.clone(),
     }
 }
 
@@ -230,17 +246,51 @@ mod tests {
             ("spec.cloudLabels.Owner", "a, b"),
             (r"spec.cloudLabels.a\.b", "c"),
             ("spec.networking.cni", "{}"),
+            ("spec.api.dns", ""),
             ("spec.subnets[0].name", "a"),
             ("spec.subnets[1].name", "b"),
             ("spec.subnets[*].type", "private"),
         ]);
         assert_eq!(
             yaml,
-            "cloudLabels:\n  Owner: a, b\n  a.b: c\nkubelet:\n  anonymousAuth: false\n  featureGates:\n    Foo: \"true\"\n  \
+            "api:\n  dns: {}\ncloudLabels:\n  Owner: a, b\n  a.b: c\nkubelet:\n  anonymousAuth: false\n  featureGates:\n    Foo: \"true\"\n  \
              maxPods: 30\nkubernetesVersion: \"1.30\"\nnetworking:\n  cni: {}\nnodePortAccess:\n- 1.2.3.4/32\n\
              - 10.20.30.0/24\nrollingUpdate:\n  maxSurge: 25%\n  maxUnavailable: 2\nsubnets:\n- name: a\n  type: Private\n\
              - name: b\n  type: Private\n"
         );
+    }
+
+    #[test]
+    fn elements_are_added_to_a_list_and_brackets_replace_it() {
+        let added = spec_after(&[
+            ("spec.sshAccess", "10.0.0.0/8"),
+            ("spec.sshAccess", "192.0.2.0/24, pl-1"),
+        ]);
+        assert_eq!(added, "sshAccess:\n- 10.0.0.0/8\n- 192.0.2.0/24\n- pl-1\n");
+        let text = spec_after(&[("spec.additionalPolicies.node", "[{}]")]);
+        assert_eq!(text, "additionalPolicies:\n  node: '[{}]'\n");
+        let replaced = spec_after(&[
+            ("spec.sshAccess", "10.0.0.0/8"),
+            ("spec.sshAccess", "[192.0.2.0/24]"),
+        ]);
+        assert_eq!(replaced, "sshAccess:\n- 192.0.2.0/24\n");
+    }
+
+    #[test]
+    fn names_of_the_newer_version_are_understood() {
+        let newer = spec_after(&[
+            ("spec.api.publicName", "api.example.com"),
+            ("spec.networking.subnets[0].name", "a"),
+            ("spec.etcdClusters[0].members[0].name", "a"),
+            ("spec.controlPlaneKubelet.maxPods", "9"),
+        ]);
+        let older = spec_after(&[
+            ("spec.masterPublicName", "api.example.com"),
+            ("spec.subnets[0].name", "a"),
+            ("spec.etcdClusters[0].etcdMembers[0].name", "a"),
+            ("spec.masterKubelet.maxPods", "9"),
+        ]);
+        assert_eq!(newer, older);
     }
 
     #[test]

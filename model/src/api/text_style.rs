@@ -1,5 +1,7 @@
 //! How text is written in YAML so that every reader, of YAML 1.1 and 1.2, takes it for that text.
 
+use std::fmt::Write as _;
+
 /// A way to write text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
@@ -137,7 +139,9 @@ pub(crate) fn quoted(text: &str) -> String {
             '\t' => out.push_str("\\t"),
             '\r' => out.push_str("\\r"),
             c if is_printable(c) => out.push(c),
-            c => out.push_str(&format!("\\U{:08X}", u32::from(c))),
+            c => {
+                let _ = write!(out, "\\U{:08X}", u32::from(c));
+            }
         }
     }
     out.push('"');

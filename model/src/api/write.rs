@@ -82,7 +82,7 @@ fn write_elements(elements: &[Value], depth: usize, out: &mut String) {
         match element {
             Value::Object(fields) if !fields.is_empty() => write_fields(fields, depth + STEP, out),
             Value::Array(elements) if !elements.is_empty() => {
-                write_elements(elements, depth + STEP, out)
+                write_elements(elements, depth + STEP, out);
             }
             scalar => {
                 write_scalar(scalar, depth + STEP, out);

@@ -32,13 +32,13 @@ pub(super) fn sort<R: Resource>(
         kept: BTreeMap::new(),
         extra: Vec::new(),
     };
-    let mut gone: BTreeSet<&str> = BTreeSet::new();
+    let mut gone: BTreeSet<Key<'_>> = BTreeSet::new();
     let mut undecided = Vec::new();
     for id in used_first(&groups) {
         let group = groups.remove(&id).unwrap_or_default();
         let (out, left): (Vec<_>, Vec<_>) = group
             .into_values()
-            .partition(|item| gone.contains(item.physical.as_str()));
+            .partition(|item| gone.contains(&key(item)));
         sorted.extra.extend(out);
         let mut ranked: Vec<Candidate<'_, R>> = left
             .into_iter()
@@ -80,13 +80,20 @@ fn used_first<R: Resource>(groups: &BTreeMap<Id, BTreeMap<&str, &Observed<R>>>) 
     order::sorted(&needs).unwrap_or_else(|_| needs.into_keys().collect())
 }
 
-/// Who uses what, by physical id of what is used.
-type Users<'a, R> = BTreeMap<&'a str, Vec<&'a Observed<R>>>;
+/// What tells any two objects apart.
+type Key<'a> = (Id, &'a str);
 
-fn users<R>(snapshot: &Snapshot<R>) -> Users<'_, R> {
+fn key<R: Resource>(item: &Observed<R>) -> Key<'_> {
+    (item.resource.id(), &item.physical)
+}
+
+/// Who uses what.
+type Users<'a, R> = BTreeMap<Key<'a>, Vec<&'a Observed<R>>>;
+
+fn users<R: Resource>(snapshot: &Snapshot<R>) -> Users<'_, R> {
     let mut users: Users<'_, R> = BTreeMap::new();
     for item in &snapshot.items {
-        for used in &item.uses {
+        for used in item.used() {
             users.entry(used).or_default().push(item);
         }
     }
@@ -95,21 +102,20 @@ fn users<R>(snapshot: &Snapshot<R>) -> Users<'_, R> {
 
 struct Candidate<'a, R> {
     item: &'a Observed<R>,
-    /// Physical ids of everything that hangs on it, at any distance.
-    on_it: BTreeSet<&'a str>,
+    /// Everything that hangs on it, at any distance.
+    on_it: BTreeSet<Key<'a>>,
     /// It, or something on it, cannot be made again.
     firm: bool,
 }
 
 impl<'a, R: Resource> Candidate<'a, R> {
-    fn new(item: &'a Observed<R>, users: &Users<'a, R>, gone: &BTreeSet<&str>) -> Self {
+    fn new(item: &'a Observed<R>, users: &Users<'a, R>, gone: &BTreeSet<Key<'a>>) -> Self {
         let mut on_it = BTreeSet::new();
         let mut firm = item.in_use;
         let mut open = vec![item];
         while let Some(used) = open.pop() {
-            for user in users.get(used.physical.as_str()).into_iter().flatten() {
-                let physical = user.physical.as_str();
-                if !gone.contains(physical) && on_it.insert(physical) {
+            for user in users.get(&key(used)).into_iter().flatten() {
+                if !gone.contains(&key(user)) && on_it.insert(key(user)) {
                     firm |= user.in_use || !user.resource.can_be_remade();
                     open.push(user);
                 }

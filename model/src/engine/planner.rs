@@ -221,14 +221,14 @@ fn put_edges<R: Resource>(steps: &mut Steps<R>, sorted: &duplicates::Sorted<'_, 
 /// refer to something else), and for its successor. Duplicates know their users by physical ids alone.
 fn delete_edges<R: Resource>(steps: &mut Steps<R>, observed: &Snapshot<R>) {
     let mut by_name: BTreeMap<Id, BTreeSet<Id>> = BTreeMap::new();
-    let mut by_physical: BTreeMap<&str, BTreeSet<Id>> = BTreeMap::new();
+    let mut by_physical: BTreeMap<(Id, &str), BTreeSet<Id>> = BTreeMap::new();
     for item in &observed.items {
         let own = [duplicate_id(item), item.resource.id()];
         if let Some(step) = own.into_iter().find(|id| steps.contains_key(id)) {
             for need in item.resource.needs() {
                 by_name.entry(need).or_default().insert(step.clone());
             }
-            for used in &item.uses {
+            for used in item.used() {
                 by_physical.entry(used).or_default().insert(step.clone());
             }
         }
@@ -246,7 +246,7 @@ fn delete_edges<R: Resource>(steps: &mut Steps<R>, observed: &Snapshot<R>) {
                 .as_ref()
                 .filter(|_| step.action == Action::Delete)?;
             let id = have.resource.id();
-            let physical = by_physical.get(have.physical.as_str());
+            let physical = by_physical.get(&(id.clone(), have.physical.as_str()));
             let named = by_name.get(&id).filter(|_| whole(&id, steps));
             let users = physical.into_iter().chain(named).flatten().cloned();
             Some((step.id.clone(), users.chain(replacing(step)).collect()))

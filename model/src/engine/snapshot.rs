@@ -27,6 +27,19 @@ pub struct Observed<R> {
     pub in_use: bool,
 }
 
+impl<R: Resource> Observed<R> {
+    /// Whatever it may refer to: ids with physical ids. Physical ids of different kinds may be the same
+    /// (names), so that neither says enough alone.
+    pub(super) fn used(&self) -> impl Iterator<Item = (Id, &str)> {
+        let needs = self.resource.needs();
+        let pairs = self.uses.iter().map(move |used| {
+            let with = |need: &Id| (need.clone(), used.as_str());
+            needs.iter().map(with).collect::<Vec<_>>()
+        });
+        pairs.flatten()
+    }
+}
+
 /// Everything of this cluster that one sweep saw. Two items may have the same id: duplicates, which
 /// the planner resolves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -86,23 +86,24 @@ fn api_server(spec: &mut ClusterSpec, known: &Known) {
     fill(&mut api.storage_backend, "etcd3");
 }
 
-/// Admission plugins where the user names none: the default ones without those he disables, and
-/// those he appends. A list of his own stays; the flag is that list and what he appends.
+/// Admission plugins: the user's, or the default ones without those he disables; then those he
+/// appends, for which kube-apiserver has no flag.
 fn admission(spec: &mut ClusterSpec) {
     let api = spec.kube_api_server.get_or_insert_default();
-    if !api.admission_control.is_empty() || !api.enable_admission_plugins.is_empty() {
+    if !api.admission_control.is_empty() {
         return;
     }
-    let defaults = ADMISSION_PLUGINS.iter().map(|plugin| (*plugin).to_owned());
-    let mut plugins: Vec<String> = defaults
-        .filter(|plugin| !api.disable_admission_plugins.contains(plugin))
-        .collect();
+    if api.enable_admission_plugins.is_empty() {
+        let defaults = ADMISSION_PLUGINS.iter().map(|plugin| (*plugin).to_owned());
+        api.enable_admission_plugins = defaults
+            .filter(|plugin| !api.disable_admission_plugins.contains(plugin))
+            .collect();
+    }
     for plugin in &api.append_admission_plugins {
-        if !plugins.contains(plugin) {
-            plugins.push(plugin.clone());
+        if !api.enable_admission_plugins.contains(plugin) {
+            api.enable_admission_plugins.push(plugin.clone());
         }
     }
-    api.enable_admission_plugins = plugins;
 }
 
 /// Who issues service account tokens: the API's name inside the cluster.

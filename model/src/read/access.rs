@@ -34,11 +34,7 @@ impl<'a> Elements<'a> {
 
     /// The parts of a comma list; no text is the empty list.
     pub fn assigned(text: &str, path: String, pass: &'a Pass) -> Self {
-        let parts = text
-            .split(',')
-            .map(str::trim)
-            .filter(|part| !part.is_empty());
-        let nodes = parts
+        let nodes = split_list(text)
             .map(|part| Node::scalar(Scalar::Assigned(part.to_owned())))
             .collect();
         Self {
@@ -84,6 +80,13 @@ impl<'de> SeqAccess<'de> for Elements<'_> {
             return value.map(Some).map_err(|refusal| refusal.at(&path));
         }
     }
+}
+
+/// The elements of a list on a command line, parted by commas.
+pub(crate) fn split_list(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
 }
 
 /// The fields of a mapping.

@@ -169,8 +169,8 @@ impl<'a> Typed<'a> {
             _ => String::new(),
         };
         match text.as_str() {
-            "true" | "yes" | "on" => Ok(true),
-            "false" | "no" | "off" => Ok(false),
+            "true" | "yes" | "on" | "t" | "1" => Ok(true),
+            "false" | "no" | "off" | "f" | "0" => Ok(false),
             _ => Err(self.refuse("true or false", "write true or false")),
         }
     }
@@ -200,6 +200,9 @@ impl<'a> Typed<'a> {
         match &self.node.content {
             Content::Map(entries) => Ok(Fields::of(entries, self.path, self.pass, known)),
             Content::Scalar(Scalar::Null) => Ok(Fields::of(&[], self.path, self.pass, known)),
+            Content::Scalar(Scalar::Assigned(text)) if text.is_empty() => {
+                Ok(Fields::of(&[], self.path, self.pass, known))
+            }
             _ => Err(self.refuse(
                 "a mapping",
                 "write \"name: value\" lines below it, indented further",

@@ -64,8 +64,8 @@ fn a_denied_step_takes_down_what_waits_for_it_and_nothing_else() {
     cloud.faults.borrow_mut().denied = Some("nat_gateway");
     let (plan, report, _) = told(&cloud, &big(), Options::default());
     let nat = [id("nat_gateway", "a"), id("nat_gateway", "b")];
-    let failed: Vec<&Id> = report.failed.iter().map(|(id, _)| id).collect();
-    assert_eq!(failed, nat.iter().collect::<Vec<_>>());
+    let failed: BTreeSet<&Id> = report.failed.iter().map(|(id, _)| id).collect();
+    assert_eq!(failed, nat.iter().collect());
     assert!(
         report
             .failed
@@ -332,6 +332,26 @@ fn a_change_of_what_is_gone_says_to_plan_again_and_its_removal_is_done() {
 }
 
 #[test]
+fn an_update_whose_late_value_stays_makes_no_call() {
+    let shape = Shape::default();
+    let cloud = calm_with(&shape.objects());
+    let renewed = Shape {
+        boot: "second",
+        ..shape
+    };
+    let mut only = plan(&renewed.objects(), &sweep(&cloud)).unwrap();
+    only.steps.retain(|id, _| id.kind() == "autoscaling_group");
+    only.steps.values_mut().for_each(|step| step.needs.clear());
+    let groups = only.steps.len();
+    assert_eq!(applied(&cloud, &only).done.len(), groups);
+    assert_eq!(
+        cloud.calls.get(),
+        1,
+        "the journal is cleared, and that is all"
+    );
+}
+
+#[test]
 fn nothing_slow_holds_up_what_does_not_wait_for_it() {
     let (plan, report, events) = told(&calm(), &big(), Options::default());
     assert!(report.is_complete());
@@ -365,6 +385,27 @@ proptest! {
         let (_, report, _) = told(&cloud, &desired, options);
         prop_assert!(report.is_complete());
         prop_assert!(cloud.peak.get() <= u64::try_from(parallelism).unwrap(), "{}", cloud.peak.get());
+    }
+
+    #[test]
+    fn done_is_told_when_it_is_usable_or_gone_and_not_before(before in desired(), after in desired()) {
+        let cloud = calm_with(&before);
+        let mut early = Vec::new();
+        let mut listen = |event: Event| {
+            let Event::Done { step, action, physical, .. } = event else { return };
+            let (state, now) = (cloud.state.borrow(), cloud.clock.now());
+            let object = state.object(&physical).unwrap();
+            let is_over = if action == Action::Delete {
+                object.lingering(now).is_none()
+            } else {
+                object.usable <= now
+            };
+            if !is_over {
+                early.push(step);
+            }
+        };
+        update(&cloud, &after, Options::default(), &|| false, &mut listen);
+        prop_assert!(early.is_empty(), "{early:?}");
     }
 
     #[test]

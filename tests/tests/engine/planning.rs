@@ -65,6 +65,21 @@ proptest! {
     }
 
     #[test]
+    fn objects_of_different_kinds_may_share_a_physical_id(before in desired(), after in desired()) {
+        let seen = sweep(&calm_with(&before));
+        let mut shared = seen.clone();
+        for item in &mut shared.items {
+            item.physical = item.resource.id().name().to_owned();
+            item.uses = item.resource.needs().iter().map(|need| need.name().to_owned()).collect();
+        }
+        let edges = |seen| -> Vec<_> {
+            let steps = plan(&after, seen).unwrap().steps.into_values();
+            steps.map(|step| (step.id, step.needs)).collect()
+        };
+        prop_assert_eq!(edges(&seen), edges(&shared));
+    }
+
+    #[test]
     fn a_plan_survives_its_json_form(before in desired(), after in desired()) {
         let seen = sweep(&calm_with(&before));
         let plan = plan(&after, &seen).unwrap();

@@ -1,0 +1,95 @@
+//! Names that kOps' `--set` knows and its v1alpha2 files do not: those of its newer API version,
+//! which its commands work on.
+
+use crate::read::path::Step;
+
+/// Where the newer version has a field, and where v1alpha2 has it.
+const NAMES: &[(&str, &str)] = &[
+    ("spec.api.access", "spec.kubernetesApiAccess"),
+    ("spec.api.additionalSANs", "spec.additionalSans"),
+    (
+        "spec.api.loadBalancer.useForInternalAPI",
+        "spec.api.loadBalancer.useForInternalApi",
+    ),
+    ("spec.api.publicName", "spec.masterPublicName"),
+    (
+        "spec.cloudProvider.aws.disableSecurityGroupIngress",
+        "spec.cloudConfig.disableSecurityGroupIngress",
+    ),
+    (
+        "spec.cloudProvider.aws.ebsCSIDriver",
+        "spec.cloudConfig.awsEBSCSIDriver",
+    ),
+    (
+        "spec.cloudProvider.aws.elbSecurityGroup",
+        "spec.cloudConfig.elbSecurityGroup",
+    ),
+    (
+        "spec.cloudProvider.aws.loadBalancerController",
+        "spec.awsLoadBalancerController",
+    ),
+    (
+        "spec.cloudProvider.aws.nodeIPFamilies",
+        "spec.cloudConfig.nodeIPFamilies",
+    ),
+    (
+        "spec.cloudProvider.aws.nodeTerminationHandler",
+        "spec.nodeTerminationHandler",
+    ),
+    (
+        "spec.cloudProvider.aws.podIdentityWebhook",
+        "spec.podIdentityWebhook",
+    ),
+    ("spec.cloudProvider.aws.warmPool", "spec.warmPool"),
+    ("spec.configStore.base", "spec.configBase"),
+    ("spec.configStore.keypairs", "spec.keyStore"),
+    ("spec.configStore.secrets", "spec.secretStore"),
+    ("spec.controlPlaneKubelet", "spec.masterKubelet"),
+    ("spec.externalDNS", "spec.externalDns"),
+    (
+        "spec.networking.additionalNetworkCIDRs",
+        "spec.additionalNetworkCIDRs",
+    ),
+    ("spec.networking.egressProxy", "spec.egressProxy"),
+    ("spec.networking.networkCIDR", "spec.networkCIDR"),
+    ("spec.networking.networkID", "spec.networkID"),
+    (
+        "spec.networking.nonMasqueradeCIDR",
+        "spec.nonMasqueradeCIDR",
+    ),
+    ("spec.networking.podCIDR", "spec.podCIDR"),
+    (
+        "spec.networking.serviceClusterIPRange",
+        "spec.serviceClusterIPRange",
+    ),
+    ("spec.networking.subnets", "spec.subnets"),
+    ("spec.networking.topology", "spec.topology"),
+];
+
+/// The steps with v1alpha2's names.
+pub(crate) fn in_v1alpha2(steps: Vec<Step>) -> Vec<Step> {
+    let renamed = NAMES.iter().find_map(|(newer, older)| {
+        let mut rest = steps.iter();
+        let matches = newer
+            .split('.')
+            .all(|name| matches!(rest.next(), Some(Step::Field(step)) if step == name));
+        let older = older.split('.').map(|name| Step::Field(name.to_owned()));
+        matches.then(|| older.chain(rest.cloned()).collect())
+    });
+    let mut steps: Vec<Step> = renamed.unwrap_or(steps);
+    // `etcdClusters[N].members`, below an index.
+    if let [
+        Step::Field(spec),
+        Step::Field(clusters),
+        Step::Element(_) | Step::Each,
+        Step::Field(members),
+        ..,
+    ] = steps.as_mut_slice()
+        && spec == "spec"
+        && clusters == "etcdClusters"
+        && members == "members"
+    {
+        "etcdMembers".clone_into(members);
+    }
+    steps
+}

@@ -1,0 +1,176 @@
+//! A cluster in the simulator: what the CLI does with the AWS layer, without the CLI.
+
+use crate::simulator::Simulator;
+use crate::spec::{self, NAME, REGION};
+use aws::store::Store;
+use aws::{AwsWorld, Clients, FactsWanted, Scope, collect_facts};
+use model::cloud::{Cloud, settle::settle};
+use model::engine::{
+    Clock, Event, Failure, Id, Journal, Options, Outside, Plan, Report, Snapshot, World, apply, plan,
+};
+use model::facts::Facts;
+use model::names;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub struct InCluster<'a> {
+    pub simulator: &'a Simulator,
+    pub clients: Clients,
+    pub store: Store,
+    pub facts: Facts,
+    pub refresh: bool,
+    pub generation: u32,
+}
+
+impl<'a> InCluster<'a> {
+    /// A bucket and a hosted zone, and what the spec needs to know.
+    pub async fn new(simulator: &'a Simulator) -> Self {
+        let clients = simulator.clients(REGION).await;
+        simulator.python(
+            REGION,
+            "boto('s3').create_bucket(Bucket='state', CreateBucketConfiguration={'LocationConstraint': 'eu-west-1'})\nboto('route53').create_hosted_zone(Name='example.com', CallerReference='1')",
+        );
+        let store = Store::open("s3://state/clusters", &clients).expect("a store");
+        let facts = collect_facts(&clients, &wanted()).await.expect("facts");
+        Self {
+            simulator,
+            clients,
+            store,
+            facts,
+            refresh: false,
+            generation: 1,
+        }
+    }
+
+    pub fn scope(&self, expect: &[Cloud]) -> Scope {
+        let roles = ["masters", "nodes", "bastions"];
+        let records = ["api", "api.internal", "kops-controller.internal"];
+        let balancers = ["api", "bastion", "tcp", "tls", "kops-controller"];
+        let prefix = |of: &str| {
+            let name = names::load_balancer(&format!("{of}.{NAME}"));
+            name.rsplit_once('-').expect("a hash").0.to_owned()
+        };
+        Scope {
+            cluster: NAME.to_owned(),
+            account: self.facts.account.clone(),
+            partition: self.facts.partition.clone(),
+            region: REGION.to_owned(),
+            base: NAME.to_owned(),
+            roles: roles.map(|role| format!("{role}.{NAME}")).to_vec(),
+            hosted_zone: self.facts.hosted_zones.first().map(|zone| zone.id.clone()),
+            record_names: records.map(|name| format!("{name}.{NAME}")).to_vec(),
+            balancer_prefixes: balancers.map(prefix).to_vec(),
+            queue: names::queue(NAME),
+            event_rule_prefix: names::event_rule(NAME, ""),
+            shared_vpc: None,
+            route_destinations: vec!["192.168.0.0/16".to_owned()],
+            generation: self.generation.to_string(),
+            expect: expect.to_vec(),
+            refresh: self.refresh,
+            assets: Arc::new(|_| Ok(spec::ASSET.to_vec())),
+        }
+    }
+
+    pub fn world(&self, expect: &[Cloud]) -> AwsWorld {
+        let (clients, store) = (self.clients.clone(), self.store.clone());
+        AwsWorld::new(clients, store, self.scope(expect))
+    }
+
+    /// What an update would do.
+    pub async fn plan(&self, desired: &[Cloud]) -> (Plan<Cloud>, Snapshot<Cloud>, AwsWorld) {
+        let world = self.world(desired);
+        let seen = world.observe().await.expect("a sweep");
+        let (desired, seen) = settle(desired.to_vec(), seen);
+        let plan = plan(&desired, &seen).expect("a plan");
+        (plan, seen, world)
+    }
+
+    /// Does it.
+    pub async fn update(&self, desired: &[Cloud]) -> Report {
+        let (plan, seen, world) = self.plan(desired).await;
+        run(&world, &plan, &seen).await
+    }
+
+    /// Does it and insists that all of it worked and that nothing is left to do.
+    pub async fn converge(&self, desired: &[Cloud]) -> Plan<Cloud> {
+        let (plan, seen, world) = self.plan(desired).await;
+        let report = run(&world, &plan, &seen).await;
+        assert!(report.is_complete(), "{:#?}", report.failed);
+        self.is_settled(desired).await;
+        plan
+    }
+
+    /// Insists that there is nothing to do.
+    pub async fn is_settled(&self, desired: &[Cloud]) {
+        let (again, _, _) = self.plan(desired).await;
+        assert!(again.is_empty(), "{}", shown(&again));
+    }
+}
+
+pub fn shown(plan: &Plan<Cloud>) -> String {
+    let line = |step: &model::engine::Step<Cloud>| {
+        format!("{:?} {} {:?} {:#?}", step.action, step.id, step.reason, step.changes)
+    };
+    plan.steps.values().map(line).collect::<Vec<_>>().join("\n")
+}
+
+pub async fn run(world: &AwsWorld, plan: &Plan<Cloud>, seen: &Snapshot<Cloud>) -> Report {
+    let outside = Outside {
+        world,
+        journal: &NoJournal,
+        clock: &WallClock(Instant::now()),
+        options: Options {
+            deadline: Duration::from_secs(30),
+            settle: Duration::from_millis(100),
+            ..Options::default()
+        },
+        stop: &|| false,
+    };
+    let mut tell = |event: Event| {
+        if std::env::var_os("WIRE_EVENTS").is_some() {
+            println!("{event:?}");
+        }
+    };
+    apply(plan, seen, &outside, &mut tell).await.expect("a sound plan")
+}
+
+/// What the spec in this folder asks about.
+fn wanted() -> FactsWanted {
+    let (_, groups) = spec::read(|_| {});
+    let images = groups.iter().filter_map(|group| group.spec.image.clone());
+    let types = groups.iter().filter_map(|group| group.spec.machine_type.clone());
+    FactsWanted {
+        images: images.collect(),
+        machine_types: types.collect(),
+        hosted_zones: true,
+        ..FactsWanted::default()
+    }
+}
+
+struct NoJournal;
+
+impl Journal for NoJournal {
+    async fn open(&self) -> Result<Vec<Id>, Failure> {
+        Ok(Vec::new())
+    }
+
+    async fn record(&self, _ids: &[Id]) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn clear(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+struct WallClock(Instant);
+
+impl Clock for WallClock {
+    fn now(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+}

@@ -1,0 +1,159 @@
+//! What AWS refuses, loses or breaks off.
+
+use crate::cluster::{InCluster, run};
+use crate::simulator::Simulator;
+use crate::spec::{REGION, desired, full, objects};
+use model::engine::{Class, Failure, World};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How many of each kind and name there are: ids differ from run to run.
+fn census(simulator: &Simulator) -> BTreeMap<String, usize> {
+    let mut census = BTreeMap::new();
+    for line in simulator.listing(REGION) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        // Names of machines and interfaces carry ids; what exists of them is a matter of moments.
+        let (service, kind) = (words[0], words[1]);
+        let name = match kind {
+            "network-interface" | "instance" => continue,
+            "elastic-ip" => "",
+            _ => words.get(3).copied().unwrap_or_default(),
+        };
+        let name = if name.contains("-0") || name.contains("arn:") { "" } else { name };
+        *census.entry(format!("{service} {kind} {name}")).or_default() += 1;
+    }
+    census
+}
+
+/// Every creating operation once takes effect without an answer: what it made is found, and nothing is made twice.
+#[tokio::test]
+async fn creations_whose_answers_get_lost_are_not_made_twice() {
+    let simulator = Simulator::start();
+    let cluster = InCluster::new(&simulator).await;
+    simulator.python(REGION, "boto('iam').create_policy(PolicyName='mine', PolicyDocument='{\"Version\": \"2012-10-17\", \"Statement\": []}')");
+    let wanted = desired(&full(&cluster.facts, |_| {}), objects("completed: 1\n"));
+
+    let operations = [
+        "CreateVpc", "CreateSubnet", "CreateDhcpOptions", "CreateInternetGateway", "AttachInternetGateway",
+        "CreateRouteTable", "CreateRoute", "AssociateRouteTable", "AllocateAddress", "CreateNatGateway",
+        "CreateSecurityGroup", "AuthorizeSecurityGroupIngress", "AuthorizeSecurityGroupEgress", "CreateVolume",
+        "ImportKeyPair", "CreateLaunchTemplate", "CreateAutoScalingGroup", "PutLifecycleHook",
+        "CreateLoadBalancer", "CreateTargetGroup", "CreateListener", "CreateRole", "PutRolePolicy",
+        "CreateInstanceProfile", "AddRoleToInstanceProfile", "AttachRolePolicy", "CreateQueue", "PutRule",
+        "PutTargets", "ChangeResourceRecordSets", "PutObject", "AssociateVpcCidrBlock", "AssociateDhcpOptions",
+    ];
+    let lose = |operation: &&str| json!({"operation": operation, "code": "kill-connection", "after": true});
+    let faults: Vec<Value> = operations.iter().map(lose).collect();
+    simulator.faults(&Value::from(faults));
+    cluster.converge(&wanted).await;
+    let lossy = census(&simulator);
+
+    cluster.converge(&[]).await;
+    cluster.converge(&wanted).await;
+    assert_eq!(lossy, census(&simulator));
+}
+
+/// A run that dies at any moment is finished by the next.
+#[tokio::test]
+async fn a_run_that_dies_is_finished_by_the_next() {
+    let simulator = Simulator::start();
+    let cluster = InCluster::new(&simulator).await;
+    simulator.python(REGION, "boto('iam').create_policy(PolicyName='mine', PolicyDocument='{\"Version\": \"2012-10-17\", \"Statement\": []}')");
+    let wanted = desired(&full(&cluster.facts, |_| {}), objects("completed: 1\n"));
+
+    for milliseconds in [150, 400, 300, 700, 500, 900, 1300] {
+        let (plan, seen, world) = cluster.plan(&wanted).await;
+        let all = run(&world, &plan, &seen);
+        let _ = tokio::time::timeout(Duration::from_millis(milliseconds), all).await;
+        // Calls that were under way may still take effect; a journal would say so.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    cluster.converge(&wanted).await;
+    let patched = census(&simulator);
+
+    for milliseconds in [200, 500, 900] {
+        let (plan, seen, world) = cluster.plan(&[]).await;
+        let all = run(&world, &plan, &seen);
+        let _ = tokio::time::timeout(Duration::from_millis(milliseconds), all).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    cluster.converge(&[]).await;
+    cluster.converge(&wanted).await;
+    assert_eq!(patched, census(&simulator));
+}
+
+#[tokio::test]
+async fn failures_say_what_they_are_and_what_to_do() {
+    let simulator = Simulator::start();
+    let cluster = InCluster::new(&simulator).await;
+    let wanted = desired(&full(&cluster.facts, |_| {}), objects("completed: 1\n"));
+    let world = cluster.world(&wanted);
+    let observe = async |service: &str, operation: &str, code: &str, status: u16| -> Failure {
+        simulator.faults(&json!([{
+            "service": service, "operation": operation, "code": code, "status": status,
+            "message": "No. Encoded authorization failure message: AQ0xyz",
+        }]));
+        world.observe().await.expect_err("a failure")
+    };
+
+    for (service, operation, code, call) in [
+        ("ec2", "DescribeSubnets", "UnauthorizedOperation", "ec2:DescribeSubnets"),
+        ("autoscaling", "DescribeAutoScalingGroups", "AccessDenied", "autoscaling:DescribeAutoScalingGroups"),
+        ("elbv2", "DescribeLoadBalancers", "AccessDenied", "elasticloadbalancing:DescribeLoadBalancers"),
+        ("iam", "GetRole", "AccessDenied", "iam:GetRole"),
+        ("events", "ListRules", "AccessDeniedException", "events:ListRules"),
+        ("sqs", "GetQueueUrl", "AccessDeniedException", "sqs:GetQueueUrl"),
+        ("route53", "ListResourceRecordSets", "AccessDenied", "route53:ListResourceRecordSets"),
+        ("s3", "ListObjectsV2", "AccessDenied", "s3:ListBucket"),
+    ] {
+        let failure = observe(service, operation, code, 403).await;
+        assert_eq!(failure.class, Class::Denied, "{failure:?}");
+        assert_eq!(failure.call, call);
+        assert!(!failure.message.contains("AQ0xyz"), "{failure:?}");
+        let said = failure.hint.clone().unwrap_or_default() + &failure.message;
+        assert!(said.contains(call), "{failure:?}");
+    }
+    // The SDK repeats what is throttled or broken by itself, and the sweep does not notice.
+    simulator.faults(&json!([
+        {"service": "ec2", "operation": "DescribeVpcs", "code": "RequestLimitExceeded", "status": 503},
+        {"service": "iam", "operation": "GetRole", "code": "Throttling", "status": 400},
+        {"service": "sqs", "operation": "GetQueueUrl", "code": "InternalFailure", "status": 500},
+        {"service": "elbv2", "operation": "DescribeTargetGroups", "code": "kill-connection"},
+    ]));
+    world.observe().await.expect("a sweep");
+
+    simulator.faults(&json!([{"service": "ec2", "operation": "CreateVpc", "code": "VpcLimitExceeded", "status": 400}]));
+    let report = cluster.update(&wanted).await;
+    let (id, failure) = &report.failed[0];
+    assert_eq!(id.to_string(), "vpc/prod.example.com");
+    assert_eq!(failure.class, Class::Quota);
+    let hint = failure.hint.as_deref().unwrap_or_default();
+    assert!(hint.contains("VPCs per Region"), "{hint}");
+}
+
+/// Names that are taken by somebody else's objects are said to be, and those objects are not touched.
+#[tokio::test]
+async fn what_is_not_ours_is_named_and_left_alone() {
+    let simulator = Simulator::start();
+    let cluster = InCluster::new(&simulator).await;
+    simulator.python(
+        REGION,
+        "boto('iam').create_role(RoleName='nodes.prod.example.com', AssumeRolePolicyDocument='{\"Version\": \"2012-10-17\", \"Statement\": []}')",
+    );
+    let wanted = desired(&full(&cluster.facts, |_| {}), objects("completed: 1\n"));
+    let role = wanted.iter().find(|one| {
+        matches!(one, model::cloud::Cloud::IamRole(role) if role.role_name == "nodes.prod.example.com")
+    });
+    let only = vec![role.expect("a role").clone()];
+    let report = cluster.update(&only).await;
+    let (_, failure) = &report.failed[0];
+    assert_eq!(failure.class, Class::Invalid);
+    assert!(
+        failure.message.contains("nodes.prod.example.com exists and does not belong to"),
+        "{failure:?}"
+    );
+    cluster.converge(&[]).await;
+    let left = simulator.listing(REGION);
+    assert!(left.iter().any(|line| line.contains("nodes.prod.example.com")));
+}

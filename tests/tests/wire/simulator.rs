@@ -1,0 +1,136 @@
+//! One AWS simulator for each test that wants one.
+
+use aws::{Access, Clients, Keys};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// A running simulator; it ends with its owner.
+pub struct Simulator {
+    child: Child,
+    pub endpoint: String,
+    python: PathBuf,
+}
+
+impl Drop for Simulator {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+impl Simulator {
+    /// Starts one and waits until it answers.
+    pub fn start() -> Self {
+        let venv = Command::new(folder().join("simulator/venv.sh"))
+            .output()
+            .expect("the simulator's Python environment");
+        let venv = String::from_utf8(venv.stdout).expect("a path");
+        let python = PathBuf::from(venv.trim()).join("bin/python");
+        let mut child = Command::new(&python)
+            .args(["-m", "simulator", "--port", "0", "--settle", "0.2"])
+            .arg("--until-stdin-closes")
+            .current_dir(folder())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the simulator");
+        let out = child.stdout.take().expect("its output");
+        let line = BufReader::new(out).lines().next();
+        let line = line.expect("a first line").expect("text");
+        let endpoint = line.strip_prefix("listening on ").expect("an address");
+        Self {
+            endpoint: endpoint.to_owned(),
+            child,
+            python,
+        }
+    }
+
+    pub async fn clients(&self, region: &str) -> Clients {
+        Clients::reach(&Access {
+            region: Some(region.to_owned()),
+            profile: None,
+            endpoint: Some(self.endpoint.clone()),
+            keys: Some(Keys {
+                id: "AKIAEXAMPLE".to_owned(),
+                secret: "secret".to_owned(),
+                session: None,
+            }),
+        })
+        .await
+    }
+
+    /// Everything that exists, tagged or not, by another client in another language.
+    pub fn listing(&self, region: &str) -> BTreeSet<String> {
+        let out = Command::new(&self.python)
+            .args(["-m", "simulator.listing", "--region", region])
+            .args(["--endpoint", &self.endpoint])
+            .current_dir(folder())
+            .env("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
+            .env("AWS_SECRET_ACCESS_KEY", "secret")
+            .output()
+            .expect("the listing");
+        assert!(
+            out.status.success(),
+            "{}",
+            String::from_utf8_lossy(&out.stderr)
+        );
+        let text = String::from_utf8(out.stdout).expect("text");
+        text.lines().map(ToOwned::to_owned).collect()
+    }
+
+    /// Runs Python with `boto3` as `boto(SERVICE)` in the region; for what the tests need beside the cluster.
+    pub fn python(&self, region: &str, code: &str) -> String {
+        let head = format!(
+            "import boto3\ndef boto(s): return boto3.client(s, region_name={region:?}, endpoint_url={:?}, aws_access_key_id='AKIAEXAMPLE', aws_secret_access_key='secret')\n",
+            self.endpoint
+        );
+        let out = Command::new(&self.python)
+            .args(["-c", &(head + code)])
+            .output()
+            .expect("Python");
+        assert!(
+            out.status.success(),
+            "{}",
+            String::from_utf8_lossy(&out.stderr)
+        );
+        String::from_utf8(out.stdout)
+            .expect("text")
+            .trim()
+            .to_owned()
+    }
+
+    /// Calls by service and operation since the last reset of the counts.
+    pub fn calls(&self) -> Value {
+        serde_json::from_str(&self.control("GET", "calls", "")).expect("JSON")
+    }
+
+    pub fn forget_calls(&self) {
+        self.control("POST", "calls/reset", "");
+    }
+
+    pub fn faults(&self, faults: &Value) {
+        self.control("POST", "faults", &faults.to_string());
+    }
+
+    fn control(&self, method: &str, name: &str, body: &str) -> String {
+        let url = format!("{}/_simulator/{name}", self.endpoint);
+        let code = "import sys,urllib.request as u\nr=u.Request(sys.argv[2],method=sys.argv[1],data=sys.argv[3].encode() or None)\nprint(u.urlopen(r).read().decode())";
+        let out = Command::new("python3")
+            .args(["-c", code, method, &url, body])
+            .output()
+            .expect("Python");
+        assert!(
+            out.status.success(),
+            "{}",
+            String::from_utf8_lossy(&out.stderr)
+        );
+        String::from_utf8(out.stdout).expect("text")
+    }
+}

@@ -1,0 +1,72 @@
+//! A cluster that has every kind of object: three zones, private, balancers for API and bastions, Route 53.
+
+use model::api::{Cluster, InstanceGroup, Object};
+use model::catalog::Catalog;
+use model::cloud::{Cloud, ObjectContent, S3Object, build};
+use model::engine::{Id, Part, Text};
+use model::expand::expand;
+use model::facts::Facts;
+use model::full::FullSpec;
+use std::collections::BTreeMap;
+
+pub const NAME: &str = "prod.example.com";
+pub const REGION: &str = "eu-west-1";
+
+const CLUSTER: &str = include_str!("cluster.yaml");
+
+/// A public SSH key; its private half does not exist any more.
+const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEmrKXh7lMNHVwDkUPSmfqT5vvZxmYoJUs1xGPZgYjQw someone@somewhere";
+
+/// What nodeup would be.
+pub const ASSET: &[u8] = b"not really a program";
+pub const ASSET_SHA256: &str = "6b2f4b53c4d4e86cfe2f16243d6b1f6bd109bfe54c7f239bc2ecc72da1f420f8";
+
+pub fn read(edit: impl Fn(&mut String)) -> (Cluster, Vec<InstanceGroup>) {
+    let mut text = CLUSTER.to_owned();
+    edit(&mut text);
+    let documents = model::read::read_documents("cluster.yaml", &text).expect("a spec");
+    let (mut cluster, mut groups) = (None, Vec::new());
+    for document in documents {
+        match document.object {
+            Object::Cluster(one) => cluster = Some(one),
+            Object::InstanceGroup(one) => groups.push(one),
+            _ => {}
+        }
+    }
+    (cluster.expect("a cluster"), groups)
+}
+
+pub fn full(facts: &Facts, edit: impl Fn(&mut String)) -> FullSpec {
+    let (cluster, groups) = read(edit);
+    let catalog = Catalog::embedded().expect("a catalog");
+    let keys = [KEY.to_owned()];
+    let expanded = expand(&cluster, &groups, &keys, facts, &catalog);
+    let problems = |problems: Vec<model::read::Problem>| panic!("{}", model::read::render(&problems));
+    expanded.unwrap_or_else(problems).full
+}
+
+/// The cluster's objects; user data name the balancer, as those of a cluster without DNS do.
+pub fn desired(full: &FullSpec, objects: Vec<S3Object>) -> Vec<Cloud> {
+    let balancer = Id::new("lb", format!("api.{}", full.name));
+    let user_data = |group: &model::full::Group| {
+        let late = Text::late(&balancer, "dns_name");
+        let parts = [Part::Literal(format!("#!/bin/sh\n# {}\nAPI=", group.name))];
+        let parts = parts.into_iter().chain(late.parts().iter().cloned());
+        (group.name.clone(), Text::of(parts))
+    };
+    let user_data: BTreeMap<String, Text> = full.groups.iter().map(user_data).collect();
+    build::desired(full, &user_data, objects)
+}
+
+pub fn objects(completed: &str) -> Vec<S3Object> {
+    vec![
+        S3Object {
+            key: "cluster-completed.spec".to_owned(),
+            content: ObjectContent::Text(completed.to_owned()),
+        },
+        S3Object {
+            key: format!("assets/{ASSET_SHA256}/amd64/nodeup"),
+            content: ObjectContent::Sha256(ASSET_SHA256.to_owned()),
+        },
+    ]
+}

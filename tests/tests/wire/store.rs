@@ -1,0 +1,374 @@
+//! Laws of the state store, the same for a bucket and a directory.
+
+use crate::simulator::Simulator;
+use aws::store::{Expect, Store, StoreError};
+use aws::{Access, Clients, Keys};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+
+const REGION: &str = "eu-west-1";
+
+fn runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build().expect("a runtime")
+}
+
+async fn offline() -> Clients {
+    Clients::reach(&Access {
+        keys: Some(Keys {
+            id: "none".to_owned(),
+            secret: "none".to_owned(),
+            session: None,
+        }),
+        ..Access::default()
+    })
+    .await
+}
+
+fn in_directory(dir: &std::path::Path) -> Store {
+    let clients = runtime().block_on(offline());
+    Store::open(&format!("file://{}", dir.display()), &clients).expect("a store")
+}
+
+fn in_bucket(simulator: &Simulator) -> Store {
+    simulator.python(REGION, "boto('s3').create_bucket(Bucket='state', CreateBucketConfiguration={'LocationConstraint': 'eu-west-1'})");
+    let clients = runtime().block_on(simulator.clients(REGION));
+    Store::open("s3://state/some/prefix", &clients).expect("a store")
+}
+
+/// What a caller may do, with keys and contents that meet again and again.
+#[derive(Clone, Debug)]
+enum Op {
+    Get(u8),
+    Put(u8, u8, Guess),
+    Delete(u8, Guess),
+    List(u8, Option<u8>),
+}
+
+/// What the caller believes is there.
+#[derive(Clone, Copy, Debug)]
+enum Guess {
+    Anything,
+    Nothing,
+    /// What it last read there, however long ago.
+    AsRead,
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let guess = || {
+        prop_oneof![
+            Just(Guess::Anything),
+            Just(Guess::Nothing),
+            Just(Guess::AsRead)
+        ]
+    };
+    let key = || 0..KEYS.len() as u8;
+    let op = prop_oneof![
+        key().prop_map(Op::Get),
+        (key(), 0..4_u8, guess()).prop_map(|(key, content, guess)| Op::Put(key, content, guess)),
+        (key(), guess()).prop_map(|(key, guess)| Op::Delete(key, guess)),
+        (0..PREFIXES.len() as u8, prop::option::of(key()))
+            .prop_map(|(prefix, after)| Op::List(prefix, after)),
+    ];
+    prop::collection::vec(op, 1..40)
+}
+
+const KEYS: [&str; 5] = ["a/config", "a/group/nodes", "a/group/nodes2", "a~", "b"];
+const PREFIXES: [&str; 5] = ["", "a/", "a/group/nodes", "a", "c"];
+
+/// Plays the operations against the store and against a map, which must agree at every step.
+async fn is_a_map(store: &Store, ops: &[Op]) {
+    for key in KEYS {
+        store.delete(key, Expect::Any).await.expect("a clean start");
+    }
+    let mut map: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
+    let mut read = BTreeMap::new();
+    for op in ops {
+        match op {
+            Op::Get(key) => {
+                let key = KEYS[*key as usize];
+                let object = store.get(key).await.expect("a read");
+                assert_eq!(object.as_ref().map(|one| &one.bytes), map.get(key));
+                if let Some(object) = object {
+                    read.insert(key, (object.version, object.bytes));
+                }
+            }
+            Op::Put(key, content, guess) => {
+                let (key, bytes) = (KEYS[*key as usize], vec![*content; 3]);
+                let Some((expect, holds)) = expectation(*guess, key, &map, &read) else {
+                    continue;
+                };
+                let done = store.put(key, bytes.clone(), expect).await;
+                if holds {
+                    read.insert(key, (done.expect("a write"), bytes.clone()));
+                    map.insert(key, bytes);
+                } else {
+                    assert!(matches!(done, Err(StoreError::Conflict { .. })), "{done:?}");
+                }
+            }
+            Op::Delete(key, guess) => {
+                let key = KEYS[*key as usize];
+                let Some((expect, holds)) = expectation(*guess, key, &map, &read) else {
+                    continue;
+                };
+                let versioned = matches!(expect, Expect::Version(_));
+                let done = store.delete(key, expect).await;
+                if holds || !versioned {
+                    done.expect("a deletion");
+                    map.remove(key);
+                } else {
+                    assert!(matches!(done, Err(StoreError::Conflict { .. })), "{done:?}");
+                }
+            }
+            Op::List(prefix, after) => {
+                let prefix = PREFIXES[*prefix as usize];
+                let after = after.map(|key| KEYS[key as usize]);
+                let listed = store.list(prefix, after).await.expect("a list");
+                let wanted = map
+                    .iter()
+                    .filter(|(key, _)| key.starts_with(prefix) && after.is_none_or(|after| **key > after));
+                let wanted: Vec<_> = wanted.map(|(key, bytes)| (*key, bytes)).collect();
+                let keys: Vec<&str> = listed.iter().map(|one| one.key.as_str()).collect();
+                assert_eq!(keys, wanted.iter().map(|one| one.0).collect::<Vec<_>>());
+                for (entry, (_, bytes)) in listed.iter().zip(wanted) {
+                    assert!(store.surely_holds(entry, bytes));
+                    assert!(!store.surely_holds(entry, b"xyz"));
+                }
+            }
+        }
+    }
+}
+
+type Read<'a> = BTreeMap<&'a str, (aws::store::Version, Vec<u8>)>;
+
+/// The expectation, and whether it holds. A version stands for its content, so an old one holds again once the
+/// content is the same again.
+fn expectation<'a>(
+    guess: Guess,
+    key: &'a str,
+    map: &BTreeMap<&'a str, Vec<u8>>,
+    read: &Read<'a>,
+) -> Option<(Expect, bool)> {
+    Some(match guess {
+        Guess::Anything => (Expect::Any, true),
+        Guess::Nothing => (Expect::Absent, !map.contains_key(key)),
+        Guess::AsRead => {
+            let (version, bytes) = read.get(key)?;
+            (Expect::Version(version.clone()), map.get(key) == Some(bytes))
+        }
+    })
+}
+
+fn holds_for(store: &Store, cases: u32) {
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let runtime = runtime();
+    let ran = TestRunner::new(config).run(&ops(), |ops| {
+        runtime.block_on(is_a_map(store, &ops));
+        Ok(())
+    });
+    ran.expect("the law");
+}
+
+/// Writers that each add their number to a list, all at once, each in a thread of its own: none is lost, and of
+/// those that would be the first exactly one is.
+fn loses_no_writer(store: &Store, writers: usize) {
+    let firsts: usize = std::thread::scope(|scope| {
+        let write = |number: usize| {
+            let store = store.clone();
+            scope.spawn(move || runtime().block_on(add(&store, number)))
+        };
+        let threads: Vec<_> = (0..writers).map(write).collect();
+        threads
+            .into_iter()
+            .map(|thread| usize::from(thread.join().expect("a writer")))
+            .sum()
+    });
+    assert_eq!(firsts, 1);
+    let object = runtime().block_on(store.get("list")).expect("a read");
+    let text = String::from_utf8(object.expect("the list").bytes).expect("text");
+    let mut numbers: Vec<usize> = text
+        .split_whitespace()
+        .map(|number| number.parse().expect("a number"))
+        .collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..writers).collect::<Vec<_>>());
+}
+
+/// True if this writer made the list.
+async fn add(store: &Store, number: usize) -> bool {
+    loop {
+        let before = store.get("list").await.expect("a read");
+        let first = before.is_none();
+        let (mut text, expect) = match before {
+            None => (String::new(), Expect::Absent),
+            Some(object) => (
+                String::from_utf8(object.bytes).expect("text"),
+                Expect::Version(object.version),
+            ),
+        };
+        text.push_str(&format!("{number} "));
+        match store.put("list", text.into_bytes(), expect).await {
+            Ok(_) => return first,
+            Err(StoreError::Conflict { .. }) => {}
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_directory_is_a_map_that_loses_no_writer() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let store = in_directory(&dir.path().join("made/by/the/first/write"));
+    holds_for(&store, 100);
+    loses_no_writer(&store, 100);
+}
+
+#[test]
+fn a_bucket_is_a_map_that_loses_no_writer() {
+    let simulator = Simulator::start();
+    let store = in_bucket(&simulator);
+    holds_for(&store, 6);
+    loses_no_writer(&store, 16);
+    answers_that_get_lost_change_nothing(&simulator, &store);
+    a_bucket_that_is_not_there_says_how_to_make_it(&simulator);
+}
+
+/// A write whose answer is lost is neither reported as lost nor made twice.
+fn answers_that_get_lost_change_nothing(simulator: &Simulator, store: &Store) {
+    let runtime = runtime();
+    for after in [true, false] {
+        let fault = |operation: &str| {
+            let code = "kill-connection";
+            simulator.faults(&serde_json::json!([
+                {"service": "s3", "operation": operation, "code": code, "after": after}
+            ]));
+        };
+        fault("PutObject");
+        let key = format!("lost-{after}");
+        let first = runtime.block_on(store.put(&key, b"1".to_vec(), Expect::Absent));
+        let first = first.expect("our own write");
+        fault("PutObject");
+        let next = runtime.block_on(store.put(&key, b"2".to_vec(), Expect::Version(first)));
+        let next = next.expect("our own write");
+        fault("DeleteObject");
+        let gone = runtime.block_on(store.delete(&key, Expect::Version(next)));
+        gone.expect("our own deletion");
+        assert_eq!(runtime.block_on(store.get(&key)).expect("a read"), None);
+    }
+}
+
+fn a_bucket_that_is_not_there_says_how_to_make_it(simulator: &Simulator) {
+    let clients = runtime().block_on(simulator.clients(REGION));
+    let store = Store::open("s3://nowhere", &clients).expect("a store");
+    let error = runtime().block_on(store.get("key")).expect_err("no bucket");
+    assert!(error.to_string().contains("create-bucket --bucket nowhere"), "{error}");
+}
+
+#[test]
+fn nobody_else_reads_a_directory_and_no_key_leaves_it() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let base = dir.path().join("store");
+    let store = in_directory(&base);
+    let runtime = runtime();
+    let put = |key: &str| runtime.block_on(store.put(key, b"x".to_vec(), Expect::Any));
+    put("folder/key").expect("a write");
+    let mode = |path: &str| {
+        let data = std::fs::metadata(base.join(path)).expect("a file");
+        data.permissions().mode() & 0o777
+    };
+    assert_eq!(mode("folder/key"), 0o600);
+    assert_eq!(mode("folder"), 0o700);
+    assert_eq!(mode(""), 0o700);
+    std::os::unix::fs::symlink(dir.path(), base.join("link")).expect("a link");
+    for key in ["../outside", "/etc/passwd", "a/../../b", "", "a//b", "a/", "link/outside", ".kctl-lock"] {
+        assert!(matches!(put(key), Err(StoreError::Key(_))), "{key}");
+    }
+    // A writer that died left this; it is nobody's object.
+    std::fs::write(base.join("folder/.kctl-1-1"), "half").expect("a file");
+    let listed = runtime.block_on(store.list("", None)).expect("a list");
+    assert_eq!(listed.len(), 1);
+}
+
+#[test]
+fn addresses_of_stores_are_checked() {
+    let clients = runtime().block_on(offline());
+    for url in ["s3://", "s3://b//x//y", "file://relative", "file:///", "gs://bucket", "bucket"] {
+        let opened = Store::open(url, &clients);
+        assert!(matches!(opened, Err(StoreError::Address { .. })), "{url}");
+    }
+    for url in ["s3://bucket", "s3://bucket/", "s3://bucket/a/b/", "file:///tmp/x"] {
+        assert!(Store::open(url, &clients).is_ok(), "{url}");
+    }
+}
+
+/// A bucket of another region answers from there once S3 has said where it lies; later calls go there at once.
+#[test]
+fn a_bucket_of_another_region_is_found() {
+    let (endpoint, asked) = elsewhere::serve("eu-north-1");
+    runtime().block_on(async {
+        let clients = Clients::reach(&Access {
+            region: Some(REGION.to_owned()),
+            endpoint: Some(endpoint),
+            keys: Some(Keys {
+                id: "AKIAEXAMPLE".to_owned(),
+                secret: "secret".to_owned(),
+                session: None,
+            }),
+            ..Access::default()
+        })
+        .await;
+        let store = Store::open("s3://far-away", &clients).expect("a store");
+        for _ in 0..2 {
+            let object = store.get("key").await.expect("an answer");
+            assert_eq!(object.expect("an object").bytes, b"here");
+        }
+    });
+    let asked = asked.lock().expect("a lock").clone();
+    assert_eq!(asked, [REGION, "eu-north-1", "eu-north-1"]);
+}
+
+/// S3 as far as a bucket that lies elsewhere goes.
+mod elsewhere {
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::TcpListener;
+    use std::sync::{Arc, Mutex};
+
+    /// The address, and the regions that requests were signed for.
+    pub fn serve(home: &'static str) -> (String, Arc<Mutex<Vec<String>>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = format!("http://{}", listener.local_addr().expect("an address"));
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&asked);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.expect("a connection");
+                let mut region = String::new();
+                for line in BufReader::new(&stream).lines() {
+                    let line = line.expect("a line");
+                    if line.is_empty() {
+                        break;
+                    }
+                    if line.to_lowercase().starts_with("authorization:") {
+                        region = line.split('/').nth(2).unwrap_or_default().to_owned();
+                    }
+                }
+                let (status, body) = if region == home {
+                    ("200 OK", "here")
+                } else {
+                    ("301 Moved Permanently", "<Error><Code>PermanentRedirect</Code><Message>elsewhere</Message></Error>")
+                };
+                log.lock().expect("a lock").push(region);
+                let length = body.len();
+                let answer = format!("HTTP/1.1 {status}\r\nETag: \"1\"\r\nx-amz-bucket-region: {home}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}");
+                stream.write_all(answer.as_bytes()).expect("an answer");
+            }
+        });
+        (address, asked)
+    }
+}
