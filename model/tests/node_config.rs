@@ -87,11 +87,15 @@ fn it_is_stored_under_its_own_hash_and_reads_back_as_it_was() {
 #[test]
 fn equal_specs_make_equal_text_and_only_what_a_machine_is_made_of_changes_it() {
     let text = |expanded: &Expanded, role| stored(&config_of(expanded, role)).unwrap().text;
-    let labels = expanded_with(|_, groups| {
+    let followed = expanded_with(|cluster, groups| {
         for group in groups {
             group.spec.node_labels.insert("team".into(), "a".into());
             group.spec.max_size = Some(9);
             group.spec.cloud_labels.insert("cost".into(), "1".into());
+        }
+        for etcd in &mut cluster.spec.etcd_clusters {
+            etcd.etcd_members[0].volume_size = Some(100);
+            etcd.manager.get_or_insert_default().backup_interval = Some("1h".into());
         }
     });
     let workers =
@@ -101,7 +105,7 @@ fn equal_specs_make_equal_text_and_only_what_a_machine_is_made_of_changes_it() {
         assert_eq!(text(&expanded(), role), text(&expanded(), role));
         assert_eq!(
             text(&expanded(), role),
-            text(&labels, role),
+            text(&followed, role),
             "these follow without a new machine"
         );
     }

@@ -564,20 +564,29 @@ fn the_largest_user_data_is_under_8_kb() {
 
 #[test]
 fn shells_and_their_critics_accept_the_script() {
-    let script = script(&expanded(), Role::Node, &agents());
+    let mut expanded = expanded();
+    let egress = json!({ "httpProxy": { "host": "proxy.example.com", "port": 3128 } });
+    expanded.cluster.spec.egress_proxy = serde_json::from_value(egress).unwrap();
+    let mut agents = agents();
+    agents.nodeup[0].mirrors = vec!["https://mirror.example.com/node up".into()];
+    let plain = script(&expanded, Role::Node, &agents);
+    compressed(&mut expanded);
     let machine = Machine::new("shellcheck");
     let file = machine.root.join("nodeup.sh");
-    std::fs::write(&file, script).unwrap();
-    for (shell, arguments) in [
+    let checks = [
         ("sh", &["-n"][..]),
         ("dash", &["-n"]),
         ("bash", &["--posix", "-n"]),
         ("shellcheck", &[]),
-    ] {
-        match Command::new(shell).args(arguments).arg(&file).output() {
-            Ok(output) => assert!(output.status.success(), "{shell}: {output:?}"),
-            // Only sh is everywhere.
-            Err(_) => assert_ne!(shell, "sh"),
+    ];
+    for script in [plain, script(&expanded, Role::Node, &agents)] {
+        std::fs::write(&file, script).unwrap();
+        for (shell, arguments) in checks {
+            match Command::new(shell).args(arguments).arg(&file).output() {
+                Ok(output) => assert!(output.status.success(), "{shell}: {output:?}"),
+                // Only sh is everywhere.
+                Err(_) => assert_ne!(shell, "sh"),
+            }
         }
     }
 }

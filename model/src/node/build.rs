@@ -6,6 +6,7 @@ use super::sysctls::sysctls;
 use super::{Agents, Error, fixed};
 use crate::api::InstanceGroupRole;
 use crate::api::cluster::ClusterSpec;
+use crate::api::etcd::{EtcdClusterSpec, EtcdManagerSpec, EtcdMemberSpec};
 use crate::api::instance_group::InstanceGroupSpec;
 use crate::components;
 use crate::expand::Expanded;
@@ -186,18 +187,40 @@ fn control_plane(
         manifests::scheduler(cluster).map_err(flags)?,
     ];
     let assets = cluster.assets.clone().unwrap_or_default();
-    let etcd = cluster.etcd_clusters.iter();
+    let clusters = cluster.etcd_clusters.iter();
     Ok(Some(ControlPlane {
         static_pods: pods
             .into_iter()
             .map(|pod| (pod.metadata.name.clone(), pod))
             .collect(),
-        etcd: cluster.etcd_clusters.clone(),
-        etcd_images: etcd
+        etcd: cluster.etcd_clusters.iter().map(etcd).collect(),
+        etcd_images: clusters
             .map(|etcd| (etcd.name.clone(), manifests::etcd_image(etcd, &assets)))
             .collect(),
         api_names: api_names(cluster, full),
     }))
+}
+
+/// What a member runs as. Its volume and its snapshots are followed while it runs: a larger volume must not mean
+/// another machine.
+fn etcd(etcd: &EtcdClusterSpec) -> EtcdClusterSpec {
+    let member = |member: &EtcdMemberSpec| EtcdMemberSpec {
+        name: member.name.clone(),
+        instance_group: member.instance_group.clone(),
+        ..EtcdMemberSpec::default()
+    };
+    let manager = etcd.manager.clone().map(|manager| EtcdManagerSpec {
+        backup_interval: None,
+        backup_retention_days: None,
+        discovery_poll_interval: None,
+        ..manager
+    });
+    EtcdClusterSpec {
+        etcd_members: etcd.etcd_members.iter().map(member).collect(),
+        backups: None,
+        manager: manager.filter(|manager| *manager != EtcdManagerSpec::default()),
+        ..etcd.clone()
+    }
 }
 
 /// kOps' names of the API server, and its addresses inside the cluster and the machine.

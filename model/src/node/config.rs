@@ -87,7 +87,7 @@ pub struct Kubelet {
 pub struct ControlPlane {
     /// Static pods by name. protokube starts them in the order in which they can.
     pub static_pods: BTreeMap<String, Pod>,
-    /// The etcd clusters, of the completed spec.
+    /// The etcd clusters, of the completed spec, without volumes and backups: protokube follows those live.
     pub etcd: Vec<EtcdClusterSpec>,
     /// Image of each etcd cluster, by its name.
     pub etcd_images: BTreeMap<String, String>,

@@ -1,0 +1,91 @@
+//! Facts in the text of system files.
+
+use anyhow::bail;
+use model::node::Distribution;
+
+/// CAP_SYS_RESOURCE, without which runc cannot lower an OOM score.
+const CAP_SYS_RESOURCE: u64 = 1 << 24;
+
+/// The distribution that `/etc/os-release` describes.
+pub fn distribution(os_release: &str) -> anyhow::Result<Distribution> {
+    let value = |name: &str| {
+        let lines = os_release.lines().filter_map(|line| line.split_once('='));
+        let mut values = lines
+            .filter(|(key, _)| *key == name)
+            .map(|(_, value)| value.trim_matches(['"', '\'']));
+        values.next().unwrap_or_default().to_owned()
+    };
+    let (id, like) = (value("ID"), value("ID_LIKE"));
+    let mut names = std::iter::once(id.as_str()).chain(like.split_whitespace());
+    match names.find_map(|name| match name {
+        "debian" | "ubuntu" => Some(Distribution::Debian),
+        "amzn" => Some(Distribution::AmazonLinux),
+        _ => None,
+    }) {
+        Some(distribution) => Ok(distribution),
+        None => bail!(
+            "this is {}: nodeup knows Debian, Ubuntu and Amazon Linux",
+            value("PRETTY_NAME")
+        ),
+    }
+}
+
+/// Whether the bounding set in `/proc/self/status` lets processes lower their OOM score. Yes where it is not said.
+pub fn may_lower_oom_score(status: &str) -> bool {
+    let bounding = status.lines().find_map(|line| line.strip_prefix("CapBnd:"));
+    let bits = bounding.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    bits.is_none_or(|bits| bits & CAP_SYS_RESOURCE != 0)
+}
+
+/// The host of `https://HOST:PORT`.
+pub fn host_of(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split('/').next().unwrap_or_default();
+    authority
+        .rsplit_once(':')
+        .map_or(authority, |(host, _)| host)
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distributions_are_known_by_their_own_name_or_their_parents() {
+        let of = |text: &str| distribution(text).ok();
+        assert_eq!(
+            of("ID=debian\nVERSION_ID=\"13\""),
+            Some(Distribution::Debian)
+        );
+        assert_eq!(of("ID=ubuntu\nID_LIKE=debian"), Some(Distribution::Debian));
+        assert_eq!(
+            of("ID=\"amzn\"\nID_LIKE=\"fedora\""),
+            Some(Distribution::AmazonLinux)
+        );
+        assert_eq!(
+            of("ID=pop\nID_LIKE=\"ubuntu debian\""),
+            Some(Distribution::Debian)
+        );
+        let error = distribution("ID=arch\nPRETTY_NAME=\"Arch Linux\"")
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("Arch Linux"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_capability_is_seen() {
+        assert!(may_lower_oom_score("Name:\tx\nCapBnd:\t000001ffffffffff\n"));
+        assert!(!may_lower_oom_score("CapBnd:\t000001fffeffffff\n"));
+        assert!(may_lower_oom_score(""));
+    }
+
+    #[test]
+    fn the_host_of_a_server_is_its_name() {
+        assert_eq!(
+            host_of("https://kops-controller.internal.a.example.com:3988"),
+            "kops-controller.internal.a.example.com"
+        );
+        assert_eq!(host_of("https://nlb.example/"), "nlb.example");
+    }
+}
