@@ -52,8 +52,7 @@ impl Found {
                     found.add(name, arch, STAND_IN.to_owned());
                     continue;
                 };
-                let bytes = std::fs::read(&file).failed(format!("could not read {}", file.display()), HOW)?;
-                let sha256: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+                let sha256 = sha256_of(&file).failed(format!("could not read {}", file.display()), HOW)?;
                 found.files.insert(sha256.clone(), file);
                 found.add(name, arch, sha256);
             }
@@ -105,6 +104,13 @@ impl Found {
 }
 
 const HOW: &str = "set KCTL_ASSETS to a folder with linux/amd64/nodeup and linux/amd64/protokube (for ARM: linux/arm64/...), as a release has it";
+
+/// Hex sha256 of a file, read piece by piece.
+fn sha256_of(file: &Path) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    io::copy(&mut std::fs::File::open(file)?, &mut hash)?;
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
 
 /// Architectures of all machines that run nodeup.
 fn architectures(full: &FullSpec) -> Vec<Arch> {

@@ -148,11 +148,13 @@ pub fn bastion_load_balancer(cluster: &str) -> String {
 }
 
 /// AWS name of a load balancer or target group, from a logical name such as `api.NAME`: dots become dashes,
-/// at most 25 characters stay, and a hash of the whole follows always.
+/// at most 25 characters stay, and a hash of the whole follows always. Where the cut falls on a dash it goes
+/// too: AWS takes no `--`, and kOps' name would be refused there.
 pub fn load_balancer(logical: &str) -> String {
     let whole = logical.replace('.', "-");
     let keep = LOAD_BALANCER_NAME - HASH - 1;
-    format!("{}-{}", head(&whole, keep), hash6(&whole))
+    let kept = head(&whole, keep).trim_end_matches('-').to_owned();
+    format!("{kept}-{}", hash6(&whole))
 }
 
 /// AWS name of a target group: `tcp`, `tls`, `kops-controller`, `bastion`.
@@ -246,6 +248,15 @@ mod tests {
         ];
         for (logical, name) in given {
             assert_eq!(load_balancer(logical), name);
+        }
+    }
+
+    #[test]
+    fn no_cut_leaves_two_dashes() {
+        for length in 1..40 {
+            let cluster = format!("{}.example.com", "a".repeat(length));
+            let name = target_group(&cluster, "kops-controller");
+            assert!(!name.contains("--") && name.len() <= LOAD_BALANCER_NAME, "{name}");
         }
     }
 
