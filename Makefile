@@ -22,6 +22,7 @@ simulator:
 	tests/demo/simulator
 
 test: lint
+	$(CARGO) build --workspace --bins
 	$(CARGO) test --workspace
 	tests/simulator/run-tests
 
