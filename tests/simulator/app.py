@@ -109,6 +109,9 @@ def _control_action(state: State, method: str, name: str, body: bytes) -> "tuple
         state.faults = faults.parse(json.loads(body or b"[]"))
     elif (method, name) == ("GET", "faults"):
         return "200 OK", [vars(fault) for fault in state.faults]
+    elif (method, name) == ("POST", "settle"):
+        state.later.run_all()
+        state.later.delay = float(body) if body else state.later.delay
     elif (method, name) == ("POST", "latency"):
         state.latency = float(body or b"0") / 1000.0
     else:

@@ -32,6 +32,12 @@ class Later:
         for finish in ready:
             finish()
 
+    def run_all(self) -> None:
+        """Runs everything there is, due or not."""
+        pending, self._due = self._due, []
+        for _, finish in sorted(pending, key=lambda entry: entry[0]):
+            finish()
+
     def clear(self) -> None:
         """Forgets everything (after a reset the objects are gone)."""
         self._due = []

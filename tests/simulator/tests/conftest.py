@@ -94,7 +94,7 @@ def servers(tmp_path_factory: Any) -> Any:
     """Both servers, started at once."""
     folder = tmp_path_factory.mktemp("simulator")
     events = folder / "events.jsonl"
-    launcher = [sys.executable, "-m", "simulator", "--settle", "0.2", "--state-events", str(events)]
+    launcher = [sys.executable, "-m", "simulator", "--settle", "0.6", "--state-events", str(events)]
     mended, mended_url = _start(launcher, folder / "mended.log")
     bare, bare_url = _start([sys.executable, "-c", BARE], folder / "bare.log")
     yield {"mended": Server(mended_url, True, events), "bare": Server(bare_url, False)}

@@ -136,6 +136,20 @@ def test_latency_is_added_to_calls(fresh):
     assert time.monotonic() - began > 0.2
 
 
+def test_what_comes_later_is_made_to_come_now(fresh):
+    fresh.control("POST", "settle", 3600)
+    subnets = make.subnets(fresh, make.vpc(fresh))
+    balancer = {"Name": "nlb", "Type": "network", "Scheme": "internal", "Subnets": subnets}
+
+    def state():
+        return fresh.elbv2.describe_load_balancers()["LoadBalancers"][0]["State"]["Code"]
+
+    fresh.elbv2.create_load_balancer(**balancer)
+    assert state() == "provisioning"
+    fresh.control("POST", "settle", 0)
+    assert state() == "active"
+
+
 def test_launches_and_terminations_are_reported(fresh):
     before = len(fresh.events_file.read_text().splitlines())
     vpc = make.vpc(fresh)
