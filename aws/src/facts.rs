@@ -33,11 +33,11 @@ pub struct FactsWanted {
 /// Asks AWS, at most once for each kind of thing. The region is the clients'.
 pub async fn collect_facts(clients: &Clients, wanted: &FactsWanted) -> Result<Facts, Failure> {
     let (identity, images, instance_types, hosted_zones, (vpcs, subnets)) = try_join!(
-        caller(clients),
-        images::collect(clients, &wanted.images),
-        instance_types(clients, wanted),
-        hosted_zones(clients, wanted.hosted_zones),
-        network(clients, wanted),
+        Box::pin(caller(clients)),
+        Box::pin(images::collect(clients, &wanted.images)),
+        Box::pin(instance_types(clients, wanted)),
+        Box::pin(hosted_zones(clients, wanted.hosted_zones)),
+        Box::pin(network(clients, wanted)),
     )?;
     Ok(Facts {
         account: identity.account,

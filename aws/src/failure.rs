@@ -196,6 +196,8 @@ const NOT_FOUND: &[&str] = &[
 
 /// Codes of "taken" that say neither "AlreadyExists" nor "Duplicate".
 const EXISTS: &[&str] = &[
+    // The client token is that of a call with other arguments: what it made is there.
+    "IdempotentParameterMismatch",
     "InvalidSubnet.Conflict",
     "QueueNameExists",
     "Resource.AlreadyAssociated",

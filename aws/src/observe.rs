@@ -11,20 +11,33 @@ use crate::names::Names;
 use crate::world::AwsWorld;
 use futures::try_join;
 use model::cloud::Cloud;
-use model::engine::{Failure, Id, Observed, Ref, Resource, Snapshot};
+use model::engine::{Class, Failure, Id, Observed, Ref, Resource, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The cluster as AWS and the store have it, in logical names.
 pub(crate) async fn sweep(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> {
+    // What went between being listed and being described: the next sweep will not list it.
+    let listed = |failure: Failure| match failure.class {
+        Class::Gone => Failure {
+            class: Class::NotYet,
+            ..failure
+        },
+        _ => failure,
+    };
+    once(world).await.map_err(listed)
+}
+
+/// Requests lie on the heap: together they are more than a stack holds.
+async fn once(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> {
     let (network, machines, scaling, balancing, identity, events, records, objects) = try_join!(
-        Network::fetch(world),
-        Machines::fetch(world),
-        Scaling::fetch(world),
-        Balancing::fetch(world),
-        Identity::fetch(world),
-        Events::fetch(world),
-        route53_record::fetch(world),
-        s3_object::fetch(world),
+        Box::pin(Network::fetch(world)),
+        Box::pin(Machines::fetch(world)),
+        Box::pin(Scaling::fetch(world)),
+        Box::pin(Balancing::fetch(world)),
+        Box::pin(Identity::fetch(world)),
+        Box::pin(Events::fetch(world)),
+        Box::pin(route53_record::fetch(world)),
+        Box::pin(s3_object::fetch(world)),
     )?;
     let read = |names: &Names| {
         let mut items = network.observe(world, names);
@@ -97,15 +110,15 @@ impl Network {
             groups,
             rules,
         ) = try_join!(
-            vpc::fetch(world, Vec::new()),
-            dhcp_options::fetch(world, None),
-            internet_gateway::fetch(world, None),
-            subnet::fetch(world, ec2::owned(world)),
-            route_table::fetch(world, vec![ec2::owned(world)]),
-            eip::fetch(world, None),
-            nat_gateway::fetch(world, nat_gateway::alive(world)),
-            security_group::fetch(world),
-            security_group_rule::fetch(world),
+            Box::pin(vpc::fetch(world, Vec::new())),
+            Box::pin(dhcp_options::fetch(world, None)),
+            Box::pin(internet_gateway::fetch(world, None)),
+            Box::pin(subnet::fetch(world, ec2::owned(world))),
+            Box::pin(route_table::fetch(world, vec![ec2::owned(world)])),
+            Box::pin(eip::fetch(world, None)),
+            Box::pin(nat_gateway::fetch(world, nat_gateway::alive(world))),
+            Box::pin(security_group::fetch(world)),
+            Box::pin(security_group_rule::fetch(world)),
         )?;
         Ok(Self {
             vpcs,

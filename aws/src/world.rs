@@ -46,7 +46,7 @@ impl AwsWorld {
 
 impl World<Cloud> for AwsWorld {
     async fn observe(&self) -> Result<Snapshot<Cloud>, Failure> {
-        observe::sweep(self).await
+        Box::pin(observe::sweep(self)).await
     }
 
     async fn find(&self, want: &Cloud, refs: &Refs) -> Result<Option<Observed<Cloud>>, Failure> {

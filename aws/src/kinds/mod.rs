@@ -92,7 +92,8 @@ impl<'a, K: Of> Have<'a, K> {
     }
 }
 
-/// Each verb for whichever kind an object is; saves writing thirty arms five times.
+/// Each verb for whichever kind an object is; saves writing thirty arms five times. On the heap: together the
+/// requests of all kinds are more than a stack holds.
 macro_rules! kinds {
     ($($variant:ident($kind:ident)),* $(,)?) => {
         $(impl Of for model::cloud::$kind {
@@ -117,7 +118,7 @@ macro_rules! kinds {
             refs: &Refs,
         ) -> Result<Option<Observed<Cloud>>, Failure> {
             match want {
-                $(Cloud::$variant(want) => Verbs::find(world, want, refs).await,)*
+                $(Cloud::$variant(want) => Box::pin(Verbs::find(world, want, refs)).await,)*
             }
         }
 
@@ -128,7 +129,9 @@ macro_rules! kinds {
             refs: &Refs,
         ) -> Result<Put, Failure> {
             match want {
-                $(Cloud::$variant(want) => Verbs::put(world, want, have.and_then(Have::of), refs).await,)*
+                $(Cloud::$variant(want) => {
+                    Box::pin(Verbs::put(world, want, have.and_then(Have::of), refs)).await
+                })*
             }
         }
 
@@ -139,7 +142,7 @@ macro_rules! kinds {
             let Observed { resource, physical, attrs, .. } = have;
             match resource {
                 $(Cloud::$variant(resource) => {
-                    Verbs::remove(world, Have { resource, physical, attrs }).await
+                    Box::pin(Verbs::remove(world, Have { resource, physical, attrs })).await
                 })*
             }
         }
@@ -150,7 +153,7 @@ macro_rules! kinds {
             physical: &str,
         ) -> Result<Put, Failure> {
             match want {
-                $(Cloud::$variant(want) => Verbs::ready(world, want, physical).await,)*
+                $(Cloud::$variant(want) => Box::pin(Verbs::ready(world, want, physical)).await,)*
             }
         }
 
@@ -161,7 +164,7 @@ macro_rules! kinds {
             let Observed { resource, physical, attrs, .. } = have;
             match resource {
                 $(Cloud::$variant(resource) => {
-                    Verbs::gone(world, Have { resource, physical, attrs }).await
+                    Box::pin(Verbs::gone(world, Have { resource, physical, attrs })).await
                 })*
             }
         }

@@ -3,6 +3,7 @@
 use super::{Have, Of, Verbs, expected, item, made, same};
 use crate::failure::{Classify, own};
 use crate::world::AwsWorld;
+use aws_sdk_route53::operation::change_resource_record_sets::ChangeResourceRecordSetsError;
 use aws_sdk_route53::types::{self, Change, ChangeAction, ChangeBatch, ResourceRecord, RrType};
 use model::cloud::{AliasTarget, Cloud, Kind, Lb, Route53Record};
 use model::engine::{Class, Failure, Id, Observed, Put, Ref, Refs, Removed, Text};
@@ -222,5 +223,18 @@ async fn change(
     let call = world.clients.route53.change_resource_record_sets();
     let call = call.hosted_zone_id(zone);
     let call = call.change_batch(batch.build().map_err(bug)?);
-    call.send().await.called(CHANGE).map(drop)
+    let done = call.send().await;
+    // Route 53 says what is wrong in a list beside the message.
+    let said = match done.as_ref().map_err(|error| error.as_service_error()) {
+        Err(Some(ChangeResourceRecordSetsError::InvalidChangeBatch(batch))) => {
+            batch.messages().join(" ")
+        }
+        _ => String::new(),
+    };
+    done.called(CHANGE).map(drop).map_err(|mut failure| {
+        if !failure.message.contains(&said) {
+            failure.message = said;
+        }
+        failure
+    })
 }

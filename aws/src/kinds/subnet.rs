@@ -8,7 +8,7 @@ use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_sdk_ec2::types::{self, AttributeBooleanValue, Filter, HostnameType, ResourceType};
 use ipnet::Ipv4Net;
-use model::cloud::{Cloud, Kind, Subnet, Tags, Vpc};
+use model::cloud::{Cloud, Kind, Subnet, Tags, Vpc, VpcIpv4CidrBlockAssociation};
 use model::engine::{Class, Failure, Observed, Put, Refs, Removed};
 use model::names::logical_name;
 
@@ -122,8 +122,24 @@ async fn create(world: &AwsWorld, want: &Subnet, refs: &Refs) -> Result<String, 
         Err(failure) if failure.class == Class::Exists => {
             Err(conflict(world, want, &vpc, failure).await?)
         }
-        Err(failure) => Err(failure),
+        Err(mut failure) => {
+            if failure.code == "InvalidSubnet.Range" && in_more_ranges(world, want) {
+                failure.class = Class::NotYet;
+            }
+            Err(failure)
+        }
     }
+}
+
+/// True if the subnet lies in one of the VPC's further ranges: those come to it side by side with subnets.
+fn in_more_ranges(world: &AwsWorld, want: &Subnet) -> bool {
+    let range: Option<Ipv4Net> = want.cidr_block.parse().ok();
+    expected::<VpcIpv4CidrBlockAssociation>(world).any(|one| {
+        let more = one.cidr_block.parse().ok();
+        range
+            .zip(more)
+            .is_some_and(|(range, more): (Ipv4Net, Ipv4Net)| more.contains(&range))
+    })
 }
 
 /// Whose subnet takes the range: the wanted one itself is adopted, another of ours may be about to go,

@@ -13,8 +13,7 @@ use model::names;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub struct InCluster<'a> {
-    pub simulator: &'a Simulator,
+pub struct InCluster {
     pub clients: Clients,
     pub store: Store,
     pub facts: Facts,
@@ -22,18 +21,22 @@ pub struct InCluster<'a> {
     pub generation: u32,
 }
 
-impl<'a> InCluster<'a> {
+/// What stands beside the cluster and is the user's.
+const BESIDE: &str = r#"
+boto('s3').create_bucket(Bucket='state', CreateBucketConfiguration={'LocationConstraint': 'eu-west-1'})
+boto('route53').create_hosted_zone(Name='example.com', CallerReference='1')
+boto('iam').create_policy(PolicyName='mine', PolicyDocument='{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:Get*", "Resource": "*"}]}')
+boto('iam').create_policy(PolicyName='other', PolicyDocument='{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:Put*", "Resource": "*"}]}')
+"#;
+
+impl InCluster {
     /// A bucket and a hosted zone, and what the spec needs to know.
-    pub async fn new(simulator: &'a Simulator) -> Self {
+    pub async fn new(simulator: &Simulator) -> Self {
         let clients = simulator.clients(REGION).await;
-        simulator.python(
-            REGION,
-            "boto('s3').create_bucket(Bucket='state', CreateBucketConfiguration={'LocationConstraint': 'eu-west-1'})\nboto('route53').create_hosted_zone(Name='example.com', CallerReference='1')",
-        );
+        simulator.python(REGION, BESIDE);
         let store = Store::open("s3://state/clusters", &clients).expect("a store");
         let facts = collect_facts(&clients, &wanted()).await.expect("facts");
         Self {
-            simulator,
             clients,
             store,
             facts,

@@ -31,7 +31,6 @@ fn census(simulator: &Simulator) -> BTreeMap<String, usize> {
 async fn creations_whose_answers_get_lost_are_not_made_twice() {
     let simulator = Simulator::start();
     let cluster = InCluster::new(&simulator).await;
-    simulator.python(REGION, "boto('iam').create_policy(PolicyName='mine', PolicyDocument='{\"Version\": \"2012-10-17\", \"Statement\": []}')");
     let wanted = desired(&full(&cluster.facts, |_| {}), objects("completed: 1\n"));
 
     let operations = [
@@ -59,7 +58,6 @@ async fn creations_whose_answers_get_lost_are_not_made_twice() {
 async fn a_run_that_dies_is_finished_by_the_next() {
     let simulator = Simulator::start();
     let cluster = InCluster::new(&simulator).await;
-    simulator.python(REGION, "boto('iam').create_policy(PolicyName='mine', PolicyDocument='{\"Version\": \"2012-10-17\", \"Statement\": []}')");
     let wanted = desired(&full(&cluster.facts, |_| {}), objects("completed: 1\n"));
 
     for milliseconds in [150, 400, 300, 700, 500, 900, 1300] {

@@ -1,6 +1,8 @@
 //! The AWS layer against the AWS simulator: the real SDK, real requests.
 
+mod budget;
 mod cluster;
+mod facts;
 mod failures;
 mod kinds;
 mod simulator;

@@ -1,0 +1,66 @@
+//! How many calls a plan without changes takes: they grow with pages, not with groups.
+
+use crate::cluster::InCluster;
+use crate::simulator::Simulator;
+use crate::spec::{desired, full, objects};
+use aws::{FactsWanted, collect_facts};
+
+/// Without DNS and bastions, with the user's own policies left out: what most clusters are.
+fn usual(text: &mut String) {
+    for (from, to) in [
+        ("dns: {type: Public}", "dns: {type: None}"),
+        ("role: Bastion", "role: Node"),
+        ("externalPolicies:\n    node: [\"arn:aws:iam::123456789012:policy/mine\"]\n", ""),
+        ("additionalPolicies:\n    node: |\n      [{\"Effect\": \"Allow\", \"Action\": [\"s3:ListBucket\", \"s3:GetObject\"], \"Resource\": [\"*\"]}]\n", ""),
+    ] {
+        assert!(text.contains(from), "{from}");
+        *text = text.replace(from, to);
+    }
+    *text = text.replace("  \n", "");
+}
+
+fn with_more_groups(text: &mut String) {
+    usual(text);
+    for number in 0..94 {
+        text.push_str(&format!(
+            "---\napiVersion: kops.k8s.io/v1alpha2\nkind: InstanceGroup\nmetadata: {{name: more-{number}, labels: {{kops.k8s.io/cluster: prod.example.com}}}}\nspec: {{role: Node, image: debian/debian-12-amd64-20260713-2537, machineType: m5.large, minSize: 0, maxSize: 1, subnets: [a]}}\n"
+        ));
+    }
+}
+
+/// AWS calls (S3 apart) and store reads of a plan without changes, facts included.
+async fn calls_of_a_plan(edit: fn(&mut String)) -> (u64, u64, String) {
+    let simulator = Simulator::start();
+    let mut cluster = InCluster::new(&simulator).await;
+    let spec = full(&cluster.facts, edit);
+    let wanted = desired(&spec, objects("completed: 1\n"));
+    cluster.converge(&wanted).await;
+
+    simulator.forget_calls();
+    let reads = cluster.store.reads();
+    let asked = FactsWanted {
+        images: ["debian/debian-12-amd64-20260713-2537".to_owned()].into(),
+        machine_types: ["t3.medium".to_owned(), "m5.large".to_owned()].into(),
+        ..FactsWanted::default()
+    };
+    let facts = collect_facts(&cluster.clients, &asked).await.expect("facts");
+    cluster.facts.images.extend(facts.images);
+    cluster.is_settled(&wanted).await;
+    let calls = simulator.calls();
+    let aws = calls["aws"].as_u64().expect("a number");
+    (aws, cluster.store.reads() - reads, calls["calls"].to_string())
+}
+
+#[tokio::test]
+async fn a_plan_without_changes_takes_at_most_40_calls_at_6_groups() {
+    let (aws, reads, calls) = calls_of_a_plan(usual).await;
+    assert!(aws <= 40, "{aws}: {calls}");
+    assert!(reads <= 5, "{reads}: {calls}");
+}
+
+#[tokio::test]
+async fn a_plan_without_changes_takes_at_most_60_calls_at_100_groups() {
+    let (aws, reads, calls) = calls_of_a_plan(with_more_groups).await;
+    assert!(aws <= 60, "{aws}: {calls}");
+    assert!(reads <= 5, "{reads}: {calls}");
+}

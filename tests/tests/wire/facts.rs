@@ -1,0 +1,80 @@
+//! What is asked of an account before anything is made.
+
+use crate::simulator::Simulator;
+use crate::spec::REGION;
+use aws::{FactsWanted, collect_facts};
+use model::engine::Class;
+use model::full::Arch;
+
+#[tokio::test]
+async fn what_exists_is_found_and_what_does_not_is_left_out() {
+    let simulator = Simulator::start();
+    let clients = simulator.clients(REGION).await;
+    let made = simulator.python(
+        REGION,
+        r#"
+ec2 = boto('ec2')
+vpc = ec2.create_vpc(CidrBlock='10.9.0.0/16')['Vpc']['VpcId']
+subnet = ec2.create_subnet(VpcId=vpc, CidrBlock='10.9.1.0/24', AvailabilityZone='eu-west-1b')['Subnet']['SubnetId']
+gateway = ec2.create_internet_gateway()['InternetGateway']['InternetGatewayId']
+ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
+zone = boto('route53').create_hosted_zone(Name='example.com', CallerReference='1')['HostedZone']['Id'].split('/')[-1]
+image = ec2.describe_images(Filters=[{'Name': 'name', 'Values': ['debian-12-arm64-*']}])['Images'][0]['ImageId']
+print(vpc, subnet, gateway, zone, image)
+"#,
+    );
+    let made: Vec<&str> = made.split_whitespace().collect();
+    let [vpc, subnet, gateway, zone, image] = made[..] else {
+        panic!("{made:?}");
+    };
+    let text = |text: &str| text.to_owned();
+    let wanted = FactsWanted {
+        images: [
+            text(image),
+            text("debian/debian-12-amd64-20260713-2537"),
+            text("136693071363/debian-13-amd64-20260713-2537"),
+            text("ubuntu/debian-13-amd64-20260713-2537"),
+            text("ami-00000000000000000"),
+        ]
+        .into(),
+        machine_types: [text("m6g.large"), text("m5d.large"), text("none.large")].into(),
+        offered_in: [text("eu-west-1a")].into(),
+        vpc: None,
+        subnets: [text(subnet), text("subnet-00000000000000000")].into(),
+        hosted_zones: true,
+    };
+    let facts = collect_facts(&clients, &wanted).await.expect("facts");
+    assert_eq!(facts.account, "123456789012");
+    assert_eq!(facts.partition, "aws");
+    let images: Vec<&str> = facts.images.keys().map(String::as_str).collect();
+    let mut found = vec![
+        "136693071363/debian-13-amd64-20260713-2537",
+        image,
+        "debian/debian-12-amd64-20260713-2537",
+    ];
+    found.sort_unstable();
+    assert_eq!(images, found);
+    assert_eq!(facts.images[image].arch, Arch::Arm64);
+    assert_eq!(facts.images[image].id, image);
+    assert_eq!(facts.instance_types.len(), 2);
+    assert_eq!(facts.instance_types["m6g.large"].arch, Arch::Arm64);
+    assert_eq!(facts.instance_types["m5d.large"].instance_store_disks, 1);
+    assert_eq!(facts.instance_types["m5d.large"].zones, ["eu-west-1a"]);
+    assert_eq!(facts.subnets.len(), 1);
+    assert_eq!(facts.subnets[subnet].vpc, vpc);
+    assert_eq!(facts.subnets[subnet].zone, "eu-west-1b");
+    assert_eq!(facts.vpcs[vpc].cidr, "10.9.0.0/16");
+    assert_eq!(facts.vpcs[vpc].internet_gateway.as_deref(), Some(gateway));
+    assert_eq!(facts.hosted_zones.len(), 1);
+    assert_eq!(facts.hosted_zones[0].id, zone);
+    assert_eq!(facts.hosted_zones[0].name, "example.com");
+
+    let by_parameter = FactsWanted {
+        images: [text("ssm:/aws/service/debian/release/12/latest/amd64")].into(),
+        ..FactsWanted::default()
+    };
+    let refused = collect_facts(&clients, &by_parameter).await;
+    let refused = refused.expect_err("a refusal");
+    assert_eq!(refused.class, Class::Invalid);
+    assert!(refused.message.contains("not supported yet"), "{refused}");
+}
