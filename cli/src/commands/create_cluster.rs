@@ -46,16 +46,18 @@ pub async fn run(what: &CreateCluster, options: &Global, session: &Session<'_>) 
     }
     let flags = create_options(what, name.clone(), &session.url);
     let wanted = wanted_by(&flags);
-    let facts = match &wanted.region {
-        Some(region) => {
-            let clients = session.clients.in_region(region);
+    let clients = wanted.region.as_ref().map(|region| session.clients.in_region(region));
+    let facts = match &clients {
+        Some(clients) => {
             let offered_in = flags.zones.iter().chain(&flags.control_plane_zones).cloned().collect();
-            look::facts(&clients, wanted, offered_in).await?
+            look::facts(clients, wanted, offered_in).await?
         }
         // Without zones there is nobody to ask, and nothing to create either.
         None => made_up(),
     };
     let objects = spec(what, options, &session.url, &facts, session.shell)?;
+    let clients = clients.unwrap_or_else(|| session.clients.clone());
+    look::can_complete(&objects, ssh_key.as_deref(), &clients, session).await?;
     store_objects::write_new(&name, &objects, ssh_key.as_deref(), session).await?;
     let kubeconfig = what.create_kube_config.unwrap_or(true);
     let how = How {

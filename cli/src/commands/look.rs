@@ -51,7 +51,7 @@ pub async fn look(name: &str, read: ReadOptions, session: &Session<'_>) -> Resul
         Public::read(&session.store, &state.keys, &state.entries),
         catalog(&objects, session),
     )?;
-    let expanded = complete(&objects, &mut facts, &catalog, &public).await?;
+    let expanded = complete(&objects, &mut facts, &catalog, &public.ssh_keys).await?;
     expanded.warnings.iter().for_each(|warning| session.shell.problem(warning));
     let found = Found::look(&expanded.full)?;
     let target = Target {
@@ -75,14 +75,28 @@ pub async fn facts(clients: &Clients, wanted: Wanted, offered_in: BTreeSet<Strin
     collect_facts(clients, &wanted).await.map_err(aws_error)
 }
 
+/// Fails if a new cluster could not be completed: before anything of it is stored.
+pub async fn can_complete(
+    objects: &Objects,
+    ssh_key: Option<&str>,
+    clients: &Clients,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let wanted = wanted(&objects.cluster, &objects.groups);
+    let (mut facts, catalog) = tokio::try_join!(facts(clients, wanted, BTreeSet::new()), catalog(objects, session))?;
+    let ssh_keys: Vec<String> = ssh_key.map(str::to_owned).into_iter().collect();
+    complete(objects, &mut facts, &catalog, &ssh_keys).await?;
+    Ok(())
+}
+
 /// Expands; where the catalog lacks hashes, again with those that are published.
 async fn complete(
     objects: &Objects,
     facts: &mut Facts,
     catalog: &Catalog,
-    public: &Public,
+    ssh_keys: &[String],
 ) -> Result<Expanded, CommandError> {
-    let expand = |facts: &Facts| assemble::complete(Ingredients { objects, facts, catalog, ssh_keys: &public.ssh_keys });
+    let expand = |facts: &Facts| assemble::complete(Ingredients { objects, facts, catalog, ssh_keys });
     let expanded = expand(facts)?;
     let unknown = expanded.full.assets.iter().filter(|asset| asset.sha256.is_none());
     let unknown: Vec<String> = unknown.filter_map(|asset| asset.urls.first().cloned()).collect();

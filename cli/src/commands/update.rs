@@ -13,8 +13,9 @@ use crate::state::{Lock, Public, StoreJournal};
 use crate::ui::plan::{self, View};
 use crate::ui::plan_json::Document;
 use aws::AwsWorld;
+use model::cloud::Cloud;
 use model::cloud::settle::settle;
-use model::engine::{Plan, Report};
+use model::engine::{Plan, PlanError, Report};
 use model::pki::KUBERNETES_CA;
 use model::read::ReadOptions;
 
@@ -64,6 +65,9 @@ pub async fn update(name: &str, how: &How, session: &Session<'_>) -> Result<Outc
         return preview(&looked, how, session).await;
     }
     looked.found.complete()?;
+    if session.url.starts_with("file://") {
+        session.shell.warning(&format!("machines in AWS cannot read {}: use a bucket for clusters that should work", session.url));
+    }
     let keys = looked.state.keys.clone();
     locked(session, &keys, "update", async |lock, interrupts| {
         looked.mint(session).await?;
@@ -175,12 +179,16 @@ fn work<'a>(
 }
 
 /// A plan that cannot be made says what to do instead.
-pub fn planned(plan: Result<Plan<model::cloud::Cloud>, model::engine::PlanError>) -> Result<Plan<model::cloud::Cloud>, CommandError> {
-    plan.map_err(|error| CommandError::new(Kind::Usage, error, "change the spec so that it says what AWS can do"))
+pub fn planned(plan: Result<Plan<Cloud>, PlanError>) -> Result<Plan<Cloud>, CommandError> {
+    plan.map_err(|error| match error {
+        PlanError::Refused(_) => CommandError::new(Kind::Usage, error, "do that, or change the spec back"),
+        PlanError::BothUsed(_) => CommandError::new(Kind::Precondition, error, "then repeat the command"),
+        _ => CommandError::new(Kind::Failed, error, "report this: it is a defect of kctl"),
+    })
 }
 
 fn show(
-    plan: &Plan<model::cloud::Cloud>,
+    plan: &Plan<Cloud>,
     assembled: &Assembled,
     looked: &Looked,
     how: &How,
@@ -209,7 +217,7 @@ fn show(
 }
 
 /// What comes next.
-fn hints(plan: &Plan<model::cloud::Cloud>, report: &Report, session: &Session<'_>) {
+fn hints(plan: &Plan<Cloud>, report: &Report, session: &Session<'_>) {
     let steps = report.done.iter().filter_map(|id| plan.steps.get(id));
     let templates = steps.filter(|step| step.id.kind() == "launch_template" && step.before.is_some());
     let templates = templates.count();

@@ -21,8 +21,9 @@ impl Drop for Simulator {
     }
 }
 
+/// The tests' folder, also for tests of another package.
 fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests")
 }
 
 impl Simulator {

@@ -1,0 +1,38 @@
+//! Every option of every command is in `docs/reference`, so that a change of one shows in review.
+
+use crate::kctl::{Kctl, repository};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+fn pages(dir: &Path) -> BTreeMap<String, String> {
+    let files = std::fs::read_dir(dir).expect("a folder").map(|file| file.expect("a file").path());
+    let text = |path: &Path| std::fs::read_to_string(path).expect("text");
+    let name = |path: &Path| path.file_name().expect("a name").to_string_lossy().into_owned();
+    files.map(|path| (name(&path), text(&path))).collect()
+}
+
+#[test]
+fn the_reference_is_what_the_commands_say() {
+    let kctl = Kctl::new();
+    kctl.run(&["reference", "--out", "reference"]).good();
+    let (made, kept) = (pages(&kctl.path("reference")), pages(&repository().join("docs/reference")));
+    assert!(made == kept, "run: kctl reference --out docs/reference");
+}
+
+#[test]
+fn help_is_a_result_and_wrong_usage_is_not() {
+    let kctl = Kctl::new();
+    let help = kctl.run(&["--help"]);
+    assert!(help.err.is_empty());
+    insta::assert_snapshot!(help.good());
+    let wrong = kctl.run(&["update", "--hlp"]);
+    assert_eq!((wrong.code, wrong.out.as_str()), (2, ""));
+    assert!(wrong.err.contains("--help"), "{}", wrong.err);
+}
+
+#[test]
+fn shells_get_completions() {
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(Kctl::new().run(&["completion", shell]).good().contains("instancegroup"));
+    }
+}

@@ -1,0 +1,12 @@
+//! kctl as users run it: the binary, a cleared environment, its output and its exit codes. Built as a test of the
+//! `cli` crate, so that it runs the binary of the same build.
+
+mod help;
+mod kctl;
+mod offline;
+mod render;
+mod scenario;
+#[allow(dead_code)] // The wire tests use all of it.
+#[path = "../wire/simulator.rs"]
+mod simulator;
+mod store;

@@ -1,0 +1,181 @@
+//! The job end to end against the AWS simulator: made, found unchanged, changed, interrupted, deleted.
+
+use crate::kctl::Kctl;
+use crate::simulator::Simulator;
+use serde_json::{Value, json};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const NAME: &str = "demo.example.com";
+const REGION: &str = "eu-west-1";
+
+/// kctl against a simulator with a bucket, and with binaries for machines.
+fn cloud(simulator: &Simulator) -> Kctl {
+    simulator.python(REGION, "boto('s3').create_bucket(Bucket='state', CreateBucketConfiguration={'LocationConstraint': 'eu-west-1'})");
+    let mut kctl = Kctl::new();
+    let assets = kctl.path("assets/linux/amd64");
+    std::fs::create_dir_all(&assets).expect("a folder");
+    for name in ["nodeup", "protokube"] {
+        std::fs::write(assets.join(name), name).expect("a file");
+    }
+    let assets = kctl.path("assets").display().to_string();
+    let kubeconfig = kctl.path("kubeconfig").display().to_string();
+    for (name, value) in [
+        ("AWS_ENDPOINT_URL", simulator.endpoint.as_str()),
+        ("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE"),
+        ("AWS_SECRET_ACCESS_KEY", "secret"),
+        ("KCTL_STATE_STORE", "s3://state/clusters"),
+        ("KCTL_ASSETS", &assets),
+        ("KUBECONFIG", &kubeconfig),
+    ] {
+        kctl.set(name, value);
+    }
+    kctl
+}
+
+/// Milliseconds that every call takes longer.
+fn latency(simulator: &Simulator, milliseconds: u32) {
+    let url = format!("{}/_simulator/latency", simulator.endpoint);
+    simulator.python(REGION, &format!("import urllib.request as u\nu.urlopen(u.Request({url:?}, method='POST', data=b'{milliseconds}'))"));
+}
+
+fn create(kctl: &Kctl, more: &[&str]) -> crate::kctl::Ran {
+    let words = ["create", "cluster", NAME, "--zones", "eu-west-1a,eu-west-1b,eu-west-1c"];
+    kctl.run(&[&words[..], more].concat())
+}
+
+/// Ids of AWS, sizes and hashes are not the point.
+fn told(text: &str) -> String {
+    let words = text.split_inclusive(|c: char| c.is_whitespace() || c == '/' || c == '-');
+    let plain = |word: &str| {
+        let bare = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        let hex = bare.len() >= 12 && bare.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if hex { word.replace(bare, "HASH") } else { word.to_owned() }
+    };
+    words.map(plain).collect()
+}
+
+#[test]
+fn a_cluster_is_made_found_unchanged_changed_and_deleted() {
+    let simulator = Simulator::start();
+    let kctl = cloud(&simulator);
+    let empty = simulator.listing(REGION);
+
+    let preview = create(&kctl, &["--cloud-labels", "Owner=me"]).good();
+    insta::assert_snapshot!("preview", told(&preview));
+    let made = kctl.run(&["update", "--yes", "--create-kube-config"]);
+    assert!(made.err.contains("made keyset kubernetes-ca"), "{}", made.err);
+    made.good();
+    let kubeconfig = std::fs::read_to_string(kctl.path("kubeconfig")).expect("a kubeconfig");
+    assert!(kubeconfig.contains("server: https://api-demo-example-com-"), "{kubeconfig}");
+
+    let unchanged = kctl.run(&["update", NAME, "--exit-code"]);
+    insta::assert_snapshot!("unchanged", unchanged.all());
+
+    kctl.run(&["edit", "cluster", "--set", "spec.cloudLabels.Team=x", "--set", "spec.kubelet.maxPods=50"]).good();
+    kctl.run(&["edit", "ig", "nodes-eu-west-1a", "--set", "spec.maxSize=3"]).good();
+    let changes = kctl.run(&["update", "--exit-code"]);
+    assert_eq!(changes.code, 10, "{}", changes.err);
+    insta::assert_snapshot!("changes", told(&changes.out));
+    let document: Value = serde_json::from_str(&kctl.run(&["update", "-o", "json"]).good()).expect("JSON");
+    assert_eq!((&document["format"], &document["cluster"]), (&json!(1), &json!(NAME)));
+    let mut updates = document["changes"].as_array().expect("changes").iter();
+    let group = updates.find(|change| change["id"] == format!("autoscaling_group/nodes-eu-west-1a.{NAME}"));
+    assert_eq!(group.expect("the group")["action"], "update");
+    kctl.run(&["update", "--yes"]).good();
+    assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
+
+    let shown = kctl.run(&["delete", "cluster", NAME]).good();
+    assert!(shown.contains("to delete.") && kctl.run(&["get", "-o", "name"]).good().contains(NAME));
+    kctl.run(&["delete", "cluster", NAME, "--yes"]).good();
+    assert_eq!(simulator.listing(REGION), empty);
+    assert_eq!(kctl.run(&["get", "-o", "json"]).good().trim(), "[]");
+    let kubeconfig = std::fs::read_to_string(kctl.path("kubeconfig")).expect("a kubeconfig");
+    assert!(!kubeconfig.contains(NAME), "{kubeconfig}");
+}
+
+#[test]
+fn a_plan_without_changes_stays_in_its_budget() {
+    let simulator = Simulator::start();
+    let kctl = cloud(&simulator);
+    let more = ["--control-plane-zones", "eu-west-1a,eu-west-1b,eu-west-1c", "--topology", "private", "--yes"];
+    create(&kctl, &more).good();
+    simulator.forget_calls();
+    assert!(kctl.run(&["update", NAME]).good().contains("No changes."));
+    let calls = simulator.calls();
+    let count = |name: &str| calls[name].as_u64().expect("a number");
+    assert!(count("aws") <= 40, "{calls}");
+    assert!(count("s3") <= 12, "{calls}");
+}
+
+#[test]
+fn what_fails_is_told_with_its_cause_and_the_next_run_finishes() {
+    let simulator = Simulator::start();
+    let kctl = cloud(&simulator);
+    create(&kctl, &[]).good();
+    simulator.faults(&json!([
+        {"service": "ec2", "operation": "CreateSubnet", "times": 1, "code": "SubnetLimitExceeded", "message": "too many subnets", "status": 400},
+        {"service": "iam", "operation": "*", "times": 5, "code": "Throttling", "message": "Rate exceeded", "status": 400},
+    ]));
+    let ran = kctl.run(&["update", "--yes"]);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    for words in ["ec2:CreateSubnet failed with SubnetLimitExceeded: too many subnets", "hint: ", "not tried: subnet/", "changes failed: subnet/", "goes on where this ended"] {
+        assert!(ran.err.contains(words), "{words}: {}", ran.err);
+    }
+    simulator.faults(&json!([]));
+    kctl.run(&["update", "--yes"]).good();
+    assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
+}
+
+#[test]
+fn an_interrupt_ends_in_order_and_the_next_run_goes_on() {
+    let simulator = Simulator::start();
+    let kctl = cloud(&simulator);
+    create(&kctl, &[]).good();
+    latency(&simulator, 150);
+    let child = kctl.start(&["update", "--yes"], Stdio::null());
+    let process = child.id().to_string();
+    while simulator.calls()["calls"].get("ec2.CreateVpc").is_none() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Command::new("kill").args(["-INT", &process]).status().expect("kill");
+    let ran = kctl.end(child);
+    assert_eq!(ran.code, 130, "{}", ran.err);
+    assert!(ran.err.contains("changes left"), "{}", ran.err);
+    latency(&simulator, 0);
+    kctl.run(&["update", "--yes"]).good();
+    assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
+}
+
+#[test]
+fn a_kill_leaves_nothing_that_the_next_run_does_not_find() {
+    let simulator = Simulator::start();
+    let kctl = cloud(&simulator);
+    let empty = simulator.listing(REGION);
+    create(&kctl, &[]).good();
+    latency(&simulator, 50);
+    let mut child = kctl.start(&["update", "--yes"], Stdio::null());
+    while simulator.calls()["calls"].get("ec2.CreateSubnet").is_none() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.kill().expect("killed");
+    child.wait().expect("gone");
+    latency(&simulator, 0);
+    kctl.run(&["update", "--yes"]).good();
+    assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
+    kctl.run(&["delete", "cluster", NAME, "--yes"]).good();
+    assert_eq!(simulator.listing(REGION), empty);
+}
+
+#[test]
+fn without_binaries_a_plan_is_shown_and_nothing_is_made() {
+    let simulator = Simulator::start();
+    let mut kctl = cloud(&simulator);
+    kctl.set("KCTL_ASSETS", "/nowhere");
+    let preview = create(&kctl, &[]);
+    assert!(preview.err.contains("nodeup for linux/amd64 was not found"), "{}", preview.err);
+    let refused = kctl.run(&["update", "--yes"]);
+    assert_eq!(refused.code, 4);
+    assert!(refused.err.contains("KCTL_ASSETS"), "{}", refused.err);
+    assert!(simulator.calls()["calls"].get("ec2.CreateVpc").is_none());
+}
