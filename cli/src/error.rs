@@ -162,10 +162,14 @@ pub trait Context<T> {
 
 impl<T, E: Into<anyhow::Error>> Context<T> for Result<T, E> {
     fn failed(self, what: impl Into<String>, hint: impl Into<String>) -> Result<T, CommandError> {
-        self.map_err(|error| CommandError::new(Kind::Failed, error.into().context(what.into()), hint))
+        self.map_err(|error| {
+            CommandError::new(Kind::Failed, error.into().context(what.into()), hint)
+        })
     }
 
     fn usage(self, what: impl Into<String>, hint: impl Into<String>) -> Result<T, CommandError> {
-        self.map_err(|error| CommandError::new(Kind::Usage, error.into().context(what.into()), hint))
+        self.map_err(|error| {
+            CommandError::new(Kind::Usage, error.into().context(what.into()), hint)
+        })
     }
 }

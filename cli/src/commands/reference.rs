@@ -44,7 +44,11 @@ fn write_command(command: &Command, text: &mut String) {
     if !text.is_empty() {
         text.push('\n');
     }
-    let _ = write!(text, "# {name}\n\n```\n{}\n```\n", help.join("\n").trim_end());
+    let _ = write!(
+        text,
+        "# {name}\n\n```\n{}\n```\n",
+        help.join("\n").trim_end()
+    );
     for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
         write_command(sub, text);
     }

@@ -82,14 +82,18 @@ impl<'a> Tree<'a> {
         let all = view.plan.steps.iter();
         let mut tree = Self {
             sections: Vec::new(),
-            steps: all.filter(|(_, step)| !is_only_tagged(step, tagged)).collect(),
+            steps: all
+                .filter(|(_, step)| !is_only_tagged(step, tagged))
+                .collect(),
             parts: BTreeMap::new(),
             counted: BTreeMap::new(),
             tagged,
         };
         let mut roots: BTreeSet<(cloud::Section, u8, Id)> = BTreeSet::new();
         for step in tree.steps.values() {
-            let Some(object) = subject(step) else { continue };
+            let Some(object) = subject(step) else {
+                continue;
+            };
             let (section, rank) = cloud::place(object);
             let Some(parent) = cloud::parent(object) else {
                 roots.insert((section, rank, step.id.clone()));
@@ -99,9 +103,15 @@ impl<'a> Tree<'a> {
             if above.is_none() {
                 roots.insert((section, 0, parent.clone()));
             }
-            let whole = step.action != Action::Update && above.is_some_and(|above| above.action == step.action);
+            let whole = step.action != Action::Update
+                && above.is_some_and(|above| above.action == step.action);
             if whole && !view.wide {
-                *tree.counted.entry(parent).or_default().entry(step.id.kind()).or_default() += 1;
+                *tree
+                    .counted
+                    .entry(parent)
+                    .or_default()
+                    .entry(step.id.kind())
+                    .or_default() += 1;
             } else {
                 tree.parts.entry(parent).or_default().push(step);
             }
@@ -119,7 +129,8 @@ impl<'a> Tree<'a> {
     fn root(&self, view: View<'_>, id: &Id, width: usize) -> String {
         let mut text = match self.steps.get(id) {
             Some(step) => {
-                let mut about: Vec<String> = subject(step).map(cloud::describe).into_iter().collect();
+                let mut about: Vec<String> =
+                    subject(step).map(cloud::describe).into_iter().collect();
                 about.extend(self.counted.get(id).into_iter().flatten().map(counted));
                 about.retain(|words| !words.is_empty());
                 let name = format!("{:<width$}", name(view, id));
@@ -141,7 +152,14 @@ impl<'a> Tree<'a> {
     }
 
     /// The line of a step and those of its changes.
-    fn lines(&self, view: View<'_>, step: &Step<Cloud>, indent: &str, name: &str, about: &str) -> String {
+    fn lines(
+        &self,
+        view: View<'_>,
+        step: &Step<Cloud>,
+        indent: &str,
+        name: &str,
+        about: &str,
+    ) -> String {
         let (sign, tone) = match step.action {
             Action::Create => ("+", Tone::Add),
             Action::Update => ("~", Tone::Change),
@@ -150,11 +168,18 @@ impl<'a> Tree<'a> {
         let why = reason(&step.reason).map(|why| view.paint.tone(Tone::Faint, &format!("({why})")));
         let words = [Some(about.to_owned()), why].into_iter().flatten();
         let words: Vec<String> = words.filter(|words| !words.is_empty()).collect();
-        let line = format!("{indent}{} {name}  {}", view.paint.tone(tone, sign), words.join("  "));
+        let line = format!(
+            "{indent}{} {name}  {}",
+            view.paint.tone(tone, sign),
+            words.join("  ")
+        );
         let mut text = line.trim_end().to_owned() + "\n";
         let own = |change: &&FieldChange| !is_tagged(change, self.tagged);
         for change in step.changes.iter().filter(own) {
-            for (number, line) in diff::lines(change, view.wide, view.paint).iter().enumerate() {
+            for (number, line) in diff::lines(change, view.wide, view.paint)
+                .iter()
+                .enumerate()
+            {
                 let sign = if number == 0 { "~ " } else { "  " };
                 text.push_str(&format!("{indent}    {sign}{line}\n"));
             }
@@ -183,7 +208,11 @@ fn name(view: View<'_>, id: &Id) -> String {
     words
         .map(|word| {
             let bare = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
-            if hash(bare) { word.replace(bare, bare.get(..SHORT_HASH).unwrap_or(bare)) } else { word.to_owned() }
+            if hash(bare) {
+                word.replace(bare, bare.get(..SHORT_HASH).unwrap_or(bare))
+            } else {
+                word.to_owned()
+            }
         })
         .collect()
 }
@@ -212,7 +241,13 @@ fn same_tags(view: View<'_>) -> Tagged {
     if view.wide {
         return tagged;
     }
-    for change in view.plan.steps.values().flat_map(|step| &step.changes).filter_map(tag_change) {
+    for change in view
+        .plan
+        .steps
+        .values()
+        .flat_map(|step| &step.changes)
+        .filter_map(tag_change)
+    {
         *tagged.entry(change).or_default() += 1;
     }
     tagged.retain(|_, count| *count >= SAME_TAGS);
@@ -230,7 +265,9 @@ fn is_only_tagged(step: &Step<Cloud>, tagged: &Tagged) -> bool {
 /// A change of a tag in words; `None`: it is of something else. Auto Scaling groups have their tags in a list.
 fn tag_change(change: &FieldChange) -> Option<String> {
     let rest = change.field.strip_prefix("tags")?;
-    let tag = rest.strip_prefix('.').or_else(|| rest.strip_prefix('[')?.strip_suffix(']'))?;
+    let tag = rest
+        .strip_prefix('.')
+        .or_else(|| rest.strip_prefix('[')?.strip_suffix(']'))?;
     let value = |value: &serde_json::Value| diff::text(value.get("value").unwrap_or(value));
     let (before, after) = (value(&change.before), value(&change.after));
     Some(match (change.before.is_null(), change.after.is_null()) {
@@ -319,7 +356,14 @@ mod tests {
     }
 
     fn step(action: Action, object: &Cloud, changes: Vec<FieldChange>) -> Step<Cloud> {
-        let observed = Observed { resource: object.clone(), physical: "x-1".into(), attrs: Default::default(), created: None, uses: BTreeSet::new(), in_use: false };
+        let observed = Observed {
+            resource: object.clone(),
+            physical: "x-1".into(),
+            attrs: Default::default(),
+            created: None,
+            uses: BTreeSet::new(),
+            in_use: false,
+        };
         Step {
             id: object.id(),
             action,
@@ -336,20 +380,44 @@ mod tests {
     }
 
     fn change(field: &str, before: serde_json::Value, after: serde_json::Value) -> FieldChange {
-        FieldChange { field: field.into(), before, after }
+        FieldChange {
+            field: field.into(),
+            before,
+            after,
+        }
     }
 
     fn shown(steps: Vec<Step<Cloud>>, wide: bool) -> String {
-        let steps = steps.into_iter().map(|step| (step.id.clone(), step)).collect();
+        let steps = steps
+            .into_iter()
+            .map(|step| (step.id.clone(), step))
+            .collect();
         let plan = Plan { format: 1, steps };
-        let view = View { plan: &plan, wide, paint: Paint::default(), stand_ins: &[] };
+        let view = View {
+            plan: &plan,
+            wide,
+            paint: Paint::default(),
+            stand_ins: &[],
+        };
         format!("{}{}\n", render(view), summary(&plan))
     }
 
     #[test]
     fn a_new_cluster_counts_the_parts_of_what_is_new() {
-        let all = [vpc(), subnet("eu-west-1a"), group(), rule(22, "0.0.0.0/0"), rule(443, "10.0.0.0/8"), role(), volume()];
-        let steps = || all.iter().map(|object| step(Action::Create, object, Vec::new())).collect();
+        let all = [
+            vpc(),
+            subnet("eu-west-1a"),
+            group(),
+            rule(22, "0.0.0.0/0"),
+            rule(443, "10.0.0.0/8"),
+            role(),
+            volume(),
+        ];
+        let steps = || {
+            all.iter()
+                .map(|object| step(Action::Create, object, Vec::new()))
+                .collect()
+        };
         insta::assert_snapshot!("create", shown(steps(), false));
         insta::assert_snapshot!("create_wide", shown(steps(), true));
     }
@@ -359,7 +427,11 @@ mod tests {
         let steps = vec![
             step(Action::Create, &rule(22, "10.0.0.0/8"), Vec::new()),
             step(Action::Delete, &rule(22, "0.0.0.0/0"), Vec::new()),
-            step(Action::Update, &volume(), vec![change("size", json!(20), json!(40))]),
+            step(
+                Action::Update,
+                &volume(),
+                vec![change("size", json!(20), json!(40))],
+            ),
         ];
         insta::assert_snapshot!("change", shown(steps, false));
     }
@@ -367,8 +439,10 @@ mod tests {
     #[test]
     fn the_same_tag_on_everything_is_one_line() {
         let tag = || vec![change("tags.Owner", json!(null), json!("platform"))];
-        let mut steps: Vec<_> =
-            [vpc(), group(), role()].iter().map(|object| step(Action::Update, object, tag())).collect();
+        let mut steps: Vec<_> = [vpc(), group(), role()]
+            .iter()
+            .map(|object| step(Action::Update, object, tag()))
+            .collect();
         let both = [tag(), vec![change("size", json!(20), json!(40))]].concat();
         steps.push(step(Action::Update, &volume(), both));
         // Its group is not shown otherwise, but is there for the rule to stand under.

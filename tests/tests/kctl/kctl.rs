@@ -51,8 +51,16 @@ impl Operator {
     /// The command with those arguments, in an environment that holds nothing else.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let exe = std::env::current_exe().expect("the test's own path");
-        let kctl = exe.parent().and_then(|deps| deps.parent()).expect("target/debug").join("kctl");
-        assert!(kctl.is_file(), "{} is not built: cargo build --bin kctl", kctl.display());
+        let kctl = exe
+            .parent()
+            .and_then(|deps| deps.parent())
+            .expect("target/debug")
+            .join("kctl");
+        assert!(
+            kctl.is_file(),
+            "{} is not built: cargo build --bin kctl",
+            kctl.display()
+        );
         let mut command = Command::new(kctl);
         command
             .args(arguments)
@@ -78,7 +86,14 @@ impl Operator {
     /// Runs it and insists that it went well.
     pub fn ok(&self, arguments: &[&str]) -> Ended {
         let ended = self.run(arguments);
-        assert_eq!(ended.code, Some(0), "kctl {}\n{}\n{}", arguments.join(" "), ended.stdout, ended.stderr);
+        assert_eq!(
+            ended.code,
+            Some(0),
+            "kctl {}\n{}\n{}",
+            arguments.join(" "),
+            ended.stdout,
+            ended.stderr
+        );
         ended
     }
 

@@ -11,7 +11,11 @@ fn an_apply_killed_at_several_moments_is_finished_by_the_next() {
     operator.ok(&["create", "cluster", "--zones", "us-east-1a,us-east-1b"]);
     for wait in [300, 700, 1100] {
         let mut command = operator.command(&["update", "--yes"]);
-        let mut run = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("kctl runs");
+        let mut run = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("kctl runs");
         std::thread::sleep(Duration::from_millis(wait));
         let _ = run.kill();
         run.wait().expect("it ends");
@@ -19,7 +23,10 @@ fn an_apply_killed_at_several_moments_is_finished_by_the_next() {
     operator.ok(&["update", "--yes"]);
     operator.ok(&["update", "--exit-code"]);
     let listing = operator.listing();
-    let vpcs = listing.iter().filter(|line| line.starts_with("ec2 vpc ")).count();
+    let vpcs = listing
+        .iter()
+        .filter(|line| line.starts_with("ec2 vpc "))
+        .count();
     assert_eq!(vpcs, 1, "{listing:#?}");
     operator.ok(&["delete", "cluster", "prod.example.com", "--yes"]);
     assert_eq!(operator.listing(), before);
