@@ -102,7 +102,8 @@ impl Problem {
             .as_ref()
             .filter(|object| object.kind != "Cluster")
         {
-            let _ = write!(text, "{} {}: ", object.kind, printable(&object.name));
+            let heading = format!("{} {}", object.kind, object.name);
+            let _ = write!(text, "{}: ", printable(&heading));
         }
         if !self.path.is_empty() {
             let _ = write!(text, "{}: ", printable(&self.path));
