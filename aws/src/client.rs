@@ -52,6 +52,7 @@ pub struct Clients {
 }
 
 /// A client of one service: the shared configuration and the counter.
+#[cfg(feature = "identity")]
 macro_rules! client {
     ($service:ident, $config:expr, $calls:expr) => {
         $service::Client::from_conf(

@@ -2,6 +2,7 @@
 //! and the state store. The only crate that names an AWS SDK type.
 
 mod client;
+#[cfg(any(feature = "store", feature = "identity"))]
 mod failure;
 
 #[cfg(feature = "cloud")]

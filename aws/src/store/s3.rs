@@ -17,6 +17,8 @@ use std::time::Duration;
 /// Attempts of a conditional write whose outcome nobody knows.
 const ATTEMPTS: u32 = 6;
 
+const GET: &str = "s3:GetObject";
+
 /// The header in which S3 says where a bucket lies.
 const BUCKET_REGION: &str = "x-amz-bucket-region";
 
@@ -50,21 +52,17 @@ impl S3Store {
     }
 
     pub(super) async fn get(&self, key: &str) -> Result<Option<Object>, StoreError> {
-        let call = async |s3: aws_sdk_s3::Client| {
+        let call = |s3: aws_sdk_s3::Client| {
             let request = s3.get_object().bucket(&self.bucket).key(self.full(key));
-            let answer = request
-                .send()
-                .await
-                .map_err(|error| miss("s3:GetObject", &error))?;
-            let etag = answer.e_tag.clone();
-            let body = answer.body.collect().await.map_err(|error| {
-                Miss::Failed(failure::own(
-                    Class::Unknown,
-                    "s3:GetObject",
-                    error.to_string(),
-                ))
-            })?;
-            Ok((body.into_bytes().to_vec(), etag))
+            async move {
+                let answer = request.send().await;
+                let answer = answer.map_err(|error| miss(GET, &error))?;
+                let etag = answer.e_tag;
+                let body = answer.body.collect().await.map_err(|error| {
+                    Miss::Failed(failure::own(Class::Unknown, GET, error.to_string()))
+                })?;
+                Ok((body.into_bytes().to_vec(), etag))
+            }
         };
         match self.in_region(call).await {
             Ok((bytes, etag)) => Ok(Some(Object {
@@ -72,7 +70,7 @@ impl S3Store {
                 bytes,
             })),
             Err(failure) if is_absent(&failure) => Ok(None),
-            Err(failure) => Err(self.error(key, "s3:GetObject", failure)),
+            Err(failure) => Err(self.error(key, GET, failure)),
         }
     }
 
@@ -113,7 +111,7 @@ impl S3Store {
         bytes: Vec<u8>,
         expect: &Expect,
     ) -> Result<Option<String>, Failure> {
-        let call = async |s3: aws_sdk_s3::Client| {
+        let call = |s3: aws_sdk_s3::Client| {
             let request = s3
                 .put_object()
                 .bucket(&self.bucket)
@@ -125,9 +123,12 @@ impl S3Store {
                 Expect::Absent => request.if_none_match("*"),
                 Expect::Version(version) => request.if_match(&version.0),
             };
-            let answer = request.customize().config_override(once()).send().await;
-            let answer = answer.map_err(|error| miss("s3:PutObject", &error))?;
-            Ok(answer.e_tag)
+            let request = request.customize().config_override(once());
+            async move {
+                let answer = request.send().await;
+                let answer = answer.map_err(|error| miss("s3:PutObject", &error))?;
+                Ok(answer.e_tag)
+            }
         };
         self.in_region(call).await
     }
@@ -155,16 +156,18 @@ impl S3Store {
     }
 
     async fn delete_once(&self, key: &str, expect: &Expect) -> Result<(), Failure> {
-        let call = async |s3: aws_sdk_s3::Client| {
+        let call = |s3: aws_sdk_s3::Client| {
             let request = s3.delete_object().bucket(&self.bucket).key(self.full(key));
             let request = match expect {
                 Expect::Version(version) => request.if_match(&version.0),
                 Expect::Any | Expect::Absent => request,
             };
-            let answer = request.customize().config_override(once()).send().await;
-            answer
-                .map(drop)
-                .map_err(|error| miss("s3:DeleteObject", &error))
+            let request = request.customize().config_override(once());
+            async move {
+                let answer = request.send().await;
+                let done = answer.map(drop);
+                done.map_err(|error| miss("s3:DeleteObject", &error))
+            }
         };
         self.in_region(call).await
     }
@@ -178,15 +181,17 @@ impl S3Store {
     ) -> Result<(Vec<Entry>, u64), StoreError> {
         let (mut entries, mut pages, mut token) = (Vec::new(), 0, None);
         loop {
-            let call = async |s3: aws_sdk_s3::Client| {
+            let call = |s3: aws_sdk_s3::Client| {
                 let request = s3
                     .list_objects_v2()
                     .bucket(&self.bucket)
                     .prefix(self.full(prefix))
                     .set_start_after(start_after.map(|after| self.full(after)))
                     .set_continuation_token(token.clone());
-                let answer = request.send().await;
-                answer.map_err(|error| miss("s3:ListBucket", &error))
+                async move {
+                    let answer = request.send().await;
+                    answer.map_err(|error| miss("s3:ListBucket", &error))
+                }
             };
             let answer = self.in_region(call).await;
             let page = answer.map_err(|failure| self.error(prefix, "s3:ListBucket", failure))?;
@@ -211,9 +216,9 @@ impl S3Store {
     }
 
     /// Makes the call where the bucket lies. Who knows the bucket's region pays nothing for that.
-    async fn in_region<T>(
+    async fn in_region<T, F: Future<Output = Result<T, Miss>>>(
         &self,
-        call: impl AsyncFn(aws_sdk_s3::Client) -> Result<T, Miss>,
+        call: impl Fn(aws_sdk_s3::Client) -> F,
     ) -> Result<T, Failure> {
         let clients = self.clients();
         let region = match call(clients.s3.clone()).await {
@@ -250,7 +255,7 @@ impl S3Store {
     fn version(&self, key: &str, etag: Option<String>) -> Result<Version, StoreError> {
         etag.map(Version).ok_or_else(|| {
             let failure = failure::own(Class::Unknown, "s3", "the answer carries no ETag");
-            self.error(key, "s3:GetObject", failure)
+            self.error(key, GET, failure)
         })
     }
 

@@ -102,9 +102,14 @@ impl InCluster {
         let (plan, seen, world) = self.plan(desired).await;
         let report = run(&world, &plan, &seen).await;
         assert!(report.is_complete(), "{:#?}", report.failed);
-        self.generation.set(self.generation.get() + 1);
+        self.next_generation();
         self.is_settled(desired).await;
         plan
+    }
+
+    /// A run has ended in an orderly way.
+    pub fn next_generation(&self) {
+        self.generation.set(self.generation.get() + 1);
     }
 
     /// Insists that there is nothing to do.

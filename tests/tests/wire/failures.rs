@@ -2,8 +2,8 @@
 
 use crate::cluster::{InCluster, run};
 use crate::simulator::Simulator;
-use crate::spec::{REGION, desired, full, objects};
-use model::engine::{Class, Failure, World};
+use crate::spec::{REGION, closure, desired, full, objects};
+use model::engine::{Class, Failure, Id, World};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -190,6 +190,45 @@ async fn failures_say_what_they_are_and_what_to_do() {
     assert_eq!(failure.class, Class::Quota);
     let hint = failure.hint.as_deref().unwrap_or_default();
     assert!(hint.contains("VPCs per Region"), "{hint}");
+}
+
+/// A deletion that somebody else's machine blocks says in the end which.
+#[tokio::test]
+async fn what_is_in_the_way_of_a_deletion_is_named() {
+    let simulator = Simulator::start();
+    let cluster = InCluster::new(&simulator).await;
+    let all = desired(&full(&cluster.facts, |_| {}), Vec::new());
+    let subnet = Id::new("subnet", "a.prod.example.com");
+    let group = Id::new("security_group", "nodes.prod.example.com");
+    let wanted = closure(&all, &[subnet.clone(), group.clone()]);
+    cluster.converge(&wanted).await;
+    let interface = simulator.python(
+        REGION,
+        r#"
+ec2 = boto('ec2')
+subnet = ec2.describe_subnets(Filters=[{'Name': 'tag:Name', 'Values': ['a.prod.example.com']}])['Subnets'][0]['SubnetId']
+group = ec2.describe_security_groups(Filters=[{'Name': 'group-name', 'Values': ['nodes.prod.example.com']}])['SecurityGroups'][0]['GroupId']
+print(ec2.create_network_interface(SubnetId=subnet, Groups=[group], Description='a database')['NetworkInterface']['NetworkInterfaceId'])
+"#,
+    );
+    let world = cluster.world(&[]);
+    let seen = world.observe().await.expect("a sweep");
+    for id in [subnet, group] {
+        let have = seen.find(&id).expect("the object");
+        let mut said = String::new();
+        for _ in 0..6 {
+            let failure = world
+                .remove(have)
+                .await
+                .expect_err("something is in the way");
+            assert_eq!(failure.class, Class::Blocked);
+            said = failure.message;
+        }
+        assert!(
+            said.contains(&format!("{interface} of a database")),
+            "{said}"
+        );
+    }
 }
 
 /// Names that are taken by somebody else's objects are said to be, and those objects are not touched.

@@ -2,9 +2,9 @@
 
 use crate::cluster::{InCluster, shown};
 use crate::simulator::Simulator;
-use crate::spec::{REGION, desired, full, objects};
-use model::cloud::Cloud;
-use model::engine::Resource;
+use crate::spec::{REGION, closure, desired, full, objects};
+use model::cloud::{Cloud, ObjectContent, S3Object, build};
+use model::engine::{Id, Resource, Text};
 use std::collections::BTreeSet;
 
 fn kinds(of: &[Cloud]) -> BTreeSet<String> {
@@ -200,6 +200,47 @@ async fn is_mended(simulator: &Simulator, cluster: &mut InCluster, wanted: &[Clo
         let kinds: BTreeSet<&str> = plan.steps.keys().map(|id| id.kind()).collect();
         assert!(kinds.contains(kind), "{change}: {}", shown(&plan));
         assert!(plan.steps.len() <= 3, "{change}: {}", shown(&plan));
+    }
+}
+
+/// Of a launch template the newest ten versions stay and those that a machine was launched from; node
+/// configurations that no version names any more go with the others.
+#[tokio::test]
+async fn old_versions_of_a_launch_template_go_and_used_ones_stay() {
+    let simulator = Simulator::start();
+    let cluster = InCluster::new(&simulator).await;
+    let spec = full(&cluster.facts, |_| {});
+    let group = Id::new("autoscaling_group", "nodes.prod.example.com");
+    for number in 1..=16 {
+        let digest = format!("{number:064x}");
+        let user_data = [("nodes".to_owned(), Text::known(format!("config={digest}")))];
+        let configuration = S3Object {
+            key: format!("igconfig/node/nodes/nodeupconfig-{digest}.yaml"),
+            content: ObjectContent::Text("a configuration".to_owned()),
+        };
+        let object = Cloud::from(configuration.clone()).id();
+        let all = build::desired(&spec, &user_data.into(), vec![configuration]);
+        let range = Id::new("vpc_ipv4_cidr_block_association", "10.1.0.0/16");
+        let wanted = closure(&all, &[group.clone(), range, object]);
+        let report = cluster.update(&wanted).await;
+        assert!(report.is_complete(), "{:#?}", report.failed);
+        cluster.next_generation();
+    }
+    let left = simulator.python(
+        REGION,
+        "print(*sorted(v['VersionNumber'] for v in boto('ec2').describe_launch_template_versions(LaunchTemplateName='nodes.prod.example.com')['LaunchTemplateVersions']))",
+    );
+    // Version 15 was the last to look back: it kept ten, and 1, from which the machine came.
+    assert_eq!(left, "1 6 7 8 9 10 11 12 13 14 15 16");
+    let configurations = cluster.store.list("prod.example.com/igconfig/", None).await;
+    let configurations = configurations.expect("a list");
+    let named: Vec<String> = left
+        .split(' ')
+        .map(|number| format!("{:064x}", number.parse::<u32>().expect("a number")))
+        .collect();
+    assert_eq!(configurations.len(), named.len());
+    for (entry, digest) in configurations.iter().zip(&named) {
+        assert!(entry.key.contains(digest), "{}", entry.key);
     }
 }
 

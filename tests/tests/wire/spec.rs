@@ -3,11 +3,11 @@
 use model::api::{Cluster, InstanceGroup, Object};
 use model::catalog::Catalog;
 use model::cloud::{Cloud, ObjectContent, S3Object, build};
-use model::engine::{Id, Part, Text};
+use model::engine::{Id, Part, Resource, Text};
 use model::expand::expand;
 use model::facts::Facts;
 use model::full::FullSpec;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub const NAME: &str = "prod.example.com";
 pub const REGION: &str = "eu-west-1";
@@ -57,6 +57,22 @@ pub fn desired(full: &FullSpec, objects: Vec<S3Object>) -> Vec<Cloud> {
     };
     let user_data: BTreeMap<String, Text> = full.groups.iter().map(user_data).collect();
     build::desired(full, &user_data, objects)
+}
+
+/// These objects and all that they need.
+pub fn closure(all: &[Cloud], of: &[Id]) -> Vec<Cloud> {
+    let mut ids: BTreeSet<Id> = BTreeSet::new();
+    let mut open = of.to_vec();
+    while let Some(id) = open.pop() {
+        let one = all.iter().find(|one| one.id() == id).expect("an object");
+        if ids.insert(id) {
+            open.extend(one.needs());
+        }
+    }
+    all.iter()
+        .filter(|one| ids.contains(&one.id()))
+        .cloned()
+        .collect()
 }
 
 pub fn objects(completed: &str) -> Vec<S3Object> {

@@ -203,6 +203,21 @@ fn loses_no_writer(store: &Store, writers: usize) {
     assert_eq!(numbers, (0..writers).collect::<Vec<_>>());
 }
 
+/// Of a hundred who all want to be the first exactly one is.
+fn lets_one_be_the_first(store: &Store) {
+    let firsts: usize = std::thread::scope(|scope| {
+        let write = |number: u8| {
+            let store = store.clone();
+            let put = async move { store.put("first", vec![number], Expect::Absent).await };
+            scope.spawn(move || usize::from(runtime().block_on(put).is_ok()))
+        };
+        let threads: Vec<_> = (0..100).map(write).collect();
+        let ended = threads.into_iter().map(|thread| thread.join());
+        ended.map(|first| first.expect("a writer")).sum()
+    });
+    assert_eq!(firsts, 1);
+}
+
 /// True if this writer made the list.
 async fn add(store: &Store, number: usize) -> bool {
     loop {
@@ -230,6 +245,7 @@ fn a_directory_is_a_map_that_loses_no_writer() {
     let store = in_directory(&dir.path().join("made/by/the/first/write"));
     holds_for(&store, 100);
     loses_no_writer(&store, 100);
+    lets_one_be_the_first(&store);
 }
 
 #[test]
@@ -238,6 +254,7 @@ fn a_bucket_is_a_map_that_loses_no_writer() {
     let store = in_bucket(&simulator);
     holds_for(&store, 6);
     loses_no_writer(&store, 16);
+    lets_one_be_the_first(&store);
     answers_that_get_lost_change_nothing(&simulator, &store);
     a_bucket_that_is_not_there_says_how_to_make_it(&simulator);
 }
