@@ -46,13 +46,18 @@ impl Found {
         let mut found = Self::default();
         for arch in architectures(full) {
             for name in NAMES {
-                let mut candidates = places.iter().flat_map(|place| candidates(place, name, arch));
+                let mut candidates = places
+                    .iter()
+                    .flat_map(|place| candidates(place, name, arch));
                 let Some(file) = candidates.find(|file| file.is_file()) else {
-                    found.missing.push(format!("{name} for linux/{}", arch.as_str()));
+                    found
+                        .missing
+                        .push(format!("{name} for linux/{}", arch.as_str()));
                     found.add(name, arch, STAND_IN.to_owned());
                     continue;
                 };
-                let sha256 = sha256_of(&file).failed(format!("could not read {}", file.display()), HOW)?;
+                let sha256 =
+                    sha256_of(&file).failed(format!("could not read {}", file.display()), HOW)?;
                 found.files.insert(sha256.clone(), file);
                 found.add(name, arch, sha256);
             }
@@ -61,8 +66,16 @@ impl Found {
     }
 
     fn add(&mut self, name: &str, arch: Arch, sha256: String) {
-        let list = if name == "nodeup" { &mut self.agents.nodeup } else { &mut self.agents.protokube };
-        list.push(Agent { arch, sha256, mirrors: Vec::new() });
+        let list = if name == "nodeup" {
+            &mut self.agents.nodeup
+        } else {
+            &mut self.agents.protokube
+        };
+        list.push(Agent {
+            arch,
+            sha256,
+            mirrors: Vec::new(),
+        });
     }
 
     /// Fails if some are missing, and says how to get them.
@@ -72,7 +85,10 @@ impl Found {
         }
         Err(CommandError::said(
             Kind::Precondition,
-            format!("machines need binaries that are not here: {}", self.missing.join(", ")),
+            format!(
+                "machines need binaries that are not here: {}",
+                self.missing.join(", ")
+            ),
             HOW,
         ))
     }
@@ -86,7 +102,11 @@ impl Found {
             };
             agents.iter().map(object).collect::<Vec<_>>()
         };
-        [list("nodeup", &self.agents.nodeup), list("protokube", &self.agents.protokube)].concat()
+        [
+            list("nodeup", &self.agents.nodeup),
+            list("protokube", &self.agents.protokube),
+        ]
+        .concat()
     }
 
     /// Where the store gets their bytes from.
@@ -97,7 +117,12 @@ impl Found {
                 ObjectContent::Sha256(sha256) => files.get(sha256),
                 ObjectContent::Text(_) => None,
             };
-            let missing = || io::Error::new(io::ErrorKind::NotFound, format!("no file for {}", object.key));
+            let missing = || {
+                io::Error::new(
+                    io::ErrorKind::NotFound,
+                    format!("no file for {}", object.key),
+                )
+            };
             std::fs::read(file.ok_or_else(missing)?)
         })
     }
@@ -109,12 +134,19 @@ const HOW: &str = "set KCTL_ASSETS to a folder with linux/amd64/nodeup and linux
 fn sha256_of(file: &Path) -> io::Result<String> {
     let mut hash = Sha256::new();
     io::copy(&mut std::fs::File::open(file)?, &mut hash)?;
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hash
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
 }
 
 /// Architectures of all machines that run nodeup.
 fn architectures(full: &FullSpec) -> Vec<Arch> {
-    let machines = full.groups.iter().filter(|group| group.role != Role::Bastion);
+    let machines = full
+        .groups
+        .iter()
+        .filter(|group| group.role != Role::Bastion);
     let mut all: Vec<Arch> = machines.map(|group| group.arch).collect();
     all.sort();
     all.dedup();
@@ -125,7 +157,9 @@ fn places() -> Vec<PathBuf> {
     if let Some(dir) = env::value(env::ASSETS) {
         return vec![PathBuf::from(dir)];
     }
-    let own = std::env::current_exe().ok().and_then(|exe| exe.parent().map(Path::to_owned));
+    let own = std::env::current_exe()
+        .ok()
+        .and_then(|exe| exe.parent().map(Path::to_owned));
     own.into_iter().collect()
 }
 

@@ -19,13 +19,18 @@ pub async fn published_hashes(urls: &[String]) -> Result<BTreeMap<String, String
     Ok(try_join_all(all).await?.into_iter().collect())
 }
 
-async fn published_hash(client: &reqwest::Client, url: &str) -> Result<(String, String), CommandError> {
+async fn published_hash(
+    client: &reqwest::Client,
+    url: &str,
+) -> Result<(String, String), CommandError> {
     let mut last = None;
     for suffix in ["sha256", "sha256sum"] {
         match text(client, &format!("{url}.{suffix}")).await {
             Ok(text) => {
                 let hash = text.split_whitespace().find(|word| is_sha256(word));
-                let hash = hash.ok_or_else(|| CommandError::usage(format!("{url}.{suffix} does not hold a SHA-256"), TRY))?;
+                let hash = hash.ok_or_else(|| {
+                    CommandError::usage(format!("{url}.{suffix} does not hold a SHA-256"), TRY)
+                })?;
                 return Ok((url.to_owned(), hash.to_ascii_lowercase()));
             }
             Err(error) => last = Some(error),
@@ -39,7 +44,10 @@ async fn published_hash(client: &reqwest::Client, url: &str) -> Result<(String, 
 /// A file that has this SHA-256.
 pub async fn verified(url: &str, sha256: &str) -> Result<String, CommandError> {
     let text = text(&client()?, url).await?;
-    let found: String = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let found: String = Sha256::digest(text.as_bytes())
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     if found.eq_ignore_ascii_case(sha256) {
         return Ok(text);
     }
@@ -50,13 +58,28 @@ pub async fn verified(url: &str, sha256: &str) -> Result<String, CommandError> {
 }
 
 async fn text(client: &reqwest::Client, url: &str) -> Result<String, CommandError> {
-    let answer = async { client.get(url).send().await?.error_for_status()?.text().await };
-    answer.await.map_err(reqwest::Error::without_url).failed(format!("could not fetch {url}"), TRY)
+    let answer = async {
+        client
+            .get(url)
+            .send()
+            .await?
+            .error_for_status()?
+            .text()
+            .await
+    };
+    answer
+        .await
+        .map_err(reqwest::Error::without_url)
+        .failed(format!("could not fetch {url}"), TRY)
 }
 
 fn client() -> Result<reqwest::Client, CommandError> {
     let agent = concat!("kctl/", env!("CARGO_PKG_VERSION"));
-    let client = reqwest::Client::builder().user_agent(agent).timeout(TIMEOUT).https_only(true).build();
+    let client = reqwest::Client::builder()
+        .user_agent(agent)
+        .timeout(TIMEOUT)
+        .https_only(true)
+        .build();
     client.failed("could not make an https client", TRY)
 }
 

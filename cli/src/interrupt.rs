@@ -25,9 +25,10 @@ impl Interrupts {
 
     /// Ends when the process should; `first` is called when it should come to an end.
     pub async fn leave(&self, first: impl Fn()) {
-        let (Ok(mut interrupts), Ok(mut terminations)) =
-            (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-        else {
+        let (Ok(mut interrupts), Ok(mut terminations)) = (
+            signal(SignalKind::interrupt()),
+            signal(SignalKind::terminate()),
+        ) else {
             // Without handlers the system ends the process.
             return pending().await;
         };

@@ -43,7 +43,9 @@ pub fn path(given: Option<&Path>) -> Result<PathBuf, Error> {
         return Ok(given.to_owned());
     }
     let listed = env::value(env::KUBECONFIG);
-    let first = listed.as_deref().and_then(|list| std::env::split_paths(list).find(|path| !path.as_os_str().is_empty()));
+    let first = listed
+        .as_deref()
+        .and_then(|list| std::env::split_paths(list).find(|path| !path.as_os_str().is_empty()));
     first
         .or_else(|| env::home().map(|home| home.join(".kube/config")))
         .ok_or(Error::NoPlace)
@@ -102,7 +104,10 @@ fn without(mut there: Map<String, Value>, name: &str) -> Map<String, Value> {
 }
 
 fn entries(file: &Map<String, Value>, list: &str) -> Vec<Value> {
-    file.get(list).and_then(Value::as_array).cloned().unwrap_or_default()
+    file.get(list)
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default()
 }
 
 fn read(path: &Path) -> Result<Map<String, Value>, Error> {
@@ -124,11 +129,16 @@ fn parse(path: &Path, text: &str) -> Result<Map<String, Value>, Error> {
 /// Writes beside and renames; where the path is a link, beside what it points to.
 fn replace(path: &Path, text: &str) -> Result<(), Error> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let dir = target.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let dir = target
+        .parent()
+        .filter(|dir| !dir.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let write = || -> io::Result<()> {
         fs::create_dir_all(dir)?;
         let mut beside = tempfile::NamedTempFile::new_in(dir)?;
-        beside.as_file().set_permissions(fs::Permissions::from_mode(0o600))?;
+        beside
+            .as_file()
+            .set_permissions(fs::Permissions::from_mode(0o600))?;
         beside.write_all(text.as_bytes())?;
         beside.as_file().sync_all()?;
         beside.persist(&target)?;
@@ -138,7 +148,10 @@ fn replace(path: &Path, text: &str) -> Result<(), Error> {
 }
 
 fn file_error(path: &Path, source: io::Error) -> Error {
-    Error::File { path: path.to_owned(), source }
+    Error::File {
+        path: path.to_owned(),
+        source,
+    }
 }
 
 #[cfg(test)]
@@ -163,11 +176,17 @@ mod tests {
         let both = read(&path).unwrap();
         assert_eq!(entries(&both, "clusters").len(), 2);
         assert_eq!(both.get("current-context"), Some(&json!("ours")));
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         assert!(forget(&path, "ours").unwrap());
         assert!(!forget(&path, "ours").unwrap());
         let after = fs::read_to_string(&path).unwrap();
-        assert_eq!(after, before.replace("current-context: other", "current-context: \"\""));
+        assert_eq!(
+            after,
+            before.replace("current-context: other", "current-context: \"\"")
+        );
     }
 
     #[test]
@@ -175,7 +194,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("config");
         fs::write(&path, "- a list\n").unwrap();
-        assert!(matches!(write(&path, &of("ours")), Err(Error::Foreign { .. })));
+        assert!(matches!(
+            write(&path, &of("ours")),
+            Err(Error::Foreign { .. })
+        ));
         assert_eq!(fs::read_to_string(&path).unwrap(), "- a list\n");
     }
 

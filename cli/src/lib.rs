@@ -21,7 +21,10 @@ use ui::Shell;
 
 /// Runs the process' command line.
 pub fn run() -> ExitCode {
-    let cli = match args::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let cli = match args::command()
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches))
+    {
         Ok(cli) => cli,
         Err(said) => return ui::shell::command_line(&said),
     };
@@ -39,7 +42,12 @@ pub fn run() -> ExitCode {
 
 fn execute(cli: &Cli, shell: &Shell) -> Result<error::Outcome, CommandError> {
     // One thread: latency is the network's.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.failed("could not start the runtime", "free some memory or file descriptors, and try again")?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.failed(
+        "could not start the runtime",
+        "free some memory or file descriptors, and try again",
+    )?;
     runtime.block_on(commands::run(cli, shell))
 }

@@ -17,8 +17,12 @@ pub use operation::{Operation, outdated};
 pub use public::Public;
 pub use secrets::{keyset, mint_into, mint_keyset};
 
-use aws::store::{Store, StoreError};
 use crate::error::{CommandError, Kind};
+use aws::store::{Store, StoreError};
+
+/// What to do without credentials.
+pub const NO_CREDENTIALS: &str =
+    "give AWS credentials: AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
 
 /// A store's failure with what to do about it.
 pub fn store_error(error: StoreError) -> CommandError {
@@ -38,26 +42,43 @@ pub fn store_error(error: StoreError) -> CommandError {
             error,
             "somebody else was faster: look at what is there now, and repeat the command",
         ),
-        StoreError::NoBucket { .. } => {
-            CommandError::new(Kind::Usage, error, "check the name in --state or KCTL_STATE_STORE")
+        StoreError::NoBucket { .. } => CommandError::new(
+            Kind::Usage,
+            error,
+            "check the name in --state or KCTL_STATE_STORE",
+        ),
+        // Nobody answered with a code: the SDK found nothing to sign with.
+        StoreError::Denied { source, .. } if source.code.is_empty() => {
+            CommandError::new(Kind::Failed, error, NO_CREDENTIALS)
         }
         StoreError::Denied { .. } => CommandError::new(
             Kind::Failed,
             error,
             "allow it in the policy of the user or role that runs kctl, or choose others with AWS_PROFILE",
         ),
-        StoreError::S3 { .. } => {
-            CommandError::new(Kind::Failed, error, "check the network and AWS_* settings, and try again")
-        }
-        StoreError::File { .. } => {
-            CommandError::new(Kind::Failed, error, "check the directory and who may write there")
-        }
+        StoreError::S3 { .. } => CommandError::new(
+            Kind::Failed,
+            error,
+            "check the network and AWS_* settings, and try again",
+        ),
+        StoreError::File { .. } => CommandError::new(
+            Kind::Failed,
+            error,
+            "check the directory and who may write there",
+        ),
     }
 }
 
 /// Names of all clusters in the store, sorted.
 pub async fn clusters(store: &Store) -> Result<Vec<String>, CommandError> {
     let entries = store.list("", None).await.map_err(store_error)?;
-    let name = |key: &str| key.strip_suffix("/config").filter(|name| !name.contains('/')).map(str::to_owned);
-    Ok(entries.iter().filter_map(|entry| name(&entry.key)).collect())
+    let name = |key: &str| {
+        key.strip_suffix("/config")
+            .filter(|name| !name.contains('/'))
+            .map(str::to_owned)
+    };
+    Ok(entries
+        .iter()
+        .filter_map(|entry| name(&entry.key))
+        .collect())
 }

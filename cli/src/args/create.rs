@@ -114,19 +114,39 @@ pub struct CreateCluster {
     pub allow_unsupported: bool,
 
     /// Availability zones of the nodes, and of the control plane unless --control-plane-zones says otherwise
-    #[arg(long, value_delimiter = ',', value_name = "ZONES", help_heading = "Placement")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "ZONES",
+        help_heading = "Placement"
+    )]
     pub zones: Vec<String>,
     /// The cluster's IPv4 range; further ranges become additionalNetworkCIDRs [default: 172.20.0.0/16]
-    #[arg(long, value_delimiter = ',', value_name = "CIDRS", help_heading = "Placement")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "CIDRS",
+        help_heading = "Placement"
+    )]
     pub network_cidr: Vec<String>,
     /// An existing VPC to use
     #[arg(long, alias = "vpc", value_name = "ID", help_heading = "Placement")]
     pub network_id: Option<String>,
     /// Existing subnets to use
-    #[arg(long, value_delimiter = ',', value_name = "IDS", help_heading = "Placement")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "IDS",
+        help_heading = "Placement"
+    )]
     pub subnets: Vec<String>,
     /// Existing utility subnets to use
-    #[arg(long, value_delimiter = ',', value_name = "IDS", help_heading = "Placement")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "IDS",
+        help_heading = "Placement"
+    )]
     pub utility_subnets: Vec<String>,
     /// Machines in public subnets, or in private ones behind NAT gateways [default: public]
     #[arg(long, value_name = "TOPOLOGY", help_heading = "Placement")]
@@ -157,13 +177,23 @@ pub struct CreateCluster {
 #[command(next_help_heading = "Machines")]
 pub struct Machines {
     /// Zones of the control plane [default: --zones]
-    #[arg(long, alias = "master-zones", value_delimiter = ',', value_name = "ZONES")]
+    #[arg(
+        long,
+        alias = "master-zones",
+        value_delimiter = ',',
+        value_name = "ZONES"
+    )]
     pub control_plane_zones: Vec<String>,
     /// Control-plane machines, an odd number [default: one per --control-plane-zones, else 1]
     #[arg(long, alias = "master-count", value_name = "N")]
     pub control_plane_count: Option<usize>,
     /// Machine type of the control plane
-    #[arg(long, alias = "master-size", value_delimiter = ',', value_name = "TYPE")]
+    #[arg(
+        long,
+        alias = "master-size",
+        value_delimiter = ',',
+        value_name = "TYPE"
+    )]
     pub control_plane_size: Vec<String>,
     /// Image of the control plane
     #[arg(long, alias = "master-image", value_name = "IMAGE")]
@@ -175,7 +205,12 @@ pub struct Machines {
     #[arg(long, alias = "master-volume-type", value_name = "TYPE")]
     pub control_plane_volume_type: Option<String>,
     /// Further security groups of the control plane
-    #[arg(long, alias = "master-security-groups", value_delimiter = ',', value_name = "IDS")]
+    #[arg(
+        long,
+        alias = "master-security-groups",
+        value_delimiter = ',',
+        value_name = "IDS"
+    )]
     pub control_plane_security_groups: Vec<String>,
     /// Tenancy of the control plane
     #[arg(long, alias = "master-tenancy", value_name = "TENANCY")]
@@ -217,7 +252,12 @@ pub struct Machines {
     #[arg(long, value_name = "TYPE")]
     pub etcd_storage_type: Option<String>,
     /// Tags on every AWS object: KEY=VALUE,...
-    #[arg(long, value_name = "LABELS", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "LABELS",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub cloud_labels: String,
 }
 
@@ -265,7 +305,12 @@ pub struct Software {
     #[arg(long, value_name = "CNI")]
     pub networking: Option<String>,
     /// Feature gates of all components: +GATE,-GATE,...
-    #[arg(long, value_delimiter = ',', value_name = "GATES", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "GATES",
+        allow_hyphen_values = true
+    )]
     pub kubernetes_feature_gates: Vec<String>,
     /// Who may do what in the cluster [default: rbac]
     #[arg(long, value_name = "MODE", ignore_case = true)]

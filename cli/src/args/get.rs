@@ -30,7 +30,10 @@ pub struct Form {
 #[derive(Debug, Subcommand)]
 pub enum Kind {
     /// Show clusters
-    #[command(visible_alias = "cluster", after_help = "Examples:\n  kctl get clusters\n  kctl get cluster demo.example.com -o yaml --full")]
+    #[command(
+        visible_alias = "cluster",
+        after_help = "Examples:\n  kctl get clusters\n  kctl get cluster demo.example.com -o yaml --full"
+    )]
     Clusters(GetObjects),
     /// Show the instance groups of a cluster
     #[command(name = "instancegroups", visible_aliases = ["instancegroup", "ig"], after_help = "Examples:\n  kctl get ig\n  kctl get ig nodes-eu-west-1a -o yaml")]
@@ -39,10 +42,18 @@ pub enum Kind {
     #[command(after_help = "Examples:\n  kctl get all demo.example.com -o yaml > cluster.yaml")]
     All(GetObjects),
     /// Show the public SSH keys of a cluster
-    #[command(name = "sshpublickeys", visible_alias = "sshpublickey", after_help = "Examples:\n  kctl get sshpublickeys")]
+    #[command(
+        name = "sshpublickeys",
+        visible_alias = "sshpublickey",
+        after_help = "Examples:\n  kctl get sshpublickeys"
+    )]
     SshPublicKeys(GetObjects),
     /// Show the certificates of a cluster's keysets
-    #[command(name = "keypairs", visible_alias = "keypair", after_help = "Examples:\n  kctl get keypairs\n  kctl get keypairs kubernetes-ca -o wide")]
+    #[command(
+        name = "keypairs",
+        visible_alias = "keypair",
+        after_help = "Examples:\n  kctl get keypairs\n  kctl get keypairs kubernetes-ca -o wide"
+    )]
     KeyPairs(GetObjects),
 }
 

@@ -51,7 +51,10 @@ mod tests {
 
     #[test]
     fn every_visible_command_stands_in_one_group() {
-        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let mut grouped: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, names)| names.iter().copied())
+            .collect();
         let command = command();
         let visible = command.get_subcommands().filter(|sub| !sub.is_hide_set());
         let mut visible: Vec<&str> = visible.map(clap::Command::get_name).collect();
@@ -61,7 +64,10 @@ mod tests {
     }
 
     fn leaves<'a>(command: &'a clap::Command, into: &mut Vec<&'a clap::Command>) {
-        let shown: Vec<_> = command.get_subcommands().filter(|sub| !sub.is_hide_set()).collect();
+        let shown: Vec<_> = command
+            .get_subcommands()
+            .filter(|sub| !sub.is_hide_set())
+            .collect();
         if shown.is_empty() {
             into.push(command);
         }
@@ -74,7 +80,10 @@ mod tests {
         let mut all = Vec::new();
         leaves(&command, &mut all);
         for leaf in all {
-            let help = leaf.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let help = leaf
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
             assert!(help.contains("kctl "), "{} has no example", leaf.get_name());
         }
     }

@@ -10,7 +10,8 @@ mod render;
 mod update;
 
 pub use create::{
-    Authorization, Create, CreateCluster, CreateObjects, CreateWhat, Dns, KopsOnly, LoadBalancerType, Topology,
+    Authorization, Create, CreateCluster, CreateObjects, CreateWhat, Dns, KopsOnly,
+    LoadBalancerType, Topology,
 };
 pub use delete::{Delete, DeleteCluster, DeleteGroup, DeleteWhat};
 pub use edit::{Edit, EditCluster, EditGroup, EditWhat, Replace, Setters};
@@ -99,7 +100,9 @@ pub enum Command {
     /// Write everything that follows from a spec into a folder, without AWS
     Render(Render),
     /// Print the script that completes kctl's commands in a shell
-    #[command(after_help = "Examples:\n  source <(kctl completion bash)\n  kctl completion zsh > ~/.zfunc/_kctl\n  kctl completion fish > ~/.config/fish/completions/kctl.fish")]
+    #[command(
+        after_help = "Examples:\n  source <(kctl completion bash)\n  kctl completion zsh > ~/.zfunc/_kctl\n  kctl completion fish > ~/.config/fish/completions/kctl.fish"
+    )]
     Completion(Completion),
     /// Print kctl's version
     #[command(after_help = "Examples:\n  kctl version")]

@@ -5,11 +5,14 @@ use clap::Args;
 
 /// `kctl update [cluster] [NAME]`.
 #[derive(Debug, Default, Args)]
-#[command(override_usage = "kctl update [OPTIONS] [cluster] [NAME]", after_help = "\
+#[command(
+    override_usage = "kctl update [OPTIONS] [cluster] [NAME]",
+    after_help = "\
 Examples:
   kctl update                                  show what would change
   kctl update demo.example.com --yes           change it
-  kctl update -o json --exit-code              for programs: exit code 10 if something would change")]
+  kctl update -o json --exit-code              for programs: exit code 10 if something would change"
+)]
 pub struct Update {
     /// The cluster; the word `cluster` before it may stand there as with kOps
     #[arg(value_name = "NAME", num_args = 0..=2)]
@@ -29,7 +32,7 @@ pub struct Update {
     /// Accept known kOps fields that kctl does not act on, with a warning
     #[arg(long)]
     pub allow_unsupported: bool,
-    /// With --yes: write a kubeconfig [default: false]
+    /// With --yes: write a kubeconfig [default: only with --admin]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub create_kube_config: Option<bool>,
     /// The kubeconfig's credentials.

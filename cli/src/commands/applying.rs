@@ -63,12 +63,23 @@ impl Work<'_> {
         snapshot: &Snapshot<Cloud>,
         lock: &Lock<'_>,
     ) -> Result<Report, CommandError> {
-        let Target { account, region, .. } = self.target;
-        let operation = Operation::begin(self.keys, command, account, region, OffsetDateTime::now_utc());
+        let Target {
+            account, region, ..
+        } = self.target;
+        let operation = Operation::begin(
+            self.keys,
+            command,
+            account,
+            region,
+            OffsetDateTime::now_utc(),
+        );
         operation.write(&self.session.store).await?;
         self.interrupts.applying();
         let clock = SystemClock::start();
-        let (operation, progress) = (RefCell::new(operation), RefCell::new(Progress::new(self.session.shell)));
+        let (operation, progress) = (
+            RefCell::new(operation),
+            RefCell::new(Progress::new(self.session.shell)),
+        );
         let outside = Outside {
             world: self.world,
             journal: self.journal,
@@ -87,12 +98,16 @@ impl Work<'_> {
         };
         progress.borrow_mut().finish();
         let took = u64::try_from(clock.now().as_millis()).unwrap_or(u64::MAX);
-        let report = applied.map_err(|error| CommandError::new(Kind::Failed, error, "report this: it is a defect of kctl"))?;
+        let report = applied.map_err(|error| {
+            CommandError::new(Kind::Failed, error, "report this: it is a defect of kctl")
+        })?;
         let mut operation = operation.into_inner();
         operation.end(outcome(&report), took);
         self.close(&operation).await;
         let words = progress.borrow().tally().words();
-        self.session.shell.note(&format!("\n{words} in {}", seconds(took)));
+        self.session
+            .shell
+            .note(&format!("\n{words} in {}", seconds(took)));
         Ok(report)
     }
 
@@ -100,7 +115,9 @@ impl Work<'_> {
     async fn close(&self, operation: &Operation) {
         let store = &self.session.store;
         if let Err(error) = operation.write(store).await {
-            self.session.shell.warning("the operation could not be written to the log");
+            self.session
+                .shell
+                .warning("the operation could not be written to the log");
             self.session.shell.error(&error);
         }
         for key in outdated(self.keys, self.entries) {
@@ -118,13 +135,29 @@ impl Work<'_> {
         let steps = report.done.len() + report.failed.len() + report.skipped.len();
         let hint = format!("`{again}` goes on where this ended");
         if report.interrupted {
-            let left: Vec<String> = report.skipped.iter().map(|(id, _)| id.to_string()).collect();
-            let sentence = format!("interrupted with {} of {steps} changes left: {}", left.len(), left.join(", "));
+            let left: Vec<String> = report
+                .skipped
+                .iter()
+                .map(|(id, _)| id.to_string())
+                .collect();
+            let sentence = format!(
+                "interrupted with {} of {steps} changes left: {}",
+                left.len(),
+                left.join(", ")
+            );
             return Some(CommandError::said(Kind::Interrupted, sentence, hint));
         }
         let failed: Vec<String> = report.failed.iter().map(|(id, _)| id.to_string()).collect();
-        let sentence = format!("{} of {steps} changes failed: {}", failed.len(), failed.join(", "));
-        Some(CommandError::said(Kind::Failed, sentence, format!("{hint}, once the cause above is gone")))
+        let sentence = format!(
+            "{} of {steps} changes failed: {}",
+            failed.len(),
+            failed.join(", ")
+        );
+        Some(CommandError::said(
+            Kind::Failed,
+            sentence,
+            format!("{hint}, once the cause above is gone"),
+        ))
     }
 }
 
@@ -151,7 +184,11 @@ pub async fn locked<T>(
     body: impl AsyncFnOnce(&Lock<'_>, &Interrupts) -> Result<T, CommandError>,
 ) -> Result<T, CommandError> {
     let shell = session.shell;
-    let waits = |who: &str| shell.note(&format!("the cluster is locked by {who}: watching whether they are still at it"));
+    let waits = |who: &str| {
+        shell.note(&format!(
+            "the cluster is locked by {who}: watching whether they are still at it"
+        ))
+    };
     let lock = Lock::take(&session.store, keys, command, waits).await?;
     let interrupts = Interrupts::default();
     let keep = async {
@@ -159,7 +196,9 @@ pub async fn locked<T>(
         shell.warning("the lock could not be renewed: nothing more is started");
         pending::<()>().await;
     };
-    let first = || shell.note("stopping: what is under way is finished first (Ctrl-C again leaves at once)");
+    let first = || {
+        shell.note("stopping: what is under way is finished first (Ctrl-C again leaves at once)")
+    };
     let ended = tokio::select! {
         biased;
         ended = body(&lock, &interrupts) => ended,

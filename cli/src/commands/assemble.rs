@@ -58,7 +58,13 @@ pub struct Ingredients<'a> {
 /// Writes every decision down.
 pub fn complete(of: Ingredients<'_>) -> Result<Expanded, CommandError> {
     let objects = of.objects;
-    let expanded = expand(&objects.cluster, &objects.groups, of.ssh_keys, of.facts, of.catalog);
+    let expanded = expand(
+        &objects.cluster,
+        &objects.groups,
+        of.ssh_keys,
+        of.facts,
+        of.catalog,
+    );
     expanded.map_err(|mut problems| {
         objects.locate(&mut problems);
         CommandError::problems(problems)
@@ -85,7 +91,11 @@ pub fn stand_in_keyset(name: &str) -> Keyset {
 }
 
 /// Everything that follows from a completed spec, keysets (public halves) and binaries.
-pub fn assemble(expanded: Expanded, keysets: &[Keyset], found: &Found) -> Result<Assembled, CommandError> {
+pub fn assemble(
+    expanded: Expanded,
+    keysets: &[Keyset],
+    found: &Found,
+) -> Result<Assembled, CommandError> {
     let full = &expanded.full;
     let authority = keysets.iter().find(|set| set.name == KUBERNETES_CA);
     let trust = authority.map(trust_bundle).unwrap_or_default();
@@ -96,46 +106,83 @@ pub fn assemble(expanded: Expanded, keysets: &[Keyset], found: &Found) -> Result
         let machine = machine(&expanded, &group.name, &trust, found)?;
         if let Some((_, stored)) = &machine.node_config {
             let content = ObjectContent::Text(stored.text.clone());
-            objects.extend(stored.keys.iter().map(|key| S3Object { key: key.clone(), content: content.clone() }));
+            objects.extend(stored.keys.iter().map(|key| S3Object {
+                key: key.clone(),
+                content: content.clone(),
+            }));
         }
         machines.insert(group.name.clone(), machine);
     }
-    let user_data = machines.iter().filter_map(|(name, machine)| Some((name.clone(), machine.user_data.clone()?)));
+    let user_data = machines
+        .iter()
+        .filter_map(|(name, machine)| Some((name.clone(), machine.user_data.clone()?)));
     let desired = desired(full, &user_data.collect(), objects);
     let mut stand_ins = Vec::new();
     if trust.contains(STAND_IN_CERTIFICATE.trim_end()) || !found.missing.is_empty() {
-        let stored = machines.values().filter_map(|machine| machine.node_config.as_ref());
+        let stored = machines
+            .values()
+            .filter_map(|machine| machine.node_config.as_ref());
         stand_ins.push(agents::STAND_IN.to_owned());
         stand_ins.extend(stored.map(|(_, stored)| stored.sha256.clone()));
     }
-    Ok(Assembled { expanded, machines, desired, stand_ins })
+    Ok(Assembled {
+        expanded,
+        machines,
+        desired,
+        stand_ins,
+    })
 }
 
 /// `cluster-completed.spec`, as kOps writes it: the Cluster alone.
 fn completed(expanded: &Expanded) -> Result<S3Object, CommandError> {
     let text = to_yaml(&expanded.cluster).failed("the completed spec has no YAML form", DEFECT)?;
-    Ok(S3Object { key: "cluster-completed.spec".to_owned(), content: ObjectContent::Text(text) })
+    Ok(S3Object {
+        key: "cluster-completed.spec".to_owned(),
+        content: ObjectContent::Text(text),
+    })
 }
 
 /// The completed cluster and its groups as YAML documents.
 pub fn completed_documents(expanded: &Expanded) -> Result<String, CommandError> {
-    let mut all = vec![serde_json::to_value(&expanded.cluster).failed("the completed spec has no JSON form", DEFECT)?];
+    let mut all = vec![
+        serde_json::to_value(&expanded.cluster)
+            .failed("the completed spec has no JSON form", DEFECT)?,
+    ];
     for group in &expanded.groups {
-        all.push(serde_json::to_value(group).failed("the completed spec has no JSON form", DEFECT)?);
+        all.push(
+            serde_json::to_value(group).failed("the completed spec has no JSON form", DEFECT)?,
+        );
     }
     to_yaml_documents(&all).failed("the completed spec has no YAML form", DEFECT)
 }
 
-fn machine(expanded: &Expanded, group: &str, trust: &str, found: &Found) -> Result<Machine, CommandError> {
+fn machine(
+    expanded: &Expanded,
+    group: &str,
+    trust: &str,
+    found: &Found,
+) -> Result<Machine, CommandError> {
     let failed = || format!("could not make the configuration of machines of {group}");
-    const HINT: &str = "look at the kubelet, containerd, files, hooks and additionalUserData of the group";
+    const HINT: &str =
+        "look at the kubelet, containerd, files, hooks and additionalUserData of the group";
     let config = node_config(expanded, group, trust, &found.agents).usage(failed(), HINT)?;
     let config = match config {
         Some(config) => Some((stored(&config).failed(failed(), DEFECT)?, config)),
         None => None,
     };
-    let sha256 = config.as_ref().map_or("", |(stored, _)| stored.sha256.as_str());
-    let of = UserData { expanded, group, node_config: sha256, trust_bundle: trust, agents: &found.agents };
+    let sha256 = config
+        .as_ref()
+        .map_or("", |(stored, _)| stored.sha256.as_str());
+    let of = UserData {
+        expanded,
+        group,
+        node_config: sha256,
+        trust_bundle: trust,
+        agents: &found.agents,
+    };
     let user_data = user_data(&of).usage(failed(), HINT)?;
-    Ok(Machine { user_data, node_config: config.map(|(stored, config)| (config, stored)) })
+    Ok(Machine {
+        user_data,
+        node_config: config.map(|(stored, config)| (config, stored)),
+    })
 }

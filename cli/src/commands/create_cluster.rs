@@ -6,7 +6,8 @@ use super::session::{Session, named, store_url};
 use super::update::{How, update};
 use super::{look, store_objects};
 use crate::args::{
-    Authorization, CreateCluster, Dns, Global, KopsOnly, LoadBalancerType, PlanFormat, SpecFormat, Topology,
+    Authorization, CreateCluster, Dns, Global, KopsOnly, LoadBalancerType, PlanFormat, SpecFormat,
+    Topology,
 };
 use crate::error::{CommandError, Context, Kind, Outcome};
 use crate::state::{Keys, store_error};
@@ -18,38 +19,72 @@ use model::facts::Facts;
 use model::read::{Document, ReadOptions, read_documents_with};
 
 /// Prints the spec and stores nothing. Asks nobody.
-pub fn dry_run(what: &CreateCluster, options: &Global, shell: &Shell) -> Result<Outcome, CommandError> {
+pub fn dry_run(
+    what: &CreateCluster,
+    options: &Global,
+    shell: &Shell,
+) -> Result<Outcome, CommandError> {
     let url = store_url(options, shell)?;
     let objects = spec(what, options, &url, &made_up(), shell)?;
     if what.network_id.is_some() || !what.subnets.is_empty() {
-        shell.warning("AWS was not asked about the VPC and subnets: their zones and ranges are guesses");
+        shell.warning(
+            "AWS was not asked about the VPC and subnets: their zones and ranges are guesses",
+        );
     }
     let text = match what.output.unwrap_or_default() {
-        SpecFormat::Yaml => write::to_yaml_documents(&objects.in_order()).failed("the spec has no YAML form", DEFECT)?,
-        SpecFormat::Json => serde_json::to_string_pretty(&objects.in_order()).failed("the spec has no JSON form", DEFECT)?,
+        SpecFormat::Yaml => write::to_yaml_documents(&objects.in_order())
+            .failed("the spec has no YAML form", DEFECT)?,
+        SpecFormat::Json => serde_json::to_string_pretty(&objects.in_order())
+            .failed("the spec has no JSON form", DEFECT)?,
     };
     shell.result(&text)?;
     Ok(Outcome::Fine)
 }
 
 /// Stores the spec, then shows the plan; with `--yes` makes the cluster.
-pub async fn run(what: &CreateCluster, options: &Global, session: &Session<'_>) -> Result<Outcome, CommandError> {
+pub async fn run(
+    what: &CreateCluster,
+    options: &Global,
+    session: &Session<'_>,
+) -> Result<Outcome, CommandError> {
     only_kctl(&what.kops)?;
     let name = named(options, what.cluster.as_deref())?.unwrap_or_default();
-    let ssh_key = what.access.ssh_public_key.as_deref().map(read_text).transpose()?;
-    if !name.is_empty() && session.store.get(&Keys::of(&name).config()).await.map_err(store_error)?.is_some() {
+    let ssh_key = what
+        .access
+        .ssh_public_key
+        .as_deref()
+        .map(read_text)
+        .transpose()?;
+    if !name.is_empty()
+        && session
+            .store
+            .get(&Keys::of(&name).config())
+            .await
+            .map_err(store_error)?
+            .is_some()
+    {
         return Err(CommandError::said(
             Kind::Precondition,
             format!("cluster {name} exists already in {}", session.url),
-            format!("`kctl update {name}` shows what would change in AWS; `kctl edit cluster {name}` changes its spec"),
+            format!(
+                "`kctl update {name}` shows what would change in AWS; `kctl edit cluster {name}` changes its spec"
+            ),
         ));
     }
     let flags = create_options(what, name.clone(), &session.url);
     let wanted = wanted_by(&flags);
-    let clients = wanted.region.as_ref().map(|region| session.clients.in_region(region));
+    let clients = wanted
+        .region
+        .as_ref()
+        .map(|region| session.clients.in_region(region));
     let facts = match &clients {
         Some(clients) => {
-            let offered_in = flags.zones.iter().chain(&flags.control_plane_zones).cloned().collect();
+            let offered_in = flags
+                .zones
+                .iter()
+                .chain(&flags.control_plane_zones)
+                .cloned()
+                .collect();
             look::facts(clients, wanted, offered_in).await?
         }
         // Without zones there is nobody to ask, and nothing to create either.
@@ -65,18 +100,25 @@ pub async fn run(what: &CreateCluster, options: &Global, session: &Session<'_>) 
         output: PlanFormat::Table,
         exit_code: false,
         refresh: false,
-        read: ReadOptions { allow_unsupported: what.allow_unsupported },
+        read: ReadOptions {
+            allow_unsupported: what.allow_unsupported,
+        },
         kubeconfig: kubeconfig.then(|| what.credentials.clone()),
     };
     let outcome = update(&name, &how, session).await?;
     if what.yes {
-        session.shell.hint("kubectl get nodes    shows the machines once they have joined, in a few minutes");
+        session.shell.hint(
+            "kubectl get nodes    shows the machines once they have joined, in a few minutes",
+        );
     }
     Ok(outcome)
 }
 
 fn made_up() -> Facts {
-    Facts { stand_in: true, ..Facts::default() }
+    Facts {
+        stand_in: true,
+        ..Facts::default()
+    }
 }
 
 const DEFECT: &str = "report this: it is a defect of kctl";
@@ -92,11 +134,15 @@ fn spec(
     only_kctl(&what.kops)?;
     let name = named(options, what.cluster.as_deref())?.unwrap_or_default();
     let made = create(&create_options(what, name, store_url), facts)?;
-    made.warnings.iter().for_each(|warning| shell.problem(warning));
+    made.warnings
+        .iter()
+        .for_each(|warning| shell.problem(warning));
     let mut cluster = made.cluster;
     apply_setters(&mut cluster, &what.setters)?;
     let mut objects = Objects::new(cluster.clone());
-    let read = ReadOptions { allow_unsupported: what.allow_unsupported };
+    let read = ReadOptions {
+        allow_unsupported: what.allow_unsupported,
+    };
     objects.put(&document(&Object::Cluster(cluster), read)?);
     for group in made.groups {
         objects.put(&document(&Object::InstanceGroup(group), read)?);
@@ -110,7 +156,9 @@ fn document(object: &Object, read: ReadOptions) -> Result<Document, CommandError
     let text = write::to_yaml(object).failed("the spec has no YAML form", DEFECT)?;
     let name = format!("{} {}", object.kind(), object.metadata().name);
     let mut documents = read_documents_with(&name, &text, read)?;
-    documents.pop().ok_or_else(|| CommandError::usage("the flags make no spec", DEFECT))
+    documents
+        .pop()
+        .ok_or_else(|| CommandError::usage("the flags make no spec", DEFECT))
 }
 
 fn create_options(what: &CreateCluster, name: String, store_url: &str) -> CreateOptions {
@@ -179,21 +227,28 @@ fn create_options(what: &CreateCluster, name: String, store_url: &str) -> Create
 
 /// Refuses, with the reason, what only kOps does.
 fn only_kctl(kops: &KopsOnly) -> Result<(), CommandError> {
-    let other = |value: &Option<String>, ours: &str| value.as_deref().is_some_and(|value| value != ours);
+    let other =
+        |value: &Option<String>, ours: &str| value.as_deref().is_some_and(|value| value != ours);
     let (flag, why, instead) = match kops {
-        _ if other(&kops.cloud, "aws") => ("--cloud", "kctl does AWS and nothing else", "leave it out"),
+        _ if other(&kops.cloud, "aws") => {
+            ("--cloud", "kctl does AWS and nothing else", "leave it out")
+        }
         _ if other(&kops.target, "direct") || kops.out.is_some() => (
             "--target",
             "kctl makes AWS objects itself and writes nothing for other tools",
             "`kctl render` writes everything for review",
         ),
         _ if kops.ipv6 => ("--ipv6", "kctl does not do IPv6 pods yet", "leave it out"),
-        _ if kops.discovery_store.is_some() => {
-            ("--discovery-store", "kctl does not publish service account keys yet", "leave it out")
-        }
-        _ if other(&kops.instance_manager, "cloudgroups") => {
-            ("--instance-manager", "kctl does Auto Scaling groups, not Karpenter", "leave it out")
-        }
+        _ if kops.discovery_store.is_some() => (
+            "--discovery-store",
+            "kctl does not publish service account keys yet",
+            "leave it out",
+        ),
+        _ if other(&kops.instance_manager, "cloudgroups") => (
+            "--instance-manager",
+            "kctl does Auto Scaling groups, not Karpenter",
+            "leave it out",
+        ),
         _ => return Ok(()),
     };
     Err(CommandError::usage(format!("{flag}: {why}"), instead))

@@ -16,14 +16,16 @@ use aws::store::{Entry, Expect};
 use aws::{AwsWorld, Clients};
 use model::api::{Cluster, DnsType, Object};
 use model::cloud::Cloud;
-use model::engine::Plan;
+use model::engine::{Plan, Report};
 use model::expand::{Wanted, wanted};
 use model::facts::{Facts, HostedZone};
 use model::read::{ReadOptions, read_documents_with};
 use std::collections::BTreeSet;
 
 /// A spec that can no longer be used can still be deleted.
-const LENIENT: ReadOptions = ReadOptions { allow_unsupported: true };
+const LENIENT: ReadOptions = ReadOptions {
+    allow_unsupported: true,
+};
 
 /// A cluster that goes.
 struct Doomed {
@@ -43,16 +45,23 @@ pub async fn run(what: &DeleteCluster, session: &Session<'_>) -> Result<Outcome,
         return unregister(&name, &keys, what, session).await;
     }
     let doomed = doomed(&name, session).await?;
-    let Target { cluster, account, region } = &doomed.target;
+    let Target {
+        cluster,
+        account,
+        region,
+    } = &doomed.target;
     let line = format!("Cluster {cluster}  account {account}  {region}");
     match what.output {
         PlanFormat::Json => session.shell.note(&line),
         _ => session.shell.result(&format!("{line}\n\n"))?,
     }
     if what.yes || (session.shell.asks() && what.output != PlanFormat::Json) {
-        return locked(session, &keys, "delete cluster", async |lock, interrupts| {
-            delete(&doomed, what, session, lock, interrupts).await
-        })
+        return locked(
+            session,
+            &keys,
+            "delete cluster",
+            async |lock, interrupts| delete(&doomed, what, session, lock, interrupts).await,
+        )
         .await;
     }
     let journal = StoreJournal::read(&session.store, &keys, &doomed.state.entries).await?;
@@ -60,8 +69,10 @@ pub async fn run(what: &DeleteCluster, session: &Session<'_>) -> Result<Outcome,
     let interrupts = Interrupts::default();
     let work = work(&doomed, session, &world, &journal, &interrupts);
     let plan = super::update::planned(model::engine::plan(&[], &work.observe().await?))?;
-    show(&plan, &doomed, what, false, session).await?;
-    session.shell.hint(&format!("kctl delete cluster {name} --yes    deletes all of it"));
+    show(&plan, &doomed, what, None, session).await?;
+    session.shell.hint(&format!(
+        "kctl delete cluster {name} --yes    deletes all of it"
+    ));
     Ok(Outcome::Fine)
 }
 
@@ -76,45 +87,75 @@ async fn doomed(name: &str, session: &Session<'_>) -> Result<Doomed, CommandErro
         Some(region) => session.clients.in_region(region),
         None => session.clients.clone(),
     };
-    let ask = Wanted { hosted_zones: wanted.hosted_zones, ..Wanted::default() };
+    let ask = Wanted {
+        hosted_zones: wanted.hosted_zones,
+        ..Wanted::default()
+    };
     let facts = look::facts(&clients, ask, BTreeSet::new()).await?;
     let target = Target {
         cluster: name.to_owned(),
         account: facts.account.clone(),
         region: clients.region().to_owned(),
     };
-    Ok(Doomed { state, spec, clients, facts, target })
+    Ok(Doomed {
+        state,
+        spec,
+        clients,
+        facts,
+        target,
+    })
 }
 
-async fn completed(state: &ClusterState, session: &Session<'_>) -> Result<Option<Cluster>, CommandError> {
+async fn completed(
+    state: &ClusterState,
+    session: &Session<'_>,
+) -> Result<Option<Cluster>, CommandError> {
     let key = state.keys.completed();
     if state.entry(&key).is_none() {
         return Ok(None);
     }
-    let Some(object) = session.store.get(&key).await.map_err(store_error)? else { return Ok(None) };
+    let Some(object) = session.store.get(&key).await.map_err(store_error)? else {
+        return Ok(None);
+    };
     let text = String::from_utf8_lossy(&object.bytes).into_owned();
     let documents = read_documents_with(&key, &text, LENIENT).unwrap_or_default();
-    Ok(documents.into_iter().find_map(|document| match document.object {
-        Object::Cluster(cluster) => Some(cluster),
-        _ => None,
-    }))
+    Ok(documents
+        .into_iter()
+        .find_map(|document| match document.object {
+            Object::Cluster(cluster) => Some(cluster),
+            _ => None,
+        }))
 }
 
 /// The hosted zone of the cluster's records: the one the spec names, else the longest that holds its name.
 fn hosted_zone(spec: &Cluster, zones: &[HostedZone]) -> Option<String> {
-    let kind = spec.spec.topology.as_ref().and_then(|topology| topology.dns.as_ref()).and_then(|dns| dns.type_);
+    let kind = spec
+        .spec
+        .topology
+        .as_ref()
+        .and_then(|topology| topology.dns.as_ref())
+        .and_then(|dns| dns.type_);
     let private = match kind {
         Some(DnsType::None) => return None,
         Some(DnsType::Private) => true,
         Some(DnsType::Public) | None => false,
     };
     if let Some(said) = &spec.spec.dns_zone {
-        let said = said.trim_start_matches("/hostedzone/").trim_end_matches('.');
-        let named = |zone: &&HostedZone| zone.id == said || (zone.name == said && zone.private == private);
+        let said = said
+            .trim_start_matches("/hostedzone/")
+            .trim_end_matches('.');
+        let named =
+            |zone: &&HostedZone| zone.id == said || (zone.name == said && zone.private == private);
         return zones.iter().find(named).map(|zone| zone.id.clone());
     }
-    let holds = |zone: &&HostedZone| zone.private == private && spec.name().ends_with(&format!(".{}", zone.name));
-    zones.iter().filter(holds).max_by_key(|zone| zone.name.len()).map(|zone| zone.id.clone())
+    let holds = |zone: &&HostedZone| {
+        zone.private == private && spec.name().ends_with(&format!(".{}", zone.name))
+    };
+    zones
+        .iter()
+        .filter(holds)
+        .max_by_key(|zone| zone.name.len())
+        .map(|zone| zone.id.clone())
 }
 
 fn world(doomed: &Doomed, journal: &StoreJournal<'_>, session: &Session<'_>) -> AwsWorld {
@@ -125,7 +166,13 @@ fn world(doomed: &Doomed, journal: &StoreJournal<'_>, session: &Session<'_>) -> 
         hosted_zone: hosted_zone(&doomed.spec, &doomed.facts.hosted_zones),
         generation: journal.generation(),
     };
-    let scope = scope(&doomed.spec, place, Vec::new(), true, Found::default().source());
+    let scope = scope(
+        &doomed.spec,
+        place,
+        Vec::new(),
+        true,
+        Found::default().source(),
+    );
     AwsWorld::new(doomed.clients.clone(), session.store.clone(), scope)
 }
 
@@ -155,16 +202,18 @@ async fn delete(
     interrupts: &Interrupts,
 ) -> Result<Outcome, CommandError> {
     let name = doomed.state.name();
-    let journal = StoreJournal::read(&session.store, &doomed.state.keys, &doomed.state.entries).await?;
+    let journal =
+        StoreJournal::read(&session.store, &doomed.state.keys, &doomed.state.entries).await?;
     let world = world(doomed, &journal, session);
     let work = work(doomed, session, &world, &journal, interrupts);
     let seen = work.observe().await?;
     let plan = super::update::planned(model::engine::plan(&[], &seen))?;
     let json = what.output == PlanFormat::Json;
     if !json {
-        show(&plan, doomed, what, false, session).await?;
+        show(&plan, doomed, what, None, session).await?;
     }
-    let question = format!("All of this is deleted, and nothing brings it back. Type {name} to go on:");
+    let question =
+        format!("All of this is deleted, and nothing brings it back. Type {name} to go on:");
     if !what.yes && !session.shell.confirm(&question, name).await {
         return Err(CommandError::said(
             Kind::Usage,
@@ -172,17 +221,16 @@ async fn delete(
             format!("type its name, or: kctl delete cluster {name} --yes"),
         ));
     }
-    let mut complete = true;
+    let mut report = Report::default();
     if !plan.is_empty() {
-        let report = work.apply("delete cluster", &plan, &seen, lock).await?;
-        complete = report.is_complete();
+        report = work.apply("delete cluster", &plan, &seen, lock).await?;
         let again = format!("kctl delete cluster {name} --yes");
         if let Some(error) = work.incomplete(&report, &again) {
             return Err(error.hint("the spec is kept until everything in AWS is gone"));
         }
     }
     if json {
-        show(&plan, doomed, what, complete, session).await?;
+        show(&plan, doomed, what, Some(&report), session).await?;
     }
     forget(name, &doomed.state.keys, session).await
 }
@@ -191,12 +239,15 @@ async fn show(
     plan: &Plan<Cloud>,
     doomed: &Doomed,
     what: &DeleteCluster,
-    applied: bool,
+    report: Option<&Report>,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
     if what.output == PlanFormat::Json {
-        let text = serde_json::to_string_pretty(&Document::of(plan, &doomed.target, applied));
-        return session.shell.result(&text.failed("the plan has no JSON form", "report this: it is a defect of kctl")?);
+        let text = serde_json::to_string_pretty(&Document::of(plan, &doomed.target, report));
+        return session.shell.result(&text.failed(
+            "the plan has no JSON form",
+            "report this: it is a defect of kctl",
+        )?);
     }
     let view = View {
         plan,
@@ -205,15 +256,31 @@ async fn show(
         stand_ins: &[],
     };
     let keys = &doomed.state.keys;
-    let all = session.store.list(&keys.all(), None).await.map_err(store_error)?;
-    let text = format!("{}{}\n{}", plan::render(view), plan::summary(plan), store_words(keys, &all, session));
+    let all = session
+        .store
+        .list(&keys.all(), None)
+        .await
+        .map_err(store_error)?;
+    let text = format!(
+        "{}{}\n{}",
+        plan::render(view),
+        plan::summary(plan),
+        store_words(keys, &all, session)
+    );
     session.shell.result(&text)
 }
 
 /// What goes from the store, in words.
 fn store_words(keys: &Keys, all: &[Entry], session: &Session<'_>) -> String {
-    let backups = all.iter().filter(|entry| entry.key.starts_with(&keys.below("backups/"))).count();
-    let backups = if backups > 0 { format!(", {backups} of them of etcd backups") } else { String::new() };
+    let backups = all
+        .iter()
+        .filter(|entry| entry.key.starts_with(&keys.below("backups/")))
+        .count();
+    let backups = if backups > 0 {
+        format!(", {backups} of them of etcd backups")
+    } else {
+        String::new()
+    };
     format!(
         "Then {} objects below {}/{} go: the spec, keys and certificates, and the log of operations{backups}.\n",
         all.len(),
@@ -228,13 +295,22 @@ async fn forget(name: &str, keys: &Keys, session: &Session<'_>) -> Result<Outcom
     let entries = store.list(&keys.all(), None).await.map_err(store_error)?;
     let last = [keys.config(), keys.lock()];
     for entry in entries.iter().filter(|entry| !last.contains(&entry.key)) {
-        store.delete(&entry.key, Expect::Any).await.map_err(store_error)?;
+        store
+            .delete(&entry.key, Expect::Any)
+            .await
+            .map_err(store_error)?;
     }
-    store.delete(&keys.config(), Expect::Any).await.map_err(store_error)?;
+    store
+        .delete(&keys.config(), Expect::Any)
+        .await
+        .map_err(store_error)?;
     // Only tidiness: a kubeconfig that is not there or not ours to change is no failure.
-    let forgotten = kubeconfig::path(None).and_then(|path| Ok((kubeconfig::forget(&path, name)?, path)));
+    let forgotten =
+        kubeconfig::path(None).and_then(|path| Ok((kubeconfig::forget(&path, name)?, path)));
     if let Ok((true, path)) = forgotten {
-        session.shell.note(&format!("took {name} out of {}", path.display()));
+        session
+            .shell
+            .note(&format!("took {name} out of {}", path.display()));
     }
     session.shell.done(&format!("deleted cluster {name}"));
     Ok(Outcome::Fine)
@@ -247,8 +323,15 @@ async fn unregister(
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
     session.existing(name).await?;
-    let all = session.store.list(&keys.all(), None).await.map_err(store_error)?;
-    session.shell.note(&format!("AWS stays as it is. {}", store_words(keys, &all, session).trim_end()));
+    let all = session
+        .store
+        .list(&keys.all(), None)
+        .await
+        .map_err(store_error)?;
+    session.shell.note(&format!(
+        "AWS stays as it is. {}",
+        store_words(keys, &all, session).trim_end()
+    ));
     let question = format!("Type {name} to go on:");
     if !what.yes && !session.shell.confirm(&question, name).await {
         return Err(CommandError::said(
@@ -257,7 +340,10 @@ async fn unregister(
             format!("type its name, or: kctl delete cluster {name} --unregister --yes"),
         ));
     }
-    locked(session, keys, "delete cluster", async |_, _| forget(name, keys, session).await).await
+    locked(session, keys, "delete cluster", async |_, _| {
+        forget(name, keys, session).await
+    })
+    .await
 }
 
 #[cfg(test)]
@@ -267,19 +353,36 @@ mod tests {
     use model::api::metadata::Metadata;
 
     fn zone(id: &str, name: &str, private: bool) -> HostedZone {
-        HostedZone { id: id.to_owned(), name: name.to_owned(), private }
+        HostedZone {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            private,
+        }
     }
 
     #[test]
     fn the_zone_is_the_named_one_or_the_longest_that_holds_the_name() {
-        let zones = [zone("Z1", "example.com", false), zone("Z2", "dev.example.com", false), zone("Z3", "dev.example.com", true)];
+        let zones = [
+            zone("Z1", "example.com", false),
+            zone("Z2", "dev.example.com", false),
+            zone("Z3", "dev.example.com", true),
+        ];
         let spec = |dns_zone: Option<&str>| Cluster {
             metadata: Metadata::named("a.dev.example.com"),
-            spec: ClusterSpec { dns_zone: dns_zone.map(str::to_owned), ..ClusterSpec::default() },
+            spec: ClusterSpec {
+                dns_zone: dns_zone.map(str::to_owned),
+                ..ClusterSpec::default()
+            },
         };
         assert_eq!(hosted_zone(&spec(None), &zones).as_deref(), Some("Z2"));
-        assert_eq!(hosted_zone(&spec(Some("example.com.")), &zones).as_deref(), Some("Z1"));
-        assert_eq!(hosted_zone(&spec(Some("Z3")), &zones).as_deref(), Some("Z3"));
+        assert_eq!(
+            hosted_zone(&spec(Some("example.com.")), &zones).as_deref(),
+            Some("Z1")
+        );
+        assert_eq!(
+            hosted_zone(&spec(Some("Z3")), &zones).as_deref(),
+            Some("Z3")
+        );
         assert_eq!(hosted_zone(&spec(None), &[]), None);
     }
 }

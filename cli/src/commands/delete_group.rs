@@ -12,12 +12,22 @@ use model::read::ReadOptions;
 /// Removes the group's object from the store.
 pub async fn run(what: &DeleteGroup, session: &Session<'_>) -> Result<Outcome, CommandError> {
     let name = session.cluster(None).await?;
-    let state = ClusterState::read(&session.store, &name, ReadOptions { allow_unsupported: true }).await?;
+    let state = ClusterState::read(
+        &session.store,
+        &name,
+        ReadOptions {
+            allow_unsupported: true,
+        },
+    )
+    .await?;
     let stored = state.group(&what.group)?;
     let mut rest = Objects::stored(&state);
     rest.groups.retain(|group| group.name() != what.group);
     rest.check(session.shell)?;
-    let question = format!("Take instance group {} out of {name}? Type yes:", what.group);
+    let question = format!(
+        "Take instance group {} out of {name}? Type yes:",
+        what.group
+    );
     if !what.yes && !session.shell.confirm(&question, "yes").await {
         return Err(CommandError::said(
             Kind::Usage,
@@ -26,8 +36,16 @@ pub async fn run(what: &DeleteGroup, session: &Session<'_>) -> Result<Outcome, C
         ));
     }
     let key = state.keys.group(&what.group);
-    session.store.delete(&key, Expect::Version(stored.version.clone())).await.map_err(store_error)?;
-    session.shell.done(&format!("took instance group {} out of {name}", what.group));
-    session.shell.hint(&format!("kctl update {name} --yes    deletes its machines"));
+    session
+        .store
+        .delete(&key, Expect::Version(stored.version.clone()))
+        .await
+        .map_err(store_error)?;
+    session
+        .shell
+        .done(&format!("took instance group {} out of {name}", what.group));
+    session
+        .shell
+        .hint(&format!("kctl update {name} --yes    deletes its machines"));
     Ok(Outcome::Fine)
 }

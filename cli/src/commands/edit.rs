@@ -16,28 +16,54 @@ use model::read::{Document, Problem, ReadOptions, read_documents_with};
 pub async fn run(options: &Edit, session: &Session<'_>) -> Result<Outcome, CommandError> {
     match &options.what {
         EditWhat::Cluster(what) => {
-            let read = ReadOptions { allow_unsupported: what.allow_unsupported };
+            let read = ReadOptions {
+                allow_unsupported: what.allow_unsupported,
+            };
             let name = session.cluster(what.cluster.as_deref()).await?;
             let state = ClusterState::read(&session.store, &name, read).await?;
             let key = state.keys.config();
             let wrap = |object: &Resource<_>| Object::Cluster(object.clone());
-            edit(&Place { session, state: &state, key, read }, &state.cluster, &what.setters, wrap, |object| match object {
-                Object::Cluster(cluster) => Some(cluster),
-                _ => None,
-            })
+            edit(
+                &Place {
+                    session,
+                    state: &state,
+                    key,
+                    read,
+                },
+                &state.cluster,
+                &what.setters,
+                wrap,
+                |object| match object {
+                    Object::Cluster(cluster) => Some(cluster),
+                    _ => None,
+                },
+            )
             .await
         }
         EditWhat::InstanceGroup(what) => {
-            let read = ReadOptions { allow_unsupported: what.allow_unsupported };
+            let read = ReadOptions {
+                allow_unsupported: what.allow_unsupported,
+            };
             let name = session.cluster(None).await?;
             let state = ClusterState::read(&session.store, &name, read).await?;
             let stored = state.group(&what.group)?;
             let key = state.keys.group(&what.group);
             let wrap = |object: &Resource<_>| Object::InstanceGroup(object.clone());
-            edit(&Place { session, state: &state, key, read }, stored, &what.setters, wrap, |object| match object {
-                Object::InstanceGroup(group) => Some(group),
-                _ => None,
-            })
+            edit(
+                &Place {
+                    session,
+                    state: &state,
+                    key,
+                    read,
+                },
+                stored,
+                &what.setters,
+                wrap,
+                |object| match object {
+                    Object::InstanceGroup(group) => Some(group),
+                    _ => None,
+                },
+            )
             .await
         }
     }
@@ -69,20 +95,32 @@ async fn edit<S: Spec + Default + Clone>(
 }
 
 /// Sets and removes single fields.
-pub fn apply_setters<S: Spec + Default>(object: &mut Resource<S>, setters: &Setters) -> Result<(), CommandError> {
+pub fn apply_setters<S: Spec + Default>(
+    object: &mut Resource<S>,
+    setters: &Setters,
+) -> Result<(), CommandError> {
     let mut problems = Vec::new();
     for assignment in &setters.set {
         match assignment.split_once('=') {
-            Some((path, value)) => problems.extend(set::set(object, path.trim(), value).err().unwrap_or_default()),
+            Some((path, value)) => problems.extend(
+                set::set(object, path.trim(), value)
+                    .err()
+                    .unwrap_or_default(),
+            ),
             None => problems.push(
-                Problem::error("", format!("--set {assignment} has no value")).hint("write --set spec.PATH=VALUE"),
+                Problem::error("", format!("--set {assignment} has no value"))
+                    .hint("write --set spec.PATH=VALUE"),
             ),
         }
     }
     for path in &setters.unset {
         problems.extend(set::unset(object, path.trim()).err().unwrap_or_default());
     }
-    if problems.is_empty() { Ok(()) } else { Err(problems.into()) }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems.into())
+    }
 }
 
 /// Opens the editor until what comes back can be used, or comes back as it was.
@@ -110,10 +148,17 @@ async fn edit_text<S: Spec>(
             Err(problems) => (None, problems),
             Ok(documents) => match documents.as_slice() {
                 [document] => checked(place, document, stored, &unwrap),
-                _ => (None, vec![Problem::error("", "the text does not hold exactly one object").hint("leave one")]),
+                _ => (
+                    None,
+                    vec![
+                        Problem::error("", "the text does not hold exactly one object")
+                            .hint("leave one"),
+                    ],
+                ),
             },
         };
-        let (errors, warnings): (Vec<_>, Vec<_>) = problems.into_iter().partition(Problem::is_error);
+        let (errors, warnings): (Vec<_>, Vec<_>) =
+            problems.into_iter().partition(Problem::is_error);
         let Some(object) = object.filter(|_| errors.is_empty()) else {
             editor.complain(&text, &errors)?;
             continue;
@@ -132,10 +177,18 @@ fn checked<S: Spec>(
     stored: &Stored<S>,
     unwrap: &impl Fn(Object) -> Option<Resource<S>>,
 ) -> (Option<Resource<S>>, Vec<Problem>) {
-    let object = unwrap(document.object.clone()).filter(|object| object.name() == stored.object.name());
+    let object =
+        unwrap(document.object.clone()).filter(|object| object.name() == stored.object.name());
     let Some(object) = object else {
-        let hint = format!("it is {} {}: create another one with `kctl create -f`", S::KIND, stored.object.name());
-        return (None, vec![Problem::error("metadata.name", "kind and name cannot change").hint(hint)]);
+        let hint = format!(
+            "it is {} {}: create another one with `kctl create -f`",
+            S::KIND,
+            stored.object.name()
+        );
+        return (
+            None,
+            vec![Problem::error("metadata.name", "kind and name cannot change").hint(hint)],
+        );
     };
     (Some(object), laid_over(place, document).problems())
 }
@@ -148,12 +201,21 @@ fn laid_over(place: &Place<'_>, document: &Document) -> Objects {
 
 /// The object as a file would have it, so that findings have places.
 fn read_back(place: &Place<'_>, object: Object) -> Result<Document, CommandError> {
-    let text = write::to_yaml(&object).failed("the spec has no YAML form", "report this: it is a defect of kctl")?;
+    let text = write::to_yaml(&object).failed(
+        "the spec has no YAML form",
+        "report this: it is a defect of kctl",
+    )?;
     let mut documents = read_documents_with(&place.key, &text, place.read)?;
-    documents.pop().ok_or_else(|| CommandError::usage("nothing is left of the object", "remove less"))
+    documents
+        .pop()
+        .ok_or_else(|| CommandError::usage("nothing is left of the object", "remove less"))
 }
 
-async fn save<S: Spec>(place: &Place<'_>, stored: &Stored<S>, object: &Resource<S>) -> Result<Outcome, CommandError> {
+async fn save<S: Spec>(
+    place: &Place<'_>,
+    stored: &Stored<S>,
+    object: &Resource<S>,
+) -> Result<Outcome, CommandError> {
     let shell = place.session.shell;
     let expect = Expect::Version(stored.version.clone());
     match write_object(&place.session.store, &place.key, object, expect).await {
@@ -161,7 +223,11 @@ async fn save<S: Spec>(place: &Place<'_>, stored: &Stored<S>, object: &Resource<
         Err(error) if error.kind == Kind::Precondition => {
             return Err(CommandError::said(
                 Kind::Precondition,
-                format!("{} {} was changed by somebody else while you edited it", S::KIND, object.name()),
+                format!(
+                    "{} {} was changed by somebody else while you edited it",
+                    S::KIND,
+                    object.name()
+                ),
                 "edit it again: you will see their changes",
             ));
         }
@@ -169,6 +235,8 @@ async fn save<S: Spec>(place: &Place<'_>, stored: &Stored<S>, object: &Resource<
     }
     let name = place.state.name();
     shell.done(&format!("stored {} {}", S::KIND, object.name()));
-    shell.hint(&format!("kctl update {name}    shows what would change in AWS"));
+    shell.hint(&format!(
+        "kctl update {name}    shows what would change in AWS"
+    ));
     Ok(Outcome::Fine)
 }

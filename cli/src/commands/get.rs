@@ -13,12 +13,23 @@ use model::read::{Document, ReadOptions, read_documents_with};
 use serde::Serialize;
 
 /// Stored objects are shown as they are, whatever this kctl can do with them.
-const AS_STORED: ReadOptions = ReadOptions { allow_unsupported: true };
+const AS_STORED: ReadOptions = ReadOptions {
+    allow_unsupported: true,
+};
 
 /// Shows objects of the store.
 pub async fn run(options: &Get, session: &Session<'_>) -> Result<Outcome, CommandError> {
     match &options.what {
-        None => clusters(&GetObjects { object: None, form: options.form }, session).await?,
+        None => {
+            clusters(
+                &GetObjects {
+                    object: None,
+                    form: options.form,
+                },
+                session,
+            )
+            .await?
+        }
         Some(GetKind::Clusters(what)) => clusters(what, session).await?,
         Some(GetKind::InstanceGroups(what)) => groups(what, session).await?,
         Some(GetKind::All(what)) => all(what, session).await?,
@@ -39,23 +50,33 @@ async fn clusters(what: &GetObjects, session: &Session<'_>) -> Result<(), Comman
     if what.form.output == ListFormat::Name {
         return lines(session, names.iter().map(|name| format!("cluster/{name}")));
     }
-    let read = names.iter().map(|name| cluster(session, name, what.form.full));
+    let read = names
+        .iter()
+        .map(|name| cluster(session, name, what.form.full));
     let objects = try_join_all(read).await?;
     let single = what.object.is_some();
     match what.form.output {
         ListFormat::Yaml | ListFormat::Json => documents(session, &objects, what.form, single),
         _ if objects.is_empty() => {
-            session.shell.note(&format!("no clusters in {}", session.url));
+            session
+                .shell
+                .note(&format!("no clusters in {}", session.url));
             Ok(())
         }
-        form => session.shell.result(&cluster_table(&objects, form == ListFormat::Wide)),
+        form => session
+            .shell
+            .result(&cluster_table(&objects, form == ListFormat::Wide)),
     }
 }
 
 /// A cluster as the user wrote it, or as the last update completed it.
 async fn cluster(session: &Session<'_>, name: &str, full: bool) -> Result<Cluster, CommandError> {
     let keys = session.keys(name);
-    let key = if full { keys.completed() } else { keys.config() };
+    let key = if full {
+        keys.completed()
+    } else {
+        keys.config()
+    };
     let object = session.store.get(&key).await.map_err(store_error)?.ok_or_else(|| {
         CommandError::said(
             Kind::Precondition,
@@ -69,7 +90,12 @@ async fn cluster(session: &Session<'_>, name: &str, full: bool) -> Result<Cluste
         Object::Cluster(cluster) => Some(cluster),
         _ => None,
     });
-    found.ok_or_else(|| CommandError::usage(format!("{key} holds no Cluster"), "restore it from the bucket's versions"))
+    found.ok_or_else(|| {
+        CommandError::usage(
+            format!("{key} holds no Cluster"),
+            "restore it from the bucket's versions",
+        )
+    })
 }
 
 fn cluster_table(clusters: &[Cluster], wide: bool) -> String {
@@ -79,12 +105,20 @@ fn cluster_table(clusters: &[Cluster], wide: bool) -> String {
     }
     let row = |cluster: &Cluster| {
         let spec = &cluster.spec;
-        let mut zones: Vec<&str> = spec.subnets.iter().map(|subnet| subnet.zone.as_str()).collect();
+        let mut zones: Vec<&str> = spec
+            .subnets
+            .iter()
+            .map(|subnet| subnet.zone.as_str())
+            .collect();
         zones.sort_unstable();
         zones.dedup();
         let mut row = vec![cluster.name().to_owned(), "aws".to_owned(), zones.join(",")];
         if wide {
-            let dns = spec.topology.as_ref().and_then(|topology| topology.dns.as_ref()).and_then(|dns| dns.type_);
+            let dns = spec
+                .topology
+                .as_ref()
+                .and_then(|topology| topology.dns.as_ref())
+                .and_then(|dns| dns.type_);
             let dns = match dns {
                 Some(DnsType::Public) => "Public",
                 Some(DnsType::Private) => "Private",
@@ -93,9 +127,14 @@ fn cluster_table(clusters: &[Cluster], wide: bool) -> String {
             };
             row.extend([
                 spec.kubernetes_version.clone().unwrap_or_default(),
-                spec.network_cidr.clone().or_else(|| spec.network_id.clone()).unwrap_or_default(),
+                spec.network_cidr
+                    .clone()
+                    .or_else(|| spec.network_id.clone())
+                    .unwrap_or_default(),
                 dns.to_owned(),
-                spec.master_public_name.clone().unwrap_or_else(|| format!("api.{}", cluster.name())),
+                spec.master_public_name
+                    .clone()
+                    .unwrap_or_else(|| format!("api.{}", cluster.name())),
             ]);
         }
         row
@@ -111,9 +150,20 @@ async fn groups(what: &GetObjects, session: &Session<'_>) -> Result<(), CommandE
         None => state.group_objects(),
     };
     match what.form.output {
-        ListFormat::Name => lines(session, groups.iter().map(|group| format!("instancegroup/{}", group.name()))),
-        ListFormat::Yaml | ListFormat::Json => documents(session, &groups, what.form, what.object.is_some()),
-        form => session.shell.result(&group_table(&groups, &state.cluster.object, form == ListFormat::Wide)),
+        ListFormat::Name => lines(
+            session,
+            groups
+                .iter()
+                .map(|group| format!("instancegroup/{}", group.name())),
+        ),
+        ListFormat::Yaml | ListFormat::Json => {
+            documents(session, &groups, what.form, what.object.is_some())
+        }
+        form => session.shell.result(&group_table(
+            &groups,
+            &state.cluster.object,
+            form == ListFormat::Wide,
+        )),
     }
 }
 
@@ -124,8 +174,19 @@ fn group_table(groups: &[InstanceGroup], cluster: &Cluster, wide: bool) -> Strin
     }
     let row = |group: &InstanceGroup| {
         let spec = &group.spec;
-        let subnet = |name: &String| cluster.spec.subnets.iter().find(|subnet| subnet.name == *name);
-        let mut zones: Vec<&str> = spec.subnets.iter().filter_map(subnet).map(|subnet| subnet.zone.as_str()).collect();
+        let subnet = |name: &String| {
+            cluster
+                .spec
+                .subnets
+                .iter()
+                .find(|subnet| subnet.name == *name)
+        };
+        let mut zones: Vec<&str> = spec
+            .subnets
+            .iter()
+            .filter_map(subnet)
+            .map(|subnet| subnet.zone.as_str())
+            .collect();
         zones.extend(spec.zones.iter().map(String::as_str));
         zones.sort_unstable();
         zones.dedup();
@@ -136,7 +197,8 @@ fn group_table(groups: &[InstanceGroup], cluster: &Cluster, wide: bool) -> Strin
             Some(InstanceGroupRole::ApiServer) => "APIServer",
             None => "",
         };
-        let number = |number: Option<i32>| number.map(|number| number.to_string()).unwrap_or_default();
+        let number =
+            |number: Option<i32>| number.map(|number| number.to_string()).unwrap_or_default();
         let mut row = vec![
             group.name().to_owned(),
             role.to_owned(),
@@ -146,7 +208,10 @@ fn group_table(groups: &[InstanceGroup], cluster: &Cluster, wide: bool) -> Strin
             zones.join(","),
         ];
         if wide {
-            row.extend([spec.subnets.join(","), spec.image.clone().unwrap_or_default()]);
+            row.extend([
+                spec.subnets.join(","),
+                spec.image.clone().unwrap_or_default(),
+            ]);
         }
         row
     };
@@ -159,24 +224,41 @@ async fn all(what: &GetObjects, session: &Session<'_>) -> Result<(), CommandErro
     let groups = state.group_objects();
     match what.form.output {
         ListFormat::Yaml | ListFormat::Json => {
-            let objects: Vec<&Object> = state.documents.iter().map(|Document { object, .. }| object).collect();
+            let objects: Vec<&Object> = state
+                .documents
+                .iter()
+                .map(|Document { object, .. }| object)
+                .collect();
             documents(session, &objects, what.form, false)
         }
         ListFormat::Name => {
-            let names = groups.iter().map(|group| format!("instancegroup/{}", group.name()));
-            lines(session, std::iter::once(format!("cluster/{name}")).chain(names))
+            let names = groups
+                .iter()
+                .map(|group| format!("instancegroup/{}", group.name()));
+            lines(
+                session,
+                std::iter::once(format!("cluster/{name}")).chain(names),
+            )
         }
         form => {
             let wide = form == ListFormat::Wide;
             let cluster = state.cluster.object;
             let clusters = cluster_table(std::slice::from_ref(&cluster), wide);
-            session.shell.result(&format!("{clusters}\n{}", group_table(&groups, &cluster, wide)))
+            session.shell.result(&format!(
+                "{clusters}\n{}",
+                group_table(&groups, &cluster, wide)
+            ))
         }
     }
 }
 
 /// YAML documents as kOps prints them; or one JSON document: the object if one was named, else a list.
-fn documents<T: Serialize>(session: &Session<'_>, objects: &[T], form: Form, single: bool) -> Result<(), CommandError> {
+fn documents<T: Serialize>(
+    session: &Session<'_>,
+    objects: &[T],
+    form: Form,
+    single: bool,
+) -> Result<(), CommandError> {
     const DEFECT: &str = "report this: it is a defect of kctl";
     let text = if form.output == ListFormat::Json {
         match (objects, single) {
@@ -190,7 +272,10 @@ fn documents<T: Serialize>(session: &Session<'_>, objects: &[T], form: Form, sin
     session.shell.result(&text)
 }
 
-fn lines(session: &Session<'_>, lines: impl IntoIterator<Item = String>) -> Result<(), CommandError> {
+fn lines(
+    session: &Session<'_>,
+    lines: impl IntoIterator<Item = String>,
+) -> Result<(), CommandError> {
     let text: String = lines.into_iter().map(|line| line + "\n").collect();
     session.shell.result(&text)
 }

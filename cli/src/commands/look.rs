@@ -6,7 +6,7 @@ use super::session::Session;
 use crate::agents::Found;
 use crate::downloads;
 use crate::error::{CommandError, Context, Kind};
-use crate::state::{ClusterState, Public, mint_into, store_error};
+use crate::state::{ClusterState, NO_CREDENTIALS, Public, mint_into, store_error};
 use crate::ui::plan_json::Target;
 use aws::{Clients, FactsWanted, collect_facts};
 use model::catalog::Catalog;
@@ -37,7 +37,11 @@ pub struct Looked {
 }
 
 /// Looks at a cluster; changes nothing.
-pub async fn look(name: &str, read: ReadOptions, session: &Session<'_>) -> Result<Looked, CommandError> {
+pub async fn look(
+    name: &str,
+    read: ReadOptions,
+    session: &Session<'_>,
+) -> Result<Looked, CommandError> {
     let state = ClusterState::read(&session.store, name, read).await?;
     let objects = Objects::stored(&state);
     objects.check(session.shell)?;
@@ -52,18 +56,33 @@ pub async fn look(name: &str, read: ReadOptions, session: &Session<'_>) -> Resul
         catalog(&objects, session),
     )?;
     let expanded = complete(&objects, &mut facts, &catalog, &public.ssh_keys).await?;
-    expanded.warnings.iter().for_each(|warning| session.shell.problem(warning));
+    expanded
+        .warnings
+        .iter()
+        .for_each(|warning| session.shell.problem(warning));
     let found = Found::look(&expanded.full)?;
     let target = Target {
         cluster: name.to_owned(),
         account: facts.account.clone(),
         region: clients.region().to_owned(),
     };
-    Ok(Looked { state, clients, target, partition: facts.partition, public, expanded, found })
+    Ok(Looked {
+        state,
+        clients,
+        target,
+        partition: facts.partition,
+        public,
+        expanded,
+        found,
+    })
 }
 
 /// What AWS says about what a spec or flags name; `offered_in` are zones whose machine types matter.
-pub async fn facts(clients: &Clients, wanted: Wanted, offered_in: BTreeSet<String>) -> Result<Facts, CommandError> {
+pub async fn facts(
+    clients: &Clients,
+    wanted: Wanted,
+    offered_in: BTreeSet<String>,
+) -> Result<Facts, CommandError> {
     let wanted = FactsWanted {
         images: wanted.images,
         machine_types: wanted.machine_types,
@@ -83,7 +102,10 @@ pub async fn can_complete(
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
     let wanted = wanted(&objects.cluster, &objects.groups);
-    let (mut facts, catalog) = tokio::try_join!(facts(clients, wanted, BTreeSet::new()), catalog(objects, session))?;
+    let (mut facts, catalog) = tokio::try_join!(
+        facts(clients, wanted, BTreeSet::new()),
+        catalog(objects, session)
+    )?;
     let ssh_keys: Vec<String> = ssh_key.map(str::to_owned).into_iter().collect();
     complete(objects, &mut facts, &catalog, &ssh_keys).await?;
     Ok(())
@@ -96,10 +118,23 @@ async fn complete(
     catalog: &Catalog,
     ssh_keys: &[String],
 ) -> Result<Expanded, CommandError> {
-    let expand = |facts: &Facts| assemble::complete(Ingredients { objects, facts, catalog, ssh_keys });
+    let expand = |facts: &Facts| {
+        assemble::complete(Ingredients {
+            objects,
+            facts,
+            catalog,
+            ssh_keys,
+        })
+    };
     let expanded = expand(facts)?;
-    let unknown = expanded.full.assets.iter().filter(|asset| asset.sha256.is_none());
-    let unknown: Vec<String> = unknown.filter_map(|asset| asset.urls.first().cloned()).collect();
+    let unknown = expanded
+        .full
+        .assets
+        .iter()
+        .filter(|asset| asset.sha256.is_none());
+    let unknown: Vec<String> = unknown
+        .filter_map(|asset| asset.urls.first().cloned())
+        .collect();
     if unknown.is_empty() {
         return Ok(expanded);
     }
@@ -112,16 +147,28 @@ async fn catalog(objects: &Objects, session: &Session<'_>) -> Result<Catalog, Co
     const BROKEN: &str = "the catalog of downloads cannot be used";
     let catalog = Catalog::embedded().failed(BROKEN, "report this: it is a defect of kctl")?;
     let assets = objects.cluster.spec.assets.clone().unwrap_or_default();
-    let Some(own) = assets.catalog else { return Ok(catalog) };
+    let Some(own) = assets.catalog else {
+        return Ok(catalog);
+    };
     let text = if own.starts_with("https://") {
         downloads::verified(&own, &assets.catalog_sha256.unwrap_or_default()).await?
     } else {
-        let object = session.store.get(&own).await.map_err(store_error)?.ok_or_else(|| {
-            CommandError::usage(format!("spec.assets.catalog: {own} is not in the state store"), "upload it, or correct the path")
-        })?;
+        let object = session
+            .store
+            .get(&own)
+            .await
+            .map_err(store_error)?
+            .ok_or_else(|| {
+                CommandError::usage(
+                    format!("spec.assets.catalog: {own} is not in the state store"),
+                    "upload it, or correct the path",
+                )
+            })?;
         String::from_utf8_lossy(&object.bytes).into_owned()
     };
-    catalog.overlaid(&text).usage(BROKEN, format!("correct {own}"))
+    catalog
+        .overlaid(&text)
+        .usage(BROKEN, format!("correct {own}"))
 }
 
 impl Looked {
@@ -141,7 +188,12 @@ impl Looked {
     pub fn assemble(&self) -> Result<Assembled, CommandError> {
         let names = keysets_of(&self.expanded);
         let mut keysets: Vec<Keyset> = self.public.keysets.clone();
-        keysets.extend(self.public.missing(&names).into_iter().map(|name| stand_in_keyset(name)));
+        keysets.extend(
+            self.public
+                .missing(&names)
+                .into_iter()
+                .map(|name| stand_in_keyset(name)),
+        );
         assemble(self.expanded.clone(), &keysets, &self.found)
     }
 }
@@ -149,10 +201,15 @@ impl Looked {
 /// A failed call to AWS, with what to do about it.
 pub fn aws_error(failure: Failure) -> CommandError {
     let hint = failure.hint.clone().unwrap_or_else(|| match failure.class {
-        Class::Denied => format!("allow {} to the user or role that runs kctl, or choose others with AWS_PROFILE", failure.call),
+        Class::Denied if failure.code.is_empty() => NO_CREDENTIALS.to_owned(),
+        Class::Denied => format!(
+            "allow {} to the user or role that runs kctl, or choose others with AWS_PROFILE",
+            failure.call
+        ),
         Class::Quota => "raise the quota, or delete what is not needed".to_owned(),
         Class::Throttled => "try again in a few minutes".to_owned(),
-        _ => "check credentials (`aws sts get-caller-identity`), region and network, and try again".to_owned(),
+        _ => "check credentials (`aws sts get-caller-identity`), region and network, and try again"
+            .to_owned(),
     });
     CommandError::new(Kind::Failed, failure, hint)
 }

@@ -30,8 +30,12 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
     match &cli.command {
         Command::Create(what) => match &what.what {
             None => store_objects::create(&what.objects.files, &cli.global, &open().await?).await,
-            Some(CreateWhat::Cluster(what)) if what.dry_run => create_cluster::dry_run(what, &cli.global, shell),
-            Some(CreateWhat::Cluster(what)) => create_cluster::run(what, &cli.global, &open().await?).await,
+            Some(CreateWhat::Cluster(what)) if what.dry_run => {
+                create_cluster::dry_run(what, &cli.global, shell)
+            }
+            Some(CreateWhat::Cluster(what)) => {
+                create_cluster::run(what, &cli.global, &open().await?).await
+            }
         },
         Command::Get(what) => get::run(what, &open().await?).await,
         Command::Edit(what) => edit::run(what, &open().await?).await,
@@ -39,7 +43,7 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
         Command::Delete(what) => match &what.what {
             DeleteWhat::Cluster(what) => delete_cluster::run(what, &open().await?).await,
             DeleteWhat::InstanceGroup(what) => delete_group::run(what, &open().await?).await,
-            },
+        },
         Command::Update(what) => update::run(what, &open().await?).await,
         Command::Export(what) => match &what.what {
             ExportWhat::Kubeconfig(what) => export::run(what, &open().await?).await,

@@ -26,7 +26,12 @@ pub struct Objects {
 impl Objects {
     /// A cluster with nothing else.
     pub fn new(cluster: Cluster) -> Self {
-        Self { cluster, groups: Vec::new(), ssh_keys: Vec::new(), documents: Vec::new() }
+        Self {
+            cluster,
+            groups: Vec::new(),
+            ssh_keys: Vec::new(),
+            documents: Vec::new(),
+        }
     }
 
     /// What is stored of a cluster.
@@ -42,7 +47,8 @@ impl Objects {
     /// The same with an object added, or put in the place of the one with its kind and name.
     pub fn put(&mut self, document: &Document) {
         let (kind, name) = (document.object.kind(), &document.object.metadata().name);
-        self.documents.retain(|other| other.object.kind() != kind || other.object.metadata().name != *name);
+        self.documents
+            .retain(|other| other.object.kind() != kind || other.object.metadata().name != *name);
         self.documents.push(document.clone());
         match &document.object {
             Object::Cluster(cluster) => self.cluster = cluster.clone(),
@@ -60,7 +66,10 @@ impl Objects {
     pub fn in_order(&self) -> Vec<Object> {
         let groups = self.groups.iter().cloned().map(Object::InstanceGroup);
         let keys = self.ssh_keys.iter().cloned().map(Object::SSHCredential);
-        std::iter::once(Object::Cluster(self.cluster.clone())).chain(groups).chain(keys).collect()
+        std::iter::once(Object::Cluster(self.cluster.clone()))
+            .chain(groups)
+            .chain(keys)
+            .collect()
     }
 
     /// Every finding about the objects, errors and warnings.
@@ -70,7 +79,10 @@ impl Objects {
             instance_groups: &self.groups,
             ssh_keys: &self.ssh_keys,
         };
-        let noticed = self.documents.iter().flat_map(|document| document.warnings.clone());
+        let noticed = self
+            .documents
+            .iter()
+            .flat_map(|document| document.warnings.clone());
         let mut found = validate(&input);
         self.locate(&mut found);
         noticed.chain(found).collect()
@@ -84,9 +96,14 @@ impl Objects {
 
     /// Checks everything: warnings are shown, errors end the command, all of them at once.
     pub fn check(&self, shell: &Shell) -> Result<(), CommandError> {
-        let (errors, warnings): (Vec<_>, Vec<_>) = self.problems().into_iter().partition(Problem::is_error);
+        let (errors, warnings): (Vec<_>, Vec<_>) =
+            self.problems().into_iter().partition(Problem::is_error);
         warnings.iter().for_each(|warning| shell.problem(warning));
-        if errors.is_empty() { Ok(()) } else { Err(errors.into()) }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(errors.into())
+        }
     }
 }
 
@@ -103,7 +120,10 @@ pub fn read_files(files: &[PathBuf], options: ReadOptions) -> Result<Vec<Documen
         return Err(problems.into());
     }
     if documents.is_empty() {
-        return Err(CommandError::usage("the files hold no objects", "`kctl create cluster --dry-run` prints some"));
+        return Err(CommandError::usage(
+            "the files hold no objects",
+            "`kctl create cluster --dry-run` prints some",
+        ));
     }
     Ok(documents)
 }
@@ -116,5 +136,8 @@ pub fn read_text(file: &Path) -> Result<String, CommandError> {
     } else {
         std::fs::read_to_string(file)
     };
-    read.usage(format!("could not read {}", file.display()), "name a file that is there and is text")
+    read.usage(
+        format!("could not read {}", file.display()),
+        "name a file that is there and is text",
+    )
 }

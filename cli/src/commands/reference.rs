@@ -1,8 +1,8 @@
 //! `kctl reference`: `docs/reference/`, made from the command line itself.
 
-use crate::args;
-use crate::error::{CommandError, Context, Outcome};
+use crate::error::{CommandError, Context, Outcome, exit};
 use crate::ui::Shell;
+use crate::{args, env};
 use clap::Command;
 use std::fmt::Write;
 use std::fs;
@@ -33,6 +33,14 @@ fn pages() -> Vec<(String, String)> {
         write_command(sub, &mut text);
         pages.push((format!("{name}.md"), text));
     }
+    index.push_str("\n## Exit codes\n\n| code | meaning |\n|---|---|\n");
+    for (code, meaning) in exit::DOCUMENTED {
+        let _ = writeln!(index, "| {code} | {meaning} |");
+    }
+    index.push_str("\n## Environment\n\n| variable | meaning |\n|---|---|\n");
+    for (name, meaning) in env::DOCUMENTED {
+        let _ = writeln!(index, "| `{name}` | {meaning} |");
+    }
     pages.push(("README.md".to_owned(), index));
     pages
 }
@@ -44,7 +52,11 @@ fn write_command(command: &Command, text: &mut String) {
     if !text.is_empty() {
         text.push('\n');
     }
-    let _ = write!(text, "# {name}\n\n```\n{}\n```\n", help.join("\n").trim_end());
+    let _ = write!(
+        text,
+        "# {name}\n\n```\n{}\n```\n",
+        help.join("\n").trim_end()
+    );
     for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
         write_command(sub, text);
     }

@@ -24,10 +24,20 @@ pub struct Place {
 
 /// The scope of a cluster; `spec` is its completed spec where there is one. `expect` is what is wanted, nothing to
 /// delete it.
-pub fn scope(spec: &Cluster, place: Place, expect: Vec<Cloud>, refresh: bool, assets: AssetSource) -> Scope {
+pub fn scope(
+    spec: &Cluster,
+    place: Place,
+    expect: Vec<Cloud>,
+    refresh: bool,
+    assets: AssetSource,
+) -> Scope {
     let name = spec.name();
     let roles = [Role::ControlPlane, Role::Node, Role::Bastion];
-    let routes = spec.spec.subnets.iter().flat_map(|subnet| &subnet.additional_routes);
+    let routes = spec
+        .spec
+        .subnets
+        .iter()
+        .flat_map(|subnet| &subnet.additional_routes);
     Scope {
         cluster: name.to_owned(),
         account: place.account,
@@ -52,7 +62,10 @@ pub fn scope(spec: &Cluster, place: Place, expect: Vec<Cloud>, refresh: bool, as
 /// Every name that kctl or protokube publishes for a cluster.
 fn record_names(spec: &Cluster) -> Vec<String> {
     let name = spec.name();
-    let said = [&spec.spec.master_public_name, &spec.spec.master_internal_name];
+    let said = [
+        &spec.spec.master_public_name,
+        &spec.spec.master_internal_name,
+    ];
     let mut all = vec![
         format!("api.{name}"),
         format!("api.internal.{name}"),
@@ -61,8 +74,16 @@ fn record_names(spec: &Cluster) -> Vec<String> {
     ];
     all.extend(said.into_iter().flatten().cloned());
     for etcd in &spec.spec.etcd_clusters {
-        let prefix = if etcd.name == "main" { "etcd".to_owned() } else { format!("etcd-{}", etcd.name) };
-        all.extend(etcd.etcd_members.iter().map(|member| format!("{prefix}-{}.internal.{name}", member.name)));
+        let prefix = if etcd.name == "main" {
+            "etcd".to_owned()
+        } else {
+            format!("etcd-{}", etcd.name)
+        };
+        all.extend(
+            etcd.etcd_members
+                .iter()
+                .map(|member| format!("{prefix}-{}.internal.{name}", member.name)),
+        );
     }
     all.sort();
     all.dedup();
@@ -80,7 +101,8 @@ fn balancer_prefixes(cluster: &str) -> Vec<String> {
     ];
     let without_hash = |logical: &String| {
         let name = names::load_balancer(logical);
-        name.rsplit_once('-').map_or(name.clone(), |(stem, _)| format!("{stem}-"))
+        name.rsplit_once('-')
+            .map_or(name.clone(), |(stem, _)| format!("{stem}-"))
     };
     let mut all: Vec<String> = logical.iter().map(without_hash).collect();
     all.sort();

@@ -28,7 +28,13 @@ impl<'a> Session<'a> {
         let url = store_url(options, shell)?;
         let clients = Clients::load(None, None).await;
         let store = Store::open(&url, &clients).map_err(store_error)?;
-        Ok(Self { shell, url, store, clients, options })
+        Ok(Self {
+            shell,
+            url,
+            store,
+            clients,
+            options,
+        })
     }
 
     /// The cluster the command is about: named, or the store's only one.
@@ -47,7 +53,10 @@ impl<'a> Session<'a> {
                 all.push(last);
                 Err(CommandError::usage(
                     format!("which cluster? {} has {}", self.url, all.join(", ")),
-                    format!("name it: as argument, with --name or with {}", env::CLUSTER_NAME),
+                    format!(
+                        "name it: as argument, with --name or with {}",
+                        env::CLUSTER_NAME
+                    ),
                 ))
             }
         }
@@ -61,9 +70,16 @@ impl<'a> Session<'a> {
         }
         let hint = match model::read::nearest::nearest(name, all.iter().map(String::as_str)) {
             Some(near) => format!("did you mean {near}?"),
-            None => "see which there are with `kctl get clusters`, or choose another store with --state".to_owned(),
+            None => {
+                "see which there are with `kctl get clusters`, or choose another store with --state"
+                    .to_owned()
+            }
         };
-        Err(CommandError::said(Kind::Usage, format!("there is no cluster {name} in {}", self.url), hint))
+        Err(CommandError::said(
+            Kind::Usage,
+            format!("there is no cluster {name} in {}", self.url),
+            hint,
+        ))
     }
 
     /// Keys of a cluster's objects in the store.

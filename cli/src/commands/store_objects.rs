@@ -24,16 +24,46 @@ pub struct Policy {
 }
 
 /// `kctl create -f`.
-pub async fn create(files: &[PathBuf], options: &Global, session: &Session<'_>) -> Result<Outcome, CommandError> {
+pub async fn create(
+    files: &[PathBuf],
+    options: &Global,
+    session: &Session<'_>,
+) -> Result<Outcome, CommandError> {
     let documents = read_files(files, ReadOptions::default())?;
-    store(documents, Policy { create: true, replace: false }, ReadOptions::default(), options, session).await
+    store(
+        documents,
+        Policy {
+            create: true,
+            replace: false,
+        },
+        ReadOptions::default(),
+        options,
+        session,
+    )
+    .await
 }
 
 /// `kctl replace -f`.
-pub async fn replace(what: &Replace, options: &Global, session: &Session<'_>) -> Result<Outcome, CommandError> {
-    let read = ReadOptions { allow_unsupported: what.allow_unsupported };
+pub async fn replace(
+    what: &Replace,
+    options: &Global,
+    session: &Session<'_>,
+) -> Result<Outcome, CommandError> {
+    let read = ReadOptions {
+        allow_unsupported: what.allow_unsupported,
+    };
     let documents = read_files(&what.files, read)?;
-    store(documents, Policy { create: what.force, replace: true }, read, options, session).await
+    store(
+        documents,
+        Policy {
+            create: what.force,
+            replace: true,
+        },
+        read,
+        options,
+        session,
+    )
+    .await
 }
 
 async fn store(
@@ -60,16 +90,25 @@ async fn store(
     }
     for (name, state, documents) in &ready {
         write(name, state.as_ref(), documents, session).await?;
-        session.shell.hint(&format!("kctl update {name}    shows what would change in AWS"));
+        session.shell.hint(&format!(
+            "kctl update {name}    shows what would change in AWS"
+        ));
     }
     Ok(Outcome::Fine)
 }
 
 /// The documents of each cluster. An object says whose it is in a label; else it is the named cluster's, or that of
 /// the only Cluster in the files.
-fn by_cluster(documents: Vec<Document>, named: Option<&str>) -> Result<BTreeMap<String, Vec<Document>>, CommandError> {
-    let in_files = documents.iter().filter(|document| matches!(document.object, Object::Cluster(_)));
-    let in_files: Vec<String> = in_files.map(|document| document.object.metadata().name.clone()).collect();
+fn by_cluster(
+    documents: Vec<Document>,
+    named: Option<&str>,
+) -> Result<BTreeMap<String, Vec<Document>>, CommandError> {
+    let in_files = documents
+        .iter()
+        .filter(|document| matches!(document.object, Object::Cluster(_)));
+    let in_files: Vec<String> = in_files
+        .map(|document| document.object.metadata().name.clone())
+        .collect();
     let only = match in_files.as_slice() {
         [only] => Some(only.as_str()),
         _ => None,
@@ -81,22 +120,35 @@ fn by_cluster(documents: Vec<Document>, named: Option<&str>) -> Result<BTreeMap<
             Object::Cluster(cluster) => cluster.name(),
             _ => metadata.cluster().or(named).or(only).ok_or_else(|| {
                 CommandError::usage(
-                    format!("it is not clear which cluster {} {} belongs to", document.object.kind(), metadata.name),
+                    format!(
+                        "it is not clear which cluster {} {} belongs to",
+                        document.object.kind(),
+                        metadata.name
+                    ),
                     format!("give it the label {CLUSTER_LABEL}, or name the cluster with --name"),
                 )
             })?,
         };
-        by_cluster.entry(cluster.to_owned()).or_default().push(document);
+        by_cluster
+            .entry(cluster.to_owned())
+            .or_default()
+            .push(document);
     }
     Ok(by_cluster)
 }
 
 /// What would be stored: what is, with the files' objects in it.
-fn laid_over(name: &str, state: Option<&ClusterState>, documents: &[Document]) -> Result<Objects, CommandError> {
-    let cluster = documents.iter().find_map(|document| match &document.object {
-        Object::Cluster(cluster) => Some(cluster.clone()),
-        _ => None,
-    });
+fn laid_over(
+    name: &str,
+    state: Option<&ClusterState>,
+    documents: &[Document],
+) -> Result<Objects, CommandError> {
+    let cluster = documents
+        .iter()
+        .find_map(|document| match &document.object {
+            Object::Cluster(cluster) => Some(cluster.clone()),
+            _ => None,
+        });
     let mut objects = match (state, cluster) {
         (Some(state), _) => Objects::stored(state),
         (None, Some(cluster)) => Objects::new(cluster),
@@ -111,7 +163,11 @@ fn laid_over(name: &str, state: Option<&ClusterState>, documents: &[Document]) -
     Ok(objects)
 }
 
-fn allowed(document: &Document, state: Option<&ClusterState>, policy: Policy) -> Result<(), CommandError> {
+fn allowed(
+    document: &Document,
+    state: Option<&ClusterState>,
+    policy: Policy,
+) -> Result<(), CommandError> {
     let (kind, name) = (document.object.kind(), &document.object.metadata().name);
     let stored = state.is_some_and(|state| match &document.object {
         Object::Cluster(_) => true,
@@ -121,7 +177,9 @@ fn allowed(document: &Document, state: Option<&ClusterState>, policy: Policy) ->
     });
     match &document.object {
         Object::Keyset(_) => Err(CommandError::usage(
-            format!("Keyset {name}: keysets are not read from files, because they hold private keys"),
+            format!(
+                "Keyset {name}: keysets are not read from files, because they hold private keys"
+            ),
             "leave it out: `kctl update --yes` makes the keysets that are missing",
         )),
         Object::SSHCredential(_) => Ok(()),
@@ -151,11 +209,18 @@ async fn write(
     for document in &documents {
         match &document.object {
             Object::Cluster(cluster) => {
-                let expect = state.map_or(Expect::Absent, |state| Expect::Version(state.cluster.version.clone()));
+                let expect = state.map_or(Expect::Absent, |state| {
+                    Expect::Version(state.cluster.version.clone())
+                });
                 write_object(store, &keys.config(), &dated(cluster.clone())?, expect).await?;
             }
             Object::InstanceGroup(group) => {
-                let stored = state.and_then(|state| state.groups.iter().find(|stored| stored.object.name() == group.name()));
+                let stored = state.and_then(|state| {
+                    state
+                        .groups
+                        .iter()
+                        .find(|stored| stored.object.name() == group.name())
+                });
                 let expect = match (stored, state) {
                     (Some(stored), _) => Expect::Version(stored.version.clone()),
                     (None, Some(_)) => Expect::Absent,
@@ -163,10 +228,15 @@ async fn write(
                     (None, None) => Expect::Any,
                 };
                 let mut group = dated(group.clone())?;
-                group.metadata.labels.insert(CLUSTER_LABEL.to_owned(), name.to_owned());
+                group
+                    .metadata
+                    .labels
+                    .insert(CLUSTER_LABEL.to_owned(), name.to_owned());
                 write_object(store, &keys.group(group.name()), &group, expect).await?;
             }
-            Object::SSHCredential(key) => write_ssh_key(session, &keys, &key.spec.public_key).await?,
+            Object::SSHCredential(key) => {
+                write_ssh_key(session, &keys, &key.spec.public_key).await?
+            }
             Object::Keyset(_) => continue,
         }
         let (kind, object) = (document.object.kind(), &document.object.metadata().name);
@@ -193,24 +263,44 @@ pub async fn write_new(
 }
 
 /// Stores a public SSH key under its fingerprint.
-async fn write_ssh_key(session: &Session<'_>, keys: &Keys, public_key: &str) -> Result<(), CommandError> {
+async fn write_ssh_key(
+    session: &Session<'_>,
+    keys: &Keys,
+    public_key: &str,
+) -> Result<(), CommandError> {
     let fingerprint = ssh_fingerprint(public_key)?;
     let text = format!("{}\n", public_key.trim());
-    session.store.put(&keys.ssh_key(&fingerprint.replace(':', "")), text.into_bytes(), Expect::Any).await.map_err(store_error)?;
+    session
+        .store
+        .put(
+            &keys.ssh_key(&fingerprint.replace(':', "")),
+            text.into_bytes(),
+            Expect::Any,
+        )
+        .await
+        .map_err(store_error)?;
     Ok(())
 }
 
 fn ssh_fingerprint(public_key: &str) -> Result<String, CommandError> {
     model::names::ssh_fingerprint(public_key).ok_or_else(|| {
-        CommandError::usage("this is not a public SSH key", "give a line such as `ssh-ed25519 AAAA... name`, not the private key")
+        CommandError::usage(
+            "this is not a public SSH key",
+            "give a line such as `ssh-ed25519 AAAA... name`, not the private key",
+        )
     })
 }
 
 /// The object with the time of its creation, unless it has one.
 fn dated<S: Spec>(mut object: Resource<S>) -> Result<Resource<S>, CommandError> {
     if object.metadata.creation_timestamp.is_none() {
-        let now = OffsetDateTime::now_utc().replace_nanosecond(0).unwrap_or(OffsetDateTime::UNIX_EPOCH);
-        let now = now.format(&Rfc3339).failed("the clock shows no time that can be written", "set the clock")?;
+        let now = OffsetDateTime::now_utc()
+            .replace_nanosecond(0)
+            .unwrap_or(OffsetDateTime::UNIX_EPOCH);
+        let now = now.format(&Rfc3339).failed(
+            "the clock shows no time that can be written",
+            "set the clock",
+        )?;
         object.metadata.creation_timestamp = Some(now);
     }
     Ok(object)

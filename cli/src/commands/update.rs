@@ -39,19 +39,29 @@ pub struct How {
 /// Updates the cluster that the options name.
 pub async fn run(options: &Update, session: &Session<'_>) -> Result<Outcome, CommandError> {
     if let Some(word) = options.unexpected() {
-        return Err(CommandError::usage(format!("what is {word:?}?"), "kctl update [cluster] [NAME]"));
+        return Err(CommandError::usage(
+            format!("what is {word:?}?"),
+            "kctl update [cluster] [NAME]",
+        ));
     }
     let name = session.cluster(options.cluster()).await?;
-    let kubeconfig = options.create_kube_config.unwrap_or_default();
+    // Who asks for credentials wants the file.
+    let kubeconfig = options
+        .create_kube_config
+        .unwrap_or(options.credentials.admin.is_some());
     let how = How {
         yes: options.yes,
         output: options.output,
         exit_code: options.exit_code,
         refresh: options.refresh,
-        read: ReadOptions { allow_unsupported: options.allow_unsupported },
+        read: ReadOptions {
+            allow_unsupported: options.allow_unsupported,
+        },
         kubeconfig: kubeconfig.then(|| options.credentials.clone()),
     };
-    update(&name, &how, session).await
+    let outcome = update(&name, &how, session).await;
+    tracing::debug!(reads = session.store.reads(), writes = session.store.writes(), calls = ?session.clients.calls(), "asked");
+    outcome
 }
 
 /// Shows the plan of a cluster, and applies it if wanted.
@@ -60,13 +70,18 @@ pub async fn update(name: &str, how: &How, session: &Session<'_>) -> Result<Outc
     heading(&looked, how, session)?;
     if !how.yes {
         looked.found.missing.iter().for_each(|missing| {
-            session.shell.warning(&format!("{missing} was not found: what follows from it is not known yet"));
+            session.shell.warning(&format!(
+                "{missing} was not found: what follows from it is not known yet"
+            ));
         });
         return preview(&looked, how, session).await;
     }
     looked.found.complete()?;
     if session.url.starts_with("file://") {
-        session.shell.warning(&format!("machines in AWS cannot read {}: use a bucket for clusters that should work", session.url));
+        session.shell.warning(&format!(
+            "machines in AWS cannot read {}: use a bucket for clusters that should work",
+            session.url
+        ));
     }
     let keys = looked.state.keys.clone();
     locked(session, &keys, "update", async |lock, interrupts| {
@@ -78,7 +93,10 @@ pub async fn update(name: &str, how: &How, session: &Session<'_>) -> Result<Outc
 
 fn heading(looked: &Looked, how: &How, session: &Session<'_>) -> Result<(), CommandError> {
     let target = &looked.target;
-    let line = format!("Cluster {}  account {}  {}", target.cluster, target.account, target.region);
+    let line = format!(
+        "Cluster {}  account {}  {}",
+        target.cluster, target.account, target.region
+    );
     if how.output == PlanFormat::Json {
         session.shell.note(&line);
         return Ok(());
@@ -87,16 +105,34 @@ fn heading(looked: &Looked, how: &How, session: &Session<'_>) -> Result<(), Comm
 }
 
 /// AWS as the cluster's.
-fn world(looked: &Looked, assembled: &Assembled, journal: &StoreJournal<'_>, how: &How, session: &Session<'_>) -> AwsWorld {
+fn world(
+    looked: &Looked,
+    assembled: &Assembled,
+    journal: &StoreJournal<'_>,
+    how: &How,
+    session: &Session<'_>,
+) -> AwsWorld {
     let place = Place {
         account: looked.target.account.clone(),
         partition: looked.partition.clone(),
         region: looked.target.region.clone(),
-        hosted_zone: assembled.expanded.full.dns.zone.as_ref().map(|zone| zone.id.clone()),
+        hosted_zone: assembled
+            .expanded
+            .full
+            .dns
+            .zone
+            .as_ref()
+            .map(|zone| zone.id.clone()),
         generation: format!("{}-{}", incarnation(&looked.public), journal.generation()),
     };
     let spec = &assembled.expanded.cluster;
-    let scope = scope(spec, place, assembled.desired.clone(), how.refresh, looked.found.source());
+    let scope = scope(
+        spec,
+        place,
+        assembled.desired.clone(),
+        how.refresh,
+        looked.found.source(),
+    );
     AwsWorld::new(looked.clients.clone(), session.store.clone(), scope)
 }
 
@@ -104,25 +140,39 @@ fn world(looked: &Looked, assembled: &Assembled, journal: &StoreJournal<'_>, how
 /// longer than some clusters live.
 fn incarnation(public: &Public) -> &str {
     let authority = public.keysets.iter().find(|set| set.name == KUBERNETES_CA);
-    authority.and_then(|set| set.items.first()).map_or("", |item| item.id.as_str())
+    authority
+        .and_then(|set| set.items.first())
+        .map_or("", |item| item.id.as_str())
 }
 
-async fn preview(looked: &Looked, how: &How, session: &Session<'_>) -> Result<Outcome, CommandError> {
+async fn preview(
+    looked: &Looked,
+    how: &How,
+    session: &Session<'_>,
+) -> Result<Outcome, CommandError> {
     let assembled = looked.assemble()?;
-    let journal = StoreJournal::read(&session.store, &looked.state.keys, &looked.state.entries).await?;
+    let journal =
+        StoreJournal::read(&session.store, &looked.state.keys, &looked.state.entries).await?;
     let world = world(looked, &assembled, &journal, how, session);
     let interrupts = Interrupts::default();
     let work = work(looked, session, &world, &journal, &interrupts);
     let (desired, seen) = settle(assembled.desired.clone(), work.observe().await?);
     let plan = planned(model::engine::plan(&desired, &seen))?;
-    show(&plan, &assembled, looked, how, false, session)?;
+    show(&plan, &assembled, looked, how, None, session)?;
     if plan.is_empty() {
         return Ok(Outcome::Fine);
     }
     if how.output != PlanFormat::Json {
-        session.shell.hint(&format!("kctl update {} --yes    makes these changes", looked.target.cluster));
+        session.shell.hint(&format!(
+            "kctl update {} --yes    makes these changes",
+            looked.target.cluster
+        ));
     }
-    Ok(if how.exit_code { Outcome::ChangesPending } else { Outcome::Fine })
+    Ok(if how.exit_code {
+        Outcome::ChangesPending
+    } else {
+        Outcome::Fine
+    })
 }
 
 async fn make(
@@ -133,19 +183,20 @@ async fn make(
     interrupts: &Interrupts,
 ) -> Result<Outcome, CommandError> {
     let assembled = looked.assemble()?;
-    let journal = StoreJournal::read(&session.store, &looked.state.keys, &looked.state.entries).await?;
+    let journal =
+        StoreJournal::read(&session.store, &looked.state.keys, &looked.state.entries).await?;
     let world = world(looked, &assembled, &journal, how, session);
     let work = work(looked, session, &world, &journal, interrupts);
     let (desired, seen) = settle(assembled.desired.clone(), work.observe().await?);
     let plan = planned(model::engine::plan(&desired, &seen))?;
     let json = how.output == PlanFormat::Json;
     if !json || plan.is_empty() {
-        show(&plan, &assembled, looked, how, false, session)?;
+        show(&plan, &assembled, looked, how, None, session)?;
     }
     if !plan.is_empty() {
         let report = work.apply("update", &plan, &seen, lock).await?;
         if json {
-            show(&plan, &assembled, looked, how, report.is_complete(), session)?;
+            show(&plan, &assembled, looked, how, Some(&report), session)?;
         }
         let again = format!("kctl update {} --yes", looked.target.cluster);
         if let Some(error) = work.incomplete(&report, &again) {
@@ -154,7 +205,8 @@ async fn make(
         hints(&plan, &report, session);
     }
     if let Some(credentials) = &how.kubeconfig {
-        let server = export::server(&assembled.expanded.full, &desired, &world, credentials).await?;
+        let server =
+            export::server(&assembled.expanded.full, &desired, &world, credentials).await?;
         export::write(looked, &server, credentials, session).await?;
     }
     Ok(Outcome::Fine)
@@ -181,8 +233,12 @@ fn work<'a>(
 /// A plan that cannot be made says what to do instead.
 pub fn planned(plan: Result<Plan<Cloud>, PlanError>) -> Result<Plan<Cloud>, CommandError> {
     plan.map_err(|error| match error {
-        PlanError::Refused(_) => CommandError::new(Kind::Usage, error, "do that, or change the spec back"),
-        PlanError::BothUsed(_) => CommandError::new(Kind::Precondition, error, "then repeat the command"),
+        PlanError::Refused(_) => {
+            CommandError::new(Kind::Usage, error, "do that, or change the spec back")
+        }
+        PlanError::BothUsed(_) => {
+            CommandError::new(Kind::Precondition, error, "then repeat the command")
+        }
         _ => CommandError::new(Kind::Failed, error, "report this: it is a defect of kctl"),
     })
 }
@@ -192,20 +248,26 @@ fn show(
     assembled: &Assembled,
     looked: &Looked,
     how: &How,
-    applied: bool,
+    report: Option<&Report>,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
     if how.output == PlanFormat::Json {
-        let document = Document::of(plan, &looked.target, applied);
+        let document = Document::of(plan, &looked.target, report);
         let text = serde_json::to_string_pretty(&document);
-        let mut text = text.failed("the plan has no JSON form", "report this: it is a defect of kctl")?;
+        let mut text = text.failed(
+            "the plan has no JSON form",
+            "report this: it is a defect of kctl",
+        )?;
         for stand_in in &assembled.stand_ins {
             text = text.replace(stand_in.as_str(), crate::ui::diff::LATE);
         }
         return session.shell.result(&text);
     }
     if plan.is_empty() {
-        return session.shell.result(&format!("No changes. AWS matches the spec of {}.\n", looked.target.cluster));
+        return session.shell.result(&format!(
+            "No changes. AWS matches the spec of {}.\n",
+            looked.target.cluster
+        ));
     }
     let view = View {
         plan,
@@ -213,16 +275,23 @@ fn show(
         paint: session.shell.paint(),
         stand_ins: &assembled.stand_ins,
     };
-    session.shell.result(&format!("{}{}\n", plan::render(view), plan::summary(plan)))
+    session
+        .shell
+        .result(&format!("{}{}\n", plan::render(view), plan::summary(plan)))
 }
 
 /// What comes next.
 fn hints(plan: &Plan<Cloud>, report: &Report, session: &Session<'_>) {
     let steps = report.done.iter().filter_map(|id| plan.steps.get(id));
-    let templates = steps.filter(|step| step.id.kind() == "launch_template" && step.before.is_some());
+    let templates =
+        steps.filter(|step| step.id.kind() == "launch_template" && step.before.is_some());
     let templates = templates.count();
     if templates > 0 {
-        let groups = if templates == 1 { "1 instance group".to_owned() } else { format!("{templates} instance groups") };
+        let groups = if templates == 1 {
+            "1 instance group".to_owned()
+        } else {
+            format!("{templates} instance groups")
+        };
         session.shell.hint(&format!("new machines of {groups} get the new launch template; those that run keep the old one until they are replaced"));
     }
 }

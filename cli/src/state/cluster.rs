@@ -38,7 +38,11 @@ pub struct ClusterState {
 
 impl ClusterState {
     /// Reads a cluster's spec: one listing, one read per object.
-    pub async fn read(store: &Store, name: &str, options: ReadOptions) -> Result<Self, CommandError> {
+    pub async fn read(
+        store: &Store,
+        name: &str,
+        options: ReadOptions,
+    ) -> Result<Self, CommandError> {
         let keys = Keys::of(name);
         let (all, after) = (keys.all(), keys.before_listed());
         let entries = store.list(&all, Some(&after)).await.map_err(store_error)?;
@@ -54,14 +58,30 @@ impl ClusterState {
         for (document, text, version) in try_join_all(read).await? {
             documents.push(document.clone());
             match document.object {
-                Object::Cluster(object) => cluster = Some(Stored { object, text, version }),
-                Object::InstanceGroup(object) => groups.push(Stored { object, text, version }),
+                Object::Cluster(object) => {
+                    cluster = Some(Stored {
+                        object,
+                        text,
+                        version,
+                    })
+                }
+                Object::InstanceGroup(object) => groups.push(Stored {
+                    object,
+                    text,
+                    version,
+                }),
                 other => return Err(misplaced(other.kind(), name)),
             }
         }
         groups.sort_by(|a: &Stored<_>, b| a.object.name().cmp(b.object.name()));
         let cluster = cluster.ok_or_else(|| absent(name))?;
-        Ok(Self { keys, cluster, groups, entries, documents })
+        Ok(Self {
+            keys,
+            cluster,
+            groups,
+            entries,
+            documents,
+        })
     }
 
     /// The name.
@@ -71,16 +91,26 @@ impl ClusterState {
 
     /// The instance groups, without what the store knows about them.
     pub fn group_objects(&self) -> Vec<InstanceGroup> {
-        self.groups.iter().map(|group| group.object.clone()).collect()
+        self.groups
+            .iter()
+            .map(|group| group.object.clone())
+            .collect()
     }
 
     /// The instance group with that name.
     pub fn group(&self, name: &str) -> Result<&Stored<InstanceGroupSpec>, CommandError> {
-        self.groups.iter().find(|group| group.object.name() == name).ok_or_else(|| {
-            let known: Vec<&str> = self.groups.iter().map(|group| group.object.name()).collect();
-            let sentence = format!("{} has no instance group {name}", self.name());
-            CommandError::usage(sentence, nearest::hint(name, &known))
-        })
+        self.groups
+            .iter()
+            .find(|group| group.object.name() == name)
+            .ok_or_else(|| {
+                let known: Vec<&str> = self
+                    .groups
+                    .iter()
+                    .map(|group| group.object.name())
+                    .collect();
+                let sentence = format!("{} has no instance group {name}", self.name());
+                CommandError::usage(sentence, nearest::hint(name, &known))
+            })
     }
 
     /// The entry with that key.
@@ -90,9 +120,20 @@ impl ClusterState {
 }
 
 /// Reads one object of the spec.
-async fn object(store: &Store, key: &str, options: ReadOptions) -> Result<(Document, String, Version), CommandError> {
-    let Bytes { bytes, version } = store.get(key).await.map_err(store_error)?.ok_or_else(|| gone(key))?;
-    let text = String::from_utf8(bytes).usage(format!("{key} in the store is not text"), "restore it from the bucket's versions")?;
+async fn object(
+    store: &Store,
+    key: &str,
+    options: ReadOptions,
+) -> Result<(Document, String, Version), CommandError> {
+    let Bytes { bytes, version } = store
+        .get(key)
+        .await
+        .map_err(store_error)?
+        .ok_or_else(|| gone(key))?;
+    let text = String::from_utf8(bytes).usage(
+        format!("{key} in the store is not text"),
+        "restore it from the bucket's versions",
+    )?;
     let mut documents = read_documents_with(key, &text, options)?;
     match (documents.pop(), documents.is_empty()) {
         (Some(document), true) => Ok((document, text, version)),
@@ -110,10 +151,15 @@ pub async fn write_object<S: Spec>(
     object: &Resource<S>,
     expect: Expect,
 ) -> Result<Version, CommandError> {
-    let text = write::to_yaml(object).failed("the spec has no YAML form", "report this: it is a defect of kctl")?;
-    store.put(key, text.into_bytes(), expect).await.map_err(store_error)
+    let text = write::to_yaml(object).failed(
+        "the spec has no YAML form",
+        "report this: it is a defect of kctl",
+    )?;
+    store
+        .put(key, text.into_bytes(), expect)
+        .await
+        .map_err(store_error)
 }
-
 
 fn absent(name: &str) -> CommandError {
     CommandError::said(
@@ -133,7 +179,9 @@ fn gone(key: &str) -> CommandError {
 
 fn misplaced(kind: &str, cluster: &str) -> CommandError {
     CommandError::usage(
-        format!("the state store has a {kind} where a Cluster or an InstanceGroup of {cluster} belongs"),
+        format!(
+            "the state store has a {kind} where a Cluster or an InstanceGroup of {cluster} belongs"
+        ),
         "restore it from the bucket's versions",
     )
 }

@@ -25,20 +25,36 @@ pub struct StoreJournal<'a> {
 
 impl<'a> StoreJournal<'a> {
     /// Reads it; no read if the listing does not have it.
-    pub async fn read(store: &'a Store, keys: &Keys, entries: &[Entry]) -> Result<Self, CommandError> {
+    pub async fn read(
+        store: &'a Store,
+        keys: &Keys,
+        entries: &[Entry],
+    ) -> Result<Self, CommandError> {
         let key = keys.journal();
         let listed = entries.iter().any(|entry| entry.key == key);
-        let object = if listed { store.get(&key).await.map_err(store_error)? } else { None };
+        let object = if listed {
+            store.get(&key).await.map_err(store_error)?
+        } else {
+            None
+        };
         // One that cannot be read may have been left by a kill in the middle of anything: wait as if it named something.
         let now = match object {
             Some(object) => {
-                let unreadable = || Content { generation: 0, creating: vec![Id::new("journal", "unreadable")] };
-                let content = serde_json::from_slice(&object.bytes).unwrap_or_else(|_| unreadable());
+                let unreadable = || Content {
+                    generation: 0,
+                    creating: vec![Id::new("journal", "unreadable")],
+                };
+                let content =
+                    serde_json::from_slice(&object.bytes).unwrap_or_else(|_| unreadable());
                 (content, Some(object.version))
             }
             None => (Content::default(), None),
         };
-        Ok(Self { store, key, now: RefCell::new(now) })
+        Ok(Self {
+            store,
+            key,
+            now: RefCell::new(now),
+        })
     }
 
     /// Goes into client tokens.
@@ -48,9 +64,14 @@ impl<'a> StoreJournal<'a> {
 
     async fn write(&self, content: Content) -> Result<(), Failure> {
         let version = self.now.borrow().1.clone();
-        let bytes = serde_json::to_vec(&content).map_err(|error| failure(Class::Invalid, &error.to_string()))?;
+        let bytes = serde_json::to_vec(&content)
+            .map_err(|error| failure(Class::Invalid, &error.to_string()))?;
         let expect = version.map_or(Expect::Absent, Expect::Version);
-        let written = self.store.put(&self.key, bytes, expect).await.map_err(store_failure)?;
+        let written = self
+            .store
+            .put(&self.key, bytes, expect)
+            .await
+            .map_err(store_failure)?;
         *self.now.borrow_mut() = (content, Some(written));
         Ok(())
     }
@@ -69,7 +90,11 @@ impl Journal for StoreJournal<'_> {
 
     async fn clear(&self) -> Result<(), Failure> {
         let generation = self.now.borrow().0.generation + 1;
-        self.write(Content { generation, creating: Vec::new() }).await
+        self.write(Content {
+            generation,
+            creating: Vec::new(),
+        })
+        .await
     }
 }
 
@@ -103,21 +128,34 @@ mod tests {
     #[tokio::test]
     async fn generations_change_with_orderly_ends_only() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(&format!("file://{}", dir.path().display()), &Clients::load(None, None).await).unwrap();
+        let store = Store::open(
+            &format!("file://{}", dir.path().display()),
+            &Clients::load(None, None).await,
+        )
+        .unwrap();
         let keys = Keys::of("demo.example.com");
         let listed = async || store.list("", None).await.unwrap();
-        let journal = StoreJournal::read(&store, &keys, &listed().await).await.unwrap();
+        let journal = StoreJournal::read(&store, &keys, &listed().await)
+            .await
+            .unwrap();
         let ids = vec![Id::new("vpc", "demo.example.com")];
         journal.record(&ids).await.unwrap();
 
-        let after_a_kill = StoreJournal::read(&store, &keys, &listed().await).await.unwrap();
+        let after_a_kill = StoreJournal::read(&store, &keys, &listed().await)
+            .await
+            .unwrap();
         assert_eq!(after_a_kill.open().await.unwrap(), ids);
         assert_eq!(after_a_kill.generation(), journal.generation());
         after_a_kill.clear().await.unwrap();
 
-        let next = StoreJournal::read(&store, &keys, &listed().await).await.unwrap();
+        let next = StoreJournal::read(&store, &keys, &listed().await)
+            .await
+            .unwrap();
         assert!(next.open().await.unwrap().is_empty());
         assert_ne!(next.generation(), journal.generation());
-        assert!(journal.record(&ids).await.is_err(), "whoever was overtaken writes nothing");
+        assert!(
+            journal.record(&ids).await.is_err(),
+            "whoever was overtaken writes nothing"
+        );
     }
 }

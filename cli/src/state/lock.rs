@@ -32,7 +32,13 @@ impl Holder {
     pub fn this(what: &str) -> Self {
         let host = hostname();
         let user = env::value(env::USER).unwrap_or_else(|| "somebody".to_owned());
-        Self { who: format!("{user}@{host}"), host, process: std::process::id(), what: what.to_owned(), renewed: 0 }
+        Self {
+            who: format!("{user}@{host}"),
+            host,
+            process: std::process::id(),
+            what: what.to_owned(),
+            renewed: 0,
+        }
     }
 
     /// True if it is known to have ended: a process of this machine that is no more.
@@ -45,7 +51,8 @@ impl Holder {
 
 /// This machine's name, for people.
 pub fn hostname() -> String {
-    let name = std::fs::read_to_string("/etc/hostname").or_else(|_| std::fs::read_to_string("/proc/sys/kernel/hostname"));
+    let name = std::fs::read_to_string("/etc/hostname")
+        .or_else(|_| std::fs::read_to_string("/proc/sys/kernel/hostname"));
     name.map_or_else(|_| "a machine".to_owned(), |name| name.trim().to_owned())
 }
 
@@ -61,7 +68,12 @@ pub struct Lock<'a> {
 
 impl<'a> Lock<'a> {
     /// Takes the lock; `waits` hears who has it while this watches whether they are alive.
-    pub async fn take(store: &'a Store, keys: &Keys, what: &str, waits: impl Fn(&str)) -> Result<Self, CommandError> {
+    pub async fn take(
+        store: &'a Store,
+        keys: &Keys,
+        what: &str,
+        waits: impl Fn(&str),
+    ) -> Result<Self, CommandError> {
         Self::take_after(store, keys, what, waits, LIFE).await
     }
 
@@ -76,7 +88,13 @@ impl<'a> Lock<'a> {
         let version = match put(store, &key, &holder, Expect::Absent).await {
             Err(error) if error.kind == Kind::Precondition => {
                 let dead = abandoned(store, &key, waits, life).await?;
-                put(store, &key, &holder, dead.map_or(Expect::Absent, Expect::Version)).await?
+                put(
+                    store,
+                    &key,
+                    &holder,
+                    dead.map_or(Expect::Absent, Expect::Version),
+                )
+                .await?
             }
             other => other?,
         };
@@ -131,9 +149,13 @@ async fn abandoned(
     waits: impl Fn(&str),
     life: Duration,
 ) -> Result<Option<Version>, CommandError> {
-    let Some(first) = store.get(key).await.map_err(store_error)? else { return Ok(None) };
+    let Some(first) = store.get(key).await.map_err(store_error)? else {
+        return Ok(None);
+    };
     let holder: Option<Holder> = serde_json::from_slice(&first.bytes).ok();
-    let who = holder.as_ref().map_or("somebody".to_owned(), |holder| format!("{} ({})", holder.who, holder.what));
+    let who = holder.as_ref().map_or("somebody".to_owned(), |holder| {
+        format!("{} ({})", holder.who, holder.what)
+    });
     if holder.is_some_and(|holder| holder.is_gone()) {
         return Ok(Some(first.version));
     }
@@ -158,16 +180,27 @@ async fn abandoned(
     Ok(Some(first.version))
 }
 
-async fn put(store: &Store, key: &str, holder: &Holder, expect: Expect) -> Result<Version, CommandError> {
-    let bytes = serde_json::to_vec(holder).failed("the lock has no JSON form", "report this: it is a defect of kctl")?;
-    store.put(key, bytes, expect).await.map_err(|error| match error {
-        StoreError::Conflict { .. } => CommandError::said(
-            Kind::Precondition,
-            "somebody else is changing this cluster",
-            "wait until that is done, and repeat the command",
-        ),
-        other => store_error(other),
-    })
+async fn put(
+    store: &Store,
+    key: &str,
+    holder: &Holder,
+    expect: Expect,
+) -> Result<Version, CommandError> {
+    let bytes = serde_json::to_vec(holder).failed(
+        "the lock has no JSON form",
+        "report this: it is a defect of kctl",
+    )?;
+    store
+        .put(key, bytes, expect)
+        .await
+        .map_err(|error| match error {
+            StoreError::Conflict { .. } => CommandError::said(
+                Kind::Precondition,
+                "somebody else is changing this cluster",
+                "wait until that is done, and repeat the command",
+            ),
+            other => store_error(other),
+        })
 }
 
 #[cfg(test)]
@@ -178,12 +211,22 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(50);
 
     async fn store(dir: &Path) -> Store {
-        Store::open(&format!("file://{}", dir.display()), &Clients::load(None, None).await).unwrap()
+        Store::open(
+            &format!("file://{}", dir.display()),
+            &Clients::load(None, None).await,
+        )
+        .unwrap()
     }
 
     async fn put_foreign(store: &Store, keys: &Keys, host: &str) {
-        let holder = Holder { host: host.to_owned(), process: u32::MAX, ..Holder::this("update") };
-        put(store, &keys.lock(), &holder, Expect::Any).await.unwrap();
+        let holder = Holder {
+            host: host.to_owned(),
+            process: u32::MAX,
+            ..Holder::this("update")
+        };
+        put(store, &keys.lock(), &holder, Expect::Any)
+            .await
+            .unwrap();
     }
 
     #[tokio::test]
@@ -198,8 +241,14 @@ mod tests {
             let version = put(&store, &lock.key, &holder, Expect::Any).await.unwrap();
             lock.version.replace(version);
         };
-        let (second, ()) = tokio::join!(Lock::take_after(&store, &keys, "update", |_| {}, SHORT), renew);
-        assert_eq!(second.err().map(|error| error.kind), Some(Kind::Precondition));
+        let (second, ()) = tokio::join!(
+            Lock::take_after(&store, &keys, "update", |_| {}, SHORT),
+            renew
+        );
+        assert_eq!(
+            second.err().map(|error| error.kind),
+            Some(Kind::Precondition)
+        );
         lock.release().await;
         Lock::take(&store, &keys, "update", |_| {}).await.unwrap();
     }
@@ -209,9 +258,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (store, keys) = (store(dir.path()).await, Keys::of("demo.example.com"));
         put_foreign(&store, &keys, "elsewhere").await;
-        Lock::take_after(&store, &keys, "update", |_| {}, SHORT).await.unwrap();
+        Lock::take_after(&store, &keys, "update", |_| {}, SHORT)
+            .await
+            .unwrap();
         put_foreign(&store, &keys, &hostname()).await;
         let patient = Duration::from_secs(3600);
-        Lock::take_after(&store, &keys, "update", |_| {}, patient).await.unwrap();
+        Lock::take_after(&store, &keys, "update", |_| {}, patient)
+            .await
+            .unwrap();
     }
 }

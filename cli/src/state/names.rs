@@ -9,7 +9,9 @@ pub struct Keys {
 impl Keys {
     /// Keys of the cluster with that name.
     pub fn of(cluster: &str) -> Self {
-        Self { cluster: cluster.to_owned() }
+        Self {
+            cluster: cluster.to_owned(),
+        }
     }
 
     /// A key below the cluster's.

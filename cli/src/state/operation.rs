@@ -50,8 +50,18 @@ struct Ended {
 
 impl Operation {
     /// One that begins now.
-    pub fn begin(keys: &Keys, command: &str, account: &str, region: &str, now: OffsetDateTime) -> Self {
-        let stamp = now.format(format_description!("[year][month][day]T[hour][minute][second]Z")).unwrap_or_default();
+    pub fn begin(
+        keys: &Keys,
+        command: &str,
+        account: &str,
+        region: &str,
+        now: OffsetDateTime,
+    ) -> Self {
+        let stamp = now
+            .format(format_description!(
+                "[year][month][day]T[hour][minute][second]Z"
+            ))
+            .unwrap_or_default();
         let id = (now.unix_timestamp_nanos() ^ i128::from(std::process::id())) & 0xff_ffff;
         let user = env::value(env::USER).unwrap_or_else(|| "somebody".to_owned());
         Self {
@@ -72,10 +82,26 @@ impl Operation {
     /// Takes down what an event says of a step's end.
     pub fn on(&mut self, event: &Event) {
         let (step, ended) = match event {
-            Event::Done { step, action, took_ms, .. } => {
-                (step, Ended { action: Some(*action), outcome: "done".to_owned(), took_ms: Some(*took_ms), failure: None })
-            }
-            Event::Failed { step, action, failure, took_ms } => (
+            Event::Done {
+                step,
+                action,
+                took_ms,
+                ..
+            } => (
+                step,
+                Ended {
+                    action: Some(*action),
+                    outcome: "done".to_owned(),
+                    took_ms: Some(*took_ms),
+                    failure: None,
+                },
+            ),
+            Event::Failed {
+                step,
+                action,
+                failure,
+                took_ms,
+            } => (
                 step,
                 Ended {
                     action: Some(*action),
@@ -84,9 +110,15 @@ impl Operation {
                     failure: Some(failure.clone()),
                 },
             ),
-            Event::Skipped { step, .. } => {
-                (step, Ended { action: None, outcome: "skipped".to_owned(), took_ms: None, failure: None })
-            }
+            Event::Skipped { step, .. } => (
+                step,
+                Ended {
+                    action: None,
+                    outcome: "skipped".to_owned(),
+                    took_ms: None,
+                    failure: None,
+                },
+            ),
             _ => return,
         };
         self.steps.insert(step.clone(), ended);
@@ -101,8 +133,14 @@ impl Operation {
     /// Writes it.
     pub async fn write(&self, store: &Store) -> Result<(), CommandError> {
         let text = serde_json::to_vec_pretty(self);
-        let text = text.failed("the operation has no JSON form", "report this: it is a defect of kctl")?;
-        store.put(&self.key, text, Expect::Any).await.map_err(store_error)?;
+        let text = text.failed(
+            "the operation has no JSON form",
+            "report this: it is a defect of kctl",
+        )?;
+        store
+            .put(&self.key, text, Expect::Any)
+            .await
+            .map_err(store_error)?;
         Ok(())
     }
 }
@@ -110,7 +148,11 @@ impl Operation {
 /// Keys of operations in a listing that are too old to keep, names being times.
 pub fn outdated(keys: &Keys, entries: &[Entry]) -> Vec<String> {
     let prefix = keys.below("operations/");
-    let mut all: Vec<String> = entries.iter().filter(|entry| entry.key.starts_with(&prefix)).map(|entry| entry.key.clone()).collect();
+    let mut all: Vec<String> = entries
+        .iter()
+        .filter(|entry| entry.key.starts_with(&prefix))
+        .map(|entry| entry.key.clone())
+        .collect();
     all.sort();
     let extra = all.len().saturating_sub(KEPT);
     all.truncate(extra);

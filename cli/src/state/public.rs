@@ -64,7 +64,11 @@ impl Public {
     /// Reads it: one read if nothing has changed since it was written.
     pub async fn read(store: &Store, keys: &Keys, entries: &[Entry]) -> Result<Self, CommandError> {
         let known = read_file(store, keys, entries).await?;
-        let mut now = File { format: FORMAT, written_by: known.written_by.clone(), ..File::default() };
+        let mut now = File {
+            format: FORMAT,
+            written_by: known.written_by.clone(),
+            ..File::default()
+        };
         for (name, version) in keyset_entries(keys, entries) {
             let same = |set: &&PublicKeyset| set.name == name && set.version == version.0;
             now.keysets.push(match known.keysets.iter().find(same) {
@@ -72,7 +76,10 @@ impl Public {
                 None => PublicKeyset::of(&keyset(store, keys, &name).await?, version),
             });
         }
-        for entry in entries.iter().filter(|entry| entry.key.starts_with(&keys.ssh_keys())) {
+        for entry in entries
+            .iter()
+            .filter(|entry| entry.key.starts_with(&keys.ssh_keys()))
+        {
             let same = |ssh: &&PublicSshKey| ssh.key == entry.key && ssh.version == entry.version.0;
             now.ssh_keys.push(match known.ssh_keys.iter().find(same) {
                 Some(ssh) => ssh.clone(),
@@ -85,7 +92,11 @@ impl Public {
     fn from_file(now: File, known: &File) -> Self {
         Self {
             keysets: now.keysets.iter().map(PublicKeyset::keyset).collect(),
-            ssh_keys: now.ssh_keys.iter().map(|ssh| ssh.public_key.clone()).collect(),
+            ssh_keys: now
+                .ssh_keys
+                .iter()
+                .map(|ssh| ssh.public_key.clone())
+                .collect(),
             stale: now != *known,
             file: now,
         }
@@ -114,9 +125,15 @@ impl Public {
         }
         ours.clone_into(&mut self.file.written_by);
         let text = serde_json::to_vec_pretty(&self.file);
-        let text = text.failed("the public keys have no JSON form", "report this: it is a defect of kctl")?;
+        let text = text.failed(
+            "the public keys have no JSON form",
+            "report this: it is a defect of kctl",
+        )?;
         // It is derived: who writes last writes what is there.
-        store.put(&keys.public(), text, Expect::Any).await.map_err(store_error)?;
+        store
+            .put(&keys.public(), text, Expect::Any)
+            .await
+            .map_err(store_error)?;
         self.stale = false;
         Ok(())
     }
@@ -158,15 +175,25 @@ async fn read_file(store: &Store, keys: &Keys, entries: &[Entry]) -> Result<File
     }
     let object = store.get(&keys.public()).await.map_err(store_error)?;
     // It is derived: one that cannot be read is made anew.
-    let file: File = object.and_then(|object| serde_json::from_slice(&object.bytes).ok()).unwrap_or_default();
+    let file: File = object
+        .and_then(|object| serde_json::from_slice(&object.bytes).ok())
+        .unwrap_or_default();
     if newer(&file.written_by, env!("CARGO_PKG_VERSION")) {
         return Err(CommandError::said(
             Kind::Precondition,
-            format!("this cluster was last changed by kctl {}, and this is kctl {}", file.written_by, env!("CARGO_PKG_VERSION")),
+            format!(
+                "this cluster was last changed by kctl {}, and this is kctl {}",
+                file.written_by,
+                env!("CARGO_PKG_VERSION")
+            ),
             format!("use kctl {} or newer", file.written_by),
         ));
     }
-    Ok(if file.format == FORMAT { file } else { File::default() })
+    Ok(if file.format == FORMAT {
+        file
+    } else {
+        File::default()
+    })
 }
 
 /// Whether a version (`1.4.2`) is of a newer minor than another.
@@ -182,7 +209,10 @@ fn newer(theirs: &str, ours: &str) -> bool {
 }
 
 /// Names and versions of the keysets in a listing.
-fn keyset_entries<'a>(keys: &'a Keys, entries: &'a [Entry]) -> impl Iterator<Item = (String, &'a Version)> {
+fn keyset_entries<'a>(
+    keys: &'a Keys,
+    entries: &'a [Entry],
+) -> impl Iterator<Item = (String, &'a Version)> {
     entries.iter().filter_map(|entry| {
         let name = entry.key.strip_suffix("/keyset.yaml")?.rsplit_once('/')?.1;
         (keys.below(&keyset_path(name)) == entry.key).then(|| (name.to_owned(), &entry.version))

@@ -21,21 +21,32 @@ async fn read(store: &Store, keys: &Keys, name: &str) -> Result<(Keyset, Version
             "make the cluster first with `kctl update --yes`",
         )
     })?;
-    let text = String::from_utf8(object.bytes).failed(format!("{key} in the store is not text"), RESTORE)?;
-    let set = read_keyset(name, &text).failed(format!("{key} in the store is not a keyset"), RESTORE)?;
+    let text = String::from_utf8(object.bytes)
+        .failed(format!("{key} in the store is not text"), RESTORE)?;
+    let set =
+        read_keyset(name, &text).failed(format!("{key} in the store is not a keyset"), RESTORE)?;
     Ok((set, object.version))
 }
 
 /// A new keyset that is stored nowhere.
 pub fn mint_keyset(name: &str) -> Result<Keyset, CommandError> {
-    mint(name, KeyAlgorithm::default(), &mut SystemKeys::at(OffsetDateTime::now_utc()))
-        .failed(format!("could not make the keyset {name}"), "try again")
+    mint(
+        name,
+        KeyAlgorithm::default(),
+        &mut SystemKeys::at(OffsetDateTime::now_utc()),
+    )
+    .failed(format!("could not make the keyset {name}"), "try again")
 }
 
 /// Makes a keyset and stores it, unless somebody else was faster: then theirs is it.
-pub async fn mint_into(store: &Store, keys: &Keys, name: &str) -> Result<(Keyset, Version), CommandError> {
+pub async fn mint_into(
+    store: &Store,
+    keys: &Keys,
+    name: &str,
+) -> Result<(Keyset, Version), CommandError> {
     let set = mint_keyset(name)?;
-    let text = write_keyset(&set).failed(format!("could not write the keyset {name}"), "try again")?;
+    let text =
+        write_keyset(&set).failed(format!("could not write the keyset {name}"), "try again")?;
     let bytes = text.reveal().as_bytes().to_vec();
     match store.put(&keys.keyset(name), bytes, Expect::Absent).await {
         Ok(version) => Ok((set, version)),

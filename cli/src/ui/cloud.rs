@@ -3,6 +3,22 @@
 use model::cloud::{Cloud, Kind, ObjectContent, RuleSource, S3Object, SecurityGroupRule, Subnet};
 use model::engine::{Id, Ref, Resource};
 
+/// Digits that are shown of a sha256 unless everything is.
+const SHORT_HASH: usize = 12;
+
+/// The text with only the beginning of every sha256.
+pub fn short_hashes(text: &str) -> String {
+    let shortened = |word: &str| {
+        let bare = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        let hash = bare.len() == 64 && bare.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let start = bare.get(..SHORT_HASH).filter(|_| hash);
+        start.map_or_else(|| word.to_owned(), |start| word.replace(bare, start))
+    };
+    text.split_inclusive(|c: char| !c.is_ascii_alphanumeric())
+        .map(shortened)
+        .collect()
+}
+
 /// The sections of a plan, in the order in which things depend on each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Section {
@@ -90,16 +106,25 @@ pub fn parent(of: &Cloud) -> Option<Id> {
         Cloud::LbListener(part) => part.load_balancer_arn.id(),
         Cloud::AutoscalingLifecycleHook(part) => part.auto_scaling_group_name.id(),
         Cloud::S3Object(part) => plain_node_config(&part.key),
-        Cloud::CloudwatchEventTarget(_) => of.needs().into_iter().find(|id| id.kind() == "cloudwatch_event_rule"),
+        Cloud::CloudwatchEventTarget(_) => of
+            .needs()
+            .into_iter()
+            .find(|id| id.kind() == "cloudwatch_event_rule"),
         _ => None,
     }
 }
 
 /// Where the configuration of a group's machines stands for people, if this is one under its hash.
 fn plain_node_config(key: &str) -> Option<Id> {
+    let (dir, _) = version(key)?;
+    Some(Id::new(S3Object::TYPE, format!("{dir}/nodeupconfig.yaml")))
+}
+
+/// Folder and hash of a configuration that is stored under its hash.
+fn version(key: &str) -> Option<(&str, &str)> {
     let (dir, name) = key.rsplit_once('/')?;
     let hash = name.strip_prefix("nodeupconfig-")?.strip_suffix(".yaml")?;
-    (hash.len() == 64).then(|| Id::new(S3Object::TYPE, format!("{dir}/nodeupconfig.yaml")))
+    (hash.len() == 64).then_some((dir, hash))
 }
 
 /// What parts of a kind are called when they are counted: one, many.
@@ -128,30 +153,54 @@ pub fn describe(of: &Cloud) -> String {
         Cloud::Subnet(subnet) => describe_subnet(subnet),
         Cloud::VpcDhcpOptions(options) => options.domain_name.clone(),
         Cloud::NatGateway(gateway) => format!("in {}", reference(&gateway.subnet_id)),
-        Cloud::Route(route) => format!("{} to {}", route.destination, reference(route.target.reference())),
-        Cloud::RouteTableAssociation(association) => format!("for {}", reference(&association.subnet_id)),
+        Cloud::Route(route) => format!(
+            "{} to {}",
+            route.destination,
+            reference(route.target.reference())
+        ),
+        Cloud::RouteTableAssociation(association) => {
+            format!("for {}", reference(&association.subnet_id))
+        }
         Cloud::SecurityGroupRule(rule) => describe_rule(rule),
-        Cloud::Lb(lb) => format!("{} in {}", lb.scheme, several(lb.subnet_mappings.len(), "zone")),
+        Cloud::Lb(lb) => format!(
+            "{} in {}",
+            lb.scheme,
+            several(lb.subnet_mappings.len(), "zone")
+        ),
         Cloud::LbListener(listener) => format!("{} {}", listener.protocol, listener.port),
         Cloud::LbTargetGroup(group) => format!("{} {}", group.protocol, group.port),
         Cloud::Route53Record(record) => {
-            let target = record.alias_target.as_ref().map(|alias| format!(" for {}", reference(&alias.of)));
+            let target = record
+                .alias_target
+                .as_ref()
+                .map(|alias| format!(" for {}", reference(&alias.of)));
             format!("{}{}", record.record_type, target.unwrap_or_default())
         }
         Cloud::EbsVolume(volume) => {
-            format!("{} GiB {} in {}", volume.size, volume.volume_type, volume.availability_zone)
+            format!(
+                "{} GiB {} in {}",
+                volume.size, volume.volume_type, volume.availability_zone
+            )
         }
-        Cloud::LaunchTemplate(template) => format!("{} {}", template.instance_type, template.image_id),
+        Cloud::LaunchTemplate(template) => {
+            format!("{} {}", template.instance_type, template.image_id)
+        }
         Cloud::AutoscalingGroup(group) => {
             let machines = match (group.min_size, group.max_size) {
                 (1, 1) => "1 machine".to_owned(),
                 (min, max) if min == max => format!("{min} machines"),
                 (min, max) => format!("{min} to {max} machines"),
             };
-            format!("{machines} in {}", several(group.vpc_zone_identifier.len(), "subnet"))
+            format!(
+                "{machines} in {}",
+                several(group.vpc_zone_identifier.len(), "subnet")
+            )
         }
-        Cloud::S3Object(object) => match &object.content {
-            ObjectContent::Text(text) if !text.is_empty() => format!("{} bytes", text.len()),
+        Cloud::S3Object(object) => match (&object.content, version(&object.key)) {
+            (_, Some((_, hash))) => format!("version {hash}"),
+            (ObjectContent::Text(text), None) if !text.is_empty() => {
+                format!("{} bytes", text.len())
+            }
             _ => String::new(),
         },
         _ => String::new(),
@@ -159,12 +208,21 @@ pub fn describe(of: &Cloud) -> String {
 }
 
 fn several(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+    if count == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{count} {what}s")
+    }
 }
 
 fn describe_subnet(subnet: &Subnet) -> String {
     let kind = subnet.tags.get("SubnetType").map_or("", String::as_str);
-    format!("{} in {} {kind}", subnet.cidr_block, subnet.availability_zone).trim_end().to_owned()
+    format!(
+        "{} in {} {kind}",
+        subnet.cidr_block, subnet.availability_zone
+    )
+    .trim_end()
+    .to_owned()
 }
 
 fn describe_rule(rule: &SecurityGroupRule) -> String {
@@ -178,7 +236,11 @@ fn describe_rule(rule: &SecurityGroupRule) -> String {
         RuleSource::PrefixListId(list) => list.clone(),
         RuleSource::ReferencedGroupId(group) => reference(group),
     };
-    let (direction, side) = if rule.is_egress { ("egress", "to") } else { ("ingress", "from") };
+    let (direction, side) = if rule.is_egress {
+        ("egress", "to")
+    } else {
+        ("ingress", "from")
+    };
     format!("{direction} {ports} {side} {other}")
 }
 

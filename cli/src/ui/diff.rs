@@ -26,7 +26,11 @@ pub fn lines(change: &FieldChange, wide: bool, paint: Paint) -> Vec<String> {
         return vec![format!("{field}  {}", pair(&before, &after))];
     }
     if change.before.is_null() || change.after.is_null() {
-        let (word, text) = if change.before.is_null() { ("added", &after) } else { ("removed", &before) };
+        let (word, text) = if change.before.is_null() {
+            ("added", &after)
+        } else {
+            ("removed", &before)
+        };
         if !wide {
             return vec![format!("{field}  {} lines {word}", text.lines().count())];
         }
@@ -56,7 +60,9 @@ fn text_lines(field: &str, before: &str, after: &str, wide: bool, paint: Paint) 
     let count = changed.len();
     let noun = if count == 1 { "line" } else { "lines" };
     if !wide && count > BRIEF_LINES {
-        return vec![format!("{field}  {count} {noun} changed  (-o wide shows them)")];
+        return vec![format!(
+            "{field}  {count} {noun} changed  (-o wide shows them)"
+        )];
     }
     let mut lines = vec![format!("{field}  {count} {noun} changed")];
     lines.extend(changed.iter().map(|line| format!("  {line}")));
@@ -123,7 +129,11 @@ mod tests {
     use serde_json::json;
 
     fn told(before: Value, after: Value, wide: bool) -> String {
-        let change = FieldChange { field: "f".to_owned(), before, after };
+        let change = FieldChange {
+            field: "f".to_owned(),
+            before,
+            after,
+        };
         lines(&change, wide, Paint::default()).join("\n")
     }
 
@@ -131,21 +141,33 @@ mod tests {
     fn short_values_stand_side_by_side() {
         assert_eq!(told(json!(1), json!(3), false), "f  1 -> 3");
         assert_eq!(told(json!(null), json!("x"), false), "f  + x");
-        assert_eq!(told(json!(["a"]), json!(["a", "b"]), false), "f  [a] -> [a, b]");
+        assert_eq!(
+            told(json!(["a"]), json!(["a", "b"]), false),
+            "f  [a] -> [a, b]"
+        );
     }
 
     #[test]
     fn references_are_names_and_late_values_say_so() {
         let late = json!([{"type": "lb", "name": "api", "attribute": "dns_name"}, ":443"]);
-        assert_eq!(told(json!("x:443"), late, false), "f  x:443 -> (known after apply):443");
-        assert_eq!(told(json!(null), json!({"type": "lb", "name": "api"}), false), "f  + lb/api");
+        assert_eq!(
+            told(json!("x:443"), late, false),
+            "f  x:443 -> (known after apply):443"
+        );
+        assert_eq!(
+            told(json!(null), json!({"type": "lb", "name": "api"}), false),
+            "f  + lb/api"
+        );
     }
 
     #[test]
     fn long_texts_are_counted_and_shown_when_asked_for() {
         let before: String = (0..40).map(|n| format!("{n}\n")).collect();
         let after = before.replace('1', "x");
-        assert_eq!(told(json!(before), json!(after), false), "f  26 lines changed  (-o wide shows them)");
+        assert_eq!(
+            told(json!(before), json!(after), false),
+            "f  26 lines changed  (-o wide shows them)"
+        );
         assert!(told(json!(before), json!(after), true).contains("- 1\n"));
     }
 

@@ -6,7 +6,11 @@ use model::read::Problem;
 
 /// All of an error, ready for stderr; empty if there is nothing to say.
 pub fn render(error: &CommandError, paint: Paint) -> String {
-    let mut blocks: Vec<String> = error.problems.iter().map(|problem| self::problem(problem, paint)).collect();
+    let mut blocks: Vec<String> = error
+        .problems
+        .iter()
+        .map(|problem| self::problem(problem, paint))
+        .collect();
     blocks.extend(error.cause.as_ref().map(|cause| chain(cause, paint)));
     let mut text = blocks.join("\n");
     let mut told: Vec<&String> = Vec::new();
@@ -42,11 +46,19 @@ pub fn problem(problem: &Problem, paint: Paint) -> String {
 fn chain(cause: &anyhow::Error, paint: Paint) -> String {
     let mut chain = cause.chain().map(ToString::to_string);
     let mut before = chain.next().unwrap_or_default();
-    let mut text = format!("{} {}\n", paint.tone(Tone::Delete, "error:"), before.trim_end());
+    let mut text = format!(
+        "{} {}\n",
+        paint.tone(Tone::Delete, "error:"),
+        before.trim_end()
+    );
     for source in chain {
         // A library that repeats its source's text says nothing new with it.
         if !before.contains(source.as_str()) {
-            text.push_str(&format!("  {} {}\n", paint.tone(Tone::Faint, "because:"), indented(&source)));
+            text.push_str(&format!(
+                "  {} {}\n",
+                paint.tone(Tone::Faint, "because:"),
+                indented(&source)
+            ));
         }
         before = source;
     }
@@ -65,7 +77,10 @@ mod tests {
     #[test]
     fn the_whole_chain_is_told_once_and_ends_in_a_next_step() {
         let cause: Result<(), _> = Err(std::io::Error::other("permission denied"));
-        let error = cause.failed("could not write /x", "choose another file").unwrap_err().hint("choose another file");
+        let error = cause
+            .failed("could not write /x", "choose another file")
+            .unwrap_err()
+            .hint("choose another file");
         assert_eq!(
             render(&error, Paint::default()),
             "error: could not write /x\n  because: permission denied\nhint: choose another file\n"

@@ -23,8 +23,6 @@ pub struct View<'a> {
 const SAME_TAGS: usize = 3;
 /// Wider names do not push the descriptions of all others to the right.
 const NAME_WIDTH: usize = 75;
-/// Digits that are shown of a sha256 unless everything is.
-const SHORT_HASH: usize = 12;
 
 /// All sections, without the summary; empty if there is nothing to do.
 pub fn render(view: View<'_>) -> String {
@@ -41,7 +39,10 @@ pub fn render(view: View<'_>) -> String {
     for (section, roots) in &tree.sections {
         text.push_str(&view.paint.tone(Tone::Strong, section.heading()));
         text.push('\n');
-        let width = roots.iter().map(|id| name(view, id).chars().count()).max();
+        let width = roots
+            .iter()
+            .map(|id| short(view, &id.to_string()).chars().count())
+            .max();
         let width = width.unwrap_or_default().min(NAME_WIDTH);
         for id in roots {
             text.push_str(&tree.root(view, id, width));
@@ -82,14 +83,18 @@ impl<'a> Tree<'a> {
         let all = view.plan.steps.iter();
         let mut tree = Self {
             sections: Vec::new(),
-            steps: all.filter(|(_, step)| !is_only_tagged(step, tagged)).collect(),
+            steps: all
+                .filter(|(_, step)| !is_only_tagged(step, tagged))
+                .collect(),
             parts: BTreeMap::new(),
             counted: BTreeMap::new(),
             tagged,
         };
         let mut roots: BTreeSet<(cloud::Section, u8, Id)> = BTreeSet::new();
         for step in tree.steps.values() {
-            let Some(object) = subject(step) else { continue };
+            let Some(object) = subject(step) else {
+                continue;
+            };
             let (section, rank) = cloud::place(object);
             let Some(parent) = cloud::parent(object) else {
                 roots.insert((section, rank, step.id.clone()));
@@ -99,9 +104,15 @@ impl<'a> Tree<'a> {
             if above.is_none() {
                 roots.insert((section, 0, parent.clone()));
             }
-            let whole = step.action != Action::Update && above.is_some_and(|above| above.action == step.action);
+            let whole = step.action != Action::Update
+                && above.is_some_and(|above| above.action == step.action);
             if whole && !view.wide {
-                *tree.counted.entry(parent).or_default().entry(step.id.kind()).or_default() += 1;
+                *tree
+                    .counted
+                    .entry(parent)
+                    .or_default()
+                    .entry(step.id.kind())
+                    .or_default() += 1;
             } else {
                 tree.parts.entry(parent).or_default().push(step);
             }
@@ -119,17 +130,21 @@ impl<'a> Tree<'a> {
     fn root(&self, view: View<'_>, id: &Id, width: usize) -> String {
         let mut text = match self.steps.get(id) {
             Some(step) => {
-                let mut about: Vec<String> = subject(step).map(cloud::describe).into_iter().collect();
+                let mut about: Vec<String> =
+                    subject(step).map(cloud::describe).into_iter().collect();
                 about.extend(self.counted.get(id).into_iter().flatten().map(counted));
                 about.retain(|words| !words.is_empty());
-                let name = format!("{:<width$}", name(view, id));
+                let name = format!("{:<width$}", short(view, &id.to_string()));
                 self.lines(view, step, "  ", &name, &about.join(", "))
             }
             None => format!("    {id}\n"),
         };
         for part in self.parts.get(id).into_iter().flatten() {
-            let about = subject(part).map(cloud::describe).unwrap_or_default();
-            let name = name(view, &part.id);
+            let about = short(
+                view,
+                &subject(part).map(cloud::describe).unwrap_or_default(),
+            );
+            let name = short(view, &part.id.to_string());
             let (name, about) = match (about.is_empty(), view.wide) {
                 (true, _) => (name, String::new()),
                 (false, true) => (about, view.paint.tone(Tone::Faint, &name)),
@@ -141,7 +156,14 @@ impl<'a> Tree<'a> {
     }
 
     /// The line of a step and those of its changes.
-    fn lines(&self, view: View<'_>, step: &Step<Cloud>, indent: &str, name: &str, about: &str) -> String {
+    fn lines(
+        &self,
+        view: View<'_>,
+        step: &Step<Cloud>,
+        indent: &str,
+        name: &str,
+        about: &str,
+    ) -> String {
         let (sign, tone) = match step.action {
             Action::Create => ("+", Tone::Add),
             Action::Update => ("~", Tone::Change),
@@ -150,11 +172,18 @@ impl<'a> Tree<'a> {
         let why = reason(&step.reason).map(|why| view.paint.tone(Tone::Faint, &format!("({why})")));
         let words = [Some(about.to_owned()), why].into_iter().flatten();
         let words: Vec<String> = words.filter(|words| !words.is_empty()).collect();
-        let line = format!("{indent}{} {name}  {}", view.paint.tone(tone, sign), words.join("  "));
+        let line = format!(
+            "{indent}{} {name}  {}",
+            view.paint.tone(tone, sign),
+            words.join("  ")
+        );
         let mut text = line.trim_end().to_owned() + "\n";
         let own = |change: &&FieldChange| !is_tagged(change, self.tagged);
         for change in step.changes.iter().filter(own) {
-            for (number, line) in diff::lines(change, view.wide, view.paint).iter().enumerate() {
+            for (number, line) in diff::lines(change, view.wide, view.paint)
+                .iter()
+                .enumerate()
+            {
                 let sign = if number == 0 { "~ " } else { "  " };
                 text.push_str(&format!("{indent}    {sign}{line}\n"));
             }
@@ -169,23 +198,16 @@ fn subject(step: &Step<Cloud>) -> Option<&Cloud> {
     step.after.as_ref().or(before)
 }
 
-/// An id in words: what is not known yet says so, and hashes are short.
-fn name(view: View<'_>, id: &Id) -> String {
-    let mut name = id.to_string();
+/// What is not known yet says so, and hashes are short.
+fn short(view: View<'_>, text: &str) -> String {
+    let mut text = text.to_owned();
     for stand_in in view.stand_ins {
-        name = name.replace(stand_in.as_str(), diff::LATE);
+        text = text.replace(stand_in.as_str(), diff::LATE);
     }
     if view.wide {
-        return name;
+        return text;
     }
-    let hash = |word: &str| word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let words = name.split_inclusive(|c: char| !c.is_ascii_alphanumeric());
-    words
-        .map(|word| {
-            let bare = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
-            if hash(bare) { word.replace(bare, bare.get(..SHORT_HASH).unwrap_or(bare)) } else { word.to_owned() }
-        })
-        .collect()
+    cloud::short_hashes(&text)
 }
 
 fn counted((kind, count): (&&str, &usize)) -> String {
@@ -212,7 +234,13 @@ fn same_tags(view: View<'_>) -> Tagged {
     if view.wide {
         return tagged;
     }
-    for change in view.plan.steps.values().flat_map(|step| &step.changes).filter_map(tag_change) {
+    for change in view
+        .plan
+        .steps
+        .values()
+        .flat_map(|step| &step.changes)
+        .filter_map(tag_change)
+    {
         *tagged.entry(change).or_default() += 1;
     }
     tagged.retain(|_, count| *count >= SAME_TAGS);
@@ -230,7 +258,9 @@ fn is_only_tagged(step: &Step<Cloud>, tagged: &Tagged) -> bool {
 /// A change of a tag in words; `None`: it is of something else. Auto Scaling groups have their tags in a list.
 fn tag_change(change: &FieldChange) -> Option<String> {
     let rest = change.field.strip_prefix("tags")?;
-    let tag = rest.strip_prefix('.').or_else(|| rest.strip_prefix('[')?.strip_suffix(']'))?;
+    let tag = rest
+        .strip_prefix('.')
+        .or_else(|| rest.strip_prefix('[')?.strip_suffix(']'))?;
     let value = |value: &serde_json::Value| diff::text(value.get("value").unwrap_or(value));
     let (before, after) = (value(&change.before), value(&change.after));
     Some(match (change.before.is_null(), change.after.is_null()) {
@@ -319,7 +349,14 @@ mod tests {
     }
 
     fn step(action: Action, object: &Cloud, changes: Vec<FieldChange>) -> Step<Cloud> {
-        let observed = Observed { resource: object.clone(), physical: "x-1".into(), attrs: Default::default(), created: None, uses: BTreeSet::new(), in_use: false };
+        let observed = Observed {
+            resource: object.clone(),
+            physical: "x-1".into(),
+            attrs: Default::default(),
+            created: None,
+            uses: BTreeSet::new(),
+            in_use: false,
+        };
         Step {
             id: object.id(),
             action,
@@ -336,20 +373,44 @@ mod tests {
     }
 
     fn change(field: &str, before: serde_json::Value, after: serde_json::Value) -> FieldChange {
-        FieldChange { field: field.into(), before, after }
+        FieldChange {
+            field: field.into(),
+            before,
+            after,
+        }
     }
 
     fn shown(steps: Vec<Step<Cloud>>, wide: bool) -> String {
-        let steps = steps.into_iter().map(|step| (step.id.clone(), step)).collect();
+        let steps = steps
+            .into_iter()
+            .map(|step| (step.id.clone(), step))
+            .collect();
         let plan = Plan { format: 1, steps };
-        let view = View { plan: &plan, wide, paint: Paint::default(), stand_ins: &[] };
+        let view = View {
+            plan: &plan,
+            wide,
+            paint: Paint::default(),
+            stand_ins: &[],
+        };
         format!("{}{}\n", render(view), summary(&plan))
     }
 
     #[test]
     fn a_new_cluster_counts_the_parts_of_what_is_new() {
-        let all = [vpc(), subnet("eu-west-1a"), group(), rule(22, "0.0.0.0/0"), rule(443, "10.0.0.0/8"), role(), volume()];
-        let steps = || all.iter().map(|object| step(Action::Create, object, Vec::new())).collect();
+        let all = [
+            vpc(),
+            subnet("eu-west-1a"),
+            group(),
+            rule(22, "0.0.0.0/0"),
+            rule(443, "10.0.0.0/8"),
+            role(),
+            volume(),
+        ];
+        let steps = || {
+            all.iter()
+                .map(|object| step(Action::Create, object, Vec::new()))
+                .collect()
+        };
         insta::assert_snapshot!("create", shown(steps(), false));
         insta::assert_snapshot!("create_wide", shown(steps(), true));
     }
@@ -359,7 +420,11 @@ mod tests {
         let steps = vec![
             step(Action::Create, &rule(22, "10.0.0.0/8"), Vec::new()),
             step(Action::Delete, &rule(22, "0.0.0.0/0"), Vec::new()),
-            step(Action::Update, &volume(), vec![change("size", json!(20), json!(40))]),
+            step(
+                Action::Update,
+                &volume(),
+                vec![change("size", json!(20), json!(40))],
+            ),
         ];
         insta::assert_snapshot!("change", shown(steps, false));
     }
@@ -367,8 +432,10 @@ mod tests {
     #[test]
     fn the_same_tag_on_everything_is_one_line() {
         let tag = || vec![change("tags.Owner", json!(null), json!("platform"))];
-        let mut steps: Vec<_> =
-            [vpc(), group(), role()].iter().map(|object| step(Action::Update, object, tag())).collect();
+        let mut steps: Vec<_> = [vpc(), group(), role()]
+            .iter()
+            .map(|object| step(Action::Update, object, tag()))
+            .collect();
         let both = [tag(), vec![change("size", json!(20), json!(40))]].concat();
         steps.push(step(Action::Update, &volume(), both));
         // Its group is not shown otherwise, but is there for the rule to stand under.

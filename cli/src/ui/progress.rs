@@ -1,6 +1,7 @@
 //! An apply while it runs. On a terminal: finished steps scroll by, running ones stand below with the time
 //! they have taken and what they wait for. Elsewhere: one line per finished step.
 
+use super::cloud::short_hashes;
 use super::{Shell, Tone};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::engine::{Action, Class, Event, Failure, Id};
@@ -55,9 +56,15 @@ impl Tally {
 
     /// `72 added, 0 changed, 0 deleted`, and what did not go well.
     pub fn words(&self) -> String {
-        let mut words = format!("{} added, {} changed, {} deleted", self.added, self.changed, self.deleted);
+        let mut words = format!(
+            "{} added, {} changed, {} deleted",
+            self.added, self.changed, self.deleted
+        );
         if self.failed + self.skipped > 0 {
-            words.push_str(&format!("; {} failed, {} not tried", self.failed, self.skipped));
+            words.push_str(&format!(
+                "; {} failed, {} not tried",
+                self.failed, self.skipped
+            ));
         }
         words
     }
@@ -80,6 +87,7 @@ pub struct Progress<'a> {
     running: BTreeMap<Id, Running>,
     retried: BTreeMap<Id, Class>,
     tally: Tally,
+    began: Instant,
 }
 
 impl<'a> Progress<'a> {
@@ -96,6 +104,7 @@ impl<'a> Progress<'a> {
             running: BTreeMap::new(),
             retried: BTreeMap::new(),
             tally: Tally::default(),
+            began: Instant::now(),
         }
     }
 
@@ -110,29 +119,54 @@ impl<'a> Progress<'a> {
         match event {
             Event::Planned { .. } => {}
             Event::Settling { ids, for_ms } => {
-                let words = format!("an earlier run was interrupted while it made {}", names(ids));
-                self.shell.note(&format!("{words}: waiting {} until AWS shows it", seconds(*for_ms)));
+                let words = format!(
+                    "an earlier run was interrupted while it made {}",
+                    names(ids)
+                );
+                self.shell.note(&format!(
+                    "{words}: waiting {} until AWS shows it",
+                    seconds(*for_ms)
+                ));
             }
             Event::Started { step, action, .. } => self.start(step, *action),
-            Event::Waiting { step, waiting_for } => self.waits(step, format!("waiting for {waiting_for}")),
-            Event::Retrying { step, failure, in_ms } => {
+            Event::Waiting { step, waiting_for } => {
+                self.waits(step, format!("waiting for {waiting_for}"))
+            }
+            Event::Retrying {
+                step,
+                failure,
+                in_ms,
+            } => {
                 let words = retry_words(failure, *in_ms);
                 // Without a terminal, one line per step and sort of trouble is enough, and none for short waits.
                 let worth = self.live.is_none() && *in_ms >= WORTH_SAYING_MS;
-                if worth && self.retried.insert(step.clone(), failure.class) != Some(failure.class) {
+                if worth && self.retried.insert(step.clone(), failure.class) != Some(failure.class)
+                {
                     self.shell.note(&format!("  {step}: {words}"));
                 }
                 self.waits(step, words);
             }
-            Event::Done { step, action, took_ms, .. } => {
+            Event::Done {
+                step,
+                action,
+                took_ms,
+                ..
+            } => {
                 let line = format!("{} {step}  {}", sign(*action), seconds(*took_ms));
                 self.end(step, &line, done_tone(*action));
             }
-            Event::Failed { step, action, failure, .. } => {
+            Event::Failed {
+                step,
+                action,
+                failure,
+                ..
+            } => {
                 self.end(step, &failed_words(step, *action, failure), Tone::Delete);
             }
             Event::Skipped { step, because } => {
-                let why = because.as_ref().map_or("interrupted".to_owned(), |id| format!("{id} failed"));
+                let why = because
+                    .as_ref()
+                    .map_or("interrupted".to_owned(), |id| format!("{id} failed"));
                 self.end(step, &format!("  {step}  not tried: {why}"), Tone::Change);
             }
         }
@@ -140,7 +174,12 @@ impl<'a> Progress<'a> {
     }
 
     fn start(&mut self, step: &Id, action: Action) {
-        let running = Running { since: Instant::now(), action, what: String::new(), bar: None };
+        let running = Running {
+            since: Instant::now(),
+            action,
+            what: String::new(),
+            bar: None,
+        };
         self.running.insert(step.clone(), running);
     }
 
@@ -154,7 +193,7 @@ impl<'a> Progress<'a> {
         if let Some(bar) = self.running.remove(step).and_then(|running| running.bar) {
             bar.finish_and_clear();
         }
-        let line = self.shell.err_paint().tone(tone, line);
+        let line = self.shell.err_paint().tone(tone, &short_hashes(line));
         match &self.live {
             // If the terminal cannot be written to, nobody can be told.
             Some((bars, _)) => drop(bars.println(line)),
@@ -164,17 +203,21 @@ impl<'a> Progress<'a> {
 
     /// Brings times up to date; called a few times a second.
     pub fn tick(&mut self) {
-        let Some((bars, total)) = &self.live else { return };
+        let Some((bars, total)) = &self.live else {
+            return;
+        };
         for (step, running) in &mut self.running {
             let elapsed = running.since.elapsed();
             if elapsed < DELAY {
                 continue;
             }
             let words = running_words(step, running, elapsed);
-            let bar = running.bar.get_or_insert_with(|| bars.insert_before(total, bar()));
+            let bar = running
+                .bar
+                .get_or_insert_with(|| bars.insert_before(total, bar()));
             bar.set_message(words);
         }
-        if self.tally.steps > 0 {
+        if self.tally.steps > 0 && self.began.elapsed() >= DELAY {
             total.set_message(format!("{}/{}", self.tally.ended(), self.tally.steps));
         }
     }
@@ -196,13 +239,23 @@ fn names(ids: &[Id]) -> String {
 
 fn bar() -> ProgressBar {
     // The template is a constant; if it were wrong, the default shows.
-    let style = ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let style = ProgressStyle::with_template("{wide_msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_spinner());
     ProgressBar::new_spinner().with_style(style)
 }
 
 fn running_words(step: &Id, running: &Running, elapsed: Duration) -> String {
-    let what = if running.what.is_empty() { String::new() } else { format!("  {}", running.what) };
-    format!("  {} {step}  {}s{what}", sign(running.action), elapsed.as_secs())
+    let what = if running.what.is_empty() {
+        String::new()
+    } else {
+        format!("  {}", running.what)
+    };
+    let time = if elapsed.as_secs() == 0 {
+        String::new()
+    } else {
+        format!("  {}s", elapsed.as_secs())
+    };
+    short_hashes(&format!("  {} {step}{time}{what}", sign(running.action)))
 }
 
 fn sign(action: Action) -> &'static str {
@@ -232,7 +285,12 @@ pub fn seconds(ms: u64) -> String {
 
 /// A retry in words: whose fault it is and when it goes on.
 fn retry_words(failure: &Failure, in_ms: u64) -> String {
-    let service = failure.call.split(':').next().unwrap_or_default().to_uppercase();
+    let service = failure
+        .call
+        .split(':')
+        .next()
+        .unwrap_or_default()
+        .to_uppercase();
     let why = match failure.class {
         Class::Throttled => format!("throttled by {service}"),
         Class::NotYet => format!("{service} does not see yet what was just made"),
@@ -250,8 +308,14 @@ fn failed_words(step: &Id, action: Action, failure: &Failure) -> String {
         Action::Update => "changed",
         Action::Delete => "deleted",
     };
-    let request = failure.request_id.as_ref().map(|id| format!("\n    request id {id}"));
-    let hint = failure.hint.as_ref().map(|hint| format!("\n    hint: {hint}"));
+    let request = failure
+        .request_id
+        .as_ref()
+        .map(|id| format!("\n    request id {id}"));
+    let hint = failure
+        .hint
+        .as_ref()
+        .map(|hint| format!("\n    hint: {hint}"));
     format!(
         "! {step} could not be {verb}\n    {failure}{}{}",
         request.unwrap_or_default(),
@@ -276,7 +340,11 @@ mod tests {
 
     #[test]
     fn a_failure_names_the_call_the_code_the_request_and_the_next_step() {
-        let words = failed_words(&Id::new("subnet", "a"), Action::Create, &failure(Class::Invalid));
+        let words = failed_words(
+            &Id::new("subnet", "a"),
+            Action::Create,
+            &failure(Class::Invalid),
+        );
         assert_eq!(
             words,
             "! subnet/a could not be created\n    ec2:CreateSubnet failed with InvalidSubnet.Conflict: The CIDR \
@@ -286,11 +354,17 @@ mod tests {
 
     #[test]
     fn a_retry_says_why_and_when() {
-        assert_eq!(retry_words(&failure(Class::Throttled), 3000), "throttled by EC2, again in 3.0s");
+        assert_eq!(
+            retry_words(&failure(Class::Throttled), 3000),
+            "throttled by EC2, again in 3.0s"
+        );
     }
 
     #[test]
     fn times_are_as_long_as_they_need_to_be() {
-        assert_eq!([seconds(850), seconds(1290), seconds(184_000)], ["850ms", "1.2s", "3m04s"]);
+        assert_eq!(
+            [seconds(850), seconds(1290), seconds(184_000)],
+            ["850ms", "1.2s", "3m04s"]
+        );
     }
 }

@@ -38,7 +38,9 @@ impl Shell {
             quiet: options.quiet,
             live: err && !dumb && !options.quiet,
             asks: io::stdin().is_terminal() && err,
-            width: console::Term::stdout().size_checked().map_or(100, |(_, columns)| usize::from(columns)),
+            width: console::Term::stdout()
+                .size_checked()
+                .map_or(100, |(_, columns)| usize::from(columns)),
         }
     }
 
@@ -70,10 +72,18 @@ impl Shell {
     /// A result, to stdout. Fails quietly if nobody reads.
     pub fn result(&self, text: &str) -> Result<(), CommandError> {
         let mut out = io::stdout().lock();
-        let end = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
-        let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(end.as_bytes()));
+        let end = if text.ends_with('\n') || text.is_empty() {
+            ""
+        } else {
+            "\n"
+        };
+        let written = out
+            .write_all(text.as_bytes())
+            .and_then(|()| out.write_all(end.as_bytes()));
         // Whatever went wrong with stdout, there is no other place for a result.
-        written.and_then(|()| out.flush()).map_err(|_| CommandError::broken_pipe())
+        written
+            .and_then(|()| out.flush())
+            .map_err(|_| CommandError::broken_pipe())
     }
 
     /// Something worth knowing while the command runs, to stderr.
@@ -90,7 +100,10 @@ impl Shell {
 
     /// Something that may be wrong, to stderr, even with `--quiet`.
     pub fn warning(&self, text: &str) {
-        to_stderr(&format!("{} {text}", self.err.tone(Tone::Change, "warning:")));
+        to_stderr(&format!(
+            "{} {text}",
+            self.err.tone(Tone::Change, "warning:")
+        ));
     }
 
     /// A finding about a spec, to stderr.
@@ -118,7 +131,10 @@ impl Shell {
             return false;
         }
         let mut err = io::stderr().lock();
-        if write!(err, "{question} ").and_then(|()| err.flush()).is_err() {
+        if write!(err, "{question} ")
+            .and_then(|()| err.flush())
+            .is_err()
+        {
             return false;
         }
         drop(err);
@@ -140,7 +156,11 @@ fn to_stderr(text: &str) {
 pub fn command_line(said: &clap::Error) -> ExitCode {
     // Nobody can be told if this cannot be written.
     let _ = said.print();
-    let code = if said.use_stderr() { exit::USAGE } else { exit::FINE };
+    let code = if said.use_stderr() {
+        exit::USAGE
+    } else {
+        exit::FINE
+    };
     ExitCode::from(code)
 }
 
@@ -151,6 +171,10 @@ pub fn logging(verbose: u8) {
         1 => "kctl=debug,cli=debug,aws=debug,model=debug",
         _ => "trace",
     };
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| default.into());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    let filter =
+        tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| default.into());
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .init();
 }

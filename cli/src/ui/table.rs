@@ -8,7 +8,9 @@ pub fn render(headers: &[&str], rows: &[Vec<String>]) -> String {
     table.load_style(presets::NOTHING);
     table.set_header(headers.iter().copied());
     for row in rows {
-        let cells = row.iter().map(|cell| if cell.is_empty() { "-" } else { cell });
+        let cells = row
+            .iter()
+            .map(|cell| if cell.is_empty() { "-" } else { cell });
         table.add_row(cells);
     }
     for column in table.column_iter_mut() {
@@ -24,7 +26,10 @@ mod tests {
 
     #[test]
     fn columns_line_up_and_nothing_is_cut() {
-        let rows = [vec!["a".to_owned(), "x".repeat(200)], vec!["bcd".to_owned(), String::new()]];
+        let rows = [
+            vec!["a".to_owned(), "x".repeat(200)],
+            vec!["bcd".to_owned(), String::new()],
+        ];
         let expected = format!("NAME   VALUE\na      {}\nbcd    -\n", "x".repeat(200));
         assert_eq!(render(&["NAME", "VALUE"], &rows), expected);
     }

@@ -5,9 +5,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 fn pages(dir: &Path) -> BTreeMap<String, String> {
-    let files = std::fs::read_dir(dir).expect("a folder").map(|file| file.expect("a file").path());
+    let files = std::fs::read_dir(dir)
+        .expect("a folder")
+        .map(|file| file.expect("a file").path());
     let text = |path: &Path| std::fs::read_to_string(path).expect("text");
-    let name = |path: &Path| path.file_name().expect("a name").to_string_lossy().into_owned();
+    let name = |path: &Path| {
+        path.file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .into_owned()
+    };
     files.map(|path| (name(&path), text(&path))).collect()
 }
 
@@ -15,7 +22,10 @@ fn pages(dir: &Path) -> BTreeMap<String, String> {
 fn the_reference_is_what_the_commands_say() {
     let kctl = Kctl::new();
     kctl.run(&["reference", "--out", "reference"]).good();
-    let (made, kept) = (pages(&kctl.path("reference")), pages(&repository().join("docs/reference")));
+    let (made, kept) = (
+        pages(&kctl.path("reference")),
+        pages(&repository().join("docs/reference")),
+    );
     assert!(made == kept, "run: kctl reference --out docs/reference");
 }
 
@@ -33,6 +43,11 @@ fn help_is_a_result_and_wrong_usage_is_not() {
 #[test]
 fn shells_get_completions() {
     for shell in ["bash", "zsh", "fish"] {
-        assert!(Kctl::new().run(&["completion", shell]).good().contains("instancegroup"));
+        assert!(
+            Kctl::new()
+                .run(&["completion", shell])
+                .good()
+                .contains("instancegroup")
+        );
     }
 }

@@ -23,8 +23,15 @@ impl Kctl {
     pub fn new() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let home = dir.path().display().to_string();
-        let environment = [("HOME", home.as_str()), ("USER", "tester"), ("PATH", "/usr/bin:/bin"), ("COLUMNS", "100")];
-        let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        let environment = [
+            ("HOME", home.as_str()),
+            ("USER", "tester"),
+            ("PATH", "/usr/bin:/bin"),
+            ("COLUMNS", "100"),
+        ];
+        let environment = environment
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec();
         Self { dir, environment }
     }
 
@@ -53,7 +60,10 @@ impl Kctl {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kctl"));
-        command.args(arguments).current_dir(self.dir.path()).env_clear();
+        command
+            .args(arguments)
+            .current_dir(self.dir.path())
+            .env_clear();
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
@@ -76,15 +86,30 @@ impl Kctl {
     /// Starts it.
     pub fn start(&self, arguments: &[&str], stdin: Stdio) -> Child {
         let mut command = self.command(arguments);
-        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         command.spawn().expect("kctl")
     }
 
     /// Waits for it.
     pub fn end(&self, child: Child) -> Ran {
-        let Output { status, stdout, stderr } = child.wait_with_output().expect("its end");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text").replace(&self.home(), "HOME");
-        Ran { code: status.code().unwrap_or(-1), out: text(stdout), err: text(stderr) }
+        let Output {
+            status,
+            stdout,
+            stderr,
+        } = child.wait_with_output().expect("its end");
+        let text = |bytes: Vec<u8>| {
+            String::from_utf8(bytes)
+                .expect("text")
+                .replace(&self.home(), "HOME")
+        };
+        Ran {
+            code: status.code().unwrap_or(-1),
+            out: text(stdout),
+            err: text(stderr),
+        }
     }
 
     fn home(&self) -> String {
@@ -101,11 +126,17 @@ impl Ran {
 
     /// All of it, for snapshots.
     pub fn all(&self) -> String {
-        format!("exit code {}\n--- stdout\n{}--- stderr\n{}", self.code, self.out, self.err)
+        format!(
+            "exit code {}\n--- stdout\n{}--- stderr\n{}",
+            self.code, self.out, self.err
+        )
     }
 }
 
 /// The folder of the repository.
 pub fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the repository").to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the repository")
+        .to_owned()
 }

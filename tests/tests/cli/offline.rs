@@ -2,10 +2,21 @@
 
 use crate::kctl::Kctl;
 
-const DRY_RUN: [&str; 6] = ["create", "cluster", "demo.example.com", "--zones", "eu-west-1a", "--dry-run"];
+const DRY_RUN: [&str; 6] = [
+    "create",
+    "cluster",
+    "demo.example.com",
+    "--zones",
+    "eu-west-1a",
+    "--dry-run",
+];
 
 fn dry_run(more: &[&str]) -> Vec<String> {
-    DRY_RUN.iter().chain(more).map(|word| (*word).to_owned()).collect()
+    DRY_RUN
+        .iter()
+        .chain(more)
+        .map(|word| (*word).to_owned())
+        .collect()
 }
 
 #[test]
@@ -20,27 +31,45 @@ fn a_dry_run_prints_the_spec_and_stores_nothing() {
 fn a_dry_run_in_json_is_one_document() {
     let words = dry_run(&["-o", "json"]);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let objects: serde_json::Value = serde_json::from_str(&Kctl::new().run(&words).good()).expect("JSON");
+    let objects: serde_json::Value =
+        serde_json::from_str(&Kctl::new().run(&words).good()).expect("JSON");
     assert_eq!(objects[0]["kind"], "Cluster");
 }
 
 #[test]
 fn deprecated_flags_of_kops_work_and_are_not_shown() {
     let kctl = Kctl::new();
-    let flags = [("--master-size", "--control-plane-size", "m5.large"), ("--vpc", "--network-id", "vpc-1")];
+    let flags = [
+        ("--master-size", "--control-plane-size", "m5.large"),
+        ("--vpc", "--network-id", "vpc-1"),
+    ];
     for (old, new, value) in flags {
         let with = |flag: &str| {
             let words = dry_run(&[flag, value]);
-            kctl.run(&words.iter().map(String::as_str).collect::<Vec<_>>()).good()
+            kctl.run(&words.iter().map(String::as_str).collect::<Vec<_>>())
+                .good()
         };
         assert_eq!(with(old), with(new));
-        assert!(!kctl.run(&["create", "cluster", "--help"]).good().contains(old));
+        assert!(
+            !kctl
+                .run(&["create", "cluster", "--help"])
+                .good()
+                .contains(old)
+        );
     }
 }
 
 #[test]
 fn everything_wrong_is_said_at_once_with_a_next_step() {
-    let words = ["create", "cluster", "x.example.com", "--dry-run", "--networking", "calico", "--bastion"];
+    let words = [
+        "create",
+        "cluster",
+        "x.example.com",
+        "--dry-run",
+        "--networking",
+        "calico",
+        "--bastion",
+    ];
     insta::assert_snapshot!(Kctl::new().run(&words).all());
 }
 
@@ -53,11 +82,21 @@ fn a_typo_in_a_field_is_an_error_with_the_nearest_name() {
 
 #[test]
 fn what_only_kops_does_is_refused_with_the_reason() {
-    for flag in ["--target=terraform", "--ipv6", "--cloud=gce", "--discovery-store=s3://x", "--instance-manager=karpenter"] {
+    for flag in [
+        "--target=terraform",
+        "--ipv6",
+        "--cloud=gce",
+        "--discovery-store=s3://x",
+        "--instance-manager=karpenter",
+    ] {
         let words = dry_run(&[flag]);
         let ran = Kctl::new().run(&words.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!(ran.code, 2, "{flag}");
-        assert!(ran.err.contains("kctl ") && ran.err.contains("hint: "), "{}", ran.err);
+        assert!(
+            ran.err.contains("kctl ") && ran.err.contains("hint: "),
+            "{}",
+            ran.err
+        );
     }
 }
 
@@ -66,11 +105,17 @@ fn colour_is_there_when_asked_for_and_never_else() {
     let wrong = ["create", "cluster", "--dry-run"];
     let coloured = |kctl: &Kctl, words: &[&str]| kctl.run(words).err.contains('\x1b');
     assert!(!coloured(&Kctl::new(), &wrong));
-    assert!(coloured(&Kctl::new(), &[&wrong[..], &["--color", "always"]].concat()));
+    assert!(coloured(
+        &Kctl::new(),
+        &[&wrong[..], &["--color", "always"]].concat()
+    ));
     let mut forced = Kctl::new();
     forced.set("CLICOLOR_FORCE", "1");
     assert!(coloured(&forced, &wrong));
-    assert!(!coloured(&forced, &[&wrong[..], &["--color", "never"]].concat()));
+    assert!(!coloured(
+        &forced,
+        &[&wrong[..], &["--color", "never"]].concat()
+    ));
     forced.set("NO_COLOR", "1");
     assert!(!coloured(&forced, &wrong));
 }

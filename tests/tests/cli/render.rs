@@ -10,15 +10,29 @@ fn tree(dir: &Path, under: &Path, into: &mut BTreeMap<String, String>) {
         if path.is_dir() {
             tree(&path, under, into);
         } else {
-            let name = path.strip_prefix(under).expect("below").display().to_string();
+            let name = path
+                .strip_prefix(under)
+                .expect("below")
+                .display()
+                .to_string();
             into.insert(name, std::fs::read_to_string(&path).expect("text"));
         }
     }
 }
 
 fn rendered(kctl: &Kctl, zones: &str) -> BTreeMap<String, String> {
-    let spec = kctl.run(&["create", "cluster", "demo.example.com", "--zones", zones, "--dry-run"]).good();
-    kctl.run_with(&["render", "-f", "-", "--out", "out"], &spec).good();
+    let spec = kctl
+        .run(&[
+            "create",
+            "cluster",
+            "demo.example.com",
+            "--zones",
+            zones,
+            "--dry-run",
+        ])
+        .good();
+    kctl.run_with(&["render", "-f", "-", "--out", "out"], &spec)
+        .good();
     let mut files = BTreeMap::new();
     tree(&kctl.path("out"), &kctl.path("out"), &mut files);
     files
@@ -34,30 +48,60 @@ fn a_render_shows_everything_and_is_the_same_every_time() {
     assert_eq!(rendered(&kctl, "eu-west-1a"), first);
     assert!(first.values().all(|text| !text.contains("PRIVATE KEY")));
     // What an earlier render left and this one does not have is gone.
-    assert!(rendered(&kctl, "eu-west-1b").keys().all(|name| !name.contains("eu-west-1a")));
+    assert!(
+        rendered(&kctl, "eu-west-1b")
+            .keys()
+            .all(|name| !name.contains("eu-west-1a"))
+    );
 }
 
 #[test]
 fn user_data_is_small() {
     for (name, text) in rendered(&Kctl::new(), "eu-west-1a,eu-west-1b,eu-west-1c") {
-        assert!(!name.ends_with("user-data.sh") || text.len() < 8 * 1024, "{name} has {} bytes", text.len());
+        assert!(
+            !name.ends_with("user-data.sh") || text.len() < 8 * 1024,
+            "{name} has {} bytes",
+            text.len()
+        );
     }
 }
 
 #[test]
 fn a_folder_of_somebody_elses_is_left_alone() {
     let kctl = Kctl::new();
-    let spec = kctl.run(&["create", "cluster", "demo.example.com", "--zones", "eu-west-1a", "--dry-run"]).good();
+    let spec = kctl
+        .run(&[
+            "create",
+            "cluster",
+            "demo.example.com",
+            "--zones",
+            "eu-west-1a",
+            "--dry-run",
+        ])
+        .good();
     std::fs::create_dir(kctl.path("out")).expect("a folder");
     kctl.file("out/mine", "");
-    assert_eq!(kctl.run_with(&["render", "-f", "-", "--out", "out"], &spec).code, 2);
+    assert_eq!(
+        kctl.run_with(&["render", "-f", "-", "--out", "out"], &spec)
+            .code,
+        2
+    );
     assert!(kctl.path("out/mine").exists());
 }
 
 #[test]
 fn facts_take_the_place_of_what_is_made_up() {
     let kctl = Kctl::new();
-    let spec = kctl.run(&["create", "cluster", "demo.example.com", "--zones", "eu-west-1a", "--dry-run"]).good();
+    let spec = kctl
+        .run(&[
+            "create",
+            "cluster",
+            "demo.example.com",
+            "--zones",
+            "eu-west-1a",
+            "--dry-run",
+        ])
+        .good();
     let image = "099720109477/ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-amd64-server-20260714";
     let facts = kctl.file(
         "facts.yaml",
@@ -66,7 +110,11 @@ fn facts_take_the_place_of_what_is_made_up() {
              instanceTypes:\n  t3.medium: {{arch: amd64}}\n"
         ),
     );
-    kctl.run_with(&["render", "-f", "-", "--out", "out", "--facts", &facts], &spec).good();
+    kctl.run_with(
+        &["render", "-f", "-", "--out", "out", "--facts", &facts],
+        &spec,
+    )
+    .good();
     let cloud = std::fs::read_to_string(kctl.path("out/cloud.json")).expect("text");
     assert!(cloud.contains("\"image_id\": \"ami-1\"") && cloud.contains("111122223333"));
     let readme = std::fs::read_to_string(kctl.path("out/README.md")).expect("text");

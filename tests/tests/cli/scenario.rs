@@ -40,7 +40,13 @@ fn latency(simulator: &Simulator, milliseconds: u32) {
 }
 
 fn create(kctl: &Kctl, more: &[&str]) -> crate::kctl::Ran {
-    let words = ["create", "cluster", NAME, "--zones", "eu-west-1a,eu-west-1b,eu-west-1c"];
+    let words = [
+        "create",
+        "cluster",
+        NAME,
+        "--zones",
+        "eu-west-1a,eu-west-1b,eu-west-1c",
+    ];
     kctl.run(&[&words[..], more].concat())
 }
 
@@ -50,7 +56,11 @@ fn told(text: &str) -> String {
     let plain = |word: &str| {
         let bare = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
         let hex = bare.len() >= 12 && bare.bytes().all(|byte| byte.is_ascii_hexdigit());
-        if hex { word.replace(bare, "HASH") } else { word.to_owned() }
+        if hex {
+            word.replace(bare, "HASH")
+        } else {
+            word.to_owned()
+        }
     };
     words.map(plain).collect()
 }
@@ -64,23 +74,44 @@ fn a_cluster_is_made_found_unchanged_changed_and_deleted() {
     let preview = create(&kctl, &["--cloud-labels", "Owner=me"]).good();
     insta::assert_snapshot!("preview", told(&preview));
     let made = kctl.run(&["update", "--yes", "--create-kube-config"]);
-    assert!(made.err.contains("made keyset kubernetes-ca"), "{}", made.err);
+    assert!(
+        made.err.contains("made keyset kubernetes-ca"),
+        "{}",
+        made.err
+    );
     made.good();
     let kubeconfig = std::fs::read_to_string(kctl.path("kubeconfig")).expect("a kubeconfig");
-    assert!(kubeconfig.contains("server: https://api-demo-example-com-"), "{kubeconfig}");
+    assert!(
+        kubeconfig.contains("server: https://api-demo-example-com-"),
+        "{kubeconfig}"
+    );
 
     let unchanged = kctl.run(&["update", NAME, "--exit-code"]);
     insta::assert_snapshot!("unchanged", unchanged.all());
 
-    kctl.run(&["edit", "cluster", "--set", "spec.cloudLabels.Team=x", "--set", "spec.kubelet.maxPods=50"]).good();
-    kctl.run(&["edit", "ig", "nodes-eu-west-1a", "--set", "spec.maxSize=3"]).good();
+    kctl.run(&[
+        "edit",
+        "cluster",
+        "--set",
+        "spec.cloudLabels.Team=x",
+        "--set",
+        "spec.kubelet.maxPods=50",
+    ])
+    .good();
+    kctl.run(&["edit", "ig", "nodes-eu-west-1a", "--set", "spec.maxSize=3"])
+        .good();
     let changes = kctl.run(&["update", "--exit-code"]);
     assert_eq!(changes.code, 10, "{}", changes.err);
     insta::assert_snapshot!("changes", told(&changes.out));
-    let document: Value = serde_json::from_str(&kctl.run(&["update", "-o", "json"]).good()).expect("JSON");
-    assert_eq!((&document["format"], &document["cluster"]), (&json!(1), &json!(NAME)));
+    let document: Value =
+        serde_json::from_str(&kctl.run(&["update", "-o", "json"]).good()).expect("JSON");
+    assert_eq!(
+        (&document["format"], &document["cluster"]),
+        (&json!(1), &json!(NAME))
+    );
     let mut updates = document["changes"].as_array().expect("changes").iter();
-    let group = updates.find(|change| change["id"] == format!("autoscaling_group/nodes-eu-west-1a.{NAME}"));
+    let group =
+        updates.find(|change| change["id"] == format!("autoscaling_group/nodes-eu-west-1a.{NAME}"));
     assert_eq!(group.expect("the group")["action"], "update");
     kctl.run(&["update", "--yes"]).good();
     assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
@@ -98,7 +129,13 @@ fn a_cluster_is_made_found_unchanged_changed_and_deleted() {
 fn a_plan_without_changes_stays_in_its_budget() {
     let simulator = Simulator::start();
     let kctl = cloud(&simulator);
-    let more = ["--control-plane-zones", "eu-west-1a,eu-west-1b,eu-west-1c", "--topology", "private", "--yes"];
+    let more = [
+        "--control-plane-zones",
+        "eu-west-1a,eu-west-1b,eu-west-1c",
+        "--topology",
+        "private",
+        "--yes",
+    ];
     create(&kctl, &more).good();
     simulator.forget_calls();
     assert!(kctl.run(&["update", NAME]).good().contains("No changes."));
@@ -119,7 +156,13 @@ fn what_fails_is_told_with_its_cause_and_the_next_run_finishes() {
     ]));
     let ran = kctl.run(&["update", "--yes"]);
     assert_eq!(ran.code, 1, "{}", ran.err);
-    for words in ["ec2:CreateSubnet failed with SubnetLimitExceeded: too many subnets", "hint: ", "not tried: subnet/", "changes failed: subnet/", "goes on where this ended"] {
+    for words in [
+        "ec2:CreateSubnet failed with SubnetLimitExceeded: too many subnets",
+        "hint: ",
+        "not tried: subnet/",
+        "changes failed: subnet/",
+        "goes on where this ended",
+    ] {
         assert!(ran.err.contains(words), "{words}: {}", ran.err);
     }
     simulator.faults(&json!([]));
@@ -138,7 +181,10 @@ fn an_interrupt_ends_in_order_and_the_next_run_goes_on() {
     while simulator.calls()["calls"].get("ec2.CreateVpc").is_none() {
         std::thread::sleep(Duration::from_millis(50));
     }
-    Command::new("kill").args(["-INT", &process]).status().expect("kill");
+    Command::new("kill")
+        .args(["-INT", &process])
+        .status()
+        .expect("kill");
     let ran = kctl.end(child);
     assert_eq!(ran.code, 130, "{}", ran.err);
     assert!(ran.err.contains("changes left"), "{}", ran.err);
@@ -173,7 +219,11 @@ fn without_binaries_a_plan_is_shown_and_nothing_is_made() {
     let mut kctl = cloud(&simulator);
     kctl.set("KCTL_ASSETS", "/nowhere");
     let preview = create(&kctl, &[]);
-    assert!(preview.err.contains("nodeup for linux/amd64 was not found"), "{}", preview.err);
+    assert!(
+        preview.err.contains("nodeup for linux/amd64 was not found"),
+        "{}",
+        preview.err
+    );
     let refused = kctl.run(&["update", "--yes"]);
     assert_eq!(refused.code, 4);
     assert!(refused.err.contains("KCTL_ASSETS"), "{}", refused.err);

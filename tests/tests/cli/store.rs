@@ -8,7 +8,16 @@ const ZONES: &str = "eu-west-1a,eu-west-1b";
 /// A stored cluster of two zones.
 fn stored() -> Kctl {
     let kctl = Kctl::with_store();
-    let spec = kctl.run(&["create", "cluster", "demo.example.com", "--zones", ZONES, "--dry-run"]).good();
+    let spec = kctl
+        .run(&[
+            "create",
+            "cluster",
+            "demo.example.com",
+            "--zones",
+            ZONES,
+            "--dry-run",
+        ])
+        .good();
     kctl.run_with(&["create", "-f", "-"], &spec).good();
     kctl
 }
@@ -29,7 +38,11 @@ fn what_is_stored_is_shown() {
         shown(&["get"]),
         shown(&["get", "clusters", "-o", "name"]),
         shown(&["get", "ig"]),
-        shown(&["get", "ig", "nodes-eu-west-1a", "-o", "yaml"]).lines().filter(|line| !line.contains("creationTimestamp")).collect::<Vec<_>>().join("\n"),
+        shown(&["get", "ig", "nodes-eu-west-1a", "-o", "yaml"])
+            .lines()
+            .filter(|line| !line.contains("creationTimestamp"))
+            .collect::<Vec<_>>()
+            .join("\n"),
     ];
     insta::assert_snapshot!(all.join("\n"));
 }
@@ -37,11 +50,25 @@ fn what_is_stored_is_shown() {
 #[test]
 fn lists_are_lists_and_one_object_is_one() {
     let kctl = stored();
-    let json = |words: &[&str]| -> serde_json::Value { serde_json::from_str(&kctl.run(words).good()).expect("JSON") };
-    assert_eq!(json(&["get", "ig", "-o", "json"]).as_array().map(Vec::len), Some(3));
-    assert_eq!(json(&["get", "ig", "nodes-eu-west-1a", "-o", "json"])["kind"], "InstanceGroup");
-    assert_eq!(json(&["get", "sshpublickeys", "-o", "json"]), serde_json::json!([]));
-    assert_eq!(Kctl::with_store().run(&["get", "-o", "json"]).good().trim(), "[]");
+    let json = |words: &[&str]| -> serde_json::Value {
+        serde_json::from_str(&kctl.run(words).good()).expect("JSON")
+    };
+    assert_eq!(
+        json(&["get", "ig", "-o", "json"]).as_array().map(Vec::len),
+        Some(3)
+    );
+    assert_eq!(
+        json(&["get", "ig", "nodes-eu-west-1a", "-o", "json"])["kind"],
+        "InstanceGroup"
+    );
+    assert_eq!(
+        json(&["get", "sshpublickeys", "-o", "json"]),
+        serde_json::json!([])
+    );
+    assert_eq!(
+        Kctl::with_store().run(&["get", "-o", "json"]).good().trim(),
+        "[]"
+    );
 }
 
 #[test]
@@ -60,22 +87,39 @@ fn what_exists_is_not_created_and_what_does_not_is_not_replaced() {
     let other = spec.replace("nodes-eu-west-1a", "other");
     let refused = kctl.run_with(&["replace", "-f", "-"], &other);
     assert_eq!(refused.code, 2, "{}", refused.err);
-    kctl.run_with(&["replace", "--force", "-f", "-"], &other).good();
-    assert!(kctl.run(&["get", "ig", "-o", "name"]).good().contains("instancegroup/other"));
+    kctl.run_with(&["replace", "--force", "-f", "-"], &other)
+        .good();
+    assert!(
+        kctl.run(&["get", "ig", "-o", "name"])
+            .good()
+            .contains("instancegroup/other")
+    );
 }
 
 #[test]
 fn fields_are_set_and_checked_with_all_the_rest() {
     let kctl = stored();
-    kctl.run(&["edit", "ig", "nodes-eu-west-1a", "--set", "spec.maxSize=5"]).good();
-    assert!(kctl.run(&["get", "ig", "nodes-eu-west-1a"]).good().contains("   5 "));
-    insta::assert_snapshot!(kctl.run(&["edit", "ig", "nodes-eu-west-1a", "--set", "spec.minSize=9"]).all());
+    kctl.run(&["edit", "ig", "nodes-eu-west-1a", "--set", "spec.maxSize=5"])
+        .good();
+    assert!(
+        kctl.run(&["get", "ig", "nodes-eu-west-1a"])
+            .good()
+            .contains("   5 ")
+    );
+    insta::assert_snapshot!(
+        kctl.run(&["edit", "ig", "nodes-eu-west-1a", "--set", "spec.minSize=9"])
+            .all()
+    );
 }
 
 #[test]
 fn a_wrong_name_is_an_error_with_the_nearest_one() {
     let kctl = stored();
-    for words in [["edit", "ig", "nodes-eu-west-1"], ["get", "ig", "node-eu-west-1a"], ["get", "clusters", "dem.example.com"]] {
+    for words in [
+        ["edit", "ig", "nodes-eu-west-1"],
+        ["get", "ig", "node-eu-west-1a"],
+        ["get", "clusters", "dem.example.com"],
+    ] {
         let ran = kctl.run(&words);
         assert_eq!(ran.code, 2);
         assert!(ran.err.contains("did you mean"), "{}", ran.err);
@@ -85,15 +129,25 @@ fn a_wrong_name_is_an_error_with_the_nearest_one() {
 #[test]
 fn an_editor_is_opened_again_with_the_problems_until_the_text_is_right() {
     let mut kctl = stored();
-    editor(&mut kctl, "if grep -q 'did you mean' \"$1\"; then sed -i s/maxSizze/maxSize/ \"$1\"; else sed -i 's/maxSize: .*/maxSizze: 7/' \"$1\"; fi");
+    editor(
+        &mut kctl,
+        "if grep -q 'did you mean' \"$1\"; then sed -i s/maxSizze/maxSize/ \"$1\"; else sed -i 's/maxSize: .*/maxSizze: 7/' \"$1\"; fi",
+    );
     kctl.run(&["edit", "ig", "nodes-eu-west-1a"]).good();
-    assert!(kctl.run(&["get", "ig", "nodes-eu-west-1a"]).good().contains("   7 "));
+    assert!(
+        kctl.run(&["get", "ig", "nodes-eu-west-1a"])
+            .good()
+            .contains("   7 ")
+    );
 }
 
 #[test]
 fn nobody_loses_a_text_to_a_mistake_or_a_race() {
     let mut kctl = stored();
-    editor(&mut kctl, "grep -q zzz \"$1\" || sed -i 's/maxSize: .*/zzz: 8/' \"$1\"");
+    editor(
+        &mut kctl,
+        "grep -q zzz \"$1\" || sed -i 's/maxSize: .*/zzz: 8/' \"$1\"",
+    );
     let kept = |err: &str| {
         let path = err.split_whitespace().last().expect("a path").to_owned();
         let text = std::fs::read_to_string(&path).expect("the text");
@@ -104,8 +158,14 @@ fn nobody_loses_a_text_to_a_mistake_or_a_race() {
     assert_eq!(ran.code, 2);
     assert!(kept(&ran.err).contains("zzz: 8"), "{}", ran.err);
 
-    let stored = kctl.path("store/demo.example.com/instancegroup/nodes-eu-west-1a").display().to_string();
-    editor(&mut kctl, &format!("sed -i 's/maxSize: .*/maxSize: 8/' \"$1\"; echo '# another' >> {stored}"));
+    let stored = kctl
+        .path("store/demo.example.com/instancegroup/nodes-eu-west-1a")
+        .display()
+        .to_string();
+    editor(
+        &mut kctl,
+        &format!("sed -i 's/maxSize: .*/maxSize: 8/' \"$1\"; echo '# another' >> {stored}"),
+    );
     let ran = kctl.run(&["edit", "ig", "nodes-eu-west-1a"]);
     assert_eq!(ran.code, 4, "{}", ran.err);
     assert!(kept(&ran.err).contains("maxSize: 8"), "{}", ran.err);
@@ -114,17 +174,35 @@ fn nobody_loses_a_text_to_a_mistake_or_a_race() {
 #[test]
 fn a_group_that_etcd_needs_stays_and_another_goes_when_confirmed() {
     let kctl = stored();
-    assert_eq!(kctl.run(&["delete", "ig", "control-plane-eu-west-1a", "--yes"]).code, 2);
-    assert_eq!(kctl.run(&["delete", "ig", "nodes-eu-west-1b"]).code, 2, "nobody confirmed it");
-    kctl.run(&["delete", "ig", "nodes-eu-west-1b", "--yes"]).good();
-    assert!(!kctl.run(&["get", "ig", "-o", "name"]).good().contains("nodes-eu-west-1b"));
+    assert_eq!(
+        kctl.run(&["delete", "ig", "control-plane-eu-west-1a", "--yes"])
+            .code,
+        2
+    );
+    assert_eq!(
+        kctl.run(&["delete", "ig", "nodes-eu-west-1b"]).code,
+        2,
+        "nobody confirmed it"
+    );
+    kctl.run(&["delete", "ig", "nodes-eu-west-1b", "--yes"])
+        .good();
+    assert!(
+        !kctl
+            .run(&["get", "ig", "-o", "name"])
+            .good()
+            .contains("nodes-eu-west-1b")
+    );
 }
 
 #[test]
 fn without_a_store_one_is_made_among_the_users_data_and_that_is_said() {
     let kctl = Kctl::new();
     let ran = kctl.run(&["get"]);
-    assert!(ran.err.contains("HOME/.local/share/kctl/store"), "{}", ran.err);
+    assert!(
+        ran.err.contains("HOME/.local/share/kctl/store"),
+        "{}",
+        ran.err
+    );
     ran.good();
 }
 
@@ -138,10 +216,18 @@ fn a_store_that_is_none_is_said_with_what_one_looks_like() {
 #[test]
 fn the_cluster_is_clear_or_asked_for() {
     let kctl = stored();
-    let spec = kctl.run(&["get", "all", "-o", "yaml"]).good().replace("demo.example.com", "other.example.com");
+    let spec = kctl
+        .run(&["get", "all", "-o", "yaml"])
+        .good()
+        .replace("demo.example.com", "other.example.com");
     kctl.run_with(&["create", "-f", "-"], &spec).good();
     let which = kctl.run(&["get", "ig"]);
     assert_eq!(which.code, 2);
-    assert!(which.err.contains("demo.example.com, other.example.com"), "{}", which.err);
-    kctl.run(&["get", "ig", "--name", "other.example.com"]).good();
+    assert!(
+        which.err.contains("demo.example.com, other.example.com"),
+        "{}",
+        which.err
+    );
+    kctl.run(&["get", "ig", "--name", "other.example.com"])
+        .good();
 }

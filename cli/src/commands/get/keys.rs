@@ -35,21 +35,36 @@ struct KeyPair {
 pub async fn ssh(what: &GetObjects, session: &Session<'_>) -> Result<(), CommandError> {
     let (state, public) = public(what.object.as_deref(), session).await?;
     let prefix = state.keys.ssh_keys();
-    let fingerprints = state.entries.iter().filter_map(|entry| entry.key.strip_prefix(&prefix));
+    let fingerprints = state
+        .entries
+        .iter()
+        .filter_map(|entry| entry.key.strip_prefix(&prefix));
     let pair = |hex: &str| {
         let digits: Vec<char> = hex.chars().collect();
-        digits.chunks(2).map(|pair| pair.iter().collect::<String>()).collect::<Vec<_>>().join(":")
+        digits
+            .chunks(2)
+            .map(|pair| pair.iter().collect::<String>())
+            .collect::<Vec<_>>()
+            .join(":")
     };
     let keys: Vec<SshKey> = fingerprints
         .zip(&public.ssh_keys)
-        .map(|(hex, key)| SshKey { fingerprint: pair(hex), public_key: key.clone() })
+        .map(|(hex, key)| SshKey {
+            fingerprint: pair(hex),
+            public_key: key.clone(),
+        })
         .collect();
     match what.form.output {
         ListFormat::Yaml | ListFormat::Json => super::documents(session, &keys, what.form, false),
         ListFormat::Name => super::lines(session, keys.into_iter().map(|key| key.fingerprint)),
         _ => {
-            let rows: Vec<_> = keys.into_iter().map(|key| vec![key.fingerprint, key.public_key]).collect();
-            session.shell.result(&table::render(&["FINGERPRINT", "KEY"], &rows))
+            let rows: Vec<_> = keys
+                .into_iter()
+                .map(|key| vec![key.fingerprint, key.public_key])
+                .collect();
+            session
+                .shell
+                .result(&table::render(&["FINGERPRINT", "KEY"], &rows))
         }
     }
 }
@@ -67,11 +82,19 @@ pub async fn pairs(what: &GetObjects, session: &Session<'_>) -> Result<(), Comma
     if let (Some(only), true) = (&what.object, pairs.is_empty()) {
         let known: Vec<&str> = public.keysets.iter().map(|set| set.name.as_str()).collect();
         let hint = model::read::nearest::hint(only, &known);
-        return Err(CommandError::usage(format!("there is no keyset {only}"), hint));
+        return Err(CommandError::usage(
+            format!("there is no keyset {only}"),
+            hint,
+        ));
     }
     match what.form.output {
         ListFormat::Yaml | ListFormat::Json => super::documents(session, &pairs, what.form, false),
-        ListFormat::Name => super::lines(session, pairs.into_iter().map(|pair| format!("{}/{}", pair.name, pair.id))),
+        ListFormat::Name => super::lines(
+            session,
+            pairs
+                .into_iter()
+                .map(|pair| format!("{}/{}", pair.name, pair.id)),
+        ),
         _ => {
             let state = |pair: &KeyPair| match (pair.primary, &pair.distrusted) {
                 (true, _) => "primary".to_owned(),
@@ -79,15 +102,27 @@ pub async fn pairs(what: &GetObjects, session: &Session<'_>) -> Result<(), Comma
                 _ => "trusted".to_owned(),
             };
             let row = |pair: &KeyPair| {
-                vec![pair.name.clone(), pair.id.clone(), pair.issued.clone(), pair.expires.clone(), state(pair)]
+                vec![
+                    pair.name.clone(),
+                    pair.id.clone(),
+                    pair.issued.clone(),
+                    pair.expires.clone(),
+                    state(pair),
+                ]
             };
             let rows: Vec<_> = pairs.iter().map(row).collect();
-            session.shell.result(&table::render(&["NAME", "ID", "ISSUED", "EXPIRES", "STATE"], &rows))
+            session.shell.result(&table::render(
+                &["NAME", "ID", "ISSUED", "EXPIRES", "STATE"],
+                &rows,
+            ))
         }
     }
 }
 
-async fn public(cluster: Option<&str>, session: &Session<'_>) -> Result<(ClusterState, Public), CommandError> {
+async fn public(
+    cluster: Option<&str>,
+    session: &Session<'_>,
+) -> Result<(ClusterState, Public), CommandError> {
     let name = session.cluster(cluster).await?;
     let state = ClusterState::read(&session.store, &name, super::AS_STORED).await?;
     let public = Public::read(&session.store, &state.keys, &state.entries).await?;
