@@ -54,7 +54,10 @@ pub async fn collect_facts(clients: &Clients, wanted: &FactsWanted) -> Result<Fa
 /// A filter for any of these values.
 fn any_of<'a>(name: &str, values: impl IntoIterator<Item = &'a String>) -> Filter {
     let values = values.into_iter().cloned().collect();
-    Filter::builder().name(name).set_values(Some(values)).build()
+    Filter::builder()
+        .name(name)
+        .set_values(Some(values))
+        .build()
 }
 
 async fn instance_types(
@@ -194,7 +197,9 @@ async fn shared_vpcs(
     let gateways = gateways.called("ec2:DescribeInternetGateways")?;
     let gateway_of = |vpc: &str| {
         let attached = |one: &&aws_sdk_ec2::types::InternetGateway| {
-            one.attachments().iter().any(|one| one.vpc_id() == Some(vpc))
+            one.attachments()
+                .iter()
+                .any(|one| one.vpc_id() == Some(vpc))
         };
         let found = gateways.iter().find(attached)?;
         found.internet_gateway_id().map(ToOwned::to_owned)

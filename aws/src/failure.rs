@@ -262,19 +262,33 @@ fn is_not_found(code: &str) -> bool {
 
 fn hint(class: Class, call: &str, code: &str) -> Option<String> {
     match (class, code) {
-        (Class::Denied, "ExpiredToken" | "ExpiredTokenException" | "RequestExpired") => {
-            Some("the credentials have expired, or this machine's clock is wrong: sign in again".to_owned())
-        }
-        (Class::Denied, "AuthFailure" | "InvalidAccessKeyId" | "InvalidClientTokenId" | "SignatureDoesNotMatch" | "UnrecognizedClientException") => {
-            Some("AWS does not accept these credentials: check AWS_PROFILE and the AWS_* variables".to_owned())
-        }
+        (Class::Denied, "ExpiredToken" | "ExpiredTokenException" | "RequestExpired") => Some(
+            "the credentials have expired, or this machine's clock is wrong: sign in again"
+                .to_owned(),
+        ),
+        (
+            Class::Denied,
+            "AuthFailure"
+            | "InvalidAccessKeyId"
+            | "InvalidClientTokenId"
+            | "SignatureDoesNotMatch"
+            | "UnrecognizedClientException",
+        ) => Some(
+            "AWS does not accept these credentials: check AWS_PROFILE and the AWS_* variables"
+                .to_owned(),
+        ),
         (Class::Denied, _) => Some(format!("the credentials need the IAM action {call}")),
         (Class::Quota, _) => Some(format!(
             "the quota {} is used up: delete what is not needed, or ask for more in Service Quotas",
             quota(code).map_or_else(|| format!("behind {code}"), |name| format!("{name:?}"))
         )),
-        (_, "OptInRequired") => Some("this account has not opted in to the service or region".to_owned()),
-        (_, "InvalidAMIID.NotFound") => Some("the image is not in this region or was withdrawn: set spec.image to one that exists".to_owned()),
+        (_, "OptInRequired") => {
+            Some("this account has not opted in to the service or region".to_owned())
+        }
+        (_, "InvalidAMIID.NotFound") => Some(
+            "the image is not in this region or was withdrawn: set spec.image to one that exists"
+                .to_owned(),
+        ),
         _ => None,
     }
 }
@@ -315,7 +329,12 @@ mod tests {
             ("NoSuchEntity", "", 404, Class::Gone),
             ("InvalidAMIID.NotFound", "", 400, Class::Invalid),
             ("InvalidGroup.Duplicate", "", 400, Class::Exists),
-            ("InvalidLaunchTemplateName.AlreadyExistsException", "", 400, Class::Exists),
+            (
+                "InvalidLaunchTemplateName.AlreadyExistsException",
+                "",
+                400,
+                Class::Exists,
+            ),
             ("EntityAlreadyExists", "", 409, Class::Exists),
             ("InvalidSubnet.Conflict", "", 400, Class::Exists),
             ("InvalidSubnet.Range", "", 400, Class::Invalid),
@@ -325,10 +344,24 @@ mod tests {
             ("SomethingNew", "", 403, Class::Denied),
             ("SomethingNew", "", 500, Class::Unknown),
             ("SomethingNew", "", 400, Class::Invalid),
-            ("ValidationError", "Value (nodes) for parameter iamInstanceProfile.name is invalid", 400, Class::NotYet),
-            ("ValidationError", "MinSize is greater than MaxSize", 400, Class::Invalid),
+            (
+                "ValidationError",
+                "Value (nodes) for parameter iamInstanceProfile.name is invalid",
+                400,
+                Class::NotYet,
+            ),
+            (
+                "ValidationError",
+                "MinSize is greater than MaxSize",
+                400,
+                Class::Invalid,
+            ),
         ] {
-            assert_eq!(classify(code, message, status), class, "{code} {message} {status}");
+            assert_eq!(
+                classify(code, message, status),
+                class,
+                "{code} {message} {status}"
+            );
         }
     }
 

@@ -26,11 +26,7 @@ pub async fn caller(clients: &Clients) -> Result<Identity, Failure> {
         .await
         .called(CALL)?;
     let (Some(account), Some(arn)) = (answer.account, answer.arn) else {
-        return Err(own(
-            Class::Unknown,
-            CALL,
-            "the answer lacks account or ARN",
-        ));
+        return Err(own(Class::Unknown, CALL, "the answer lacks account or ARN"));
     };
     let partition = arn.split(':').nth(1).unwrap_or("aws").to_owned();
     Ok(Identity {

@@ -30,7 +30,8 @@ impl Names {
     }
 
     pub(crate) fn insert(&mut self, id: Id, physical: &str) {
-        self.0.insert((id.kind().to_owned(), physical.to_owned()), id);
+        self.0
+            .insert((id.kind().to_owned(), physical.to_owned()), id);
     }
 
     /// A reference to the object of that kind: to ours by name, to any other by its physical id.
@@ -123,7 +124,12 @@ mod tests {
 
     #[test]
     fn tag_changes_turn_one_set_into_the_other() {
-        let have = tags([("keep", "1"), ("change", "1"), ("drop", "1"), ("aws:x", "1")]);
+        let have = tags([
+            ("keep", "1"),
+            ("change", "1"),
+            ("drop", "1"),
+            ("aws:x", "1"),
+        ]);
         let want = tags([("keep", "1"), ("change", "2"), ("add", "1")]);
         let changes = TagChanges::between(&have, &want);
         let mut after: Tags = have;

@@ -4,8 +4,9 @@
 use crate::kinds::{
     autoscaling_group, dhcp_options, ebs_volume, ec2, eip, event_rule, event_target,
     iam_instance_profile, iam_policies, iam_role, internet_gateway, key_pair, launch_template, lb,
-    lb_listener, lb_tags, lb_target_group, lifecycle_hook, nat_gateway, refs, route, route53_record,
-    route_table, s3_object, security_group, security_group_rule, sqs_queue, subnet, vpc, vpc_cidr,
+    lb_listener, lb_tags, lb_target_group, lifecycle_hook, nat_gateway, refs, route, route_table,
+    route53_record, s3_object, security_group, security_group_rule, sqs_queue, subnet, vpc,
+    vpc_cidr,
 };
 use crate::names::Names;
 use crate::world::AwsWorld;
@@ -61,26 +62,29 @@ async fn once(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> {
     Ok(Snapshot { items })
 }
 
-/// Notes on each object which others of the cluster it refers to, by physical id. Before translation the
-/// references say so themselves; where AWS goes by names that cannot be there twice, the logical name does.
+/// Notes on each object which others of the cluster it refers to, by physical id. The logical name says it of
+/// what is there once; of duplicates, what the reference was before it was translated.
 fn note_uses(items: &mut [Observed<Cloud>], unnamed: &[Observed<Cloud>]) {
-    let physicals: BTreeSet<String> = unnamed.iter().map(|item| item.physical.clone()).collect();
     let mut by_name: BTreeMap<Id, Vec<String>> = BTreeMap::new();
     for item in items.iter() {
         let same = by_name.entry(item.resource.id()).or_default();
         same.push(item.physical.clone());
     }
+    let twice = by_name.values().filter(|same| same.len() > 1).flatten();
+    let twice: BTreeSet<String> = twice.cloned().collect();
     for (item, unnamed) in items.iter_mut().zip(unnamed) {
         let given = refs(&unnamed.resource).into_iter();
         let given = given.filter_map(|reference| match reference {
-            Ref::Given(physical) => physicals.get(&physical).cloned(),
+            Ref::Given(physical) => twice.get(&physical).cloned(),
             Ref::Own { .. } => None,
         });
         let own = refs(&item.resource).into_iter();
-        let own = own.filter_map(|reference| match by_name.get(&reference.id()?)?.as_slice() {
-            [only] => Some(only.clone()),
-            _ => None,
-        });
+        let own = own.filter_map(
+            |reference| match by_name.get(&reference.id()?)?.as_slice() {
+                [only] => Some(only.clone()),
+                _ => None,
+            },
+        );
         item.uses = given.chain(own).collect();
     }
 }
@@ -99,27 +103,18 @@ struct Network {
 
 impl Network {
     async fn fetch(world: &AwsWorld) -> Result<Self, Failure> {
-        let (
-            vpcs,
-            dhcp_options,
-            gateways,
-            subnets,
-            tables,
-            addresses,
-            nat_gateways,
-            groups,
-            rules,
-        ) = try_join!(
-            Box::pin(vpc::fetch(world, Vec::new())),
-            Box::pin(dhcp_options::fetch(world, None)),
-            Box::pin(internet_gateway::fetch(world, None)),
-            Box::pin(subnet::fetch(world, ec2::owned(world))),
-            Box::pin(route_table::fetch(world, vec![ec2::owned(world)])),
-            Box::pin(eip::fetch(world, None)),
-            Box::pin(nat_gateway::fetch(world, nat_gateway::alive(world))),
-            Box::pin(security_group::fetch(world)),
-            Box::pin(security_group_rule::fetch(world)),
-        )?;
+        let (vpcs, dhcp_options, gateways, subnets, tables, addresses, nat_gateways, groups, rules) =
+            try_join!(
+                Box::pin(vpc::fetch(world, Vec::new())),
+                Box::pin(dhcp_options::fetch(world, None)),
+                Box::pin(internet_gateway::fetch(world, None)),
+                Box::pin(subnet::fetch(world, ec2::owned(world))),
+                Box::pin(route_table::fetch(world, vec![ec2::owned(world)])),
+                Box::pin(eip::fetch(world, None)),
+                Box::pin(nat_gateway::fetch(world, nat_gateway::alive(world))),
+                Box::pin(security_group::fetch(world)),
+                Box::pin(security_group_rule::fetch(world)),
+            )?;
         Ok(Self {
             vpcs,
             dhcp_options,

@@ -256,7 +256,10 @@ mod tests {
         for length in 1..40 {
             let cluster = format!("{}.example.com", "a".repeat(length));
             let name = target_group(&cluster, "kops-controller");
-            assert!(!name.contains("--") && name.len() <= LOAD_BALANCER_NAME, "{name}");
+            assert!(
+                !name.contains("--") && name.len() <= LOAD_BALANCER_NAME,
+                "{name}"
+            );
         }
     }
 

@@ -27,7 +27,10 @@ const OWNERS: [(&str, &str); 8] = [
 enum Said<'a> {
     Id(&'a str),
     /// The newest of that name, of that account; `self` is the caller's own.
-    Named { owner: &'a str, name: &'a str },
+    Named {
+        owner: &'a str,
+        name: &'a str,
+    },
 }
 
 /// The images that exist. One call for ids and one for names, if there are any.
@@ -108,7 +111,10 @@ fn newest<'a>(found: &'a [types::Image], owner: &str, name: &str) -> Option<&'a 
         let owned = owner == "self" || raw.owner_id() == Some(owner);
         owned && raw.name() == Some(name)
     };
-    found.iter().filter(of).max_by_key(|raw| raw.creation_date())
+    found
+        .iter()
+        .filter(of)
+        .max_by_key(|raw| raw.creation_date())
 }
 
 fn image(raw: &types::Image) -> Option<Image> {

@@ -29,10 +29,7 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<asg::AutoScalingGroup>
     found.called(DESCRIBE)
 }
 
-async fn fetch_one(
-    world: &AwsWorld,
-    name: &str,
-) -> Result<Option<asg::AutoScalingGroup>, Failure> {
+async fn fetch_one(world: &AwsWorld, name: &str) -> Result<Option<asg::AutoScalingGroup>, Failure> {
     let call = world.clients.autoscaling.describe_auto_scaling_groups();
     let answer = call.auto_scaling_group_names(name).send().await;
     let groups = answer.called(DESCRIBE)?.auto_scaling_groups;
@@ -235,7 +232,11 @@ pub(super) fn specification(
     let template = &want.launch_template;
     let version = template.version.as_known();
     let version = version.ok_or_else(|| {
-        own(Class::Invalid, call, "the launch template's version is not known")
+        own(
+            Class::Invalid,
+            call,
+            "the launch template's version is not known",
+        )
     })?;
     Ok(LaunchTemplateSpecification::builder()
         .launch_template_id(physical(refs, &template.launch_template_id, call)?)

@@ -65,10 +65,7 @@ pub(super) async fn processes_and_metrics(
     have: &AutoscalingGroup,
     want: &AutoscalingGroup,
 ) -> Result<(), Failure> {
-    let (client, name) = (
-        &world.clients.autoscaling,
-        &want.auto_scaling_group_name,
-    );
+    let (client, name) = (&world.clients.autoscaling, &want.auto_scaling_group_name);
     let suspend = without(&want.suspended_processes, &have.suspended_processes);
     if !suspend.is_empty() {
         let call = client.suspend_processes().auto_scaling_group_name(name);
@@ -104,10 +101,7 @@ async fn balancers(
     have: &AutoscalingGroup,
     want: &AutoscalingGroup,
 ) -> Result<(), Failure> {
-    let (client, name) = (
-        &world.clients.autoscaling,
-        &want.auto_scaling_group_name,
-    );
+    let (client, name) = (&world.clients.autoscaling, &want.auto_scaling_group_name);
     let attach = without(&want.load_balancer_names, &have.load_balancer_names);
     if !attach.is_empty() {
         let call = client.attach_load_balancers().auto_scaling_group_name(name);
@@ -131,10 +125,7 @@ async fn target_groups(
 ) -> Result<(), Failure> {
     const ATTACH: &str = "autoscaling:AttachLoadBalancerTargetGroups";
     const DETACH: &str = "autoscaling:DetachLoadBalancerTargetGroups";
-    let (client, name) = (
-        &world.clients.autoscaling,
-        &want.auto_scaling_group_name,
-    );
+    let (client, name) = (&world.clients.autoscaling, &want.auto_scaling_group_name);
     let attach = without(&want.target_group_arns, &have.target_group_arns);
     if !attach.is_empty() {
         let call = client.attach_load_balancer_target_groups();
@@ -145,7 +136,10 @@ async fn target_groups(
     }
     let detach = without(&have.target_group_arns, &want.target_group_arns);
     // One that is gone by now has taken its targets with it.
-    let arns: Vec<String> = detach.iter().filter_map(|one: &Ref| refs.physical(one)).collect();
+    let arns: Vec<String> = detach
+        .iter()
+        .filter_map(|one: &Ref| refs.physical(one))
+        .collect();
     if !arns.is_empty() {
         let call = client.detach_load_balancer_target_groups();
         let call = call.auto_scaling_group_name(name);

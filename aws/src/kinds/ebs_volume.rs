@@ -18,7 +18,10 @@ pub(crate) async fn fetch(
 ) -> Result<Vec<types::Volume>, Failure> {
     let call = world.clients.ec2.describe_volumes();
     // A tag that every etcd volume has keeps those of pods out of the answer.
-    let filters = [owned(world), super::ec2::filter("tag-key", format!("{ETCD_TAG}*"))];
+    let filters = [
+        owned(world),
+        super::ec2::filter("tag-key", format!("{ETCD_TAG}*")),
+    ];
     let filters = filters.into_iter().chain(more).collect();
     let pages = call.set_filters(Some(filters)).into_paginator();
     let found: Result<Vec<_>, _> = pages.items().send().collect().await;
@@ -28,7 +31,10 @@ pub(crate) async fn fetch(
 pub(crate) fn observe(world: &AwsWorld, raw: &types::Volume) -> Option<Observed<Cloud>> {
     let tags = read_tags(raw.tags());
     let of_etcd = tags.keys().any(|key| key.starts_with(ETCD_TAG));
-    let going = matches!(raw.state(), Some(VolumeState::Deleting | VolumeState::Deleted));
+    let going = matches!(
+        raw.state(),
+        Some(VolumeState::Deleting | VolumeState::Deleted)
+    );
     let name = logical_name(&tags).filter(|_| of_etcd && !going)?;
     let kind = raw.volume_type()?.as_str().to_owned();
     // AWS says what gp2 comes to as well; it is nobody's choice.

@@ -48,7 +48,9 @@ async fn list(world: &AwsWorld, prefix: &str) -> Result<Vec<types::Rule>, Failur
 
 async fn with_tags(world: &AwsWorld, rule: types::Rule) -> Result<Raw, Failure> {
     let wanted = expected::<CloudwatchEventRule>(world).find(|one| rule.name() == Some(&one.name));
-    let said = rule.description().and_then(|text| text.strip_prefix(DIGEST));
+    let said = rule
+        .description()
+        .and_then(|text| text.strip_prefix(DIGEST));
     let vouched = wanted.filter(|one| !world.scope.refresh && said == Some(&digest(&one.tags)));
     if let Some(wanted) = vouched {
         let tags = wanted.tags.clone();
@@ -78,7 +80,10 @@ pub(crate) fn observe(raw: &Raw) -> Option<Observed<Cloud>> {
     let name = raw.rule.name()?;
     let pattern = raw.rule.event_pattern().unwrap_or_default();
     // A rule that is switched off, or whose digest is stale, has to be written again.
-    let on = raw.rule.state().is_none_or(|state| *state == RuleState::Enabled);
+    let on = raw
+        .rule
+        .state()
+        .is_none_or(|state| *state == RuleState::Enabled);
     let rule = CloudwatchEventRule {
         name: name.to_owned(),
         event_pattern: serde_json::from_str(pattern)

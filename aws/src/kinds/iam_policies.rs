@@ -41,7 +41,9 @@ pub(crate) async fn fetch(world: &AwsWorld, roles: &[types::Role]) -> Result<Vec
         } else {
             (vec![name.to_owned()], Vec::new())
         };
-        let documents = names.into_iter().map(|policy| document(world, name, policy));
+        let documents = names
+            .into_iter()
+            .map(|policy| document(world, name, policy));
         let documents = try_join_all(documents).await?;
         Ok(Raw {
             role: role.arn().to_owned(),

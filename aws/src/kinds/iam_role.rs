@@ -167,7 +167,9 @@ pub(super) async fn mark(world: &AwsWorld, role: &str, more: bool) -> Result<(),
         unset: Vec::new(),
     };
     if more {
-        changes.set.insert(POLICIES_TAG.to_owned(), "more".to_owned());
+        changes
+            .set
+            .insert(POLICIES_TAG.to_owned(), "more".to_owned());
     } else {
         changes.unset.push(POLICIES_TAG.to_owned());
     }

@@ -69,7 +69,12 @@ async fn with_newest(world: &AwsWorld, template: ec2::LaunchTemplate) -> Result<
 pub(crate) fn observe(world: &AwsWorld, raw: &Raw, names: &Names) -> Option<Observed<Cloud>> {
     let name = raw.template.launch_template_name()?;
     let data = raw.newest.launch_template_data()?;
-    let tags = telling_tags(world, name, read_tags(raw.template.tags()), launched_tags(data));
+    let tags = telling_tags(
+        world,
+        name,
+        read_tags(raw.template.tags()),
+        launched_tags(data),
+    );
     let mut seen = item(
         read(name, data, tags, names)?,
         raw.template.launch_template_id()?,
@@ -90,7 +95,9 @@ fn telling_tags(world: &AwsWorld, name: &str, own: Tags, launched: Vec<Tags>) ->
     match wanted {
         Some(wanted) => {
             let mut all = std::iter::once(&own).chain(&launched);
-            all.find(|tags| **tags != wanted.tags).unwrap_or(&own).clone()
+            all.find(|tags| **tags != wanted.tags)
+                .unwrap_or(&own)
+                .clone()
         }
         None => own,
     }
@@ -155,7 +162,6 @@ async fn create(world: &AwsWorld, want: &LaunchTemplate, refs: &Refs) -> Result<
         .clients
         .ec2
         .create_launch_template()
-        .client_token(token(world, &want.id(), &[]))
         .launch_template_name(&want.launch_template_name)
         .launch_template_data(write(want, refs, CALL)?)
         .tag_specifications(tagged(ResourceType::LaunchTemplate, &want.tags));

@@ -167,10 +167,17 @@ pub(super) fn write(
     let monitoring = ec2::LaunchTemplatesMonitoringRequest::builder().enabled(want.monitoring);
     let devices = want.block_device_mappings.iter().map(write_device);
     let tenancy = want.tenancy.as_deref().map(ec2::Tenancy::from);
-    let placement =
-        |one| ec2::LaunchTemplatePlacementRequest::builder().tenancy(one).build();
+    let placement = |one| {
+        ec2::LaunchTemplatePlacementRequest::builder()
+            .tenancy(one)
+            .build()
+    };
     let credits = want.credit_specification.clone();
-    let credits = credits.map(|one| ec2::CreditSpecificationRequest::builder().cpu_credits(one).build());
+    let credits = credits.map(|one| {
+        ec2::CreditSpecificationRequest::builder()
+            .cpu_credits(one)
+            .build()
+    });
     let tags = TAGGED.map(|what| {
         let tagged = tagged(what.clone(), &want.tags);
         ec2::LaunchTemplateTagSpecificationRequest::builder()

@@ -47,7 +47,9 @@ pub(super) async fn prune(
         Some(decoded(data))
     });
     match want.tags.get(INSTANCE_GROUP_TAG) {
-        Some(group) => s3_object::forget_configurations(world, group, &kept.collect::<Vec<_>>()).await,
+        Some(group) => {
+            s3_object::forget_configurations(world, group, &kept.collect::<Vec<_>>()).await
+        }
         None => Ok(()),
     }
 }
@@ -85,12 +87,7 @@ async fn used(world: &AwsWorld, template: &str, group: &str) -> Result<BTreeSet<
 }
 
 /// The default version cannot be deleted; nothing of ours uses it, so it moves to the newest.
-async fn delete(
-    world: &AwsWorld,
-    template: &str,
-    newest: i64,
-    old: &[i64],
-) -> Result<(), Failure> {
+async fn delete(world: &AwsWorld, template: &str, newest: i64, old: &[i64]) -> Result<(), Failure> {
     let call = world.clients.ec2.modify_launch_template();
     let call = call
         .launch_template_id(template)

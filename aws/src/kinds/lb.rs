@@ -114,7 +114,11 @@ fn mappings(balancer: &elb::LoadBalancer, names: &Names) -> Vec<SubnetMapping> {
             private_ipv4_address: text(address.and_then(|one| one.private_ipv4_address())),
         })
     };
-    let mut all: Vec<_> = balancer.availability_zones().iter().filter_map(one).collect();
+    let mut all: Vec<_> = balancer
+        .availability_zones()
+        .iter()
+        .filter_map(one)
+        .collect();
     all.sort();
     all
 }
@@ -197,11 +201,7 @@ impl Verbs for Lb {
     }
 }
 
-async fn create(
-    world: &AwsWorld,
-    want: &Lb,
-    refs: &Refs,
-) -> Result<elb::LoadBalancer, Failure> {
+async fn create(world: &AwsWorld, want: &Lb, refs: &Refs) -> Result<elb::LoadBalancer, Failure> {
     let scheme = LoadBalancerSchemeEnum::from(want.scheme.as_str());
     if scheme == LoadBalancerSchemeEnum::InternetFacing {
         needs_internet_gateway(world, refs, CREATE)?;
@@ -266,7 +266,12 @@ async fn change_attributes(
     let (before, after) = (attributes(have), attributes(want));
     let changed = after.into_iter().filter(|one| !before.contains(one));
     let changed: Vec<LoadBalancerAttribute> = changed
-        .map(|(key, value)| LoadBalancerAttribute::builder().key(key).value(value).build())
+        .map(|(key, value)| {
+            LoadBalancerAttribute::builder()
+                .key(key)
+                .value(value)
+                .build()
+        })
         .collect();
     if changed.is_empty() {
         return Ok(());

@@ -79,8 +79,8 @@ impl Verbs for LbListener {
         refs: &Refs,
     ) -> Result<Put, Failure> {
         let certificates = want.certificate_arn.as_ref();
-        let certificates = certificates
-            .map(|arn| vec![Certificate::builder().certificate_arn(arn).build()]);
+        let certificates =
+            certificates.map(|arn| vec![Certificate::builder().certificate_arn(arn).build()]);
         let protocol = ProtocolEnum::from(want.protocol.as_str());
         if let Some(have) = have {
             let call = world

@@ -73,7 +73,8 @@ async fn with_attributes(
 pub(crate) fn observe(raw: &Raw, names: &Names) -> Option<Observed<Cloud>> {
     let group = &raw.group;
     let set = |key: &str| raw.attributes.get(key).map_or("", String::as_str);
-    let protocol = |of: Option<&ProtocolEnum>| of.map_or_else(String::new, |one| one.as_str().to_owned());
+    let protocol =
+        |of: Option<&ProtocolEnum>| of.map_or_else(String::new, |one| one.as_str().to_owned());
     let target_group = LbTargetGroup {
         name: group.target_group_name()?.to_owned(),
         protocol: protocol(group.protocol()),
@@ -202,7 +203,12 @@ async fn change(
         .into_iter()
         .filter(|one| !before.contains(one));
     let changed: Vec<TargetGroupAttribute> = changed
-        .map(|(key, value)| TargetGroupAttribute::builder().key(key).value(value).build())
+        .map(|(key, value)| {
+            TargetGroupAttribute::builder()
+                .key(key)
+                .value(value)
+                .build()
+        })
         .collect();
     if !changed.is_empty() {
         let call = world.clients.elb.modify_target_group_attributes();

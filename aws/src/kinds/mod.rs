@@ -210,10 +210,7 @@ pub(crate) fn expected<'a, K: Of + 'a>(world: &'a AwsWorld) -> impl Iterator<Ite
 }
 
 /// An object as observed, without attributes.
-pub(crate) fn item(
-    resource: impl Into<Cloud>,
-    physical: impl Into<String>,
-) -> Observed<Cloud> {
+pub(crate) fn item(resource: impl Into<Cloud>, physical: impl Into<String>) -> Observed<Cloud> {
     Observed {
         resource: resource.into(),
         physical: physical.into(),
@@ -260,7 +257,9 @@ pub(crate) fn physicals<'a>(
     of: impl IntoIterator<Item = &'a Ref>,
     call: &str,
 ) -> Result<Vec<String>, Failure> {
-    of.into_iter().map(|one| physical(refs, one, call)).collect()
+    of.into_iter()
+        .map(|one| physical(refs, one, call))
+        .collect()
 }
 
 /// After the first effect of a put that takes several calls: what is there must be looked at first.

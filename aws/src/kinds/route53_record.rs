@@ -33,7 +33,10 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<types::ResourceRecordS
             .set_start_record_type(kind)
             .set_start_record_identifier(set);
         let page = call.send().await.called("route53:ListResourceRecordSets")?;
-        let past = page.resource_record_sets().last().is_some_and(|last| !below(last));
+        let past = page
+            .resource_record_sets()
+            .last()
+            .is_some_and(|last| !below(last));
         found.extend(page.resource_record_sets.into_iter().filter(below));
         if page.is_truncated && !past {
             let more = (page.next_record_type, page.next_record_identifier);
@@ -65,7 +68,8 @@ pub(crate) fn observe(
     let wanted = expected::<Route53Record>(world)
         .find(|one| one.name == name && one.record_type == record_type);
     // Who else publishes the values changes them as it likes.
-    let of_others = wanted.filter(|one| one.resource_records.is_none() && one.alias_target.is_none());
+    let of_others =
+        wanted.filter(|one| one.resource_records.is_none() && one.alias_target.is_none());
     if let Some(wanted) = of_others.filter(|_| raw.alias_target().is_none()) {
         return Some(item(wanted.clone(), physical));
     }
@@ -185,7 +189,8 @@ impl Verbs for Route53Record {
 }
 
 fn write(want: &Route53Record) -> Result<types::ResourceRecordSet, Failure> {
-    let bug = |error: aws_sdk_route53::error::BuildError| own(Class::Invalid, CHANGE, error.to_string());
+    let bug =
+        |error: aws_sdk_route53::error::BuildError| own(Class::Invalid, CHANGE, error.to_string());
     let known = |text: &Text| {
         let text = text.as_known().map(ToOwned::to_owned);
         text.ok_or_else(|| own(Class::Invalid, CHANGE, "the balancer's name is not known"))
@@ -217,7 +222,8 @@ async fn change(
     action: ChangeAction,
     set: types::ResourceRecordSet,
 ) -> Result<(), Failure> {
-    let bug = |error: aws_sdk_route53::error::BuildError| own(Class::Invalid, CHANGE, error.to_string());
+    let bug =
+        |error: aws_sdk_route53::error::BuildError| own(Class::Invalid, CHANGE, error.to_string());
     let change = Change::builder().action(action).resource_record_set(set);
     let batch = ChangeBatch::builder().changes(change.build().map_err(bug)?);
     let call = world.clients.route53.change_resource_record_sets();

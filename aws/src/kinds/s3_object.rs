@@ -26,9 +26,7 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<Observed<Cloud>>, Fail
     let (until, after, last) = (key("assets~"), key("backups~"), key("igconfig~"));
     let (first, second) = futures::try_join!(
         world.store.list_until(&prefix, None, Some(&until)),
-        world
-            .store
-            .list_until(&prefix, Some(&after), Some(&last))
+        world.store.list_until(&prefix, Some(&after), Some(&last))
     )
     .map_err(failed)?;
     let ours = first.into_iter().chain(second).filter_map(|entry| {
@@ -59,12 +57,14 @@ async fn observe(
         (None, Some(digest)) => ObjectContent::Sha256(digest),
         // Nobody compares it.
         (None, None) => ObjectContent::Text(String::new()),
-        (Some(ObjectContent::Text(_)), _) => match world.store.get(&entry.key).await.map_err(failed)? {
-            Some(object) => {
-                ObjectContent::Text(String::from_utf8_lossy(&object.bytes).into_owned())
+        (Some(ObjectContent::Text(_)), _) => {
+            match world.store.get(&entry.key).await.map_err(failed)? {
+                Some(object) => {
+                    ObjectContent::Text(String::from_utf8_lossy(&object.bytes).into_owned())
+                }
+                None => return Ok(None),
             }
-            None => return Ok(None),
-        },
+        }
     };
     let physical = key.clone();
     Ok(Some(item(S3Object { key, content }, physical)))
@@ -73,7 +73,9 @@ async fn observe(
 /// The sha256 in a key, if its content is named by one.
 fn digest(key: &str) -> Option<String> {
     let mut words = key.split(|char: char| !char.is_ascii_hexdigit());
-    words.find(|word| word.len() == DIGITS).map(ToOwned::to_owned)
+    words
+        .find(|word| word.len() == DIGITS)
+        .map(ToOwned::to_owned)
 }
 
 fn failed(error: StoreError) -> Failure {

@@ -106,7 +106,13 @@ impl Verbs for SecurityGroup {
             Err(failure) => Err(with_references(world, have.physical, failure).await?),
             done => done,
         };
-        blocked(world, have.physical, filter("group-id", have.physical), done).await
+        blocked(
+            world,
+            have.physical,
+            filter("group-id", have.physical),
+            done,
+        )
+        .await
     }
 }
 

@@ -26,10 +26,7 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<types::SecurityGroupRu
     fetch_by(world, ours).await
 }
 
-async fn fetch_by(
-    world: &AwsWorld,
-    by: Filter,
-) -> Result<Vec<types::SecurityGroupRule>, Failure> {
+async fn fetch_by(world: &AwsWorld, by: Filter) -> Result<Vec<types::SecurityGroupRule>, Failure> {
     let call = world.clients.ec2.describe_security_group_rules();
     let pages = call.filters(by).into_paginator().page_size(PAGE);
     let found: Result<Vec<_>, _> = pages.items().send().collect().await;

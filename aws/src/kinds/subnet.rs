@@ -13,8 +13,7 @@ use model::engine::{Class, Failure, Observed, Put, Refs, Removed};
 use model::names::logical_name;
 
 /// Tags by which load balancers find subnets: if they are not ours to set, they are the user's.
-const LOAD_BALANCER_TAGS: [&str; 2] =
-    ["kubernetes.io/role/elb", "kubernetes.io/role/internal-elb"];
+const LOAD_BALANCER_TAGS: [&str; 2] = ["kubernetes.io/role/elb", "kubernetes.io/role/internal-elb"];
 
 pub(crate) async fn fetch(world: &AwsWorld, by: Filter) -> Result<Vec<types::Subnet>, Failure> {
     let call = world.clients.ec2.describe_subnets().filters(by);
@@ -38,7 +37,9 @@ pub(crate) fn observe(
         vpc_id: names.reference::<Vpc>(raw.vpc_id()?),
         availability_zone: raw.availability_zone()?.to_owned(),
         cidr_block: raw.cidr_block()?.to_owned(),
-        private_dns_hostname_type_on_launch: hostnames.map_or("ip-name", HostnameType::as_str).to_owned(),
+        private_dns_hostname_type_on_launch: hostnames
+            .map_or("ip-name", HostnameType::as_str)
+            .to_owned(),
         enable_resource_name_dns_a_record_on_launch: records.unwrap_or_default(),
         tags,
     };
@@ -189,7 +190,13 @@ async fn change(
     want: &Subnet,
 ) -> Result<(), Failure> {
     const CALL: &str = "ec2:ModifySubnetAttribute";
-    let modify = || world.clients.ec2.modify_subnet_attribute().subnet_id(subnet);
+    let modify = || {
+        world
+            .clients
+            .ec2
+            .modify_subnet_attribute()
+            .subnet_id(subnet)
+    };
     let hostnames = &want.private_dns_hostname_type_on_launch;
     if have.private_dns_hostname_type_on_launch != *hostnames {
         let kind = HostnameType::from(hostnames.as_str());

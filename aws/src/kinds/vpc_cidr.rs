@@ -1,12 +1,13 @@
 //! More IPv4 ranges of the VPC.
 
+use super::ec2::once;
 use super::vpc::{self, Raw};
 use super::{Have, Verbs, item, made, physical, same};
 use crate::failure::{Classify, answered};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use model::cloud::{Cloud, Kind, Vpc, VpcIpv4CidrBlockAssociation};
-use model::engine::{Failure, Observed, Put, Refs, Removed};
+use model::engine::{Class, Failure, Observed, Put, Refs, Removed};
 
 pub(crate) fn observe(raw: &Raw, names: &Names) -> Vec<Observed<Cloud>> {
     let Some(vpc) = raw.vpc.vpc_id() else {
@@ -26,6 +27,18 @@ pub(crate) fn observe(raw: &Raw, names: &Names) -> Vec<Observed<Cloud>> {
         Some(item(association, range.association_id()?))
     })
     .collect()
+}
+
+/// EC2 has no code of its own for a range that the VPC has already.
+async fn taken(
+    world: &AwsWorld,
+    want: &VpcIpv4CidrBlockAssociation,
+    refs: &Refs,
+    failure: Failure,
+) -> Result<Failure, Failure> {
+    let there = failure.class == Class::Invalid && Verbs::find(world, want, refs).await?.is_some();
+    let class = if there { Class::Exists } else { failure.class };
+    Ok(Failure { class, ..failure })
 }
 
 impl Verbs for VpcIpv4CidrBlockAssociation {
@@ -49,8 +62,12 @@ impl Verbs for VpcIpv4CidrBlockAssociation {
         const CALL: &str = "ec2:AssociateVpcCidrBlock";
         let vpc = physical(refs, &want.vpc_id, CALL)?;
         let call = world.clients.ec2.associate_vpc_cidr_block().vpc_id(vpc);
-        let answer = call.cidr_block(&want.cidr_block).send().await;
-        let range = answer.creating(CALL)?.cidr_block_association;
+        let call = call.cidr_block(&want.cidr_block).customize();
+        let answer = call.config_override(once()).send().await;
+        let range = match answer.creating(CALL) {
+            Ok(answer) => answer.cidr_block_association,
+            Err(failure) => return Err(taken(world, want, refs, failure).await?),
+        };
         answered(range.and_then(|range| range.association_id), CALL).map(made)
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Entry, Expect, Object, StoreError, Version, hex};
 use crate::Clients;
-use crate::failure::{self, absent};
+use crate::failure;
 use aws_sdk_s3::config::retry::RetryConfig;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::ServerSideEncryption;
@@ -66,14 +66,13 @@ impl S3Store {
             })?;
             Ok((body.into_bytes().to_vec(), etag))
         };
-        let answer = absent(self.in_region(call).await);
-        let found = answer.map_err(|failure| self.error(key, "s3:GetObject", failure))?;
-        match found {
-            Some((bytes, etag)) => Ok(Some(Object {
+        match self.in_region(call).await {
+            Ok((bytes, etag)) => Ok(Some(Object {
                 version: self.version(key, etag)?,
                 bytes,
             })),
-            None => Ok(None),
+            Err(failure) if is_absent(&failure) => Ok(None),
+            Err(failure) => Err(self.error(key, "s3:GetObject", failure)),
         }
     }
 
@@ -90,7 +89,8 @@ impl S3Store {
                 Ok(etag) => return self.version(key, etag),
                 Err(failure) => failure,
             };
-            if is_conflict(&failure) {
+            // A version was expected of what is not there.
+            if is_conflict(&failure) || is_absent(&failure) {
                 let now = if unsure { self.get(key).await? } else { None };
                 return match now {
                     Some(now) if now.bytes == bytes => Ok(now.version),
@@ -139,7 +139,7 @@ impl S3Store {
             let Err(failure) = self.delete_once(key, expect).await else {
                 return Ok(());
             };
-            if is_conflict(&failure) || failure.class == Class::Gone {
+            if is_conflict(&failure) || is_absent(&failure) {
                 let done = !matches!(expect, Expect::Version(_))
                     || (unsure && self.get(key).await?.is_none());
                 return if done { Ok(()) } else { Err(conflict(key)) };
@@ -291,6 +291,11 @@ fn conflict(key: &str) -> StoreError {
     StoreError::Conflict {
         key: key.to_owned(),
     }
+}
+
+/// The object is not there; a bucket that is not there is another matter.
+fn is_absent(failure: &Failure) -> bool {
+    failure.class == Class::Gone && failure.code != "NoSuchBucket"
 }
 
 /// S3 says 412 if the condition does not hold, and 409 if another conditional write is under way: that one wins.

@@ -84,6 +84,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         launch_templates.new_versions_keep_their_user_data,
         launch_templates.template_tags_set_later_are_shown,
         launch_templates.template_tags_stay_out_of_the_data,
+        launch_templates.tags_of_a_template_change,
         launch_templates.versions_can_be_deleted,
         instances.images_have_a_root_volume,
         instances.the_root_volume_is_the_images_own,

@@ -66,6 +66,13 @@ def template_tags_stay_out_of_the_data() -> None:
         original(template, backend, name, template_data, description, tag_spec)
 
 
+def tags_of_a_template_change() -> None:
+    """AWS: CreateTags and DeleteTags on a launch template show in its description.
+    moto: describes the tags it was made with for ever.
+    """
+    LaunchTemplate.tags = property(lambda template: template.get_tags(), lambda _template, _made_with: None)
+
+
 def versions_can_be_deleted() -> None:
     """AWS: DeleteLaunchTemplateVersions removes versions, but never the default one; numbers are not reused.
     moto: has no such operation (HTTP 500) and finds a version by its place in the list.

@@ -112,3 +112,11 @@ def test_a_template_is_found_by_tag_and_deleted(aws):
     assert found["Tags"] == [{"Key": "cluster", "Value": name}]
     aws.ec2.delete_launch_template(LaunchTemplateId=found["LaunchTemplateId"])
     assert aws.ec2.describe_launch_templates(Filters=filters)["LaunchTemplates"] == []
+
+
+def test_tags_of_a_template_change(both):
+    name = make.template(both)
+    (found,) = both.ec2.describe_launch_templates(LaunchTemplateNames=[name])["LaunchTemplates"]
+    both.ec2.create_tags(Resources=[found["LaunchTemplateId"]], Tags=[{"Key": "colour", "Value": "blue"}])
+    (found,) = both.ec2.describe_launch_templates(LaunchTemplateNames=[name])["LaunchTemplates"]
+    assert found["Tags"] == [{"Key": "colour", "Value": "blue"}]

@@ -6,10 +6,12 @@ use aws::store::Store;
 use aws::{AwsWorld, Clients, FactsWanted, Scope, collect_facts};
 use model::cloud::{Cloud, settle::settle};
 use model::engine::{
-    Clock, Event, Failure, Id, Journal, Options, Outside, Plan, Report, Snapshot, World, apply, plan,
+    Clock, Event, Failure, Id, Journal, Options, Outside, Plan, Report, Snapshot, World, apply,
+    plan,
 };
 use model::facts::Facts;
 use model::names;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,7 +20,8 @@ pub struct InCluster {
     pub store: Store,
     pub facts: Facts,
     pub refresh: bool,
-    pub generation: u32,
+    /// Moves on with every run that ended in an orderly way.
+    generation: Cell<u32>,
 }
 
 /// What stands beside the cluster and is the user's.
@@ -41,7 +44,7 @@ impl InCluster {
             store,
             facts,
             refresh: false,
-            generation: 1,
+            generation: Cell::new(1),
         }
     }
 
@@ -67,7 +70,7 @@ impl InCluster {
             event_rule_prefix: names::event_rule(NAME, ""),
             shared_vpc: None,
             route_destinations: vec!["192.168.0.0/16".to_owned()],
-            generation: self.generation.to_string(),
+            generation: self.generation.get().to_string(),
             expect: expect.to_vec(),
             refresh: self.refresh,
             assets: Arc::new(|_| Ok(spec::ASSET.to_vec())),
@@ -99,6 +102,7 @@ impl InCluster {
         let (plan, seen, world) = self.plan(desired).await;
         let report = run(&world, &plan, &seen).await;
         assert!(report.is_complete(), "{:#?}", report.failed);
+        self.generation.set(self.generation.get() + 1);
         self.is_settled(desired).await;
         plan
     }
@@ -112,7 +116,10 @@ impl InCluster {
 
 pub fn shown(plan: &Plan<Cloud>) -> String {
     let line = |step: &model::engine::Step<Cloud>| {
-        format!("{:?} {} {:?} {:#?}", step.action, step.id, step.reason, step.changes)
+        format!(
+            "{:?} {} {:?} {:#?}",
+            step.action, step.id, step.reason, step.changes
+        )
     };
     plan.steps.values().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -134,17 +141,22 @@ pub async fn run(world: &AwsWorld, plan: &Plan<Cloud>, seen: &Snapshot<Cloud>) -
             println!("{event:?}");
         }
     };
-    apply(plan, seen, &outside, &mut tell).await.expect("a sound plan")
+    apply(plan, seen, &outside, &mut tell)
+        .await
+        .expect("a sound plan")
 }
 
 /// What the spec in this folder asks about.
 fn wanted() -> FactsWanted {
     let (_, groups) = spec::read(|_| {});
     let images = groups.iter().filter_map(|group| group.spec.image.clone());
-    let types = groups.iter().filter_map(|group| group.spec.machine_type.clone());
+    let types = groups
+        .iter()
+        .filter_map(|group| group.spec.machine_type.clone());
     FactsWanted {
         images: images.collect(),
-        machine_types: types.collect(),
+        // One for a change.
+        machine_types: types.chain(["m5.large".to_owned()]).collect(),
         hosted_zones: true,
         ..FactsWanted::default()
     }

@@ -20,8 +20,14 @@ fn census(simulator: &Simulator) -> BTreeMap<String, usize> {
             "elastic-ip" => "",
             _ => words.get(3).copied().unwrap_or_default(),
         };
-        let name = if name.contains("-0") || name.contains("arn:") { "" } else { name };
-        *census.entry(format!("{service} {kind} {name}")).or_default() += 1;
+        let parts = name.split(|char: char| !char.is_ascii_alphanumeric());
+        let is_id =
+            |part: &&str| part.len() > 15 && part.chars().all(|char| char.is_ascii_hexdigit());
+        let parts: Vec<&str> = parts.filter(|part| !is_id(part)).collect();
+        let name = parts.join(" ");
+        *census
+            .entry(format!("{service} {kind} {name}"))
+            .or_default() += 1;
     }
     census
 }
@@ -34,13 +40,39 @@ async fn creations_whose_answers_get_lost_are_not_made_twice() {
     let wanted = desired(&full(&cluster.facts, |_| {}), objects("completed: 1\n"));
 
     let operations = [
-        "CreateVpc", "CreateSubnet", "CreateDhcpOptions", "CreateInternetGateway", "AttachInternetGateway",
-        "CreateRouteTable", "CreateRoute", "AssociateRouteTable", "AllocateAddress", "CreateNatGateway",
-        "CreateSecurityGroup", "AuthorizeSecurityGroupIngress", "AuthorizeSecurityGroupEgress", "CreateVolume",
-        "ImportKeyPair", "CreateLaunchTemplate", "CreateAutoScalingGroup", "PutLifecycleHook",
-        "CreateLoadBalancer", "CreateTargetGroup", "CreateListener", "CreateRole", "PutRolePolicy",
-        "CreateInstanceProfile", "AddRoleToInstanceProfile", "AttachRolePolicy", "CreateQueue", "PutRule",
-        "PutTargets", "ChangeResourceRecordSets", "PutObject", "AssociateVpcCidrBlock", "AssociateDhcpOptions",
+        "CreateVpc",
+        "CreateSubnet",
+        "CreateDhcpOptions",
+        "CreateInternetGateway",
+        "AttachInternetGateway",
+        "CreateRouteTable",
+        "CreateRoute",
+        "AssociateRouteTable",
+        "AllocateAddress",
+        "CreateNatGateway",
+        "CreateSecurityGroup",
+        "AuthorizeSecurityGroupIngress",
+        "AuthorizeSecurityGroupEgress",
+        "CreateVolume",
+        "ImportKeyPair",
+        "CreateLaunchTemplate",
+        "CreateAutoScalingGroup",
+        "PutLifecycleHook",
+        "CreateLoadBalancer",
+        "CreateTargetGroup",
+        "CreateListener",
+        "CreateRole",
+        "PutRolePolicy",
+        "CreateInstanceProfile",
+        "AddRoleToInstanceProfile",
+        "AttachRolePolicy",
+        "CreateQueue",
+        "PutRule",
+        "PutTargets",
+        "ChangeResourceRecordSets",
+        "PutObject",
+        "AssociateVpcCidrBlock",
+        "AssociateDhcpOptions",
     ];
     let lose = |operation: &&str| json!({"operation": operation, "code": "kill-connection", "after": true});
     let faults: Vec<Value> = operations.iter().map(lose).collect();
@@ -96,13 +128,43 @@ async fn failures_say_what_they_are_and_what_to_do() {
     };
 
     for (service, operation, code, call) in [
-        ("ec2", "DescribeSubnets", "UnauthorizedOperation", "ec2:DescribeSubnets"),
-        ("autoscaling", "DescribeAutoScalingGroups", "AccessDenied", "autoscaling:DescribeAutoScalingGroups"),
-        ("elbv2", "DescribeLoadBalancers", "AccessDenied", "elasticloadbalancing:DescribeLoadBalancers"),
+        (
+            "ec2",
+            "DescribeSubnets",
+            "UnauthorizedOperation",
+            "ec2:DescribeSubnets",
+        ),
+        (
+            "autoscaling",
+            "DescribeAutoScalingGroups",
+            "AccessDenied",
+            "autoscaling:DescribeAutoScalingGroups",
+        ),
+        (
+            "elbv2",
+            "DescribeLoadBalancers",
+            "AccessDenied",
+            "elasticloadbalancing:DescribeLoadBalancers",
+        ),
         ("iam", "GetRole", "AccessDenied", "iam:GetRole"),
-        ("events", "ListRules", "AccessDeniedException", "events:ListRules"),
-        ("sqs", "GetQueueUrl", "AccessDeniedException", "sqs:GetQueueUrl"),
-        ("route53", "ListResourceRecordSets", "AccessDenied", "route53:ListResourceRecordSets"),
+        (
+            "events",
+            "ListRules",
+            "AccessDeniedException",
+            "events:ListRules",
+        ),
+        (
+            "sqs",
+            "GetQueueUrl",
+            "AccessDeniedException",
+            "sqs:GetQueueUrl",
+        ),
+        (
+            "route53",
+            "ListResourceRecordSets",
+            "AccessDenied",
+            "route53:ListResourceRecordSets",
+        ),
         ("s3", "ListObjectsV2", "AccessDenied", "s3:ListBucket"),
     ] {
         let failure = observe(service, operation, code, 403).await;
@@ -137,7 +199,7 @@ async fn what_is_not_ours_is_named_and_left_alone() {
     let cluster = InCluster::new(&simulator).await;
     simulator.python(
         REGION,
-        "boto('iam').create_role(RoleName='nodes.prod.example.com', AssumeRolePolicyDocument='{\"Version\": \"2012-10-17\", \"Statement\": []}')",
+        "boto('iam').create_role(RoleName='nodes.prod.example.com', AssumeRolePolicyDocument='{\"Version\": \"2012-10-17\", \"Statement\": [{\"Effect\": \"Allow\", \"Action\": \"sts:AssumeRole\", \"Principal\": {\"Service\": \"lambda.amazonaws.com\"}}]}')",
     );
     let wanted = desired(&full(&cluster.facts, |_| {}), objects("completed: 1\n"));
     let role = wanted.iter().find(|one| {
@@ -148,10 +210,15 @@ async fn what_is_not_ours_is_named_and_left_alone() {
     let (_, failure) = &report.failed[0];
     assert_eq!(failure.class, Class::Invalid);
     assert!(
-        failure.message.contains("nodes.prod.example.com exists and does not belong to"),
+        failure
+            .message
+            .contains("nodes.prod.example.com exists and does not belong to"),
         "{failure:?}"
     );
     cluster.converge(&[]).await;
     let left = simulator.listing(REGION);
-    assert!(left.iter().any(|line| line.contains("nodes.prod.example.com")));
+    assert!(
+        left.iter()
+            .any(|line| line.contains("nodes.prod.example.com"))
+    );
 }

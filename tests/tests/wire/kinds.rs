@@ -4,7 +4,7 @@ use crate::cluster::{InCluster, shown};
 use crate::simulator::Simulator;
 use crate::spec::{REGION, desired, full, objects};
 use model::cloud::Cloud;
-use model::engine::{Action, Resource};
+use model::engine::Resource;
 use std::collections::BTreeSet;
 
 fn kinds(of: &[Cloud]) -> BTreeSet<String> {
@@ -26,8 +26,6 @@ async fn a_cluster_is_made_changed_mended_and_removed_without_a_trace() {
 
     let changed = changes(&cluster).await;
     is_mended(&simulator, &mut cluster, &changed).await;
-    let plan = cluster.converge(&first).await;
-    assert!(plan.count(Action::Update) > 0);
 
     cluster.converge(&[]).await;
     let after = simulator.listing(REGION);
@@ -40,16 +38,44 @@ async fn changes(cluster: &InCluster) -> Vec<Cloud> {
     let edits: [(&str, &str, &str); 12] = [
         // The tags of everything.
         ("owner: team", "owner: crew\n    more: yes", "vpc"),
-        ("maxSize: 3\n  maxPrice: \"0.5\"\n  suspendProcesses: [AZRebalance]", "maxSize: 5\n  maxPrice: \"0.7\"\n  suspendProcesses: [Launch]", "autoscaling_group"),
+        (
+            "maxSize: 3\n  maxPrice: \"0.5\"\n  suspendProcesses: [AZRebalance]",
+            "maxSize: 5\n  maxPrice: \"0.7\"\n  suspendProcesses: [Launch]",
+            "autoscaling_group",
+        ),
         ("  suspendProcesses: [Launch]\n", "", "autoscaling_group"),
-        ("machineType: m5d.large", "machineType: m5.large", "launch_template"),
-        ("maxInstanceLifetime: 720h", "maxInstanceLifetime: 0s", "autoscaling_group"),
-        ("{instanceGroup: master-a, name: a}", "{instanceGroup: master-a, name: a, volumeSize: 30}", "ebs_volume"),
-        ("\"s3:ListBucket\", \"s3:GetObject\"", "\"s3:GetObject\"", "iam_role_policy"),
+        (
+            "machineType: m5d.large",
+            "machineType: m5.large",
+            "launch_template",
+        ),
+        (
+            "maxInstanceLifetime: 720h",
+            "maxInstanceLifetime: 0s",
+            "autoscaling_group",
+        ),
+        (
+            "{instanceGroup: master-a, name: a}",
+            "{instanceGroup: master-a, name: a, volumeSize: 30}",
+            "ebs_volume",
+        ),
+        (
+            "\"s3:ListBucket\", \"s3:GetObject\"",
+            "\"s3:GetObject\"",
+            "iam_role_policy",
+        ),
         ("policy/mine", "policy/other", "iam_role_policy_attachment"),
-        ("  externalPolicies:\n    node: [\"arn:aws:iam::123456789012:policy/other\"]\n", "", "iam_role_policy_attachment"),
+        (
+            "  externalPolicies:\n    node: [\"arn:aws:iam::123456789012:policy/other\"]\n",
+            "",
+            "iam_role_policy_attachment",
+        ),
         ("192.0.2.0/24", "198.51.100.0/24", "security_group_rule"),
-        ("class: Network", "class: Network\n      crossZoneLoadBalancing: true", "lb"),
+        (
+            "class: Network",
+            "class: Network\n      crossZoneLoadBalancing: true",
+            "lb",
+        ),
         // A balancer cannot become internal: the next of its series takes its place.
         ("type: Public\n  channel", "type: Internal\n  channel", "lb"),
     ];
@@ -74,28 +100,94 @@ async fn changes(cluster: &InCluster) -> Vec<Cloud> {
 
 /// Each is a change by somebody else, and the object in whose plan it must show.
 const DRIFT: [(&str, &str); 22] = [
-    ("security_group_rule", "ec2 = boto('ec2')\nrule = [r for r in ec2.describe_security_group_rules(Filters=[{'Name': 'tag:KubernetesCluster', 'Values': ['prod.example.com']}])['SecurityGroupRules'] if not r['IsEgress']][0]\nec2.revoke_security_group_ingress(GroupId=rule['GroupId'], SecurityGroupRuleIds=[rule['SecurityGroupRuleId']])"),
-    ("route", "ec2 = boto('ec2')\ntable = [t for t in ec2.describe_route_tables()['RouteTables'] if any(r.get('NatGatewayId') for r in t['Routes'])][0]\nec2.delete_route(RouteTableId=table['RouteTableId'], DestinationCidrBlock='0.0.0.0/0')"),
-    ("route_table_association", "ec2 = boto('ec2')\nassociation = [a for t in ec2.describe_route_tables()['RouteTables'] for a in t['Associations'] if a.get('SubnetId')][0]\nec2.disassociate_route_table(AssociationId=association['RouteTableAssociationId'])"),
-    ("vpc", "ec2 = boto('ec2')\nvpc = ec2.describe_vpcs(Filters=[{'Name': 'tag:Name', 'Values': ['prod.example.com']}])['Vpcs'][0]['VpcId']\nec2.modify_vpc_attribute(VpcId=vpc, EnableDnsHostnames={'Value': False})"),
-    ("subnet", "ec2 = boto('ec2')\nsubnet = ec2.describe_subnets(Filters=[{'Name': 'tag:Name', 'Values': ['a.prod.example.com']}])['Subnets'][0]['SubnetId']\nec2.delete_tags(Resources=[subnet], Tags=[{'Key': 'KubernetesCluster'}])"),
-    ("vpc_dhcp_options_association", "ec2 = boto('ec2')\nvpc = ec2.describe_vpcs(Filters=[{'Name': 'tag:Name', 'Values': ['prod.example.com']}])['Vpcs'][0]['VpcId']\nec2.associate_dhcp_options(VpcId=vpc, DhcpOptionsId='default')"),
-    ("launch_template", "ec2 = boto('ec2')\nec2.create_launch_template_version(LaunchTemplateName='nodes.prod.example.com', SourceVersion='1', LaunchTemplateData={'InstanceType': 't3.large'})"),
-    ("autoscaling_group", "boto('autoscaling').update_auto_scaling_group(AutoScalingGroupName='nodes.prod.example.com', MaxSize=9)"),
-    ("autoscaling_group", "boto('autoscaling').disable_metrics_collection(AutoScalingGroupName='nodes.prod.example.com', Metrics=['GroupMinSize'])"),
-    ("autoscaling_lifecycle_hook", "boto('autoscaling').put_lifecycle_hook(AutoScalingGroupName='nodes.prod.example.com', LifecycleHookName='nodes-NTHLifecycleHook', LifecycleTransition='autoscaling:EC2_INSTANCE_TERMINATING', HeartbeatTimeout=60)"),
-    ("autoscaling_lifecycle_hook", "boto('autoscaling').delete_lifecycle_hook(AutoScalingGroupName='nodes.prod.example.com', LifecycleHookName='nodes-NTHLifecycleHook')"),
-    ("lb", "elb = boto('elbv2')\narn = [b for b in elb.describe_load_balancers()['LoadBalancers'] if b['LoadBalancerName'].startswith('api-')][0]['LoadBalancerArn']\nelb.modify_load_balancer_attributes(LoadBalancerArn=arn, Attributes=[{'Key': 'load_balancing.cross_zone.enabled', 'Value': 'false'}])"),
-    ("lb_target_group", "elb = boto('elbv2')\narn = [g for g in elb.describe_target_groups()['TargetGroups'] if g['TargetGroupName'].startswith('tcp-')][0]['TargetGroupArn']\nelb.modify_target_group_attributes(TargetGroupArn=arn, Attributes=[{'Key': 'deregistration_delay.timeout_seconds', 'Value': '60'}])"),
-    ("lb_listener", "elb = boto('elbv2')\narn = [b for b in elb.describe_load_balancers()['LoadBalancers'] if b['LoadBalancerName'].startswith('bastion-')][0]['LoadBalancerArn']\nelb.delete_listener(ListenerArn=elb.describe_listeners(LoadBalancerArn=arn)['Listeners'][0]['ListenerArn'])"),
-    ("iam_role", "boto('iam').update_assume_role_policy(RoleName='nodes.prod.example.com', PolicyDocument='{\"Version\": \"2012-10-17\", \"Statement\": []}')"),
-    ("iam_role_policy", "boto('iam').put_role_policy(RoleName='nodes.prod.example.com', PolicyName='nodes.prod.example.com', PolicyDocument='{\"Version\": \"2012-10-17\", \"Statement\": [{\"Effect\": \"Allow\", \"Action\": \"*\", \"Resource\": \"*\"}]}')"),
-    ("iam_instance_profile", "boto('iam').remove_role_from_instance_profile(InstanceProfileName='nodes.prod.example.com', RoleName='nodes.prod.example.com')"),
-    ("sqs_queue", "sqs = boto('sqs')\nsqs.set_queue_attributes(QueueUrl=sqs.list_queues()['QueueUrls'][0], Attributes={'MessageRetentionPeriod': '600'})"),
-    ("cloudwatch_event_rule", "boto('events').disable_rule(Name='prod.example.com-SpotInterruption')"),
-    ("cloudwatch_event_target", "boto('events').remove_targets(Rule='prod.example.com-SpotInterruption', Ids=['1'])"),
-    ("route53_record", "dns = boto('route53')\nzone = dns.list_hosted_zones()['HostedZones'][0]['Id']\nrecord = [r for r in dns.list_resource_record_sets(HostedZoneId=zone)['ResourceRecordSets'] if r['Name'] == 'api.prod.example.com.'][0]\ndns.change_resource_record_sets(HostedZoneId=zone, ChangeBatch={'Changes': [{'Action': 'DELETE', 'ResourceRecordSet': record}]})"),
-    ("s3_object", "boto('s3').put_object(Bucket='state', Key='clusters/prod.example.com/cluster-completed.spec', Body=b'mine')"),
+    (
+        "security_group_rule",
+        "ec2 = boto('ec2')\nrule = [r for r in ec2.describe_security_group_rules(Filters=[{'Name': 'tag:KubernetesCluster', 'Values': ['prod.example.com']}])['SecurityGroupRules'] if not r['IsEgress']][0]\nec2.revoke_security_group_ingress(GroupId=rule['GroupId'], SecurityGroupRuleIds=[rule['SecurityGroupRuleId']])",
+    ),
+    (
+        "route",
+        "ec2 = boto('ec2')\ntable = [t for t in ec2.describe_route_tables()['RouteTables'] if any(r.get('NatGatewayId') for r in t['Routes'])][0]\nec2.delete_route(RouteTableId=table['RouteTableId'], DestinationCidrBlock='0.0.0.0/0')",
+    ),
+    (
+        "route_table_association",
+        "ec2 = boto('ec2')\nassociation = [a for t in ec2.describe_route_tables()['RouteTables'] for a in t['Associations'] if a.get('SubnetId')][0]\nec2.disassociate_route_table(AssociationId=association['RouteTableAssociationId'])",
+    ),
+    (
+        "vpc",
+        "ec2 = boto('ec2')\nvpc = ec2.describe_vpcs(Filters=[{'Name': 'tag:Name', 'Values': ['prod.example.com']}])['Vpcs'][0]['VpcId']\nec2.modify_vpc_attribute(VpcId=vpc, EnableDnsHostnames={'Value': False})",
+    ),
+    (
+        "subnet",
+        "ec2 = boto('ec2')\nsubnet = ec2.describe_subnets(Filters=[{'Name': 'tag:Name', 'Values': ['a.prod.example.com']}])['Subnets'][0]['SubnetId']\nec2.delete_tags(Resources=[subnet], Tags=[{'Key': 'KubernetesCluster'}])",
+    ),
+    (
+        "vpc_dhcp_options_association",
+        "ec2 = boto('ec2')\nvpc = ec2.describe_vpcs(Filters=[{'Name': 'tag:Name', 'Values': ['prod.example.com']}])['Vpcs'][0]['VpcId']\nec2.associate_dhcp_options(VpcId=vpc, DhcpOptionsId='default')",
+    ),
+    (
+        "launch_template",
+        "ec2 = boto('ec2')\nec2.create_launch_template_version(LaunchTemplateName='nodes.prod.example.com', SourceVersion='1', LaunchTemplateData={'InstanceType': 't3.large'})",
+    ),
+    (
+        "autoscaling_group",
+        "boto('autoscaling').update_auto_scaling_group(AutoScalingGroupName='nodes.prod.example.com', MaxSize=9)",
+    ),
+    (
+        "autoscaling_group",
+        "boto('autoscaling').disable_metrics_collection(AutoScalingGroupName='nodes.prod.example.com', Metrics=['GroupMinSize'])",
+    ),
+    (
+        "autoscaling_lifecycle_hook",
+        "boto('autoscaling').put_lifecycle_hook(AutoScalingGroupName='nodes.prod.example.com', LifecycleHookName='nodes-NTHLifecycleHook', LifecycleTransition='autoscaling:EC2_INSTANCE_TERMINATING', HeartbeatTimeout=60)",
+    ),
+    (
+        "autoscaling_lifecycle_hook",
+        "boto('autoscaling').delete_lifecycle_hook(AutoScalingGroupName='nodes.prod.example.com', LifecycleHookName='nodes-NTHLifecycleHook')",
+    ),
+    (
+        "lb",
+        "elb = boto('elbv2')\narn = [b for b in elb.describe_load_balancers()['LoadBalancers'] if b['LoadBalancerName'].startswith('api-')][0]['LoadBalancerArn']\nelb.modify_load_balancer_attributes(LoadBalancerArn=arn, Attributes=[{'Key': 'load_balancing.cross_zone.enabled', 'Value': 'false'}])",
+    ),
+    (
+        "lb_target_group",
+        "elb = boto('elbv2')\narn = [g for g in elb.describe_target_groups()['TargetGroups'] if g['TargetGroupName'].startswith('tcp-')][0]['TargetGroupArn']\nelb.modify_target_group_attributes(TargetGroupArn=arn, Attributes=[{'Key': 'deregistration_delay.timeout_seconds', 'Value': '60'}])",
+    ),
+    (
+        "lb_listener",
+        "elb = boto('elbv2')\narn = [b for b in elb.describe_load_balancers()['LoadBalancers'] if b['LoadBalancerName'].startswith('bastion-')][0]['LoadBalancerArn']\nelb.delete_listener(ListenerArn=elb.describe_listeners(LoadBalancerArn=arn)['Listeners'][0]['ListenerArn'])",
+    ),
+    (
+        "iam_role",
+        "boto('iam').update_assume_role_policy(RoleName='nodes.prod.example.com', PolicyDocument='{\"Version\": \"2012-10-17\", \"Statement\": [{\"Effect\": \"Allow\", \"Action\": \"sts:AssumeRole\", \"Principal\": {\"Service\": \"lambda.amazonaws.com\"}}]}')",
+    ),
+    (
+        "iam_role_policy",
+        "boto('iam').put_role_policy(RoleName='nodes.prod.example.com', PolicyName='nodes.prod.example.com', PolicyDocument='{\"Version\": \"2012-10-17\", \"Statement\": [{\"Effect\": \"Allow\", \"Action\": \"*\", \"Resource\": \"*\"}]}')",
+    ),
+    (
+        "iam_instance_profile",
+        "boto('iam').remove_role_from_instance_profile(InstanceProfileName='nodes.prod.example.com', RoleName='nodes.prod.example.com')",
+    ),
+    (
+        "sqs_queue",
+        "sqs = boto('sqs')\nsqs.set_queue_attributes(QueueUrl=sqs.list_queues()['QueueUrls'][0], Attributes={'MessageRetentionPeriod': '600'})",
+    ),
+    (
+        "cloudwatch_event_rule",
+        "boto('events').disable_rule(Name='prod.example.com-SpotInterruption')",
+    ),
+    (
+        "cloudwatch_event_target",
+        "boto('events').remove_targets(Rule='prod.example.com-SpotInterruption', Ids=['1'])",
+    ),
+    (
+        "route53_record",
+        "dns = boto('route53')\nzone = dns.list_hosted_zones()['HostedZones'][0]['Id']\nrecord = [r for r in dns.list_resource_record_sets(HostedZoneId=zone)['ResourceRecordSets'] if r['Name'] == 'api.prod.example.com.'][0]\ndns.change_resource_record_sets(HostedZoneId=zone, ChangeBatch={'Changes': [{'Action': 'DELETE', 'ResourceRecordSet': record}]})",
+    ),
+    (
+        "s3_object",
+        "boto('s3').put_object(Bucket='state', Key='clusters/prod.example.com/cluster-completed.spec', Body=b'mine')",
+    ),
 ];
 
 /// Each change from outside shows, at the object it was made to, and is undone. Hooks show on demand only.

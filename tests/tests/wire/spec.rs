@@ -41,7 +41,8 @@ pub fn full(facts: &Facts, edit: impl Fn(&mut String)) -> FullSpec {
     let catalog = Catalog::embedded().expect("a catalog");
     let keys = [KEY.to_owned()];
     let expanded = expand(&cluster, &groups, &keys, facts, &catalog);
-    let problems = |problems: Vec<model::read::Problem>| panic!("{}", model::read::render(&problems));
+    let problems =
+        |problems: Vec<model::read::Problem>| panic!("{}", model::read::render(&problems));
     expanded.unwrap_or_else(problems).full
 }
 

@@ -126,9 +126,9 @@ async fn is_a_map(store: &Store, ops: &[Op]) {
                 let prefix = PREFIXES[*prefix as usize];
                 let after = after.map(|key| KEYS[key as usize]);
                 let listed = store.list(prefix, after).await.expect("a list");
-                let wanted = map
-                    .iter()
-                    .filter(|(key, _)| key.starts_with(prefix) && after.is_none_or(|after| **key > after));
+                let wanted = map.iter().filter(|(key, _)| {
+                    key.starts_with(prefix) && after.is_none_or(|after| **key > after)
+                });
                 let wanted: Vec<_> = wanted.map(|(key, bytes)| (*key, bytes)).collect();
                 let keys: Vec<&str> = listed.iter().map(|one| one.key.as_str()).collect();
                 assert_eq!(keys, wanted.iter().map(|one| one.0).collect::<Vec<_>>());
@@ -156,7 +156,10 @@ fn expectation<'a>(
         Guess::Nothing => (Expect::Absent, !map.contains_key(key)),
         Guess::AsRead => {
             let (version, bytes) = read.get(key)?;
-            (Expect::Version(version.clone()), map.get(key) == Some(bytes))
+            (
+                Expect::Version(version.clone()),
+                map.get(key) == Some(bytes),
+            )
         }
     })
 }
@@ -267,7 +270,10 @@ fn a_bucket_that_is_not_there_says_how_to_make_it(simulator: &Simulator) {
     let clients = runtime().block_on(simulator.clients(REGION));
     let store = Store::open("s3://nowhere", &clients).expect("a store");
     let error = runtime().block_on(store.get("key")).expect_err("no bucket");
-    assert!(error.to_string().contains("create-bucket --bucket nowhere"), "{error}");
+    assert!(
+        error.to_string().contains("create-bucket --bucket nowhere"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -286,7 +292,16 @@ fn nobody_else_reads_a_directory_and_no_key_leaves_it() {
     assert_eq!(mode("folder"), 0o700);
     assert_eq!(mode(""), 0o700);
     std::os::unix::fs::symlink(dir.path(), base.join("link")).expect("a link");
-    for key in ["../outside", "/etc/passwd", "a/../../b", "", "a//b", "a/", "link/outside", ".kctl-lock"] {
+    for key in [
+        "../outside",
+        "/etc/passwd",
+        "a/../../b",
+        "",
+        "a//b",
+        "a/",
+        "link/outside",
+        ".kctl-lock",
+    ] {
         assert!(matches!(put(key), Err(StoreError::Key(_))), "{key}");
     }
     // A writer that died left this; it is nobody's object.
@@ -298,11 +313,23 @@ fn nobody_else_reads_a_directory_and_no_key_leaves_it() {
 #[test]
 fn addresses_of_stores_are_checked() {
     let clients = runtime().block_on(offline());
-    for url in ["s3://", "s3://b//x//y", "file://relative", "file:///", "gs://bucket", "bucket"] {
+    for url in [
+        "s3://",
+        "s3://b//x//y",
+        "file://relative",
+        "file:///",
+        "gs://bucket",
+        "bucket",
+    ] {
         let opened = Store::open(url, &clients);
         assert!(matches!(opened, Err(StoreError::Address { .. })), "{url}");
     }
-    for url in ["s3://bucket", "s3://bucket/", "s3://bucket/a/b/", "file:///tmp/x"] {
+    for url in [
+        "s3://bucket",
+        "s3://bucket/",
+        "s3://bucket/a/b/",
+        "file:///tmp/x",
+    ] {
         assert!(Store::open(url, &clients).is_ok(), "{url}");
     }
 }
@@ -361,11 +388,16 @@ mod elsewhere {
                 let (status, body) = if region == home {
                     ("200 OK", "here")
                 } else {
-                    ("301 Moved Permanently", "<Error><Code>PermanentRedirect</Code><Message>elsewhere</Message></Error>")
+                    (
+                        "301 Moved Permanently",
+                        "<Error><Code>PermanentRedirect</Code><Message>elsewhere</Message></Error>",
+                    )
                 };
                 log.lock().expect("a lock").push(region);
                 let length = body.len();
-                let answer = format!("HTTP/1.1 {status}\r\nETag: \"1\"\r\nx-amz-bucket-region: {home}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}");
+                let answer = format!(
+                    "HTTP/1.1 {status}\r\nETag: \"1\"\r\nx-amz-bucket-region: {home}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+                );
                 stream.write_all(answer.as_bytes()).expect("an answer");
             }
         });

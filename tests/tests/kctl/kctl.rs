@@ -1,0 +1,114 @@
+//! Runs `kctl` in a world of its own: one simulator, one bucket, one home.
+
+use crate::simulator::Simulator;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// The region all tests are in.
+pub const REGION: &str = "us-east-1";
+
+/// The cluster all tests make.
+pub const CLUSTER: &str = "prod.example.com";
+
+/// An operator at a terminal of their own.
+pub struct Operator {
+    /// The cloud they work on.
+    pub simulator: Simulator,
+    home: TempDir,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// The exit code; `None`: killed.
+    pub code: Option<i32>,
+    /// The result.
+    pub stdout: String,
+    /// The rest.
+    pub stderr: String,
+}
+
+impl Operator {
+    /// With an empty cloud but for the state store's bucket, and with binaries for machines (which no test boots).
+    pub fn new() -> Self {
+        let simulator = Simulator::start();
+        simulator.python(REGION, "boto('s3').create_bucket(Bucket='state')");
+        let home = tempfile::tempdir().expect("a folder");
+        let binaries = home.path().join("assets/linux/amd64");
+        std::fs::create_dir_all(&binaries).expect("a folder");
+        for name in ["nodeup", "protokube"] {
+            std::fs::write(binaries.join(name), format!("stands for {name}")).expect("a file");
+        }
+        Self { simulator, home }
+    }
+
+    /// A file of theirs.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    /// The command with those arguments, in an environment that holds nothing else.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let exe = std::env::current_exe().expect("the test's own path");
+        let kctl = exe
+            .parent()
+            .and_then(|deps| deps.parent())
+            .expect("target/debug")
+            .join("kctl");
+        assert!(
+            kctl.is_file(),
+            "{} is not built: cargo build --bin kctl",
+            kctl.display()
+        );
+        let mut command = Command::new(kctl);
+        command
+            .args(arguments)
+            .env_clear()
+            .env("HOME", self.home.path())
+            .env("KUBECONFIG", self.path("kubeconfig"))
+            .env("AWS_ENDPOINT_URL", &self.simulator.endpoint)
+            .env("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
+            .env("AWS_SECRET_ACCESS_KEY", "secret")
+            .env("AWS_EC2_METADATA_DISABLED", "true")
+            .env("KCTL_STATE_STORE", "s3://state")
+            .env("KCTL_CLUSTER_NAME", CLUSTER)
+            .env("KCTL_ASSETS", self.path("assets"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs it to its end.
+    pub fn run(&self, arguments: &[&str]) -> Ended {
+        self.command(arguments).output().expect("kctl runs").into()
+    }
+
+    /// Runs it and insists that it went well.
+    pub fn ok(&self, arguments: &[&str]) -> Ended {
+        let ended = self.run(arguments);
+        assert_eq!(
+            ended.code,
+            Some(0),
+            "kctl {}\n{}\n{}",
+            arguments.join(" "),
+            ended.stdout,
+            ended.stderr
+        );
+        ended
+    }
+
+    /// Everything that exists.
+    pub fn listing(&self) -> std::collections::BTreeSet<String> {
+        self.simulator.listing(REGION)
+    }
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("text"),
+            stderr: String::from_utf8(output.stderr).expect("text"),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! A cluster's life: what an operator sees at each turn, and what each turn costs.
+
+use crate::kctl::Operator;
+use std::os::unix::fs::PermissionsExt;
+
+const ZONES: &str = "us-east-1a,us-east-1b,us-east-1c";
+
+#[test]
+fn a_cluster_is_created_changed_and_deleted_without_a_trace() {
+    let operator = Operator::new();
+    let before = operator.listing();
+
+    operator.ok(&[
+        "create",
+        "cluster",
+        "--zones",
+        ZONES,
+        "--control-plane-zones",
+        ZONES,
+    ]);
+    let pending = operator.run(&["update", "--exit-code"]);
+    assert_eq!(pending.code, Some(10), "{}", pending.stderr);
+    assert!(
+        pending.stdout.contains("0 to change, 0 to delete"),
+        "{}",
+        pending.stdout
+    );
+
+    let made = operator.ok(&["update", "--yes"]);
+    assert!(!made.stdout.contains("PRIVATE KEY") && !made.stderr.contains("PRIVATE KEY"));
+
+    operator.simulator.forget_calls();
+    let nothing = operator.ok(&["update", "--exit-code"]);
+    assert!(nothing.stdout.contains("No changes"), "{}", nothing.stdout);
+    let calls = operator.simulator.calls();
+    assert!(
+        calls["aws"].as_u64() <= Some(40),
+        "a plan of 6 groups: {calls}"
+    );
+    assert!(
+        calls["s3"].as_u64() <= Some(12),
+        "a plan of 6 groups: {calls}"
+    );
+
+    operator.ok(&["edit", "ig", "nodes-us-east-1a", "--set", "spec.maxSize=3"]);
+    let short = operator.ok(&["update"]);
+    assert!(
+        short.stdout.contains("max_size  1 -> 3"),
+        "{}",
+        short.stdout
+    );
+    assert!(
+        short.stdout.contains("0 to add, 1 to change, 0 to delete"),
+        "{}",
+        short.stdout
+    );
+    operator.ok(&["update", "--yes"]);
+    operator.ok(&["update", "--exit-code"]);
+
+    operator.ok(&["export", "kubeconfig", "--admin"]);
+    let mode = std::fs::metadata(operator.path("kubeconfig"))
+        .expect("a kubeconfig")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+
+    operator.ok(&["delete", "cluster", "prod.example.com", "--yes"]);
+    assert_eq!(operator.listing(), before);
+}
+
+#[test]
+fn a_private_cluster_with_a_hosted_zone_settles_and_goes() {
+    let operator = Operator::new();
+    operator.simulator.python(
+        crate::kctl::REGION,
+        "boto('route53').create_hosted_zone(Name='example.com', CallerReference='test')",
+    );
+    let before = operator.listing();
+    operator.ok(&[
+        "create",
+        "cluster",
+        "--zones",
+        "us-east-1a,us-east-1b",
+        "--topology",
+        "private",
+        "--bastion",
+        "--dns-zone",
+        "example.com",
+        "--cloud-labels",
+        "Owner=Jane Doe",
+        "--network-cidr",
+        "10.20.0.0/16",
+    ]);
+    operator.ok(&["update", "--yes"]);
+    let settled = operator.run(&["update", "--exit-code"]);
+    assert_eq!(settled.code, Some(0), "{}", settled.stdout);
+    operator.ok(&["delete", "cluster", "prod.example.com", "--yes"]);
+    assert_eq!(operator.listing(), before);
+}
+
+#[test]
+fn every_network_plugin_and_a_network_of_the_users_settle() {
+    let operator = Operator::new();
+    let vpc = operator.simulator.python(
+        crate::kctl::REGION,
+        "e = boto('ec2')\nv = e.create_vpc(CidrBlock='172.31.0.0/16')['Vpc']['VpcId']\ng = e.create_internet_gateway()['InternetGateway']['InternetGatewayId']\ne.attach_internet_gateway(InternetGatewayId=g, VpcId=v)\nprint(v)",
+    );
+    let before = operator.listing();
+    for plugin in ["flannel", "kubenet", "cni", "external"] {
+        let shared = ["--network-id", &vpc, "--network-cidr", "172.31.0.0/16"];
+        let mut create = vec![
+            "create",
+            "cluster",
+            "--zones",
+            "us-east-1a",
+            "--networking",
+            plugin,
+        ];
+        if plugin == "cni" {
+            create.extend(shared);
+        }
+        operator.ok(&create);
+        operator.ok(&["update", "--yes"]);
+        let settled = operator.run(&["update", "--exit-code"]);
+        assert_eq!(settled.code, Some(0), "{plugin}: {}", settled.stdout);
+        operator.ok(&["delete", "cluster", "prod.example.com", "--yes"]);
+        assert_eq!(operator.listing(), before, "{plugin}");
+    }
+}
+
+#[test]
+fn mistakes_end_with_2_and_say_what_to_do() {
+    let operator = Operator::new();
+    let spec = operator.path("cluster.yaml");
+    let made = operator.ok(&[
+        "create",
+        "cluster",
+        "--zones",
+        "us-east-1a",
+        "--dry-run",
+        "-o",
+        "yaml",
+    ]);
+    std::fs::write(&spec, made.stdout.replace("networkCIDR", "netwrkCIDR")).expect("a file");
+    let typo = operator.run(&["create", "-f", spec.to_str().expect("a path")]);
+    assert_eq!(typo.code, Some(2));
+    assert!(typo.stderr.contains("cluster.yaml:"), "{}", typo.stderr);
+    assert!(typo.stderr.contains("networkCIDR"), "{}", typo.stderr);
+    assert!(
+        operator
+            .listing()
+            .iter()
+            .all(|line| !line.contains("prod.example.com"))
+    );
+
+    let unsupported = operator.run(&[
+        "create",
+        "cluster",
+        "--zones",
+        "us-east-1a",
+        "--networking",
+        "cilium",
+    ]);
+    assert_eq!(unsupported.code, Some(2));
+    assert!(
+        unsupported.stderr.contains("hint:"),
+        "{}",
+        unsupported.stderr
+    );
+}
