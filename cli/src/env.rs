@@ -11,7 +11,7 @@ pub const KOPS_STATE_STORE: &str = "KOPS_STATE_STORE";
 pub const CLUSTER_NAME: &str = "KCTL_CLUSTER_NAME";
 /// As kOps calls it; read after ours.
 pub const KOPS_CLUSTER_NAME: &str = "KOPS_CLUSTER_NAME";
-/// Folder with the binaries that machines download: `nodeup-linux-amd64`, `protokube-linux-arm64`, ...
+/// Folder with the binaries that machines download: `linux/amd64/nodeup`, `linux/arm64/protokube`, ...
 pub const ASSETS: &str = "KCTL_ASSETS";
 /// Kubeconfig files, as kubectl reads them; the first is written.
 pub const KUBECONFIG: &str = "KUBECONFIG";
@@ -31,6 +31,49 @@ pub const XDG_DATA_HOME: &str = "XDG_DATA_HOME";
 pub const HOME: &str = "HOME";
 /// Who runs this, for the operation log.
 pub const USER: &str = "USER";
+
+/// What users should know of: names and meanings, for the reference.
+pub const DOCUMENTED: &[(&str, &str)] = &[
+    (
+        STATE_STORE,
+        "where clusters are kept: `s3://BUCKET[/PREFIX]` or `file://DIR`; `--state` wins",
+    ),
+    (
+        KOPS_STATE_STORE,
+        "the same, as kOps calls it; read after ours",
+    ),
+    (
+        CLUSTER_NAME,
+        "the cluster that commands are about; an argument or `--name` wins",
+    ),
+    (
+        KOPS_CLUSTER_NAME,
+        "the same, as kOps calls it; read after ours",
+    ),
+    (
+        ASSETS,
+        "folder with `linux/amd64/nodeup`, `linux/amd64/protokube`, and the same for `arm64`; default: beside kctl",
+    ),
+    (
+        KUBECONFIG,
+        "kubeconfig files as kubectl reads them; the first is written",
+    ),
+    (VISUAL, "editor of `kctl edit`"),
+    (EDITOR, "the same, second choice; then `vi`"),
+    (NO_COLOR, "no colour"),
+    (CLICOLOR_FORCE, "colour even without a terminal"),
+    (TERM, "`dumb`: no colour, no live progress"),
+    (
+        XDG_DATA_HOME,
+        "where the store lies if nobody says where: `kctl/store` below it",
+    ),
+    (
+        "AWS_*",
+        "credentials, region, profile and endpoints, as the AWS SDK reads them",
+    ),
+    ("HTTPS_PROXY, NO_PROXY", "proxy for downloads"),
+    ("RUST_LOG", "what `-v` logs, in detail"),
+];
 
 /// The value of a variable, unless it is unset or empty.
 pub fn value(name: &str) -> Option<String> {

@@ -46,6 +46,23 @@ pub mod exit {
     pub const CHANGES_PENDING: u8 = 10;
     /// Ctrl-C.
     pub const INTERRUPTED: u8 = 130;
+
+    /// What each means, for the reference.
+    pub const DOCUMENTED: &[(u8, &str)] = &[
+        (FINE, "done, or nothing to do"),
+        (FAILED, "it was tried and did not work"),
+        (USAGE, "the command line or the spec is wrong"),
+        (UNHEALTHY, "the cluster is not healthy"),
+        (
+            PRECONDITION,
+            "something else must happen first: a lock, a lost race, a store written by a newer kctl, missing binaries",
+        ),
+        (
+            CHANGES_PENDING,
+            "there are changes that were not made; only with `--exit-code`",
+        ),
+        (INTERRUPTED, "interrupted"),
+    ];
 }
 
 impl Kind {

@@ -20,6 +20,10 @@ pub use secrets::{keyset, mint_into, mint_keyset};
 use crate::error::{CommandError, Kind};
 use aws::store::{Store, StoreError};
 
+/// What to do without credentials.
+pub const NO_CREDENTIALS: &str =
+    "give AWS credentials: AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
+
 /// A store's failure with what to do about it.
 pub fn store_error(error: StoreError) -> CommandError {
     match &error {
@@ -43,6 +47,10 @@ pub fn store_error(error: StoreError) -> CommandError {
             error,
             "check the name in --state or KCTL_STATE_STORE",
         ),
+        // Nobody answered with a code: the SDK found nothing to sign with.
+        StoreError::Denied { source, .. } if source.code.is_empty() => {
+            CommandError::new(Kind::Failed, error, NO_CREDENTIALS)
+        }
         StoreError::Denied { .. } => CommandError::new(
             Kind::Failed,
             error,

@@ -32,7 +32,7 @@ pub struct Update {
     /// Accept known kOps fields that kctl does not act on, with a warning
     #[arg(long)]
     pub allow_unsupported: bool,
-    /// With --yes: write a kubeconfig [default: false]
+    /// With --yes: write a kubeconfig [default: only with --admin]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub create_kube_config: Option<bool>,
     /// The kubeconfig's credentials.

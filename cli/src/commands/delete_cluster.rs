@@ -16,7 +16,7 @@ use aws::store::{Entry, Expect};
 use aws::{AwsWorld, Clients};
 use model::api::{Cluster, DnsType, Object};
 use model::cloud::Cloud;
-use model::engine::Plan;
+use model::engine::{Plan, Report};
 use model::expand::{Wanted, wanted};
 use model::facts::{Facts, HostedZone};
 use model::read::{ReadOptions, read_documents_with};
@@ -69,7 +69,7 @@ pub async fn run(what: &DeleteCluster, session: &Session<'_>) -> Result<Outcome,
     let interrupts = Interrupts::default();
     let work = work(&doomed, session, &world, &journal, &interrupts);
     let plan = super::update::planned(model::engine::plan(&[], &work.observe().await?))?;
-    show(&plan, &doomed, what, false, session).await?;
+    show(&plan, &doomed, what, None, session).await?;
     session.shell.hint(&format!(
         "kctl delete cluster {name} --yes    deletes all of it"
     ));
@@ -210,7 +210,7 @@ async fn delete(
     let plan = super::update::planned(model::engine::plan(&[], &seen))?;
     let json = what.output == PlanFormat::Json;
     if !json {
-        show(&plan, doomed, what, false, session).await?;
+        show(&plan, doomed, what, None, session).await?;
     }
     let question =
         format!("All of this is deleted, and nothing brings it back. Type {name} to go on:");
@@ -221,17 +221,16 @@ async fn delete(
             format!("type its name, or: kctl delete cluster {name} --yes"),
         ));
     }
-    let mut complete = true;
+    let mut report = Report::default();
     if !plan.is_empty() {
-        let report = work.apply("delete cluster", &plan, &seen, lock).await?;
-        complete = report.is_complete();
+        report = work.apply("delete cluster", &plan, &seen, lock).await?;
         let again = format!("kctl delete cluster {name} --yes");
         if let Some(error) = work.incomplete(&report, &again) {
             return Err(error.hint("the spec is kept until everything in AWS is gone"));
         }
     }
     if json {
-        show(&plan, doomed, what, complete, session).await?;
+        show(&plan, doomed, what, Some(&report), session).await?;
     }
     forget(name, &doomed.state.keys, session).await
 }
@@ -240,11 +239,11 @@ async fn show(
     plan: &Plan<Cloud>,
     doomed: &Doomed,
     what: &DeleteCluster,
-    applied: bool,
+    report: Option<&Report>,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
     if what.output == PlanFormat::Json {
-        let text = serde_json::to_string_pretty(&Document::of(plan, &doomed.target, applied));
+        let text = serde_json::to_string_pretty(&Document::of(plan, &doomed.target, report));
         return session.shell.result(&text.failed(
             "the plan has no JSON form",
             "report this: it is a defect of kctl",

@@ -6,7 +6,7 @@ use super::session::Session;
 use crate::agents::Found;
 use crate::downloads;
 use crate::error::{CommandError, Context, Kind};
-use crate::state::{ClusterState, Public, mint_into, store_error};
+use crate::state::{ClusterState, NO_CREDENTIALS, Public, mint_into, store_error};
 use crate::ui::plan_json::Target;
 use aws::{Clients, FactsWanted, collect_facts};
 use model::catalog::Catalog;
@@ -201,6 +201,7 @@ impl Looked {
 /// A failed call to AWS, with what to do about it.
 pub fn aws_error(failure: Failure) -> CommandError {
     let hint = failure.hint.clone().unwrap_or_else(|| match failure.class {
+        Class::Denied if failure.code.is_empty() => NO_CREDENTIALS.to_owned(),
         Class::Denied => format!(
             "allow {} to the user or role that runs kctl, or choose others with AWS_PROFILE",
             failure.call

@@ -1,8 +1,8 @@
 //! `kctl reference`: `docs/reference/`, made from the command line itself.
 
-use crate::args;
-use crate::error::{CommandError, Context, Outcome};
+use crate::error::{CommandError, Context, Outcome, exit};
 use crate::ui::Shell;
+use crate::{args, env};
 use clap::Command;
 use std::fmt::Write;
 use std::fs;
@@ -32,6 +32,14 @@ fn pages() -> Vec<(String, String)> {
         let mut text = String::new();
         write_command(sub, &mut text);
         pages.push((format!("{name}.md"), text));
+    }
+    index.push_str("\n## Exit codes\n\n| code | meaning |\n|---|---|\n");
+    for (code, meaning) in exit::DOCUMENTED {
+        let _ = writeln!(index, "| {code} | {meaning} |");
+    }
+    index.push_str("\n## Environment\n\n| variable | meaning |\n|---|---|\n");
+    for (name, meaning) in env::DOCUMENTED {
+        let _ = writeln!(index, "| `{name}` | {meaning} |");
     }
     pages.push(("README.md".to_owned(), index));
     pages

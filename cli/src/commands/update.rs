@@ -45,7 +45,10 @@ pub async fn run(options: &Update, session: &Session<'_>) -> Result<Outcome, Com
         ));
     }
     let name = session.cluster(options.cluster()).await?;
-    let kubeconfig = options.create_kube_config.unwrap_or_default();
+    // Who asks for credentials wants the file.
+    let kubeconfig = options
+        .create_kube_config
+        .unwrap_or(options.credentials.admin.is_some());
     let how = How {
         yes: options.yes,
         output: options.output,
@@ -56,7 +59,9 @@ pub async fn run(options: &Update, session: &Session<'_>) -> Result<Outcome, Com
         },
         kubeconfig: kubeconfig.then(|| options.credentials.clone()),
     };
-    update(&name, &how, session).await
+    let outcome = update(&name, &how, session).await;
+    tracing::debug!(reads = session.store.reads(), writes = session.store.writes(), calls = ?session.clients.calls(), "asked");
+    outcome
 }
 
 /// Shows the plan of a cluster, and applies it if wanted.
@@ -153,7 +158,7 @@ async fn preview(
     let work = work(looked, session, &world, &journal, &interrupts);
     let (desired, seen) = settle(assembled.desired.clone(), work.observe().await?);
     let plan = planned(model::engine::plan(&desired, &seen))?;
-    show(&plan, &assembled, looked, how, false, session)?;
+    show(&plan, &assembled, looked, how, None, session)?;
     if plan.is_empty() {
         return Ok(Outcome::Fine);
     }
@@ -186,19 +191,12 @@ async fn make(
     let plan = planned(model::engine::plan(&desired, &seen))?;
     let json = how.output == PlanFormat::Json;
     if !json || plan.is_empty() {
-        show(&plan, &assembled, looked, how, false, session)?;
+        show(&plan, &assembled, looked, how, None, session)?;
     }
     if !plan.is_empty() {
         let report = work.apply("update", &plan, &seen, lock).await?;
         if json {
-            show(
-                &plan,
-                &assembled,
-                looked,
-                how,
-                report.is_complete(),
-                session,
-            )?;
+            show(&plan, &assembled, looked, how, Some(&report), session)?;
         }
         let again = format!("kctl update {} --yes", looked.target.cluster);
         if let Some(error) = work.incomplete(&report, &again) {
@@ -250,11 +248,11 @@ fn show(
     assembled: &Assembled,
     looked: &Looked,
     how: &How,
-    applied: bool,
+    report: Option<&Report>,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
     if how.output == PlanFormat::Json {
-        let document = Document::of(plan, &looked.target, applied);
+        let document = Document::of(plan, &looked.target, report);
         let text = serde_json::to_string_pretty(&document);
         let mut text = text.failed(
             "the plan has no JSON form",

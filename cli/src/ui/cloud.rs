@@ -3,6 +3,22 @@
 use model::cloud::{Cloud, Kind, ObjectContent, RuleSource, S3Object, SecurityGroupRule, Subnet};
 use model::engine::{Id, Ref, Resource};
 
+/// Digits that are shown of a sha256 unless everything is.
+const SHORT_HASH: usize = 12;
+
+/// The text with only the beginning of every sha256.
+pub fn short_hashes(text: &str) -> String {
+    let shortened = |word: &str| {
+        let bare = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        let hash = bare.len() == 64 && bare.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let start = bare.get(..SHORT_HASH).filter(|_| hash);
+        start.map_or_else(|| word.to_owned(), |start| word.replace(bare, start))
+    };
+    text.split_inclusive(|c: char| !c.is_ascii_alphanumeric())
+        .map(shortened)
+        .collect()
+}
+
 /// The sections of a plan, in the order in which things depend on each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Section {
@@ -100,9 +116,15 @@ pub fn parent(of: &Cloud) -> Option<Id> {
 
 /// Where the configuration of a group's machines stands for people, if this is one under its hash.
 fn plain_node_config(key: &str) -> Option<Id> {
+    let (dir, _) = version(key)?;
+    Some(Id::new(S3Object::TYPE, format!("{dir}/nodeupconfig.yaml")))
+}
+
+/// Folder and hash of a configuration that is stored under its hash.
+fn version(key: &str) -> Option<(&str, &str)> {
     let (dir, name) = key.rsplit_once('/')?;
     let hash = name.strip_prefix("nodeupconfig-")?.strip_suffix(".yaml")?;
-    (hash.len() == 64).then(|| Id::new(S3Object::TYPE, format!("{dir}/nodeupconfig.yaml")))
+    (hash.len() == 64).then_some((dir, hash))
 }
 
 /// What parts of a kind are called when they are counted: one, many.
@@ -174,8 +196,11 @@ pub fn describe(of: &Cloud) -> String {
                 several(group.vpc_zone_identifier.len(), "subnet")
             )
         }
-        Cloud::S3Object(object) => match &object.content {
-            ObjectContent::Text(text) if !text.is_empty() => format!("{} bytes", text.len()),
+        Cloud::S3Object(object) => match (&object.content, version(&object.key)) {
+            (_, Some((_, hash))) => format!("version {hash}"),
+            (ObjectContent::Text(text), None) if !text.is_empty() => {
+                format!("{} bytes", text.len())
+            }
             _ => String::new(),
         },
         _ => String::new(),

@@ -23,8 +23,6 @@ pub struct View<'a> {
 const SAME_TAGS: usize = 3;
 /// Wider names do not push the descriptions of all others to the right.
 const NAME_WIDTH: usize = 75;
-/// Digits that are shown of a sha256 unless everything is.
-const SHORT_HASH: usize = 12;
 
 /// All sections, without the summary; empty if there is nothing to do.
 pub fn render(view: View<'_>) -> String {
@@ -41,7 +39,10 @@ pub fn render(view: View<'_>) -> String {
     for (section, roots) in &tree.sections {
         text.push_str(&view.paint.tone(Tone::Strong, section.heading()));
         text.push('\n');
-        let width = roots.iter().map(|id| name(view, id).chars().count()).max();
+        let width = roots
+            .iter()
+            .map(|id| short(view, &id.to_string()).chars().count())
+            .max();
         let width = width.unwrap_or_default().min(NAME_WIDTH);
         for id in roots {
             text.push_str(&tree.root(view, id, width));
@@ -133,14 +134,17 @@ impl<'a> Tree<'a> {
                     subject(step).map(cloud::describe).into_iter().collect();
                 about.extend(self.counted.get(id).into_iter().flatten().map(counted));
                 about.retain(|words| !words.is_empty());
-                let name = format!("{:<width$}", name(view, id));
+                let name = format!("{:<width$}", short(view, &id.to_string()));
                 self.lines(view, step, "  ", &name, &about.join(", "))
             }
             None => format!("    {id}\n"),
         };
         for part in self.parts.get(id).into_iter().flatten() {
-            let about = subject(part).map(cloud::describe).unwrap_or_default();
-            let name = name(view, &part.id);
+            let about = short(
+                view,
+                &subject(part).map(cloud::describe).unwrap_or_default(),
+            );
+            let name = short(view, &part.id.to_string());
             let (name, about) = match (about.is_empty(), view.wide) {
                 (true, _) => (name, String::new()),
                 (false, true) => (about, view.paint.tone(Tone::Faint, &name)),
@@ -194,27 +198,16 @@ fn subject(step: &Step<Cloud>) -> Option<&Cloud> {
     step.after.as_ref().or(before)
 }
 
-/// An id in words: what is not known yet says so, and hashes are short.
-fn name(view: View<'_>, id: &Id) -> String {
-    let mut name = id.to_string();
+/// What is not known yet says so, and hashes are short.
+fn short(view: View<'_>, text: &str) -> String {
+    let mut text = text.to_owned();
     for stand_in in view.stand_ins {
-        name = name.replace(stand_in.as_str(), diff::LATE);
+        text = text.replace(stand_in.as_str(), diff::LATE);
     }
     if view.wide {
-        return name;
+        return text;
     }
-    let hash = |word: &str| word.len() == 64 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let words = name.split_inclusive(|c: char| !c.is_ascii_alphanumeric());
-    words
-        .map(|word| {
-            let bare = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
-            if hash(bare) {
-                word.replace(bare, bare.get(..SHORT_HASH).unwrap_or(bare))
-            } else {
-                word.to_owned()
-            }
-        })
-        .collect()
+    cloud::short_hashes(&text)
 }
 
 fn counted((kind, count): (&&str, &usize)) -> String {

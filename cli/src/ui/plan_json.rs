@@ -1,7 +1,7 @@
 //! A plan as one JSON document for programs. Additions keep `format`; anything else raises it.
 
 use model::cloud::Cloud;
-use model::engine::{Action, FieldChange, Id, Plan, Reason};
+use model::engine::{Action, Failure, FieldChange, Id, Plan, Reason, Report};
 use serde::Serialize;
 
 /// The version of the document.
@@ -14,10 +14,16 @@ pub struct Document<'a> {
     cluster: &'a str,
     account: &'a str,
     region: &'a str,
-    /// Whether the changes were made.
+    /// Whether all changes were made.
     applied: bool,
     changes: Vec<Change<'a>>,
     summary: Summary,
+    /// Changes that failed, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    failed: Vec<Failed<'a>>,
+    /// Changes that were not tried.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    skipped: Vec<&'a Id>,
 }
 
 /// One step.
@@ -28,6 +34,14 @@ struct Change<'a> {
     #[serde(flatten)]
     reason: &'a Reason,
     changes: &'a [FieldChange],
+}
+
+/// A change that failed.
+#[derive(Debug, Serialize)]
+struct Failed<'a> {
+    id: &'a Id,
+    #[serde(flatten)]
+    failure: &'a Failure,
 }
 
 /// How many steps of each sort.
@@ -50,8 +64,8 @@ pub struct Target {
 }
 
 impl<'a> Document<'a> {
-    /// The document of a plan.
-    pub fn of(plan: &'a Plan<Cloud>, target: &'a Target, applied: bool) -> Self {
+    /// The document of a plan, and of how it went if it was applied.
+    pub fn of(plan: &'a Plan<Cloud>, target: &'a Target, report: Option<&'a Report>) -> Self {
         let change = |step: &'a model::engine::Step<Cloud>| Change {
             id: &step.id,
             action: step.action,
@@ -63,13 +77,23 @@ impl<'a> Document<'a> {
             cluster: &target.cluster,
             account: &target.account,
             region: &target.region,
-            applied,
+            applied: report.is_some_and(Report::is_complete),
             changes: plan.steps.values().map(change).collect(),
             summary: Summary {
                 add: plan.count(Action::Create),
                 change: plan.count(Action::Update),
                 delete: plan.count(Action::Delete),
             },
+            failed: report
+                .into_iter()
+                .flat_map(|report| &report.failed)
+                .map(|(id, failure)| Failed { id, failure })
+                .collect(),
+            skipped: report
+                .into_iter()
+                .flat_map(|report| &report.skipped)
+                .map(|(id, _)| id)
+                .collect(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! An apply while it runs. On a terminal: finished steps scroll by, running ones stand below with the time
 //! they have taken and what they wait for. Elsewhere: one line per finished step.
 
+use super::cloud::short_hashes;
 use super::{Shell, Tone};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::engine::{Action, Class, Event, Failure, Id};
@@ -86,6 +87,7 @@ pub struct Progress<'a> {
     running: BTreeMap<Id, Running>,
     retried: BTreeMap<Id, Class>,
     tally: Tally,
+    began: Instant,
 }
 
 impl<'a> Progress<'a> {
@@ -102,6 +104,7 @@ impl<'a> Progress<'a> {
             running: BTreeMap::new(),
             retried: BTreeMap::new(),
             tally: Tally::default(),
+            began: Instant::now(),
         }
     }
 
@@ -190,7 +193,7 @@ impl<'a> Progress<'a> {
         if let Some(bar) = self.running.remove(step).and_then(|running| running.bar) {
             bar.finish_and_clear();
         }
-        let line = self.shell.err_paint().tone(tone, line);
+        let line = self.shell.err_paint().tone(tone, &short_hashes(line));
         match &self.live {
             // If the terminal cannot be written to, nobody can be told.
             Some((bars, _)) => drop(bars.println(line)),
@@ -214,7 +217,7 @@ impl<'a> Progress<'a> {
                 .get_or_insert_with(|| bars.insert_before(total, bar()));
             bar.set_message(words);
         }
-        if self.tally.steps > 0 {
+        if self.tally.steps > 0 && self.began.elapsed() >= DELAY {
             total.set_message(format!("{}/{}", self.tally.ended(), self.tally.steps));
         }
     }
@@ -236,8 +239,8 @@ fn names(ids: &[Id]) -> String {
 
 fn bar() -> ProgressBar {
     // The template is a constant; if it were wrong, the default shows.
-    let style =
-        ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let style = ProgressStyle::with_template("{wide_msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_spinner());
     ProgressBar::new_spinner().with_style(style)
 }
 
@@ -247,11 +250,12 @@ fn running_words(step: &Id, running: &Running, elapsed: Duration) -> String {
     } else {
         format!("  {}", running.what)
     };
-    format!(
-        "  {} {step}  {}s{what}",
-        sign(running.action),
-        elapsed.as_secs()
-    )
+    let time = if elapsed.as_secs() == 0 {
+        String::new()
+    } else {
+        format!("  {}s", elapsed.as_secs())
+    };
+    short_hashes(&format!("  {} {step}{time}{what}", sign(running.action)))
 }
 
 fn sign(action: Action) -> &'static str {
