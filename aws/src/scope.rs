@@ -25,7 +25,8 @@ pub struct Scope {
     pub roles: Vec<String>,
     /// The hosted zone its records are in, without `/hostedzone/`; `None`: no DNS.
     pub hosted_zone: Option<String>,
-    /// Domain names of records that are the cluster's, whether wanted or not; no trailing dots.
+    /// Domain names of records that are the cluster's, whether wanted or not; no trailing dots. Those that only
+    /// protokube publishes are seen when the cluster goes.
     pub record_names: Vec<String>,
     /// What the AWS names of its load balancers and target groups begin with: the series' name without the hash.
     pub balancer_prefixes: Vec<String>,
@@ -33,8 +34,6 @@ pub struct Scope {
     pub queue: String,
     /// What the names of its event rules begin with.
     pub event_rule_prefix: String,
-    /// The VPC of the user's, if the cluster does not bring its own.
-    pub shared_vpc: Option<String>,
     /// Destinations of routes that are the cluster's beside the default routes (`additionalRoutes`), wanted
     /// now or before: the rest of a route table is the cloud controller's or the user's.
     pub route_destinations: Vec<String>,

@@ -14,18 +14,32 @@ const CHANGE: &str = "route53:ChangeResourceRecordSets";
 /// Types of records that can be ours.
 const TYPES: [RrType; 3] = [RrType::A, RrType::Aaaa, RrType::Txt];
 
-/// The zone's records below the cluster's name: they are listed by reversed name, so they stand together.
+/// The zone's records below the cluster's name, and those of the cluster's names that lie elsewhere.
 pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<types::ResourceRecordSet>, Failure> {
     let Some(zone) = &world.scope.hosted_zone else {
         return Ok(Vec::new());
     };
     let cluster = &world.scope.cluster;
     let suffix = format!(".{cluster}");
-    let below = |one: &types::ResourceRecordSet| {
-        let name = plain(one.name());
-        name == *cluster || name.ends_with(&suffix)
-    };
-    let (mut found, mut next) = (Vec::new(), Some((cluster.clone(), None, None)));
+    let below = |name: &str| name == cluster || name.ends_with(&suffix);
+    let mut found = list(world, zone, cluster, below).await?;
+    let elsewhere = world.scope.record_names.iter().filter(|name| !below(name));
+    for name in elsewhere {
+        found.extend(list(world, zone, name, |one| one == name).await?);
+    }
+    Ok(found)
+}
+
+/// The records from `first` on whose names are `among` what is asked for: Route 53 lists them by reversed name, so
+/// those below a name stand together.
+async fn list(
+    world: &AwsWorld,
+    zone: &str,
+    first: &str,
+    among: impl Fn(&str) -> bool,
+) -> Result<Vec<types::ResourceRecordSet>, Failure> {
+    let among = |one: &types::ResourceRecordSet| among(&plain(one.name()));
+    let (mut found, mut next) = (Vec::new(), Some((first.to_owned(), None, None)));
     while let Some((name, kind, set)) = next.take() {
         let call = world.clients.route53.list_resource_record_sets();
         let call = call.hosted_zone_id(zone).start_record_name(name);
@@ -33,11 +47,9 @@ pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<types::ResourceRecordS
             .set_start_record_type(kind)
             .set_start_record_identifier(set);
         let page = call.send().await.called("route53:ListResourceRecordSets")?;
-        let past = page
-            .resource_record_sets()
-            .last()
-            .is_some_and(|last| !below(last));
-        found.extend(page.resource_record_sets.into_iter().filter(below));
+        let last = page.resource_record_sets().last();
+        let past = last.is_some_and(|last| !among(last));
+        found.extend(page.resource_record_sets.into_iter().filter(among));
         if page.is_truncated && !past {
             let more = (page.next_record_type, page.next_record_identifier);
             next = page.next_record_name.map(|name| (name, more.0, more.1));
@@ -67,6 +79,10 @@ pub(crate) fn observe(
     let physical = format!("{zone}/{name}/{record_type}");
     let wanted = expected::<Route53Record>(world)
         .find(|one| one.name == name && one.record_type == record_type);
+    // What protokube publishes is not wanted here and yet stays, until the cluster goes.
+    if wanted.is_none() && raw.alias_target().is_none() && !world.scope.deleting() {
+        return None;
+    }
     // Who else publishes the values changes them as it likes.
     let of_others =
         wanted.filter(|one| one.resource_records.is_none() && one.alias_target.is_none());

@@ -104,6 +104,12 @@ impl Work<'_> {
         let mut operation = operation.into_inner();
         operation.end(outcome(&report), took);
         self.close(&operation).await;
+        if let Some(failure) = &report.journal {
+            let words = format!(
+                "the journal could not be cleared, so the next run waits before it looks: {failure}"
+            );
+            self.session.shell.warning(&words);
+        }
         let words = progress.borrow().tally().words();
         self.session
             .shell

@@ -4,6 +4,7 @@
 use aws::{AssetSource, Scope};
 use model::api::Cluster;
 use model::cloud::Cloud;
+use model::components::EtcdMemberNames;
 use model::full::Role;
 use model::names;
 
@@ -50,7 +51,6 @@ pub fn scope(
         balancer_prefixes: balancer_prefixes(name),
         queue: names::queue(name),
         event_rule_prefix: names::event_rule(name, ""),
-        shared_vpc: spec.spec.network_id.clone(),
         route_destinations: routes.map(|route| route.cidr.clone()).collect(),
         generation: place.generation,
         expect,
@@ -74,16 +74,8 @@ fn record_names(spec: &Cluster) -> Vec<String> {
     ];
     all.extend(said.into_iter().flatten().cloned());
     for etcd in &spec.spec.etcd_clusters {
-        let prefix = if etcd.name == "main" {
-            "etcd".to_owned()
-        } else {
-            format!("etcd-{}", etcd.name)
-        };
-        all.extend(
-            etcd.etcd_members
-                .iter()
-                .map(|member| format!("{prefix}-{}.internal.{name}", member.name)),
-        );
+        let names = EtcdMemberNames::of(etcd, name);
+        all.extend(names.members.iter().map(|member| names.host(member)));
     }
     all.sort();
     all.dedup();

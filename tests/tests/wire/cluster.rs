@@ -50,7 +50,12 @@ impl InCluster {
 
     pub fn scope(&self, expect: &[Cloud]) -> Scope {
         let roles = ["masters", "nodes", "bastions"];
-        let records = ["api", "api.internal", "kops-controller.internal"];
+        let records = [
+            "api",
+            "api.internal",
+            "kops-controller.internal",
+            "etcd-a.internal",
+        ];
         let balancers = ["api", "bastion", "tcp", "tls", "kops-controller"];
         let prefix = |of: &str| {
             let name = names::load_balancer(&format!("{of}.{NAME}"));
@@ -68,7 +73,6 @@ impl InCluster {
             balancer_prefixes: balancers.map(prefix).to_vec(),
             queue: names::queue(NAME),
             event_rule_prefix: names::event_rule(NAME, ""),
-            shared_vpc: None,
             route_destinations: vec!["192.168.0.0/16".to_owned()],
             generation: self.generation.get().to_string(),
             expect: expect.to_vec(),

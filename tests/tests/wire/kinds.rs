@@ -27,11 +27,16 @@ async fn a_cluster_is_made_changed_mended_and_removed_without_a_trace() {
     let changed = changes(&cluster).await;
     is_mended(&simulator, &mut cluster, &changed).await;
 
+    // What protokube publishes goes with the cluster, and not before.
+    simulator.python(REGION, ETCD_RECORD);
+    cluster.is_settled(&changed).await;
     cluster.converge(&[]).await;
     let after = simulator.listing(REGION);
     let left: Vec<_> = after.difference(&before).collect();
     assert!(left.is_empty(), "{left:#?}");
 }
+
+const ETCD_RECORD: &str = "dns = boto('route53')\nzone = dns.list_hosted_zones()['HostedZones'][0]['Id']\ndns.change_resource_record_sets(HostedZoneId=zone, ChangeBatch={'Changes': [{'Action': 'CREATE', 'ResourceRecordSet': {'Name': 'etcd-a.internal.prod.example.com', 'Type': 'A', 'TTL': 60, 'ResourceRecords': [{'Value': '10.0.0.1'}]}}]})";
 
 /// One change of the spec after the other, each seen and made; gives back what is wanted at the end.
 async fn changes(cluster: &InCluster) -> Vec<Cloud> {
