@@ -6,5 +6,6 @@
 )]
 
 pub mod ledger;
+pub mod network;
 pub mod place;
 pub mod world;
