@@ -1,8 +1,8 @@
 //! DHCP as a VPC answers it: each network interface always gets its own address, known by its hardware address.
 
 use super::error::{Result, doing};
-use super::topology::Topology;
-use super::{names, netns};
+use super::netns;
+use super::topology::{Host, Topology};
 use crate::place::Place;
 use crate::world::{Instance, World};
 use dhcproto::v4::{DhcpOption, Flags, Message, MessageType, Opcode, OptionCode};
@@ -21,7 +21,8 @@ const MTU: u16 = 9001;
 /// Answers hosts until the sender of worlds is gone. Runs on any runtime; only its sockets are in the router's namespace.
 pub async fn serve(place: &Place, worlds: watch::Receiver<Arc<World>>) -> Result<()> {
     let netns = place.router_netns();
-    let socket = netns::inside(&netns, || listener(None))?.map_err(doing("listening for DHCP"))?;
+    let socket = netns::inside(&netns, || listener(Ipv4Addr::UNSPECIFIED, None))?
+        .map_err(doing("listening for DHCP"))?;
     let socket = tokio::net::UdpSocket::from_std(socket).map_err(doing("listening for DHCP"))?;
     let mut packet = [0; 1500];
     let mut worlds = worlds;
@@ -34,43 +35,32 @@ pub async fn serve(place: &Place, worlds: watch::Receiver<Arc<World>>) -> Result
             },
         };
         let world = worlds.borrow().clone();
-        let Some((instance, reply)) = packet.get(..length).and_then(|bytes| answer(&world, bytes))
-        else {
+        let Some(answer) = packet.get(..length).and_then(|bytes| answer(&world, bytes)) else {
             continue;
         };
         // One host's answer that cannot be sent (its link just went) is no reason to leave the others without.
-        if let Err(error) = send(&netns, &socket, &instance, &reply).await {
-            tracing::warn!(instance = instance.id, %error, "a DHCP answer was not sent");
+        if let Err(error) = send(&netns, &socket, &answer).await {
+            tracing::warn!(link = answer.link, %error, "a DHCP answer was not sent");
         }
     }
 }
 
-async fn send(
-    netns: &str,
-    socket: &tokio::net::UdpSocket,
-    instance: &Instance,
-    reply: &Message,
-) -> Result<()> {
-    let bytes = reply
-        .to_vec()
-        .map_err(|error| doing("encoding a DHCP answer")(std::io::Error::other(error)))?;
-    if !reply.flags().broadcast() {
+async fn send(netns: &str, socket: &tokio::net::UdpSocket, answer: &Answer) -> Result<()> {
+    let encoded = answer.message.to_vec();
+    let bytes =
+        encoded.map_err(|error| doing("encoding a DHCP answer")(std::io::Error::other(error)))?;
+    let what = doing(format!("sending DHCP on {}", answer.link));
+    if !answer.message.flags().broadcast() {
         // The router knows the host's hardware address, so this arrives before the host has its address.
-        let to = SocketAddrV4::new(instance.address, CLIENT);
-        let sent = socket.send_to(&bytes, to).await;
-        return sent
-            .map(drop)
-            .map_err(doing(format!("sending DHCP to {to}")));
+        let to = SocketAddrV4::new(answer.address, CLIENT);
+        return socket.send_to(&bytes, to).await.map(drop).map_err(what);
     }
-    let link = names::link(&instance.id);
     let to = SocketAddrV4::new(Ipv4Addr::BROADCAST, CLIENT);
-    let broadcast = || listener(Some(&link))?.send_to(&bytes, to);
-    netns::inside(netns, broadcast)?
-        .map(drop)
-        .map_err(doing(format!("broadcasting DHCP on {link}")))
+    let broadcast = || listener(answer.gateway, Some(&answer.link))?.send_to(&bytes, to);
+    netns::inside(netns, broadcast)?.map(drop).map_err(what)
 }
 
-fn listener(link: Option<&str>) -> std::io::Result<UdpSocket> {
+fn listener(at: Ipv4Addr, link: Option<&str>) -> std::io::Result<UdpSocket> {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_reuse_address(true)?;
     socket.set_broadcast(true)?;
@@ -78,72 +68,94 @@ fn listener(link: Option<&str>) -> std::io::Result<UdpSocket> {
     if let Some(link) = link {
         socket.bind_device(Some(link.as_bytes()))?;
     }
-    socket.bind(&SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, SERVER).into())?;
+    socket.bind(&SocketAddrV4::new(at, SERVER).into())?;
     Ok(socket.into())
 }
 
-/// The answer to one packet and the instance that asked; `None` for what is no request or of no instance.
-pub fn answer(world: &World, packet: &[u8]) -> Option<(Instance, Message)> {
+/// What to send where.
+#[derive(Debug)]
+pub struct Answer {
+    /// The router's end of the host's link.
+    pub link: String,
+    pub gateway: Ipv4Addr,
+    /// The host's.
+    pub address: Ipv4Addr,
+    pub message: Message,
+}
+
+/// The answer to one packet; `None` for what is no request or of no instance.
+pub fn answer(world: &World, packet: &[u8]) -> Option<Answer> {
     let request = Message::decode(&mut Decoder::new(packet)).ok()?;
     if request.opcode() != Opcode::BootRequest {
         return None;
     }
-    let mac: Vec<String> = request
-        .chaddr()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    let mac = mac.join(":");
+    let bytes = request.chaddr().iter().map(|byte| format!("{byte:02x}"));
+    let mac = bytes.collect::<Vec<_>>().join(":");
     let topology = Topology::of(world).ok()?;
-    let host = topology
-        .hosts
-        .iter()
-        .find(|host| host.instance.mac.eq_ignore_ascii_case(&mac))?;
+    let mut hosts = topology.hosts.iter();
+    let host = hosts.find(|host| host.instance.mac.eq_ignore_ascii_case(&mac))?;
     let kind = match request.opts().msg_type()? {
         MessageType::Discover => MessageType::Offer,
-        MessageType::Request | MessageType::Inform => {
-            verdict(&request, host.instance.address, host.gateway)?
-        }
+        MessageType::Request => verdict(&request, host)?,
+        MessageType::Inform => MessageType::Ack,
         _ => return None,
     };
-    let mut reply = Message::default();
-    reply
+    let mut message = Message::default();
+    message
         .set_opcode(Opcode::BootReply)
         .set_xid(request.xid())
         .set_flags(request.flags())
         .set_giaddr(request.giaddr())
-        .set_chaddr(request.chaddr());
-    let options = reply.opts_mut();
-    options.insert(DhcpOption::MessageType(kind));
-    options.insert(DhcpOption::ServerIdentifier(host.gateway));
+        .set_chaddr(request.chaddr())
+        .opts_mut()
+        .insert(DhcpOption::MessageType(kind));
+    message
+        .opts_mut()
+        .insert(DhcpOption::ServerIdentifier(host.gateway));
     if kind == MessageType::Nak {
-        reply.set_flags(Flags::default().set_broadcast());
-        return Some((host.instance.clone(), reply));
+        message.set_flags(Flags::default().set_broadcast());
+    } else {
+        message.set_siaddr(host.gateway);
+        if request.opts().msg_type() == Some(MessageType::Inform) {
+            message.set_ciaddr(request.ciaddr());
+        } else {
+            message.set_yiaddr(host.instance.address);
+            message
+                .opts_mut()
+                .insert(DhcpOption::AddressLeaseTime(LEASE));
+        }
+        for option in settings(&topology, host)? {
+            message.opts_mut().insert(option);
+        }
     }
+    Some(Answer {
+        link: host.link.clone(),
+        gateway: host.gateway,
+        address: host.instance.address,
+        message,
+    })
+}
+
+fn settings(topology: &Topology<'_>, host: &Host<'_>) -> Option<[DhcpOption; 7]> {
     let net = topology.subnets.get(host.instance.subnet.as_str())?;
-    options.insert(DhcpOption::AddressLeaseTime(LEASE));
-    options.insert(DhcpOption::SubnetMask(net.range.netmask()));
-    options.insert(DhcpOption::BroadcastAddr(net.range.broadcast()));
-    options.insert(DhcpOption::Router(vec![host.gateway]));
-    options.insert(DhcpOption::InterfaceMtu(MTU));
-    let short = host.instance.hostname.split('.').next().unwrap_or_default();
-    options.insert(DhcpOption::Hostname(short.to_owned()));
-    let (servers, domain) = names_of(&topology, host.instance);
-    options.insert(DhcpOption::DomainNameServer(servers));
-    options.insert(DhcpOption::DomainName(domain));
-    let informed = request.opts().msg_type() == Some(MessageType::Inform);
-    if !informed {
-        reply.set_yiaddr(host.instance.address);
-    }
-    reply.set_siaddr(host.gateway);
-    Some((host.instance.clone(), reply))
+    let name = host.instance.hostname.split('.').next()?;
+    let (servers, domain) = names_of(topology, host.instance);
+    Some([
+        DhcpOption::SubnetMask(net.range.netmask()),
+        DhcpOption::BroadcastAddr(net.range.broadcast()),
+        DhcpOption::Router(vec![host.gateway]),
+        DhcpOption::InterfaceMtu(MTU),
+        DhcpOption::Hostname(name.to_owned()),
+        DhcpOption::DomainNameServer(servers),
+        DhcpOption::DomainName(domain),
+    ])
 }
 
 /// A request for another address is refused, one that chose another server is not ours.
-fn verdict(request: &Message, address: Ipv4Addr, gateway: Ipv4Addr) -> Option<MessageType> {
+fn verdict(request: &Message, host: &Host<'_>) -> Option<MessageType> {
     if let Some(DhcpOption::ServerIdentifier(server)) =
         request.opts().get(OptionCode::ServerIdentifier)
-        && *server != gateway
+        && *server != host.gateway
     {
         return None;
     }
@@ -151,7 +163,7 @@ fn verdict(request: &Message, address: Ipv4Addr, gateway: Ipv4Addr) -> Option<Me
         Some(DhcpOption::RequestedIpAddress(asked)) => *asked,
         _ => request.ciaddr(),
     };
-    Some(if asked == address {
+    Some(if asked == host.instance.address {
         MessageType::Ack
     } else {
         MessageType::Nak

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// How long a connection may take that must come about, and how long one is waited for that must not.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub const PATIENCE: Duration = Duration::from_secs(5);
 const DROPPED: Duration = Duration::from_millis(700);
 
 pub struct Bench {

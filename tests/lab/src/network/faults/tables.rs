@@ -119,7 +119,11 @@ fn to_host(world: &World, instance: &Instance, host: &HostFaults) -> Vec<String>
 }
 
 fn lose(host: &HostFaults) -> Option<String> {
-    (host.loss > 0).then(|| format!("numgen random mod 1000 < {} drop", host.loss))
+    match host.loss {
+        0 => None,
+        1..1000 => Some(format!("numgen random mod 1000 < {} drop", host.loss)),
+        1000.. => Some("drop".to_owned()),
+    }
 }
 
 fn balancers(world: &World) -> Vec<Ipv4Addr> {

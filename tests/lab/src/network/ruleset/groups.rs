@@ -296,8 +296,7 @@ fn protocol(rule: &Rule, port: &str) -> Option<String> {
         (6 | 17, Some(from), Some(to)) => {
             Some(format!("meta l4proto {number} {port} {}", ports(from, to)?))
         }
-        (1, Some(kind), Some(code)) => Some(format!("icmp type {kind} icmp code {code}")),
-        (1, Some(kind), None) => Some(format!("icmp type {kind}")),
+        (1, Some(kind), code) => icmp(kind, code),
         (number, _, _) => Some(format!("meta l4proto {number}")),
     }
 }
@@ -311,4 +310,13 @@ fn ports(from: i32, to: i32) -> Option<String> {
             format!("{from}-{to}")
         }
     })
+}
+
+/// Both are bytes; greater numbers are of no packet.
+fn icmp(kind: i32, code: Option<i32>) -> Option<String> {
+    let kind = format!("icmp type {}", u8::try_from(kind).ok()?);
+    match code {
+        None => Some(kind),
+        Some(code) => Some(format!("{kind} icmp code {}", u8::try_from(code).ok()?)),
+    }
 }

@@ -18,6 +18,8 @@ pub(super) fn write(topology: &Topology<'_>, table: &mut Table) {
     let own = format!("{{ \"lo\", \"{INTERNET_LINK}\" }} accept");
     let front = format!("ip daddr {INTERNET} ct mark != 0 iifname vmap @egress");
     let input = [
+        // A balancer's address is the router's own, but the operator is on the internet.
+        "iifname \"lo\" ip daddr @balancer_links drop".to_owned(),
         format!("iifname {own}"),
         "jump drain".to_owned(),
         "ct state established,related accept".to_owned(),
