@@ -162,7 +162,8 @@ fn host_line(topology: &Topology<'_>, host: &Host<'_>, faults: &Faults) -> Strin
             _ => None,
         });
     for word in words.into_iter().flatten().chain(pairs) {
-        line += &format!("; {word}");
+        line.push_str("; ");
+        line.push_str(&word);
     }
     line
 }

@@ -46,7 +46,7 @@ pub fn partition(place: &Place, what: &Partition) -> Result<()> {
     change(place, |faults| match what {
         Partition::Host(id) => faults.hosts.entry(id.clone()).or_default().isolated = true,
         Partition::FromBalancers(id) => {
-            faults.hosts.entry(id.clone()).or_default().from_balancers = true
+            faults.hosts.entry(id.clone()).or_default().from_balancers = true;
         }
         Partition::Pair(one, other) => {
             faults
@@ -64,14 +64,14 @@ pub fn delay(place: &Place, instance: &str, by: Duration) -> Result<()> {
     }
     let by = u32::try_from(by.as_millis()).unwrap_or(u32::MAX);
     change(place, |faults| {
-        faults.hosts.entry(instance.to_owned()).or_default().delay = by
+        faults.hosts.entry(instance.to_owned()).or_default().delay = by;
     })
 }
 
 /// Loses that many of a thousand packets from and to the host, at random.
 pub fn loss(place: &Place, instance: &str, per_mille: u16) -> Result<()> {
     change(place, |faults| {
-        faults.hosts.entry(instance.to_owned()).or_default().loss = per_mille.min(1000)
+        faults.hosts.entry(instance.to_owned()).or_default().loss = per_mille.min(1000);
     })
 }
 
@@ -123,9 +123,9 @@ fn lock(place: &Place) -> Result<File> {
 
 fn load(place: &Place, faults: &Faults) -> Result<()> {
     let netns = place.router_netns();
-    let (links, _) = routing::observe(&netns)?;
-    netns::nft(
-        &netns,
-        &tables::ruleset(faults, &snapshot::read(place)?.world, &links),
-    )
+    let world = snapshot::read(place)?.world;
+    netns::settle(|| {
+        let (links, _) = routing::observe(&netns)?;
+        netns::nft(&netns, &tables::ruleset(faults, &world, &links))
+    })
 }

@@ -2,6 +2,8 @@
 
 mod probe;
 
+pub use probe::probe;
+
 use super::balancing::{Health, key};
 use super::error::{Error, Result, doing};
 use super::netns;
@@ -138,10 +140,10 @@ async fn follow(
         });
         let key = |subject: &Subject| (subject.group.clone(), subject.target.clone());
         for subject in wanted {
-            if !running.contains_key(&key(&subject)) {
+            running.entry(key(&subject)).or_insert_with(|| {
                 let handle = tasks.spawn(repeat(subject.clone(), results.clone(), pace));
-                running.insert(key(&subject), (subject, handle));
-            }
+                (subject, handle)
+            });
         }
         streaks.retain(|key, _| running.contains_key(key));
         publish(verdicts, &streaks);
@@ -160,7 +162,7 @@ async fn follow(
                     }
                 }
                 Some(ended) = tasks.join_next() => if ended.is_err_and(|error| error.is_panic()) {
-                    return Err(Error::Panicked { netns: String::new(), doing: "checking a target".to_owned() });
+                    return Err(Error::Panicked { netns: "of the router".to_owned(), doing: "checking a target".to_owned() });
                 },
             }
         }

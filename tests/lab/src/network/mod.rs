@@ -25,9 +25,6 @@ use crate::world::World;
 use names::INTERNET_LINK;
 use topology::Topology;
 
-/// How often routes are looked at again when a host's link vanished while they were being set.
-const ATTEMPTS: usize = 5;
-
 /// A lab's router: its namespace, and the ruleset that it loaded last.
 #[derive(Debug)]
 pub struct Router {
@@ -121,19 +118,11 @@ impl Router {
     }
 }
 
-/// Hosts come and go meanwhile: a link that vanished between looking and setting is no error, but a reason to look again.
 fn route(netns: &str, topology: &Topology<'_>) -> Result<Vec<String>> {
-    let mut attempt = 1;
-    loop {
+    netns::settle(|| {
         let (links, found) = routing::observe(netns)?;
         let lines = routing::plan(&found, &routing::desired(topology, &links));
-        match netns::ip_batch(netns, &lines) {
-            Ok(()) => return Ok(lines),
-            Err(error) if attempt == ATTEMPTS => return Err(error),
-            Err(error) => {
-                tracing::debug!(%error, attempt, "routes changed while they were being set")
-            }
-        }
-        attempt += 1;
-    }
+        netns::ip_batch(netns, &lines)?;
+        Ok(lines)
+    })
 }

@@ -1,5 +1,6 @@
 //! Names of links, tables and marks in the router's namespace, and the addresses that are the same in every lab.
 
+use ipnet::Ipv4Net;
 use std::net::Ipv4Addr;
 
 /// The router's end of the way to the rest of the world; what leaves there is lost.
@@ -9,8 +10,9 @@ pub const DELAY_LINK: &str = "delay";
 /// What the lab serves to "the internet" listens here (TLS front, download sites, registries).
 pub const FRONT: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 /// The whole of the lab's internet (RFC 2544's benchmarking range) besides the public addresses that AWS gave.
-pub const INTERNET: &str = "198.18.0.0/15";
-pub const INTERNET_BITS: u8 = 15;
+pub const INTERNET_RANGE: &str = "198.18.0.0/15";
+/// As an interface's address: the range's host part is the front's.
+pub const INTERNET: Ipv4Net = Ipv4Net::new_assert(FRONT, 15);
 /// Where the operator, `lab run`, comes from.
 pub const OPERATOR: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 10);
 /// The metadata service.

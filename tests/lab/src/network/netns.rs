@@ -13,6 +13,9 @@ use std::process::{Command, Output, Stdio};
 /// `statfs` type of a mounted namespace (`NSFS_MAGIC`).
 const NSFS: u64 = 0x6e73_6673;
 
+/// How often something is set that needs links to stay as they are.
+const ATTEMPTS: usize = 5;
+
 /// Where `ip netns` keeps it.
 pub fn path(netns: &str) -> PathBuf {
     Path::new("/run/netns").join(netns)
@@ -121,6 +124,17 @@ pub fn set(netns: &str, settings: &[(String, &str)]) -> Result<()> {
                 .map_err(doing(format!("writing {value} to {}", path.display())))
         })
     })?
+}
+
+/// Looks and sets again when setting fails: hosts come and go, and a link that vanished in between is no error.
+pub fn settle<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+    for _ in 1..ATTEMPTS {
+        match attempt() {
+            Ok(done) => return Ok(done),
+            Err(error) => tracing::debug!(%error, "links changed meanwhile; once more"),
+        }
+    }
+    attempt()
 }
 
 fn run(netns: &str, command: &mut Command, input: &str) -> Result<Output> {

@@ -124,14 +124,15 @@ fn a_rule() -> impl Strategy<Value = Rule> {
 }
 
 fn a_group(id: &'static str) -> impl Strategy<Value = SecurityGroup> {
-    let rules = || proptest::collection::vec(a_rule(), 0..4);
-    (rules(), rules()).prop_map(move |(ingress, egress)| group(id, "vpc-1", ingress, egress))
+    let rules = || proptest::collection::vec(a_rule(), 0..5);
+    let egress = prop_oneof![Just(super::worlds::out()), rules()];
+    (rules(), egress).prop_map(move |(ingress, egress)| group(id, "vpc-1", ingress, egress))
 }
 
 fn a_world() -> impl Strategy<Value = World> {
     let groups = GROUPS.map(a_group);
     let members =
-        proptest::collection::vec(proptest::sample::subsequence(GROUPS.to_vec(), 0..=3), 4);
+        proptest::collection::vec(proptest::sample::subsequence(GROUPS.to_vec(), 1..=3), 4);
     (groups, members).prop_map(|(groups, members)| world(groups.into(), &members))
 }
 

@@ -7,6 +7,8 @@ use super::worlds::{
 use lab::network::{Health, health, names, ruleset, topology::Topology};
 use lab::world::World;
 use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -85,7 +87,7 @@ fn an_internet_facing_balancer_is_reached_from_outside() {
     bench.change(|world| {
         world.security_groups[0]
             .ingress
-            .push(rule("tcp", Some((8080, 8080)), "0.0.0.0/0"))
+            .push(rule("tcp", Some((8080, 8080)), "0.0.0.0/0"));
     });
     assert_eq!(
         bench.ask("operator", &to),
@@ -126,7 +128,7 @@ fn a_balancers_groups_stand_before_its_targets() {
     bench.dropped(C, &to);
     bench.dropped(B, "10.1.1.11:8080");
     bench.change(|world| {
-        world.security_groups[3].ingress = vec![rule("tcp", Some((443, 443)), "sg-client")]
+        world.security_groups[3].ingress = vec![rule("tcp", Some((443, 443)), "sg-client")];
     });
     assert_eq!(bench.ask(B, &to), says("a", "10.1.1.12"));
     bench.dropped(D, &public);
@@ -186,7 +188,7 @@ fn checks_find_out_which_targets_answer() {
     bench.change(|world| world.security_groups[0].ingress.clear());
     until(&verdicts(&[(A, "unhealthy"), (C, "unhealthy")]));
     bench.change(|world| {
-        world.security_groups[0].ingress = vec![rule("tcp", Some((8080, 8080)), "10.1.1.100/32")]
+        world.security_groups[0].ingress = vec![rule("tcp", Some((8080, 8080)), "10.1.1.100/32")];
     });
     until(&verdicts(&[(A, "healthy"), (C, "unhealthy")]));
     bench.world.target_groups[0].targets.remove(0);
@@ -194,6 +196,103 @@ fn checks_find_out_which_targets_answer() {
     until(&verdicts(&[(C, "unhealthy")]));
     drop(worlds);
     checks.join().unwrap().unwrap();
+}
+
+#[test]
+fn checks_ask_over_http_and_https() {
+    if !possible("checks_ask_over_http_and_https") {
+        return;
+    }
+    let mut world = balanced();
+    let check = &mut world.target_groups[0].health_check;
+    (check.protocol, check.port, check.path) = ("HTTP".into(), 8090, Some("/healthz".into()));
+    world.security_groups[0]
+        .ingress
+        .push(rule("tcp", Some((8090, 8091)), "10.1.0.0/16"));
+    let mut bench = Bench::new("net-http", world);
+    answer(&bench, A, "200 OK");
+    answer(&bench, C, "500 No");
+    let verdict = |bench: &Bench| {
+        let subjects = health::subjects(&bench.world).unwrap();
+        let probe = |subject: health::Subject| {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            let work = async {
+                tokio::time::timeout(PATIENCE, health::probe(&subject))
+                    .await
+                    .unwrap()
+            };
+            runtime.block_on(work).is_ok()
+        };
+        lab::network::netns::inside(&bench.place.router_netns(), || {
+            subjects.into_iter().map(probe).collect::<Vec<_>>()
+        })
+        .unwrap()
+    };
+    assert_eq!(verdict(&bench), [true, false]);
+    // Whoever signed the target's certificate: here nobody.
+    bench.world.target_groups[0].health_check.protocol = "HTTPS".into();
+    bench.world.target_groups[0].health_check.port = 8091;
+    bench.world.target_groups[0].health_check.path = None;
+    let keys = bench.place.run().join("key.pem");
+    let make = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=nobody -keyout $0 -out $0.crt && cat $0.crt >> $0";
+    assert!(
+        bench
+            .run(A, &["sh", "-c", make, keys.to_str().unwrap()])
+            .status
+            .success()
+    );
+    let server = std::process::Command::new("ip")
+        .args([
+            "netns",
+            "exec",
+            &bench.netns(A),
+            "openssl",
+            "s_server",
+            "-quiet",
+            "-www",
+            "-accept",
+            "8091",
+            "-cert",
+        ])
+        .arg(&keys)
+        .spawn();
+    let mut server = server.unwrap();
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while bench.connect(C, "10.1.1.11:8091", PATIENCE).is_err()
+        && std::time::Instant::now() < deadline
+    {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let found = verdict(&bench);
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(found, [true, false]);
+}
+
+/// Answers each request for `/healthz` with a status.
+fn answer(bench: &Bench, who: &str, status: &'static str) {
+    let listener =
+        lab::network::netns::inside(&bench.netns(who), || TcpListener::bind("0.0.0.0:8090"))
+            .unwrap()
+            .unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let asked = line(&mut stream).unwrap_or_default();
+            let status = if asked.starts_with("GET /healthz HTTP/1.1") {
+                status
+            } else {
+                "404 Not Found"
+            };
+            let reply =
+                format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            drop(stream.write_all(reply.as_bytes()));
+            // Reads to the end: a reset would take the answer away.
+            drop(stream.read_to_end(&mut Vec::new()));
+        }
+    });
 }
 
 #[test]

@@ -3,8 +3,12 @@
 use super::bench::{Bench, possible, says};
 use super::worlds::{A, B, C, D, address, rule, world};
 use lab::network::netns;
+use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::BTreeSet;
+use std::io::Read;
+use std::net::SocketAddrV4;
 use std::process::Command;
+use std::time::Duration;
 
 #[test]
 fn a_security_group_decides_who_reaches_a_host() {
@@ -29,7 +33,7 @@ fn a_security_group_decides_who_reaches_a_host() {
     );
     // What a host may send is its own groups' matter.
     bench.change(|world| {
-        world.security_groups[1].egress = vec![rule("tcp", Some((8080, 8080)), "10.1.1.11/32")]
+        world.security_groups[1].egress = vec![rule("tcp", Some((8080, 8080)), "10.1.1.11/32")];
     });
     assert_eq!(bench.ask(B, "10.1.1.11:8080"), says("a", "10.1.1.12"));
     bench.dropped(B, "10.1.1.11:9095");
@@ -56,6 +60,83 @@ fn a_world_applied_twice_changes_nothing() {
     bench.router = lab::network::Router::up(&bench.place, &bench.ledger).unwrap();
     let taken_over = bench.apply(&lab::network::Health::new());
     assert_eq!(taken_over.routing, Vec::<String>::new());
+}
+
+#[test]
+fn hosts_come_and_go() {
+    if !possible("hosts_come_and_go") {
+        return;
+    }
+    let mut bench = Bench::new("net-come", world());
+    bench.detach(A);
+    assert!(!netns::exists(&bench.netns(A)));
+    bench.change(|world| world.instances[0].state = lab::world::InstanceState::Terminated);
+    // Another machine gets the address, as an Auto Scaling group's next one may.
+    let next = "i-00000000000000a99";
+    bench.change(|world| {
+        let mut instance = world.instances[0].clone();
+        instance.id = next.into();
+        instance.mac = "02:0e:00:00:00:99".into();
+        instance.state = lab::world::InstanceState::Pending;
+        world.instances.push(instance);
+    });
+    bench.attach(next);
+    // Before the router knows of it nothing passes, and nothing is wrong.
+    bench.dropped(B, "10.1.1.11:8080");
+    bench.apply(&lab::network::Health::new());
+    bench.serve(next, "0.0.0.0:8080", "next");
+    assert_eq!(bench.ask(B, "10.1.1.11:8080"), says("next", "10.1.1.12"));
+    // A router that was lost and made again: its hosts are attached anew, with what they had.
+    netns::delete(&bench.place.router_netns()).unwrap();
+    bench.router = lab::network::Router::up(&bench.place, &bench.ledger).unwrap();
+    for host in [B, next] {
+        bench.attach(host);
+    }
+    bench.apply(&lab::network::Health::new());
+    assert_eq!(bench.ask(B, "10.1.1.11:8080"), says("next", "10.1.1.12"));
+}
+
+#[test]
+fn other_protocols_go_by_name_and_number() {
+    if !possible("other_protocols_go_by_name_and_number") {
+        return;
+    }
+    let mut world = world();
+    world.security_groups[0].ingress = vec![
+        rule("4", None, "sg-client"),
+        rule("icmp", Some((8, -1)), "sg-client"),
+    ];
+    let bench = Bench::new("net-protocol", world);
+    let arrives = |protocol: i32, payload: &[u8]| {
+        let open = |who: &str| {
+            netns::inside(&bench.netns(who), || {
+                Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(protocol))).unwrap()
+            })
+            .unwrap()
+        };
+        let (mut receiver, sender) = (open(A), open(B));
+        receiver
+            .set_read_timeout(Some(Duration::from_millis(500)))
+            .unwrap();
+        sender
+            .send_to(payload, &SocketAddrV4::new(address("10.1.1.11"), 0).into())
+            .unwrap();
+        let mut buffer = [0; 64];
+        // The header of 20 bytes comes along.
+        receiver
+            .read(&mut buffer)
+            .is_ok_and(|length| buffer[20..length] == *payload)
+    };
+    assert!(arrives(4, b"ip in ip"), "protocol 4 is allowed by number");
+    assert!(!arrives(47, b"gre"), "no rule names protocol 47");
+    assert!(
+        arrives(1, &[8, 0, 0xf7, 0xff, 0, 0, 0, 0]),
+        "an echo request is allowed by type"
+    );
+    assert!(
+        !arrives(1, &[13, 0, 0xf2, 0xff, 0, 0, 0, 0]),
+        "a timestamp request is not"
+    );
 }
 
 #[test]
@@ -115,7 +196,7 @@ fn pods_are_reached_by_the_route_to_their_host() {
         world.route_tables[1]
             .routes
             .iter_mut()
-            .for_each(|route| route.blackhole |= route.target == A)
+            .for_each(|route| route.blackhole |= route.target == A);
     });
     bench.dropped(C, "100.96.1.5:8081");
 }
@@ -136,7 +217,7 @@ fn the_internet_is_reached_by_a_route_and_a_public_address() {
     bench.dropped(A, "198.51.100.1:443");
     bench.dropped(A, "54.99.99.99:443");
     bench.change(|world| {
-        world.security_groups[0].egress = vec![rule("tcp", Some((80, 80)), "0.0.0.0/0")]
+        world.security_groups[0].egress = vec![rule("tcp", Some((80, 80)), "0.0.0.0/0")];
     });
     bench.dropped(A, "198.18.0.1:443");
     bench.change(|world| world.security_groups[0].egress = super::worlds::out());
@@ -147,7 +228,7 @@ fn the_internet_is_reached_by_a_route_and_a_public_address() {
     bench.change(|world| {
         world.route_tables[2]
             .routes
-            .retain(|route| route.target == "local")
+            .retain(|route| route.target == "local");
     });
     bench.dropped(D, "198.18.0.1:443");
 }
@@ -170,7 +251,7 @@ fn the_operator_reaches_public_addresses_only() {
     bench.change(|world| {
         world.route_tables[2]
             .routes
-            .retain(|route| route.target == "local")
+            .retain(|route| route.target == "local");
     });
     bench.dropped("operator", "54.10.0.14:8080");
 }
@@ -202,7 +283,7 @@ fn metadata_and_names_need_no_rule() {
         world
             .security_groups
             .iter_mut()
-            .for_each(|group| group.egress.clear())
+            .for_each(|group| group.egress.clear());
     });
     for (host, own) in [
         (A, "10.1.1.11"),

@@ -4,6 +4,7 @@ use lab::world::{
     BalancerAddress, HealthCheck, Instance, InstanceState, InternetGateway, Listener, LoadBalancer,
     NatGateway, Route, RouteTable, Rule, SecurityGroup, Subnet, Target, TargetGroup, Vpc, World,
 };
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 pub fn address(text: &str) -> Ipv4Addr {
@@ -66,7 +67,7 @@ pub fn instance(id: &str, subnet: &Subnet, at: &str, groups: &[&str]) -> Instanc
         source_dest_check: true,
         hop_limit: 2,
         tokens_required: true,
-        tags: Default::default(),
+        tags: BTreeMap::default(),
     }
 }
 
@@ -139,6 +140,10 @@ pub fn world() -> World {
     ];
     instances[0].public_address = Some(address("54.10.0.11"));
     instances[3].public_address = Some(address("54.10.0.14"));
+    let gateway = |id: &str, vpc: &str| InternetGateway {
+        id: id.into(),
+        vpc: Some(vpc.into()),
+    };
     World {
         serial: 1,
         region: "us-test-1".into(),
@@ -160,16 +165,7 @@ pub fn world() -> World {
                 &[("10.2.0.0/16", "local"), ("0.0.0.0/0", "igw-2")],
             ),
         ],
-        internet_gateways: vec![
-            InternetGateway {
-                id: "igw-1".into(),
-                vpc: Some("vpc-1".into()),
-            },
-            InternetGateway {
-                id: "igw-2".into(),
-                vpc: Some("vpc-2".into()),
-            },
-        ],
+        internet_gateways: vec![gateway("igw-1", "vpc-1"), gateway("igw-2", "vpc-2")],
         nat_gateways: vec![NatGateway {
             id: "nat-1".into(),
             subnet: "subnet-1a".into(),
@@ -177,29 +173,29 @@ pub fn world() -> World {
             address: address("10.1.1.200"),
             public_address: Some(address("54.10.0.200")),
         }],
-        security_groups: vec![
-            group(
-                "sg-server",
-                "vpc-1",
-                vec![
-                    rule("tcp", Some(WEB), "sg-client"),
-                    rule("tcp", Some((9090, 9099)), "10.1.0.0/16"),
-                    rule("-1", None, "sg-server"),
-                ],
-                out(),
-            ),
-            group("sg-client", "vpc-1", vec![], out()),
-            group(
-                "sg-other",
-                "vpc-2",
-                vec![rule("tcp", Some(WEB), "0.0.0.0/0")],
-                out(),
-            ),
-        ],
+        security_groups: groups(),
         subnets,
         instances,
         ..World::default()
     }
+}
+
+fn groups() -> Vec<SecurityGroup> {
+    let server = vec![
+        rule("tcp", Some(WEB), "sg-client"),
+        rule("tcp", Some((9090, 9099)), "10.1.0.0/16"),
+        rule("-1", None, "sg-server"),
+    ];
+    vec![
+        group("sg-server", "vpc-1", server, out()),
+        group("sg-client", "vpc-1", vec![], out()),
+        group(
+            "sg-other",
+            "vpc-2",
+            vec![rule("tcp", Some(WEB), "0.0.0.0/0")],
+            out(),
+        ),
+    ]
 }
 
 /// The world with a balancer on port 443 in both zones in front of `a` and `c`.

@@ -2,6 +2,7 @@
 //! hosts are forwarded.
 
 use super::super::names::{DELAY_LINK, DELAYED_MARK, METADATA, RESOLVER, link};
+use super::super::ruleset::block;
 use super::super::topology::Topology;
 use super::{Faults, HostFaults};
 use crate::world::{Instance, World};
@@ -12,52 +13,41 @@ const TABLE: &str = "faults";
 
 /// The tables as `nft -f` reads them; chains only for links that exist, which the kernel insists on.
 pub fn ruleset(faults: &Faults, world: &World, links: &BTreeSet<String>) -> String {
-    let mut text = String::new();
-    for family in ["netdev", "ip"] {
-        text += &format!("table {family} {TABLE} {{}}\ndelete table {family} {TABLE}\n");
-    }
+    let find = |id: &String| world.instances.iter().find(|instance| instance.id == *id);
     let hosts: Vec<_> = faults
         .hosts
         .iter()
-        .filter_map(|(id, host)| {
-            Some((
-                world.instances.iter().find(|instance| instance.id == *id)?,
-                host,
-            ))
-        })
+        .filter_map(|(id, host)| Some((find(id)?, host)))
         .filter(|(instance, _)| links.contains(&link(&instance.id)))
         .collect();
-    text += &format!("table netdev {TABLE} {{\n");
+    let mut chains: Vec<String> = Vec::new();
     for (instance, host) in &hosts {
-        text += &chain(&instance.id, "ingress", &from_host(world, instance, host));
-        text += &chain(&instance.id, "egress", &to_host(world, instance, host));
+        let link = link(&instance.id);
+        chains.push(chain("ingress", &link, from_host(world, instance, host)));
+        chains.push(chain("egress", &link, to_host(world, instance, host)));
     }
-    let late: Vec<_> = hosts.iter().filter(|(_, host)| host.delay > 0).collect();
-    if links.contains(DELAY_LINK) && !late.is_empty() {
-        let rules = late.iter().map(|(instance, _)| {
-            format!(
-                "ether daddr {} meta mark set {DELAYED_MARK:#x} fwd to \"{}\"",
-                instance.mac,
-                link(&instance.id)
-            )
-        });
-        let rules: Vec<_> = rules.collect();
-        text += &device_chain("waited", "ingress", DELAY_LINK, &rules);
+    let late = hosts.iter().filter(|(_, host)| host.delay > 0);
+    let on = late.map(|(instance, _)| {
+        let (mac, link) = (&instance.mac, link(&instance.id));
+        format!("ether daddr {mac} meta mark set {DELAYED_MARK:#x} fwd to \"{link}\"")
+    });
+    let on: Vec<_> = on.collect();
+    if links.contains(DELAY_LINK) && !on.is_empty() {
+        chains.push(chain("ingress", DELAY_LINK, on));
     }
-    text += "}\n";
-    text += &format!("table ip {TABLE} {{\n{}}}\n", forward(faults, world));
-    text
+    table("netdev", &chains.concat()) + &table("ip", &forward(faults, world))
 }
 
-fn chain(instance: &str, hook: &str, rules: &[String]) -> String {
-    let link = link(instance);
-    device_chain(&format!("{hook}_{link}"), hook, &link, rules)
+fn table(family: &str, chains: &str) -> String {
+    let name = format!("table {family} {TABLE}");
+    format!("{name} {{}}\ndelete {name}\n{name} {{\n{chains}}}\n")
 }
 
-fn device_chain(name: &str, hook: &str, link: &str, rules: &[String]) -> String {
-    let body: String = rules.iter().map(|rule| format!("    {rule}\n")).collect();
-    format!(
-        "  chain {name} {{\n    type filter hook {hook} device \"{link}\" priority 0; policy accept;\n{body}  }}\n"
+fn chain(hook: &str, link: &str, rules: Vec<String>) -> String {
+    let head = format!("type filter hook {hook} device \"{link}\" priority 0; policy accept;");
+    block(
+        &format!("chain {hook}_{link}"),
+        [head].into_iter().chain(rules),
     )
 }
 
@@ -164,7 +154,10 @@ fn forward(faults: &Faults, world: &World) -> String {
             ));
         }
     }
-    let body: String = rules.iter().map(|rule| format!("    {rule}\n")).collect();
     // The operator's connections by a balancer come and go by the router's own hooks.
-    ["forward", "input", "postrouting"].map(|hook| format!("  chain {hook} {{\n    type filter hook {hook} priority -10; policy accept;\n{body}  }}\n")).concat()
+    let chains = ["forward", "input", "postrouting"].map(|hook| {
+        let head = format!("type filter hook {hook} priority -10; policy accept;");
+        block(&format!("chain {hook}"), [&head].into_iter().chain(&rules))
+    });
+    chains.concat()
 }

@@ -48,7 +48,8 @@ fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
-        text += &format!(": {inner}");
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
         cause = inner.source();
     }
     text

@@ -1,6 +1,6 @@
 //! Packets from hosts as they reach the router: the source check, and the VPC route table's word on what leaves the VPC.
 
-use super::super::names::{INTERNET, INTERNET_LINK, PUBLIC_MARK, identifier};
+use super::super::names::{INTERNET_LINK, INTERNET_RANGE, PUBLIC_MARK, identifier};
 use super::super::topology::{Topology, Via};
 use super::{Table, goto, quoted};
 use std::collections::BTreeSet;
@@ -138,7 +138,7 @@ fn route_rules(routes: &[(ipnet::Ipv4Net, Via<'_>)]) -> Vec<String> {
 fn gateway(to: &str, source: &str) -> [String; 3] {
     let set = format!("ct mark set {source} meta mark set {PUBLIC_MARK:#x} accept");
     [
-        format!("{to}ip daddr {INTERNET} {set}"),
+        format!("{to}ip daddr {INTERNET_RANGE} {set}"),
         format!("{to}ip daddr @public {set}"),
         format!("{to}drop"),
     ]

@@ -86,12 +86,16 @@ fn collection(
     block(&format!("{kind} {name}"), lines)
 }
 
-fn block(head: &str, lines: impl IntoIterator<Item = impl Display>) -> String {
-    let body: String = lines
-        .into_iter()
-        .map(|line| format!("    {line}\n"))
-        .collect();
-    format!("  {head} {{\n{body}  }}\n")
+/// `HEAD { LINES }` as a table's part.
+pub(super) fn block(head: &str, lines: impl IntoIterator<Item = impl Display>) -> String {
+    let mut text = format!("  {head} {{\n");
+    for line in lines {
+        text.push_str("    ");
+        text.push_str(&line.to_string());
+        text.push('\n');
+    }
+    text.push_str("  }\n");
+    text
 }
 
 /// `NAME KEY : goto CHAIN` maps dispatch to a chain of one's own.

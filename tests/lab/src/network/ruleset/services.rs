@@ -1,6 +1,6 @@
 //! What hosts may ask the router itself (metadata, names, the lab's internet), what it may send them, and forwarding.
 
-use super::super::names::{INTERNET, INTERNET_LINK};
+use super::super::names::{INTERNET_LINK, INTERNET_RANGE};
 use super::super::topology::Topology;
 use super::Table;
 
@@ -16,7 +16,7 @@ pub(super) fn write(topology: &Topology<'_>, table: &mut Table) {
     });
     table.set("resolvers", "ifname . ipv4_addr", resolvers);
     let own = format!("{{ \"lo\", \"{INTERNET_LINK}\" }} accept");
-    let front = format!("ip daddr {INTERNET} ct mark != 0 iifname vmap @egress");
+    let front = format!("ip daddr {INTERNET_RANGE} ct mark != 0 iifname vmap @egress");
     let input = [
         // A balancer's address is the router's own, but the operator is on the internet.
         "iifname \"lo\" ip daddr @balancer_links drop".to_owned(),
