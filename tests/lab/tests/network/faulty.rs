@@ -2,8 +2,9 @@
 
 use super::bench::{Bench, PATIENCE, echoes, line, possible, says};
 use super::worlds::{A, B, BALANCER_A, C, balanced};
+use clap::Parser;
+use lab::network::commands;
 use lab::network::faults::{self, Partition, relay};
-use lab::network::{commands, netns};
 use std::time::{Duration, Instant};
 
 fn bench(name: &str) -> Bench {
@@ -70,6 +71,40 @@ fn a_host_is_cut_off_from_balancers_only() {
     assert_eq!(bench.ask(B, "10.1.1.11:8080"), says("a", "10.1.1.12"));
 }
 
+#[derive(clap::Parser)]
+struct Line {
+    #[command(flatten)]
+    arguments: commands::PartitionArguments,
+}
+
+#[test]
+fn the_command_names_hosts_as_people_do() {
+    if !possible("the_command_names_hosts_as_people_do") {
+        return;
+    }
+    let bench = bench("net-command");
+    let lab = |words: &[&str]| {
+        let line = Line::try_parse_from([&["partition"], words].concat())
+            .map_err(|error| error.to_string())?;
+        commands::partition(&bench.place, &line.arguments).map_err(|error| error.to_string())
+    };
+    let shown = lab(&["10.1.1.11", "--from", B]).unwrap();
+    assert!(shown.contains(&format!("cut off from {B}")), "{shown}");
+    bench.dropped(B, "10.1.1.11:8080");
+    let shown = lab(&["i-00000000000000c03.ec2.internal", "--loss", "20"]).unwrap();
+    assert!(shown.contains("loss 20.0 %"), "{shown}");
+    let shown = lab(&["--heal", A]).unwrap();
+    assert!(
+        !shown.contains("cut off") && shown.contains("loss"),
+        "{shown}"
+    );
+    assert_eq!(bench.ask(B, "10.1.1.11:8080"), says("a", "10.1.1.12"));
+    assert!(!lab(&["--heal"]).unwrap().contains("loss"));
+    assert!(lab(&["i-unknown"]).unwrap_err().contains("lab network"));
+    assert!(lab(&[]).is_err());
+    assert!(lab(&[A, "--heal", "--loss", "5"]).is_err());
+}
+
 #[test]
 fn packets_are_lost_and_late() {
     if !possible("packets_are_lost_and_late") {
@@ -83,18 +118,9 @@ fn packets_are_lost_and_late() {
         faults::delay(&bench.place, A, Duration::from_millis(200)),
         Err(lab::network::Error::NoRelay)
     ));
-    let (place, netns) = (bench.place.clone(), bench.place.router_netns());
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let carrier = std::thread::spawn(move || {
-        netns::enter(&netns).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        runtime.block_on(async {
-            tokio::select! { ended = relay::run(&place) => ended, _ = stopped => Ok(()) }
-        })
-    });
+    let place = bench.place.clone();
+    let (stop, stopped) = tokio::sync::oneshot::channel();
+    let carrier = std::thread::spawn(move || relay::run(&place, stopped));
     let set = || faults::delay(&bench.place, A, Duration::from_millis(200));
     let deadline = Instant::now() + PATIENCE;
     while let Err(error) = set() {

@@ -319,6 +319,28 @@ fn metadata_and_names_need_no_rule() {
 }
 
 #[test]
+fn metadata_travels_as_far_as_the_instance_says() {
+    if !possible("metadata_travels_as_far_as_the_instance_says") {
+        return;
+    }
+    let mut bench = Bench::new("net-hops", world());
+    bench.change(|world| world.instances[0].hop_limit = 1);
+    let service = bench.udp("operator", "169.254.169.254:80");
+    for (host, limit) in [(A, 1), (B, 2)] {
+        let open = || Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::UDP)).unwrap();
+        let mut raw = netns::inside(&bench.netns(host), open).unwrap();
+        let client = bench.udp(host, "0.0.0.0:0");
+        client.send_to(b"?", "169.254.169.254:80").unwrap();
+        let mut buffer = [0; 64];
+        let (_, from) = service.recv_from(&mut buffer).unwrap();
+        service.send_to(b"!", from).unwrap();
+        client.recv(&mut buffer).unwrap();
+        assert!(raw.read(&mut buffer).unwrap() > 20);
+        assert_eq!(buffer[8], limit, "the answer's time to live");
+    }
+}
+
+#[test]
 fn a_host_cannot_speak_as_another() {
     if !possible("a_host_cannot_speak_as_another") {
         return;

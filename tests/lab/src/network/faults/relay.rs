@@ -8,6 +8,7 @@ use crate::place::Place;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use tun_rs::{AsyncDevice, DeviceBuilder, Layer};
 
@@ -20,9 +21,23 @@ const REFRESH: Duration = Duration::from_millis(100);
 
 type Delays = BTreeMap<[u8; 6], Duration>;
 
-/// Carries late packets until it is dropped. Must run on a thread inside the router's namespace ([`netns::enter`]) with a
-/// tokio runtime of its own.
-pub async fn run(place: &Place) -> Result<()> {
+/// Carries late packets until `stop` is sent or dropped. Blocks: it enters the router's namespace with a runtime of its
+/// own, so give it a thread.
+pub fn run(place: &Place, stop: oneshot::Receiver<()>) -> Result<()> {
+    let work = || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime
+            .map_err(doing("starting a runtime for delayed packets"))?
+            .block_on(async {
+                tokio::select! { ended = open(place) => ended, _ = stop => Ok(()) }
+            })
+    };
+    netns::inside(&place.router_netns(), work)?
+}
+
+async fn open(place: &Place) -> Result<()> {
     let build = || {
         DeviceBuilder::new()
             .name(names::DELAY_LINK)

@@ -1,8 +1,9 @@
 //! What hosts may ask the router itself (metadata, names, the lab's internet), what it may send them, and forwarding.
 
-use super::super::names::{INTERNET_LINK, INTERNET_RANGE};
+use super::super::names::{INTERNET_LINK, INTERNET_RANGE, METADATA};
 use super::super::topology::Topology;
-use super::Table;
+use super::{Table, quoted};
+use std::collections::BTreeSet;
 
 pub(super) fn write(topology: &Topology<'_>, table: &mut Table) {
     table.set(
@@ -46,6 +47,7 @@ pub(super) fn write(topology: &Topology<'_>, table: &mut Table) {
         "filter hook output priority 0; policy drop",
         output,
     );
+    hops(topology, table);
     let forward = [
         "jump drain",
         "oifname @checked oifname . ip daddr != @own drop",
@@ -57,5 +59,34 @@ pub(super) fn write(topology: &Topology<'_>, table: &mut Table) {
         "forward",
         "filter hook forward priority 0; policy drop",
         forward,
+    );
+}
+
+/// The metadata service's answers travel as far as the instance says: with 1 not into a pod's own namespace.
+fn hops(topology: &Topology<'_>, table: &mut Table) {
+    let limits: BTreeSet<_> = topology
+        .hosts
+        .iter()
+        .map(|host| host.instance.hop_limit.max(1))
+        .collect();
+    let mut rules = Vec::new();
+    for limit in limits {
+        let near = topology
+            .hosts
+            .iter()
+            .filter(|host| host.instance.hop_limit.max(1) == limit);
+        table.set(
+            &format!("hops_{limit}"),
+            "ifname",
+            near.map(|host| quoted(&host.link)),
+        );
+        rules.push(format!(
+            "oifname @hops_{limit} ip saddr {METADATA} ip ttl set {limit}"
+        ));
+    }
+    table.hook(
+        "metadata_hops",
+        "filter hook postrouting priority 140; policy accept",
+        rules,
     );
 }
