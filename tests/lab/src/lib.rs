@@ -7,4 +7,5 @@
 
 pub mod ledger;
 pub mod place;
+pub mod services;
 pub mod world;

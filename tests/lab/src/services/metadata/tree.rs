@@ -1,0 +1,101 @@
+//! An instance's metadata as paths: what is at a path, and what a folder lists.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+
+/// Versions of the metadata, oldest first; all have the same tree here.
+pub const VERSIONS: [&str; 18] = [
+    "1.0",
+    "2007-01-19",
+    "2007-03-01",
+    "2007-08-29",
+    "2007-10-10",
+    "2007-12-15",
+    "2008-02-01",
+    "2008-09-01",
+    "2009-04-04",
+    "2011-01-01",
+    "2014-11-05",
+    "2016-09-02",
+    "2018-09-24",
+    "2019-10-01",
+    "2021-03-23",
+    "2021-07-15",
+    "2022-09-24",
+    "latest",
+];
+
+/// What is at a path.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Found {
+    Text(String),
+    /// User data: bytes of any kind.
+    Data(Vec<u8>),
+}
+
+/// What EC2 has at `path` for an instance whose tree is `{"meta-data": ..., "dynamic": ..., "user-data": base64}`.
+/// Folders answer with and without a slash at the end, leaves too.
+pub fn find(tree: &Value, path: &str) -> Option<Found> {
+    let mut parts = path.split('/').filter(|part| !part.is_empty());
+    let Some(version) = parts.next() else {
+        return Some(Found::Text(VERSIONS.join("\n")));
+    };
+    if !VERSIONS.contains(&version) {
+        return None;
+    }
+    let rest: Vec<&str> = parts.collect();
+    match rest.as_slice() {
+        [] => {
+            let there = |name: &&str| tree.get(*name).is_some_and(|value| !value.is_null());
+            let names = ["dynamic", "meta-data", "user-data"]
+                .into_iter()
+                .filter(there);
+            Some(Found::Text(names.collect::<Vec<_>>().join("\n")))
+        }
+        ["user-data"] => {
+            let data = STANDARD.decode(tree.get("user-data")?.as_str()?).ok()?;
+            Some(Found::Data(data))
+        }
+        [root @ ("meta-data" | "dynamic"), below @ ..] => {
+            let mut at = tree.get(root)?;
+            for name in below {
+                at = child(at.as_object()?, name)?;
+            }
+            text(at).map(Found::Text)
+        }
+        _ => None,
+    }
+}
+
+/// A folder that lists as `0=NAME` (public keys) is reached as `0`.
+fn child<'a>(folder: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    let indexed = || {
+        let mut entries = folder.iter();
+        let of_index = |key: &str| key.split_once('=').is_some_and(|(index, _)| index == name);
+        entries
+            .find(|(key, _)| of_index(key))
+            .map(|(_, value)| value)
+    };
+    folder.get(name).or_else(indexed)
+}
+
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::Object(folder) => {
+            let entries = folder.iter().filter(|(_, value)| !value.is_null());
+            let line = |(name, value): (&String, &Value)| {
+                let is_folder = value.is_object() && !name.contains('=');
+                format!("{name}{}", if is_folder { "/" } else { "" })
+            };
+            Some(entries.map(line).collect::<Vec<_>>().join("\n"))
+        }
+        Value::Array(lines) => {
+            let lines: Option<Vec<String>> = lines.iter().map(text).collect();
+            lines.map(|lines| lines.join("\n"))
+        }
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+    }
+}
