@@ -232,7 +232,7 @@ fn zones_answer_as_rfc_4592_and_route_53_say() {
     }
     let ask = |name, kind| lab.ask(&door("vpc-1"), INSIDE, name, kind, Instant::now());
     let chain = ask("c1.k.example.com", RecordType::A).answers;
-    let names = ["CNAME A.b.K.example.com.", "CNAME c2.k.example.com."];
+    let names = ["CNAME a.b.k.example.com.", "CNAME c2.k.example.com."];
     assert_eq!(chain, [both.as_slice(), &names].concat());
     let out = ask("out.k.example.com", RecordType::A);
     assert_eq!(out.code, ResponseCode::NXDomain);

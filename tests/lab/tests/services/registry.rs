@@ -14,10 +14,7 @@ struct Repository<'a> {
 
 impl Repository<'_> {
     fn blob(&self, content: &[u8]) -> Value {
-        let hex = Sha256::digest(content)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect::<String>();
+        let hex = format!("{:x}", Sha256::digest(content));
         let path = format!("registry/{}/blobs/sha256/{hex}", self.folder);
         self.front.write(&path, content);
         json!({"digest": format!("sha256:{hex}"), "size": content.len()})
@@ -68,7 +65,7 @@ async fn an_image_is_pulled_by_tag_then_by_digest() {
         front: &front,
         folder: "registry.k8s.io/pause",
     };
-    let (manifest, layer) = repository.image(&[9; 70_000]);
+    let (manifest, layer) = repository.image(&vec![9; 70_000]);
     let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [manifest]});
     let index = repository.json(INDEX, &index);
     repository.tagged(&[("3.10", &index), ("old", &manifest)]);
@@ -99,7 +96,7 @@ async fn an_image_is_pulled_by_tag_then_by_digest() {
 
     let blob = format!("{base}pause/blobs/{layer}");
     let answer = front.get(&[&blob]).await.expect("an answer");
-    assert!(answer.body == [9; 70_000]);
+    assert!(answer.body == vec![9; 70_000]);
     let answer = front.get(&["-r", "10-19", &blob]).await.expect("an answer");
     assert_eq!((answer.status, answer.body.len()), (206, 10));
     assert_eq!(front.log()[0]["service"], "registry");
