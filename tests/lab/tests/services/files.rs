@@ -61,6 +61,13 @@ async fn what_is_not_there_is_said_to_be_not_there() {
         let answer = front.get(&["--path-as-is", url]).await.expect("an answer");
         assert_eq!(answer.status, status, "{url}");
     }
+    let plain = format!("http://{}/secret", front.plain);
+    for host in ["..", ".", "", "a/..", "%2e%2e"] {
+        let header = format!("Host: {host}");
+        let answer = curl(&["-H", &header, &plain]).await;
+        let status = answer.map_or(400, |answer| answer.status);
+        assert!([400, 404].contains(&status), "host {host:?}: {status}");
+    }
     let put = ["-X", "PUT", "https://dl.k8s.io/file"];
     assert_eq!(front.get(&put).await.expect("an answer").status, 405);
 }

@@ -26,12 +26,14 @@ impl Repository<'_> {
         descriptor
     }
 
+    fn config(&self) -> Value {
+        let config = json!({"os": "linux"});
+        self.json("application/vnd.oci.image.config.v1+json", &config)
+    }
+
     /// An image of one layer; its manifest's descriptor and its layer's digest.
     fn image(&self, layer: &[u8]) -> (Value, String) {
-        let config = self.json(
-            "application/vnd.oci.image.config.v1+json",
-            &json!({"os": "linux"}),
-        );
+        let config = self.config();
         let layer = self.blob(layer);
         let manifest =
             json!({"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": [layer]});
@@ -158,10 +160,16 @@ async fn what_is_unknown_or_written_is_refused_in_the_specifications_words() {
     let (manifest, layer) = repository.image(b"layer");
     repository.tagged(&[("1", &manifest)]);
     let none = format!("sha256:{}", "0".repeat(64));
+    let config = text(&repository.config()["digest"]);
     for (path, status, code) in [
         ("some/image/manifests/2", 404, "MANIFEST_UNKNOWN"),
         (
             &format!("some/image/manifests/{none}"),
+            404,
+            "MANIFEST_UNKNOWN",
+        ),
+        (
+            &format!("some/image/manifests/{config}"),
             404,
             "MANIFEST_UNKNOWN",
         ),
