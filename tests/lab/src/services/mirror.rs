@@ -44,7 +44,7 @@ pub fn below(folder: &Path, path: &str) -> Option<PathBuf> {
 }
 
 /// Percent-decoded; `None` for what is no UTF-8 then, or half an escape.
-fn decoded(path: &str) -> Option<String> {
+pub fn decoded(path: &str) -> Option<String> {
     let mut bytes = path.bytes();
     let mut decoded = Vec::with_capacity(path.len());
     while let Some(byte) = bytes.next() {

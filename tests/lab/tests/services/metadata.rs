@@ -37,9 +37,10 @@ async fn imds(change: impl Fn(&mut World)) -> Imds {
                 "instance-id": id,
                 "iam": {"security-credentials": {"nodes": "{\"Code\" : \"Success\"}"}},
                 "network": {"interfaces": {"macs": {"02:aa": {"device-number": "0"}}}},
-                "public-keys": {"0=admin": {"openssh-key": "ssh-ed25519 AAAA"}},
+                "public-keys": {"0": {"openssh-key": "ssh-ed25519 AAAA admin key\n"}},
                 "security-groups": ["one", "two"],
                 "spot": null,
+            "tags": {"instance": {"a=b@c": "tagged"}},
             },
             "dynamic": {"instance-identity": {"document": "{}"}},
             "user-data": if id == "i-1" { json!("IyEvYmluL3NoCgD/") } else { json!(null) },
@@ -168,7 +169,7 @@ async fn where_tokens_are_optional_a_bad_one_is_still_refused() {
 async fn paths_list_and_give_what_ec2_does() {
     let imds = imds(|_| {}).await;
     let token = imds.token(ONE).await;
-    let root = "ami-id\niam/\ninstance-id\nnetwork/\npublic-keys/\nsecurity-groups";
+    let root = "ami-id\niam/\ninstance-id\nnetwork/\npublic-keys/\nsecurity-groups\ntags/";
     for (path, expected) in [
         ("/latest", "dynamic\nmeta-data\nuser-data"),
         ("/latest/", "dynamic\nmeta-data\nuser-data"),
@@ -180,13 +181,15 @@ async fn paths_list_and_give_what_ec2_does() {
         ("/latest/meta-data/iam/security-credentials/", "nodes"),
         ("/latest/meta-data/iam/security-credentials", "nodes"),
         ("/latest/meta-data/network/interfaces/macs/", "02:aa/"),
-        ("/latest/meta-data/public-keys/", "0=admin"),
+        ("/latest/meta-data/public-keys/", "0=admin key"),
         ("/latest/meta-data/public-keys/0/", "openssh-key"),
         (
             "/latest/meta-data/public-keys/0/openssh-key",
-            "ssh-ed25519 AAAA",
+            "ssh-ed25519 AAAA admin key\n",
         ),
         ("/latest/meta-data/security-groups", "one\ntwo"),
+        ("/latest/meta-data/tags/instance/", "a=b@c"),
+        ("/latest/meta-data/tags/instance/a=b%40c", "tagged"),
         ("/latest/dynamic/instance-identity/document", "{}"),
     ] {
         let answer = imds.read(ONE, &token, path).await;

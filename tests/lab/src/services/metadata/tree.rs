@@ -1,5 +1,6 @@
 //! An instance's metadata as paths: what is at a path, and what a folder lists.
 
+use crate::services::mirror::decoded;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
@@ -37,6 +38,7 @@ pub enum Found {
 /// What EC2 has at `path` for an instance whose tree is `{"meta-data": ..., "dynamic": ..., "user-data": base64}`.
 /// Folders answer with and without a slash at the end, leaves too.
 pub fn find(tree: &Value, path: &str) -> Option<Found> {
+    let path = decoded(path)?;
     let mut parts = path.split('/').filter(|part| !part.is_empty());
     let Some(version) = parts.next() else {
         return Some(Found::Text(VERSIONS.join("\n")));
@@ -60,24 +62,25 @@ pub fn find(tree: &Value, path: &str) -> Option<Found> {
         [root @ ("meta-data" | "dynamic"), below @ ..] => {
             let mut at = tree.get(root)?;
             for name in below {
-                at = child(at.as_object()?, name)?;
+                at = at.as_object()?.get(*name)?;
             }
-            text(at).map(Found::Text)
+            match (below, at) {
+                (["public-keys"], Value::Object(keys)) => Some(Found::Text(key_list(keys))),
+                _ => text(at).map(Found::Text),
+            }
         }
         _ => None,
     }
 }
 
-/// A folder that lists as `0=NAME` (public keys) is reached as `0`.
-fn child<'a>(folder: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    let indexed = || {
-        let mut entries = folder.iter();
-        let of_index = |key: &str| key.split_once('=').is_some_and(|(index, _)| index == name);
-        entries
-            .find(|(key, _)| of_index(key))
-            .map(|(_, value)| value)
+/// What lists the launch's keys: `0=NAME`, reached as `0`. The name is the key's comment.
+fn key_list(keys: &Map<String, Value>) -> String {
+    let line = |(index, key): (&String, &Value)| {
+        let key = key.get("openssh-key").and_then(Value::as_str);
+        let comment = key.and_then(|key| key.trim_end().splitn(3, ' ').nth(2));
+        format!("{index}={}", comment.unwrap_or_default())
     };
-    folder.get(name).or_else(indexed)
+    keys.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn text(value: &Value) -> Option<String> {
@@ -86,8 +89,7 @@ fn text(value: &Value) -> Option<String> {
         Value::Object(folder) => {
             let entries = folder.iter().filter(|(_, value)| !value.is_null());
             let line = |(name, value): (&String, &Value)| {
-                let is_folder = value.is_object() && !name.contains('=');
-                format!("{name}{}", if is_folder { "/" } else { "" })
+                format!("{name}{}", if value.is_object() { "/" } else { "" })
             };
             Some(entries.map(line).collect::<Vec<_>>().join("\n"))
         }
