@@ -8,4 +8,5 @@
 pub mod ledger;
 pub mod network;
 pub mod place;
+pub mod services;
 pub mod world;
