@@ -46,10 +46,14 @@ pub fn only_unified() -> Result<bool> {
 
 /// Makes a cgroup (a path below a hierarchy's root) everywhere; where it is in each hierarchy.
 pub fn make(ledger: &Ledger, path: &Path) -> Result<Vec<PathBuf>> {
-    ledger.record(&Made::Cgroup { path: path.to_owned() })?;
+    ledger.record(&Made::Cgroup {
+        path: path.to_owned(),
+    })?;
     hierarchies()?
         .iter()
-        .map(|hierarchy| make_in(hierarchy, path).with_context(|| format!("making cgroup {}", path.display())))
+        .map(|hierarchy| {
+            make_in(hierarchy, path).with_context(|| format!("making cgroup {}", path.display()))
+        })
         .collect()
 }
 
@@ -74,9 +78,11 @@ fn make_in(hierarchy: &Hierarchy, path: &Path) -> Result<PathBuf> {
 /// Version 2: a child has only the controllers that its parent passes on.
 fn pass_on_controllers(parent: &Path) -> Result<()> {
     let controllers = parent.join("cgroup.controllers");
-    let all = fs::read_to_string(&controllers).with_context(|| format!("reading {}", controllers.display()))?;
+    let all = fs::read_to_string(&controllers)
+        .with_context(|| format!("reading {}", controllers.display()))?;
     let passed = parent.join("cgroup.subtree_control");
-    let already = fs::read_to_string(&passed).with_context(|| format!("reading {}", passed.display()))?;
+    let already =
+        fs::read_to_string(&passed).with_context(|| format!("reading {}", passed.display()))?;
     let already: BTreeSet<&str> = already.split_whitespace().collect();
     for controller in all.split_whitespace().filter(|one| !already.contains(one)) {
         fs::write(&passed, format!("+{controller}"))
@@ -92,10 +98,12 @@ fn inherit_cpuset(cgroup: &Path) -> Result<()> {
         if !file.exists() || cgroup.join("cgroup.controllers").exists() {
             continue;
         }
-        let own = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+        let own =
+            fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
         if own.trim().is_empty() {
             let parent = cgroup.parent().unwrap_or(cgroup).join(name);
-            let value = fs::read_to_string(&parent).with_context(|| format!("reading {}", parent.display()))?;
+            let value = fs::read_to_string(&parent)
+                .with_context(|| format!("reading {}", parent.display()))?;
             fs::write(&file, value).with_context(|| format!("writing {}", file.display()))?;
         }
     }
@@ -111,7 +119,9 @@ pub fn processes(path: &Path) -> Result<BTreeSet<u32>> {
             match fs::read_to_string(&file) {
                 Ok(text) => pids.extend(text.lines().filter_map(|pid| pid.parse::<u32>().ok())),
                 Err(error) if vanished(&error) => {}
-                Err(error) => return Err(error).with_context(|| format!("reading {}", file.display())),
+                Err(error) => {
+                    return Err(error).with_context(|| format!("reading {}", file.display()));
+                }
             }
         }
     }
@@ -155,11 +165,17 @@ pub fn kill(path: &Path) -> Result<()> {
             return Ok(());
         }
         if Instant::now() > end {
-            bail!("processes {pids:?} of cgroup {} do not end after SIGKILL", path.display());
+            bail!(
+                "processes {pids:?} of cgroup {} do not end after SIGKILL",
+                path.display()
+            );
         }
         // A pid may have passed to another process since it was listed. Who is told apart by its start time, and is
         // listed after that once more, is a member.
-        let found: Vec<Process> = pids.iter().filter_map(|pid| Process::of(*pid).ok()).collect();
+        let found: Vec<Process> = pids
+            .iter()
+            .filter_map(|pid| Process::of(*pid).ok())
+            .collect();
         let still = processes(path)?;
         for process in found.iter().filter(|process| still.contains(&process.pid)) {
             process.signal(Signal::KILL)?;
@@ -180,7 +196,8 @@ pub fn remove(path: &Path) -> Result<()> {
                     break;
                 }
                 if error.kind() != io::ErrorKind::ResourceBusy || Instant::now() > end {
-                    return Err(error).with_context(|| format!("removing cgroup {}", cgroup.display()));
+                    return Err(error)
+                        .with_context(|| format!("removing cgroup {}", cgroup.display()));
                 }
                 sleep(Duration::from_millis(20));
             }
@@ -197,7 +214,9 @@ pub fn remove_if_empty(path: &Path) -> Result<()> {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {}
-            Err(error) => return Err(error).with_context(|| format!("removing cgroup {}", cgroup.display())),
+            Err(error) => {
+                return Err(error).with_context(|| format!("removing cgroup {}", cgroup.display()));
+            }
         }
     }
     Ok(())

@@ -47,7 +47,9 @@ impl Ledger {
         std::fs::create_dir_all(place.run())?;
         let ledger = Self::open(place)?;
         for own in [place.run(), place.data()] {
-            ledger.record(&Made::Directory { path: own.to_owned() })?;
+            ledger.record(&Made::Directory {
+                path: own.to_owned(),
+            })?;
         }
         std::fs::create_dir_all(place.data())?;
         Ok(ledger)

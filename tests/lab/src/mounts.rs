@@ -41,12 +41,18 @@ fn unescaped(path: &str) -> PathBuf {
     let mut rest = path;
     while let Some((before, after)) = rest.split_once('\\') {
         bytes.extend_from_slice(before.as_bytes());
-        let code = after.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        let code = after
+            .get(..3)
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
         match code {
             Some(byte) => bytes.push(byte),
             None => bytes.push(b'\\'),
         }
-        rest = if code.is_some() { after.get(3..).unwrap_or_default() } else { after };
+        rest = if code.is_some() {
+            after.get(3..).unwrap_or_default()
+        } else {
+            after
+        };
     }
     bytes.extend_from_slice(rest.as_bytes());
     PathBuf::from(std::ffi::OsString::from_vec(bytes))
@@ -67,7 +73,11 @@ pub fn below(path: &Path) -> Result<Vec<PathBuf>> {
 pub fn remove_tree(path: &Path) -> Result<()> {
     let mounted = below(path)?;
     if let Some(point) = mounted.first() {
-        bail!("{} is not removed: {} is still mounted in it", path.display(), point.display());
+        bail!(
+            "{} is not removed: {} is still mounted in it",
+            path.display(),
+            point.display()
+        );
     }
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

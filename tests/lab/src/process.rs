@@ -26,7 +26,8 @@ impl Process {
     /// Whether it runs; what has ended and only waits for its parent does not.
     pub fn alive(&self) -> Result<bool> {
         let now = stat(self.pid).with_context(|| format!("reading /proc/{}/stat", self.pid))?;
-        Ok(now.is_some_and(|(state, started)| started == self.started && !matches!(state, 'Z' | 'X')))
+        Ok(now
+            .is_some_and(|(state, started)| started == self.started && !matches!(state, 'Z' | 'X')))
     }
 
     /// Sends a signal; `false` when the process is gone.
@@ -89,7 +90,10 @@ pub fn children(pid: u32) -> Result<Vec<u32>> {
     let path = format!("/proc/{pid}/task/{pid}/children");
     let text = read(&path).with_context(|| format!("reading {path}"))?;
     let pids = text.unwrap_or_default();
-    Ok(pids.split_whitespace().filter_map(|pid| pid.parse().ok()).collect())
+    Ok(pids
+        .split_whitespace()
+        .filter_map(|pid| pid.parse().ok())
+        .collect())
 }
 
 /// The short name of a process; `None` when it is gone.
@@ -102,7 +106,9 @@ pub fn name(pid: u32) -> Result<Option<String>> {
 /// Its pid in each pid namespace it is in, outermost first; empty when it is gone.
 pub fn namespace_pids(pid: u32) -> Result<Vec<u32>> {
     let path = format!("/proc/{pid}/status");
-    let text = read(&path).with_context(|| format!("reading {path}"))?.unwrap_or_default();
+    let text = read(&path)
+        .with_context(|| format!("reading {path}"))?
+        .unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("NSpid:"));
     let pids = line.unwrap_or_default().split_whitespace();
     Ok(pids.filter_map(|pid| pid.parse().ok()).collect())
@@ -117,7 +123,10 @@ mod tests {
     fn a_process_is_itself_until_it_ends_and_nobody_afterwards() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let process = Process::of(child.id()).unwrap();
-        let recycled = Process { started: process.started + 1, ..process };
+        let recycled = Process {
+            started: process.started + 1,
+            ..process
+        };
         assert!(process.alive().unwrap());
         assert!(!recycled.alive().unwrap());
         assert!(!recycled.signal(Signal::KILL).unwrap());

@@ -27,7 +27,14 @@ pub fn down(place: &Place) -> Result<()> {
     let made = ledger::read(place).context("reading the ledger")?;
     let mut problems = Vec::new();
     // By kind, since each kind can be in use by those before it; within a kind the newest first.
-    for stage in [processes, cgroups, unmounted, loops, namespaces, directories] {
+    for stage in [
+        processes,
+        cgroups,
+        unmounted,
+        loops,
+        namespaces,
+        directories,
+    ] {
         for one in made.iter().rev() {
             if let Err(problem) = stage(place, one) {
                 problems.push(format!("{problem:#}"));
@@ -49,7 +56,11 @@ pub fn down(place: &Place) -> Result<()> {
     }
     problems.sort();
     problems.dedup();
-    Err(anyhow!("lab {} is not wholly removed, call again after mending:\n{}", place.name(), problems.join("\n")))
+    Err(anyhow!(
+        "lab {} is not wholly removed, call again after mending:\n{}",
+        place.name(),
+        problems.join("\n")
+    ))
 }
 
 /// Kills what the ledger names until nobody can make anything any more; the ledger, locked. `None` without one.
@@ -61,7 +72,11 @@ fn stop_makers(place: &Place) -> Result<Option<File>> {
     };
     let end = Instant::now() + MAKERS;
     loop {
-        for one in ledger::read(place).context("reading the ledger")?.iter().rev() {
+        for one in ledger::read(place)
+            .context("reading the ledger")?
+            .iter()
+            .rev()
+        {
             processes(place, one)?;
             if let Made::Cgroup { path } = one {
                 cgroup::kill(path)?;
@@ -71,7 +86,11 @@ fn stop_makers(place: &Place) -> Result<Option<File>> {
             Ok(()) => return Ok(Some(file)),
             Err(TryLockError::WouldBlock) if Instant::now() < end => sleep(PAUSE),
             Err(TryLockError::WouldBlock) => {
-                bail!("somebody still works on lab {} (`fuser {}` says who): end it first", place.name(), path.display())
+                bail!(
+                    "somebody still works on lab {} (`fuser {}` says who): end it first",
+                    place.name(),
+                    path.display()
+                )
             }
             Err(TryLockError::Error(error)) => {
                 return Err(error).with_context(|| format!("locking {}", path.display()));
@@ -107,7 +126,11 @@ fn cgroups(place: &Place, made: &Made) -> Result<()> {
         return Ok(());
     };
     if !path.starts_with(place.cgroup()) {
-        bail!("cgroup {} is not lab {}'s: left alone", path.display(), place.name());
+        bail!(
+            "cgroup {} is not lab {}'s: left alone",
+            path.display(),
+            place.name()
+        );
     }
     cgroup::remove(path)
 }
@@ -123,11 +146,17 @@ fn unmounted(_: &Place, made: &Made) -> Result<()> {
 pub(crate) fn unmount_all(path: &Path) -> Result<()> {
     let end = Instant::now() + BUSY;
     while mounts::below(path)?.iter().any(|point| point == path) {
-        let flags = if Instant::now() > end { UnmountFlags::DETACH } else { UnmountFlags::empty() };
+        let flags = if Instant::now() > end {
+            UnmountFlags::DETACH
+        } else {
+            UnmountFlags::empty()
+        };
         match unmount(path, flags) {
             Ok(()) | Err(Errno::INVAL) => {}
             Err(Errno::BUSY) => sleep(PAUSE),
-            Err(error) => return Err(error).with_context(|| format!("unmounting {}", path.display())),
+            Err(error) => {
+                return Err(error).with_context(|| format!("unmounting {}", path.display()));
+            }
         }
     }
     Ok(())
@@ -149,7 +178,10 @@ pub(crate) fn release_loop(file: &Path) -> Result<()> {
             break;
         }
         if Instant::now() > end {
-            bail!("{devices:?} of {} stay in use: `lsblk` and `findmnt` say by whom", file.display());
+            bail!(
+                "{devices:?} of {} stay in use: `lsblk` and `findmnt` say by whom",
+                file.display()
+            );
         }
         for device in devices {
             // Gone meanwhile, or going once its last user is: looked at again above.
@@ -162,8 +194,13 @@ pub(crate) fn release_loop(file: &Path) -> Result<()> {
 
 fn loop_devices(file: &Path) -> Result<Vec<PathBuf>> {
     let mut losetup = Command::new("losetup");
-    losetup.args(["--list", "--noheadings", "--output", "NAME", "--associated"]).arg(file);
-    Ok(tool::run(&mut losetup)?.lines().map(|line| PathBuf::from(line.trim())).collect())
+    losetup
+        .args(["--list", "--noheadings", "--output", "NAME", "--associated"])
+        .arg(file);
+    Ok(tool::run(&mut losetup)?
+        .lines()
+        .map(|line| PathBuf::from(line.trim()))
+        .collect())
 }
 
 fn namespaces(_: &Place, made: &Made) -> Result<()> {
@@ -180,7 +217,9 @@ pub(crate) fn remove_netns(name: &str) -> Result<()> {
         match unmount(&path, UnmountFlags::DETACH) {
             Ok(()) => {}
             Err(Errno::INVAL | Errno::NOENT) => break,
-            Err(error) => return Err(error).with_context(|| format!("unmounting {}", path.display())),
+            Err(error) => {
+                return Err(error).with_context(|| format!("unmounting {}", path.display()));
+            }
         }
     }
     match fs::remove_file(&path) {
@@ -206,7 +245,12 @@ fn remove_if_empty(folder: Option<&Path>) -> Result<()> {
         return Ok(());
     };
     match fs::remove_dir(folder) {
-        Err(error) if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) => {
+        Err(error)
+            if !matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty
+            ) =>
+        {
             Err(error).with_context(|| format!("removing {}", folder.display()))
         }
         _ => Ok(()),

@@ -8,7 +8,12 @@ pub fn run(command: &mut Command) -> Result<String> {
     let output = output(command)?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        bail!("{} ended with {}: {}", shown(command), output.status, said.trim());
+        bail!(
+            "{} ended with {}: {}",
+            shown(command),
+            output.status,
+            said.trim()
+        );
     }
     String::from_utf8(output.stdout).with_context(|| format!("{} printed no UTF-8", shown(command)))
 }

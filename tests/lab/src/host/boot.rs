@@ -56,21 +56,36 @@ pub(super) fn boot_again(place: &Place, ledger: &Ledger, spec: &HostSpec) -> Res
     begun().with_context(|| format!("starting host {} of lab {}", spec.instance, place.name()))
 }
 
-fn begin(place: &Place, ledger: &Ledger, paths: &Paths, spec: &HostSpec, again: bool) -> Result<Host> {
+fn begin(
+    place: &Place,
+    ledger: &Ledger,
+    paths: &Paths,
+    spec: &HostSpec,
+    again: bool,
+) -> Result<Host> {
     identity(paths, spec)?;
     volume::write_devices(place, &spec.instance)?;
     // What a crash left behind: nothing of it runs, and the new systemd begins with empty cgroups.
     cgroup::remove(&place.host_cgroup(&spec.instance))?;
     let launcher = launch(place, ledger, paths, spec, again)?;
-    Ok(Host { spec: spec.clone(), launcher })
+    Ok(Host {
+        spec: spec.clone(),
+        launcher,
+    })
 }
 
 /// Makes the directories and mounts the root file system; both may be there already.
 fn disk(ledger: &Ledger, paths: &Paths, lower: &Lower) -> Result<()> {
     for folder in [&paths.run, &paths.data] {
-        ledger.record(&Made::Directory { path: folder.clone() })?;
+        ledger.record(&Made::Directory {
+            path: folder.clone(),
+        })?;
     }
-    let (root, upper, work) = (paths.root(), paths.data.join("upper"), paths.data.join("work"));
+    let (root, upper, work) = (
+        paths.root(),
+        paths.data.join("upper"),
+        paths.data.join("work"),
+    );
     let direct = DIRECT.map(|(folder, _)| paths.data.join(folder));
     for folder in [&root, &upper, &work].into_iter().chain(&direct) {
         fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
@@ -89,7 +104,10 @@ fn disk(ledger: &Ledger, paths: &Paths, lower: &Lower) -> Result<()> {
         options.push(folder);
     }
     let mut mount = ledger.command("mount")?;
-    mount.args(["-t", "overlay", "kctl-lab", "-o"]).arg(options).arg(&root);
+    mount
+        .args(["-t", "overlay", "kctl-lab", "-o"])
+        .arg(options)
+        .arg(&root);
     tool::run(&mut mount).map(drop)
 }
 
@@ -99,19 +117,40 @@ fn identity(paths: &Paths, spec: &HostSpec) -> Result<()> {
     let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
     let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
     // Begins with ec2, as cloud-init expects of the platform.
-    let uuid = format!("ec2{}-{}-4{}-8{}-{}", part(0, 5), part(5, 9), part(9, 12), part(12, 15), part(15, 27));
+    let uuid = format!(
+        "ec2{}-{}-4{}-8{}-{}",
+        part(0, 5),
+        part(5, 9),
+        part(9, 12),
+        part(12, 15),
+        part(15, 27)
+    );
     let (instance, kind) = (&spec.instance, &spec.instance_type);
     let text = format!("INSTANCE={instance}\nTYPE={kind}\nUUID={uuid}\n");
     write(&paths.root().join("etc/kctl-lab/dmi"), 0o644, &text)
 }
 
 /// Starts the process that runs the host, and lets it go on once it is in the ledger.
-fn launch(place: &Place, ledger: &Ledger, paths: &Paths, spec: &HostSpec, again: bool) -> Result<Process> {
+fn launch(
+    place: &Place,
+    ledger: &Ledger,
+    paths: &Paths,
+    spec: &HostSpec,
+    again: bool,
+) -> Result<Process> {
     let netns = place.host_netns(&spec.instance);
-    ledger.record(&Made::Netns { name: format!("{netns}.new") })?;
+    ledger.record(&Made::Netns {
+        name: format!("{netns}.new"),
+    })?;
     let own = cgroup::make(ledger, &place.cgroup().join("launchers"))?;
     let host = cgroup::make(ledger, &place.host_cgroup(&spec.instance))?;
-    let joined = |cgroups: &[PathBuf]| cgroups.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ");
+    let joined = |cgroups: &[PathBuf]| {
+        cgroups
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
     let console = File::options()
         .create(true)
         .append(true)
@@ -140,13 +179,26 @@ fn launch(place: &Place, ledger: &Ledger, paths: &Paths, spec: &HostSpec, again:
         bail!("setsid has no pipes");
     };
     let mut pid = String::new();
-    BufReader::new(answers).read_line(&mut pid).context("reading the launcher's pid")?;
+    BufReader::new(answers)
+        .read_line(&mut pid)
+        .context("reading the launcher's pid")?;
     child.wait().context("waiting for setsid")?;
-    let pid = pid.trim().parse().with_context(|| format!("the launcher said {pid:?}, not its pid"))?;
+    let pid = pid
+        .trim()
+        .parse()
+        .with_context(|| format!("the launcher said {pid:?}, not its pid"))?;
     let launcher = Process::of(pid)?;
     ledger.record(&Made::Process(launcher))?;
-    write_json(&paths.host(), &Host { spec: spec.clone(), launcher })?;
-    orders.write_all(b"go\n").context("telling the launcher to go on")?;
+    write_json(
+        &paths.host(),
+        &Host {
+            spec: spec.clone(),
+            launcher,
+        },
+    )?;
+    orders
+        .write_all(b"go\n")
+        .context("telling the launcher to go on")?;
     Ok(launcher)
 }
 

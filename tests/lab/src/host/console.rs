@@ -32,5 +32,8 @@ pub fn follow(place: &Place, instance: &str, to: &mut dyn Write) -> Result<()> {
 }
 
 fn unknown(path: &Path, instance: &str) -> String {
-    format!("reading the console of host {instance} in {}: `lab list` shows the hosts", path.display())
+    format!(
+        "reading the console of host {instance} in {}: `lab list` shows the hosts",
+        path.display()
+    )
 }

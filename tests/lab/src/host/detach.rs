@@ -27,14 +27,18 @@ const SHUTDOWN: &str = "import fcntl, os, struct, sys\n\
 
 /// Detaches a volume from a host; not attached is [`Detached::Done`].
 pub fn detach_volume(place: &Place, instance: &str, volume: &str, force: bool) -> Result<Detached> {
-    detach(place, instance, volume, force).with_context(|| format!("detaching {volume} from {instance}"))
+    detach(place, instance, volume, force)
+        .with_context(|| format!("detaching {volume} from {instance}"))
 }
 
 fn detach(place: &Place, instance: &str, volume: &str, force: bool) -> Result<Detached> {
     let _lock = lock(place)?;
     let host = Host::read(place, instance)?;
     let mut volumes = host.volumes(place)?;
-    let Some(position) = volumes.iter().position(|attached| attached.volume == volume) else {
+    let Some(position) = volumes
+        .iter()
+        .position(|attached| attached.volume == volume)
+    else {
         return Ok(Detached::Done);
     };
     let attached = volumes.remove(position);
@@ -52,7 +56,11 @@ fn detach(place: &Place, instance: &str, volume: &str, force: bool) -> Result<De
     drop(held);
     if force {
         // A file system that was cut off keeps the loop device until it is unmounted.
-        tool::run(Command::new("losetup").arg("--detach").arg(&attached.loop_device))?;
+        tool::run(
+            Command::new("losetup")
+                .arg("--detach")
+                .arg(&attached.loop_device),
+        )?;
     } else {
         teardown::release_loop(&file(place, volume))?;
     }
@@ -62,10 +70,16 @@ fn detach(place: &Place, instance: &str, volume: &str, force: bool) -> Result<De
 /// The device, exclusively; `None` while a file system is mounted from it, in whatever namespace.
 fn hold(attached: &Attached) -> Result<Option<File>> {
     let flags = i32::try_from(OFlags::EXCL.bits()).context("O_EXCL")?;
-    match File::options().read(true).custom_flags(flags).open(&attached.loop_device) {
+    match File::options()
+        .read(true)
+        .custom_flags(flags)
+        .open(&attached.loop_device)
+    {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("opening {}", attached.loop_device.display())),
+        Err(error) => {
+            Err(error).with_context(|| format!("opening {}", attached.loop_device.display()))
+        }
     }
 }
 
@@ -74,11 +88,23 @@ fn hide(place: &Place, host: &Host, attached: &Attached) -> Result<()> {
     if matches!(host.state(place)?, State::Off | State::Crashed) {
         return Ok(());
     }
-    let mut words = vec!["rm".to_owned(), "-f".to_owned(), format!("/dev/{}", attached.node())];
-    words.extend(attached.links().into_iter().map(|(link, _)| format!("/dev/{link}")));
+    let mut words = vec![
+        "rm".to_owned(),
+        "-f".to_owned(),
+        format!("/dev/{}", attached.node()),
+    ];
+    words.extend(
+        attached
+            .links()
+            .into_iter()
+            .map(|(link, _)| format!("/dev/{link}")),
+    );
     let output = super::exec_output(place, &host.spec.instance, &words)?;
     if !output.status.success() {
-        bail!("removing the devices in the host: {}", String::from_utf8_lossy(&output.stderr).trim());
+        bail!(
+            "removing the devices in the host: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
     }
     Ok(())
 }
@@ -89,11 +115,15 @@ fn shut_down(place: &Place, instance: &str, attached: &Attached) -> Result<()> {
     for point in mounted(place, instance, &device)? {
         let mut python = Command::new("python3");
         python.args(["-c", SHUTDOWN]).arg(&point);
-        tool::run(&mut python).with_context(|| format!("cutting off the file system at {}", point.display()))?;
+        tool::run(&mut python)
+            .with_context(|| format!("cutting off the file system at {}", point.display()))?;
         // One file system, however often it is mounted.
         return Ok(());
     }
-    bail!("{} is in use, but no file system of it is mounted in the host", attached.loop_device.display());
+    bail!(
+        "{} is in use, but no file system of it is mounted in the host",
+        attached.loop_device.display()
+    );
 }
 
 /// Where a device is mounted in the host's namespaces, as paths the machine can open.
@@ -107,8 +137,15 @@ fn mounted(place: &Place, instance: &str, device: &str) -> Result<Vec<PathBuf>> 
         if !seen.insert(namespace) || process::namespace_pids(pid)?.len() < 2 {
             continue;
         }
-        for mount in mounts::of(&pid.to_string())?.into_iter().filter(|mount| mount.device == device) {
-            let inside = mount.point.strip_prefix("/").unwrap_or(&mount.point).to_owned();
+        for mount in mounts::of(&pid.to_string())?
+            .into_iter()
+            .filter(|mount| mount.device == device)
+        {
+            let inside = mount
+                .point
+                .strip_prefix("/")
+                .unwrap_or(&mount.point)
+                .to_owned();
             points.push(PathBuf::from(format!("/proc/{pid}/root")).join(inside));
         }
     }
@@ -121,5 +158,8 @@ pub(super) fn release_all(place: &Place, host: &Host) -> Result<()> {
     for attached in host.volumes(place)? {
         teardown::release_loop(&file(place, &attached.volume))?;
     }
-    write_json(&Paths::of(place, &host.spec.instance).volumes(), &Vec::<Attached>::new())
+    write_json(
+        &Paths::of(place, &host.spec.instance).volumes(),
+        &Vec::<Attached>::new(),
+    )
 }

@@ -1,16 +1,16 @@
-//! The machine image: a root file system made once by mmdebstrap and kept in the cache under its recipe's hash. It is only
-//! ever read: each host writes to a layer of its own above it.
+//! The machine image: the distribution, made once by mmdebstrap and kept in the cache under its recipe's hash. It is only
+//! ever read: what the lab and each host add lies in layers above it.
 
 use super::{recipe, requirements};
 use crate::{mounts, tool};
 use anyhow::{Context, Result};
 use rustix::mount::{UnmountFlags, unmount};
 use std::fs::{self, File};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A complete root file system.
+/// The distribution's root file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     pub root: PathBuf,
@@ -18,7 +18,11 @@ pub struct Image {
 
 /// Where images are kept: `KCTL_CACHE`, else `XDG_CACHE_HOME/kctl`, else `~/.cache/kctl`; below it `lab`.
 pub fn cache() -> Result<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let set = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
     let cache = set("KCTL_CACHE")
         .or_else(|| set("XDG_CACHE_HOME").map(|cache| cache.join("kctl")))
         .or_else(|| set("HOME").map(|home| home.join(".cache/kctl")))
@@ -36,10 +40,12 @@ impl Image {
             requirements::ready()?;
             return Ok(Self { root });
         }
-        fs::create_dir_all(cache).with_context(|| format!("making the cache directory {}", cache.display()))?;
+        fs::create_dir_all(cache)
+            .with_context(|| format!("making the cache directory {}", cache.display()))?;
         let lock = cache.join(format!("{name}.lock"));
         let lock = File::create(&lock).with_context(|| format!("opening {}", lock.display()))?;
-        lock.lock().context("waiting for whoever makes the machine image")?;
+        lock.lock()
+            .context("waiting for whoever makes the machine image")?;
         if !root.exists() {
             requirements::ready()?;
             let part = cache.join(format!("{name}.part"));
@@ -53,7 +59,8 @@ impl Image {
 /// Builds into `part`, where an earlier build may have been cut off.
 fn build(part: &Path, lock: &File) -> Result<()> {
     for point in mounts::below(part)? {
-        unmount(&point, UnmountFlags::DETACH).with_context(|| format!("unmounting {}", point.display()))?;
+        unmount(&point, UnmountFlags::DETACH)
+            .with_context(|| format!("unmounting {}", point.display()))?;
     }
     mounts::remove_tree(part)?;
     let mut command = Command::new("mmdebstrap");
@@ -62,34 +69,23 @@ fn build(part: &Path, lock: &File) -> Result<()> {
         .arg("--aptopt=APT::Install-Recommends \"false\"")
         .args(recipe::LEFT_OUT.map(|path| format!("--dpkgopt=path-exclude={path}")))
         .arg(format!("--include={}", recipe::packages().join(",")))
-        .arg(format!("--customize-hook=chroot \"$1\" systemctl enable {}", recipe::ENABLED.join(" ")))
+        .arg(format!(
+            "--customize-hook=chroot \"$1\" systemctl enable {}",
+            recipe::ENABLED.join(" ")
+        ))
         .args([recipe::SUITE.as_ref(), part.as_os_str()])
         // Shares the lock for the case that this program is killed and leaves it running.
         .stdin(Stdio::from(lock.try_clone()?));
-    tool::run(&mut command)?;
-    prepare(part)
+    tool::run(&mut command).map(drop)
 }
 
-fn prepare(root: &Path) -> Result<()> {
-    for file in &recipe::FILES {
-        write(&root.join(file.path), file.mode, file.content)?;
-    }
-    for unit in recipe::masked() {
-        let link = root.join("etc/systemd/system").join(unit);
-        if link.symlink_metadata().is_ok() {
-            fs::remove_file(&link).with_context(|| format!("removing {}", link.display()))?;
-        }
-        symlink("/dev/null", &link).with_context(|| format!("masking {unit}"))?;
-    }
-    // Empty: systemd gives each machine its own at its first boot.
-    write(&root.join("etc/machine-id"), 0o444, "")?;
-    write(&root.join("etc/fstab"), 0o644, "")
-}
-
-/// Writes a file of a root file system, with the folders it needs.
+/// Writes a file of a root file system, with the folders it needs; one that is there as it should be is not touched.
 pub(super) fn write(path: &Path, mode: u32, content: &str) -> Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    }
+    if fs::read(path).is_ok_and(|there| there == content.as_bytes()) {
+        return Ok(());
     }
     fs::write(path, content).with_context(|| format!("writing {}", path.display()))?;
     fs::set_permissions(path, fs::Permissions::from_mode(mode))

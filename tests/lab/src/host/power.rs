@@ -62,7 +62,12 @@ pub fn start(place: &Place, ledger: &Ledger, instance: &str) -> Result<Host> {
 /// Tells systemd, once it is there to understand it; the first process that was told, `None` when the host is off.
 fn ask(place: &Place, host: &Host, what: &str, limit: Duration) -> Result<Option<Process>> {
     let instance = &host.spec.instance;
-    let state = wait(place, instance, &[State::Running, State::Off, State::Crashed], limit)?;
+    let state = wait(
+        place,
+        instance,
+        &[State::Running, State::Off, State::Crashed],
+        limit,
+    )?;
     let Some(init) = host.init()? else {
         return Ok(None);
     };
@@ -70,9 +75,16 @@ fn ask(place: &Place, host: &Host, what: &str, limit: Duration) -> Result<Option
         return Ok(None);
     }
     let seconds = limit.as_secs().max(1).to_string();
-    let output = exec_output(place, instance, &["timeout", &seconds, "systemctl", "--no-block", what])?;
+    let output = exec_output(
+        place,
+        instance,
+        &["timeout", &seconds, "systemctl", "--no-block", what],
+    )?;
     if !output.status.success() && init.alive()? {
-        bail!("host {instance} does not {what}: {}", String::from_utf8_lossy(&output.stderr).trim());
+        bail!(
+            "host {instance} does not {what}: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
     }
     Ok(Some(init))
 }

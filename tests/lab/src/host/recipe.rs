@@ -1,5 +1,5 @@
-//! What a machine image is made of: the files of `tests/lab/image`, part of this program. Their content is the image's
-//! name, so that a changed recipe is another image.
+//! What a machine image is made of: the distribution's packages, made once and kept under their hash, and the files of
+//! `tests/lab/image`, part of this program, which each lab lays over them.
 
 use sha2::{Digest, Sha256};
 
@@ -17,7 +17,7 @@ pub(crate) struct RecipeFile {
 /// The host's first process.
 pub(crate) const INIT: &str = "/usr/lib/kctl-lab/init";
 
-pub(crate) const FILES: [RecipeFile; 6] = [
+pub(crate) const FILES: [RecipeFile; 8] = [
     RecipeFile {
         path: "usr/lib/kctl-lab/init",
         mode: 0o755,
@@ -48,13 +48,29 @@ pub(crate) const FILES: [RecipeFile; 6] = [
         mode: 0o644,
         content: "localhost\n",
     },
+    // Empty: systemd gives each host its own at its first boot.
+    RecipeFile {
+        path: "etc/machine-id",
+        mode: 0o444,
+        content: "",
+    },
+    // The root file system is there already.
+    RecipeFile {
+        path: "etc/fstab",
+        mode: 0o644,
+        content: "",
+    },
 ];
 
 /// Units that begin with the machine though the distribution leaves that to the image's maker.
 pub(crate) const ENABLED: [&str; 2] = ["systemd-networkd.service", "systemd-resolved.service"];
 
 /// Paths that no machine of this image reads.
-pub(crate) const LEFT_OUT: [&str; 3] = ["/usr/share/man/*", "/usr/share/locale/*", "/usr/share/doc/*"];
+pub(crate) const LEFT_OUT: [&str; 3] = [
+    "/usr/share/man/*",
+    "/usr/share/locale/*",
+    "/usr/share/doc/*",
+];
 
 pub(crate) fn packages() -> Vec<&'static str> {
     entries(PACKAGES)
@@ -65,25 +81,22 @@ pub(crate) fn masked() -> Vec<&'static str> {
 }
 
 fn entries(text: &'static str) -> Vec<&'static str> {
-    text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
+    text.lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .collect()
 }
 
-/// Changes with anything above: 16 hexadecimal digits.
+/// Changes with anything that the distribution's part is made of: 16 hexadecimal digits.
 pub(crate) fn key() -> String {
     let mut hash = Sha256::new();
-    let mut add = |part: &str| {
-        hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
-        hash.update(part);
-    };
-    add(SUITE);
-    for list in [packages(), masked(), ENABLED.to_vec(), LEFT_OUT.to_vec()] {
-        add(&list.join("\n"));
-    }
-    for file in &FILES {
-        add(file.path);
-        add(&format!("{:o}", file.mode));
-        add(file.content);
+    for list in [vec![SUITE], packages(), ENABLED.to_vec(), LEFT_OUT.to_vec()] {
+        hash.update(list.join("\n"));
+        hash.update("\n\n");
     }
     let digest = hash.finalize();
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    digest
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }

@@ -42,12 +42,17 @@ pub fn ready() -> Result<()> {
 
 fn apt(arguments: &[&str]) -> Result<()> {
     let mut command = Command::new("apt-get");
-    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
+    command
+        .args(arguments)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdin(Stdio::null());
     tool::run(&mut command).map(drop)
 }
 
 fn installed(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/sbin"].map(Path::new).map(Path::to_owned);
-    env::split_paths(&path).chain(usual).any(|folder| folder.join(program).is_file())
+    env::split_paths(&path)
+        .chain(usual)
+        .any(|folder| folder.join(program).is_file())
 }

@@ -88,7 +88,10 @@ impl Host {
         let path = Paths::of(place, instance).host();
         read_json(&path)?.with_context(|| {
             let lab = place.name();
-            format!("no host {instance} in lab {lab} (no {}): `lab list` shows those there are", path.display())
+            format!(
+                "no host {instance} in lab {lab} (no {}): `lab list` shows those there are",
+                path.display()
+            )
         })
     }
 
@@ -122,7 +125,11 @@ impl Host {
     pub fn state(&self, place: &Place) -> Result<State> {
         if let Some(init) = self.init()? {
             let systemd = process::name(init.pid)?.as_deref() == Some("systemd");
-            return Ok(if systemd { State::Running } else { State::Booting });
+            return Ok(if systemd {
+                State::Running
+            } else {
+                State::Booting
+            });
         }
         if self.launcher.alive()? {
             return Ok(State::Booting);
@@ -167,7 +174,9 @@ pub fn wait(place: &Place, instance: &str, states: &[State], limit: Duration) ->
             return Ok(state);
         }
         if Instant::now() > end {
-            bail!("host {instance} is {state:?} after {limit:?}, not one of {states:?}: see `lab console {instance}`");
+            bail!(
+                "host {instance} is {state:?} after {limit:?}, not one of {states:?}: see `lab console {instance}`"
+            );
         }
         sleep(Duration::from_millis(20));
     }
@@ -186,13 +195,16 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other.with_context(|| format!("reading {}", path.display()))?,
     };
-    serde_json::from_slice(&text).with_context(|| format!("reading {}", path.display())).map(Some)
+    serde_json::from_slice(&text)
+        .with_context(|| format!("reading {}", path.display()))
+        .map(Some)
 }
 
 /// Written beside and renamed: readers see the old or the new.
 pub(super) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
     let part = path.with_extension("part");
-    let text = serde_json::to_vec_pretty(value).with_context(|| format!("writing {}", path.display()))?;
+    let text =
+        serde_json::to_vec_pretty(value).with_context(|| format!("writing {}", path.display()))?;
     fs::write(&part, text).with_context(|| format!("writing {}", part.display()))?;
     fs::rename(&part, path).with_context(|| format!("naming {}", path.display()))
 }

@@ -53,7 +53,10 @@ impl Attached {
         let node = self.node();
         let serial = self.volume.replace('-', "");
         let by_id = format!("disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}");
-        let mut links = vec![(by_id.clone(), format!("../../{node}")), (format!("{by_id}_1"), format!("../../{node}"))];
+        let mut links = vec![
+            (by_id.clone(), format!("../../{node}")),
+            (format!("{by_id}_1"), format!("../../{node}")),
+        ];
         if let Some(asked) = self.device.strip_prefix("/dev/") {
             links.push((asked.to_owned(), node));
         }
@@ -68,7 +71,12 @@ pub(super) fn file(place: &Place, volume: &str) -> PathBuf {
 
 /// Attaches a volume to a host that was booted, on or off. Attached there already is fine, and grows it if it is larger
 /// now; attached elsewhere is an error, as in EC2.
-pub fn attach_volume(place: &Place, ledger: &Ledger, instance: &str, spec: &VolumeSpec) -> Result<Attached> {
+pub fn attach_volume(
+    place: &Place,
+    ledger: &Ledger,
+    instance: &str,
+    spec: &VolumeSpec,
+) -> Result<Attached> {
     let context = || format!("attaching {} to {instance}", spec.id);
     attach(place, ledger, instance, spec).with_context(context)
 }
@@ -79,7 +87,10 @@ fn attach(place: &Place, ledger: &Ledger, instance: &str, spec: &VolumeSpec) -> 
     let _lock = lock(place)?;
     let host = Host::read(place, instance)?;
     let mut volumes = host.volumes(place)?;
-    let known = volumes.iter().find(|attached| attached.volume == spec.id).cloned();
+    let known = volumes
+        .iter()
+        .find(|attached| attached.volume == spec.id)
+        .cloned();
     if known.is_none() {
         free(place, spec, &volumes)?;
     }
@@ -94,9 +105,18 @@ fn attach(place: &Place, ledger: &Ledger, instance: &str, spec: &VolumeSpec) -> 
     losetup.args(["--find", "--show", "--nooverlap"]).arg(&file);
     let loop_device = PathBuf::from(tool::run(&mut losetup)?.trim());
     let (major, minor) = device_number(&loop_device)?;
-    let number = (1..).find(|number| volumes.iter().all(|other| other.number != *number)).unwrap_or(1);
+    let number = (1..)
+        .find(|number| volumes.iter().all(|other| other.number != *number))
+        .unwrap_or(1);
     let device = spec.device.clone();
-    let attached = Attached { volume: spec.id.clone(), device, number, loop_device, major, minor };
+    let attached = Attached {
+        volume: spec.id.clone(),
+        device,
+        number,
+        loop_device,
+        major,
+        minor,
+    };
     volumes.push(attached.clone());
     write_json(&Paths::of(place, instance).volumes(), &volumes)?;
     write_devices(place, instance)?;
@@ -119,8 +139,15 @@ fn free(place: &Place, spec: &VolumeSpec, volumes: &[Attached]) -> Result<()> {
         bail!("{} is taken by {}", spec.device, other.volume);
     }
     for host in super::hosts(place)? {
-        if host.volumes(place)?.iter().any(|other| other.volume == spec.id) {
-            bail!("it is attached to {}: detach it there first", host.spec.instance);
+        if host
+            .volumes(place)?
+            .iter()
+            .any(|other| other.volume == spec.id)
+        {
+            bail!(
+                "it is attached to {}: detach it there first",
+                host.spec.instance
+            );
         }
     }
     Ok(())
@@ -129,11 +156,17 @@ fn free(place: &Place, spec: &VolumeSpec, volumes: &[Attached]) -> Result<()> {
 /// The volume's file, at least as large as asked.
 fn grown(place: &Place, ledger: &Ledger, spec: &VolumeSpec) -> Result<PathBuf> {
     let folder = place.data().join("volumes");
-    ledger.record(&Made::Directory { path: folder.clone() })?;
+    ledger.record(&Made::Directory {
+        path: folder.clone(),
+    })?;
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
     let path = file(place, &spec.id);
     let context = || format!("making {}", path.display());
-    let open = File::options().create(true).append(true).open(&path).with_context(context)?;
+    let open = File::options()
+        .create(true)
+        .append(true)
+        .open(&path)
+        .with_context(context)?;
     let bytes = u64::from(spec.size) << 30;
     if open.metadata().with_context(context)?.len() < bytes {
         open.set_len(bytes).with_context(context)?;
@@ -154,10 +187,14 @@ fn device_number(path: &Path) -> Result<(u32, u32)> {
 pub(super) fn write_devices(place: &Place, instance: &str) -> Result<()> {
     let paths = Paths::of(place, instance);
     let volumes: Vec<Attached> = read_json(&paths.volumes())?.unwrap_or_default();
-    let mut script = String::from("# The volumes attached to this machine.\nmkdir -p /dev/disk/by-id\n");
+    let mut script =
+        String::from("# The volumes attached to this machine.\nmkdir -p /dev/disk/by-id\n");
     for attached in &volumes {
         let (node, major, minor) = (attached.node(), attached.major, attached.minor);
-        writeln!(script, "[ -b /dev/{node} ] || mknod -m 660 /dev/{node} b {major} {minor}")?;
+        writeln!(
+            script,
+            "[ -b /dev/{node} ] || mknod -m 660 /dev/{node} b {major} {minor}"
+        )?;
         for (link, target) in attached.links() {
             writeln!(script, "ln -sfn {target} /dev/{link}")?;
         }
@@ -172,7 +209,10 @@ fn show(place: &Place, host: &Host) -> Result<()> {
     }
     let output = super::exec_output(place, &host.spec.instance, &["sh", &format!("/{DEVICES}")])?;
     if !output.status.success() {
-        bail!("making the devices in the host: {}", String::from_utf8_lossy(&output.stderr).trim());
+        bail!(
+            "making the devices in the host: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
     }
     Ok(())
 }
@@ -181,7 +221,8 @@ fn show(place: &Place, host: &Host) -> Result<()> {
 pub(super) fn lock(place: &Place) -> Result<File> {
     let path = place.run().join("volumes.lock");
     let file = File::create(&path).with_context(|| format!("opening {}", path.display()))?;
-    file.lock().with_context(|| format!("locking {}", path.display()))?;
+    file.lock()
+        .with_context(|| format!("locking {}", path.display()))?;
     Ok(file)
 }
 
