@@ -16,7 +16,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// How long those who still make things may take to end.
-const MAKERS: Duration = Duration::from_secs(60);
+const MAKERS: Duration = Duration::from_mins(1);
 /// How long a mount or loop device may stay busy after its users were killed.
 const BUSY: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);

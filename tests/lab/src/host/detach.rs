@@ -112,18 +112,19 @@ fn hide(place: &Place, host: &Host, attached: &Attached) -> Result<()> {
 /// Cuts off every file system of the device, wherever in the host it is mounted: from now on it answers with errors.
 fn shut_down(place: &Place, instance: &str, attached: &Attached) -> Result<()> {
     let device = format!("{}:{}", attached.major, attached.minor);
-    for point in mounted(place, instance, &device)? {
-        let mut python = Command::new("python3");
-        python.args(["-c", SHUTDOWN]).arg(&point);
-        tool::run(&mut python)
-            .with_context(|| format!("cutting off the file system at {}", point.display()))?;
-        // One file system, however often it is mounted.
-        return Ok(());
-    }
-    bail!(
-        "{} is in use, but no file system of it is mounted in the host",
-        attached.loop_device.display()
-    );
+    // One file system, however often it is mounted.
+    let points = mounted(place, instance, &device)?;
+    let Some(point) = points.first() else {
+        let device = attached.loop_device.display();
+        bail!(
+            "{device} is in use, but no file system of it is mounted in the host: end what has it open"
+        );
+    };
+    let mut python = Command::new("python3");
+    python.args(["-c", SHUTDOWN]).arg(point);
+    tool::run(&mut python)
+        .map(drop)
+        .with_context(|| format!("cutting off the file system at {}", point.display()))
 }
 
 /// Where a device is mounted in the host's namespaces, as paths the machine can open.

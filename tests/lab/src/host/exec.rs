@@ -12,7 +12,7 @@ use std::process::{Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
 /// How long a host may take from its launch to systemd.
-const BOOT: Duration = Duration::from_secs(60);
+const BOOT: Duration = Duration::from_mins(1);
 
 /// Joins the cgroups in `CGROUPS`, then becomes its arguments: entering namespaces does not move between cgroups.
 const JOIN: &str =

@@ -10,11 +10,15 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::fs::{self, File};
+use std::ops::RangeInclusive;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// The script that makes a host's devices: run by its first process at boot, and by attaching.
 const DEVICES: &str = "etc/kctl-lab/devices";
+
+/// N of `/dev/nvmeNn1`; 0 is the root volume's.
+const NUMBERS: RangeInclusive<u32> = 1..=27;
 
 /// A volume to attach.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,9 +109,10 @@ fn attach(place: &Place, ledger: &Ledger, instance: &str, spec: &VolumeSpec) -> 
     losetup.args(["--find", "--show", "--nooverlap"]).arg(&file);
     let loop_device = PathBuf::from(tool::run(&mut losetup)?.trim());
     let (major, minor) = device_number(&loop_device)?;
-    let number = (1..)
+    let mut free = NUMBERS;
+    let number = free
         .find(|number| volumes.iter().all(|other| other.number != *number))
-        .unwrap_or(1);
+        .context("the host has as many volumes as EC2 attaches to one instance")?;
     let device = spec.device.clone();
     let attached = Attached {
         volume: spec.id.clone(),
