@@ -5,8 +5,14 @@
     reason = "most public items are AWS words; what is not says so"
 )]
 
+pub mod cgroup;
+pub mod host;
 pub mod ledger;
+pub mod mounts;
 pub mod network;
 pub mod place;
+pub mod process;
 pub mod services;
+pub mod teardown;
+pub mod tool;
 pub mod world;

@@ -1,9 +1,14 @@
 //! `lab`: the lab's command line.
 
+mod commands;
+
+use anyhow::Result;
 use clap::{Parser, Subcommand};
+use commands::hosts::{self, HostCommand};
 use lab::network::commands::{PartitionArguments, network, partition};
 use lab::place::Place;
-use std::io::Write;
+use std::io::{Write, stdout};
+use std::process::ExitCode;
 
 /// Machines for what the AWS simulator launches.
 #[derive(Parser)]
@@ -18,19 +23,21 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    #[command(flatten)]
+    Host(HostCommand),
     /// Show hosts, load balancers and faults
     Network,
     Partition(PartitionArguments),
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
     let place = Place::named(&arguments.name)?;
-    std::fs::create_dir_all(place.run())?;
-    let text = match &arguments.command {
+    let text = match arguments.command {
+        Command::Host(command) => return hosts::run(&place, command),
         Command::Network => network(&place)?,
-        Command::Partition(arguments) => partition(&place, arguments)?,
+        Command::Partition(arguments) => partition(&place, &arguments)?,
     };
-    std::io::stdout().write_all(text.as_bytes())?;
-    Ok(())
+    stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,3 @@
+//! The subcommands of `lab`, one module per part.
+
+pub mod hosts;
