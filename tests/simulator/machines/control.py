@@ -1,0 +1,37 @@
+"""The control endpoints for whoever runs the machines."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Optional
+from urllib.parse import parse_qs
+
+from .feed import Feed
+
+Answer = "tuple[str, Any]"
+
+
+def answer(feed: Feed, lock: Any, method: str, name: str, query: str, body: bytes) -> "Optional[tuple[str, Any]]":
+    """Status and document, or None for what is no endpoint of ours. Takes the lock itself: `world` waits."""
+    if (method, name) == ("GET", "world"):
+        return "200 OK", _world(feed, query)
+    with lock:
+        if method == "GET" and name.startswith("metadata/"):
+            return _metadata(name[len("metadata/") :])
+    return None
+
+
+def _world(feed: Feed, query: str) -> Any:
+    asked = parse_qs(query)
+    after = asked.get("after", [""])[0]
+    seconds = float(asked.get("wait", ["0"])[0])
+    return feed.wait(int(after) if after else None, seconds, asked.get("region", [None])[0])
+
+
+def _metadata(instance_id: str) -> "tuple[str, Any]":
+    from .metadata import find, metadata
+
+    instance = find(instance_id)
+    if instance is None or instance.state == "terminated":
+        return "404 Not Found", {"error": f"no instance {instance_id}"}
+    return "200 OK", metadata(instance)
