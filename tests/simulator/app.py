@@ -103,7 +103,7 @@ def _control(
     """The control endpoints; the README lists them."""
     method = environ["REQUEST_METHOD"]
     try:
-        found = machines.answer(state.feed, state.lock, method, name, environ.get("QUERY_STRING", ""), body)
+        found = machines.answer(state, method, name, environ.get("QUERY_STRING", ""), body)
         if found is None:
             with state.lock:
                 found = _control_action(state, method, name, body)

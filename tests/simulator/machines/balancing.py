@@ -47,7 +47,8 @@ def _address(subnet: Any, interface: Any) -> "dict[str, Any]":
 
 def _forwards_to(listener: Any) -> Optional[str]:
     """The target group of the default action; a network load balancer's listener has one."""
-    return next((action.data["TargetGroupArn"] for action in listener.default_actions if action.type == "forward"), None)
+    forwards = (action for action in listener.default_actions if action.type == "forward")
+    return next((action.data["TargetGroupArn"] for action in forwards), None)
 
 
 def target_groups(region: str) -> "list[dict[str, Any]]":

@@ -13,9 +13,7 @@ from typing import Any, Optional
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.ec2.models import ec2_backends
 
-from .credentials import info, security_credentials
-
-Tree = "dict[str, Any]"
+from .credentials import Issue, info, security_credentials
 
 
 def find(instance_id: str) -> Any:
@@ -27,16 +25,16 @@ def find(instance_id: str) -> Any:
     return None
 
 
-def metadata(instance: Any) -> "dict[str, Any]":
+def metadata(instance: Any, issue: Issue) -> "dict[str, Any]":
     """`meta-data`, `dynamic` and `user-data` (base64, or null) of an instance."""
     return {
-        "meta-data": _without_absent(_meta_data(instance)),
+        "meta-data": _without_absent(_meta_data(instance, issue)),
         "dynamic": {"instance-identity": {"document": json.dumps(_document(instance), indent=2)}},
         "user-data": str(instance.user_data) if instance.user_data else None,
     }
 
 
-def _meta_data(instance: Any) -> "dict[str, Any]":
+def _meta_data(instance: Any, issue: Issue) -> "dict[str, Any]":
     primary = instance.nics[0]
     return {
         "ami-id": instance.image_id,
@@ -46,7 +44,7 @@ def _meta_data(instance: Any) -> "dict[str, Any]":
         "block-device-mapping": _block_devices(instance),
         "events": _events(instance),
         "hostname": instance.private_dns_name,
-        "iam": _iam(instance),
+        "iam": _iam(instance, issue),
         "instance-action": "none",
         "instance-id": instance.id,
         "instance-life-cycle": "spot" if instance.lifecycle == "spot" else "on-demand",
@@ -86,7 +84,8 @@ def _autoscaling(instance: Any) -> "Optional[dict[str, Any]]":
 def _block_devices(instance: Any) -> "dict[str, Any]":
     """The devices the instance was launched with."""
     root = instance.root_device_name
-    others = [name for name, device in instance.get_block_device_mapping if name != root and device.delete_on_termination]
+    mapped = instance.get_block_device_mapping
+    others = [name for name, device in mapped if name != root and device.delete_on_termination]
     return {"ami": root, "root": root, **{f"ebs{index}": name for index, name in enumerate(others, 1)}}
 
 
@@ -99,13 +98,13 @@ def _events(instance: Any) -> "dict[str, Any]":
     }
 
 
-def _iam(instance: Any) -> "Optional[dict[str, Any]]":
+def _iam(instance: Any, issue: Issue) -> "Optional[dict[str, Any]]":
     association = instance.ec2_backend.iam_instance_profile_associations.get(instance.id)
     if association is None:
         return None
     return {
         "info": json.dumps(info(association.iam_instance_profile), indent=2),
-        "security-credentials": security_credentials(instance, association.iam_instance_profile),
+        "security-credentials": security_credentials(instance, association.iam_instance_profile, issue),
     }
 
 

@@ -22,6 +22,7 @@ def machine(servers):
     (subnet,) = make.subnets(aws, vpc, "a")
     group, profile, key = make.group(aws, vpc), make.profile(aws), aws.unique("key")
     aws.ec2.create_key_pair(KeyName=key)
+    tags = [{"Key": "a/b", "Value": "1"}, {"Key": "c", "Value": "2"}]
     template = make.template(
         aws,
         KeyName=key,
@@ -29,7 +30,7 @@ def machine(servers):
         NetworkInterfaces=[{"DeviceIndex": 0, "Groups": [group], "AssociatePublicIpAddress": True}],
         UserData=make.user_data("#!/bin/sh\n"),
         MetadataOptions={"InstanceMetadataTags": "enabled"},
-        TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "a/b", "Value": "1"}, {"Key": "c", "Value": "2"}]}],
+        TagSpecifications=[{"ResourceType": "instance", "Tags": tags}],
     )
     (member,) = make.members(aws, make.scaling_group(aws, [subnet], template))
     return {"aws": aws, "vpc": vpc, "group": group, "profile": profile, "key": key, **member}
