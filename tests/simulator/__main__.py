@@ -22,7 +22,7 @@ def main() -> int:
 
     from .mends import Options, apply
 
-    apply(Options(later=later, events=events))
+    apply(Options(later=later, events=events, machines=arguments.machines))
     server = _server(arguments, later)
     from .warm import warm_up
 
@@ -46,6 +46,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--port-file", help="write the port here once it answers")
     parser.add_argument("--state-events", help="append launches and terminations here, one JSON object a line")
     parser.add_argument("--settle", type=float, default=0.3, help="seconds until what AWS does later has happened")
+    parser.add_argument("--machines", action="store_true", help="instances wait for what is reported of machines")
     parser.add_argument("--region", help="whose world is told; without it the region that has instances")
     parser.add_argument("--until-stdin-closes", action="store_true", help="end when whoever started it does")
     return parser.parse_args()

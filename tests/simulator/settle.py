@@ -30,20 +30,20 @@ class Later:
         if self.delay <= 0:
             finish()
         else:
-            self._due.append(_Entry(self._now() + self.delay, finish, False))
+            self._due.append(_Entry(self.now() + self.delay, finish, False))
 
     def after(self, seconds: float, finish: "Callable[[], None]") -> None:
         """Runs `finish` in `seconds`, whatever the delay is: a time that a client has set, such as
         the heartbeat timeout of a lifecycle hook. `run_all` does not hasten it, `advance` does."""
-        self._due.append(_Entry(self._now() + seconds, finish, True))
+        self._due.append(_Entry(self.now() + seconds, finish, True))
 
     def next_in(self) -> Optional[float]:
         """Seconds until the next function is due; None if nothing waits."""
-        return max(0.0, min(entry.when for entry in self._due) - self._now()) if self._due else None
+        return max(0.0, min(entry.when for entry in self._due) - self.now()) if self._due else None
 
     def run_due(self) -> bool:
         """Runs, oldest first, everything whose time has come; says whether there was anything."""
-        now = self._now()
+        now = self.now()
         ready = sorted((entry for entry in self._due if entry.when <= now), key=lambda entry: entry.when)
         self._due = [entry for entry in self._due if entry.when > now]
         for entry in ready:
@@ -66,5 +66,6 @@ class Later:
         """Forgets everything (after a reset the objects are gone)."""
         self._due = []
 
-    def _now(self) -> float:
+    def now(self) -> float:
+        """Seconds on the clock of this queue."""
         return time.monotonic() + self._ahead

@@ -77,7 +77,7 @@ def test_the_world_is_complete(cluster):
     address = aws.ec2.allocate_address(Domain="vpc")["AllocationId"]
     nat = aws.ec2.create_nat_gateway(SubnetId=subnets[0], AllocationId=address)["NatGateway"]["NatGatewayId"]
     aws.ec2.create_route(RouteTableId=table, DestinationCidrBlock="0.0.0.0/0", NatGatewayId=nat)
-    instance = world(aws)["instances"][0]
+    instance = by(world(aws)["instances"], subnet=subnets[0])
     aws.ec2.create_route(RouteTableId=table, DestinationCidrBlock="100.64.0.0/24", InstanceId=instance["id"])
     volume = aws.ec2.create_volume(Size=7, VolumeType="gp3", AvailabilityZone=instance["zone"])["VolumeId"]
     aws.ec2.attach_volume(VolumeId=volume, InstanceId=instance["id"], Device="/dev/xvdu")
