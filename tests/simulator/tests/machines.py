@@ -48,7 +48,7 @@ class Machines(Server):
         """So many seconds go by for what was given a time."""
         self.control("POST", "clock", seconds)
 
-    def events(self, queue: str) -> "list[Any]":
+    def events_of(self, queue: str) -> "list[Any]":
         """Takes all events out of a queue."""
         found = []
         while True:
