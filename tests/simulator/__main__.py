@@ -22,8 +22,9 @@ def main() -> int:
 
     from .mends import Options, apply
 
-    apply(Options(later=later, events=events, machines=arguments.machines))
-    server = _server(arguments, later)
+    options = Options(later=later, events=events, machines=arguments.machines)
+    apply(options)
+    server = _server(arguments, options)
     from .warm import warm_up
 
     warm_up(server)
@@ -59,7 +60,7 @@ def _exit_with_stdin() -> None:
     os._exit(0)
 
 
-def _server(arguments: argparse.Namespace, later: Later) -> Any:
+def _server(arguments: argparse.Namespace, options: Any) -> Any:
     """The HTTP server, bound but not yet serving."""
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
     from werkzeug.serving import make_server
@@ -75,7 +76,7 @@ def _server(arguments: argparse.Namespace, later: Later) -> Any:
         def log_request(self, *_arguments: Any) -> None:
             pass
 
-    state = State(later=later, region=arguments.region)
+    state = State(later=options.later, lock=options.lock, region=arguments.region)
     program = application(DomainDispatcherApplication(create_backend_app), state)
     server = make_server("127.0.0.1", arguments.port, program, threaded=True, request_handler=QuietHandler)
     server.daemon_threads = True

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Callable
+from typing import Any, Callable
 
 from ..events import InstanceEvents
 from ..settle import Later
@@ -12,11 +13,13 @@ from ..settle import Later
 
 @dataclass
 class Options:
-    """What a mend may need from outside: time, where launches are reported, whether machines are behind it."""
+    """What a mend may need from outside: time, where launches are reported, whether machines are behind it,
+    and the lock that every call holds."""
 
     later: Later
     events: InstanceEvents
     machines: bool = False
+    lock: Any = field(default_factory=threading.RLock)
 
 
 def apply(options: Options) -> None:
@@ -39,6 +42,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         lifecycle,
         load_balancers,
         machines,
+        queues,
         requests,
         route53,
         routes,
@@ -77,6 +81,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         security_groups.a_new_group_tells_its_tags,
         security_groups.a_group_in_use_stays,
         security_groups.interfaces_take_existing_groups_only,
+        security_groups.an_instance_has_the_groups_it_is_given,
         security_groups.rules_are_added_all_or_none,
         security_groups.an_unknown_rule_id_is_said_so,
         security_groups.rules_that_name_a_group_are_described,
@@ -133,9 +138,11 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         target_groups.listeners_describe_what_they_have,
         partial(target_health.targets_have_the_health_that_is_reported, options),
         route53.a_caller_reference_is_used_once,
+        route53.a_zone_with_a_vpc_is_private,
         route53.soa_records_are_text,
         route53.change_batches_are_strict,
         route53.a_deleted_zone_forgets_its_tags,
+        partial(queues.receiving_holds_nobody_up, options),
         iam.an_unknown_profile_is_invalid,
         iam.policies_of_aws_exist,
         requests.presigned_calls_go_to_their_service,

@@ -80,6 +80,17 @@ def queue(aws: Any, pattern: "dict[str, Any]", service: str = "events.amazonaws.
     return url
 
 
+def balanced(aws: Any, vpc: str, subnets: "list[str]") -> "tuple[str, str]":
+    """A balancer with a listener that leads to a target group: the ARNs of the group and the listener."""
+    settings = {"Type": "network", "Scheme": "internal", "Subnets": subnets}
+    balancer = aws.elbv2.create_load_balancer(Name=aws.unique("nlb"), **settings)["LoadBalancers"][0]
+    made = aws.elbv2.create_target_group(Name=aws.unique("tg"), Protocol="TCP", Port=443, VpcId=vpc)
+    arn = made["TargetGroups"][0]["TargetGroupArn"]
+    way = {"Protocol": "TCP", "Port": 443, "DefaultActions": [{"Type": "forward", "TargetGroupArn": arn}]}
+    listener = aws.elbv2.create_listener(LoadBalancerArn=balancer["LoadBalancerArn"], **way)["Listeners"][0]
+    return arn, listener["ListenerArn"]
+
+
 def text(found: str) -> str:
     """Base64 of a text."""
     return base64.b64encode(found.encode()).decode()

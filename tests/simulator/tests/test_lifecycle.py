@@ -208,7 +208,8 @@ def test_a_heartbeat_prolongs_the_wait(aws, subnets):
 def test_a_terminating_hook_is_completed_with_the_token_of_its_event(aws, subnets):
     name = group(aws, subnets)
     aws.boot()
-    queue = machines.queue(aws, {"source": ["aws.autoscaling"], "detail-type": ["EC2 Instance-terminate Lifecycle Action"]})
+    pattern = {"source": ["aws.autoscaling"], "detail-type": ["EC2 Instance-terminate Lifecycle Action"]}
+    queue = machines.queue(aws, pattern)
     named, instance = hook(aws, name, TERMINATING, NotificationMetadata="m"), member(aws, name)
     aws.autoscaling.terminate_instance_in_auto_scaling_group(InstanceId=instance, ShouldDecrementDesiredCapacity=False)
     (event,) = aws.events_of(queue)
@@ -228,13 +229,7 @@ def test_a_terminating_hook_is_completed_with_the_token_of_its_event(aws, subnet
 def test_members_are_targets_while_they_are_in_service(aws, subnets):
     """Not while pending or waiting; draining as soon as they are on their way out."""
     vpc = aws.ec2.describe_subnets(SubnetIds=subnets[:1])["Subnets"][0]["VpcId"]
-    arn = aws.elbv2.create_target_group(Name=aws.unique("tg"), Protocol="TCP", Port=443, VpcId=vpc)["TargetGroups"][0][
-        "TargetGroupArn"
-    ]
-    balancer = aws.elbv2.create_load_balancer(Name=aws.unique("nlb"), Type="network", Scheme="internal", Subnets=subnets)
-    action = [{"Type": "forward", "TargetGroupArn": arn}]
-    balancer_arn = balancer["LoadBalancers"][0]["LoadBalancerArn"]
-    aws.elbv2.create_listener(LoadBalancerArn=balancer_arn, Protocol="TCP", Port=443, DefaultActions=action)
+    arn, _ = machines.balanced(aws, vpc, subnets)
 
     def targets():
         found = aws.elbv2.describe_target_health(TargetGroupArn=arn)["TargetHealthDescriptions"]

@@ -78,8 +78,9 @@ def test_a_late_report_changes_nothing(aws, subnet):
 
 
 def test_what_does_not_exist_is_said(aws):
+    arn = "arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/x/1"
     report = {"instances": {"i-1": "running"}, "volumes": {"vol-1": "attached"}, "consoles": {"i-2": ""}}
-    assert aws.report(**report, targets={"arn:aws:x:us-east-1:y": {}}) == ["i-1", "vol-1", "i-2", "arn:aws:x:us-east-1:y"]
+    assert aws.report(**report, targets={arn: {}}) == ["i-1", "vol-1", "i-2", arn]
 
 
 @pytest.mark.parametrize("report", [{"instanes": {}}, {"instances": {"i": "dead"}}, {"volumes": {"v": "lost"}}])
@@ -185,16 +186,10 @@ def balanced(aws):
     """A balancer with a listener, a target group, and a running instance in it."""
     vpc = make.vpc(aws)
     (subnet,) = make.subnets(aws, vpc, "a")
-    balancer = aws.elbv2.create_load_balancer(Name=aws.unique("nlb"), Type="network", Scheme="internal", Subnets=[subnet])
-    arn = aws.elbv2.create_target_group(Name=aws.unique("tg"), Protocol="TCP", Port=443, VpcId=vpc)["TargetGroups"][0][
-        "TargetGroupArn"
-    ]
-    action = [{"Type": "forward", "TargetGroupArn": arn}]
-    balancer_arn = balancer["LoadBalancers"][0]["LoadBalancerArn"]
-    listener = aws.elbv2.create_listener(LoadBalancerArn=balancer_arn, Protocol="TCP", Port=443, DefaultActions=action)
+    arn, listener = machines.balanced(aws, vpc, [subnet])
     instance = running(aws, subnet)
     aws.elbv2.register_targets(TargetGroupArn=arn, Targets=[{"Id": instance}])
-    return arn, instance, listener["Listeners"][0]["ListenerArn"]
+    return arn, instance, listener
 
 
 def health(aws, arn):

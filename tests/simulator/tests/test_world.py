@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 import threading
 import time
 
 import pytest
 
 from . import make
-from .world_form import FORM, problems
+from .world_form import FORM, SOURCE, problems
+
+SAMPLE = SOURCE.parents[1] / "tests" / "world.json"
 
 
 def world(aws, **asked):
@@ -127,14 +131,15 @@ def test_the_world_is_complete(cluster):
     zone = by(now["hosted_zones"], id=zone_id)
     assert (zone["private"], zone["vpcs"]) == (True, [vpc])
     alias = by(zone["records"], type="A")
-    assert (alias["name"], alias["alias"]) == ("*.api.internal", balancer[0]["DNSName"])
+    assert (alias["name"], alias["alias"]) == ("*.api.internal", balancer[0]["DNSName"].lower())
+    if os.environ.get("SIMULATOR_SAMPLE"):
+        SAMPLE.write_text(json.dumps(now, indent=1, sort_keys=True) + "\n")
 
 
 def _zone(aws, vpc, balancer):
     """A private zone with an alias of a balancer under a wildcard."""
     association = {"VPCRegion": "us-east-1", "VPCId": vpc}
-    asked = {"CallerReference": aws.unique("zone"), "VPC": association, "HostedZoneConfig": {"PrivateZone": True}}
-    made = aws.route53.create_hosted_zone(Name="internal.", **asked)
+    made = aws.route53.create_hosted_zone(Name="internal.", CallerReference=aws.unique("zone"), VPC=association)
     zone = made["HostedZone"]["Id"].split("/")[-1]
     alias = {
         "HostedZoneId": balancer["CanonicalHostedZoneId"],
@@ -145,6 +150,11 @@ def _zone(aws, vpc, balancer):
     batch = {"Changes": [{"Action": "UPSERT", "ResourceRecordSet": record}]}
     aws.route53.change_resource_record_sets(HostedZoneId=zone, ChangeBatch=batch)
     return zone
+
+
+def test_the_sample_that_the_lab_reads_has_the_form():
+    """tests/lab/tests/world.json: SIMULATOR_SAMPLE=1 writes it anew."""
+    assert problems(json.loads(SAMPLE.read_text())) == []
 
 
 def test_an_instance_is_told_with_what_makes_it_a_machine(cluster):
