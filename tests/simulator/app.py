@@ -97,9 +97,7 @@ def _kill(environ: "dict[str, Any]", start_response: Any) -> Iterable[bytes]:
     return []
 
 
-def _control(
-    state: State, environ: "dict[str, Any]", name: str, body: bytes, start_response: Any
-) -> Iterable[bytes]:
+def _control(state: State, environ: "dict[str, Any]", name: str, body: bytes, start_response: Any) -> Iterable[bytes]:
     """The control endpoints; the README lists them."""
     method = environ["REQUEST_METHOD"]
     try:

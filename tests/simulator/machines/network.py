@@ -75,10 +75,7 @@ def _target(found: Any) -> str:
 
 def internet_gateways(ec2: Any) -> "list[dict[str, Any]]":
     """Each internet gateway and what it is attached to."""
-    return [
-        {"id": found.id, "vpc": found.vpc.id if found.vpc else None}
-        for found in ec2.internet_gateways.values()
-    ]
+    return [{"id": found.id, "vpc": found.vpc.id if found.vpc else None} for found in ec2.internet_gateways.values()]
 
 
 def nat_gateways(ec2: Any) -> "list[dict[str, Any]]":

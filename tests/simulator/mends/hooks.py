@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from moto.autoscaling.exceptions import ValidationError
+from moto.autoscaling.models import AutoScalingBackend
 from moto.autoscaling.responses import AutoScalingResponse
 from moto.core.responses import EmptyResult
 from moto.core.utils import utcnow
 
 from ..notices import emit, send
-from .patch import add
+from .patch import add, replace
 
 if TYPE_CHECKING:
     from ..settle import Later
@@ -114,9 +115,18 @@ def _announce(group: Any, member: Any, action: Action) -> None:
 
 def lifecycle_actions_are_completed(options: "Options") -> None:
     """AWS: CompleteLifecycleAction ends the wait of a member, RecordLifecycleActionHeartbeat prolongs it, by
-    the token of the event or by the instance; what nobody waits for is ValidationError.
+    the token of the event or by the instance; what nobody waits for is ValidationError. A hook that is
+    deleted lets terminations go on and abandons launches.
     moto: has neither operation.
     """
+
+    @replace(AutoScalingBackend, "delete_lifecycle_hook")
+    def delete_lifecycle_hook(original: Any, backend: Any, group_name: str, name: str) -> None:
+        original(backend, group_name, name)
+        for member in list(backend.autoscaling_groups[group_name].instance_states):
+            action = actions_of(member).get(name)
+            if action is not None:
+                complete(member, name, "ABANDON" if action.hook.lifecycle_transition == LAUNCHING else "CONTINUE")
 
     @add(AutoScalingResponse)
     def complete_lifecycle_action(response: Any) -> EmptyResult:
@@ -151,4 +161,3 @@ def _active(response: Any) -> "tuple[Any, Action]":
             return member, action
     wanted = f"token {token}" if token else f"instance ID {instance_id}"
     raise ValidationError(f"No active Lifecycle Action found with {wanted}")
-

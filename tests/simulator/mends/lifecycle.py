@@ -161,8 +161,7 @@ def scaling_activities_are_described() -> None:
         found = [
             activity
             for activity in activities.of_backend(response.autoscaling_backend)
-            if (not name or activity.auto_scaling_group.name == name)
-            and (not wanted or activity.activity_id in wanted)
+            if (not name or activity.auto_scaling_group.name == name) and (not wanted or activity.activity_id in wanted)
         ]
         start = int(response._get_param("NextToken") or 0)
         limit = response._get_int_param("MaxRecords") or 100

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from moto.elbv2.models import ELBv2Backend, FakeHealthStatus, FakeTargetGroup
@@ -81,7 +82,7 @@ def _drain(options: "Options", group: Any, leaving: "list[tuple[dict[str, Any], 
         seconds = float(group.attributes.get(_DELAY, 300))
         if state != "unused" and seconds > 0:
             draining[target["Id"]] = target
-            options.later.after(seconds, lambda target=target: _drained(draining, target))
+            options.later.after(seconds, partial(_drained, draining, target))
 
 
 def _drained(draining: "dict[str, Any]", target: "dict[str, Any]") -> None:

@@ -205,6 +205,16 @@ def test_a_heartbeat_prolongs_the_wait(aws, subnets):
     assert states(aws, name)[instance] == "Terminating:Proceed"
 
 
+def test_a_deleted_hook_holds_nobody_up(aws, subnets):
+    name = group(aws, subnets)
+    aws.boot()
+    named, instance = hook(aws, name, TERMINATING), member(aws, name)
+    aws.autoscaling.terminate_instance_in_auto_scaling_group(InstanceId=instance, ShouldDecrementDesiredCapacity=False)
+    assert states(aws, name)[instance] == "Terminating:Wait"
+    aws.autoscaling.delete_lifecycle_hook(**named)
+    assert states(aws, name)[instance] == "Terminating:Proceed"
+
+
 def test_a_terminating_hook_is_completed_with_the_token_of_its_event(aws, subnets):
     name = group(aws, subnets)
     aws.boot()

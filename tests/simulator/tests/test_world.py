@@ -65,7 +65,7 @@ def cluster(servers):
         UserData=make.user_data("#!/bin/sh\necho hello\n"),
         MetadataOptions={"HttpTokens": "required", "HttpPutResponseHopLimit": 3, "InstanceMetadataTags": "enabled"},
     )
-    name = make.scaling_group(aws, subnets, template, size=2)
+    make.scaling_group(aws, subnets, template, size=2)
     return {"aws": aws, "vpc": vpc, "subnets": subnets, "gateway": gateway, "group": group, "other": other}
 
 
@@ -115,7 +115,10 @@ def test_the_world_is_complete(cluster):
     assert by(now["nat_gateways"], id=nat)["public_address"]
     attachment = {"instance": instance["id"], "device": "/dev/xvdu", "state": "attached"}
     assert by(now["volumes"], id=volume) == {
-        "id": volume, "size": 7, "zone": instance["zone"], "attachment": attachment
+        "id": volume,
+        "size": 7,
+        "zone": instance["zone"],
+        "attachment": attachment,
     }
     ingress = by(now["security_groups"], id=cluster["group"])["ingress"]
     assert {"protocol": "tcp", "from": 443, "to": 443, "cidr": "10.0.0.0/8", "group": None} in ingress
