@@ -22,8 +22,9 @@ def main() -> int:
 
     from .mends import Options, apply
 
-    apply(Options(later=later, events=events))
-    server = _server(arguments.port, later)
+    options = Options(later=later, events=events, machines=arguments.machines)
+    apply(options)
+    server = _server(arguments, options)
     from .warm import warm_up
 
     warm_up(server)
@@ -46,6 +47,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--port-file", help="write the port here once it answers")
     parser.add_argument("--state-events", help="append launches and terminations here, one JSON object a line")
     parser.add_argument("--settle", type=float, default=0.3, help="seconds until what AWS does later has happened")
+    parser.add_argument("--machines", action="store_true", help="instances wait for what is reported of machines")
+    parser.add_argument("--region", help="whose world is told; without it the region that has instances")
     parser.add_argument("--until-stdin-closes", action="store_true", help="end when whoever started it does")
     return parser.parse_args()
 
@@ -57,7 +60,7 @@ def _exit_with_stdin() -> None:
     os._exit(0)
 
 
-def _server(port: int, later: Later) -> Any:
+def _server(arguments: argparse.Namespace, options: Any) -> Any:
     """The HTTP server, bound but not yet serving."""
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
     from werkzeug.serving import make_server
@@ -73,9 +76,9 @@ def _server(port: int, later: Later) -> Any:
         def log_request(self, *_arguments: Any) -> None:
             pass
 
-    state = State(later=later)
+    state = State(later=options.later, lock=options.lock, region=arguments.region)
     program = application(DomainDispatcherApplication(create_backend_app), state)
-    server = make_server("127.0.0.1", port, program, threaded=True, request_handler=QuietHandler)
+    server = make_server("127.0.0.1", arguments.port, program, threaded=True, request_handler=QuietHandler)
     server.daemon_threads = True
     server.simulator_state = state
     return server

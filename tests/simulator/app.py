@@ -9,9 +9,11 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterable
+from typing import Any, Callable, Iterable, Optional
 
 from . import faults
+from .machines import control as machines
+from .machines.feed import Feed, may_change
 from .operations import Call, identify
 from .settle import Later
 
@@ -29,6 +31,11 @@ class State:
     calls: "Counter[str]" = field(default_factory=Counter)
     faults: "list[faults.Fault]" = field(default_factory=list)
     latency: float = 0.0
+    region: Optional[str] = None
+    feed: Feed = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.feed = Feed(self.lock, self.later, self.region)
 
 
 def application(moto: Wsgi, state: State) -> Wsgi:
@@ -38,9 +45,12 @@ def application(moto: Wsgi, state: State) -> Wsgi:
         body = _read_body(environ)
         path = environ.get("PATH_INFO", "")
         if path.startswith(CONTROL):
-            return _control(state, environ["REQUEST_METHOD"], path[len(CONTROL) :], body, start_response)
+            return _control(state, environ, path[len(CONTROL) :], body, start_response)
         if path.startswith("/moto-api/"):
-            return _locked(moto, state, environ, start_response)
+            try:
+                return _locked(moto, state, environ, start_response)
+            finally:
+                state.feed.touch()
         if state.latency:
             time.sleep(state.latency)
         return _aws_call(moto, state, environ, identify(environ, body), start_response)
@@ -52,6 +62,8 @@ def _aws_call(moto: Wsgi, state: State, environ: "dict[str, Any]", call: Call, s
     """Counts the call, lets moto answer it, or fails it before or after moto has seen it."""
     with state.lock:
         state.calls[f"{call.service}.{call.operation}"] += 1
+        if may_change(call):
+            state.feed.touch()
         fault = faults.first_hit(state.faults, call)
         if fault is None:
             return _locked(moto, state, environ, start_response)
@@ -67,7 +79,8 @@ def _aws_call(moto: Wsgi, state: State, environ: "dict[str, Any]", call: Call, s
 def _locked(moto: Wsgi, state: State, environ: "dict[str, Any]", start_response: Any) -> Iterable[bytes]:
     """moto has no locks of its own: one request at a time, its answer read to the end."""
     with state.lock:
-        state.later.run_due()
+        if state.later.run_due():
+            state.feed.touch()
         answer = moto(environ, start_response)
         try:
             return [b"".join(answer)]
@@ -84,11 +97,16 @@ def _kill(environ: "dict[str, Any]", start_response: Any) -> Iterable[bytes]:
     return []
 
 
-def _control(state: State, method: str, name: str, body: bytes, start_response: Any) -> Iterable[bytes]:
+def _control(state: State, environ: "dict[str, Any]", name: str, body: bytes, start_response: Any) -> Iterable[bytes]:
     """The control endpoints; the README lists them."""
+    method = environ["REQUEST_METHOD"]
     try:
-        with state.lock:
-            status, answer = _control_action(state, method, name, body)
+        found = machines.answer(state, method, name, environ.get("QUERY_STRING", ""), body)
+        if found is None:
+            with state.lock:
+                found = _control_action(state, method, name, body)
+                state.feed.touch()
+        status, answer = found
     except (ValueError, TypeError) as error:
         status, answer = "400 Bad Request", {"error": str(error)}
     text = json.dumps(answer, sort_keys=True).encode()
@@ -114,6 +132,8 @@ def _control_action(state: State, method: str, name: str, body: bytes) -> "tuple
         state.later.delay = float(body) if body else state.later.delay
     elif (method, name) == ("POST", "latency"):
         state.latency = float(body or b"0") / 1000.0
+    elif (method, name) == ("POST", "clock"):
+        state.later.advance(float(body))
     else:
         return "404 Not Found", {"error": f"no control endpoint {method} {name}"}
     return "200 OK", {}
