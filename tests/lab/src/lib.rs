@@ -6,6 +6,7 @@
 )]
 
 pub mod cgroup;
+pub mod daemon;
 pub mod host;
 pub mod ledger;
 pub mod mounts;
