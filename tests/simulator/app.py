@@ -9,11 +9,15 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterable
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional
 
 from . import faults
 from .operations import Call, identify
 from .settle import Later
+
+if TYPE_CHECKING:  # they import moto, which the environment has to be set for first
+    from .auth.gate import Gate
+    from .auth.sessions import Sessions
 
 CONTROL = "/_simulator/"
 
@@ -22,9 +26,14 @@ Wsgi = Callable[["dict[str, Any]", Callable[..., Any]], Iterable[bytes]]
 
 @dataclass
 class State:
-    """What the control endpoints read and write. All of it is guarded by `lock`."""
+    """What the control endpoints read and write. All of it is guarded by `lock`.
+
+    `sessions`: the credentials of instances, with and without `gate`, which is there with `--strict`.
+    """
 
     later: Later
+    sessions: "Optional[Sessions]" = None
+    gate: "Optional[Gate]" = None
     lock: Any = field(default_factory=threading.RLock)
     calls: "Counter[str]" = field(default_factory=Counter)
     faults: "list[faults.Fault]" = field(default_factory=list)
@@ -37,21 +46,30 @@ def application(moto: Wsgi, state: State) -> Wsgi:
     def call(environ: "dict[str, Any]", start_response: Callable[..., Any]) -> Iterable[bytes]:
         body = _read_body(environ)
         path = environ.get("PATH_INFO", "")
-        if path.startswith(CONTROL):
+        if path.startswith(CONTROL) and not _is_aws(state, environ):
             return _control(state, environ["REQUEST_METHOD"], path[len(CONTROL) :], body, start_response)
         if path.startswith("/moto-api/"):
             return _locked(moto, state, environ, start_response)
         if state.latency:
             time.sleep(state.latency)
-        return _aws_call(moto, state, environ, identify(environ, body), start_response)
+        return _aws_call(moto, state, environ, body, start_response)
 
     return call
 
 
-def _aws_call(moto: Wsgi, state: State, environ: "dict[str, Any]", call: Call, start_response: Any) -> Iterable[bytes]:
-    """Counts the call, lets moto answer it, or fails it before or after moto has seen it."""
+def _is_aws(state: State, environ: "dict[str, Any]") -> bool:
+    """With `--strict` AWS's own host names lead to AWS only, whatever the path: `/_simulator/` may be an object's."""
+    return state.gate is not None and ".amazonaws.com" in environ.get("HTTP_HOST", "").lower()
+
+
+def _aws_call(moto: Wsgi, state: State, environ: "dict[str, Any]", body: bytes, start_response: Any) -> Iterable[bytes]:
+    """Counts the call, asks the gate, lets moto answer it, or fails it before or after moto has seen it."""
+    call = identify(environ, body)
     with state.lock:
         state.calls[f"{call.service}.{call.operation}"] += 1
+        answer = state.gate.answer(environ, body, call) if state.gate else None
+        if answer is not None:
+            return _answered(environ, *answer, start_response)
         fault = faults.first_hit(state.faults, call)
         if fault is None:
             return _locked(moto, state, environ, start_response)
@@ -59,9 +77,14 @@ def _aws_call(moto: Wsgi, state: State, environ: "dict[str, Any]", call: Call, s
             _locked(moto, state, environ, lambda *_args, **_kwargs: None)
     if fault.code == faults.KILL:
         return _kill(environ, start_response)
-    headers, body = faults.document(fault, call)
-    start_response(f"{fault.status} Injected", headers + [("Content-Length", str(len(body)))])
-    return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
+    headers, text = faults.document(fault, call)
+    return _answered(environ, fault.status, headers, text, start_response)
+
+
+def _answered(environ: "dict[str, Any]", status: int, headers: Any, text: bytes, start_response: Any) -> Iterable[bytes]:
+    """An answer of ours instead of moto's."""
+    start_response(f"{status} Simulated", [*headers, ("Content-Length", str(len(text)))])
+    return [] if environ["REQUEST_METHOD"] == "HEAD" else [text]
 
 
 def _locked(moto: Wsgi, state: State, environ: "dict[str, Any]", start_response: Any) -> Iterable[bytes]:
@@ -128,6 +151,10 @@ def reset(state: State) -> None:
     state.calls.clear()
     state.faults = []
     state.latency = 0.0
+    if state.sessions:
+        state.sessions.clear()
+    if state.gate:
+        state.gate.reset()
 
 
 def _read_body(environ: "dict[str, Any]") -> bytes:
