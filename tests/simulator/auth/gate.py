@@ -13,6 +13,7 @@ from . import needs, wire
 from .authenticate import authenticate
 from .authorize import authorize, decode, of_request
 from .caller import Caller
+from .endpoints import service_of_unsigned
 from .refusals import Refused, fault
 from .sessions import ACCOUNT, Sessions
 
@@ -27,16 +28,18 @@ class Gate:
         self.sessions = sessions
 
     def reset(self) -> None:
-        """After everything else was emptied: no sessions, the administrator as before."""
-        self.sessions.clear()
+        """After everything else was emptied: the administrator as before."""
         self.sessions.administrator()
 
     def answer(self, environ: "dict[str, Any]", body: bytes, call: Call) -> "Optional[Answer]":
         """Status, headers and body where moto is not to be asked: refusals, and who the caller is."""
         environ.pop("HTTP_X_MOTO_ACCOUNT_ID", None)  # moto would take anybody's word for the account
+        sent = wire.of(environ, body)
+        if sent.header("authorization") is None and sent.parameter("X-Amz-Credential") is None:
+            call = call._replace(service=service_of_unsigned(sent))
         as_json = call.service == "sts" and "json" in environ.get("HTTP_ACCEPT", "")
         try:
-            caller, signed = authenticate(wire.of(environ, body), self.sessions)
+            caller, signed = authenticate(sent, self.sessions)
             asked = needs.read(environ, body, call, signed.scope.region, ACCOUNT)
             authorize(asked, caller, of_request(environ, signed.scope.region))
             return _of_sts(asked, caller, as_json)

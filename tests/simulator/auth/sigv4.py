@@ -59,14 +59,14 @@ def _normal(path: str) -> str:
 
 
 def canonical_query(query: str) -> str:
-    """Names and values, encoded anew and sorted, without the signature itself."""
+    """Names and values, encoded anew and sorted, without the signature itself. A `+` is a space."""
     pairs = [part.partition("=") for part in query.split("&") if part]
     encoded = [(_encoded(name), _encoded(value)) for name, _, value in pairs]
     return "&".join(f"{name}={value}" for name, value in sorted(encoded) if name != "X-Amz-Signature")
 
 
 def _encoded(text: str) -> str:
-    return quote(unquote_to_bytes(text), safe="-_.~")
+    return quote(unquote_to_bytes(text.replace("+", " ")), safe="-_.~")
 
 
 def _header(wire: Wire, name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, NamedTuple, Optional
-from urllib.parse import unquote
+from urllib.parse import unquote_plus
 
 
 class Wire(NamedTuple):
@@ -20,9 +20,9 @@ class Wire(NamedTuple):
         return next((value.decode("latin-1").strip() for key, value in self.headers if key == name), None)
 
     def parameters(self) -> "list[tuple[str, str]]":
-        """The query's names and values, decoded; a `+` is itself."""
+        """The query's names and values, decoded; a `+` is a space."""
         pairs = [part.partition("=") for part in self.query.split("&") if part]
-        return [(unquote(name), unquote(value)) for name, _, value in pairs]
+        return [(unquote_plus(name), unquote_plus(value)) for name, _, value in pairs]
 
     def parameter(self, name: str) -> Optional[str]:
         """The first query parameter of that name."""
