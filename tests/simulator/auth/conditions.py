@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from typing import Callable, Mapping, Sequence
 
 from .refusals import Refused
-from .wildcards import arn_matches, matches
+from .wildcards import arn_matches, literal, matches, plain
 
 # What is known of a call: key in lower case -> values. A key that is not there has no value.
 Context = Mapping[str, Sequence[str]]
@@ -42,6 +42,8 @@ def _holds(operator: str, key: str, wanted: "list[str]", context: Context) -> bo
         return any((value.lower() == "true") == (not present) for value in wanted)
     positive, negated = _operator(name)
     wanted = [substituted(value, context) for value in wanted]
+    if not name.endswith("Like") and not name.startswith("Arn"):
+        wanted = [plain(value) for value in wanted]
 
     def one(value: str) -> bool:
         found = any(positive(value, each) for each in wanted)
@@ -59,14 +61,16 @@ def _holds(operator: str, key: str, wanted: "list[str]", context: Context) -> bo
 
 
 def substituted(text: str, context: Context) -> str:
-    """With policy variables (`${aws:username}`) filled in; one without a value matches nothing."""
+    """With policy variables (`${aws:username}`) filled in, as text without wildcards; one without a value matches
+    nothing.
+    """
 
     def fill(found: "re.Match[str]") -> str:
         key, _, default = found.group(1).partition(",")
         if key in ("*", "?", "$"):
-            return key
+            return literal(key)
         values = context.get(key.strip().lower(), ())
-        return values[0] if len(values) == 1 else default.strip().strip("'") or "\0"
+        return literal(values[0] if len(values) == 1 else default.strip().strip("'") or "\0")
 
     return _VARIABLE.sub(fill, text)
 
