@@ -52,7 +52,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--until-stdin-closes", action="store_true", help="end when whoever started it does")
     parser.add_argument("--strict", action="store_true", help="verify signatures, evaluate policies")
     parser.add_argument("--operator-credentials", help="with --strict: write an administrator's credentials file here")
-    parser.add_argument("--session-seconds", type=float, default=6 * 3600.0, help="how long an instance's session lasts")
+    parser.add_argument(
+        "--session-seconds", type=float, default=6 * 3600.0, help="how long an instance's session lasts"
+    )
     arguments = parser.parse_args()
     if arguments.operator_credentials and not arguments.strict:
         parser.error("--operator-credentials needs --strict: without it any credentials do")

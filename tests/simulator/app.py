@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional
 
 from . import faults
-from .operations import Call, identify
+from .operations import identify
 from .settle import Later
 
 if TYPE_CHECKING:  # they import moto, which the environment has to be set for first
@@ -81,7 +81,9 @@ def _aws_call(moto: Wsgi, state: State, environ: "dict[str, Any]", body: bytes, 
     return _answered(environ, fault.status, headers, text, start_response)
 
 
-def _answered(environ: "dict[str, Any]", status: int, headers: Any, text: bytes, start_response: Any) -> Iterable[bytes]:
+def _answered(
+    environ: "dict[str, Any]", status: int, headers: Any, text: bytes, start_response: Any
+) -> Iterable[bytes]:
     """An answer of ours instead of moto's."""
     start_response(f"{status} Simulated", [*headers, ("Content-Length", str(len(text)))])
     return [] if environ["REQUEST_METHOD"] == "HEAD" else [text]

@@ -80,7 +80,9 @@ def _from_query(wire: Wire) -> Signed:
     given = dict(wire.parameters())
     for name in ("Algorithm", "Credential", "Date", "SignedHeaders", "Signature"):
         if not given.get(f"X-Amz-{name}"):
-            message = f"AWS query-string parameters must include 'X-Amz-{name}'. Re-examine the query-string parameters."
+            message = (
+                f"AWS query-string parameters must include 'X-Amz-{name}'. Re-examine the query-string parameters."
+            )
             raise Refused("IncompleteSignature", message)
     if given["X-Amz-Algorithm"] != sigv4.ALGORITHM:
         raise Refused("UnsupportedAlgorithm", f"Unsupported AWS 'algorithm': '{given['X-Amz-Algorithm']}'.")
@@ -110,11 +112,11 @@ def _credential(text: str, date: str) -> "tuple[str, sigv4.Scope]":
     """Access key and scope, KEY/YYYYMMDD/REGION/SERVICE/aws4_request."""
     parts = text.split("/")
     if len(parts) != 5 or parts[4] != "aws4_request":
-        message = f"Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/service/term, got '{text}'"
-        raise Refused("IncompleteSignature", message)
+        elements = "exactly 5 slash-delimited elements, e.g. keyid/date/region/service/term"
+        raise Refused("IncompleteSignature", f"Credential must have {elements}, got '{text}'")
     if parts[1] != date[:8]:
-        message = f"Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: '{parts[1]}' != '{date[:8]}', from '{date}'."
-        raise Refused("WrongScope", message)
+        message = "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP"
+        raise Refused("WrongScope", f"{message}: '{parts[1]}' != '{date[:8]}', from '{date}'.")
     return parts[0], sigv4.Scope(parts[1], parts[2], parts[3])
 
 
@@ -136,7 +138,9 @@ def _check_date(signed: Signed) -> None:
         raise Refused("PresignedExpired" if signed.presigned else "Skewed", message)
     if date > now + SKEW:
         latest = (now + SKEW).strftime(_STAMP)
-        message = f"Signature not yet current: {signed.date} is still later than {latest} ({now.strftime(_STAMP)} + 15 min.)"
+        message = (
+            f"Signature not yet current: {signed.date} is still later than {latest} ({now.strftime(_STAMP)} + 15 min.)"
+        )
         raise Refused("PresignedNotYetValid" if signed.presigned else "Skewed", message)
 
 

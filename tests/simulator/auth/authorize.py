@@ -60,8 +60,7 @@ def _why_not(caller: Caller, need: Need, resource: Resource, request: Context) -
 
 
 def _no_policy(name: str, action: str) -> str:
-    verb = "allows"
-    return f"because no {name} {verb} the {action} action"
+    return f"because no {name} allows the {action} action"
 
 
 def _of_resource(action: str, resource: Resource) -> "dict[str, list[str]]":
@@ -104,8 +103,8 @@ def _refusal(asked: Asked, caller: Caller, action: str, resource: str, why: str)
     if family(asked.service) != "ec2":
         return Refused("AccessDenied", sentence)
     encoded = encode({"allowed": False, "context": {"principal": caller.arn, "action": action, "resource": resource}})
-    message = f"You are not authorized to perform this operation. {sentence}. Encoded authorization failure message: {encoded}"
-    return Refused("AccessDenied", message)
+    start = "You are not authorized to perform this operation."
+    return Refused("AccessDenied", f"{start} {sentence}. Encoded authorization failure message: {encoded}")
 
 
 def _sentence(asked: Asked, caller: Caller, action: str, resource: str) -> str:

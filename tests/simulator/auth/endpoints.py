@@ -30,7 +30,12 @@ _VERSIONS = {
     "2015-12-01": "elbv2",
     "2016-11-15": "ec2",
 }
-_TARGETS = {"AmazonSQS": "sqs", "AWSEvents": "events", "AmazonEC2ContainerRegistry_V20150921": "ecr", "TrentService": "kms"}
+_TARGETS = {
+    "AmazonSQS": "sqs",
+    "AWSEvents": "events",
+    "AmazonEC2ContainerRegistry_V20150921": "ecr",
+    "TrentService": "kms",
+}
 
 
 class Endpoint(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 from xml.sax.saxutils import escape
 
 from .. import faults
@@ -17,8 +17,15 @@ from .endpoints import service_of_unsigned
 from .refusals import Refused, fault
 from .sessions import ACCOUNT, Sessions
 
-Answer = "tuple[int, list[tuple[str, str]], bytes]"
 _STS = "https://sts.amazonaws.com/doc/2011-06-15/"
+
+
+class Answer(NamedTuple):
+    """What is said instead of asking moto."""
+
+    status: int
+    headers: "list[tuple[str, str]]"
+    body: bytes
 
 
 class Gate:
@@ -31,8 +38,8 @@ class Gate:
         """After everything else was emptied: the administrator as before."""
         self.sessions.administrator()
 
-    def answer(self, environ: "dict[str, Any]", body: bytes, call: Call) -> "Optional[Answer]":
-        """Status, headers and body where moto is not to be asked: refusals, and who the caller is."""
+    def answer(self, environ: "dict[str, Any]", body: bytes, call: Call) -> Optional[Answer]:
+        """An answer where moto is not to be asked: refusals, and who the caller is; None lets the call through."""
         environ.pop("HTTP_X_MOTO_ACCOUNT_ID", None)  # moto would take anybody's word for the account
         sent = wire.of(environ, body)
         if sent.header("authorization") is None and sent.parameter("X-Amz-Credential") is None:
@@ -47,16 +54,16 @@ class Gate:
             return _refusal(refused, call, as_json)
 
 
-def _refusal(refused: Refused, call: Call, as_json: bool) -> "Answer":
+def _refusal(refused: Refused, call: Call, as_json: bool) -> Answer:
     said = fault(refused, call)
     headers, text = faults.document(said, call)
     if as_json:
         error = {"Code": said.code, "Message": said.message, "Type": "Sender"}
         headers, text = [("Content-Type", "application/json")], json.dumps({"Error": error}).encode()
-    return said.status, [*headers, *refused.headers], text
+    return Answer(said.status, [*headers, *refused.headers], text)
 
 
-def _of_sts(asked: needs.Asked, caller: Caller, as_json: bool) -> "Optional[Answer]":
+def _of_sts(asked: needs.Asked, caller: Caller, as_json: bool) -> Optional[Answer]:
     """GetCallerIdentity and DecodeAuthorizationMessage, which moto answers from a header or not at all."""
     if asked.service != "sts":
         return None
@@ -70,8 +77,8 @@ def _of_sts(asked: needs.Asked, caller: Caller, as_json: bool) -> "Optional[Answ
     name = asked.operation
     if as_json:
         document = {f"{name}Response": {f"{name}Result": result, "ResponseMetadata": {"RequestId": request_id}}}
-        return 200, [("Content-Type", "application/json")], json.dumps(document).encode()
+        return Answer(200, [("Content-Type", "application/json")], json.dumps(document).encode())
     inner = "".join(f"<{key}>{escape(value)}</{key}>" for key, value in result.items())
     metadata = f"<ResponseMetadata><RequestId>{request_id}</RequestId></ResponseMetadata>"
     text = f'<{name}Response xmlns="{_STS}"><{name}Result>{inner}</{name}Result>{metadata}</{name}Response>'
-    return 200, [("Content-Type", "text/xml")], text.encode()
+    return Answer(200, [("Content-Type", "text/xml")], text.encode())

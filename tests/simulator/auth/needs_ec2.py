@@ -141,9 +141,7 @@ def of(asked: Asked) -> "list[Need]":
     made = [_made(asked, kind) for kind in _MAKES.get(asked.operation, ())]
     resources = (*made, *(_named(asked, one) for name in _ON[asked.operation] for one in asked.texts(name)))
     needs = [Need(action(asked), resources or (Resource(),), _context(asked))]
-    needs += [
-        Need("ec2:CreateTags", (one,), {"ec2:createaction": [asked.operation]}) for one in made if one.asked
-    ]
+    needs += [Need("ec2:CreateTags", (one,), {"ec2:createaction": [asked.operation]}) for one in made if one.asked]
     return needs + _passed_role(asked)
 
 

@@ -7,7 +7,15 @@ from moto.elbv2.models import elbv2_backends
 
 from .needs import Asked, Need, Resource, action, of_pairs
 
-_NAMING = ("LoadBalancerArn", "LoadBalancerArns", "ListenerArn", "ListenerArns", "RuleArn", "TargetGroupArn", "ResourceArns")
+_NAMING = (
+    "LoadBalancerArn",
+    "LoadBalancerArns",
+    "ListenerArn",
+    "ListenerArns",
+    "RuleArn",
+    "TargetGroupArn",
+    "ResourceArns",
+)
 _TYPES = {"application": "app", "network": "net", "gateway": "gwy"}
 
 

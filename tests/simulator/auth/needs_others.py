@@ -26,9 +26,7 @@ def of_autoscaling(asked: Asked) -> "list[Need]":
 def _groups_of(groups: "dict[str, Any]", instances: "list[str]") -> "list[str]":
     """The names of the groups these instances are in."""
     return [
-        name
-        for name, group in groups.items()
-        if any(state.instance.id in instances for state in group.instance_states)
+        name for name, group in groups.items() if any(state.instance.id in instances for state in group.instance_states)
     ]
 
 
@@ -85,4 +83,6 @@ def of_events(asked: Asked) -> "list[Need]":
 def of_ecr(asked: Asked) -> "list[Need]":
     """A repository, by its name."""
     names = asked.texts("repositoryName") or asked.texts("repositoryNames")
-    return [Need(action(asked), tuple(Resource(asked.arn("ecr", f"repository/{name}")) for name in names) or (Resource(),))]
+    return [
+        Need(action(asked), tuple(Resource(asked.arn("ecr", f"repository/{name}")) for name in names) or (Resource(),))
+    ]

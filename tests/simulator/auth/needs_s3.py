@@ -35,7 +35,12 @@ _ACTIONS = {
 _OF_VERSIONS = {"GetObject": "GetObjectVersion", "DeleteObject": "DeleteObjectVersion"}
 # Query parameters and headers that are condition keys.
 _QUERY = {"prefix": "s3:prefix", "delimiter": "s3:delimiter", "max-keys": "s3:max-keys", "versionId": "s3:versionid"}
-_HEADERS = ("x-amz-acl", "x-amz-server-side-encryption", "x-amz-server-side-encryption-aws-kms-key-id", "x-amz-storage-class")
+_HEADERS = (
+    "x-amz-acl",
+    "x-amz-server-side-encryption",
+    "x-amz-server-side-encryption-aws-kms-key-id",
+    "x-amz-storage-class",
+)
 
 
 def of(asked: Asked) -> "list[Need]":

@@ -70,7 +70,11 @@ _FORMS: "dict[str, dict[str, tuple[str, int, Optional[str]]]]" = {
         "query": ("SignatureDoesNotMatch", 403, None),
         "ec2": ("RequestExpired", 400, "Request has expired."),
         "json": ("InvalidSignatureException", 400, None),
-        "s3": ("RequestTimeTooSkewed", 403, "The difference between the request time and the current time is too large."),
+        "s3": (
+            "RequestTimeTooSkewed",
+            403,
+            "The difference between the request time and the current time is too large.",
+        ),
     },
     "PresignedExpired": {
         "query": ("SignatureDoesNotMatch", 403, None),

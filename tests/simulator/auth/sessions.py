@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Optional
 
-from moto.core import DEFAULT_ACCOUNT_ID
+from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.ec2.models import ec2_backends
 from moto.iam.models import AccessKey, iam_backends
 from moto.sts.models import STSBackend, sts_backends
@@ -96,7 +96,7 @@ class Sessions:
         now = time.time()
         session = self._of_instances.get((instance_id, role.arn))
         if session is None or session.expires - now < min(self.seconds / 4, 3600.0):
-            backend = sts_backends[ACCOUNT]["aws"]
+            backend: Any = sts_backends[ACCOUNT]["aws"]
             backend.assume_role(
                 region_name=region,
                 role_session_name=instance_id,

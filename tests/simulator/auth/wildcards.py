@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import re
 
-
 # Stand for an asterisk, a question mark that are meant as such: `${*}` in a policy, or part of a variable's value.
 _LITERALS = {"\ue000": "*", "\ue001": "?"}
 

@@ -99,7 +99,11 @@ def refusal(call: Any, *args: Any, **kwargs: Any) -> "tuple[str, int, str]":
     with pytest.raises(ClientError) as error:
         call(*args, **kwargs)
     response = error.value.response
-    return response["Error"]["Code"], response["ResponseMetadata"]["HTTPStatusCode"], response["Error"].get("Message", "")
+    return (
+        response["Error"]["Code"],
+        response["ResponseMetadata"]["HTTPStatusCode"],
+        response["Error"].get("Message", ""),
+    )
 
 
 class Signing(NamedTuple):

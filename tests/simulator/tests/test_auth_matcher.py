@@ -99,13 +99,21 @@ class Chance:
 
     def pattern(self, text: str) -> str:
         """Like the text, with wildcards here and there."""
-        return "".join(self.random.choices([char, "*", "?", "", "x"], [12, 2, 2, 1, 1])[0] if char != ":" else char for char in text)
+        return "".join(
+            self.random.choices([char, "*", "?", "", "x"], [12, 2, 2, 1, 1])[0] if char != ":" else char
+            for char in text
+        )
 
     def action(self) -> str:
-        return self.random.choice(["ec2", "s3"]) + ":" + self.random.choice(["GetObject", "Get", "AttachVolume", "List"])
+        return (
+            self.random.choice(["ec2", "s3"]) + ":" + self.random.choice(["GetObject", "Get", "AttachVolume", "List"])
+        )
 
     def arn(self) -> str:
-        region, rest = self.random.choice(["", "us-east-1"]), self.random.choice(["bucket/a", "bucket/a:b", "volume/v", "v"])
+        region, rest = (
+            self.random.choice(["", "us-east-1"]),
+            self.random.choice(["bucket/a", "bucket/a:b", "volume/v", "v"]),
+        )
         return f"arn:aws:{self.random.choice(['s3', 'ec2'])}:{region}::{rest}"
 
     def resource(self) -> str:
@@ -139,7 +147,9 @@ class Chance:
 def test_the_matcher_agrees_with_the_oracle():
     chance, seen = Chance(4), {verdict.value: 0 for verdict in Verdict}
     for _ in range(5_000):
-        documents = [{"Statement": [chance.statement() for _ in range(chance.random.randrange(1, 4))]} for _ in range(2)]
+        documents = [
+            {"Statement": [chance.statement() for _ in range(chance.random.randrange(1, 4))]} for _ in range(2)
+        ]
         action, arn, context = chance.action(), chance.arn(), chance.context()
         expected = oracle(documents, action, arn, context)
         found = policy.evaluate([json.dumps(one) for one in documents], action, arn, context).value
@@ -214,7 +224,9 @@ def test_an_operator_nobody_knows_is_an_error():
 
 
 def test_a_variable_reaches_into_a_resource():
-    document = json.dumps({"Statement": {"Effect": "Allow", "Action": "s3:*", "Resource": "arn:aws:s3:::b/${aws:username}/*"}})
+    document = json.dumps(
+        {"Statement": {"Effect": "Allow", "Action": "s3:*", "Resource": "arn:aws:s3:::b/${aws:username}/*"}}
+    )
     context = {"aws:username": ["me"]}
     assert policy.evaluate([document], "s3:GetObject", "arn:aws:s3:::b/me/k", context) is Verdict.ALLOWED
     assert policy.evaluate([document], "s3:GetObject", "arn:aws:s3:::b/you/k", context) is Verdict.SILENT

@@ -26,7 +26,13 @@ def volume(strict: Strict, *tags: "dict[str, str]") -> str:
 def instance(strict: Strict, *tags: "dict[str, str]") -> str:
     (subnet,) = make.subnets(strict, make.vpc(strict), "a")
     specification = {"TagSpecifications": tagged("instance", *tags)} if tags else {}
-    launch = {"ImageId": make.image(strict), "InstanceType": "t3.medium", "MinCount": 1, "MaxCount": 1, "SubnetId": subnet}
+    launch = {
+        "ImageId": make.image(strict),
+        "InstanceType": "t3.medium",
+        "MinCount": 1,
+        "MaxCount": 1,
+        "SubnetId": subnet,
+    }
     return strict.ec2.run_instances(**launch, **specification)["Instances"][0]["InstanceId"]
 
 
@@ -91,7 +97,9 @@ def test_a_volume_is_attached_by_its_own_cluster_only(strict):
     for one, other in [(ours, foreign), (ours, bare), (theirs, mine)]:
         code, _, words = refusal(ec2.attach_volume, InstanceId=one, VolumeId=other, Device="/dev/sdf")
         wrong = f"instance/{one}" if one == theirs else f"volume/{other}"
-        assert code == "UnauthorizedOperation" and f"on resource: arn:aws:ec2:us-east-1:{ACCOUNT}:{wrong} because" in words
+        assert (
+            code == "UnauthorizedOperation" and f"on resource: arn:aws:ec2:us-east-1:{ACCOUNT}:{wrong} because" in words
+        )
     ec2.attach_volume(InstanceId=ours, VolumeId=mine, Device="/dev/sdf")
     strict.ec2.create_tags(Resources=[bare], Tags=[TAG])
     ec2.attach_volume(InstanceId=ours, VolumeId=bare, Device="/dev/sdg")
@@ -104,7 +112,12 @@ def test_what_is_made_carries_the_clusters_tag(strict):
     keys = strict.allowed(
         allow("ec2:CreateVolume", StringEquals=requested),
         allow("ec2:CreateTags", "arn:aws:ec2:*:*:volume/*", StringEquals=creating),
-        allow(["ec2:CreateTags", "ec2:DeleteTags"], "arn:aws:ec2:*:*:volume/*", StringEquals=OF_CLUSTER, Null=dict.fromkeys(requested, "true")),
+        allow(
+            ["ec2:CreateTags", "ec2:DeleteTags"],
+            "arn:aws:ec2:*:*:volume/*",
+            StringEquals=OF_CLUSTER,
+            Null=dict.fromkeys(requested, "true"),
+        ),
     )
     ec2 = strict.of(keys, "ec2")
     make_volume = {"AvailabilityZone": "us-east-1a", "Size": 1}
@@ -120,7 +133,9 @@ def test_what_is_made_carries_the_clusters_tag(strict):
 def test_tagging_while_creating_needs_to_be_allowed(strict):
     ec2 = strict.of(strict.allowed(allow("ec2:CreateVolume")), "ec2")
     ec2.create_volume(AvailabilityZone="us-east-1a", Size=1)
-    words = refusal(ec2.create_volume, AvailabilityZone="us-east-1a", Size=1, TagSpecifications=tagged("volume", TAG))[2]
+    words = refusal(ec2.create_volume, AvailabilityZone="us-east-1a", Size=1, TagSpecifications=tagged("volume", TAG))[
+        2
+    ]
     assert "ec2:CreateTags on resource: arn:aws:ec2:us-east-1:123456789012:volume/*" in words
 
 
@@ -128,15 +143,24 @@ def test_a_security_group_is_made_in_a_vpc_that_is_allowed_too(strict):
     vpc = make.vpc(strict)
     requested = {"aws:RequestTag/KubernetesCluster": CLUSTER}
     group = allow(["ec2:CreateSecurityGroup", "ec2:CreateTags"], "*", StringEquals=requested)
-    asked = {"GroupName": strict.unique("group"), "Description": "d", "VpcId": vpc, "TagSpecifications": tagged("security-group", TAG)}
+    asked = {
+        "GroupName": strict.unique("group"),
+        "Description": "d",
+        "VpcId": vpc,
+        "TagSpecifications": tagged("security-group", TAG),
+    }
     without = strict.of(strict.allowed(group), "ec2")
     assert f"vpc/{vpc}" in refusal(without.create_security_group, **asked)[2]
-    strict.of(strict.allowed(group, allow("ec2:CreateSecurityGroup", "arn:aws:ec2:*:*:vpc/*")), "ec2").create_security_group(**asked)
+    strict.of(
+        strict.allowed(group, allow("ec2:CreateSecurityGroup", "arn:aws:ec2:*:*:vpc/*")), "ec2"
+    ).create_security_group(**asked)
 
 
 def test_an_attribute_of_an_instance_is_a_condition(strict):
     one = instance(strict)
-    ec2 = strict.of(strict.allowed(allow("ec2:ModifyInstanceAttribute", StringEquals={"ec2:Attribute": "SourceDestCheck"})), "ec2")
+    ec2 = strict.of(
+        strict.allowed(allow("ec2:ModifyInstanceAttribute", StringEquals={"ec2:Attribute": "SourceDestCheck"})), "ec2"
+    )
     ec2.modify_instance_attribute(InstanceId=one, SourceDestCheck={"Value": False})
     assert refusal(ec2.modify_instance_attribute, InstanceId=one, DisableApiTermination={"Value": True})
 
@@ -149,7 +173,9 @@ def test_an_instance_is_terminated_in_its_own_clusters_group_only(strict):
         groups[value] = make.scaling_group(strict, subnets, make.template(strict), Tags=[tag])
     actions = ["autoscaling:TerminateInstanceInAutoScalingGroup", "autoscaling:SetDesiredCapacity"]
     for key in ("aws:ResourceTag", "autoscaling:ResourceTag"):
-        scaling = strict.of(strict.allowed(allow(actions, StringEquals={f"{key}/KubernetesCluster": CLUSTER})), "autoscaling")
+        scaling = strict.of(
+            strict.allowed(allow(actions, StringEquals={f"{key}/KubernetesCluster": CLUSTER})), "autoscaling"
+        )
         for value, name in groups.items():
             (member,) = make.members(strict, name)
             end = {"InstanceId": member["InstanceId"], "ShouldDecrementDesiredCapacity": False}
@@ -157,8 +183,14 @@ def test_an_instance_is_terminated_in_its_own_clusters_group_only(strict):
                 scaling.terminate_instance_in_auto_scaling_group(**end)
                 scaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=1)
             else:
-                assert f"autoScalingGroupName/{name}" in refusal(scaling.terminate_instance_in_auto_scaling_group, **end)[2]
-                assert refusal(scaling.set_desired_capacity, AutoScalingGroupName=name, DesiredCapacity=2)[0] == "AccessDenied"
+                assert (
+                    f"autoScalingGroupName/{name}"
+                    in refusal(scaling.terminate_instance_in_auto_scaling_group, **end)[2]
+                )
+                assert (
+                    refusal(scaling.set_desired_capacity, AutoScalingGroupName=name, DesiredCapacity=2)[0]
+                    == "AccessDenied"
+                )
 
 
 def test_targets_are_registered_in_the_clusters_target_group_only(strict):
@@ -166,7 +198,12 @@ def test_targets_are_registered_in_the_clusters_target_group_only(strict):
 
     def target_group(*tags: "dict[str, str]") -> str:
         made = strict.elbv2.create_target_group(
-            Name=strict.unique("tg"), Protocol="TCP", Port=443, VpcId=vpc, TargetType="ip", **({"Tags": list(tags)} if tags else {})
+            Name=strict.unique("tg"),
+            Protocol="TCP",
+            Port=443,
+            VpcId=vpc,
+            TargetType="ip",
+            **({"Tags": list(tags)} if tags else {}),
         )
         return made["TargetGroups"][0]["TargetGroupArn"]
 
@@ -184,7 +221,9 @@ def test_a_load_balancer_is_made_with_the_clusters_tag(strict):
     subnets = make.subnets(strict, make.vpc(strict), "a")
     elbv2 = strict.of(
         strict.allowed(
-            allow("elasticloadbalancing:CreateLoadBalancer", StringEquals={"aws:RequestTag/KubernetesCluster": CLUSTER}),
+            allow(
+                "elasticloadbalancing:CreateLoadBalancer", StringEquals={"aws:RequestTag/KubernetesCluster": CLUSTER}
+            ),
             allow("elasticloadbalancing:AddTags", StringEquals=OF_CLUSTER),
         ),
         "elbv2",
@@ -242,21 +281,34 @@ def test_uploads_copies_and_deletions_need_what_they_touch(strict, bucket):
     upload = s3.create_multipart_upload(Bucket=bucket, Key="one/backups/big")["UploadId"]
     part = s3.upload_part(Bucket=bucket, Key="one/backups/big", UploadId=upload, PartNumber=1, Body=b"x")["ETag"]
     s3.complete_multipart_upload(
-        Bucket=bucket, Key="one/backups/big", UploadId=upload, MultipartUpload={"Parts": [{"ETag": part, "PartNumber": 1}]}
+        Bucket=bucket,
+        Key="one/backups/big",
+        UploadId=upload,
+        MultipartUpload={"Parts": [{"ETag": part, "PartNumber": 1}]},
     )
     copy = {"Bucket": bucket, "Key": "one/backups/copy", "CopySource": {"Bucket": bucket, "Key": "one/pki/private/ca"}}
     assert "s3:GetObject" in refusal(s3.copy_object, **copy)[2]
-    assert "s3:PutObjectTagging" in refusal(s3.put_object, Bucket=bucket, Key="one/backups/t", Body=b"", Tagging="a=b")[2]
+    assert (
+        "s3:PutObjectTagging" in refusal(s3.put_object, Bucket=bucket, Key="one/backups/t", Body=b"", Tagging="a=b")[2]
+    )
     s3.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": "one/backups/big"}]})
-    assert refusal(s3.delete_objects, Bucket=bucket, Delete={"Objects": [{"Key": "one/pki/private/ca"}]})[0] == "AccessDenied"
+    assert (
+        refusal(s3.delete_objects, Bucket=bucket, Delete={"Objects": [{"Key": "one/pki/private/ca"}]})[0]
+        == "AccessDenied"
+    )
 
 
 def test_names_are_published_in_ones_own_zone_only(strict):
     zones = [
-        strict.route53.create_hosted_zone(Name=f"{name}.example", CallerReference=strict.unique("r"))["HostedZone"]["Id"].rsplit("/", 1)[-1]
+        strict.route53.create_hosted_zone(Name=f"{name}.example", CallerReference=strict.unique("r"))["HostedZone"][
+            "Id"
+        ].rsplit("/", 1)[-1]
         for name in ("one", "two")
     ]
-    own = allow(["route53:ChangeResourceRecordSets", "route53:ListResourceRecordSets"], f"arn:aws:route53:::hostedzone/{zones[0]}")
+    own = allow(
+        ["route53:ChangeResourceRecordSets", "route53:ListResourceRecordSets"],
+        f"arn:aws:route53:::hostedzone/{zones[0]}",
+    )
     names = {"route53:ChangeResourceRecordSetsNormalizedRecordNames": ["api.one.example", "*.internal.one.example"]}
     limited = {**own, "Condition": {"ForAllValues:StringLike": names}}
     route53 = strict.of(strict.allowed(limited, allow("route53:GetChange", "arn:aws:route53:::change/*")), "route53")
@@ -265,10 +317,16 @@ def test_names_are_published_in_ones_own_zone_only(strict):
         sets = [{"Name": name, "Type": "A", "TTL": 60, "ResourceRecords": [{"Value": "10.0.0.1"}]} for name in wanted]
         return {"Changes": [{"Action": "UPSERT", "ResourceRecordSet": one} for one in sets]}
 
-    change = route53.change_resource_record_sets(HostedZoneId=zones[0], ChangeBatch=batch("api.one.example.", "etcd-a.internal.one.example"))
+    change = route53.change_resource_record_sets(
+        HostedZoneId=zones[0], ChangeBatch=batch("api.one.example.", "etcd-a.internal.one.example")
+    )
     route53.get_change(Id=change["ChangeInfo"]["Id"])
     route53.list_resource_record_sets(HostedZoneId=zones[0])
-    assert refusal(route53.change_resource_record_sets, HostedZoneId=zones[0], ChangeBatch=batch("api.one.example", "www.one.example"))
+    assert refusal(
+        route53.change_resource_record_sets,
+        HostedZoneId=zones[0],
+        ChangeBatch=batch("api.one.example", "www.one.example"),
+    )
     assert f"hostedzone/{zones[1]}" in refusal(route53.list_resource_record_sets, HostedZoneId=zones[1])[2]
 
 
@@ -285,7 +343,11 @@ def test_giving_a_profile_away_is_passing_its_role(strict):
     }
     run = allow("ec2:RunInstances")
     assert "iam:PassRole" in refusal(strict.of(strict.allowed(run), "ec2").run_instances, **launch)[2]
-    passing = allow("iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/{profile}", StringEquals={"iam:PassedToService": "ec2.amazonaws.com"})
+    passing = allow(
+        "iam:PassRole",
+        f"arn:aws:iam::{ACCOUNT}:role/{profile}",
+        StringEquals={"iam:PassedToService": "ec2.amazonaws.com"},
+    )
     strict.of(strict.allowed(run, passing), "ec2").run_instances(**launch)
 
 

@@ -34,7 +34,9 @@ def test_who_calls_is_told_in_xml_and_in_json(strict, form):
 
     def answer(accept: str):
         signing = Signing(strict, keys)
-        return send(signing.presigned(PATH, Accept=accept) if form == "query" else signing.request("GET", PATH, Accept=accept))
+        return send(
+            signing.presigned(PATH, Accept=accept) if form == "query" else signing.request("GET", PATH, Accept=accept)
+        )
 
     told = json.loads(answer("application/json").body)["GetCallerIdentityResponse"]
     arn = told["GetCallerIdentityResult"]["Arn"]
@@ -79,7 +81,9 @@ def test_a_role_is_assumed_by_whom_it_trusts(strict):
 
 
 def test_what_a_trust_policy_asks_of_a_session_holds(strict):
-    role = strict.role(trust=trusting({"AWS": ACCOUNT}, StringEquals={"sts:ExternalId": "secret", "sts:RoleSessionName": "other"}))
+    role = strict.role(
+        trust=trusting({"AWS": ACCOUNT}, StringEquals={"sts:ExternalId": "secret", "sts:RoleSessionName": "other"})
+    )
     assert refusal(assume, strict, strict.keys, role)[0] == "AccessDenied"
     assert refusal(assume, strict, strict.keys, role, ExternalId="guess")[0] == "AccessDenied"
     assume(strict, strict.keys, role, ExternalId="secret")
@@ -154,7 +158,13 @@ EXPIRED = {
     "sqs": ("ExpiredTokenException", 400),
     "route53": ("ExpiredToken", 403),
 }
-CALLS = {"sts": "get_caller_identity", "ec2": "describe_vpcs", "s3": "list_buckets", "sqs": "list_queues", "route53": "list_hosted_zones"}
+CALLS = {
+    "sts": "get_caller_identity",
+    "ec2": "describe_vpcs",
+    "s3": "list_buckets",
+    "sqs": "list_queues",
+    "route53": "list_hosted_zones",
+}
 
 
 def test_a_session_ends(short):
@@ -177,7 +187,9 @@ def test_a_session_ends(short):
 
 
 def test_aws_host_names_lead_to_aws_whatever_the_path(strict):
-    request = Signing(strict, strict.keys, "s3").request("GET", "/_simulator/calls", Host="bucket.s3.us-east-1.amazonaws.com")
+    request = Signing(strict, strict.keys, "s3").request(
+        "GET", "/_simulator/calls", Host="bucket.s3.us-east-1.amazonaws.com"
+    )
     answer = send(request)
     assert answer.status == 404 and "NoSuchBucket" in answer.body
 
@@ -227,7 +239,8 @@ issued.install()
 with mock_aws():
     import boto3
     iam, ec2 = boto3.client("iam"), boto3.client("ec2")
-    trust = json.dumps({"Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}]})
+    service = {"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}
+    trust = json.dumps({"Statement": [service]})
     iam.create_role(RoleName="machines", AssumeRolePolicyDocument=trust)
     iam.create_instance_profile(InstanceProfileName="profile")
     iam.add_role_to_instance_profile(InstanceProfileName="profile", RoleName="machines")

@@ -100,7 +100,9 @@ def test_whatever_is_changed_on_the_way_is_noticed(strict, keys, service, path, 
     header.headers.replace_header("X-Amz-Meta", "two")
     host.headers["Host"] = "localhost"
     added.headers["X-Amz-More"] = "1"
-    unsigned_token.headers["Authorization"] = unsigned_token.headers["Authorization"].replace(";x-amz-security-token", "")
+    unsigned_token.headers["Authorization"] = unsigned_token.headers["Authorization"].replace(
+        ";x-amz-security-token", ""
+    )
     mismatch = "SignatureDoesNotMatch"
     altered = {
         "body": (send(made(), body=b"x" + body[1:]), "XAmzContentSHA256Mismatch" if service == "s3" else mismatch),
@@ -119,7 +121,9 @@ def test_a_token_that_is_not_signed_is_refused(strict, keys):
     """Signed without the token, which is then added: the signature is right, but does not cover the token."""
     for service, path, code in [("sts", "/", "SignatureDoesNotMatch"), ("s3", "/", "AccessDenied")]:
         body = IDENTITY if service == "sts" else b""
-        request = Signing(strict, keys._replace(token=None), service).request("POST" if body else "GET", path, body, Content_Type=FORM)
+        request = Signing(strict, keys._replace(token=None), service).request(
+            "POST" if body else "GET", path, body, Content_Type=FORM
+        )
         request.headers["X-Amz-Security-Token"] = keys.token
         answer = send(request)
         assert answer.status == 403 and code in answer.body and "igned" in answer.body, answer
@@ -144,10 +148,15 @@ def test_the_date_may_be_a_quarter_of_an_hour_off(strict, keys, monkeypatch, min
 
 
 def test_the_scope_is_of_the_place_that_is_asked(strict, keys):
-    found = {service: refusal(getattr(strict.of(keys, service, "mars-1"), CALLS[service]))[0] for service in ("sts", "ec2", "s3")}
+    found = {
+        service: refusal(getattr(strict.of(keys, service, "mars-1"), CALLS[service]))[0]
+        for service in ("sts", "ec2", "s3")
+    }
     assert found == {"sts": "SignatureDoesNotMatch", "ec2": "AuthFailure", "s3": "AuthorizationHeaderMalformed"}
     assert refusal(strict.of(keys, "iam", "eu-west-1", signature_version="v4").list_roles)[0:1] != ("",)
-    request = Signing(strict, keys, "sts", "eu-west-1").request("POST", "/", IDENTITY, Content_Type=FORM, Host="sts.us-east-1.amazonaws.com")
+    request = Signing(strict, keys, "sts", "eu-west-1").request(
+        "POST", "/", IDENTITY, Content_Type=FORM, Host="sts.us-east-1.amazonaws.com"
+    )
     assert "valid region" in send(request).body
     request = Signing(strict, keys, "sts").request("POST", "/", IDENTITY, Content_Type=FORM, Host="iam.amazonaws.com")
     assert "correct service: 'iam'" in send(request).body.replace("&apos;", "'")
@@ -163,7 +172,10 @@ def test_a_bucket_answers_in_its_own_region(strict, keys):
 
 
 def test_a_header_that_is_no_signature_is_said_so(strict, keys):
-    for header, code in [("Basic x", "InvalidRequest"), ("AWS4-HMAC-SHA256 Credential=a/b/c/s3/aws4_request", "AuthorizationHeaderMalformed")]:
+    for header, code in [
+        ("Basic x", "InvalidRequest"),
+        ("AWS4-HMAC-SHA256 Credential=a/b/c/s3/aws4_request", "AuthorizationHeaderMalformed"),
+    ]:
         request = Signing(strict, keys, "s3").request("GET", "/")
         request.headers.replace_header("Authorization", header)
         assert code in send(request).body
@@ -184,7 +196,9 @@ def test_the_path_of_an_object_is_signed_as_it_is(strict, keys, key):
     assert client.get_object(Bucket=bucket, Key=key)["Body"].read() == key.encode()
     assert [item["Key"] for item in client.list_objects_v2(Bucket=bucket, Prefix=key)["Contents"]] == [key]
     presigner = strict.of(keys, "s3", signature_version="s3v4")
-    url = presigner.generate_presigned_url("get_object", {"Bucket": bucket, "Key": key, "ResponseContentType": "text/x y"})
+    url = presigner.generate_presigned_url(
+        "get_object", {"Bucket": bucket, "Key": key, "ResponseContentType": "text/x y"}
+    )
     with urllib.request.urlopen(url) as answer:
         assert answer.read() == key.encode()
 
@@ -253,7 +267,11 @@ def test_a_trailer_is_decoded_and_its_checksum_verified(strict, keys, monkeypatc
     monkeypatch.setattr(botocore.auth.S3SigV4Auth, "payload", lambda *_: form)
     checksum = base64.b64encode(zlib.crc32(b"content").to_bytes(4, "big"))
     body = b"7\r\ncontent\r\n0\r\nx-amz-checksum-crc32:%s\r\n\r\n" % checksum
-    headers = {"X_Amz_Decoded_Content_Length": "7", "X_Amz_Trailer": "x-amz-checksum-crc32", "Content_Encoding": "aws-chunked"}
+    headers = {
+        "X_Amz_Decoded_Content_Length": "7",
+        "X_Amz_Trailer": "x-amz-checksum-crc32",
+        "Content_Encoding": "aws-chunked",
+    }
     request = Signing(strict, keys, "s3").request("PUT", f"/{bucket}/k", body, **headers)
     assert "BadDigest" in send(request, body=body.replace(b"content", b"altered")).body
     assert "IncompleteBody" in send(request, body=body.replace(b"7\r\n", b"6\r\n")).body

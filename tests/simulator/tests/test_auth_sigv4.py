@@ -235,4 +235,8 @@ def test_botocore_signs_the_same():
         scope = sigv4.Scope(date[:8], "us-east-1", service)
         canonical = sigv4.canonical_request(wire, signed, hashlib.sha256(body).hexdigest(), service)
         ours = sigv4.sign(sigv4.signing_key(SECRET, scope), sigv4.string_to_sign(date, scope, canonical))
-        assert request.headers["Authorization"].endswith(f"Signature={ours}"), (service, request.prepare().url, canonical)
+        assert request.headers["Authorization"].endswith(f"Signature={ours}"), (
+            service,
+            request.prepare().url,
+            canonical,
+        )

@@ -14,7 +14,7 @@ from botocore.exceptions import ConnectionClosedError, EndpointConnectionError
 from simulator import listing
 
 from . import make
-from .conftest X
+from .conftest import ROOT, Server, start
 from .errors import code_of
 
 
