@@ -52,6 +52,8 @@ def authenticate(wire: Wire, sessions: Sessions) -> "tuple[Caller, Signed]":
     if payload in chunks.FORMS:
         seal = chunks.Seal(key, signed.date, signed.scope, signature)
         chunks.check(wire.body, payload, wire.header("x-amz-decoded-content-length"), seal)
+    elif signed.scope.service == "s3" and wire.method == "PUT":
+        chunks.check_sums(wire.body, [(name, value.decode("latin-1")) for name, value in wire.headers])
     return found, signed
 
 

@@ -28,9 +28,8 @@ def authorize(asked: Asked, caller: Caller, request: Context) -> None:
         return
     for need in needs.of(asked):
         _require(asked, caller, need, request)
-    if asked.service == "s3":
-        for need in needs_s3.may_know_of_absence(asked):
-            _require_silently(asked, caller, need, request)
+    for need in needs_s3.may_know_of_absence(asked) if asked.service == "s3" else []:
+        _require(asked, caller, need, request)
 
 
 def _require(asked: Asked, caller: Caller, need: Need, request: Context) -> None:
@@ -38,13 +37,6 @@ def _require(asked: Asked, caller: Caller, need: Need, request: Context) -> None
         why = _why_not(caller, need, resource, request)
         if why:
             raise _refusal(asked, caller, need.action, resource.arn, why)
-
-
-def _require_silently(asked: Asked, caller: Caller, need: Need, request: Context) -> None:
-    """Who may not list a bucket is not told that an object is missing: reading it is refused like any other."""
-    for resource in need.resources:
-        if _why_not(caller, need, resource, request):
-            raise _refusal(asked, caller, need.action, resource.arn, _no_policy("identity-based policy", need.action))
 
 
 def _why_not(caller: Caller, need: Need, resource: Resource, request: Context) -> str:

@@ -9,7 +9,7 @@ import base64
 import hashlib
 import hmac
 import zlib
-from typing import NamedTuple, Optional
+from typing import Iterable, NamedTuple, Optional
 
 from . import sigv4
 from .refusals import Refused
@@ -50,7 +50,7 @@ def check(body: bytes, form: str, length: Optional[str], seal: Seal) -> bytes:
         raise Refused("InvalidChunkSizeError", "Only the last chunk is allowed to have a size less than 8192 bytes")
     if form != UNSIGNED_TRAILER:
         _check_signatures(parts, trailer if form == SIGNED_TRAILER else None, seal)
-    _check_sums(data, trailer)
+    check_sums(data, trailer)
     return data
 
 
@@ -91,14 +91,16 @@ def _same(computed: str, given: Optional[str]) -> str:
     return computed
 
 
-def _check_sums(data: bytes, trailer: "list[tuple[str, str]]") -> None:
-    """The checksums whose algorithm Python has; CRC32C and CRC64NVME are taken as they are."""
+def check_sums(data: bytes, said: "Iterable[tuple[str, str]]") -> None:
+    """The checksums of a trailer or of headers, those whose algorithm Python has; CRC32C and CRC64NVME are taken as
+    they are.
+    """
     sums = {
         "x-amz-checksum-crc32": lambda: zlib.crc32(data).to_bytes(4, "big"),
         "x-amz-checksum-sha1": lambda: hashlib.sha1(data).digest(),
         "x-amz-checksum-sha256": lambda: hashlib.sha256(data).digest(),
     }
-    for name, value in trailer:
+    for name, value in said:
         if name in sums and base64.b64encode(sums[name]()).decode() != value:
             algorithm = name.rsplit("-", 1)[-1].upper()
             raise Refused("BadDigest", f"The {algorithm} you specified did not match the calculated checksum.")

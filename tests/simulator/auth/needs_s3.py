@@ -65,7 +65,10 @@ def of(asked: Asked) -> "list[Need]":
 
 
 def may_know_of_absence(asked: Asked) -> "list[Need]":
-    """What it needs to be told that an object is not there; none if the call reads none, or it is there."""
+    """What it needs to be told that an object is not there; none if the call reads none, or it is there.
+
+    Who may not list a bucket is refused as if the object existed.
+    """
     if asked.operation not in ("GetObject", "HeadObject") or "Key" not in asked.parameters:
         return []
     bucket = s3_backends[asked.account]["aws"].buckets.get(str(asked.parameters["Bucket"]))

@@ -278,3 +278,15 @@ def test_a_trailer_is_decoded_and_its_checksum_verified(strict, keys, monkeypatc
     assert send(request).status == 200
     monkeypatch.undo()
     assert strict.s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"content"
+
+
+def test_a_checksum_in_a_header_is_the_bodys(strict, keys):
+    bucket = strict.unique("bucket")
+    client = strict.of(keys, "s3")
+    client.create_bucket(Bucket=bucket)
+    right = base64.b64encode(zlib.crc32(b"content").to_bytes(4, "big")).decode()
+    client.put_object(Bucket=bucket, Key="k", Body=b"content", ChecksumCRC32=right)
+    assert refusal(client.put_object, Bucket=bucket, Key="k", Body=b"other", ChecksumCRC32=right)[:2] == (
+        "BadDigest",
+        400,
+    )
