@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import hashlib
 import io
 import urllib.request
 import zlib
@@ -153,7 +154,8 @@ def test_the_scope_is_of_the_place_that_is_asked(strict, keys):
         for service in ("sts", "ec2", "s3")
     }
     assert found == {"sts": "SignatureDoesNotMatch", "ec2": "AuthFailure", "s3": "AuthorizationHeaderMalformed"}
-    assert refusal(strict.of(keys, "iam", "eu-west-1", signature_version="v4").list_roles)[0:1] != ("",)
+    request = Signing(strict, keys, "iam", "eu-west-1").request("GET", "/?Action=ListRoles&Version=2010-05-08")
+    assert "valid region, not 'eu-west-1'" in send(request).body.replace("&apos;", "'")
     request = Signing(strict, keys, "sts", "eu-west-1").request(
         "POST", "/", IDENTITY, Content_Type=FORM, Host="sts.us-east-1.amazonaws.com"
     )
@@ -278,6 +280,21 @@ def test_a_trailer_is_decoded_and_its_checksum_verified(strict, keys, monkeypatc
     assert send(request).status == 200
     monkeypatch.undo()
     assert strict.s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"content"
+
+
+def test_a_hash_that_is_not_the_bodys_is_refused_outside_s3_too(strict, keys, monkeypatch):
+    """The signature is over the body as it is; only the header lies."""
+    real = hashlib.sha256(IDENTITY).hexdigest()
+    whole = botocore.auth.SigV4Auth.canonical_request
+    for said, status in [(real, 200), ("0" * 64, 403)]:
+        monkeypatch.setattr(
+            botocore.auth.SigV4Auth,
+            "canonical_request",
+            lambda *args: "\n".join([*whole(*args).split("\n")[:-1], real]),
+        )
+        request = Signing(strict, keys).request("POST", "/", IDENTITY, Content_Type=FORM, X_Amz_Content_SHA256=said)
+        assert send(request).status == status
+        monkeypatch.undo()
 
 
 def test_a_checksum_in_a_header_is_the_bodys(strict, keys):
