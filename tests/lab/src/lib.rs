@@ -11,6 +11,7 @@ pub mod host;
 pub mod ledger;
 pub mod mounts;
 pub mod network;
+pub mod operator;
 pub mod place;
 pub mod process;
 pub mod services;

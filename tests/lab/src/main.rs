@@ -5,6 +5,7 @@ mod commands;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use commands::hosts::{self, HostCommand};
+use commands::lab::{self as whole, LabCommand};
 use lab::network::commands::{PartitionArguments, network, partition};
 use lab::place::Place;
 use std::io::{Write, stdout};
@@ -24,6 +25,8 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     #[command(flatten)]
+    Lab(LabCommand),
+    #[command(flatten)]
     Host(HostCommand),
     /// Show hosts, load balancers and faults
     Network,
@@ -34,6 +37,7 @@ fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
     let place = Place::named(&arguments.name)?;
     let text = match arguments.command {
+        Command::Lab(command) => return whole::run(&place, command),
         Command::Host(command) => return hosts::run(&place, command),
         Command::Network => network(&place)?,
         Command::Partition(arguments) => partition(&place, &arguments)?,

@@ -76,7 +76,9 @@ impl Machines {
                 None => {}
                 // Never booted: there is nothing to switch off.
                 Some(Order::Stop) if now.is_none() => {
-                    report.instances.insert(instance.id.clone(), InstanceState::Stopped);
+                    report
+                        .instances
+                        .insert(instance.id.clone(), InstanceState::Stopped);
                 }
                 Some(order) => self.begin(instance, order),
             }
@@ -109,7 +111,12 @@ impl Machines {
                     .and_then(|()| detach_host(&place, &id).map_err(Into::into)),
             };
             // Nobody listens when the daemon ends.
-            let _ = told.send(Done::Machine { instance: id, order, reboots, result });
+            let _ = told.send(Done::Machine {
+                instance: id,
+                order,
+                reboots,
+                result,
+            });
         });
     }
 
@@ -117,7 +124,10 @@ impl Machines {
         let attached = self.attached.get(&volume.id).map(String::as_str);
         let is_on = |instance: &str| {
             !self.busy.contains(instance)
-                && self.machines.get(instance).is_some_and(|machine| machine.on)
+                && self
+                    .machines
+                    .get(instance)
+                    .is_some_and(|machine| machine.on)
         };
         let Some(order) = orders::volume(volume, attached, is_on) else {
             return;
@@ -129,9 +139,16 @@ impl Machines {
         tokio::task::spawn_blocking(move || {
             let (order, result) = match order {
                 VolumeOrder::Attach { instance, device } => {
-                    let spec = VolumeSpec { id: id.clone(), size, device: device.clone() };
+                    let spec = VolumeSpec {
+                        id: id.clone(),
+                        size,
+                        device: device.clone(),
+                    };
                     let result = host::attach_volume(&place, &ledger, &instance, &spec);
-                    (Some(VolumeOrder::Attach { instance, device }), result.map(drop))
+                    (
+                        Some(VolumeOrder::Attach { instance, device }),
+                        result.map(drop),
+                    )
                 }
                 VolumeOrder::Detach { instance } => {
                     match host::detach_volume(&place, &instance, &id, false) {
@@ -144,7 +161,11 @@ impl Machines {
                     }
                 }
             };
-            let _ = told.send(Done::Volume { volume: id, order, result });
+            let _ = told.send(Done::Volume {
+                volume: id,
+                order,
+                result,
+            });
         });
     }
 
@@ -152,7 +173,12 @@ impl Machines {
     pub fn done(&mut self, done: Done) -> Result<Report> {
         let mut report = Report::default();
         match done {
-            Done::Machine { instance, order, reboots, result } => {
+            Done::Machine {
+                instance,
+                order,
+                reboots,
+                result,
+            } => {
                 result.with_context(|| format!("{order:?} of {instance}"))?;
                 tracing::info!(instance, ?order, "done");
                 self.busy.remove(&instance);
@@ -167,11 +193,16 @@ impl Machines {
                     self.machines.remove(&instance);
                     self.attached.retain(|_, to| *to != instance);
                 } else {
-                    self.machines.insert(instance.clone(), Machine { on, reboots });
+                    self.machines
+                        .insert(instance.clone(), Machine { on, reboots });
                 }
                 report.instances.insert(instance, told);
             }
-            Done::Volume { volume, order, result } => {
+            Done::Volume {
+                volume,
+                order,
+                result,
+            } => {
                 result.with_context(|| format!("{order:?} of {volume}"))?;
                 tracing::info!(volume, ?order, "done");
                 self.busy.remove(&volume);
@@ -202,7 +233,9 @@ impl Machines {
             let host = Host::read(&self.place, instance)?;
             if host.state(&self.place)? == State::Off {
                 machine.on = false;
-                report.instances.insert(instance.clone(), InstanceState::Stopped);
+                report
+                    .instances
+                    .insert(instance.clone(), InstanceState::Stopped);
             }
         }
         Ok(report)

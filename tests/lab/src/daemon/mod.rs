@@ -1,6 +1,7 @@
 //! The lab's daemon: reads what the simulator says exists, makes hosts and network match it, and tells back how they are.
 //! Level-triggered: each round looks at the whole world, so that nothing depends on having seen a change.
 
+pub mod begin;
 mod machines;
 mod orders;
 mod rounds;
@@ -71,7 +72,9 @@ impl Up {
             text => {
                 let text = text.with_context(|| format!("reading {}", path.display()))?;
                 let up = serde_json::from_slice(&text);
-                Ok(Some(up.with_context(|| format!("{} is not of a lab", path.display()))?))
+                Ok(Some(up.with_context(|| {
+                    format!("{} is not of a lab", path.display())
+                })?))
             }
         }
     }
@@ -153,7 +156,11 @@ fn beside(
     std::thread::spawn(move || {
         // Never stopped: it ends with the process.
         let (_keep, stop) = oneshot::channel();
-        tell(&end, "delays", faults::relay::run(&relayed, stop).map_err(Into::into));
+        tell(
+            &end,
+            "delays",
+            faults::relay::run(&relayed, stop).map_err(Into::into),
+        );
     });
     let (served, worlds, end) = (place.clone(), world.clone(), ends.clone());
     tokio::spawn(async move {

@@ -103,10 +103,23 @@ mod tests {
         use InstanceState::{Pending, Running, ShuttingDown, Stopped, Stopping, Terminated};
         let machine_states = [
             None,
-            Some(Machine { on: true, reboots: 0 }),
-            Some(Machine { on: false, reboots: 0 }),
+            Some(Machine {
+                on: true,
+                reboots: 0,
+            }),
+            Some(Machine {
+                on: false,
+                reboots: 0,
+            }),
         ];
-        for state in [Pending, Running, Stopping, Stopped, ShuttingDown, Terminated] {
+        for state in [
+            Pending,
+            Running,
+            Stopping,
+            Stopped,
+            ShuttingDown,
+            Terminated,
+        ] {
             for reboots in [0, 2] {
                 for mut now in machine_states {
                     let mut state = state;
@@ -120,7 +133,10 @@ mod tests {
                                 state = Running;
                             }
                             Order::Stop => {
-                                now = now.map(|machine| Machine { on: false, ..machine });
+                                now = now.map(|machine| Machine {
+                                    on: false,
+                                    ..machine
+                                });
                                 state = Stopped;
                             }
                             Order::Terminate => {
@@ -129,7 +145,11 @@ mod tests {
                             }
                         }
                     }
-                    assert_eq!(machine(&instance(state, reboots), now), None, "{state:?} {now:?}");
+                    assert_eq!(
+                        machine(&instance(state, reboots), now),
+                        None,
+                        "{state:?} {now:?}"
+                    );
                     if matches!(state, Terminated) {
                         assert_eq!(now, None);
                     }
@@ -150,14 +170,28 @@ mod tests {
                 state: state.into(),
             }),
         };
-        let attach = VolumeOrder::Attach { instance: "i-1".into(), device: "/dev/xvdu".into() };
-        let detach = |from: &str| VolumeOrder::Detach { instance: from.into() };
+        let attach = VolumeOrder::Attach {
+            instance: "i-1".into(),
+            device: "/dev/xvdu".into(),
+        };
+        let detach = |from: &str| VolumeOrder::Detach {
+            instance: from.into(),
+        };
         assert_eq!(volume(&of("attaching"), None, |_| true), Some(attach));
         assert_eq!(volume(&of("attaching"), None, |_| false), None);
         assert_eq!(volume(&of("attached"), Some("i-1"), |_| true), None);
-        assert_eq!(volume(&of("attaching"), Some("i-0"), |_| true), Some(detach("i-0")));
-        assert_eq!(volume(&of("detaching"), Some("i-1"), |_| true), Some(detach("i-1")));
-        let free = Volume { attachment: None, ..of("") };
+        assert_eq!(
+            volume(&of("attaching"), Some("i-0"), |_| true),
+            Some(detach("i-0"))
+        );
+        assert_eq!(
+            volume(&of("detaching"), Some("i-1"), |_| true),
+            Some(detach("i-1"))
+        );
+        let free = Volume {
+            attachment: None,
+            ..of("")
+        };
         assert_eq!(volume(&free, Some("i-1"), |_| true), Some(detach("i-1")));
         assert_eq!(volume(&free, None, |_| true), None);
     }

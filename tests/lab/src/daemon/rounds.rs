@@ -69,7 +69,9 @@ impl Rounds {
                 let world = asked.world(Some(serial), POLL).await?;
                 if world.serial != serial {
                     serial = world.serial;
-                    news.send(world).await.map_err(|_| anyhow!("the rounds ended"))?;
+                    news.send(world)
+                        .await
+                        .map_err(|_| anyhow!("the rounds ended"))?;
                 }
             }
         };
@@ -159,7 +161,10 @@ fn attach(place: &Place, ledger: &Ledger, world: &World) -> Result<()> {
     for instance in world.instances.iter().filter(|one| there(one.state)) {
         let subnet = world.subnets.iter().find(|one| one.id == instance.subnet);
         let subnet = subnet.with_context(|| {
-            format!("{} is in subnet {}, which is not there", instance.id, instance.subnet)
+            format!(
+                "{} is in subnet {}, which is not there",
+                instance.id, instance.subnet
+            )
         })?;
         attach_host(place, ledger, instance, subnet)?;
     }

@@ -34,7 +34,13 @@ impl Simulator {
         let output = File::create(&log).with_context(|| format!("writing {}", log.display()))?;
         let mut command = Command::new(&options.python);
         command
-            .args(["-m", "simulator", "--machines", "--strict", "--until-stdin-closes"])
+            .args([
+                "-m",
+                "simulator",
+                "--machines",
+                "--strict",
+                "--until-stdin-closes",
+            ])
             .args(["--port", "0", "--region", &options.region])
             .args(["--session-seconds", &options.session_seconds.to_string()])
             .arg("--port-file")
@@ -53,10 +59,16 @@ impl Simulator {
         let end = Instant::now() + PATIENCE;
         let port = loop {
             if let Some(status) = child.try_wait()? {
-                bail!("the AWS simulator ended ({status}); {} says why", log.display());
+                bail!(
+                    "the AWS simulator ended ({status}); {} says why",
+                    log.display()
+                );
             }
             if let Ok(text) = std::fs::read_to_string(&port_file) {
-                break text.trim().parse().with_context(|| format!("{text:?} is not a port"))?;
+                break text
+                    .trim()
+                    .parse()
+                    .with_context(|| format!("{text:?} is not a port"))?;
             }
             if Instant::now() > end {
                 bail!("the AWS simulator does not answer; see {}", log.display());
@@ -90,7 +102,12 @@ impl Simulator {
         if let Some(serial) = after {
             url = format!("{url}&after={serial}&wait={}", wait.as_secs_f64());
         }
-        let response = self.client.get(url).send().await.context("asking the simulator")?;
+        let response = self
+            .client
+            .get(url)
+            .send()
+            .await
+            .context("asking the simulator")?;
         let text = response.error_for_status()?.text().await?;
         serde_json::from_str(&text).context("the simulator's world is not of the form of world.rs")
     }
@@ -99,7 +116,9 @@ impl Simulator {
     pub async fn report(&self, report: &Report) -> Result<()> {
         let url = format!("{}/_simulator/report", self.url());
         let response = self.client.post(url).json(report).send().await;
-        response.context("reporting to the simulator")?.error_for_status()?;
+        response
+            .context("reporting to the simulator")?
+            .error_for_status()?;
         Ok(())
     }
 }
