@@ -15,7 +15,7 @@ from botocore.exceptions import ConnectionClosedError, EndpointConnectionError
 from simulator import listing
 
 from . import make
-from .conftest import ROOT, Server, _start
+from .conftest import ROOT, Server, start
 from .errors import code_of
 
 
@@ -35,7 +35,7 @@ def own(tmp_path_factory):
         "--port-file",
         str(port),
     ]
-    process, endpoint = _start(command, folder / "log")
+    process, endpoint = start(command, folder / "log")
     assert endpoint.endswith(":" + port.read_text().strip())
     yield Server(endpoint, True, events)
     process.terminate()
