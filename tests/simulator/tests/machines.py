@@ -7,7 +7,8 @@ import json
 import sys
 from typing import Any
 
-from .conftest import Server, _start
+from . import conftest
+from .conftest import Server
 
 
 class Machines(Server):
@@ -63,7 +64,7 @@ class Machines(Server):
 def start(folder: Any) -> "tuple[Any, Machines]":
     """Starts one, settling at once; the process has to be ended."""
     command = [sys.executable, "-m", "simulator", "--settle", "0", "--machines"]
-    process, endpoint = _start(command, folder / "log")
+    process, endpoint = conftest.start(command, folder / "log")
     return process, Machines(endpoint, True)
 
 

@@ -102,11 +102,13 @@ def test_a_member_whose_machine_dies_is_replaced(aws, subnets, report):
     assert aws.state(old) == "terminated"
 
 
-def test_a_member_that_ec2_terminates_is_replaced(aws, subnets):
+def test_a_member_that_ec2_terminates_is_replaced_without_asking_its_hooks(aws, subnets):
     name = group(aws, subnets)
     aws.boot()
     old = member(aws, name)
+    hook(aws, name, TERMINATING)
     aws.ec2.terminate_instances(InstanceIds=[old])
+    assert states(aws, name)[old] == "Terminating:Proceed"
     aws.boot()
     assert list(states(aws, name).values()) == ["InService"] and member(aws, name) != old
 

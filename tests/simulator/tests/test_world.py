@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import threading
-import time
 
 import pytest
 
@@ -20,13 +19,15 @@ def world(aws, **asked):
     return aws.control("GET", "world" + (f"?{query}" if query else ""))
 
 
-def follow(aws, check, seconds=30):
-    """Waits with the feed alone, no other call, until the world is so."""
-    now, end = world(aws), time.monotonic() + seconds
-    while not check(now):
-        assert time.monotonic() < end, "did not come about in time"
-        now = world(aws, after=now["serial"], wait=5)
-    return now
+def waits(aws, after, act=lambda: None):
+    """What a wait of ten minutes ends with, once `act` is done; it has to end long before."""
+    found = {}
+    waiting = threading.Thread(target=lambda: found.update(world(aws, after=after, wait=600)), daemon=True)
+    waiting.start()
+    act()
+    waiting.join(20)
+    assert not waiting.is_alive(), "nothing woke it up"
+    return found
 
 
 def settled(aws):
@@ -189,27 +190,22 @@ def test_the_serial_grows_only_with_a_difference(cluster):
 
 def test_a_wait_ends_with_the_change_and_holds_nobody_up(cluster):
     aws = cluster["aws"]
-    found = {}
     before = settled(aws)["serial"]
-
-    def wait():
-        found.update(world(aws, after=before, wait=30))
-
-    waiting = threading.Thread(target=wait)
-    waiting.start()
-    time.sleep(0.2)
-    gateway = aws.ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
-    waiting.join(10)
-    assert not waiting.is_alive() and by(found["internet_gateways"], id=gateway)
+    made = []
+    found = waits(aws, before, lambda: made.append(aws.ec2.create_internet_gateway()["InternetGateway"]))
+    assert by(found["internet_gateways"], id=made[0]["InternetGatewayId"])
 
 
 def test_a_wait_sees_what_happens_later(cluster):
     """Nobody calls, and yet the balancer becomes active."""
     aws = cluster["aws"]
+    aws.control("POST", "settle", 3)
     made = aws.elbv2.create_load_balancer(Name=aws.unique("nlb"), Type="network", Subnets=cluster["subnets"])
     arn = made["LoadBalancers"][0]["LoadBalancerArn"]
-    assert by(world(aws)["load_balancers"], arn=arn)["state"] == "provisioning"
-    follow(aws, lambda now: by(now["load_balancers"], arn=arn)["state"] == "active")
+    before = world(aws)
+    assert by(before["load_balancers"], arn=arn)["state"] == "provisioning"
+    assert by(waits(aws, before["serial"])["load_balancers"], arn=arn)["state"] == "active"
+    aws.control("POST", "settle", 0.6)
 
 
 def test_a_wait_without_a_change_ends_with_its_time(cluster):
