@@ -64,12 +64,13 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
             Just(Guess::AsRead)
         ]
     };
-    let key = || 0..KEYS.len() as u8;
+    let count = |of: usize| u8::try_from(of).expect("few");
+    let key = move || 0..count(KEYS.len());
     let op = prop_oneof![
         key().prop_map(Op::Get),
         (key(), 0..4_u8, guess()).prop_map(|(key, content, guess)| Op::Put(key, content, guess)),
         (key(), guess()).prop_map(|(key, guess)| Op::Delete(key, guess)),
-        (0..PREFIXES.len() as u8, prop::option::of(key()))
+        (0..count(PREFIXES.len()), prop::option::of(key()))
             .prop_map(|(prefix, after)| Op::List(prefix, after)),
     ];
     prop::collection::vec(op, 1..40)
@@ -212,7 +213,7 @@ fn lets_one_be_the_first(store: &Store) {
             scope.spawn(move || usize::from(runtime().block_on(put).is_ok()))
         };
         let threads: Vec<_> = (0..100).map(write).collect();
-        let ended = threads.into_iter().map(|thread| thread.join());
+        let ended = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
         ended.map(|first| first.expect("a writer")).sum()
     });
     assert_eq!(firsts, 1);
@@ -399,7 +400,10 @@ mod elsewhere {
                         break;
                     }
                     if line.to_lowercase().starts_with("authorization:") {
-                        region = line.split('/').nth(2).unwrap_or_default().to_owned();
+                        line.split('/')
+                            .nth(2)
+                            .unwrap_or_default()
+                            .clone_into(&mut region);
                     }
                 }
                 let (status, body) = if region == home {
