@@ -72,7 +72,7 @@ pub fn rest() -> Traces {
         ("host name", of("/proc/sys/kernel/hostname")),
         (
             "memory settings",
-            vec![
+            [
                 of("/proc/sys/vm/overcommit_memory"),
                 of("/proc/sys/kernel/panic"),
             ]
