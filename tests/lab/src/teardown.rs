@@ -171,17 +171,25 @@ fn loops(_: &Place, made: &Made) -> Result<()> {
 
 /// Detaches every loop device of a file, and waits until they are gone.
 pub(crate) fn release_loop(file: &Path) -> Result<()> {
+    release(file, |_| true)
+}
+
+/// Detaches one loop device of a file, and waits until it is gone; by now it may be another file's.
+pub(crate) fn release_device(file: &Path, device: &Path) -> Result<()> {
+    release(file, |one| one == device)
+}
+
+fn release(file: &Path, ours: impl Fn(&Path) -> bool) -> Result<()> {
     let end = Instant::now() + BUSY;
     while file.exists() {
-        let devices = loop_devices(file)?;
+        let mut devices = loop_devices(file)?;
+        devices.retain(|device| ours(device));
         if devices.is_empty() {
             break;
         }
         if Instant::now() > end {
-            bail!(
-                "{devices:?} of {} stay in use: `lsblk` and `findmnt` say by whom",
-                file.display()
-            );
+            let file = file.display();
+            bail!("{devices:?} of {file} stay in use: `findmnt` in the hosts says by whom");
         }
         for device in devices {
             // Gone meanwhile, or going once its last user is: looked at again above.
@@ -192,7 +200,7 @@ pub(crate) fn release_loop(file: &Path) -> Result<()> {
     Ok(())
 }
 
-fn loop_devices(file: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn loop_devices(file: &Path) -> Result<Vec<PathBuf>> {
     let mut losetup = Command::new("losetup");
     losetup
         .args(["--list", "--noheadings", "--output", "NAME", "--associated"])

@@ -115,13 +115,13 @@ pub fn run(place: &Place, command: HostCommand) -> Result<ExitCode> {
         } => stdout().write_all(&host::console(place, &instance)?)?,
         HostCommand::Kill { instance } => host::kill9(place, &instance)?,
         HostCommand::Poweroff { instance } => {
-            host::poweroff(place, &instance, PATIENCE).map(drop)?
+            host::poweroff(place, &instance, PATIENCE).map(drop)?;
         }
         HostCommand::Start { instance } => {
-            host::start(place, &Ledger::open(place)?, &instance).map(drop)?
+            host::start(place, &Ledger::open(place)?, &instance).map(drop)?;
         }
         HostCommand::Reboot { instance } => {
-            host::reboot(place, &Ledger::open(place)?, &instance, PATIENCE)?
+            host::reboot(place, &Ledger::open(place)?, &instance, PATIENCE)?;
         }
         HostCommand::Attach(arguments) => attach(place, arguments)?,
         HostCommand::Detach {

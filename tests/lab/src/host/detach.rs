@@ -62,7 +62,7 @@ fn detach(place: &Place, instance: &str, volume: &str, force: bool) -> Result<De
                 .arg(&attached.loop_device),
         )?;
     } else {
-        teardown::release_loop(&file(place, volume))?;
+        teardown::release_device(&file(place, volume), &attached.loop_device)?;
     }
     Ok(Detached::Done)
 }
@@ -157,7 +157,7 @@ fn mounted(place: &Place, instance: &str, device: &str) -> Result<Vec<PathBuf>> 
 pub(super) fn release_all(place: &Place, host: &Host) -> Result<()> {
     let _lock = lock(place)?;
     for attached in host.volumes(place)? {
-        teardown::release_loop(&file(place, &attached.volume))?;
+        teardown::release_device(&file(place, &attached.volume), &attached.loop_device)?;
     }
     write_json(
         &Paths::of(place, &host.spec.instance).volumes(),

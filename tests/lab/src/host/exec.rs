@@ -18,6 +18,10 @@ const BOOT: Duration = Duration::from_mins(1);
 const JOIN: &str =
     r#"for cgroup in $CGROUPS; do echo $$ >"$cgroup/cgroup.procs" || exit 125; done; exec "$@""#;
 
+/// Runs its arguments as a child in the namespaces entered. nsenter itself would stop with its child when the host stops
+/// all processes on its way down, reap it never, and so hold the host's end up for ever.
+const RUN: &str = r#""$@"; exit $?"#;
+
 /// Runs with this program's standard input, output and error; the program's exit status.
 pub fn exec<S: AsRef<OsStr>>(place: &Place, instance: &str, words: &[S]) -> Result<ExitStatus> {
     let mut command = command(place, instance, words)?;
@@ -53,9 +57,8 @@ fn command<S: AsRef<OsStr>>(place: &Place, instance: &str, words: &[S]) -> Resul
             "--target",
             &init.pid.to_string(),
         ])
-        .args([
-            "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--",
-        ])
+        .args(["--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup"])
+        .args(["--no-fork", "--", "sh", "-c", RUN, "kctl-lab-run"])
         // What comes from outside has the machine's capabilities: it gets the host's.
         .args([
             "setpriv",
@@ -74,15 +77,19 @@ fn command<S: AsRef<OsStr>>(place: &Place, instance: &str, words: &[S]) -> Resul
     Ok(command)
 }
 
-/// Where a process from outside can go. In version 2 only leaves hold processes, and the host's own root is none.
+/// Where a process from outside can go: the root of what the host sees, which in some hierarchies is a cgroup `payload` that
+/// the container runtime made. In version 2 only leaves hold processes.
 fn joinable(place: &Place, instance: &str) -> Result<Vec<PathBuf>> {
     let host = place.host_cgroup(instance);
     let unified = cgroup::only_unified()?;
     let mut paths = Vec::new();
     for hierarchy in cgroup::hierarchies()? {
         let mut path = hierarchy.root.join(&host);
+        if path.join("payload").is_dir() {
+            path.push("payload");
+        }
         if unified {
-            path.push("exec");
+            path.push("kctl-lab-exec");
             fs::create_dir_all(&path)
                 .with_context(|| format!("making cgroup {}", path.display()))?;
         }

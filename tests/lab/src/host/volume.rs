@@ -5,7 +5,7 @@ use super::image::write;
 use super::state::{Host, Paths, State, read_json, write_json};
 use crate::ledger::{Ledger, Made};
 use crate::place::Place;
-use crate::tool;
+use crate::{teardown, tool};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -105,8 +105,12 @@ fn attach(place: &Place, ledger: &Ledger, instance: &str, spec: &VolumeSpec) -> 
         return Ok(attached);
     }
     ledger.record(&Made::Loop { file: file.clone() })?;
+    // Left by an attachment that was cut off; or by a forced detachment, and then in use until it is unmounted.
+    for stale in teardown::loop_devices(&file)? {
+        tool::output(ledger.command("losetup")?.arg("--detach").arg(stale))?;
+    }
     let mut losetup = ledger.command("losetup")?;
-    losetup.args(["--find", "--show", "--nooverlap"]).arg(&file);
+    losetup.args(["--find", "--show"]).arg(&file);
     let loop_device = PathBuf::from(tool::run(&mut losetup)?.trim());
     let (major, minor) = device_number(&loop_device)?;
     let mut free = NUMBERS;

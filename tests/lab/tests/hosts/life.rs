@@ -247,7 +247,7 @@ fn leaves_the_machine_alone(lab: &Lab) {
 fn keeps_its_disk(lab: &Lab) {
     lab.said(
         11,
-        "echo kept >/root/kept; sync; ip link add leftover type dummy",
+        "echo kept >/root/kept; sync; ip link add leftover type bridge",
     );
     let boot = "cat /proc/sys/kernel/random/boot_id";
     let first = lab.said(11, boot);

@@ -2,6 +2,7 @@
 
 use lab::cgroup;
 use lab::mounts;
+use lab::process::Process;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -71,7 +72,7 @@ pub fn rest() -> Traces {
         ("host name", of("/proc/sys/kernel/hostname")),
         (
             "memory settings",
-            vec![
+            [
                 of("/proc/sys/vm/overcommit_memory"),
                 of("/proc/sys/kernel/panic"),
             ]
@@ -100,7 +101,8 @@ fn output(program: &str, arguments: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// Those in a cgroup of the lab, or with its name among their arguments.
+/// Those in a cgroup of the lab, or with its name among their arguments; not what has ended and waits for its parent, which
+/// may be this program.
 fn processes(lab: &str) -> Vec<String> {
     let mut found = Vec::new();
     for pid in entries("/proc")
@@ -111,6 +113,10 @@ fn processes(lab: &str) -> Vec<String> {
         let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         let marked = arguments.contains(&format!("kctl-lab/{lab}"))
             || arguments.contains(&format!("kctl-{lab}"));
+        let runs = Process::of(pid.parse().unwrap()).is_ok_and(|process| process.alive().unwrap());
+        if !runs {
+            continue;
+        }
         if marked || groups.contains(&format!("kctl-lab/{lab}")) {
             found.push(format!("{pid} of {lab}: {}", arguments.replace('\0', " ")));
         }
