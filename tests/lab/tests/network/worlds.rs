@@ -49,6 +49,7 @@ pub fn instance(id: &str, subnet: &Subnet, at: &str, groups: &[&str]) -> Instanc
     Instance {
         id: id.into(),
         state: InstanceState::Running,
+        reboots: 0,
         vpc: subnet.vpc.clone(),
         subnet: subnet.id.clone(),
         zone: subnet.zone.clone(),
