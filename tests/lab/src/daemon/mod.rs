@@ -80,6 +80,11 @@ impl Up {
     }
 }
 
+/// Where the authority of this machine's labs is: images carry its certificate, so it outlives labs.
+pub fn authority() -> Result<PathBuf> {
+    Ok(cache()?.join("ca"))
+}
+
 /// Runs the lab until it is told to end (SIGTERM, SIGINT) or something it needs ends. Everything it made stays for
 /// [`crate::teardown::down`].
 pub fn serve(place: &Place, options: &Options) -> Result<()> {
@@ -87,7 +92,7 @@ pub fn serve(place: &Place, options: &Options) -> Result<()> {
     let ledger = Ledger::begin(place).context("beginning the lab")?;
     let own = Process::of(std::process::id())?;
     ledger.record(&Made::Process(own))?;
-    let ca = Arc::new(Ca::open(&place.data().join("ca"))?);
+    let ca = Arc::new(Ca::open(&authority()?)?);
     let image = Image::ready(&cache()?)?;
     let lower = image.with_layer(place, &ledger, Some(ca.pem()))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -100,7 +105,6 @@ pub fn serve(place: &Place, options: &Options) -> Result<()> {
         let router = Router::up(place, &ledger)?;
         let first = simulator.world(None, Duration::ZERO).await?;
         let (worlds, world) = watch::channel(Arc::new(first));
-        let authority = place.data().join("ca/ca.crt");
         let mut services = services::start(Services {
             netns: Some(place.router_netns()),
             world: world.clone(),
@@ -123,7 +127,7 @@ pub fn serve(place: &Place, options: &Options) -> Result<()> {
             simulator: simulator.url(),
             region: options.region.clone(),
             credentials: simulator.credentials().to_owned(),
-            authority,
+            authority: authority()?.join("ca.crt"),
         };
         let rounds = Rounds::new(place, &ledger, lower, router, simulator, worlds, verdicts);
         write_whole(&Up::path(place), &serde_json::to_vec_pretty(&up)?)?;
