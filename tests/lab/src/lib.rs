@@ -5,6 +5,7 @@
     reason = "most public items are AWS words; what is not says so"
 )]
 
+pub mod content;
 pub mod ledger;
 pub mod place;
 pub mod world;
