@@ -101,20 +101,32 @@ impl Store {
         if let Some(built) = slot.find()? {
             return Ok(built);
         }
-        say(&format!("{}: building {}", module.name, slot.version()));
+        let what = [module.name, slot.version()].join(" ");
+        say(&format!("{}: building", what.trim_end()));
         let built = slot.build(&self.go, say)?;
-        say(&format!("{}: built in {} s", module.name, built.record.seconds));
+        say(&format!(
+            "{}: built in {} s",
+            module.name, built.record.seconds
+        ));
         Ok(built)
     }
 
     /// Everything, built and laid out if it has to be. `roots`: certificates that programs in images shall trust, PEM.
-    pub fn ready(&self, roots: Option<String>, say: &mut dyn FnMut(&str)) -> Result<(Served, Vec<Built>)> {
+    pub fn ready(
+        &self,
+        roots: Option<String>,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<(Served, Vec<Built>)> {
         let built = MODULES
             .iter()
             .map(|module| self.build(module, say))
             .collect::<Result<Vec<_>>>()?;
         let debian = self.debian(say)?;
-        let kit = Kit { built, debian, roots };
+        let kit = Kit {
+            built,
+            debian,
+            roots,
+        };
         let place = self.place(&kit);
         if !place.exists() {
             let _lock = self.lock()?;
@@ -144,7 +156,9 @@ impl Store {
         for built in &kit.built {
             key.add(&built.key);
         }
-        key.add(&kit.debian.key).add(kit.roots.as_deref().unwrap_or_default()).add(NOTICE);
+        key.add(&kit.debian.key)
+            .add(kit.roots.as_deref().unwrap_or_default())
+            .add(NOTICE);
         for part in RECIPE {
             key.add(part);
         }
@@ -154,8 +168,10 @@ impl Store {
     /// Held until it is dropped, by one process of the machine.
     fn lock(&self) -> Result<fs::File> {
         let path = self.folder.join("lock");
-        let file = fs::File::create(&path).with_context(|| format!("opening {}", path.display()))?;
-        file.lock().with_context(|| format!("waiting for {}", path.display()))?;
+        let file =
+            fs::File::create(&path).with_context(|| format!("opening {}", path.display()))?;
+        file.lock()
+            .with_context(|| format!("waiting for {}", path.display()))?;
         Ok(file)
     }
 
@@ -164,15 +180,23 @@ impl Store {
     pub fn prune(&self, keep: &Served) -> Result<()> {
         let _lock = self.lock()?;
         self.go.drop_caches()?;
-        let mut kept = vec!["lock".to_owned(), debian::Slot::new(&self.folder).folder_name()];
+        let mut kept = vec![
+            "lock".to_owned(),
+            debian::Slot::new(&self.folder).folder_name(),
+        ];
         for module in MODULES {
             kept.push(self.slot(module)?.folder_name());
         }
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
             if path != keep.folder && !kept.contains(&name) {
-                fs::remove_dir_all(&path).with_context(|| format!("removing {}", path.display()))?;
+                fs::remove_dir_all(&path)
+                    .with_context(|| format!("removing {}", path.display()))?;
             }
         }
         Ok(())
@@ -183,15 +207,23 @@ impl Store {
 pub fn lay_out(place: &Path, kit: &Kit) -> Result<()> {
     let part = place.with_extension("part");
     fresh(&part)?;
-    let served = Served { folder: part.clone() };
+    let served = Served {
+        folder: part.clone(),
+    };
     let published = mirror::write(&served.mirror(), kit)?;
     oci::write(&served.registry(), &images::images(kit)?)?;
     fs::write(served.catalog(), catalog::yaml(&published)?).context("writing the catalog")?;
     fs::write(part.join("NOTICE"), NOTICE).context("writing the notice")?;
     fs::create_dir_all(served.tools()).context("making the tools' folder")?;
-    let tools = [("kubernetes", "kubectl"), ("etcdctl", "etcdctl"), ("etcdctl", "etcdutl"), ("crictl", "crictl")];
+    let tools = [
+        ("kubernetes", "kubectl"),
+        ("etcdctl", "etcdctl"),
+        ("etcdctl", "etcdutl"),
+        ("crictl", "crictl"),
+    ];
     for (module, name) in tools {
-        fs::hard_link(kit.program(module, name)?, served.tools().join(name)).with_context(|| format!("linking {name}"))?;
+        fs::hard_link(kit.program(module, name)?, served.tools().join(name))
+            .with_context(|| format!("linking {name}"))?;
     }
     fs::rename(&part, place).with_context(|| format!("naming {}", place.display()))
 }

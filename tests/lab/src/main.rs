@@ -26,13 +26,19 @@ fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let _place = Place::named(&arguments.name)?;
     match arguments.command {
-        Command::Content(content) => content.run(&cache()?, &mut std::io::stdout(), &mut std::io::stderr()),
+        Command::Content(content) => {
+            content.run(&cache()?, &mut std::io::stdout(), &mut std::io::stderr())
+        }
     }
 }
 
 /// The lab's part of kctl's cache: `KCTL_CACHE`, else `XDG_CACHE_HOME/kctl`, else `~/.cache/kctl`; below it `lab`.
 fn cache() -> Result<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let set = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
     let cache = set("KCTL_CACHE")
         .or_else(|| set("XDG_CACHE_HOME").map(|cache| cache.join("kctl")))
         .or_else(|| set("HOME").map(|home| home.join(".cache/kctl")))

@@ -18,8 +18,14 @@ const MAY_BIND_LOW_PORTS: [u8; 20] = [1, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 
 /// Something at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Node {
-    Folder { mode: u32 },
-    File { mode: u32, content: Content, low_ports: bool },
+    Folder {
+        mode: u32,
+    },
+    File {
+        mode: u32,
+        content: Content,
+        low_ports: bool,
+    },
     Symlink(PathBuf),
     /// Path of the file it is another name of.
     Link(String),
@@ -40,20 +46,41 @@ impl Tree {
     #[must_use]
     pub fn program(self, path: &str, source: PathBuf) -> Self {
         let content = Content::Of(source);
-        self.with(path, Node::File { mode: 0o755, content, low_ports: false })
+        self.with(
+            path,
+            Node::File {
+                mode: 0o755,
+                content,
+                low_ports: false,
+            },
+        )
     }
 
     /// A program that may listen below port 1024 without being root.
     #[must_use]
     pub fn low_port_program(self, path: &str, source: PathBuf) -> Self {
         let content = Content::Of(source);
-        self.with(path, Node::File { mode: 0o755, content, low_ports: true })
+        self.with(
+            path,
+            Node::File {
+                mode: 0o755,
+                content,
+                low_ports: true,
+            },
+        )
     }
 
     #[must_use]
     pub fn text(self, path: &str, text: &str) -> Self {
         let content = Content::Bytes(text.as_bytes().to_owned());
-        self.with(path, Node::File { mode: 0o644, content, low_ports: false })
+        self.with(
+            path,
+            Node::File {
+                mode: 0o644,
+                content,
+                low_ports: false,
+            },
+        )
     }
 
     #[must_use]
@@ -75,16 +102,26 @@ impl Tree {
     /// Everything below a folder of this machine whose path `wanted` says yes to.
     pub fn import(mut self, root: &Path, wanted: impl Fn(&str) -> bool) -> Result<Self> {
         for source in super::key::files(root)? {
-            let path = source.strip_prefix(root).unwrap_or(&source).to_string_lossy().into_owned();
+            let path = source
+                .strip_prefix(root)
+                .unwrap_or(&source)
+                .to_string_lossy()
+                .into_owned();
             if !wanted(&path) {
                 continue;
             }
-            let about = source.symlink_metadata().with_context(|| format!("reading {}", source.display()))?;
+            let about = source
+                .symlink_metadata()
+                .with_context(|| format!("reading {}", source.display()))?;
             let node = if about.is_symlink() {
                 Node::Symlink(fs::read_link(&source)?)
             } else {
                 let mode = about.permissions().mode() & 0o7777;
-                Node::File { mode, content: Content::Of(source), low_ports: false }
+                Node::File {
+                    mode,
+                    content: Content::Of(source),
+                    low_ports: false,
+                }
             };
             self = self.with(&path, node);
         }
@@ -110,7 +147,10 @@ impl Tree {
         for (path, node) in nodes {
             append(&mut archive, path, node).with_context(|| format!("archiving {path}"))?;
         }
-        archive.into_inner().context("ending the archive")?.flush()?;
+        archive
+            .into_inner()
+            .context("ending the archive")?
+            .flush()?;
         Ok(())
     }
 
@@ -144,10 +184,17 @@ fn append(archive: &mut Builder<impl Write>, path: &str, node: &Node) -> Result<
             header.set_entry_type(EntryType::Link);
             archive.append_link(&mut header, path, target)?;
         }
-        Node::File { mode, content, low_ports } => {
+        Node::File {
+            mode,
+            content,
+            low_ports,
+        } => {
             header.set_mode(*mode);
             if *low_ports {
-                let capability = [("SCHILY.xattr.security.capability", MAY_BIND_LOW_PORTS.as_slice())];
+                let capability = [(
+                    "SCHILY.xattr.security.capability",
+                    MAY_BIND_LOW_PORTS.as_slice(),
+                )];
                 archive.append_pax_extensions(capability)?;
             }
             match content {
@@ -156,7 +203,8 @@ fn append(archive: &mut Builder<impl Write>, path: &str, node: &Node) -> Result<
                     archive.append_data(&mut header, path, bytes.as_slice())?;
                 }
                 Content::Of(source) => {
-                    let file = fs::File::open(source).with_context(|| format!("opening {}", source.display()))?;
+                    let file = fs::File::open(source)
+                        .with_context(|| format!("opening {}", source.display()))?;
                     header.set_size(file.metadata()?.len());
                     archive.append_data(&mut header, path, file)?;
                 }

@@ -51,14 +51,22 @@ impl Slot {
         let version = module.version(sources)?;
         let source = sources.join(module.name);
         let mut key = Key::default();
-        key.add(&go.version).add(module.tags).add(module.linker_flags(&version));
+        key.add(&go.version)
+            .add(module.tags)
+            .add(module.linker_flags(&version));
         for binary in module.binaries {
             key.add(binary.name).add(binary.package);
         }
         key.add_folder(&source)?;
         let key = key.text();
         let folder = cache.join(format!("{}-{key}", module.name));
-        Ok(Self { module, source, version, key, folder })
+        Ok(Self {
+            module,
+            source,
+            version,
+            key,
+            folder,
+        })
     }
 
     pub fn module(&self) -> &'static Module {
@@ -81,7 +89,8 @@ impl Slot {
             return Ok(None);
         }
         let text = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
-        let record = serde_json::from_slice(&text).with_context(|| format!("reading {}", path.display()))?;
+        let record =
+            serde_json::from_slice(&text).with_context(|| format!("reading {}", path.display()))?;
         Ok(Some(self.built(record, true)))
     }
 
@@ -92,15 +101,21 @@ impl Slot {
         let part = self.folder.with_extension("part");
         fresh(&part)?;
         go.build(self.module, &self.version, &self.source, &part, say)?;
-        let mut record = Record { go: go.version.clone(), ..Record::default() };
+        let mut record = Record {
+            go: go.version.clone(),
+            ..Record::default()
+        };
         for binary in self.module.binaries {
             let (from, to) = (part.join(binary.default_name()), part.join(binary.name));
-            fs::rename(&from, &to).with_context(|| format!("{} did not come out of the build", from.display()))?;
+            fs::rename(&from, &to)
+                .with_context(|| format!("{} did not come out of the build", from.display()))?;
             record.bytes += fs::metadata(&to)?.len();
         }
         record.seconds = started.elapsed().as_secs();
-        fs::write(part.join(RECORD), serde_json::to_vec(&record)?).context("writing down the build")?;
-        fs::rename(&part, &self.folder).with_context(|| format!("naming {}", self.folder.display()))?;
+        fs::write(part.join(RECORD), serde_json::to_vec(&record)?)
+            .context("writing down the build")?;
+        fs::rename(&part, &self.folder)
+            .with_context(|| format!("naming {}", self.folder.display()))?;
         Ok(self.built(record, false))
     }
 

@@ -29,7 +29,7 @@ pub fn yaml(all: &[Published]) -> Result<String> {
             .split_once(&folder)
             .with_context(|| format!("{} does not have {folder} in it", file.url))?;
         let section = sections.entry(section(file.component.name())).or_default();
-        section.base = base.to_owned();
+        base.clone_into(&mut section.base);
         section.files.push(File {
             path: format!("v{}/{rest}", file.version),
             sha256: file.sha256.clone(),

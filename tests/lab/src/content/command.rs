@@ -64,7 +64,11 @@ fn list(store: &Store, out: &mut dyn Write) -> Result<()> {
 }
 
 fn version(slot: &Slot) -> &str {
-    if slot.module().upstream.is_none() { "-" } else { slot.version() }
+    if slot.module().upstream.is_none() {
+        "-"
+    } else {
+        slot.version()
+    }
 }
 
 fn show(all: &[Built], served: Option<&Served>, out: &mut dyn Write) -> Result<()> {
@@ -72,7 +76,11 @@ fn show(all: &[Built], served: Option<&Served>, out: &mut dyn Write) -> Result<(
     for built in all {
         table.add_row([
             built.module.name,
-            if built.version.is_empty() { "-" } else { &built.version },
+            if built.version.is_empty() {
+                "-"
+            } else {
+                &built.version
+            },
             &(built.record.bytes / 1_000_000).to_string(),
             &built.record.seconds.to_string(),
             if built.cached { "cached" } else { "built" },
@@ -91,6 +99,7 @@ fn show(all: &[Built], served: Option<&Served>, out: &mut dyn Write) -> Result<(
 
 fn table<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
-    table.load_preset(NOTHING).set_header(header);
+    table.load_style(NOTHING);
+    table.set_header(header);
     table
 }

@@ -12,7 +12,13 @@ use std::process::Command;
 const SUITE: &str = "bookworm";
 
 /// Their dependencies come with them.
-const PACKAGES: [&str; 5] = ["busybox-static", "conntrack", "iptables", "nftables", "runc"];
+const PACKAGES: [&str; 5] = [
+    "busybox-static",
+    "conntrack",
+    "iptables",
+    "nftables",
+    "runc",
+];
 
 const APPLETS: &str = "applets";
 const CONTENT: &str = "content";
@@ -40,11 +46,17 @@ impl Slot {
         for package in PACKAGES {
             key.add(package);
         }
-        Self { folder: cache.join(format!("debian-{}", key.text())) }
+        Self {
+            folder: cache.join(format!("debian-{}", key.text())),
+        }
     }
 
     pub fn folder_name(&self) -> String {
-        self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+        self.folder
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
     }
 
     pub fn find(&self) -> Result<Option<Debian>> {
@@ -68,7 +80,12 @@ impl Slot {
         fresh(&part)?;
         let root = part.join("root");
         run(Command::new("mmdebstrap")
-            .args(["--variant=extract", "--format=directory", "--components=main", "--architectures=amd64"])
+            .args([
+                "--variant=extract",
+                "--format=directory",
+                "--components=main",
+                "--architectures=amd64",
+            ])
             .args(["--aptopt=APT::Install-Recommends \"false\"", "--quiet"])
             .arg(format!("--include={}", PACKAGES.join(",")))
             .args([SUITE.as_ref(), root.as_os_str()]))?;
@@ -79,18 +96,28 @@ impl Slot {
         for file in files(&root)? {
             let name = file.strip_prefix(&root).unwrap_or(&file);
             if served(&name.to_string_lossy()) && file.is_file() && !file.is_symlink() {
-                key.add(name.as_os_str().as_encoded_bytes()).add(fs::read(&file)?);
+                key.add(name.as_os_str().as_encoded_bytes())
+                    .add(fs::read(&file)?);
             }
         }
         fs::write(part.join(CONTENT), key.text()).context("writing the packages' hash")?;
-        fs::rename(&part, &self.folder).with_context(|| format!("naming {}", self.folder.display()))?;
+        fs::rename(&part, &self.folder)
+            .with_context(|| format!("naming {}", self.folder.display()))?;
         self.find()?.context("Debian's packages are gone again")
     }
 }
 
 /// Files that programs need to run: no manuals, no package system, no devices.
 pub fn served(path: &str) -> bool {
-    let needed = ["bin/", "sbin/", "lib/", "lib64/", "usr/bin/", "usr/sbin/", "usr/lib/"];
+    let needed = [
+        "bin/",
+        "sbin/",
+        "lib/",
+        "lib64/",
+        "usr/bin/",
+        "usr/sbin/",
+        "usr/lib/",
+    ];
     let settings = ["etc/protocols", "etc/services", "etc/ethertypes"];
     let unused = ["/gconv/", "usr/lib/ssl", "lib/systemd/", "dpkg-", "debconf"];
     (needed.iter().any(|start| path.starts_with(start)) || settings.contains(&path))
@@ -98,8 +125,15 @@ pub fn served(path: &str) -> bool {
 }
 
 fn run(command: &mut Command) -> Result<String> {
-    let output = command.output().with_context(|| format!("starting {command:?} (is it installed?)"))?;
+    let output = command
+        .output()
+        .with_context(|| format!("starting {command:?} (is it installed?)"))?;
     let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{command:?} ended with {}: {}", output.status, said.trim());
+    ensure!(
+        output.status.success(),
+        "{command:?} ended with {}: {}",
+        output.status,
+        said.trim()
+    );
     String::from_utf8(output.stdout).with_context(|| format!("{command:?} printed no UTF-8"))
 }

@@ -33,11 +33,20 @@ impl Go {
             "what the lab serves is built for amd64 machines only, and this one is {}",
             std::env::consts::ARCH
         );
-        let mut go = Self { version: String::new(), caches };
+        let mut go = Self {
+            version: String::new(),
+            caches,
+        };
         let mut command = go.command();
-        let output = command.args(["env", "GOVERSION"]).output().context(MISSING)?;
+        let output = command
+            .args(["env", "GOVERSION"])
+            .output()
+            .context(MISSING)?;
         let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        ensure!(output.status.success() && new_enough(&said), "{MISSING}; this one is {said:?}");
+        ensure!(
+            output.status.success() && new_enough(&said),
+            "{MISSING}; this one is {said:?}"
+        );
         go.version = said;
         Ok(go)
     }
@@ -48,7 +57,16 @@ impl Go {
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
             // Where modules come from is the user's to say; how they are compiled is not.
-            let source = ["GOPROXY", "GONOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOVCS", "GOROOT", "GOAUTH"];
+            let source = [
+                "GOPROXY",
+                "GONOPROXY",
+                "GOSUMDB",
+                "GONOSUMDB",
+                "GOPRIVATE",
+                "GOVCS",
+                "GOROOT",
+                "GOAUTH",
+            ];
             let compiles = text.starts_with("GO") && !source.contains(&text.as_ref());
             if compiles || text.starts_with("CGO_") {
                 command.env_remove(&name);
@@ -56,7 +74,11 @@ impl Go {
         }
         command
             .envs([("CGO_ENABLED", "0"), ("GOOS", "linux"), ("GOARCH", "amd64")])
-            .envs([("GOAMD64", "v1"), ("GOTOOLCHAIN", "local"), ("GOWORK", "off")])
+            .envs([
+                ("GOAMD64", "v1"),
+                ("GOTOOLCHAIN", "local"),
+                ("GOWORK", "off"),
+            ])
             .env("GOFLAGS", "-mod=readonly -buildvcs=false -trimpath")
             .env("GOCACHE", self.caches.join("build"))
             .env("GOMODCACHE", self.caches.join("mod"));
@@ -73,15 +95,24 @@ impl Go {
         say: &mut dyn FnMut(&str),
     ) -> Result<()> {
         let mut command = self.command();
-        command.current_dir(source).args(["build", "-v", "-tags", module.tags, "-ldflags"]);
-        command.arg(module.linker_flags(version)).arg("-o").arg(out.join(""));
+        command
+            .current_dir(source)
+            .args(["build", "-v", "-tags", module.tags, "-ldflags"]);
+        command
+            .arg(module.linker_flags(version))
+            .arg("-o")
+            .arg(out.join(""));
         command.args(module.binaries.iter().map(|binary| binary.package));
         run(&mut command, module.name, say)
     }
 
     /// Removes the caches: what they are for is built. Go keeps its module cache read-only, so Go removes it.
     pub fn drop_caches(&self) -> Result<()> {
-        let status = self.command().args(["clean", "-cache", "-modcache"]).status().context(MISSING)?;
+        let status = self
+            .command()
+            .args(["clean", "-cache", "-modcache"])
+            .status()
+            .context(MISSING)?;
         ensure!(status.success(), "go clean ended with {status}");
         Ok(())
     }
@@ -89,13 +120,20 @@ impl Go {
 
 /// At least 1.26.
 fn new_enough(version: &str) -> bool {
-    let mut numbers = version.trim_start_matches("go").split('.').map(|part| part.parse::<u32>().ok());
+    let mut numbers = version
+        .trim_start_matches("go")
+        .split('.')
+        .map(|part| part.parse::<u32>().ok());
     matches!((numbers.next(), numbers.next()), (Some(Some(major)), Some(Some(minor))) if (major, minor) >= (1, 26))
 }
 
 /// Runs `go build -v`, which names each package as it is compiled.
 fn run(command: &mut Command, name: &str, say: &mut dyn FnMut(&str)) -> Result<()> {
-    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().context(MISSING)?;
+    let mut child = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context(MISSING)?;
     let output = child.stderr.take().context("go has no output")?;
     let started = Instant::now();
     let (mut last, mut said, mut count) = (VecDeque::new(), started, 0_u32);
@@ -108,7 +146,10 @@ fn run(command: &mut Command, name: &str, say: &mut dyn FnMut(&str)) -> Result<(
         }
         if said.elapsed() >= PAUSE {
             said = Instant::now();
-            say(&format!("{name}: {count} packages after {} s", started.elapsed().as_secs()));
+            say(&format!(
+                "{name}: {count} packages after {} s",
+                started.elapsed().as_secs()
+            ));
         }
     }
     let status = child.wait().context("waiting for go")?;
@@ -125,7 +166,13 @@ mod tests {
 
     #[test]
     fn debians_go_is_too_old() {
-        for (version, enough) in [("go1.19.8", false), ("go1.26.8", true), ("go1.26", true), ("go2.0", true), ("", false)] {
+        for (version, enough) in [
+            ("go1.19.8", false),
+            ("go1.26.8", true),
+            ("go1.26", true),
+            ("go2.0", true),
+            ("", false),
+        ] {
             assert_eq!(new_enough(version), enough, "{version}");
         }
     }

@@ -20,8 +20,13 @@ const KUBERNETES: &str = "registry.k8s.io";
 const GITHUB: &str = "ghcr.io";
 
 /// Kubernetes' own components, in the one binary that all of their images share as a layer.
-pub const COMPONENTS: [&str; 5] =
-    ["kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler", "kubelet"];
+pub const COMPONENTS: [&str; 5] = [
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-proxy",
+    "kube-scheduler",
+    "kubelet",
+];
 
 /// Users of images that do not run as root, by their number in the public images.
 const NOBODY: &str = "65535:65535";
@@ -69,23 +74,46 @@ pub fn images(kit: &Kit) -> Result<Vec<Image>> {
 fn control_plane(kit: &Kit, layers: &Layers) -> Result<Vec<Image>> {
     let version = kit.version("kubernetes")?;
     let mut images = Vec::new();
-    for component in ["kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler"] {
+    for component in [
+        "kube-apiserver",
+        "kube-controller-manager",
+        "kube-proxy",
+        "kube-scheduler",
+    ] {
         let mut stack = vec![layers.base.clone(), layers.kubernetes.clone()];
         if component == "kube-proxy" {
             stack.insert(1, layers.iptables.clone());
         }
         let entrypoint: &[&str] = &["/go-runner"];
-        images.push(image((KUBERNETES, component), format!("v{version}"), stack, entrypoint));
+        images.push(image(
+            (KUBERNETES, component),
+            format!("v{version}"),
+            stack,
+            entrypoint,
+        ));
     }
     let etcd = Tree::default()
         .program("usr/local/bin/etcd", kit.program("etcd", "etcd")?)
         .program("usr/local/bin/etcdctl", kit.program("etcdctl", "etcdctl")?)
         .program("usr/local/bin/etcdutl", kit.program("etcdctl", "etcdutl")?);
     let tag = format!("{}-0", kit.version("etcd")?);
-    images.push(image((KUBERNETES, "etcd"), tag, vec![layers.base.clone(), Rc::new(etcd)], &[]));
+    images.push(image(
+        (KUBERNETES, "etcd"),
+        tag,
+        vec![layers.base.clone(), Rc::new(etcd)],
+        &[],
+    ));
     let pause = Tree::default().program("pause", kit.program("small", "pause")?);
-    let pause = image((KUBERNETES, "pause"), PAUSE.to_owned(), vec![Rc::new(pause)], &["/pause"]);
-    images.push(Image { user: NOBODY, ..pause });
+    let pause = image(
+        (KUBERNETES, "pause"),
+        PAUSE.to_owned(),
+        vec![Rc::new(pause)],
+        &["/pause"],
+    );
+    images.push(Image {
+        user: NOBODY,
+        ..pause
+    });
     Ok(images)
 }
 
@@ -93,7 +121,12 @@ fn addons(kit: &Kit, layers: &Layers) -> Result<Vec<Image>> {
     let with = |tree: Tree| vec![layers.base.clone(), Rc::new(tree)];
     let dns = Tree::default().low_port_program("coredns", kit.program("coredns", "coredns")?);
     let tag = format!("v{}", kit.version("coredns")?);
-    let dns = image((KUBERNETES, "coredns/coredns"), tag, with(dns), &["/coredns"]);
+    let dns = image(
+        (KUBERNETES, "coredns/coredns"),
+        tag,
+        with(dns),
+        &["/coredns"],
+    );
     let name = "cluster-proportional-autoscaler";
     let autoscaler = Tree::default().program(name, kit.program("autoscaler", name)?);
     let autoscaler = image(
@@ -114,8 +147,14 @@ fn addons(kit: &Kit, layers: &Layers) -> Result<Vec<Image>> {
         &["/bin/aws-cloud-controller-manager"],
     );
     Ok(vec![
-        Image { user: NONROOT, ..dns },
-        Image { user: NONROOT, ..autoscaler },
+        Image {
+            user: NONROOT,
+            ..dns
+        },
+        Image {
+            user: NONROOT,
+            ..autoscaler
+        },
         cloud,
     ])
 }
@@ -123,23 +162,39 @@ fn addons(kit: &Kit, layers: &Layers) -> Result<Vec<Image>> {
 fn network(kit: &Kit, layers: &Layers) -> Result<Vec<Image>> {
     let flannel = Tree::default()
         .program("opt/bin/flanneld", kit.program("flannel", "flanneld")?)
-        .program("opt/bin/install-conf", kit.program("flannel", "install-conf")?);
+        .program(
+            "opt/bin/install-conf",
+            kit.program("flannel", "install-conf")?,
+        );
     let shell = [layers.base.clone(), layers.busybox.clone()];
     let mut stack = shell.to_vec();
     stack.extend([layers.iptables.clone(), Rc::new(flannel)]);
     let tag = format!("v{}", kit.version("flannel")?);
-    let flannel = image((GITHUB, "flannel-io/flannel"), tag, stack, &["/opt/bin/flanneld"]);
+    let flannel = image(
+        (GITHUB, "flannel-io/flannel"),
+        tag,
+        stack,
+        &["/opt/bin/flanneld"],
+    );
     // Its manifest copies the plugin out with cp.
     let plugin = Tree::default().program("flannel", kit.program("cni-flannel", "flannel")?);
     let mut stack = shell.to_vec();
     stack.push(Rc::new(plugin));
     let name = (GITHUB, "flannel-io/flannel-cni-plugin");
-    Ok(vec![flannel, image(name, CNI_FLANNEL.to_owned(), stack, &[])])
+    Ok(vec![
+        flannel,
+        image(name, CNI_FLANNEL.to_owned(), stack, &[]),
+    ])
 }
 
 fn for_tests(kit: &Kit, layers: &Layers) -> Result<Vec<Image>> {
     let shell = vec![layers.base.clone(), layers.busybox.clone()];
-    let busybox = image(("docker.io", "library/busybox"), BUSYBOX.to_owned(), shell.clone(), &[]);
+    let busybox = image(
+        ("docker.io", "library/busybox"),
+        BUSYBOX.to_owned(),
+        shell.clone(),
+        &[],
+    );
     let web = Tree::default().program("web", kit.program("small", "web")?);
     let mut stack = shell;
     stack.push(Rc::new(web));
@@ -153,7 +208,14 @@ fn image(
     layers: Vec<Rc<Tree>>,
     entrypoint: &'static [&'static str],
 ) -> Image {
-    Image { host, repository, tag, layers, entrypoint, user: "" }
+    Image {
+        host,
+        repository,
+        tag,
+        layers,
+        entrypoint,
+        user: "",
+    }
 }
 
 /// Users, a place for temporary files, whom to trust.
@@ -174,7 +236,9 @@ fn base(kit: &Kit) -> Tree {
 /// The one binary under all its names, and the runner that the static pods start it with.
 fn kubernetes(kit: &Kit) -> Result<Tree> {
     let mut tree = Tree::default().program("go-runner", kit.program("kubernetes", "go-runner")?);
-    let mut names = COMPONENTS.iter().map(|name| format!("usr/local/bin/{name}"));
+    let mut names = COMPONENTS
+        .iter()
+        .map(|name| format!("usr/local/bin/{name}"));
     let first = names.next().unwrap_or_default();
     tree = tree.program(&first, kit.program("kubernetes", "kubernetes")?);
     Ok(names.fold(tree, |tree, name| tree.link(&name, &first)))

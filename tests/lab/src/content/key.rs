@@ -41,11 +41,16 @@ pub fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
-        let entries = fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))?;
+        let entries =
+            fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))?;
         for entry in entries {
             let entry = entry.with_context(|| format!("reading {}", folder.display()))?;
             let kind = entry.file_type()?;
-            let list = if kind.is_dir() { &mut folders } else { &mut found };
+            let list = if kind.is_dir() {
+                &mut folders
+            } else {
+                &mut found
+            };
             list.push(entry.path());
         }
     }

@@ -18,8 +18,14 @@ impl Kit {
     /// Path of a program, by its module and name.
     pub fn program(&self, module: &str, name: &str) -> Result<PathBuf> {
         let built = self.module(module)?;
-        let known = built.module.binaries.iter().any(|binary| binary.name == name);
-        known.then(|| built.program(name)).with_context(|| format!("{module} has no program {name}"))
+        let known = built
+            .module
+            .binaries
+            .iter()
+            .any(|binary| binary.name == name);
+        known
+            .then(|| built.program(name))
+            .with_context(|| format!("{module} has no program {name}"))
     }
 
     /// Version of a module, without `v`.

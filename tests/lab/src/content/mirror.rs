@@ -48,7 +48,13 @@ pub fn write(mirror: &Path, kit: &Kit) -> Result<Vec<Published>> {
         let path = place(mirror, &download.url)?;
         put(&path, &form(component, kit)?)?;
         let sha256 = describe(&path)?;
-        all.push(Published { component, version, url: download.url, path, sha256 });
+        all.push(Published {
+            component,
+            version,
+            url: download.url,
+            path,
+            sha256,
+        });
     }
     others_of_kubernetes(&all, kit)?;
     Ok(all)
@@ -72,17 +78,25 @@ fn form(component: Component, kit: &Kit) -> Result<Form> {
 fn folder_of(kit: &Kit, module: &str, prefix: &str) -> Result<Tree> {
     let binaries = super::modules::module(module)?.binaries;
     binaries.iter().try_fold(Tree::default(), |tree, binary| {
-        Ok(tree.program(&format!("{prefix}{}", binary.name), kit.program(module, binary.name)?))
+        Ok(tree.program(
+            &format!("{prefix}{}", binary.name),
+            kit.program(module, binary.name)?,
+        ))
     })
 }
 
 /// The rest of Kubernetes' binaries, beside kubelet, for whoever wants them by hand.
 fn others_of_kubernetes(all: &[Published], kit: &Kit) -> Result<()> {
     let kubelet = all.iter().find(|file| file.component == Component::Kubelet);
-    let folder = kubelet.and_then(|file| file.path.parent()).context("kubelet is not in the mirror")?;
+    let folder = kubelet
+        .and_then(|file| file.path.parent())
+        .context("kubelet is not in the mirror")?;
     for component in COMPONENTS.iter().filter(|name| **name != "kubelet") {
         let path = folder.join(component);
-        put(&path, &Form::Program(kit.program("kubernetes", "kubernetes")?))?;
+        put(
+            &path,
+            &Form::Program(kit.program("kubernetes", "kubernetes")?),
+        )?;
         describe(&path)?;
     }
     Ok(())
@@ -90,7 +104,9 @@ fn others_of_kubernetes(all: &[Published], kit: &Kit) -> Result<()> {
 
 /// Where a URL's file lies.
 fn place(mirror: &Path, url: &str) -> Result<PathBuf> {
-    let rest = url.strip_prefix("https://").with_context(|| format!("{url} is not https"))?;
+    let rest = url
+        .strip_prefix("https://")
+        .with_context(|| format!("{url} is not https"))?;
     Ok(mirror.join(rest))
 }
 
@@ -101,12 +117,12 @@ fn put(path: &Path, form: &Form) -> Result<()> {
         fs::create_dir_all(folder).with_context(making)?;
     }
     match form {
-        Form::Program(source) => {
-            fs::hard_link(source, path).with_context(|| format!("linking {} to {}", path.display(), source.display()))
-        }
+        Form::Program(source) => fs::hard_link(source, path)
+            .with_context(|| format!("linking {} to {}", path.display(), source.display())),
         Form::Archive(tree) => {
             let file = fs::File::create(path).with_context(making)?;
-            tree.tgz(BufWriter::with_capacity(1 << 20, file)).with_context(making)
+            tree.tgz(BufWriter::with_capacity(1 << 20, file))
+                .with_context(making)
         }
     }
 }
@@ -116,7 +132,8 @@ fn describe(path: &Path) -> Result<String> {
     let hash = sha256(path)?;
     let mut beside = path.as_os_str().to_owned();
     beside.push(".sha256");
-    let mut file = fs::File::create(&beside).with_context(|| format!("making {}", beside.display()))?;
+    let mut file =
+        fs::File::create(&beside).with_context(|| format!("making {}", beside.display()))?;
     write!(file, "{hash}").with_context(|| format!("writing {}", beside.display()))?;
     Ok(hash)
 }

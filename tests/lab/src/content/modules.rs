@@ -128,7 +128,10 @@ pub const MODULES: &[Module] = &[
             "ctr" from "github.com/containerd/containerd/v2/cmd/ctr",
         },
         tags: "no_btrfs,no_zfs",
-        variables: &[("github.com/containerd/containerd/v2/version.Version", "{version}")],
+        variables: &[(
+            "github.com/containerd/containerd/v2/version.Version",
+            "{version}",
+        )],
     },
     Module {
         name: "kubernetes",
@@ -167,7 +170,10 @@ pub const MODULES: &[Module] = &[
             "install-conf" from "github.com/flannel-io/flannel/cmd/install_conf",
         },
         tags: "",
-        variables: &[("github.com/flannel-io/flannel/pkg/version.Version", "{version}")],
+        variables: &[(
+            "github.com/flannel-io/flannel/pkg/version.Version",
+            "{version}",
+        )],
     },
     Module {
         name: "cloud-provider",
@@ -208,7 +214,8 @@ impl Module {
             return Ok(String::new());
         };
         let path = sources.join(self.name).join("go.mod");
-        let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
         required(&text, upstream)
             .with_context(|| format!("{} requires no version of {upstream}", path.display()))
     }
@@ -216,16 +223,18 @@ impl Module {
     /// What the linker is told, in one argument.
     pub fn linker_flags(&self, version: &str) -> String {
         let mut parts = version.split('.');
-        let (major, minor) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-        let mut flags = "-s -w".to_owned();
-        for (variable, value) in self.variables {
+        let (major, minor) = (
+            parts.next().unwrap_or_default(),
+            parts.next().unwrap_or_default(),
+        );
+        let set = self.variables.iter().map(|(variable, value)| {
             let value = value
                 .replace("{version}", &format!("v{version}"))
                 .replace("{major}", major)
                 .replace("{minor}", minor);
-            flags.push_str(&format!(" -X {variable}={value}"));
-        }
-        flags
+            format!(" -X {variable}={value}")
+        });
+        format!("-s -w{}", set.collect::<String>())
     }
 }
 
@@ -259,7 +268,10 @@ mod tests {
 
     #[test]
     fn every_folder_is_a_row_and_every_row_a_folder() {
-        let rows: BTreeSet<_> = MODULES.iter().map(|module| module.name.to_owned()).collect();
+        let rows: BTreeSet<_> = MODULES
+            .iter()
+            .map(|module| module.name.to_owned())
+            .collect();
         let folders: BTreeSet<_> = std::fs::read_dir(sources())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -267,8 +279,14 @@ mod tests {
         assert_eq!(rows, folders);
         for module in MODULES {
             let version = module.version(&sources()).unwrap();
-            let numbers = version.split('.').filter(|part| part.parse::<u32>().is_ok());
-            assert_eq!(numbers.count(), if module.upstream.is_some() { 3 } else { 0 }, "{version}");
+            let numbers = version
+                .split('.')
+                .filter(|part| part.parse::<u32>().is_ok());
+            assert_eq!(
+                numbers.count(),
+                if module.upstream.is_some() { 3 } else { 0 },
+                "{version}"
+            );
         }
     }
 

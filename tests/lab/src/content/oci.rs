@@ -50,8 +50,11 @@ impl Blob {
 /// Writes the layouts of all images below `registry`: HOST/REPOSITORY/{oci-layout,index.json,blobs/sha256/...}. Blobs of
 /// several repositories are one file with several names.
 pub fn write(registry: &Path, images: &[Image]) -> Result<()> {
-    let blobs = Blobs { folder: registry.join(".blobs") };
-    fs::create_dir_all(&blobs.folder).with_context(|| format!("making {}", blobs.folder.display()))?;
+    let blobs = Blobs {
+        folder: registry.join(".blobs"),
+    };
+    fs::create_dir_all(&blobs.folder)
+        .with_context(|| format!("making {}", blobs.folder.display()))?;
     let mut layers: Vec<(&Rc<Tree>, Blob)> = Vec::new();
     let mut repositories: BTreeMap<PathBuf, Vec<Value>> = BTreeMap::new();
     for image in images {
@@ -61,7 +64,9 @@ pub fn write(registry: &Path, images: &[Image]) -> Result<()> {
             let known = layers.iter().find(|(known, _)| Rc::ptr_eq(known, tree));
             let blob = match known {
                 Some((_, blob)) => blob.clone(),
-                None => blobs.layer(tree).with_context(|| format!("a layer of {}", image.reference()))?,
+                None => blobs
+                    .layer(tree)
+                    .with_context(|| format!("a layer of {}", image.reference()))?,
             };
             if known.is_none() {
                 layers.push((tree, blob.clone()));
@@ -78,7 +83,10 @@ pub fn write(registry: &Path, images: &[Image]) -> Result<()> {
             "manifests": manifests,
         });
         put(&layout.join("index.json"), index.to_string().as_bytes())?;
-        put(&layout.join("oci-layout"), br#"{"imageLayoutVersion":"1.0.0"}"#)?;
+        put(
+            &layout.join("oci-layout"),
+            br#"{"imageLayoutVersion":"1.0.0"}"#,
+        )?;
     }
     fs::remove_dir_all(&blobs.folder).context("removing the blobs' first names")
 }
@@ -92,15 +100,25 @@ impl Blobs {
     fn layer(&self, tree: &Tree) -> Result<Blob> {
         let part = self.folder.join("part");
         let file = fs::File::create(&part).with_context(|| format!("making {}", part.display()))?;
-        let mut out = Hashing { inner: BufWriter::with_capacity(1 << 20, file), hash: Sha256::new(), size: 0 };
+        let mut out = Hashing {
+            inner: BufWriter::with_capacity(1 << 20, file),
+            hash: Sha256::new(),
+            size: 0,
+        };
         tree.tar(&mut out)?;
-        let blob = Blob { sha256: hex(&out.hash.finalize()), size: out.size };
+        let blob = Blob {
+            sha256: hex(&out.hash.finalize()),
+            size: out.size,
+        };
         fs::rename(&part, self.folder.join(&blob.sha256)).context("naming a layer")?;
         Ok(blob)
     }
 
     fn bytes(&self, bytes: &[u8]) -> Result<Blob> {
-        let blob = Blob { sha256: hex(&Sha256::digest(bytes)), size: bytes.len() as u64 };
+        let blob = Blob {
+            sha256: hex(&Sha256::digest(bytes)),
+            size: bytes.len() as u64,
+        };
         put(&self.folder.join(&blob.sha256), bytes)?;
         Ok(blob)
     }
@@ -108,7 +126,10 @@ impl Blobs {
     /// Puts an image's blobs into its layout; gives the manifest's entry in the layout's index.
     fn manifest(&self, image: &Image, layers: &[Blob], layout: &Path) -> Result<Value> {
         let config = self.bytes(config(image, layers).to_string().as_bytes())?;
-        let list: Vec<_> = layers.iter().map(|layer| layer.descriptor("layer.v1.tar")).collect();
+        let list: Vec<_> = layers
+            .iter()
+            .map(|layer| layer.descriptor("layer.v1.tar"))
+            .collect();
         let manifest = json!({
             "schemaVersion": 2,
             "mediaType": "application/vnd.oci.image.manifest.v1+json",
@@ -127,15 +148,24 @@ impl Blobs {
         }
         let mut entry = manifest.descriptor("manifest.v1+json");
         if let Some(entry) = entry.as_object_mut() {
-            entry.insert("platform".to_owned(), json!({"architecture": "amd64", "os": "linux"}));
-            entry.insert("annotations".to_owned(), json!({"org.opencontainers.image.ref.name": image.tag}));
+            entry.insert(
+                "platform".to_owned(),
+                json!({"architecture": "amd64", "os": "linux"}),
+            );
+            entry.insert(
+                "annotations".to_owned(),
+                json!({"org.opencontainers.image.ref.name": image.tag}),
+            );
         }
         Ok(entry)
     }
 }
 
 fn config(image: &Image, layers: &[Blob]) -> Value {
-    let digests: Vec<_> = layers.iter().map(|layer| format!("sha256:{}", layer.sha256)).collect();
+    let digests: Vec<_> = layers
+        .iter()
+        .map(|layer| format!("sha256:{}", layer.sha256))
+        .collect();
     json!({
         "architecture": "amd64",
         "os": "linux",

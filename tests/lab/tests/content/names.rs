@@ -53,7 +53,14 @@ fn expanded(kubernetes: &str) -> Expanded {
         stand_in: true,
         ..Facts::default()
     };
-    expand(&cluster, &groups, &[], &facts, &Catalog::embedded().unwrap()).unwrap()
+    expand(
+        &cluster,
+        &groups,
+        &[],
+        &facts,
+        &Catalog::embedded().unwrap(),
+    )
+    .unwrap()
 }
 
 /// Strings under a key that ends in `image`, wherever they are.
@@ -76,21 +83,30 @@ fn every_image_of_an_expanded_spec_is_in_the_registry() {
     let kit = made_up(parts.path());
     let expanded = expanded(kit.version("kubernetes").unwrap());
     let mut wanted = BTreeSet::new();
-    named(&serde_json::to_value(&expanded.cluster.spec).unwrap(), &mut wanted);
+    named(
+        &serde_json::to_value(&expanded.cluster.spec).unwrap(),
+        &mut wanted,
+    );
     for etcd in &expanded.cluster.spec.etcd_clusters {
         wanted.insert(etcd_image(etcd, &AssetsSpec::default()));
     }
     assert!(wanted.len() >= 9, "{wanted:?}");
-    assert!(wanted.iter().any(|name| name.starts_with("registry.k8s.io/pause:")));
+    assert!(
+        wanted
+            .iter()
+            .any(|name| name.starts_with("registry.k8s.io/pause:"))
+    );
 
     let place = Place::laid_out(parts.path(), &kit);
     for name in &wanted {
         let (repository, tag) = name.rsplit_once(':').unwrap();
         let layout = place.registry().join(repository);
-        let index = fs::read(layout.join("index.json")).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let index =
+            fs::read(layout.join("index.json")).unwrap_or_else(|error| panic!("{name}: {error}"));
         let index: Value = serde_json::from_slice(&index).unwrap();
         let manifests = index["manifests"].as_array().unwrap();
-        let tagged = |entry: &&Value| entry["annotations"]["org.opencontainers.image.ref.name"] == tag;
+        let tagged =
+            |entry: &&Value| entry["annotations"]["org.opencontainers.image.ref.name"] == tag;
         assert_eq!(manifests.iter().filter(tagged).count(), 1, "{name}");
     }
 }

@@ -36,7 +36,10 @@ pub fn made_up(folder: &Path) -> Kit {
     let built = MODULES.iter().map(|module| {
         let own = folder.join(module.name);
         for binary in module.binaries {
-            program(&own.join(binary.name), &format!("{} of {}", binary.name, module.name));
+            program(
+                &own.join(binary.name),
+                &format!("{} of {}", binary.name, module.name),
+            );
         }
         Built {
             module,
@@ -49,13 +52,27 @@ pub fn made_up(folder: &Path) -> Kit {
     });
     let built = built.collect();
     let root = folder.join("debian");
-    for path in ["bin/busybox", "usr/sbin/runc", "usr/sbin/xtables-nft-multi", "usr/share/doc/x", "lib/libc.so.6"] {
+    for path in [
+        "bin/busybox",
+        "usr/sbin/runc",
+        "usr/sbin/xtables-nft-multi",
+        "usr/share/doc/x",
+        "lib/libc.so.6",
+    ] {
         program(&root.join(path), path);
     }
     symlink("xtables-nft-multi", root.join("usr/sbin/iptables-nft")).unwrap();
     let applets = vec!["cp".to_owned(), "sh".to_owned()];
-    let debian = Debian { root, applets, key: "0".repeat(16) };
-    Kit { built, debian, roots: Some("a certificate".to_owned()) }
+    let debian = Debian {
+        root,
+        applets,
+        key: "0".repeat(16),
+    };
+    Kit {
+        built,
+        debian,
+        roots: Some("a certificate".to_owned()),
+    }
 }
 
 fn program(path: &Path, content: &str) {
