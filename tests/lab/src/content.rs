@@ -97,13 +97,13 @@ impl Store {
         if let Some(built) = slot.find()? {
             return Ok(built);
         }
-        let _lock = self.lock()?;
+        let lock = self.lock()?;
         if let Some(built) = slot.find()? {
             return Ok(built);
         }
         let what = [module.name, slot.version()].join(" ");
         say(&format!("{}: building", what.trim_end()));
-        let built = slot.build(&self.go, say)?;
+        let built = slot.build(&self.go, &lock, say)?;
         say(&format!(
             "{}: built in {} s",
             module.name, built.record.seconds
@@ -143,12 +143,12 @@ impl Store {
         if let Some(debian) = slot.find()? {
             return Ok(debian);
         }
-        let _lock = self.lock()?;
+        let lock = self.lock()?;
         if let Some(debian) = slot.find()? {
             return Ok(debian);
         }
         say("debian: downloading runc, iptables, busybox");
-        slot.fetch()
+        slot.fetch(&lock)
     }
 
     fn place(&self, kit: &Kit) -> PathBuf {

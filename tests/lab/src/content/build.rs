@@ -96,11 +96,11 @@ impl Slot {
 
     /// Builds it beside its place and moves it there, so that the place holds all or nothing. The caller holds the
     /// cache's lock.
-    pub fn build(&self, go: &Go, say: &mut dyn FnMut(&str)) -> Result<Built> {
+    pub fn build(&self, go: &Go, lock: &fs::File, say: &mut dyn FnMut(&str)) -> Result<Built> {
         let started = Instant::now();
         let part = self.folder.with_extension("part");
         fresh(&part)?;
-        go.build(self.module, &self.version, &self.source, &part, say)?;
+        go.build(self.module, &self.version, (&self.source, &part), lock, say)?;
         let mut record = Record {
             go: go.version.clone(),
             ..Record::default()

@@ -6,7 +6,7 @@ use super::key::{Key, files};
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// The machine image's release, so that hosts and pods agree on iptables' form.
 const SUITE: &str = "bookworm";
@@ -75,7 +75,7 @@ impl Slot {
     }
 
     /// Downloads and unpacks. The caller holds the cache's lock.
-    pub fn fetch(&self) -> Result<Debian> {
+    pub fn fetch(&self, lock: &fs::File) -> Result<Debian> {
         let part = self.folder.with_extension("part");
         fresh(&part)?;
         let root = part.join("root");
@@ -88,7 +88,9 @@ impl Slot {
             ])
             .args(["--aptopt=APT::Install-Recommends \"false\"", "--quiet"])
             .arg(format!("--include={}", PACKAGES.join(",")))
-            .args([SUITE.as_ref(), root.as_os_str()]))?;
+            .args([SUITE.as_ref(), root.as_os_str()])
+            // Shares the lock for the case that this program is killed and leaves it running.
+            .stdin(Stdio::from(lock.try_clone()?)))?;
         let listed = run(Command::new(root.join("bin/busybox")).arg("--list"))?;
         let applets: Vec<_> = listed.lines().filter(|name| *name != "busybox").collect();
         fs::write(part.join(APPLETS), applets.join("\n")).context("writing busybox' applets")?;

@@ -3,6 +3,7 @@
 use super::modules::Module;
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -85,16 +86,18 @@ impl Go {
         command
     }
 
-    /// Builds a module's programs into `out`, under the names `go` gives them. `say` hears how far it is.
+    /// Builds a module's programs into `out`, under the names `go` gives them. `go` shares `lock`, for the case that
+    /// this program is killed and leaves it running. `say` hears how far it is.
     pub fn build(
         &self,
         module: &Module,
         version: &str,
-        source: &Path,
-        out: &Path,
+        (source, out): (&Path, &Path),
+        lock: &File,
         say: &mut dyn FnMut(&str),
     ) -> Result<()> {
         let mut command = self.command();
+        command.stdin(Stdio::from(lock.try_clone()?));
         command
             .current_dir(source)
             .args(["build", "-v", "-tags", module.tags, "-ldflags"]);
@@ -129,11 +132,7 @@ fn new_enough(version: &str) -> bool {
 
 /// Runs `go build -v`, which names each package as it is compiled.
 fn run(command: &mut Command, name: &str, say: &mut dyn FnMut(&str)) -> Result<()> {
-    let mut child = command
-        .stdin(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .context(MISSING)?;
+    let mut child = command.stderr(Stdio::piped()).spawn().context(MISSING)?;
     let output = child.stderr.take().context("go has no output")?;
     let started = Instant::now();
     let (mut last, mut said, mut count) = (VecDeque::new(), started, 0_u32);
