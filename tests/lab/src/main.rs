@@ -7,9 +7,11 @@ use clap::{Parser, Subcommand};
 use commands::hosts::{self, HostCommand};
 use commands::lab::{self as whole, LabCommand};
 use lab::content::command::Content;
+use lab::daemon;
 use lab::host;
 use lab::network::commands::{PartitionArguments, network, partition};
 use lab::place::Place;
+use lab::services::ca::Ca;
 use std::io::{Write, stderr, stdout};
 use std::process::ExitCode;
 
@@ -43,7 +45,9 @@ fn main() -> Result<ExitCode> {
         Command::Lab(command) => return whole::run(&place, command),
         Command::Host(command) => return hosts::run(&place, command),
         Command::Content(content) => {
-            content.run(&host::cache()?, &mut stdout(), &mut stderr())?;
+            let authority = Ca::open(&daemon::authority()?)?;
+            let trusted = Some(authority.pem().to_owned());
+            content.run(&host::cache()?, trusted, &mut stdout(), &mut stderr())?;
             return Ok(ExitCode::SUCCESS);
         }
         Command::Network => network(&place)?,

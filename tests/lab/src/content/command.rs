@@ -8,13 +8,13 @@ use clap::Args;
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Build what the lab serves, as far as the cache lacks it.
 #[derive(Debug, Args)]
 pub struct Content {
     /// Build only this module
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["list", "prune", "ca"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["list", "prune"])]
     only: Option<String>,
     /// Show modules and what the cache has of them; build nothing
     #[arg(long)]
@@ -22,14 +22,18 @@ pub struct Content {
     /// Afterwards remove Go's caches (about 10 GB) and what other versions left
     #[arg(long, conflicts_with = "list")]
     prune: bool,
-    /// Certificates, PEM, that programs in images shall trust
-    #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
 }
 
 impl Content {
-    /// `cache`: the lab's cache directory. The result goes to `out`, progress to `progress`.
-    pub fn run(&self, cache: &Path, out: &mut dyn Write, progress: &mut dyn Write) -> Result<()> {
+    /// `cache`: the lab's cache directory; `roots`: certificates (PEM) that programs in images trust. The result goes to
+    /// `out`, progress to `progress`.
+    pub fn run(
+        &self,
+        cache: &Path,
+        roots: Option<String>,
+        out: &mut dyn Write,
+        progress: &mut dyn Write,
+    ) -> Result<()> {
         let store = Store::open(cache)?;
         let mut say = |line: &str| {
             // Progress that nobody can read is no reason to stop.
@@ -42,10 +46,7 @@ impl Content {
             let built = store.build(module(name)?, &mut say)?;
             return show(&[built], None, out);
         }
-        let roots = self.ca.as_ref().map(|path| {
-            std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))
-        });
-        let (served, built) = store.ready(roots.transpose()?, &mut say)?;
+        let (served, built) = store.ready(roots, &mut say)?;
         if self.prune {
             store.prune(&served)?;
         }

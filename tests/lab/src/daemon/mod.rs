@@ -36,6 +36,9 @@ pub struct Options {
     pub mirror: PathBuf,
     /// HOST/REPOSITORY, OCI layouts.
     pub registry: PathBuf,
+    /// For operators: the catalog of what the mirror serves, and kubectl's folder; none with other mirrors.
+    pub catalog: Option<PathBuf>,
+    pub tools: Option<PathBuf>,
     /// How long a DNS change takes to be answered.
     pub propagation_seconds: u64,
     /// Instead of the zones' own, in seconds.
@@ -57,6 +60,10 @@ pub struct Up {
     pub credentials: PathBuf,
     /// PEM: the lab's authority.
     pub authority: PathBuf,
+    /// For `spec.assets.catalog`.
+    pub catalog: Option<PathBuf>,
+    /// kubectl, etcdctl, etcdutl, crictl.
+    pub tools: Option<PathBuf>,
 }
 
 impl Up {
@@ -128,6 +135,8 @@ pub fn serve(place: &Place, options: &Options) -> Result<()> {
             region: options.region.clone(),
             credentials: simulator.credentials().to_owned(),
             authority: authority()?.join("ca.crt"),
+            catalog: options.catalog.clone(),
+            tools: options.tools.clone(),
         };
         let rounds = Rounds::new(place, &ledger, lower, router, simulator, worlds, verdicts);
         write_whole(&Up::path(place), &serde_json::to_vec_pretty(&up)?)?;
