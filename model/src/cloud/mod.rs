@@ -285,6 +285,10 @@ impl Resource for Cloud {
         each!(self, kind => same_kind(kind, have, |have| kind.refuses(have)))
     }
 
+    fn series(&self) -> Option<(String, u32)> {
+        settle::place(self)
+    }
+
     fn attr_changes(&self, have: &Self, attribute: &str) -> bool {
         each!(self, kind => same_kind(kind, have, |have| Some(kind.attr_changes(have, attribute))))
             .unwrap_or(true)
