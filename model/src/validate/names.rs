@@ -6,8 +6,6 @@ use crate::read::Problem;
 use super::ClusterInput;
 use super::text::{is_dns_label, is_dns_name};
 
-/// IAM role and instance profile names: IAM's quota of 64 for roles.
-const ROLE_NAME: usize = 64;
 /// EC2's limit of launch template names.
 const LAUNCH_TEMPLATE_NAME: usize = 128;
 /// The limit of names of security groups, Auto Scaling groups and key pairs.
@@ -63,25 +61,11 @@ fn cluster_name(name: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Names that are made of the cluster's, against AWS' limits.
+/// Names that are made of the cluster's, against the limits of those that are not cut with a hash
+/// ([`crate::names`]): roles, balancers and queues are, as in kOps.
 fn cloud_names(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
-    let name = input.cluster.name();
-    let has_bastion = input
-        .instance_groups
-        .iter()
-        .any(|group| group.spec.role == Some(InstanceGroupRole::Bastion));
-    let role = if has_bastion { "bastions" } else { "masters" };
-    let made = [
-        ("the IAM role", format!("{role}.{name}"), ROLE_NAME),
-        (
-            "the DNS name",
-            format!("kops-controller.internal.{name}"),
-            DNS_NAME,
-        ),
-    ];
-    for (what, made, limit) in made {
-        too_long("metadata.name", what, &made, limit, problems);
-    }
+    let made = format!("kops-controller.internal.{}", input.cluster.name());
+    too_long("metadata.name", "the DNS name", &made, DNS_NAME, problems);
 }
 
 fn too_long(path: &str, what: &str, name: &str, limit: usize, problems: &mut Vec<Problem>) {
