@@ -124,6 +124,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         route53.soa_records_are_text,
         route53.change_batches_are_strict,
         route53.a_deleted_zone_forgets_its_tags,
+        route53.zone_associations_are_checked,
         iam.an_unknown_profile_is_invalid,
         iam.policies_of_aws_exist,
         requests.presigned_calls_go_to_their_service,

@@ -19,12 +19,13 @@ subnet = ec2.create_subnet(VpcId=vpc, CidrBlock='10.9.1.0/24', AvailabilityZone=
 gateway = ec2.create_internet_gateway()['InternetGateway']['InternetGatewayId']
 ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
 zone = boto('route53').create_hosted_zone(Name='example.com', CallerReference='1')['HostedZone']['Id'].split('/')[-1]
+address = ec2.allocate_address(Domain='vpc')
 image = ec2.describe_images(Filters=[{'Name': 'name', 'Values': ['debian-12-arm64-*']}])['Images'][0]['ImageId']
-print(vpc, subnet, gateway, zone, image)
+print(vpc, subnet, gateway, zone, image, address["PublicIp"], address["AllocationId"])
 "#,
     );
     let made: Vec<&str> = made.split_whitespace().collect();
-    let [vpc, subnet, gateway, zone, image] = made[..] else {
+    let [vpc, subnet, gateway, zone, image, public, allocation] = made[..] else {
         panic!("{made:?}");
     };
     let text = |text: &str| text.to_owned();
@@ -41,6 +42,7 @@ print(vpc, subnet, gateway, zone, image)
         offered_in: [text("eu-west-1a")].into(),
         vpc: None,
         subnets: [text(subnet), text("subnet-00000000000000000")].into(),
+        addresses: [text(public), text("203.0.113.7")].into(),
         hosted_zones: true,
     };
     let facts = collect_facts(&clients, &wanted).await.expect("facts");
@@ -65,6 +67,8 @@ print(vpc, subnet, gateway, zone, image)
     assert_eq!(facts.subnets[subnet].zone, "eu-west-1b");
     assert_eq!(facts.vpcs[vpc].cidr, "10.9.0.0/16");
     assert_eq!(facts.vpcs[vpc].internet_gateway.as_deref(), Some(gateway));
+    let addresses: Vec<_> = facts.addresses.into_iter().collect();
+    assert_eq!(addresses, [(text(public), text(allocation))]);
     assert_eq!(facts.hosted_zones.len(), 1);
     assert_eq!(facts.hosted_zones[0].id, zone);
     assert_eq!(facts.hosted_zones[0].name, "example.com");
