@@ -1,5 +1,6 @@
 //! Names of the cluster and its groups, and the cloud names made of them.
 
+use crate::api::cluster::ClusterSpec;
 use crate::api::{InstanceGroup, InstanceGroupRole};
 use crate::read::Problem;
 
@@ -17,6 +18,7 @@ pub fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     let spec = &input.cluster.spec;
     cluster_name(input.cluster.name(), problems);
     cloud_names(input, problems);
+    store_places(spec, problems);
     if let Some(cloud) = spec
         .cloud_provider
         .as_deref()
@@ -36,6 +38,33 @@ pub fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
                 Problem::error(path, message)
                     .hint("use lowercase letters, digits, dashes and dots"),
             );
+        }
+    }
+}
+
+/// Keys and secrets have one place in the state store, kOps' usual one.
+fn store_places(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    let Some(base) = spec.config_base.as_deref() else {
+        return;
+    };
+    let base = base.trim_end_matches('/');
+    let places = [
+        ("spec.configStore", &spec.config_store, base.to_owned()),
+        ("spec.keyStore", &spec.key_store, format!("{base}/pki")),
+        (
+            "spec.secretStore",
+            &spec.secret_store,
+            format!("{base}/secrets"),
+        ),
+    ];
+    for (path, said, only) in places {
+        let elsewhere = said
+            .as_deref()
+            .filter(|said| said.trim_end_matches('/') != only);
+        if let Some(said) = elsewhere {
+            let message = format!("{said} is not where kctl keeps it, which is {only}");
+            problems
+                .push(Problem::error(path, message).hint("leave it out, and move what is there"));
         }
     }
 }
