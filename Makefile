@@ -28,7 +28,7 @@ test: lint
 
 lint:
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets
+	$(CARGO) clippy --workspace --all-targets -- --deny warnings
 	tests/lint/run
 
 bench:

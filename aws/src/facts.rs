@@ -101,7 +101,9 @@ fn arch_of(info: &InstanceTypeInfo) -> Option<Arch> {
 }
 
 fn disks(info: &InstanceTypeInfo) -> u32 {
-    let disks = info.instance_storage_info().map(|one| one.disks());
+    let disks = info
+        .instance_storage_info()
+        .map(aws_sdk_ec2::types::InstanceStorageInfo::disks);
     let counts = disks.unwrap_or_default().iter();
     let counts = counts.filter_map(|one| u32::try_from(one.count()?).ok());
     counts.sum()
@@ -146,7 +148,9 @@ async fn hosted_zones(clients: &Clients, wanted: bool) -> Result<Vec<HostedZone>
         .map(|zone| HostedZone {
             id: zone.id().trim_start_matches("/hostedzone/").to_owned(),
             name: zone.name().trim_end_matches('.').to_owned(),
-            private: zone.config().is_some_and(|config| config.private_zone()),
+            private: zone
+                .config()
+                .is_some_and(aws_sdk_route53::types::HostedZoneConfig::private_zone),
         })
         .collect())
 }

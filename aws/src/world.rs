@@ -40,7 +40,7 @@ impl AwsWorld {
             .unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(physical.to_owned()).or_default();
         *count += 1;
-        *count % 6 == 0
+        count.is_multiple_of(6)
     }
 }
 

@@ -55,7 +55,7 @@ pub fn path(given: Option<&Path>) -> Result<PathBuf, Error> {
 pub fn write(path: &Path, ours: &str) -> Result<(), Error> {
     let there = read(path)?;
     let ours = parse(path, ours)?;
-    replace(path, &to_yaml(&merged(there, ours))?)
+    replace(path, &to_yaml(&merged(there, &ours))?)
 }
 
 /// Takes a cluster's entries out of the file, if it is there; says whether there were any.
@@ -71,11 +71,11 @@ pub fn forget(path: &Path, name: &str) -> Result<bool, Error> {
 
 const LISTS: [&str; 3] = ["clusters", "contexts", "users"];
 
-fn merged(mut there: Map<String, Value>, ours: Map<String, Value>) -> Map<String, Value> {
+fn merged(mut there: Map<String, Value>, ours: &Map<String, Value>) -> Map<String, Value> {
     there.entry("apiVersion").or_insert_with(|| json!("v1"));
     there.entry("kind").or_insert_with(|| json!("Config"));
     for list in LISTS {
-        let new = entries(&ours, list);
+        let new = entries(ours, list);
         let mut all = entries(&there, list);
         all.retain(|entry| !new.iter().any(|new| new.get("name") == entry.get("name")));
         all.extend(new);

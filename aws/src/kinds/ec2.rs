@@ -64,7 +64,9 @@ pub(crate) async fn retag(
     }
     if !changes.unset.is_empty() {
         let keys = changes.unset.iter().map(|key| Tag::builder().key(key));
-        let keys = keys.map(|tag| tag.build()).collect();
+        let keys = keys
+            .map(aws_sdk_ec2::types::builders::TagBuilder::build)
+            .collect();
         let call = world.clients.ec2.delete_tags().resources(physical);
         call.set_tags(Some(keys))
             .send()

@@ -73,7 +73,7 @@ pub(crate) fn observe(world: &AwsWorld, raw: &Raw, names: &Names) -> Option<Obse
         world,
         name,
         read_tags(raw.template.tags()),
-        launched_tags(data),
+        &launched_tags(data),
     );
     let mut seen = item(
         read(name, data, tags, names)?,
@@ -90,11 +90,11 @@ fn latest(version: i64) -> BTreeMap<String, String> {
 
 /// The template and all that it launches should have the same tags. If any of them has others than are wanted,
 /// those are the ones to tell about.
-fn telling_tags(world: &AwsWorld, name: &str, own: Tags, launched: Vec<Tags>) -> Tags {
+fn telling_tags(world: &AwsWorld, name: &str, own: Tags, launched: &[Tags]) -> Tags {
     let wanted = expected::<LaunchTemplate>(world).find(|one| one.launch_template_name == name);
     match wanted {
         Some(wanted) => {
-            let mut all = std::iter::once(&own).chain(&launched);
+            let mut all = std::iter::once(&own).chain(launched);
             all.find(|tags| **tags != wanted.tags)
                 .unwrap_or(&own)
                 .clone()

@@ -52,7 +52,7 @@ pub(super) fn read(
         metadata_options: read_metadata(data.metadata_options()),
         monitoring: data
             .monitoring()
-            .and_then(|one| one.enabled())
+            .and_then(aws_sdk_ec2::types::LaunchTemplatesMonitoring::enabled)
             .unwrap_or_default(),
         network_interface: read_interface(data.network_interfaces().first(), names),
         tenancy: data
@@ -113,18 +113,18 @@ fn read_metadata(raw: Option<&ec2::LaunchTemplateInstanceMetadataOptions>) -> Me
     MetadataOptions {
         http_endpoint: text(
             raw.and_then(|one| one.http_endpoint())
-                .map(|one| one.as_str()),
+                .map(aws_sdk_ec2::types::LaunchTemplateInstanceMetadataEndpointState::as_str),
         ),
         http_protocol_ipv6: text(
             raw.and_then(|one| one.http_protocol_ipv6())
-                .map(|one| one.as_str()),
+                .map(aws_sdk_ec2::types::LaunchTemplateInstanceMetadataProtocolIpv6::as_str),
         ),
         http_put_response_hop_limit: raw
-            .and_then(|one| one.http_put_response_hop_limit())
+            .and_then(aws_sdk_ec2::types::LaunchTemplateInstanceMetadataOptions::http_put_response_hop_limit)
             .unwrap_or_default(),
         http_tokens: text(
             raw.and_then(|one| one.http_tokens())
-                .map(|one| one.as_str()),
+                .map(aws_sdk_ec2::types::LaunchTemplateHttpTokensState::as_str),
         ),
     }
 }
@@ -133,16 +133,18 @@ fn read_interface(
     raw: Option<&ec2::LaunchTemplateInstanceNetworkInterfaceSpecification>,
     names: &Names,
 ) -> NetworkInterface {
-    let groups = raw.map(|one| one.groups()).unwrap_or_default();
+    let groups = raw
+        .map(aws_sdk_ec2::types::LaunchTemplateInstanceNetworkInterfaceSpecification::groups)
+        .unwrap_or_default();
     NetworkInterface {
         associate_public_ip_address: raw
-            .and_then(|one| one.associate_public_ip_address())
+            .and_then(aws_sdk_ec2::types::LaunchTemplateInstanceNetworkInterfaceSpecification::associate_public_ip_address)
             .unwrap_or_default(),
         delete_on_termination: raw
-            .and_then(|one| one.delete_on_termination())
+            .and_then(aws_sdk_ec2::types::LaunchTemplateInstanceNetworkInterfaceSpecification::delete_on_termination)
             .unwrap_or_default(),
         ipv6_address_count: raw
-            .and_then(|one| one.ipv6_address_count())
+            .and_then(aws_sdk_ec2::types::LaunchTemplateInstanceNetworkInterfaceSpecification::ipv6_address_count)
             .unwrap_or_default(),
         groups: names.references::<SecurityGroup>(groups.iter().map(String::as_str)),
     }

@@ -76,11 +76,15 @@ async fn used(world: &AwsWorld, template: &str, group: &str) -> Result<BTreeSet<
     let pages = call.into_paginator().items().send();
     let found: Result<Vec<_>, _> = pages.collect().await;
     let reservations = found.called("ec2:DescribeInstances")?;
-    let instances = reservations.iter().flat_map(|one| one.instances());
-    let tags = instances.flat_map(|one| one.tags());
+    let instances = reservations
+        .iter()
+        .flat_map(aws_sdk_ec2::types::Reservation::instances);
+    let tags = instances.flat_map(aws_sdk_ec2::types::Instance::tags);
     let from = tags.filter(|tag| tag.key() == Some("aws:ec2launchtemplate:version"));
     used.extend(from.filter_map(|tag| tag.value()?.parse::<i64>().ok()));
-    let members = groups.iter().flat_map(|group| group.instances());
+    let members = groups
+        .iter()
+        .flat_map(aws_sdk_autoscaling::types::AutoScalingGroup::instances);
     let from = members.filter_map(|one| one.launch_template()?.version()?.parse::<i64>().ok());
     used.extend(from);
     Ok(used)

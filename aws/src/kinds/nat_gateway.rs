@@ -17,7 +17,7 @@ pub(crate) async fn fetch(
     more: Vec<Filter>,
 ) -> Result<Vec<types::NatGateway>, Failure> {
     let call = world.clients.ec2.describe_nat_gateways();
-    let call = more.into_iter().fold(call, |call, one| call.filter(one));
+    let call = more.into_iter().fold(call, aws_sdk_ec2::operation::describe_nat_gateways::builders::DescribeNatGatewaysFluentBuilder::filter);
     let found: Result<Vec<_>, _> = call.into_paginator().items().send().collect().await;
     found.called(DESCRIBE)
 }

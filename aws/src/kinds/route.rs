@@ -90,16 +90,14 @@ impl Verbs for Route {
         let table = physical(refs, &want.route_table_id, "ec2:DescribeRouteTables")?;
         let found = fetch(world, vec![filter("route-table-id", table)]).await?;
         let names = Names::around(&want.refs(), refs);
-        let items = found.iter().flat_map(|raw| observe(world, raw, &names));
-        Ok(items
-            .filter_map(|mut item| match &mut item.resource {
-                Cloud::Route(one) if one.destination == want.destination => {
-                    one.name.clone_from(&want.name);
-                    Some(item)
-                }
-                _ => None,
-            })
-            .next())
+        let mut items = found.iter().flat_map(|raw| observe(world, raw, &names));
+        Ok(items.find_map(|mut item| match &mut item.resource {
+            Cloud::Route(one) if one.destination == want.destination => {
+                one.name.clone_from(&want.name);
+                Some(item)
+            }
+            _ => None,
+        }))
     }
 
     async fn put(

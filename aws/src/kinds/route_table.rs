@@ -126,18 +126,16 @@ impl Verbs for RouteTableAssociation {
         let names = Names::around(&want.refs(), refs);
         let by = vec![filter("association.subnet-id", subnet)];
         let found = fetch(world, by).await?;
-        let items = found
+        let mut items = found
             .iter()
             .flat_map(|raw| observe_associations(world, raw, &names));
-        Ok(items
-            .filter_map(|mut item| match &mut item.resource {
-                Cloud::RouteTableAssociation(one) if one.subnet_id == want.subnet_id => {
-                    one.name.clone_from(&want.name);
-                    Some(item)
-                }
-                _ => None,
-            })
-            .next())
+        Ok(items.find_map(|mut item| match &mut item.resource {
+            Cloud::RouteTableAssociation(one) if one.subnet_id == want.subnet_id => {
+                one.name.clone_from(&want.name);
+                Some(item)
+            }
+            _ => None,
+        }))
     }
 
     async fn put(

@@ -31,7 +31,9 @@ pub(crate) fn observe(
     drop_tags_of_the_user(world, &name, &mut tags);
     let launch = raw.private_dns_name_options_on_launch();
     let hostnames = launch.and_then(|launch| launch.hostname_type());
-    let records = launch.and_then(|launch| launch.enable_resource_name_dns_a_record());
+    let records = launch.and_then(
+        aws_sdk_ec2::types::PrivateDnsNameOptionsOnLaunch::enable_resource_name_dns_a_record,
+    );
     let subnet = Subnet {
         name,
         vpc_id: names.reference::<Vpc>(raw.vpc_id()?),

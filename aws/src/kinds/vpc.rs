@@ -20,7 +20,10 @@ pub(crate) struct Raw {
 
 pub(crate) async fn fetch(world: &AwsWorld, more: Vec<types::Filter>) -> Result<Vec<Raw>, Failure> {
     let call = world.clients.ec2.describe_vpcs().filters(owned(world));
-    let call = more.into_iter().fold(call, |call, one| call.filters(one));
+    let call = more.into_iter().fold(
+        call,
+        aws_sdk_ec2::operation::describe_vpcs::builders::DescribeVpcsFluentBuilder::filters,
+    );
     let vpcs: Result<Vec<_>, _> = call.into_paginator().items().send().collect().await;
     try_join_all(
         vpcs.called("ec2:DescribeVpcs")?

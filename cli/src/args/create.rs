@@ -23,7 +23,6 @@ pub struct Create {
 
 /// What `kctl create` makes from flags.
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "one per process")]
 pub enum CreateWhat {
     /// Create a cluster: write its spec, show the plan; with --yes, make it
     Cluster(CreateCluster),

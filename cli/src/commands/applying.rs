@@ -134,7 +134,7 @@ impl Work<'_> {
     }
 
     /// The error of an apply that did not do everything.
-    pub fn incomplete(&self, report: &Report, again: &str) -> Option<CommandError> {
+    pub fn incomplete(report: &Report, again: &str) -> Option<CommandError> {
         if report.is_complete() {
             return None;
         }
@@ -189,7 +189,7 @@ pub async fn locked<T>(
     let waits = |who: &str| {
         shell.note(&format!(
             "the cluster is locked by {who}: watching whether they are still at it"
-        ))
+        ));
     };
     let lock = Lock::take(&session.store, keys, command, waits).await?;
     let interrupts = Interrupts::default();
@@ -199,7 +199,7 @@ pub async fn locked<T>(
         pending::<()>().await;
     };
     let first = || {
-        shell.note("stopping: what is under way is finished first (Ctrl-C again leaves at once)")
+        shell.note("stopping: what is under way is finished first (Ctrl-C again leaves at once)");
     };
     let ended = tokio::select! {
         biased;

@@ -225,7 +225,7 @@ async fn delete(
     if !plan.is_empty() {
         report = work.apply("delete cluster", &plan, &seen, lock).await?;
         let again = format!("kctl delete cluster {name} --yes");
-        if let Some(error) = work.incomplete(&report, &again) {
+        if let Some(error) = Work::incomplete(&report, &again) {
             return Err(error.hint("the spec is kept until everything in AWS is gone"));
         }
     }

@@ -89,7 +89,7 @@ async fn edit<S: Spec + Default + Clone>(
     }
     let mut object = stored.object.clone();
     apply_setters(&mut object, setters)?;
-    let document = read_back(place, wrap(&object))?;
+    let document = read_back(place, &wrap(&object))?;
     laid_over(place, &document).check(place.session.shell)?;
     save(place, stored, &object).await
 }
@@ -200,8 +200,8 @@ fn laid_over(place: &Place<'_>, document: &Document) -> Objects {
 }
 
 /// The object as a file would have it, so that findings have places.
-fn read_back(place: &Place<'_>, object: Object) -> Result<Document, CommandError> {
-    let text = write::to_yaml(&object).failed(
+fn read_back(place: &Place<'_>, object: &Object) -> Result<Document, CommandError> {
+    let text = write::to_yaml(object).failed(
         "the spec has no YAML form",
         "report this: it is a defect of kctl",
     )?;

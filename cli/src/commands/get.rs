@@ -5,7 +5,7 @@ mod keys;
 use super::session::Session;
 use crate::args::{Form, Get, GetKind, GetObjects, ListFormat};
 use crate::error::{CommandError, Context, Kind, Outcome};
-use crate::state::{self, ClusterState, store_error};
+use crate::state::{self, ClusterState, Keys, store_error};
 use crate::ui::table;
 use futures::future::try_join_all;
 use model::api::{Cluster, DnsType, InstanceGroup, InstanceGroupRole, Object, write};
@@ -28,7 +28,7 @@ pub async fn run(options: &Get, session: &Session<'_>) -> Result<Outcome, Comman
                 },
                 session,
             )
-            .await?
+            .await?;
         }
         Some(GetKind::Clusters(what)) => clusters(what, session).await?,
         Some(GetKind::InstanceGroups(what)) => groups(what, session).await?,
@@ -71,7 +71,7 @@ async fn clusters(what: &GetObjects, session: &Session<'_>) -> Result<(), Comman
 
 /// A cluster as the user wrote it, or as the last update completed it.
 async fn cluster(session: &Session<'_>, name: &str, full: bool) -> Result<Cluster, CommandError> {
-    let keys = session.keys(name);
+    let keys = Keys::of(name);
     let key = if full {
         keys.completed()
     } else {

@@ -3,7 +3,7 @@
 use crate::args::Global;
 use crate::env;
 use crate::error::{CommandError, Kind};
-use crate::state::{self, Keys, store_error};
+use crate::state::{self, store_error};
 use crate::ui::Shell;
 use aws::Clients;
 use aws::store::Store;
@@ -80,11 +80,6 @@ impl<'a> Session<'a> {
             format!("there is no cluster {name} in {}", self.url),
             hint,
         ))
-    }
-
-    /// Keys of a cluster's objects in the store.
-    pub fn keys(&self, cluster: &str) -> Keys {
-        Keys::of(cluster)
     }
 }
 

@@ -235,7 +235,7 @@ async fn write(
                 write_object(store, &keys.group(group.name()), &group, expect).await?;
             }
             Object::SSHCredential(key) => {
-                write_ssh_key(session, &keys, &key.spec.public_key).await?
+                write_ssh_key(session, &keys, &key.spec.public_key).await?;
             }
             Object::Keyset(_) => continue,
         }

@@ -199,7 +199,7 @@ async fn make(
             show(&plan, &assembled, looked, how, Some(&report), session)?;
         }
         let again = format!("kctl update {} --yes", looked.target.cluster);
-        if let Some(error) = work.incomplete(&report, &again) {
+        if let Some(error) = Work::incomplete(&report, &again) {
             return Err(error);
         }
         hints(&plan, &report, session);

@@ -63,7 +63,7 @@ impl ClusterState {
                         object,
                         text,
                         version,
-                    })
+                    });
                 }
                 Object::InstanceGroup(object) => groups.push(Stored {
                     object,

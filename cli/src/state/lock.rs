@@ -262,7 +262,7 @@ mod tests {
             .await
             .unwrap();
         put_foreign(&store, &keys, &hostname()).await;
-        let patient = Duration::from_secs(3600);
+        let patient = Duration::from_hours(1);
         Lock::take_after(&store, &keys, "update", |_| {}, patient)
             .await
             .unwrap();

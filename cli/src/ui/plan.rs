@@ -352,7 +352,7 @@ mod tests {
         let observed = Observed {
             resource: object.clone(),
             physical: "x-1".into(),
-            attrs: Default::default(),
+            attrs: BTreeMap::default(),
             created: None,
             uses: BTreeSet::new(),
             in_use: false,

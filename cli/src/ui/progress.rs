@@ -123,7 +123,7 @@ impl<'a> Progress<'a> {
             }
             Event::Started { step, action, .. } => self.start(step, *action),
             Event::Waiting { step, waiting_for } => {
-                self.waits(step, format!("waiting for {waiting_for}"))
+                self.waits(step, format!("waiting for {waiting_for}"));
             }
             Event::Retrying {
                 step,

@@ -17,6 +17,7 @@ use model::read::read_documents;
 use outcome::outcome;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::sync::Mutex;
 use trace::{Leaf, Takes, leaves};
 
 /// Specs in which a field may have an effect.
@@ -231,64 +232,82 @@ fn explained<'a>(kind: &str, path: &str) -> Option<&'a (&'static str, &'static s
     })
 }
 
+/// What is to be said about a field.
+enum Finding {
+    /// It is accepted and nothing follows from it.
+    Forgotten(String),
+    /// It has a reason to do nothing, and does something.
+    Stale(String),
+    /// It has this reason to do nothing, and does nothing.
+    Explained(&'static str, &'static str),
+}
+
+fn finding(world: &World, kind: &'static str, leaf: Leaf) -> Option<Finding> {
+    if is_refused(kind, &leaf) {
+        return None;
+    }
+    let reason = explained(kind, &leaf.path);
+    // That a reason still holds is tried on a few values only: there are many.
+    let leaf = Leaf {
+        few: reason.is_some(),
+        ..leaf
+    };
+    let acts = match kind {
+        "Cluster" => world.cluster_acts(&leaf),
+        _ => world.group_acts(&leaf),
+    };
+    match (reason, acts) {
+        (Some((_, prefix, _)), true) => Some(Finding::Stale(format!(
+            "{kind} {prefix}: {} acts",
+            leaf.path
+        ))),
+        (Some((_, prefix, _)), false) => Some(Finding::Explained(kind, prefix)),
+        (None, false) => Some(Finding::Forgotten(format!("{kind} {}", leaf.path))),
+        (None, true) => None,
+    }
+}
+
 #[test]
 fn every_field_acts_or_is_refused_or_has_a_reason_not_to() {
     let world = World::new();
-    let mut forgotten = Vec::new();
-    let mut stale: BTreeSet<String> = BTreeSet::new();
-    let mut used = BTreeSet::new();
-    type Acts = fn(&World, &Leaf) -> bool;
-    let kinds: [(&str, Vec<Leaf>, Acts); 2] = [
-        (
-            "Cluster",
-            leaves::<ClusterSpec>("spec"),
-            World::cluster_acts,
-        ),
-        (
-            "InstanceGroup",
-            leaves::<InstanceGroupSpec>("spec"),
-            World::group_acts,
-        ),
-    ];
-    for (kind, leaves, acts) in kinds {
+    let of = |kind: &'static str, leaves: Vec<Leaf>| {
         assert!(leaves.len() > 150, "{kind} has {} leaves", leaves.len());
-        for leaf in leaves {
-            if is_refused(kind, &leaf) {
-                continue;
-            }
-            let reason = explained(kind, &leaf.path);
-            // That a reason still holds is tried on a few values only: there are many.
-            let leaf = Leaf {
-                few: reason.is_some(),
-                ..leaf
-            };
-            let acts = acts(&world, &leaf);
-            match reason {
-                Some((_, prefix, _)) if acts => {
-                    stale.insert(format!("{kind} {prefix}: {} acts", leaf.path));
-                }
-                Some((_, prefix, _)) => {
-                    used.insert((kind, *prefix));
-                }
-                None if !acts => forgotten.push(format!("{kind} {}", leaf.path)),
-                None => {}
-            }
+        leaves.into_iter().map(move |leaf| (kind, leaf))
+    };
+    let all = of("Cluster", leaves::<ClusterSpec>("spec"));
+    let all = all.chain(of("InstanceGroup", leaves::<InstanceGroupSpec>("spec")));
+    let open = Mutex::new(all);
+    let next = || open.lock().unwrap().next();
+    let work = || {
+        let leaves = std::iter::from_fn(next);
+        leaves
+            .filter_map(|(kind, leaf)| finding(&world, kind, leaf))
+            .collect::<Vec<_>>()
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let found: Vec<Finding> = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        running
+            .into_iter()
+            .flat_map(|one| one.join().unwrap())
+            .collect()
+    });
+    let (mut forgotten, mut stale, mut used) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for finding in found {
+        match finding {
+            Finding::Forgotten(field) => _ = forgotten.insert(field),
+            Finding::Stale(field) => _ = stale.insert(field),
+            Finding::Explained(kind, prefix) => _ = used.insert((kind, prefix)),
         }
     }
-    for (kind, prefix, _) in BY_DESIGN {
-        if !used.contains(&(*kind, *prefix)) {
-            stale.insert(format!("{kind} {prefix}: needs no reason"));
-        }
-    }
+    let idle = BY_DESIGN
+        .iter()
+        .filter(|(kind, prefix, _)| !used.contains(&(*kind, *prefix)));
+    stale.extend(idle.map(|(kind, prefix, _)| format!("{kind} {prefix}: needs no reason")));
+    let lines = |of: BTreeSet<String>| of.into_iter().collect::<Vec<_>>().join("\n");
+    let (forgotten, stale) = (lines(forgotten), lines(stale));
     assert!(
-        forgotten.is_empty(),
-        "accepted and forgotten:\n{}",
-        forgotten.join("\n")
-    );
-    let stale: Vec<String> = stale.into_iter().collect();
-    assert!(
-        stale.is_empty(),
-        "reasons that are none:\n{}",
-        stale.join("\n")
+        forgotten.is_empty() && stale.is_empty(),
+        "accepted and forgotten:\n{forgotten}\n\nreasons that are none:\n{stale}"
     );
 }

@@ -1,6 +1,15 @@
 //! kctl as users run it: the binary, a cleared environment, its output and its exit codes. Built as a test of the
 //! `cli` crate, so that it runs the binary of the same build.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test that meets the unexpected fails, and tells its figures"
+)]
+
 mod help;
 mod kctl;
 mod offline;

@@ -12,7 +12,7 @@ async fn what_exists_is_found_and_what_does_not_is_left_out() {
     let clients = simulator.clients(REGION).await;
     let made = simulator.python(
         REGION,
-        r#"
+        r"
 ec2 = boto('ec2')
 vpc = ec2.create_vpc(CidrBlock='10.9.0.0/16')['Vpc']['VpcId']
 subnet = ec2.create_subnet(VpcId=vpc, CidrBlock='10.9.1.0/24', AvailabilityZone='eu-west-1b')['Subnet']['SubnetId']
@@ -21,8 +21,8 @@ ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
 zone = boto('route53').create_hosted_zone(Name='example.com', CallerReference='1')['HostedZone']['Id'].split('/')[-1]
 address = ec2.allocate_address(Domain='vpc')
 image = ec2.describe_images(Filters=[{'Name': 'name', 'Values': ['debian-12-arm64-*']}])['Images'][0]['ImageId']
-print(vpc, subnet, gateway, zone, image, address["PublicIp"], address["AllocationId"])
-"#,
+print(vpc, subnet, gateway, zone, image, address['PublicIp'], address['AllocationId'])
+",
     );
     let made: Vec<&str> = made.split_whitespace().collect();
     let [vpc, subnet, gateway, zone, image, public, allocation] = made[..] else {

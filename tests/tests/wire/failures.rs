@@ -113,6 +113,7 @@ async fn a_run_that_dies_is_finished_by_the_next() {
     assert_eq!(patched, census(&simulator));
 }
 
+#[expect(clippy::too_many_lines, reason = "a table of failures")]
 #[tokio::test]
 async fn failures_say_what_they_are_and_what_to_do() {
     let simulator = Simulator::start();
@@ -204,12 +205,12 @@ async fn what_is_in_the_way_of_a_deletion_is_named() {
     cluster.converge(&wanted).await;
     let interface = simulator.python(
         REGION,
-        r#"
+        r"
 ec2 = boto('ec2')
 subnet = ec2.describe_subnets(Filters=[{'Name': 'tag:Name', 'Values': ['a.prod.example.com']}])['Subnets'][0]['SubnetId']
 group = ec2.describe_security_groups(Filters=[{'Name': 'group-name', 'Values': ['nodes.prod.example.com']}])['SecurityGroups'][0]['GroupId']
 print(ec2.create_network_interface(SubnetId=subnet, Groups=[group], Description='a database')['NetworkInterface']['NetworkInterfaceId'])
-"#,
+",
     );
     let world = cluster.world(&[]);
     let seen = world.observe().await.expect("a sweep");

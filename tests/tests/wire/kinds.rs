@@ -202,7 +202,7 @@ async fn is_mended(simulator: &Simulator, cluster: &mut InCluster, wanted: &[Clo
         cluster.refresh = kind == "autoscaling_lifecycle_hook";
         let plan = cluster.converge(wanted).await;
         cluster.refresh = false;
-        let kinds: BTreeSet<&str> = plan.steps.keys().map(|id| id.kind()).collect();
+        let kinds: BTreeSet<&str> = plan.steps.keys().map(model::engine::Id::kind).collect();
         assert!(kinds.contains(kind), "{change}: {}", shown(&plan));
         assert!(plan.steps.len() <= 3, "{change}: {}", shown(&plan));
     }
@@ -258,7 +258,7 @@ async fn what_others_add_is_left_alone() {
     cluster.converge(&wanted).await;
     simulator.python(
         REGION,
-        r#"
+        r"
 ec2 = boto('ec2')
 owned = [{'Key': 'kubernetes.io/cluster/prod.example.com', 'Value': 'owned'}]
 def of(kind, name=None): return [{'ResourceType': kind, 'Tags': owned + ([{'Key': 'Name', 'Value': name}] if name else [])}]
@@ -284,7 +284,7 @@ dns.change_resource_record_sets(HostedZoneId=zone, ChangeBatch={'Changes': [{'Ac
 dns.change_resource_record_sets(HostedZoneId=zone, ChangeBatch={'Changes': [{'Action': 'UPSERT', 'ResourceRecordSet': {'Name': 'api.internal.prod.example.com', 'Type': 'A', 'TTL': 30, 'ResourceRecords': [{'Value': '10.0.0.1'}]}}]})
 # The autoscaler's decision.
 boto('autoscaling').set_desired_capacity(AutoScalingGroupName='nodes.prod.example.com', DesiredCapacity=2)
-"#,
+",
     );
     let before = simulator.listing(REGION);
     cluster.is_settled(&wanted).await;

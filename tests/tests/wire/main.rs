@@ -1,5 +1,14 @@
 //! The AWS layer against the AWS simulator: the real SDK, real requests.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test that meets the unexpected fails, and tells its figures"
+)]
+
 mod budget;
 mod cluster;
 mod facts;

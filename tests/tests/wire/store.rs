@@ -5,6 +5,7 @@ use aws::store::{Expect, Store, StoreError};
 use aws::{Access, Clients, Keys};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 
@@ -64,12 +65,13 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
             Just(Guess::AsRead)
         ]
     };
-    let key = || 0..KEYS.len() as u8;
+    let count = |of: usize| u8::try_from(of).expect("few");
+    let key = move || 0..count(KEYS.len());
     let op = prop_oneof![
         key().prop_map(Op::Get),
         (key(), 0..4_u8, guess()).prop_map(|(key, content, guess)| Op::Put(key, content, guess)),
         (key(), guess()).prop_map(|(key, guess)| Op::Delete(key, guess)),
-        (0..PREFIXES.len() as u8, prop::option::of(key()))
+        (0..count(PREFIXES.len()), prop::option::of(key()))
             .prop_map(|(prefix, after)| Op::List(prefix, after)),
     ];
     prop::collection::vec(op, 1..40)
@@ -212,7 +214,7 @@ fn lets_one_be_the_first(store: &Store) {
             scope.spawn(move || usize::from(runtime().block_on(put).is_ok()))
         };
         let threads: Vec<_> = (0..100).map(write).collect();
-        let ended = threads.into_iter().map(|thread| thread.join());
+        let ended = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
         ended.map(|first| first.expect("a writer")).sum()
     });
     assert_eq!(firsts, 1);
@@ -399,7 +401,10 @@ mod elsewhere {
                         break;
                     }
                     if line.to_lowercase().starts_with("authorization:") {
-                        region = line.split('/').nth(2).unwrap_or_default().to_owned();
+                        line.split('/')
+                            .nth(2)
+                            .unwrap_or_default()
+                            .clone_into(&mut region);
                     }
                 }
                 let (status, body) = if region == home {
@@ -419,5 +424,32 @@ mod elsewhere {
             }
         });
         (address, asked)
+    }
+}
+
+/// A file goes into both stores as it is, once, and only if it is what it is said to be.
+#[test]
+fn a_file_is_stored_once_and_only_with_the_content_it_is_said_to_have() {
+    let simulator = Simulator::start();
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("binary");
+    // More than a piece.
+    let content: Vec<u8> = (0..3_000_000_u32).flat_map(u32::to_le_bytes).collect();
+    std::fs::write(&file, &content).expect("a file");
+    let digest = Sha256::digest(&content).to_vec();
+    let other = Sha256::digest(b"something else").to_vec();
+    for store in [in_bucket(&simulator), in_directory(&dir.path().join("store"))] {
+        runtime().block_on(async {
+            let key = "assets/nodeup";
+            assert_eq!(store.sha256(key).await.expect("an answer"), None);
+            store.put_file(key, &file, &other).await.expect_err("a refusal");
+            assert!(store.get(key).await.expect("an answer").is_none());
+            store.put_file(key, &file, &digest).await.expect("a write");
+            assert_eq!(store.sha256(key).await.expect("an answer"), Some(digest.clone()));
+            let found = store.get(key).await.expect("an answer").expect("an object");
+            assert!(found.bytes == content);
+            let again = store.put_file(key, &file, &digest).await;
+            assert!(matches!(again, Err(StoreError::Conflict { .. })), "{again:?}");
+        });
     }
 }
