@@ -67,6 +67,7 @@ const SPECIAL: &[(&str, &str)] = &[
     ("spec.manager", "Karpenter"),
     ("spec.subnets[]", "utility-eu-west-1a"),
     ("spec.zones[]", "eu-west-1b"),
+    ("spec.subnets[].zone", "eu-west-1b"),
     ("spec.updatePolicy", "external"),
 ];
 
