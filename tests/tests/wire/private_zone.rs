@@ -52,7 +52,12 @@ impl Private {
         assert_eq!(full.dns.kind, DnsKind::Private);
         full.network.shared_vpc = shared_vpc.map(ToOwned::to_owned);
         let all = desired(&full, objects("completed: 1\n"));
-        let kinds = ["route53_zone_association", "route53_record"];
+        // Subnets of a further range can be made once the range is there.
+        let kinds = [
+            "route53_zone_association",
+            "route53_record",
+            "vpc_ipv4_cidr_block_association",
+        ];
         let of = |one: &Cloud| {
             use model::engine::Resource;
             Some(one.id())

@@ -438,18 +438,30 @@ fn a_file_is_stored_once_and_only_with_the_content_it_is_said_to_have() {
     std::fs::write(&file, &content).expect("a file");
     let digest = Sha256::digest(&content).to_vec();
     let other = Sha256::digest(b"something else").to_vec();
-    for store in [in_bucket(&simulator), in_directory(&dir.path().join("store"))] {
+    for store in [
+        in_bucket(&simulator),
+        in_directory(&dir.path().join("store")),
+    ] {
         runtime().block_on(async {
             let key = "assets/nodeup";
             assert_eq!(store.sha256(key).await.expect("an answer"), None);
-            store.put_file(key, &file, &other).await.expect_err("a refusal");
+            store
+                .put_file(key, &file, &other)
+                .await
+                .expect_err("a refusal");
             assert!(store.get(key).await.expect("an answer").is_none());
             store.put_file(key, &file, &digest).await.expect("a write");
-            assert_eq!(store.sha256(key).await.expect("an answer"), Some(digest.clone()));
+            assert_eq!(
+                store.sha256(key).await.expect("an answer"),
+                Some(digest.clone())
+            );
             let found = store.get(key).await.expect("an answer").expect("an object");
             assert!(found.bytes == content);
             let again = store.put_file(key, &file, &digest).await;
-            assert!(matches!(again, Err(StoreError::Conflict { .. })), "{again:?}");
+            assert!(
+                matches!(again, Err(StoreError::Conflict { .. })),
+                "{again:?}"
+            );
         });
     }
 }
