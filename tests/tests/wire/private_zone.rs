@@ -4,7 +4,7 @@ use crate::cluster::{InCluster, run, shown};
 use crate::simulator::Simulator;
 use crate::spec::{REGION, closure, desired, full, objects};
 use model::cloud::Cloud;
-use model::engine::{Action, Id, Ref};
+use model::engine::{Action, Id, Ref, Resource};
 use model::full::DnsKind;
 
 /// A private zone of the same name as the public one, and the VPC of the user's that it was made with.
@@ -44,7 +44,7 @@ impl Private {
         }
     }
 
-    /// The association, the records, and what they need.
+    /// The association and what it needs, and records.
     fn wanted(&self, shared_vpc: Option<&str>) -> Vec<Cloud> {
         let mut full = full(&self.cluster.facts, |text| {
             *text = text.replace("dns: {type: Public}", "dns: {type: Private}");
@@ -52,16 +52,11 @@ impl Private {
         assert_eq!(full.dns.kind, DnsKind::Private);
         full.network.shared_vpc = shared_vpc.map(ToOwned::to_owned);
         let all = desired(&full, objects("completed: 1\n"));
-        // Subnets of a further range can be made once the range is there.
-        let kinds = [
-            "route53_zone_association",
-            "route53_record",
-            "vpc_ipv4_cidr_block_association",
-        ];
-        let of = |one: &Cloud| {
-            use model::engine::Resource;
-            Some(one.id())
-                .filter(|id| kinds.contains(&id.kind()) && !id.name().starts_with("bastion"))
+        let of = |one: &Cloud| match one {
+            Cloud::Route53ZoneAssociation(_) => Some(one.id()),
+            // Those that protokube fills: an alias would need a balancer and all below it.
+            Cloud::Route53Record(record) => record.alias_target.is_none().then(|| one.id()),
+            _ => None,
         };
         let ids: Vec<Id> = all.iter().filter_map(of).collect();
         closure(&all, &ids)
