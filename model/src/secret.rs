@@ -28,6 +28,7 @@ impl fmt::Debug for Secret {
 }
 
 /// Writes a secret into a file that holds secrets: named at the field, never by default.
+#[expect(clippy::ref_option, reason = "how serde passes a field")]
 pub(crate) fn revealed<S: Serializer>(
     secret: &Option<Secret>,
     serializer: S,

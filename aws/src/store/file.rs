@@ -46,12 +46,7 @@ impl FileStore {
     }
 
     /// The content is read once: what was hashed is what is kept.
-    pub(super) fn put_file(
-        &self,
-        key: &str,
-        from: &Path,
-        sha256: &[u8],
-    ) -> Result<(), StoreError> {
+    pub(super) fn put_file(&self, key: &str, from: &Path, sha256: &[u8]) -> Result<(), StoreError> {
         let path = self.path(key)?;
         let _lock = self.lock()?;
         if path.exists() {

@@ -101,10 +101,10 @@ impl World {
             for document in read_documents("base.yaml", text).unwrap() {
                 match document.object {
                     Object::Cluster(object) => {
-                        cluster = Some(serde_json::to_value(object).unwrap())
+                        cluster = Some(serde_json::to_value(object).unwrap());
                     }
                     Object::InstanceGroup(object) => {
-                        groups.push(serde_json::to_value(object).unwrap())
+                        groups.push(serde_json::to_value(object).unwrap());
                     }
                     other => panic!("{other:?}"),
                 }

@@ -19,13 +19,12 @@ subnet = ec2.create_subnet(VpcId=vpc, CidrBlock='10.9.1.0/24', AvailabilityZone=
 gateway = ec2.create_internet_gateway()['InternetGateway']['InternetGatewayId']
 ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
 zone = boto('route53').create_hosted_zone(Name='example.com', CallerReference='1')['HostedZone']['Id'].split('/')[-1]
-address = ec2.allocate_address(Domain='vpc')
 image = ec2.describe_images(Filters=[{'Name': 'name', 'Values': ['debian-12-arm64-*']}])['Images'][0]['ImageId']
-print(vpc, subnet, gateway, zone, image, address['PublicIp'], address['AllocationId'])
+print(vpc, subnet, gateway, zone, image)
 ",
     );
     let made: Vec<&str> = made.split_whitespace().collect();
-    let [vpc, subnet, gateway, zone, image, public, allocation] = made[..] else {
+    let [vpc, subnet, gateway, zone, image] = made[..] else {
         panic!("{made:?}");
     };
     let text = |text: &str| text.to_owned();
@@ -42,7 +41,7 @@ print(vpc, subnet, gateway, zone, image, address['PublicIp'], address['Allocatio
         offered_in: [text("eu-west-1a")].into(),
         vpc: None,
         subnets: [text(subnet), text("subnet-00000000000000000")].into(),
-        addresses: [text(public), text("203.0.113.7")].into(),
+        addresses: [text("203.0.113.7")].into(),
         hosted_zones: true,
     };
     let facts = collect_facts(&clients, &wanted).await.expect("facts");
@@ -67,8 +66,6 @@ print(vpc, subnet, gateway, zone, image, address['PublicIp'], address['Allocatio
     assert_eq!(facts.subnets[subnet].zone, "eu-west-1b");
     assert_eq!(facts.vpcs[vpc].cidr, "10.9.0.0/16");
     assert_eq!(facts.vpcs[vpc].internet_gateway.as_deref(), Some(gateway));
-    let addresses: Vec<_> = facts.addresses.into_iter().collect();
-    assert_eq!(addresses, [(text(public), text(allocation))]);
     assert_eq!(facts.hosted_zones.len(), 1);
     assert_eq!(facts.hosted_zones[0].id, zone);
     assert_eq!(facts.hosted_zones[0].name, "example.com");
@@ -81,4 +78,22 @@ print(vpc, subnet, gateway, zone, image, address['PublicIp'], address['Allocatio
     let refused = refused.expect_err("a refusal");
     assert_eq!(refused.class, Class::Invalid);
     assert!(refused.message.contains("not supported yet"), "{refused}");
+}
+
+#[tokio::test]
+async fn an_elastic_ip_is_found_by_its_public_address() {
+    let simulator = Simulator::start();
+    let clients = simulator.clients(REGION).await;
+    let made = simulator.python(
+        REGION,
+        "a = boto('ec2').allocate_address(Domain='vpc')\nprint(a['PublicIp'], a['AllocationId'])",
+    );
+    let (public, allocation) = made.trim().split_once(' ').expect("address and id");
+    let wanted = FactsWanted {
+        addresses: [public.to_owned(), "203.0.113.7".to_owned()].into(),
+        ..FactsWanted::default()
+    };
+    let facts = collect_facts(&clients, &wanted).await.expect("facts");
+    let found: Vec<_> = facts.addresses.into_iter().collect();
+    assert_eq!(found, [(public.to_owned(), allocation.to_owned())]);
 }

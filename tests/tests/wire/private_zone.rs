@@ -8,11 +8,11 @@ use model::engine::{Action, Id, Ref, Resource};
 use model::full::DnsKind;
 
 /// A private zone of the same name as the public one, and the VPC of the user's that it was made with.
-const PRIVATE_ZONE: &str = r#"
+const PRIVATE_ZONE: &str = r"
 vpc = boto('ec2').create_vpc(CidrBlock='10.200.0.0/16')['Vpc']['VpcId']
 zone = boto('route53').create_hosted_zone(Name='example.com', CallerReference='private', VPC={'VPCRegion': 'eu-west-1', 'VPCId': vpc}, HostedZoneConfig={'PrivateZone': True})['HostedZone']['Id']
 print(zone.split('/')[-1], vpc)
-"#;
+";
 
 /// The VPCs of the private zone.
 const VPCS: &str =
