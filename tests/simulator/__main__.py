@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import threading
-from typing import Any
+from typing import Any, Optional
 
 from . import seed
 from .events import InstanceEvents
@@ -22,11 +22,15 @@ def main() -> int:
 
     from .mends import Options, apply
 
-    apply(Options(later=later, events=events))
-    server = _server(arguments.port, later)
+    options = Options(later=later, events=events, machines=arguments.machines)
+    apply(options)
+    server = _server(arguments, options)
+    _identities(server.simulator_state, arguments.session_seconds)
     from .warm import warm_up
 
     warm_up(server)
+    if arguments.strict:
+        _close_the_gate(server.simulator_state, arguments.operator_credentials)
     address = f"http://127.0.0.1:{server.server_address[1]}"
     if arguments.port_file:
         _write_whole(arguments.port_file, f"{server.server_address[1]}\n")
@@ -46,8 +50,38 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--port-file", help="write the port here once it answers")
     parser.add_argument("--state-events", help="append launches and terminations here, one JSON object a line")
     parser.add_argument("--settle", type=float, default=0.3, help="seconds until what AWS does later has happened")
+    parser.add_argument("--machines", action="store_true", help="instances wait for what is reported of machines")
+    parser.add_argument("--region", help="whose world is told; without it the region that has instances")
     parser.add_argument("--until-stdin-closes", action="store_true", help="end when whoever started it does")
-    return parser.parse_args()
+    parser.add_argument("--strict", action="store_true", help="verify signatures, evaluate policies")
+    parser.add_argument("--operator-credentials", help="with --strict: write an administrator's credentials file here")
+    parser.add_argument(
+        "--session-seconds", type=float, default=6 * 3600.0, help="how long an instance's session lasts"
+    )
+    arguments = parser.parse_args()
+    if arguments.operator_credentials and not arguments.strict:
+        parser.error("--operator-credentials needs --strict: without it any credentials do")
+    return arguments
+
+
+def _identities(state: Any, session_seconds: float) -> None:
+    """Sessions are issued and remembered whether or not anybody verifies them."""
+    from .auth.sessions import Sessions
+
+    state.sessions = Sessions(session_seconds)
+    state.sessions.install()
+
+
+def _close_the_gate(state: Any, credentials: Optional[str]) -> None:
+    """From here on only what is signed and allowed passes; the administrator may do everything."""
+    from .auth.gate import Gate
+    from .auth.sessions import write_credentials
+
+    with state.lock:
+        key = state.sessions.administrator()
+        state.gate = Gate(state.sessions)
+    if credentials:
+        write_credentials(credentials, key)
 
 
 def _exit_with_stdin() -> None:
@@ -57,7 +91,7 @@ def _exit_with_stdin() -> None:
     os._exit(0)
 
 
-def _server(port: int, later: Later) -> Any:
+def _server(arguments: argparse.Namespace, options: Any) -> Any:
     """The HTTP server, bound but not yet serving."""
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
     from werkzeug.serving import make_server
@@ -65,17 +99,22 @@ def _server(port: int, later: Later) -> Any:
     from .app import State, application
 
     class QuietHandler(MotoRequestHandler):
-        """No line per request; answers leave at once."""
+        """No line per request; answers leave at once; headers are kept as they came, for signatures cover them."""
 
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
 
+        def make_environ(self) -> "dict[str, Any]":
+            environ = super().make_environ()
+            environ["simulator.headers"] = self.headers.items()
+            return environ
+
         def log_request(self, *_arguments: Any) -> None:
             pass
 
-    state = State(later=later)
+    state = State(later=options.later, lock=options.lock, region=arguments.region)
     program = application(DomainDispatcherApplication(create_backend_app), state)
-    server = make_server("127.0.0.1", port, program, threaded=True, request_handler=QuietHandler)
+    server = make_server("127.0.0.1", arguments.port, program, threaded=True, request_handler=QuietHandler)
     server.daemon_threads = True
     server.simulator_state = state
     return server

@@ -9,11 +9,17 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterable
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional
 
 from . import faults
-from .operations import Call, identify
+from .machines import control as machines
+from .machines.feed import Feed, may_change
+from .operations import identify
 from .settle import Later
+
+if TYPE_CHECKING:  # they import moto, which the environment has to be set for first
+    from .auth.gate import Gate
+    from .auth.sessions import Sessions
 
 CONTROL = "/_simulator/"
 
@@ -22,13 +28,23 @@ Wsgi = Callable[["dict[str, Any]", Callable[..., Any]], Iterable[bytes]]
 
 @dataclass
 class State:
-    """What the control endpoints read and write. All of it is guarded by `lock`."""
+    """What the control endpoints read and write. All of it is guarded by `lock`.
+
+    `sessions`: the credentials of instances, with and without `gate`, which is there with `--strict`.
+    """
 
     later: Later
+    sessions: "Optional[Sessions]" = None
+    gate: "Optional[Gate]" = None
     lock: Any = field(default_factory=threading.RLock)
     calls: "Counter[str]" = field(default_factory=Counter)
     faults: "list[faults.Fault]" = field(default_factory=list)
     latency: float = 0.0
+    region: Optional[str] = None
+    feed: Feed = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.feed = Feed(self.lock, self.later, self.region)
 
 
 def application(moto: Wsgi, state: State) -> Wsgi:
@@ -37,21 +53,35 @@ def application(moto: Wsgi, state: State) -> Wsgi:
     def call(environ: "dict[str, Any]", start_response: Callable[..., Any]) -> Iterable[bytes]:
         body = _read_body(environ)
         path = environ.get("PATH_INFO", "")
-        if path.startswith(CONTROL):
-            return _control(state, environ["REQUEST_METHOD"], path[len(CONTROL) :], body, start_response)
+        if path.startswith(CONTROL) and not _is_aws(state, environ):
+            return _control(state, environ, path[len(CONTROL) :], body, start_response)
         if path.startswith("/moto-api/"):
-            return _locked(moto, state, environ, start_response)
+            try:
+                return _locked(moto, state, environ, start_response)
+            finally:
+                state.feed.touch()
         if state.latency:
             time.sleep(state.latency)
-        return _aws_call(moto, state, environ, identify(environ, body), start_response)
+        return _aws_call(moto, state, environ, body, start_response)
 
     return call
 
 
-def _aws_call(moto: Wsgi, state: State, environ: "dict[str, Any]", call: Call, start_response: Any) -> Iterable[bytes]:
-    """Counts the call, lets moto answer it, or fails it before or after moto has seen it."""
+def _is_aws(state: State, environ: "dict[str, Any]") -> bool:
+    """With `--strict` AWS's own host names lead to AWS only, whatever the path: `/_simulator/` may be an object's."""
+    return state.gate is not None and ".amazonaws.com" in environ.get("HTTP_HOST", "").lower()
+
+
+def _aws_call(moto: Wsgi, state: State, environ: "dict[str, Any]", body: bytes, start_response: Any) -> Iterable[bytes]:
+    """Counts the call, asks the gate, lets moto answer it, or fails it before or after moto has seen it."""
+    call = identify(environ, body)
     with state.lock:
         state.calls[f"{call.service}.{call.operation}"] += 1
+        answer = state.gate.answer(environ, body, call) if state.gate else None
+        if answer is not None:
+            return _answered(environ, *answer, start_response)
+        if may_change(call):
+            state.feed.touch()
         fault = faults.first_hit(state.faults, call)
         if fault is None:
             return _locked(moto, state, environ, start_response)
@@ -59,15 +89,23 @@ def _aws_call(moto: Wsgi, state: State, environ: "dict[str, Any]", call: Call, s
             _locked(moto, state, environ, lambda *_args, **_kwargs: None)
     if fault.code == faults.KILL:
         return _kill(environ, start_response)
-    headers, body = faults.document(fault, call)
-    start_response(f"{fault.status} Injected", headers + [("Content-Length", str(len(body)))])
-    return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
+    headers, text = faults.document(fault, call)
+    return _answered(environ, fault.status, headers, text, start_response)
+
+
+def _answered(
+    environ: "dict[str, Any]", status: int, headers: Any, text: bytes, start_response: Any
+) -> Iterable[bytes]:
+    """An answer of ours instead of moto's."""
+    start_response(f"{status} Simulated", [*headers, ("Content-Length", str(len(text)))])
+    return [] if environ["REQUEST_METHOD"] == "HEAD" else [text]
 
 
 def _locked(moto: Wsgi, state: State, environ: "dict[str, Any]", start_response: Any) -> Iterable[bytes]:
     """moto has no locks of its own: one request at a time, its answer read to the end."""
     with state.lock:
-        state.later.run_due()
+        if state.later.run_due():
+            state.feed.touch()
         answer = moto(environ, start_response)
         try:
             return [b"".join(answer)]
@@ -84,11 +122,16 @@ def _kill(environ: "dict[str, Any]", start_response: Any) -> Iterable[bytes]:
     return []
 
 
-def _control(state: State, method: str, name: str, body: bytes, start_response: Any) -> Iterable[bytes]:
+def _control(state: State, environ: "dict[str, Any]", name: str, body: bytes, start_response: Any) -> Iterable[bytes]:
     """The control endpoints; the README lists them."""
+    method = environ["REQUEST_METHOD"]
     try:
-        with state.lock:
-            status, answer = _control_action(state, method, name, body)
+        found = machines.answer(state, method, name, environ.get("QUERY_STRING", ""), body)
+        if found is None:
+            with state.lock:
+                found = _control_action(state, method, name, body)
+                state.feed.touch()
+        status, answer = found
     except (ValueError, TypeError) as error:
         status, answer = "400 Bad Request", {"error": str(error)}
     text = json.dumps(answer, sort_keys=True).encode()
@@ -114,6 +157,8 @@ def _control_action(state: State, method: str, name: str, body: bytes) -> "tuple
         state.later.delay = float(body) if body else state.later.delay
     elif (method, name) == ("POST", "latency"):
         state.latency = float(body or b"0") / 1000.0
+    elif (method, name) == ("POST", "clock"):
+        state.later.advance(float(body))
     else:
         return "404 Not Found", {"error": f"no control endpoint {method} {name}"}
     return "200 OK", {}
@@ -128,6 +173,10 @@ def reset(state: State) -> None:
     state.calls.clear()
     state.faults = []
     state.latency = 0.0
+    if state.sessions:
+        state.sessions.clear()
+    if state.gate:
+        state.gate.reset()
 
 
 def _read_body(environ: "dict[str, Any]") -> bytes:

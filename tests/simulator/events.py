@@ -28,7 +28,7 @@ class InstanceEvents:
                 "ami": instance.image_id,
                 "key_name": instance.key_name,
                 "user_data": str(instance.user_data) if instance.user_data else None,
-                "instance_profile": _profile_arn(instance),
+                "instance_profile": profile_arn(instance),
                 "security_groups": sorted({g.id for nic in instance.nics.values() for g in nic.group_set}),
                 "tags": {tag["key"]: tag["value"] for tag in instance.get_tags()},
             }
@@ -44,6 +44,7 @@ class InstanceEvents:
             self._out.flush()
 
 
-def _profile_arn(instance: Any) -> Optional[str]:
+def profile_arn(instance: Any) -> Optional[str]:
+    """The ARN of the instance profile, if there is one."""
     association = instance.ec2_backend.iam_instance_profile_associations.get(instance.id)
     return association.iam_instance_profile.arn if association else None

@@ -14,7 +14,8 @@ from .operations import Call
 KILL = "kill-connection"
 
 _XML = '<?xml version="1.0" encoding="UTF-8"?>\n'
-_JSON_SERVICES = ("sqs", "events")
+# Services that speak JSON 1.0 or 1.1.
+JSON_SERVICES = ("sqs", "events", "ecr", "kms", "ssm", "dynamodb", "logs")
 
 
 @dataclass
@@ -61,7 +62,7 @@ def first_hit(faults: "list[Fault]", call: Call) -> Optional[Fault]:
 def document(fault: Fault, call: Call) -> "tuple[list[tuple[str, str]], bytes]":
     """Headers and body of the error, in the protocol of the service."""
     code, message = fault.code, fault.message
-    if call.service in _JSON_SERVICES:
+    if call.service in JSON_SERVICES:
         headers = [("Content-Type", "application/x-amz-json-1.0"), ("x-amzn-ErrorType", code)]
         return headers, json.dumps({"__type": code, "message": message}).encode()
     error = f"<Code>{escape(code)}</Code><Message>{escape(message)}</Message>"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
 # The signing name where it is not the name people use for the service.
 _NAMES = {"elasticloadbalancing": "elbv2"}
 _REST = ("s3", "route53")
+# A bucket's own host name.
+_BUCKET_HOST = re.compile(r"(.+)\.s3(?:[.-][a-z0-9.-]+)?\.amazonaws\.com(?:\.cn)?(?::\d+)?", re.IGNORECASE)
 
 
 class Call(NamedTuple):
@@ -48,7 +51,17 @@ def _rest_operation(service: str, environ: "dict[str, Any]") -> str:
     from werkzeug.exceptions import HTTPException
 
     try:
-        operation, _ = get_service_router(service).match(Request(dict(environ)))
+        operation, _ = get_service_router(service).match(Request(path_style(environ)))
     except HTTPException:
         return "?"
     return str(operation.name)
+
+
+def path_style(environ: "dict[str, Any]") -> "dict[str, Any]":
+    """The environment as if a bucket named by the host were named by the path, which is where operations are read."""
+    found = _BUCKET_HOST.fullmatch(environ.get("HTTP_HOST", ""))
+    if found is None:
+        return dict(environ)
+    prefix = f"/{found.group(1)}"
+    paths = {name: prefix + environ[name] for name in ("PATH_INFO", "RAW_URI", "REQUEST_URI") if name in environ}
+    return {**environ, **paths, "HTTP_HOST": "s3.amazonaws.com"}

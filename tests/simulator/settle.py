@@ -2,12 +2,19 @@
 
 Nothing runs in the background. The server calls `run_due` before each request, under its
 lock, so a client sees a state change exactly as if it had happened between two of its calls.
+Whoever waits for a change (`machines/feed.py`) wakes up when the next one is due.
 """
 
 from __future__ import annotations
 
 import time
-from typing import Callable
+from typing import Callable, NamedTuple, Optional
+
+
+class _Entry(NamedTuple):
+    when: float
+    finish: "Callable[[], None]"
+    asked_for: bool
 
 
 class Later:
@@ -15,29 +22,50 @@ class Later:
 
     def __init__(self, delay: float) -> None:
         self.delay = delay
-        self._due: list[tuple[float, Callable[[], None]]] = []
+        self._ahead = 0.0
+        self._due: "list[_Entry]" = []
 
-    def add(self, finish: Callable[[], None]) -> None:
-        """Runs `finish` after the delay."""
+    def add(self, finish: "Callable[[], None]") -> None:
+        """Runs `finish` after the delay: what AWS takes its time for."""
         if self.delay <= 0:
             finish()
         else:
-            self._due.append((time.monotonic() + self.delay, finish))
+            self._due.append(_Entry(self.now() + self.delay, finish, False))
 
-    def run_due(self) -> None:
-        """Runs, oldest first, everything whose time has come."""
-        now = time.monotonic()
-        ready = [finish for when, finish in self._due if when <= now]
-        self._due = [entry for entry in self._due if entry[0] > now]
-        for finish in ready:
-            finish()
+    def after(self, seconds: float, finish: "Callable[[], None]") -> None:
+        """Runs `finish` in `seconds`, whatever the delay is: a time that a client has set, such as
+        the heartbeat timeout of a lifecycle hook. `run_all` does not hasten it, `advance` does."""
+        self._due.append(_Entry(self.now() + seconds, finish, True))
+
+    def next_in(self) -> Optional[float]:
+        """Seconds until the next function is due; None if nothing waits."""
+        return max(0.0, min(entry.when for entry in self._due) - self.now()) if self._due else None
+
+    def run_due(self) -> bool:
+        """Runs, oldest first, everything whose time has come; says whether there was anything."""
+        now = self.now()
+        ready = sorted((entry for entry in self._due if entry.when <= now), key=lambda entry: entry.when)
+        self._due = [entry for entry in self._due if entry.when > now]
+        for entry in ready:
+            entry.finish()
+        return bool(ready)
 
     def run_all(self) -> None:
-        """Runs everything there is, due or not."""
-        pending, self._due = self._due, []
-        for _, finish in sorted(pending, key=lambda entry: entry[0]):
-            finish()
+        """Runs everything that was added, due or not."""
+        pending = sorted((entry for entry in self._due if not entry.asked_for), key=lambda entry: entry.when)
+        self._due = [entry for entry in self._due if entry.asked_for]
+        for entry in pending:
+            entry.finish()
+
+    def advance(self, seconds: float) -> None:
+        """Moves the clock of this queue ahead, and runs what is due by then."""
+        self._ahead += seconds
+        self.run_due()
 
     def clear(self) -> None:
         """Forgets everything (after a reset the objects are gone)."""
         self._due = []
+
+    def now(self) -> float:
+        """Seconds on the clock of this queue."""
+        return time.monotonic() + self._ahead

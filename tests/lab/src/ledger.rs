@@ -1,20 +1,18 @@
 //! What a lab has made, written down before it is made: `lab down` undoes exactly that, whoever died in between.
 
 use crate::place::Place;
+use crate::process::Process;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 /// One thing that outlives the process that makes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Made {
-    /// By pid and start time (field 22 of /proc/PID/stat, clock ticks), so that a recycled pid is left alone.
-    Process {
-        pid: u32,
-        started: u64,
-    },
+    Process(Process),
     /// A named network namespace; links inside go with it.
     Netns {
         name: String,
@@ -36,20 +34,43 @@ pub enum Made {
     },
 }
 
-/// The ledger of one lab: a file of JSON lines, only ever appended to.
+/// The ledger of one lab: a file of JSON lines, only ever appended to. Whoever has it open may make things, and so may
+/// the programs begun by [`Ledger::command`]; nothing is undone before all of them have ended.
 #[derive(Debug)]
 pub struct Ledger {
     file: File,
 }
 
 impl Ledger {
-    /// Opens or begins the ledger. The lab's run directory has to exist.
+    /// Begins a lab, or goes on with one: its directories are made, its ledger is opened.
+    pub fn begin(place: &Place) -> io::Result<Self> {
+        std::fs::create_dir_all(place.run())?;
+        let ledger = Self::open(place)?;
+        for own in [place.run(), place.data()] {
+            ledger.record(&Made::Directory {
+                path: own.to_owned(),
+            })?;
+        }
+        std::fs::create_dir_all(place.data())?;
+        Ok(ledger)
+    }
+
+    /// Opens the ledger. The lab's run directory has to exist.
     pub fn open(place: &Place) -> io::Result<Self> {
         let file = OpenOptions::new()
             .create(true)
             .append(true)
             .open(place.ledger())?;
+        file.lock_shared()?;
         Ok(Self { file })
+    }
+
+    /// A program that makes what was recorded and ends soon. It shares the lock, as its standard input, for the case that
+    /// it outlives its caller. What is to stay is begun otherwise, and recorded as a process.
+    pub fn command(&self, program: &str) -> io::Result<Command> {
+        let mut command = Command::new(program);
+        command.stdin(Stdio::from(self.file.try_clone()?));
+        Ok(command)
     }
 
     /// Writes down what is about to be made, in one write, so that concurrent writers never mix.

@@ -5,6 +5,16 @@
     reason = "most public items are AWS words; what is not says so"
 )]
 
+pub mod cgroup;
+pub mod daemon;
+pub mod host;
 pub mod ledger;
+pub mod mounts;
+pub mod network;
+pub mod operator;
 pub mod place;
+pub mod process;
+pub mod services;
+pub mod teardown;
+pub mod tool;
 pub mod world;

@@ -1,20 +1,47 @@
 //! `lab`: the lab's command line.
 
-use clap::Parser;
+mod commands;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use commands::hosts::{self, HostCommand};
+use commands::lab::{self as whole, LabCommand};
+use lab::network::commands::{PartitionArguments, network, partition};
 use lab::place::Place;
+use std::io::{Write, stdout};
+use std::process::ExitCode;
 
 /// Machines for what the AWS simulator launches.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
     /// Which of several labs
-    #[arg(long, env = "KCTL_LAB", default_value = "lab")]
+    #[arg(long, env = "KCTL_LAB", default_value = "lab", global = true)]
     name: String,
+    #[command(subcommand)]
+    command: Command,
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+#[derive(Subcommand)]
+enum Command {
+    #[command(flatten)]
+    Lab(LabCommand),
+    #[command(flatten)]
+    Host(HostCommand),
+    /// Show hosts, load balancers and faults
+    Network,
+    Partition(PartitionArguments),
+}
+
+fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
     let place = Place::named(&arguments.name)?;
-    std::fs::create_dir_all(place.run())?;
-    Ok(())
+    let text = match arguments.command {
+        Command::Lab(command) => return whole::run(&place, command),
+        Command::Host(command) => return hosts::run(&place, command),
+        Command::Network => network(&place)?,
+        Command::Partition(arguments) => partition(&place, &arguments)?,
+    };
+    stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
 }

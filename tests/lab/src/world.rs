@@ -41,6 +41,8 @@ pub enum InstanceState {
 pub struct Instance {
     pub id: String,
     pub state: InstanceState,
+    /// How often RebootInstances was called for it: a number that has grown asks for a reboot.
+    pub reboots: u32,
     pub vpc: String,
     pub subnet: String,
     pub zone: String,
@@ -237,7 +239,7 @@ pub struct HealthCheck {
 pub struct Target {
     pub instance: String,
     pub port: u16,
-    /// `initial`, `healthy`, `unhealthy`, `draining`.
+    /// `initial`, `healthy`, `unhealthy`, `draining`, or `unused` (no listener leads there: not checked).
     pub state: String,
 }
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Callable
+from typing import Any, Callable
 
 from ..events import InstanceEvents
 from ..settle import Later
@@ -12,10 +13,13 @@ from ..settle import Later
 
 @dataclass
 class Options:
-    """What a mend may need from outside: time, and where launches are reported."""
+    """What a mend may need from outside: time, where launches are reported, whether machines are behind it,
+    and the lock that every call holds."""
 
     later: Later
     events: InstanceEvents
+    machines: bool = False
+    lock: Any = field(default_factory=threading.RLock)
 
 
 def apply(options: Options) -> None:
@@ -30,11 +34,15 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         autoscaling,
         gateways,
         group_fields,
+        hooks,
         iam,
         instances,
         key_pairs,
         launch_templates,
+        lifecycle,
         load_balancers,
+        machines,
+        queues,
         requests,
         route53,
         routes,
@@ -44,6 +52,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         subnets,
         tags,
         target_groups,
+        target_health,
         volumes,
         vpc,
     )
@@ -73,6 +82,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         security_groups.a_new_group_tells_its_tags,
         security_groups.a_group_in_use_stays,
         security_groups.interfaces_take_existing_groups_only,
+        security_groups.an_instance_has_the_groups_it_is_given,
         security_groups.rules_are_added_all_or_none,
         security_groups.an_unknown_rule_id_is_said_so,
         security_groups.rules_that_name_a_group_are_described,
@@ -94,10 +104,16 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         instances.private_dns_names_follow_the_subnet,
         partial(instances.termination_takes_a_while, options),
         partial(instances.launches_are_reported, options),
+        partial(machines.instances_wait_for_their_machine, options),
+        partial(machines.volumes_wait_for_their_machine, options),
+        machines.consoles_say_what_machines_say,
         partial(scaling.instances_are_launched_as_the_template_says, options),
         scaling.instances_remember_the_version_they_were_launched_from,
         scaling.capacity_follows_what_is_asked,
         scaling.a_terminated_member_is_replaced,
+        partial(hooks.lifecycle_actions_are_completed, options),
+        lifecycle.unhealthy_members_are_replaced,
+        lifecycle.scaling_activities_are_described,
         autoscaling.groups_name_what_exists,
         autoscaling.a_deleted_target_group_stops_nothing,
         autoscaling.sizes_are_checked,
@@ -121,12 +137,15 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         target_groups.target_groups_know_their_balancers,
         target_groups.network_target_groups_have_their_attributes,
         target_groups.listeners_describe_what_they_have,
+        partial(target_health.targets_have_the_health_that_is_reported, options),
         route53.a_caller_reference_is_used_once,
+        route53.a_zone_with_a_vpc_is_private,
         route53.soa_records_are_text,
         route53.change_batches_are_strict,
         route53.a_deleted_zone_forgets_its_tags,
         route53.zone_associations_are_checked,
         s3.sha256_checksums_are_verified,
+        partial(queues.receiving_holds_nobody_up, options),
         iam.an_unknown_profile_is_invalid,
         iam.policies_of_aws_exist,
         requests.presigned_calls_go_to_their_service,

@@ -10,7 +10,7 @@ from moto.core.exceptions import ServiceException
 from moto.ec2.utils import filter_iam_instance_profiles
 
 from .patch import replace
-from .scaling import remove
+from .scaling import remove_by_force
 
 
 def group_names_are_unique() -> None:
@@ -170,19 +170,33 @@ def _check_target_groups(backend: Any, arns: Any) -> None:
 
 
 def a_deleted_target_group_stops_nothing() -> None:
-    """AWS: a target group that was deleted before its Auto Scaling group stops no launch.
+    """AWS: a target group that was deleted before its Auto Scaling group stops no launch; members in
+    service are registered in the others, unless that is suspended.
     moto: refuses every change of capacity with TargetGroupNotFound.
     """
 
     @replace(AutoScalingBackend, "update_attached_target_groups")
-    def update(original: Any, backend: Any, group_name: str) -> None:
+    def update(_original: Any, backend: Any, group_name: str) -> None:
         group = backend.autoscaling_groups[group_name]
-        known = [arn for arn in group.target_group_arns if arn in backend.elbv2_backend.target_groups]
-        all_arns, group.target_group_arns = group.target_group_arns, known
-        try:
-            original(backend, group_name)
-        finally:
-            group.target_group_arns = all_arns
+        if any(process["ProcessName"] == "AddToLoadBalancer" for process in group.suspended_processes):
+            return
+        ready = [state.instance for state in group.active_instances() if state.instance.state == "running"]
+        for target_group in _known_target_groups(backend, group.target_group_arns):
+            new = [instance.id for instance in ready if instance.id not in target_group.targets]
+            target_group.register([{"Id": identity, "Port": target_group.port} for identity in new])
+
+    @replace(AutoScalingBackend, "detach_load_balancer_target_groups")
+    def detach(_original: Any, backend: Any, group_name: str, arns: "list[str]") -> None:
+        group = backend.autoscaling_groups[group_name]
+        group.target_group_arns = [arn for arn in group.target_group_arns if arn not in arns]
+        members = {state.instance.id for state in group.instance_states}
+        for target_group in _known_target_groups(backend, arns):
+            target_group.deregister([{"Id": identity} for identity in members & set(target_group.targets)])
+
+
+def _known_target_groups(backend: Any, arns: "list[str]") -> "list[Any]":
+    known = backend.elbv2_backend.target_groups
+    return [known[arn] for arn in arns if arn in known]
 
 
 def a_group_with_instances_stays() -> None:
@@ -202,7 +216,7 @@ def a_group_with_instances_stays() -> None:
                 "request(s) still in the group."
             )
             raise AutoscalingClientError("ResourceInUse", message)
-        remove(group, list(group.instance_states))
+        remove_by_force(group)
         group.min_size = 0
         for key, hook in list(backend.lifecycle_hooks.items()):
             if hook.auto_scaling_group_name == group.name:

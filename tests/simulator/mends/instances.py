@@ -11,6 +11,7 @@ from moto.ec2.models.instances import Instance
 from moto.ec2.responses.instances import InstanceResponse
 from moto.ec2.utils import convert_tag_spec
 
+from .machines import enter
 from .patch import replace, replace_property
 
 if TYPE_CHECKING:
@@ -155,8 +156,13 @@ def termination_takes_a_while(options: "Options") -> None:
         previous = copy.copy(instance._state)
         if previous.name in ("shutting-down", "terminated"):
             return previous
-        instance._state.name, instance._state.code = "shutting-down", 32
-        options.later.add(lambda: original(instance))
+        machine = getattr(instance, "machine", None)
+        if machine is None:
+            instance._state.name, instance._state.code = "shutting-down", 32
+            options.later.add(lambda: original(instance))
+        else:  # until its machine is reported to be gone
+            machine.end = lambda: original(instance)
+            enter(instance, "shutting-down")
         return previous
 
     @replace(EC2Backend, "terminate_instances")

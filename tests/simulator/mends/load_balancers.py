@@ -18,6 +18,9 @@ from .patch import replace, replace_property
 if TYPE_CHECKING:
     from . import Options
 
+# The ranges for documentation: nobody has these addresses.
+_PUBLIC = ("203.0.113", "198.51.100", "192.0.2")
+
 # Route 53 zones of network load balancers, from the endpoints page of Elastic Load Balancing.
 HOSTED_ZONES = {
     "ap-northeast-1": "Z31USIVHYNEOWT",
@@ -186,14 +189,17 @@ def _interface(ec2: Any, balancer: Any, subnet: Any, mapping: "dict[str, Any]") 
         ec2.associate_address(eni=eni, allocation_id=mapping["AllocationId"])
         eni.allocation_id = mapping["AllocationId"]
     elif balancer.scheme == "internet-facing":
-        eni.public_ip = _public_address(eni.id)
+        eni.public_ip = _public_address(ec2, eni.id)
     eni.asked_address = bool(private)
     return eni
 
 
-def _public_address(identity: str) -> str:
-    """An address of the documentation ranges, the same for the same interface."""
-    return "203.0.113." + str(int(hashlib.sha256(identity.encode()).hexdigest()[:8], 16) % 254 + 1)
+def _public_address(ec2: Any, identity: str) -> str:
+    """An address of the documentation ranges that no other interface has, the same for as long as this one is there."""
+    taken = {eni.public_ip for eni in ec2.enis.values()}
+    first = int(hashlib.sha256(identity.encode()).hexdigest()[:8], 16)
+    candidates = (f"{_PUBLIC[(first + i) // 254 % 3]}.{(first + i) % 254 + 1}" for i in range(254 * 3))
+    return next(address for address in candidates if address not in taken)
 
 
 def _removal(ec2: Any, eni: Any) -> Any:

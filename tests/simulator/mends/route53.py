@@ -12,6 +12,7 @@ from moto.route53.exceptions import (
     Route53ClientError,
 )
 from moto.route53.models import FakeZone, RecordSet, Route53Backend
+from moto.route53.responses import Route53
 from moto.route53.utils import validate_domain_name
 
 from .load_balancers import HOSTED_ZONES
@@ -39,6 +40,18 @@ def a_caller_reference_is_used_once() -> None:
             message = f"A hosted zone has already been created with the specified caller reference: {reference}"
             raise Route53ClientError("HostedZoneAlreadyExists", message)
         return original(backend, name.lower(), *args, **kwargs)
+
+
+def a_zone_with_a_vpc_is_private() -> None:
+    """AWS: a zone that is made with a VPC is a private one; its configuration need not say so.
+    moto: forgets the VPC unless the configuration says that the zone is private.
+    """
+
+    @replace(Route53, "create_hosted_zone")
+    def create(original: Any, response: Any) -> Any:
+        if response._get_param("VPC.VPCId"):
+            response.params.setdefault("HostedZoneConfig", {})["PrivateZone"] = True
+        return original(response)
 
 
 def soa_records_are_text() -> None:

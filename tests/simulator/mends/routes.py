@@ -61,7 +61,7 @@ def _check_target(backend: Any, table: Any, gateway_id: Any, nat_id: Any) -> Non
 
 
 def a_route_to_a_deleted_target_is_a_blackhole() -> None:
-    """AWS: a route whose target is gone describes as `blackhole`.
+    """AWS: a route whose target is gone, or is an instance that does not run, describes as `blackhole`.
     moto: says `active`.
     """
 
@@ -69,7 +69,16 @@ def a_route_to_a_deleted_target_is_a_blackhole() -> None:
     def state(route: Any) -> str:
         gone = route.nat_gateway is not None and route.nat_gateway.state in ("deleted", "failed")
         detached = getattr(route.gateway, "id", "").startswith("igw-") and route.gateway.vpc is None
-        return "blackhole" if gone or detached else "active"
+        return "blackhole" if gone or detached or _machine_is_gone(route) else "active"
+
+
+def _machine_is_gone(route: Any) -> bool:
+    """Whether the route leads to an instance, or an interface of one, that is not there or stands still."""
+    still = ("stopping", "stopped", "shutting-down", "terminated")
+    if route.interface is not None and route.interface.id not in route.interface.ec2_backend.enis:
+        return True
+    instance = route.instance or (route.interface.instance if route.interface is not None else None)
+    return instance is not None and instance.state in still
 
 
 def a_subnet_has_one_route_table() -> None:

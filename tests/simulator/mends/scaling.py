@@ -14,6 +14,9 @@ from moto.autoscaling.models import (
     TerminateInstanceActivity,
 )
 
+from .. import activities
+from ..membership import counts
+from .lifecycle import cut_short, joined, leave, terminated_by_ec2
 from .patch import replace, replace_property
 
 if TYPE_CHECKING:
@@ -59,7 +62,10 @@ def _launch_one(group: Any, tags: "dict[str, str]") -> Any:
     instance.autoscaling_group = group
     instance.launched_from = {**named, "LaunchTemplateName": group.ec2_launch_template.name}
     protected = group.new_instances_protected_from_scale_in
-    group.instance_states.append(InstanceState(instance, protected_from_scale_in=protected))
+    stage = "Pending" if instance.state == "pending" else "InService"
+    member = InstanceState(instance, stage, protected_from_scale_in=protected)
+    group.instance_states.append(member)
+    joined(member, "an instance was started in response to a difference between desired and actual capacity")
     return instance
 
 
@@ -112,11 +118,11 @@ def capacity_follows_what_is_asked() -> None:
 def settle_capacity(group: Any) -> None:
     """Launches or terminates until the group has its desired capacity."""
     suspended = {process["ProcessName"] for process in group.suspended_processes}
-    missing = (group.desired_capacity or 0) - len(group.active_instances())
+    missing = (group.desired_capacity or 0) - sum(counts(state) for state in group.instance_states)
     if missing > 0 and "Launch" not in suspended:
         group.replace_autoscaling_group_instances(missing, group.get_propagated_tags())
     if missing < 0 and "Terminate" not in suspended:
-        surplus = [state for state in _oldest_first(group) if not state.protected_from_scale_in]
+        surplus = [state for state in _oldest_first(group) if counts(state) and not state.protected_from_scale_in]
         remove(group, surplus[:-missing])
     backend = group.autoscaling_backend
     if group.name in backend.autoscaling_groups:
@@ -125,10 +131,27 @@ def settle_capacity(group: Any) -> None:
 
 
 def remove(group: Any, states: "list[Any]") -> None:
-    """Terminates these members; they are members no longer."""
-    if states:
-        group.instance_states = [state for state in group.instance_states if state not in states]
-        group.ec2_backend.terminate_instances([state.instance.id for state in states])
+    """Terminates these members; they are members no longer, or no longer than their machines are there."""
+    cause = "an instance was taken out of service in response to a difference between desired and actual capacity"
+    behind = [state for state in states if hasattr(state.instance, "machine")]
+    plain = [state for state in states if state not in behind]
+    if plain:
+        group.instance_states = [state for state in group.instance_states if state not in plain]
+        for state in plain:
+            activities.end(activities.begin(group, state.instance, "Terminating", cause))
+        group.ec2_backend.terminate_instances([state.instance.id for state in plain])
+    for state in behind:
+        leave(state, cause)
+
+
+def remove_by_force(group: Any) -> None:
+    """Terminates every member of a group that goes, without waiting for anything."""
+    states = list(group.instance_states)
+    for state in states:
+        if hasattr(state.instance, "machine"):
+            cut_short(state)
+    group.instance_states = [state for state in group.instance_states if not hasattr(state.instance, "machine")]
+    remove(group, list(group.instance_states))
 
 
 def _oldest_first(group: Any) -> "list[Any]":
@@ -161,10 +184,14 @@ def a_terminated_member_is_replaced() -> None:
     @replace(AutoScalingBackend, "notify_terminate_instances")
     def notify(_original: Any, backend: Any, instance_ids: "list[str]") -> None:
         for group in list(backend.autoscaling_groups.values()):
-            gone = [state for state in group.instance_states if state.instance.id in instance_ids]
-            if gone:
-                group.instance_states = [state for state in group.instance_states if state not in gone]
+            ended = [state for state in group.instance_states if state.instance.id in instance_ids]
+            plain = [state for state in ended if not hasattr(state.instance, "machine")]
+            if plain:
+                group.instance_states = [state for state in group.instance_states if state not in plain]
                 settle_capacity(group)
+            for state in ended:
+                if state not in plain:
+                    terminated_by_ec2(state)
 
 
 def _member(backend: Any, instance_id: str) -> "tuple[Any, Any]":

@@ -11,6 +11,7 @@ from moto.ec2.exceptions import (
     InvalidSecurityGroupNotFoundError,
     InvalidSecurityGroupRuleIdNotFoundError,
 )
+from moto.ec2.models import EC2Backend
 from moto.ec2.models.elastic_network_interfaces import NetworkInterface
 from moto.ec2.models.security_groups import SecurityGroupBackend, SecurityGroupRule
 from moto.ec2.responses.security_groups import SecurityGroups
@@ -73,6 +74,18 @@ def interfaces_take_existing_groups_only() -> None:
             if backend.get_security_group_from_id(group_id) is None:
                 raise InvalidSecurityGroupNotFoundError(group_id)
         original(eni, backend, *args, **kwargs)
+
+
+def an_instance_has_the_groups_it_is_given() -> None:
+    """AWS: ModifyInstanceAttribute replaces the groups of an instance's interface.
+    moto: leaves the interface in its old groups too.
+    """
+
+    @replace(EC2Backend, "modify_instance_security_groups")
+    def modify(original: Any, backend: Any, instance_id: str, groups: "list[str]") -> Any:
+        instance = original(backend, instance_id, groups)
+        instance.nics[0]._group_set = list(instance.security_groups)
+        return instance
 
 
 def rules_are_added_all_or_none() -> None:

@@ -77,7 +77,7 @@ class Server:
         return f"{prefix}-{next(_numbers)}"
 
 
-def _start(command: "list[str]", log: Path) -> "tuple[subprocess.Popen[str], str]":
+def start(command: "list[str]", log: Path) -> "tuple[subprocess.Popen[str], str]":
     """Starts a server, its errors in `log`; returns it and its address."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     with log.open("w") as errors:
@@ -95,8 +95,8 @@ def servers(tmp_path_factory: Any) -> Any:
     folder = tmp_path_factory.mktemp("simulator")
     events = folder / "events.jsonl"
     launcher = [sys.executable, "-m", "simulator", "--settle", "0.6", "--state-events", str(events)]
-    mended, mended_url = _start(launcher, folder / "mended.log")
-    bare, bare_url = _start([sys.executable, "-c", BARE], folder / "bare.log")
+    mended, mended_url = start(launcher, folder / "mended.log")
+    bare, bare_url = start([sys.executable, "-c", BARE], folder / "bare.log")
     yield {"mended": Server(mended_url, True, events), "bare": Server(bare_url, False)}
     for process in (mended, bare):
         process.terminate()
@@ -121,6 +121,9 @@ def both(request: Any, servers: Any) -> Server:
     if request.param == "bare":
         request.applymarker(pytest.mark.xfail(strict=True, reason="bare moto needs the mend"))
     return servers[request.param]
+
+
+from .strict import strict  # noqa: E402, F401  (a fixture; its module needs what is above)
 
 
 def eventually(check: Any, seconds: float = 3.0) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 from typing import Any, Optional
 
@@ -13,7 +14,7 @@ TRUST = json.dumps(
         "Statement": [{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}],
     }
 )
-_blocks = iter(range(1, 250))
+_blocks = itertools.cycle(range(1, 250))
 
 
 def image(aws: Any) -> str:
@@ -22,7 +23,7 @@ def image(aws: Any) -> str:
 
 
 def vpc(aws: Any, **more: Any) -> str:
-    """A VPC with a range of its own."""
+    """A VPC with a range that few others have."""
     return aws.ec2.create_vpc(CidrBlock=f"10.{next(_blocks)}.0.0/16", **more)["Vpc"]["VpcId"]
 
 

@@ -53,6 +53,14 @@ def test_a_caller_reference_is_used_once(both):
     assert code_of(both.route53.create_hosted_zone, **again) == "HostedZoneAlreadyExists"
 
 
+def test_a_zone_with_a_vpc_is_private(both):
+    vpc = {"VPCRegion": "us-east-1", "VPCId": make.vpc(both)}
+    reference = both.unique("private")
+    made = both.route53.create_hosted_zone(Name=f"{reference}.internal", CallerReference=reference, VPC=vpc)
+    found = both.route53.get_hosted_zone(Id=made["HostedZone"]["Id"])
+    assert (found["HostedZone"]["Config"]["PrivateZone"], found["VPCs"]) == (True, [vpc])
+
+
 def test_the_soa_record_is_text(dns):
     aws, identity, _ = dns
     found = aws.route53.list_resource_record_sets(HostedZoneId=identity)["ResourceRecordSets"]

@@ -6,6 +6,7 @@ import base64
 import json
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -14,7 +15,7 @@ from botocore.exceptions import ConnectionClosedError, EndpointConnectionError
 from simulator import listing
 
 from . import make
-from .conftest import ROOT, Server, _start
+from .conftest import ROOT, Server, start
 from .errors import code_of
 
 
@@ -34,7 +35,7 @@ def own(tmp_path_factory):
         "--port-file",
         str(port),
     ]
-    process, endpoint = _start(command, folder / "log")
+    process, endpoint = start(command, folder / "log")
     assert endpoint.endswith(":" + port.read_text().strip())
     yield Server(endpoint, True, events)
     process.terminate()
@@ -127,6 +128,24 @@ def test_every_service_is_throttled_in_its_own_words(fresh, service):
     fresh.control("POST", "faults", [{"service": service, "code": "Throttling", "status": 400}])
     name, arguments = calls[service]
     assert code_of(getattr(fresh.client(service), name), **arguments) == "Throttling"
+
+
+def test_a_receiver_that_waits_holds_nobody_up(fresh):
+    """A long poll of a queue goes on while others call, and ends with a message."""
+    url = fresh.sqs.create_queue(QueueName="q")["QueueUrl"]
+    found = []
+
+    def receive():
+        found.extend(fresh.sqs.receive_message(QueueUrl=url, WaitTimeSeconds=20)["Messages"])
+
+    waiting = threading.Thread(target=receive)
+    waiting.start()
+    for _ in range(3):
+        fresh.ec2.describe_vpcs()
+    assert waiting.is_alive()
+    fresh.sqs.send_message(QueueUrl=url, MessageBody="hello")
+    waiting.join(10)
+    assert [message["Body"] for message in found] == ["hello"]
 
 
 def test_latency_is_added_to_calls(fresh):

@@ -277,6 +277,18 @@ def test_a_route_to_a_deleted_nat_gateway_is_a_blackhole(both):
     eventually(lambda: "blackhole" in {route["State"] for route in routes(both, identity)})
 
 
+def test_a_route_to_an_instance_that_does_not_run_is_a_blackhole(both):
+    vpc = make.vpc(both)
+    (subnet,) = make.subnets(both, vpc, "a")
+    launch = {"ImageId": make.image(both), "InstanceType": "t3.medium", "SubnetId": subnet, "MinCount": 1}
+    instance = both.ec2.run_instances(**launch, MaxCount=1)["Instances"][0]["InstanceId"]
+    identity = table(both, vpc)
+    both.ec2.create_route(RouteTableId=identity, DestinationCidrBlock="100.64.0.0/24", InstanceId=instance)
+    assert {route["State"] for route in routes(both, identity)} == {"active"}
+    both.ec2.terminate_instances(InstanceIds=[instance])
+    assert "blackhole" in {route["State"] for route in routes(both, identity)}
+
+
 def test_a_subnet_has_one_route_table(both):
     vpc = make.vpc(both)
     (subnet,) = make.subnets(both, vpc, "a")

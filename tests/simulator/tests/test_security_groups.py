@@ -47,6 +47,17 @@ def test_a_group_named_by_another_stays(both, vpc):
     both.ec2.delete_security_group(GroupId=named)
 
 
+def test_an_instance_leaves_its_old_groups_for_the_new_ones(both, vpc):
+    old, new = make.group(both, vpc), make.group(both, vpc)
+    launch = {"ImageId": make.image(both), "InstanceType": "t3.medium", "SubnetId": make.subnets(both, vpc, "a")[0]}
+    made = both.ec2.run_instances(**launch, SecurityGroupIds=[old], MinCount=1, MaxCount=1)["Instances"][0]
+    both.ec2.modify_instance_attribute(InstanceId=made["InstanceId"], Groups=[new])
+    filters = [{"Name": "attachment.instance-id", "Values": [made["InstanceId"]]}]
+    (interface,) = both.ec2.describe_network_interfaces(Filters=filters)["NetworkInterfaces"]
+    assert [group["GroupId"] for group in interface["Groups"]] == [new]
+    both.ec2.delete_security_group(GroupId=old)
+
+
 def test_a_group_that_names_itself_can_go(aws):
     group = make.group(aws, make.vpc(aws))
     aws.ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[from_group(group, 443)])

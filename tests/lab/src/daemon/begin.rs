@@ -1,0 +1,61 @@
+//! Beginning a lab: the daemon is started as a process of its own, and has begun once it says where it can be reached.
+
+use super::{Options, Up, write_whole};
+use crate::ledger::Ledger;
+use crate::place::Place;
+use anyhow::{Context, Result, bail};
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Where a daemon's options are.
+pub fn options_path(place: &Place) -> PathBuf {
+    place.run().join("options.json")
+}
+
+/// What the daemon of a lab says while it runs.
+pub fn log_path(place: &Place) -> PathBuf {
+    place.run().join("daemon.log")
+}
+
+/// Starts `lab serve` and waits until everything answers. A lab that is up already is left alone; one whose daemon died
+/// has to be removed first.
+pub fn begin(place: &Place, options: &Options) -> Result<Up> {
+    if let Some(up) = Up::read(place)? {
+        if up.daemon.alive()? {
+            return Ok(up);
+        }
+        bail!(
+            "the daemon of lab {} has died ({} says why): `lab down` first",
+            place.name(),
+            log_path(place).display()
+        );
+    }
+    let ledger = Ledger::begin(place).context("beginning the lab")?;
+    write_whole(&options_path(place), &serde_json::to_vec_pretty(options)?)?;
+    drop(ledger);
+    let log = log_path(place);
+    let output = File::create(&log).with_context(|| format!("writing {}", log.display()))?;
+    let own = std::env::current_exe().context("finding this program")?;
+    let mut daemon = Command::new(own)
+        .args(["--name", place.name(), "serve"])
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        // Not ended with the terminal.
+        .process_group(0)
+        .spawn()
+        .context("starting the daemon")?;
+    loop {
+        if let Some(up) = Up::read(place)? {
+            return Ok(up);
+        }
+        if let Some(status) = daemon.try_wait()? {
+            let said = std::fs::read_to_string(&log).unwrap_or_default();
+            bail!("the daemon ended ({status}):\n{}", said.trim_end());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}

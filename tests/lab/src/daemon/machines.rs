@@ -1,0 +1,257 @@
+//! Machines and volumes under orders: each has at most one work going, on a thread of its own; its end is told to the
+//! rounds.
+
+use super::orders::{self, Machine, Order, VolumeOrder};
+use crate::host::{self, Host, HostSpec, Lower, State, VolumeSpec};
+use crate::ledger::Ledger;
+use crate::network::detach_host;
+use crate::place::Place;
+use crate::world::{Instance, InstanceState, Report, Volume, World};
+use anyhow::{Context, Result};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// How long a machine that AWS ends may take; then it is switched off. AWS waits longer, a test should not.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Work that ended.
+#[derive(Debug)]
+pub enum Done {
+    Machine {
+        instance: String,
+        order: Order,
+        reboots: u32,
+        result: Result<()>,
+    },
+    Volume {
+        volume: String,
+        /// `None`: it is still in use, and stays `detaching`.
+        order: Option<VolumeOrder>,
+        result: Result<()>,
+    },
+}
+
+/// What is known of all machines and volumes.
+pub struct Machines {
+    place: Place,
+    ledger: Arc<Ledger>,
+    lower: Lower,
+    told: UnboundedSender<Done>,
+    machines: BTreeMap<String, Machine>,
+    /// Volume to instance.
+    attached: BTreeMap<String, String>,
+    /// Ids of instances and volumes with work going.
+    busy: BTreeSet<String>,
+}
+
+impl Machines {
+    pub fn new(
+        place: &Place,
+        ledger: &Arc<Ledger>,
+        lower: Lower,
+        told: UnboundedSender<Done>,
+    ) -> Self {
+        Self {
+            place: place.clone(),
+            ledger: Arc::clone(ledger),
+            lower,
+            told,
+            machines: BTreeMap::new(),
+            attached: BTreeMap::new(),
+            busy: BTreeSet::new(),
+        }
+    }
+
+    /// Begins what the world asks for and is not going yet; what needs no work is in the report.
+    pub fn order(&mut self, world: &World) -> Report {
+        let mut report = Report::default();
+        for instance in &world.instances {
+            if self.busy.contains(&instance.id) {
+                continue;
+            }
+            let now = self.machines.get(&instance.id).copied();
+            match orders::machine(instance, now) {
+                None => {}
+                // Never booted: there is nothing to switch off.
+                Some(Order::Stop) if now.is_none() => {
+                    report
+                        .instances
+                        .insert(instance.id.clone(), InstanceState::Stopped);
+                }
+                Some(order) => self.begin(instance, order),
+            }
+        }
+        for volume in &world.volumes {
+            if !self.busy.contains(&volume.id) {
+                self.volume(volume);
+            }
+        }
+        report
+    }
+
+    fn begin(&mut self, instance: &Instance, order: Order) {
+        tracing::info!(instance = instance.id, ?order, "begin");
+        self.busy.insert(instance.id.clone());
+        let (place, ledger) = (self.place.clone(), Arc::clone(&self.ledger));
+        let (lower, told) = (Lower(self.lower.0.clone()), self.told.clone());
+        let (id, reboots) = (instance.id.clone(), instance.reboots);
+        let spec = HostSpec {
+            instance: id.clone(),
+            instance_type: instance.instance_type.clone(),
+        };
+        tokio::task::spawn_blocking(move || {
+            let result = match order {
+                Order::Boot => host::boot(&place, &ledger, &lower, &spec).map(drop),
+                Order::Start => host::start(&place, &ledger, &id).map(drop),
+                Order::Reboot => host::reboot(&place, &ledger, &id, PATIENCE),
+                Order::Stop => stop(&place, &id),
+                Order::Terminate => host::terminate(&place, &id, PATIENCE)
+                    .and_then(|()| detach_host(&place, &id).map_err(Into::into)),
+            };
+            // Nobody listens when the daemon ends.
+            let _ = told.send(Done::Machine {
+                instance: id,
+                order,
+                reboots,
+                result,
+            });
+        });
+    }
+
+    fn volume(&mut self, volume: &Volume) {
+        let attached = self.attached.get(&volume.id).map(String::as_str);
+        let is_on = |instance: &str| {
+            !self.busy.contains(instance)
+                && self
+                    .machines
+                    .get(instance)
+                    .is_some_and(|machine| machine.on)
+        };
+        let Some(order) = orders::volume(volume, attached, is_on) else {
+            return;
+        };
+        tracing::info!(volume = volume.id, ?order, "begin");
+        self.busy.insert(volume.id.clone());
+        let (place, ledger) = (self.place.clone(), Arc::clone(&self.ledger));
+        let (told, id, size) = (self.told.clone(), volume.id.clone(), volume.size);
+        tokio::task::spawn_blocking(move || {
+            let (order, result) = match order {
+                VolumeOrder::Attach { instance, device } => {
+                    let spec = VolumeSpec {
+                        id: id.clone(),
+                        size,
+                        device: device.clone(),
+                    };
+                    let result = host::attach_volume(&place, &ledger, &instance, &spec);
+                    (
+                        Some(VolumeOrder::Attach { instance, device }),
+                        result.map(drop),
+                    )
+                }
+                VolumeOrder::Detach { instance } => {
+                    match host::detach_volume(&place, &instance, &id, false) {
+                        Ok(host::Detached::Busy) => {
+                            // As on AWS: it stays detaching until nobody in the machine uses it.
+                            std::thread::sleep(Duration::from_secs(1));
+                            (None, Ok(()))
+                        }
+                        result => (Some(VolumeOrder::Detach { instance }), result.map(drop)),
+                    }
+                }
+            };
+            let _ = told.send(Done::Volume {
+                volume: id,
+                order,
+                result,
+            });
+        });
+    }
+
+    /// Takes note of work that ended; what AWS is to be told.
+    pub fn done(&mut self, done: Done) -> Result<Report> {
+        let mut report = Report::default();
+        match done {
+            Done::Machine {
+                instance,
+                order,
+                reboots,
+                result,
+            } => {
+                result.with_context(|| format!("{order:?} of {instance}"))?;
+                tracing::info!(instance, ?order, "done");
+                self.busy.remove(&instance);
+                let told = match order {
+                    Order::Boot | Order::Start | Order::Reboot => InstanceState::Running,
+                    Order::Stop => InstanceState::Stopped,
+                    Order::Terminate => InstanceState::Terminated,
+                };
+                let on = told == InstanceState::Running;
+                if told == InstanceState::Terminated {
+                    self.machines.remove(&instance);
+                    self.attached.retain(|_, to| *to != instance);
+                } else {
+                    self.machines
+                        .insert(instance.clone(), Machine { on, reboots });
+                }
+                report.instances.insert(instance, told);
+            }
+            Done::Volume {
+                volume,
+                order,
+                result,
+            } => {
+                result.with_context(|| format!("{order:?} of {volume}"))?;
+                tracing::info!(volume, ?order, "done");
+                self.busy.remove(&volume);
+                match order {
+                    Some(VolumeOrder::Attach { instance, .. }) => {
+                        self.attached.insert(volume.clone(), instance);
+                        report.volumes.insert(volume, "attached".to_owned());
+                    }
+                    Some(VolumeOrder::Detach { .. }) => {
+                        self.attached.remove(&volume);
+                        report.volumes.insert(volume, "detached".to_owned());
+                    }
+                    None => {}
+                }
+            }
+        }
+        Ok(report)
+    }
+
+    /// Machines that switched themselves off, which AWS sees as stopped. A crash it does not see.
+    pub fn switched_off(&mut self) -> Result<Report> {
+        let mut report = Report::default();
+        let busy = &self.busy;
+        for (instance, machine) in &mut self.machines {
+            if !machine.on || busy.contains(instance) {
+                continue;
+            }
+            let host = Host::read(&self.place, instance)?;
+            if host.state(&self.place)? == State::Off {
+                machine.on = false;
+                report
+                    .instances
+                    .insert(instance.clone(), InstanceState::Stopped);
+            }
+        }
+        Ok(report)
+    }
+
+    /// The consoles of all machines, whole.
+    pub fn consoles(&self) -> Result<Vec<(String, Vec<u8>)>> {
+        let ids = self.machines.keys().filter(|id| !self.busy.contains(*id));
+        ids.map(|id| Ok((id.clone(), host::console(&self.place, id)?)))
+            .collect()
+    }
+}
+
+/// Powers a machine off, by force if it takes too long.
+fn stop(place: &Place, instance: &str) -> Result<()> {
+    if host::poweroff(place, instance, PATIENCE).is_err() {
+        host::kill9(place, instance)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! The lab's daemon: reads what the simulator says exists, makes hosts and network match it, and tells back how they are.
+//! Level-triggered: each round looks at the whole world, so that nothing depends on having seen a change.
+
+pub mod begin;
+mod machines;
+mod orders;
+mod rounds;
+pub mod simulator;
+
+use crate::host::{Image, cache, requirements_ready};
+use crate::ledger::{Ledger, Made};
+use crate::network::{self, Health, Router, dhcp, faults, health};
+use crate::place::Place;
+use crate::process::Process;
+use crate::services::{self, Services, ca::Ca, real_clock};
+use anyhow::{Context, Result};
+use rounds::Rounds;
+use serde::{Deserialize, Serialize};
+use simulator::Simulator;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// What a lab can choose.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Options {
+    /// Region whose instances become hosts.
+    pub region: String,
+    /// `tests/` of the checkout: the simulator is there.
+    pub tests: PathBuf,
+    /// Python with the simulator's requirements.
+    pub python: PathBuf,
+    /// HOST/PATH, what download sites serve.
+    pub mirror: PathBuf,
+    /// HOST/REPOSITORY, OCI layouts.
+    pub registry: PathBuf,
+    /// How long a DNS change takes to be answered.
+    pub propagation_seconds: u64,
+    /// Instead of the zones' own, in seconds.
+    pub negative_ttl: Option<u32>,
+    /// How long credentials of instances hold, in seconds.
+    pub session_seconds: u32,
+    /// How much faster than said targets are checked.
+    pub pace: f64,
+}
+
+/// Where a lab that is up can be reached; `run/up.json`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Up {
+    pub daemon: Process,
+    /// On the machine's own loopback.
+    pub simulator: String,
+    pub region: String,
+    /// An AWS credentials file with an administrator's `[default]`.
+    pub credentials: PathBuf,
+    /// PEM: the lab's authority.
+    pub authority: PathBuf,
+}
+
+impl Up {
+    pub fn path(place: &Place) -> PathBuf {
+        place.run().join("up.json")
+    }
+
+    /// What the daemon wrote once everything answered; `None` before.
+    pub fn read(place: &Place) -> Result<Option<Self>> {
+        let path = Self::path(place);
+        match std::fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            text => {
+                let text = text.with_context(|| format!("reading {}", path.display()))?;
+                let up = serde_json::from_slice(&text);
+                Ok(Some(up.with_context(|| {
+                    format!("{} is not of a lab", path.display())
+                })?))
+            }
+        }
+    }
+}
+
+/// Runs the lab until it is told to end (SIGTERM, SIGINT) or something it needs ends. Everything it made stays for
+/// [`crate::teardown::down`].
+pub fn serve(place: &Place, options: &Options) -> Result<()> {
+    requirements_ready()?;
+    let ledger = Ledger::begin(place).context("beginning the lab")?;
+    let own = Process::of(std::process::id())?;
+    ledger.record(&Made::Process(own))?;
+    let ca = Arc::new(Ca::open(&place.data().join("ca"))?);
+    let image = Image::ready(&cache()?)?;
+    let lower = image.with_layer(place, &ledger, Some(ca.pem()))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("starting the runtime")?;
+    let ledger = Arc::new(ledger);
+    let work = async {
+        let simulator = Simulator::start(place, &ledger, options).await?;
+        let router = Router::up(place, &ledger)?;
+        let first = simulator.world(None, Duration::ZERO).await?;
+        let (worlds, world) = watch::channel(Arc::new(first));
+        let authority = place.data().join("ca/ca.crt");
+        let mut services = services::start(Services {
+            netns: Some(place.router_netns()),
+            world: world.clone(),
+            simulator: simulator.address(),
+            mirror: options.mirror.clone(),
+            registry: options.registry.clone(),
+            ca,
+            access_log: place.run().join("access.log"),
+            dns: services::dns::Settings {
+                propagation: Duration::from_secs(options.propagation_seconds),
+                negative_ttl: options.negative_ttl,
+                ..services::dns::Settings::default()
+            },
+            clock: real_clock(),
+        })?;
+        let (ends, ended) = mpsc::unbounded_channel();
+        let verdicts = beside(place, &world, options.pace, &ends);
+        let up = Up {
+            daemon: own,
+            simulator: simulator.url(),
+            region: options.region.clone(),
+            credentials: simulator.credentials().to_owned(),
+            authority,
+        };
+        let rounds = Rounds::new(place, &ledger, lower, router, simulator, worlds, verdicts);
+        write_whole(&Up::path(place), &serde_json::to_vec_pretty(&up)?)?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            ended = rounds.run() => ended,
+            ended = first_end(&mut services, ended) => ended,
+            _ = terminate.recv() => Ok(()),
+            interrupted = tokio::signal::ctrl_c() => interrupted.map_err(Into::into),
+        }
+    };
+    runtime.block_on(work)
+}
+
+/// Starts what runs beside the rounds: health checks, delays, DHCP. The verdicts come out of the receiver; whoever ends
+/// says so to `ends`.
+fn beside(
+    place: &Place,
+    world: &watch::Receiver<Arc<crate::world::World>>,
+    pace: f64,
+    ends: &mpsc::UnboundedSender<anyhow::Error>,
+) -> watch::Receiver<Health> {
+    let (told, verdicts) = watch::channel(Health::new());
+    let (checked, worlds, end) = (place.clone(), world.clone(), ends.clone());
+    std::thread::spawn(move || {
+        let result = health::check(&checked, worlds, &told, pace);
+        tell(&end, "health checks", result.map_err(Into::into));
+    });
+    let (relayed, end) = (place.clone(), ends.clone());
+    std::thread::spawn(move || {
+        // Never stopped: it ends with the process.
+        let (_keep, stop) = oneshot::channel();
+        tell(
+            &end,
+            "delays",
+            faults::relay::run(&relayed, stop).map_err(Into::into),
+        );
+    });
+    let (served, worlds, end) = (place.clone(), world.clone(), ends.clone());
+    tokio::spawn(async move {
+        let result: network::Result<()> = dhcp::serve(&served, worlds).await;
+        tell(&end, "DHCP", result.map_err(Into::into));
+    });
+    verdicts
+}
+
+fn tell(ends: &mpsc::UnboundedSender<anyhow::Error>, what: &str, result: Result<()>) {
+    let error = match result {
+        Ok(()) => anyhow::anyhow!("{what} ended"),
+        Err(error) => error.context(format!("{what} ended")),
+    };
+    // Nobody listens when the daemon itself ends.
+    let _ = ends.send(error);
+}
+
+async fn first_end(
+    services: &mut tokio::task::JoinSet<services::Error>,
+    mut ended: mpsc::UnboundedReceiver<anyhow::Error>,
+) -> Result<()> {
+    tokio::select! {
+        error = services.join_next() => match error {
+            Some(Ok(error)) => Err(anyhow::Error::new(error).context("a service ended")),
+            Some(Err(error)) => Err(anyhow::Error::new(error).context("a service died")),
+            None => Err(anyhow::anyhow!("no service runs")),
+        },
+        error = ended.recv() => Err(error.unwrap_or_else(|| anyhow::anyhow!("what runs beside ended"))),
+    }
+}
+
+/// Writes beside and renames: a reader sees all of it or nothing.
+fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
+    let beside = path.with_extension("partial");
+    std::fs::write(&beside, content).with_context(|| format!("writing {}", beside.display()))?;
+    std::fs::rename(&beside, path).with_context(|| format!("writing {}", path.display()))
+}

@@ -1,0 +1,199 @@
+//! What to do with a machine or a volume, from what AWS says of it and how it is: pure, so that it can be tested whole.
+
+use crate::world::{Instance, InstanceState, Volume};
+
+/// A machine as the daemon knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Machine {
+    /// Not switched off by AWS. A crashed machine is on: AWS sees no difference.
+    pub on: bool,
+    /// As many reboots as were done for AWS.
+    pub reboots: u32,
+}
+
+/// One step for a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    Boot,
+    Start,
+    Reboot,
+    Stop,
+    /// Remove the host, if there is one, and say that it is gone.
+    Terminate,
+}
+
+/// The next step for an instance, if any.
+pub fn machine(instance: &Instance, now: Option<Machine>) -> Option<Order> {
+    use InstanceState::{Pending, Running, ShuttingDown, Stopped, Stopping, Terminated};
+    match (instance.state, now) {
+        (Pending | Running, None) => Some(Order::Boot),
+        (Pending, Some(Machine { on: false, .. })) => Some(Order::Start),
+        (Running, Some(machine)) if machine.on && instance.reboots > machine.reboots => {
+            Some(Order::Reboot)
+        }
+        (Stopping | Stopped, Some(Machine { on: true, .. })) | (Stopping, None) => {
+            Some(Order::Stop)
+        }
+        (ShuttingDown, _) | (Terminated, Some(_)) => Some(Order::Terminate),
+        _ => None,
+    }
+}
+
+/// One step for a volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VolumeOrder {
+    Attach { instance: String, device: String },
+    Detach { instance: String },
+}
+
+/// The next step for a volume, if its machine is there to do it; `attached`: to which machine it is now.
+pub fn volume(
+    volume: &Volume,
+    attached: Option<&str>,
+    is_on: impl Fn(&str) -> bool,
+) -> Option<VolumeOrder> {
+    let wanted = volume
+        .attachment
+        .as_ref()
+        .filter(|attachment| attachment.state != "detaching");
+    match (wanted, attached) {
+        (Some(wanted), None) if is_on(&wanted.instance) => Some(VolumeOrder::Attach {
+            instance: wanted.instance.clone(),
+            device: wanted.device.clone(),
+        }),
+        (Some(wanted), Some(now)) if wanted.instance == now => None,
+        (_, Some(now)) => Some(VolumeOrder::Detach {
+            instance: now.to_owned(),
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::Attachment;
+
+    fn instance(state: InstanceState, reboots: u32) -> Instance {
+        Instance {
+            id: "i-1".into(),
+            state,
+            reboots,
+            vpc: String::new(),
+            subnet: String::new(),
+            zone: String::new(),
+            address: [10, 0, 0, 4].into(),
+            mac: String::new(),
+            public_address: None,
+            hostname: String::new(),
+            image: String::new(),
+            instance_type: String::new(),
+            user_data: None,
+            profile: None,
+            security_groups: Vec::new(),
+            source_dest_check: true,
+            hop_limit: 1,
+            tokens_required: true,
+            tags: std::collections::BTreeMap::new(),
+        }
+    }
+
+    /// Following orders leads from every state of a machine to what AWS says, in two steps at most.
+    #[test]
+    fn orders_lead_to_what_aws_says() {
+        use InstanceState::{Pending, Running, ShuttingDown, Stopped, Stopping, Terminated};
+        let machine_states = [
+            None,
+            Some(Machine {
+                on: true,
+                reboots: 0,
+            }),
+            Some(Machine {
+                on: false,
+                reboots: 0,
+            }),
+        ];
+        for state in [
+            Pending,
+            Running,
+            Stopping,
+            Stopped,
+            ShuttingDown,
+            Terminated,
+        ] {
+            for reboots in [0, 2] {
+                for mut now in machine_states {
+                    let mut state = state;
+                    for _ in 0..3 {
+                        let Some(order) = machine(&instance(state, reboots), now) else {
+                            break;
+                        };
+                        match order {
+                            Order::Boot | Order::Start | Order::Reboot => {
+                                now = Some(Machine { on: true, reboots });
+                                state = Running;
+                            }
+                            Order::Stop => {
+                                now = now.map(|machine| Machine {
+                                    on: false,
+                                    ..machine
+                                });
+                                state = Stopped;
+                            }
+                            Order::Terminate => {
+                                now = None;
+                                state = Terminated;
+                            }
+                        }
+                    }
+                    assert_eq!(
+                        machine(&instance(state, reboots), now),
+                        None,
+                        "{state:?} {now:?}"
+                    );
+                    if matches!(state, Terminated) {
+                        assert_eq!(now, None);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_volume_goes_where_aws_says_and_leaves_where_it_was_first() {
+        let of = |state: &str| Volume {
+            id: "vol-1".into(),
+            size: 1,
+            zone: String::new(),
+            attachment: Some(Attachment {
+                instance: "i-1".into(),
+                device: "/dev/xvdu".into(),
+                state: state.into(),
+            }),
+        };
+        let attach = VolumeOrder::Attach {
+            instance: "i-1".into(),
+            device: "/dev/xvdu".into(),
+        };
+        let detach = |from: &str| VolumeOrder::Detach {
+            instance: from.into(),
+        };
+        assert_eq!(volume(&of("attaching"), None, |_| true), Some(attach));
+        assert_eq!(volume(&of("attaching"), None, |_| false), None);
+        assert_eq!(volume(&of("attached"), Some("i-1"), |_| true), None);
+        assert_eq!(
+            volume(&of("attaching"), Some("i-0"), |_| true),
+            Some(detach("i-0"))
+        );
+        assert_eq!(
+            volume(&of("detaching"), Some("i-1"), |_| true),
+            Some(detach("i-1"))
+        );
+        let free = Volume {
+            attachment: None,
+            ..of("")
+        };
+        assert_eq!(volume(&free, Some("i-1"), |_| true), Some(detach("i-1")));
+        assert_eq!(volume(&free, None, |_| true), None);
+    }
+}

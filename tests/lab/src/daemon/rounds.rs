@@ -1,0 +1,172 @@
+//! Rounds of the daemon: a world, a verdict of a health check or the end of some work begins one; each does what can be
+//! done now, and reports what was done.
+
+use super::machines::{Done, Machines};
+use super::simulator::Simulator;
+use crate::host::Lower;
+use crate::ledger::Ledger;
+use crate::network::{Health, Router, attach_host};
+use crate::place::Place;
+use crate::world::{InstanceState, Report, World};
+use anyhow::{Context, Result, anyhow};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+
+/// How long the simulator may hold a question for changes.
+const POLL: Duration = Duration::from_secs(20);
+
+/// How often consoles are looked at.
+const CONSOLES: Duration = Duration::from_secs(2);
+
+/// All that a round needs.
+pub struct Rounds {
+    place: Place,
+    ledger: Arc<Ledger>,
+    /// Taken while it works on a thread of its own.
+    router: Option<Router>,
+    simulator: Arc<Simulator>,
+    worlds: watch::Sender<Arc<World>>,
+    verdicts: watch::Receiver<Health>,
+    machines: Machines,
+    done: mpsc::UnboundedReceiver<Done>,
+    /// Size of each console when it was told.
+    consoles: BTreeMap<String, usize>,
+}
+
+impl Rounds {
+    pub fn new(
+        place: &Place,
+        ledger: &Arc<Ledger>,
+        lower: Lower,
+        router: Router,
+        simulator: Simulator,
+        worlds: watch::Sender<Arc<World>>,
+        verdicts: watch::Receiver<Health>,
+    ) -> Self {
+        let (told, done) = mpsc::unbounded_channel();
+        Self {
+            place: place.clone(),
+            ledger: Arc::clone(ledger),
+            router: Some(router),
+            simulator: Arc::new(simulator),
+            worlds,
+            verdicts,
+            machines: Machines::new(place, ledger, lower, told),
+            done,
+            consoles: BTreeMap::new(),
+        }
+    }
+
+    /// Goes round until something fails that no round can mend.
+    pub async fn run(mut self) -> Result<()> {
+        let (news, mut worlds) = mpsc::channel(1);
+        let asked = Arc::clone(&self.simulator);
+        let mut serial = self.worlds.borrow().serial;
+        let poll = async move {
+            loop {
+                let world = asked.world(Some(serial), POLL).await?;
+                if world.serial != serial {
+                    serial = world.serial;
+                    news.send(world)
+                        .await
+                        .map_err(|_| anyhow!("the rounds ended"))?;
+                }
+            }
+        };
+        let rounds = async {
+            self.round(None).await?;
+            let mut consoles = tokio::time::interval(CONSOLES);
+            consoles.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            loop {
+                tokio::select! {
+                    world = worlds.recv() => {
+                        let world = world.context("the simulator is not asked any more")?;
+                        self.round(Some(world)).await?;
+                    }
+                    changed = self.verdicts.changed() => {
+                        changed.context("nobody checks targets any more")?;
+                        let targets = self.verdicts.borrow_and_update().clone();
+                        self.simulator.report(&Report { targets, ..Report::default() }).await?;
+                        self.round(None).await?;
+                    }
+                    done = self.done.recv() => {
+                        let done = done.context("no work is done any more")?;
+                        let report = self.machines.done(done)?;
+                        self.simulator.report(&report).await?;
+                        self.round(None).await?;
+                    }
+                    _ = consoles.tick() => self.look().await?,
+                }
+            }
+        };
+        tokio::select! {
+            ended = poll => ended,
+            ended = rounds => ended,
+        }
+    }
+
+    /// One round: links for new machines, then filters and routes, then everybody learns of the world, then machines and
+    /// volumes get their orders.
+    async fn round(&mut self, world: Option<World>) -> Result<()> {
+        let world = world.map_or_else(|| Arc::clone(&self.worlds.borrow()), Arc::new);
+        let mut router = self.router.take().context("a round ended within a round")?;
+        let (place, ledger) = (self.place.clone(), Arc::clone(&self.ledger));
+        let (seen, health) = (Arc::clone(&world), self.verdicts.borrow().clone());
+        let work = move || -> Result<Router> {
+            attach(&place, &ledger, &seen)?;
+            router.apply(&seen, &health)?;
+            Ok(router)
+        };
+        self.router = Some(tokio::task::spawn_blocking(work).await??);
+        self.worlds.send_if_modified(|now| {
+            let new = now.serial != world.serial;
+            *now = Arc::clone(&world);
+            new
+        });
+        let report = self.machines.order(&world);
+        if report != Report::default() {
+            self.simulator.report(&report).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells new console text, and machines that switched themselves off.
+    async fn look(&mut self) -> Result<()> {
+        let mut report = self.machines.switched_off()?;
+        for (instance, text) in self.machines.consoles()? {
+            if self.consoles.insert(instance.clone(), text.len()) != Some(text.len()) {
+                report.consoles.insert(instance, tail(&text));
+            }
+        }
+        if report != Report::default() {
+            self.simulator.report(&report).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Base64 of the last 64 KiB, which is what EC2 keeps.
+fn tail(text: &[u8]) -> String {
+    use base64::Engine;
+    let from = text.len().saturating_sub(64 << 10);
+    base64::engine::general_purpose::STANDARD.encode(text.get(from..).unwrap_or_default())
+}
+
+/// Links for instances that are to have one.
+fn attach(place: &Place, ledger: &Ledger, world: &World) -> Result<()> {
+    use InstanceState::{Pending, Running};
+    let there = |state| matches!(state, Pending | Running);
+    for instance in world.instances.iter().filter(|one| there(one.state)) {
+        let subnet = world.subnets.iter().find(|one| one.id == instance.subnet);
+        let subnet = subnet.with_context(|| {
+            format!(
+                "{} is in subnet {}, which is not there",
+                instance.id, instance.subnet
+            )
+        })?;
+        attach_host(place, ledger, instance, subnet)?;
+    }
+    Ok(())
+}

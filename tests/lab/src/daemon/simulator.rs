@@ -1,0 +1,124 @@
+//! The AWS simulator as the daemon's child: started, asked for its world, told how machines are.
+
+use super::Options;
+use crate::ledger::{Ledger, Made};
+use crate::place::Place;
+use crate::process::Process;
+use crate::world::{Report, World};
+use anyhow::{Context, Result, bail};
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tokio::process::{Child, Command};
+
+/// How long it may take to answer for the first time: a cold Python loads every service.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// A running simulator; it ends with whoever started it.
+#[derive(Debug)]
+pub struct Simulator {
+    client: reqwest::Client,
+    port: u16,
+    region: String,
+    credentials: PathBuf,
+    /// Its standard input: closed when the daemon ends, however it ends.
+    _child: Child,
+}
+
+impl Simulator {
+    /// Starts it strict and with machines, and waits until it answers.
+    pub async fn start(place: &Place, ledger: &Ledger, options: &Options) -> Result<Self> {
+        let (port_file, credentials) = (place.run().join("port"), place.run().join("credentials"));
+        let log = place.run().join("simulator.log");
+        let output = File::create(&log).with_context(|| format!("writing {}", log.display()))?;
+        let mut command = Command::new(&options.python);
+        command
+            .args([
+                "-m",
+                "simulator",
+                "--machines",
+                "--strict",
+                "--until-stdin-closes",
+            ])
+            .args(["--port", "0", "--region", &options.region])
+            .args(["--session-seconds", &options.session_seconds.to_string()])
+            .arg("--port-file")
+            .arg(&port_file)
+            .arg("--operator-credentials")
+            .arg(&credentials)
+            .current_dir(&options.tests)
+            .env("PYTHONPATH", &options.tests)
+            .stdin(std::process::Stdio::piped())
+            .stdout(output.try_clone()?)
+            .stderr(output);
+        let mut child = command.spawn().context("starting the AWS simulator")?;
+        if let Some(pid) = child.id() {
+            ledger.record(&Made::Process(Process::of(pid)?))?;
+        }
+        let end = Instant::now() + PATIENCE;
+        let port = loop {
+            if let Some(status) = child.try_wait()? {
+                bail!(
+                    "the AWS simulator ended ({status}); {} says why",
+                    log.display()
+                );
+            }
+            if let Ok(text) = std::fs::read_to_string(&port_file) {
+                break text
+                    .trim()
+                    .parse()
+                    .with_context(|| format!("{text:?} is not a port"))?;
+            }
+            if Instant::now() > end {
+                bail!("the AWS simulator does not answer; see {}", log.display());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        Ok(Self {
+            client: reqwest::Client::builder().no_proxy().build()?,
+            port,
+            region: options.region.clone(),
+            credentials,
+            _child: child,
+        })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address())
+    }
+
+    pub fn credentials(&self) -> &Path {
+        &self.credentials
+    }
+
+    /// The world, once its serial differs from `after` or `wait` is over.
+    pub async fn world(&self, after: Option<u64>, wait: Duration) -> Result<World> {
+        let mut url = format!("{}/_simulator/world?region={}", self.url(), self.region);
+        if let Some(serial) = after {
+            url = format!("{url}&after={serial}&wait={}", wait.as_secs_f64());
+        }
+        let response = self
+            .client
+            .get(url)
+            .send()
+            .await
+            .context("asking the simulator")?;
+        let text = response.error_for_status()?.text().await?;
+        serde_json::from_str(&text).context("the simulator's world is not of the form of world.rs")
+    }
+
+    /// Tells how machines are. What does not fit any more is the simulator's to ignore.
+    pub async fn report(&self, report: &Report) -> Result<()> {
+        let url = format!("{}/_simulator/report", self.url());
+        let response = self.client.post(url).json(report).send().await;
+        response
+            .context("reporting to the simulator")?
+            .error_for_status()?;
+        Ok(())
+    }
+}

@@ -1,0 +1,247 @@
+//! Booting: a disk of layers, cgroups, and a process that runs the host in its network namespace.
+
+use super::image::write;
+use super::layer::Lower;
+use super::recipe;
+use super::state::{Host, HostSpec, Paths, write_json};
+use super::volume;
+use crate::ledger::{Ledger, Made};
+use crate::place::Place;
+use crate::process::Process;
+use crate::{cgroup, mounts, tool};
+use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+const LAUNCH: &str = include_str!("../../image/launch");
+
+const SEARCH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Where the disk is the machine's file system, since an overlay cannot lie on an overlay.
+const DIRECT: [(&str, &str); 2] = [
+    ("containerd", "/var/lib/containerd"),
+    ("kubelet", "/var/lib/kubelet"),
+];
+
+/// Taken from every host: both would reach the machine.
+const DROPPED: &str = "CAP_SYS_TIME,CAP_SYS_MODULE";
+
+/// Boots a new host, in the network namespace [`Place::host_netns`], which has to be there with the interface `eth0`.
+/// Returns when its first process is begun; [`super::wait`] waits for more.
+pub fn boot(place: &Place, ledger: &Ledger, lower: &Lower, spec: &HostSpec) -> Result<Host> {
+    let paths = Paths::of(place, &spec.instance);
+    let begun = || -> Result<Host> {
+        if paths.host().exists() {
+            bail!("it was booted before: start it, or terminate it first");
+        }
+        disk(ledger, &paths, lower)?;
+        begin(place, ledger, &paths, spec, false)
+    };
+    begun().with_context(|| format!("booting host {} of lab {}", spec.instance, place.name()))
+}
+
+/// Boots a host that is off from its disk, with its network namespace renewed.
+pub(super) fn boot_again(place: &Place, ledger: &Ledger, spec: &HostSpec) -> Result<Host> {
+    let paths = Paths::of(place, &spec.instance);
+    let begun = || -> Result<Host> {
+        if Host::read(place, &spec.instance)?.launcher.alive()? {
+            bail!("it is on");
+        }
+        begin(place, ledger, &paths, spec, true)
+    };
+    begun().with_context(|| format!("starting host {} of lab {}", spec.instance, place.name()))
+}
+
+fn begin(
+    place: &Place,
+    ledger: &Ledger,
+    paths: &Paths,
+    spec: &HostSpec,
+    again: bool,
+) -> Result<Host> {
+    identity(paths, spec)?;
+    volume::write_devices(place, &spec.instance)?;
+    // What a crash left behind: nothing of it runs, and the new systemd begins with empty cgroups.
+    cgroup::remove(&place.host_cgroup(&spec.instance))?;
+    let launcher = launch(place, ledger, paths, spec, again)?;
+    Ok(Host {
+        spec: spec.clone(),
+        launcher,
+    })
+}
+
+/// Makes the directories and mounts the root file system; both may be there already.
+fn disk(ledger: &Ledger, paths: &Paths, lower: &Lower) -> Result<()> {
+    for folder in [&paths.run, &paths.data] {
+        ledger.record(&Made::Directory {
+            path: folder.clone(),
+        })?;
+    }
+    let (root, upper, work) = (
+        paths.root(),
+        paths.data.join("upper"),
+        paths.data.join("work"),
+    );
+    let direct = DIRECT.map(|(folder, _)| paths.data.join(folder));
+    for folder in [&root, &upper, &work].into_iter().chain(&direct) {
+        fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    }
+    if mounts::below(&root)?.contains(&root) {
+        return Ok(());
+    }
+    ledger.record(&Made::Mount { path: root.clone() })?;
+    let mut options = OsString::from("lowerdir=");
+    for (position, folder) in lower.0.iter().enumerate() {
+        options.push(if position == 0 { "" } else { ":" });
+        options.push(folder);
+    }
+    for (option, folder) in [(",upperdir=", &upper), (",workdir=", &work)] {
+        options.push(option);
+        options.push(folder);
+    }
+    let mut mount = ledger.command("mount")?;
+    mount
+        .args(["-t", "overlay", "kctl-lab", "-o"])
+        .arg(options)
+        .arg(&root);
+    tool::run(&mut mount).map(drop)
+}
+
+/// What the firmware of an EC2 machine says of it.
+fn identity(paths: &Paths, spec: &HostSpec) -> Result<()> {
+    let hash = Sha256::digest(&spec.instance);
+    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
+    // Begins with ec2, as cloud-init expects of the platform.
+    let uuid = format!(
+        "ec2{}-{}-4{}-8{}-{}",
+        part(0, 5),
+        part(5, 9),
+        part(9, 12),
+        part(12, 15),
+        part(15, 27)
+    );
+    let (instance, kind) = (&spec.instance, &spec.instance_type);
+    let text = format!("INSTANCE={instance}\nTYPE={kind}\nUUID={uuid}\n");
+    write(&paths.root().join("etc/kctl-lab/dmi"), 0o644, &text)
+}
+
+/// Starts the process that runs the host, and lets it go on once it is in the ledger.
+fn launch(
+    place: &Place,
+    ledger: &Ledger,
+    paths: &Paths,
+    spec: &HostSpec,
+    again: bool,
+) -> Result<Process> {
+    let netns = place.host_netns(&spec.instance);
+    ledger.record(&Made::Netns {
+        name: format!("{netns}.new"),
+    })?;
+    let own = cgroup::make(ledger, &place.cgroup().join("launchers"))?;
+    let host = cgroup::make(ledger, &place.host_cgroup(&spec.instance))?;
+    let joined = |cgroups: &[PathBuf]| {
+        cgroups
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let console = File::options()
+        .create(true)
+        .append(true)
+        .open(paths.console())
+        .with_context(|| format!("opening {}", paths.console().display()))?;
+    let exit = paths.exit();
+    if exit.exists() {
+        fs::remove_file(&exit).with_context(|| format!("removing {}", exit.display()))?;
+    }
+    let mut command = Command::new("setsid");
+    command
+        .args(["--fork", "sh", "-c", LAUNCH, "kctl-lab-launch"])
+        .args(runtime(paths, spec, &netns)?)
+        .env("PATH", SEARCH)
+        .env("NETNS", &netns)
+        .env("RENEW", if again { "1" } else { "" })
+        .env("OWN_CGROUPS", joined(&own))
+        .env("HOST_CGROUPS", joined(&host))
+        .env("CONSOLE", paths.console())
+        .env("EXIT", &exit)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(console);
+    let mut child = command.spawn().context("starting setsid")?;
+    let (Some(mut orders), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
+        bail!("setsid has no pipes");
+    };
+    let mut pid = String::new();
+    BufReader::new(answers)
+        .read_line(&mut pid)
+        .context("reading the launcher's pid")?;
+    child.wait().context("waiting for setsid")?;
+    let pid = pid
+        .trim()
+        .parse()
+        .with_context(|| format!("the launcher said {pid:?}, not its pid"))?;
+    let launcher = Process::of(pid)?;
+    ledger.record(&Made::Process(launcher))?;
+    write_json(
+        &paths.host(),
+        &Host {
+            spec: spec.clone(),
+            launcher,
+        },
+    )?;
+    orders
+        .write_all(b"go\n")
+        .context("telling the launcher to go on")?;
+    Ok(launcher)
+}
+
+/// The container runtime and its arguments.
+fn runtime(paths: &Paths, spec: &HostSpec, netns: &str) -> Result<Vec<OsString>> {
+    let unified = cgroup::only_unified()?;
+    let mut words = ["env", "-i"].map(OsString::from).to_vec();
+    words.push(format!("PATH={SEARCH}").into());
+    words.push(format!("SYSTEMD_NSPAWN_UNIFIED_HIERARCHY={}", u8::from(unified)).into());
+    // On a machine /tmp is on the disk.
+    words.push("SYSTEMD_NSPAWN_TMPFS_TMP=0".into());
+    let fixed = [
+        "systemd-nspawn",
+        "--quiet",
+        // Neither machined nor systemd is asked of the machine.
+        "--register=no",
+        "--keep-unit",
+        "--kill-signal=SIGRTMIN+4",
+        "--capability=all",
+        // What container runtimes need beyond what the runtime allows by itself.
+        "--system-call-filter=@keyring bpf perf_event_open",
+        "--resolv-conf=off",
+        "--timezone=off",
+        "--link-journal=no",
+        "--console=read-only",
+        // As an image for EC2 begins; cloud-init sets the name.
+        "--hostname=localhost",
+    ];
+    words.extend(fixed.map(OsString::from));
+    words.push(format!("--drop-capability={DROPPED}").into());
+    words.push(format!("--machine={}", spec.instance).into());
+    words.push(format!("--network-namespace-path=/run/netns/{netns}").into());
+    let option = |name: &str, path: PathBuf| {
+        let mut word = OsString::from(name);
+        word.push(path);
+        word
+    };
+    words.push(option("--directory=", paths.root()));
+    for (folder, inside) in DIRECT {
+        let mut word = option("--bind=", paths.data.join(folder));
+        word.push(format!(":{inside}"));
+        words.push(word);
+    }
+    words.push(recipe::INIT.into());
+    Ok(words)
+}

@@ -1,0 +1,166 @@
+//! Detaching volumes: refused by what is in use, as EC2 does, unless forced, which is pulling the plug.
+
+use super::state::{Host, Paths, State, write_json};
+use super::volume::{Attached, file, lock, write_devices};
+use crate::place::Place;
+use crate::{cgroup, mounts, process, teardown, tool};
+use anyhow::{Context, Result, bail};
+use rustix::fs::OFlags;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// What became of a detachment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detached {
+    Done,
+    /// Mounted or otherwise held in the host: EC2 stays at `detaching` until it is not.
+    Busy,
+}
+
+/// Ends writing to a file system as if its disk were gone: FS_IOC_SHUTDOWN without flushing, on what is mounted there.
+const SHUTDOWN: &str = "import fcntl, os, struct, sys\n\
+    fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587D, struct.pack('I', 2))";
+
+/// Detaches a volume from a host; not attached is [`Detached::Done`].
+pub fn detach_volume(place: &Place, instance: &str, volume: &str, force: bool) -> Result<Detached> {
+    detach(place, instance, volume, force)
+        .with_context(|| format!("detaching {volume} from {instance}"))
+}
+
+fn detach(place: &Place, instance: &str, volume: &str, force: bool) -> Result<Detached> {
+    let _lock = lock(place)?;
+    let host = Host::read(place, instance)?;
+    let mut volumes = host.volumes(place)?;
+    let Some(position) = volumes
+        .iter()
+        .position(|attached| attached.volume == volume)
+    else {
+        return Ok(Detached::Done);
+    };
+    let attached = volumes.remove(position);
+    // Held while the devices go, so that nobody begins to use them.
+    let held = hold(&attached)?;
+    if held.is_none() {
+        if !force {
+            return Ok(Detached::Busy);
+        }
+        shut_down(place, instance, &attached)?;
+    }
+    hide(place, &host, &attached)?;
+    write_json(&Paths::of(place, instance).volumes(), &volumes)?;
+    write_devices(place, instance)?;
+    drop(held);
+    if force {
+        // A file system that was cut off keeps the loop device until it is unmounted.
+        tool::run(
+            Command::new("losetup")
+                .arg("--detach")
+                .arg(&attached.loop_device),
+        )?;
+    } else {
+        teardown::release_device(&file(place, volume), &attached.loop_device)?;
+    }
+    Ok(Detached::Done)
+}
+
+/// The device, exclusively; `None` while a file system is mounted from it, in whatever namespace.
+fn hold(attached: &Attached) -> Result<Option<File>> {
+    let flags = i32::try_from(OFlags::EXCL.bits()).context("O_EXCL")?;
+    match File::options()
+        .read(true)
+        .custom_flags(flags)
+        .open(&attached.loop_device)
+    {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(None),
+        Err(error) => {
+            Err(error).with_context(|| format!("opening {}", attached.loop_device.display()))
+        }
+    }
+}
+
+/// Removes node and links from the host, if it runs; at its next boot they are not made.
+fn hide(place: &Place, host: &Host, attached: &Attached) -> Result<()> {
+    if matches!(host.state(place)?, State::Off | State::Crashed) {
+        return Ok(());
+    }
+    let mut words = vec![
+        "rm".to_owned(),
+        "-f".to_owned(),
+        format!("/dev/{}", attached.node()),
+    ];
+    words.extend(
+        attached
+            .links()
+            .into_iter()
+            .map(|(link, _)| format!("/dev/{link}")),
+    );
+    let output = super::exec_output(place, &host.spec.instance, &words)?;
+    if !output.status.success() {
+        bail!(
+            "removing the devices in the host: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+    }
+    Ok(())
+}
+
+/// Cuts off every file system of the device, wherever in the host it is mounted: from now on it answers with errors.
+fn shut_down(place: &Place, instance: &str, attached: &Attached) -> Result<()> {
+    let device = format!("{}:{}", attached.major, attached.minor);
+    // One file system, however often it is mounted.
+    let points = mounted(place, instance, &device)?;
+    let Some(point) = points.first() else {
+        let device = attached.loop_device.display();
+        bail!(
+            "{device} is in use, but no file system of it is mounted in the host: end what has it open"
+        );
+    };
+    let mut python = Command::new("python3");
+    python.args(["-c", SHUTDOWN]).arg(point);
+    tool::run(&mut python)
+        .map(drop)
+        .with_context(|| format!("cutting off the file system at {}", point.display()))
+}
+
+/// Where a device is mounted in the host's namespaces, as paths the machine can open.
+fn mounted(place: &Place, instance: &str, device: &str) -> Result<Vec<PathBuf>> {
+    let mut seen = BTreeSet::new();
+    let mut points = Vec::new();
+    for pid in cgroup::processes(&place.host_cgroup(instance))? {
+        let Ok(namespace) = fs::read_link(format!("/proc/{pid}/ns/mnt")) else {
+            continue; // The process ended meanwhile.
+        };
+        if !seen.insert(namespace) || process::namespace_pids(pid)?.len() < 2 {
+            continue;
+        }
+        for mount in mounts::of(&pid.to_string())?
+            .into_iter()
+            .filter(|mount| mount.device == device)
+        {
+            let inside = mount
+                .point
+                .strip_prefix("/")
+                .unwrap_or(&mount.point)
+                .to_owned();
+            points.push(PathBuf::from(format!("/proc/{pid}/root")).join(inside));
+        }
+    }
+    Ok(points)
+}
+
+/// Takes all volumes from a host whose processes are gone.
+pub(super) fn release_all(place: &Place, host: &Host) -> Result<()> {
+    let _lock = lock(place)?;
+    for attached in host.volumes(place)? {
+        teardown::release_device(&file(place, &attached.volume), &attached.loop_device)?;
+    }
+    write_json(
+        &Paths::of(place, &host.spec.instance).volumes(),
+        &Vec::<Attached>::new(),
+    )
+}

@@ -1,0 +1,99 @@
+//! Running a program inside a host, as one of its processes: its namespaces, its cgroups, its capabilities.
+
+use super::state::{Host, State, wait};
+use crate::cgroup;
+use crate::place::Place;
+use crate::tool;
+use anyhow::{Context, Result};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Output, Stdio};
+use std::time::Duration;
+
+/// How long a host may take from its launch to systemd.
+const BOOT: Duration = Duration::from_mins(1);
+
+/// Joins the cgroups in `CGROUPS`, then becomes its arguments: entering namespaces does not move between cgroups.
+const JOIN: &str =
+    r#"for cgroup in $CGROUPS; do echo $$ >"$cgroup/cgroup.procs" || exit 125; done; exec "$@""#;
+
+/// Runs its arguments as a child in the namespaces entered. nsenter itself would stop with its child when the host stops
+/// all processes on its way down, reap it never, and so hold the host's end up for ever.
+const RUN: &str = r#""$@"; exit $?"#;
+
+/// Runs with this program's standard input, output and error; the program's exit status.
+pub fn exec<S: AsRef<OsStr>>(place: &Place, instance: &str, words: &[S]) -> Result<ExitStatus> {
+    let mut command = command(place, instance, words)?;
+    command
+        .status()
+        .with_context(|| format!("entering host {instance}"))
+}
+
+/// Runs with no input; what it printed, and its exit status.
+pub fn exec_output<S: AsRef<OsStr>>(place: &Place, instance: &str, words: &[S]) -> Result<Output> {
+    let mut command = command(place, instance, words)?;
+    tool::output(command.stdin(Stdio::null())).with_context(|| format!("entering host {instance}"))
+}
+
+fn command<S: AsRef<OsStr>>(place: &Place, instance: &str, words: &[S]) -> Result<Command> {
+    wait(place, instance, &[State::Running], BOOT)?;
+    let host = Host::read(place, instance)?;
+    let init = host
+        .init()?
+        .with_context(|| format!("host {instance} is off: see `lab console {instance}`"))?;
+    let mut cgroups = Vec::new();
+    for path in joinable(place, instance)? {
+        cgroups.push(path.display().to_string());
+    }
+    let mut command = Command::new("sh");
+    command
+        .env("CGROUPS", cgroups.join(" "))
+        .args([
+            "-c",
+            JOIN,
+            "kctl-lab-exec",
+            "nsenter",
+            "--target",
+            &init.pid.to_string(),
+        ])
+        .args(["--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup"])
+        .args(["--no-fork", "--", "sh", "-c", RUN, "kctl-lab-run"])
+        // What comes from outside has the machine's capabilities: it gets the host's.
+        .args([
+            "setpriv",
+            "--bounding-set=-sys_time,-sys_module",
+            "--inh-caps=-all",
+            "env",
+            "-i",
+        ])
+        .arg("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+        .args(["HOME=/root", "LANG=C.UTF-8"])
+        .arg(format!(
+            "TERM={}",
+            std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned())
+        ))
+        .args(words);
+    Ok(command)
+}
+
+/// Where a process from outside can go: the root of what the host sees, which in some hierarchies is a cgroup `payload` that
+/// the container runtime made. In version 2 only leaves hold processes.
+fn joinable(place: &Place, instance: &str) -> Result<Vec<PathBuf>> {
+    let host = place.host_cgroup(instance);
+    let unified = cgroup::only_unified()?;
+    let mut paths = Vec::new();
+    for hierarchy in cgroup::hierarchies()? {
+        let mut path = hierarchy.root.join(&host);
+        if path.join("payload").is_dir() {
+            path.push("payload");
+        }
+        if unified {
+            path.push("kctl-lab-exec");
+            fs::create_dir_all(&path)
+                .with_context(|| format!("making cgroup {}", path.display()))?;
+        }
+        paths.push(path);
+    }
+    Ok(paths)
+}

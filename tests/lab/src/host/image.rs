@@ -1,0 +1,93 @@
+//! The machine image: the distribution, made once by mmdebstrap and kept in the cache under its recipe's hash. It is only
+//! ever read: what the lab and each host add lies in layers above it.
+
+use super::{recipe, requirements};
+use crate::{mounts, tool};
+use anyhow::{Context, Result};
+use rustix::mount::{UnmountFlags, unmount};
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The distribution's root file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    pub root: PathBuf,
+}
+
+/// Where images are kept: `KCTL_CACHE`, else `XDG_CACHE_HOME/kctl`, else `~/.cache/kctl`; below it `lab`.
+pub fn cache() -> Result<PathBuf> {
+    let set = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let cache = set("KCTL_CACHE")
+        .or_else(|| set("XDG_CACHE_HOME").map(|cache| cache.join("kctl")))
+        .or_else(|| set("HOME").map(|home| home.join(".cache/kctl")))
+        .context("no place for the machine image: set KCTL_CACHE, XDG_CACHE_HOME or HOME")?;
+    Ok(cache.join("lab"))
+}
+
+impl Image {
+    /// The image of this program's recipe, made first if the cache does not have it: about a minute on two quiet cores, and
+    /// 300 MB. Of several callers one makes it, the others wait.
+    pub fn ready(cache: &Path) -> Result<Self> {
+        let name = format!("image-{}", recipe::key());
+        let root = cache.join(&name);
+        if root.exists() {
+            requirements::ready()?;
+            return Ok(Self { root });
+        }
+        fs::create_dir_all(cache)
+            .with_context(|| format!("making the cache directory {}", cache.display()))?;
+        let lock = cache.join(format!("{name}.lock"));
+        let lock = File::create(&lock).with_context(|| format!("opening {}", lock.display()))?;
+        lock.lock()
+            .context("waiting for whoever makes the machine image")?;
+        if !root.exists() {
+            requirements::ready()?;
+            let part = cache.join(format!("{name}.part"));
+            build(&part, &lock).context("making the machine image")?;
+            fs::rename(&part, &root).with_context(|| format!("naming {}", root.display()))?;
+        }
+        Ok(Self { root })
+    }
+}
+
+/// Builds into `part`, where an earlier build may have been cut off.
+fn build(part: &Path, lock: &File) -> Result<()> {
+    for point in mounts::below(part)? {
+        unmount(&point, UnmountFlags::DETACH)
+            .with_context(|| format!("unmounting {}", point.display()))?;
+    }
+    mounts::remove_tree(part)?;
+    let mut command = Command::new("mmdebstrap");
+    command
+        .args(["--variant=minbase", "--components=main"])
+        .arg("--aptopt=APT::Install-Recommends \"false\"")
+        .args(recipe::LEFT_OUT.map(|path| format!("--dpkgopt=path-exclude={path}")))
+        .arg(format!("--include={}", recipe::packages().join(",")))
+        .arg(format!(
+            "--customize-hook=chroot \"$1\" systemctl enable {}",
+            recipe::ENABLED.join(" ")
+        ))
+        .args([recipe::SUITE.as_ref(), part.as_os_str()])
+        // Shares the lock for the case that this program is killed and leaves it running.
+        .stdin(Stdio::from(lock.try_clone()?));
+    tool::run(&mut command).map(drop)
+}
+
+/// Writes a file of a root file system, with the folders it needs; one that is there as it should be is not touched.
+pub(super) fn write(path: &Path, mode: u32, content: &str) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    }
+    if fs::read(path).is_ok_and(|there| there == content.as_bytes()) {
+        return Ok(());
+    }
+    fs::write(path, content).with_context(|| format!("writing {}", path.display()))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+        .with_context(|| format!("setting the mode of {}", path.display()))
+}

@@ -1,0 +1,78 @@
+//! A host's namespace and its one link to the router.
+
+use super::error::{Error, Result};
+use super::{names, netns};
+use crate::ledger::Ledger;
+use crate::place::Place;
+use crate::world::{Instance, Subnet};
+use std::path::Path;
+
+/// The host's end, as AWS's older instance types call it.
+pub const HOST_LINK: &str = "eth0";
+
+/// Makes the host's namespace with `eth0` (its MAC, address and default route) and the router's end of the link. Packets
+/// pass once `Router::apply` has seen the instance. Doing it twice changes nothing.
+pub fn attach_host(
+    place: &Place,
+    ledger: &Ledger,
+    instance: &Instance,
+    subnet: &Subnet,
+) -> Result<()> {
+    let (router, host) = (place.router_netns(), place.host_netns(&instance.id));
+    let link = names::link(&instance.id);
+    netns::add(ledger, &host)?;
+    if !has_link(&router, &link)? {
+        // Of an attachment that was cut off: its other end would be in the way.
+        if has_link(&host, HOST_LINK)? {
+            netns::ip(&host, &["link", "delete", HOST_LINK])?;
+        }
+        let new = [
+            "link",
+            "add",
+            HOST_LINK,
+            "address",
+            &instance.mac,
+            "mtu",
+            names::MTU,
+            "type",
+            "veth",
+        ];
+        let peer = ["peer", "name", &link, "mtu", names::MTU, "netns", &router];
+        netns::ip(&host, &[&new[..], &peer].concat())?;
+    }
+    // Answers for its neighbours come at once, not after the random wait of a proxy.
+    let settings =
+        [("proxy_delay", "0")].map(|(name, value)| (format!("ipv4/neigh/{link}/{name}"), value));
+    netns::set(&router, &settings)?;
+    netns::ip(&router, &["link", "set", &link, "up"])?;
+    let range = super::topology::range(&subnet.id, &subnet.cidr)?.ok_or_else(|| Error::Range {
+        owner: subnet.id.clone(),
+        value: subnet.cidr.clone(),
+    })?;
+    let gateway = range.hosts().next().unwrap_or(range.network());
+    let lines = [
+        "link set lo up".to_owned(),
+        format!("link set {HOST_LINK} up"),
+        format!(
+            "address replace {}/{} dev {HOST_LINK}",
+            instance.address,
+            range.prefix_len()
+        ),
+        format!("route replace default via {gateway} dev {HOST_LINK}"),
+    ];
+    netns::ip_batch(&host, &lines)
+}
+
+/// Takes the link away and the namespace's name. Whoever still runs inside is without a network.
+pub fn detach_host(place: &Place, instance: &str) -> Result<()> {
+    let (router, link) = (place.router_netns(), names::link(instance));
+    if netns::exists(&router) && has_link(&router, &link)? {
+        netns::ip(&router, &["link", "delete", &link])?;
+    }
+    netns::delete(&place.host_netns(instance))
+}
+
+fn has_link(netns: &str, link: &str) -> Result<bool> {
+    let path = Path::new("/proc/sys/net/ipv4/conf").join(link);
+    netns::inside(netns, || path.exists())
+}

@@ -1,0 +1,169 @@
+//! `lab network` and `lab partition`: what the network does to each host, and faults on demand.
+
+use super::balancing::{key, state};
+use super::faults::{self, Faults, Partition};
+use super::snapshot::{self, Snapshot};
+use super::topology::{Host, Topology, Via};
+use super::{Error, Result, names};
+use crate::place::Place;
+use clap::Args;
+use std::time::Duration;
+
+/// Cut a host off, make its packets late, lose them; or heal
+#[derive(Debug, Args)]
+pub struct PartitionArguments {
+    /// The host: instance id, address or name. With --heal: all when left out
+    #[arg(required_unless_present = "heal")]
+    host: Option<String>,
+    /// From this host only
+    #[arg(long, value_name = "HOST", conflicts_with_all = ["from_balancers", "delay", "loss"])]
+    from: Option<String>,
+    /// From load balancers only
+    #[arg(long, conflicts_with_all = ["delay", "loss"])]
+    from_balancers: bool,
+    /// Instead: each packet to it takes so many milliseconds longer
+    #[arg(long, value_name = "MILLISECONDS")]
+    delay: Option<u32>,
+    /// Instead: so many percent of packets from and to it are lost
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u16).range(0..=100))]
+    loss: Option<u16>,
+    /// Take back all faults of the host, or of the lab
+    #[arg(long, conflicts_with_all = ["from", "from_balancers", "delay", "loss"])]
+    heal: bool,
+}
+
+/// Does what the arguments say and returns what is in force then.
+pub fn partition(place: &Place, arguments: &PartitionArguments) -> Result<String> {
+    let snapshot = snapshot::read(place)?;
+    let find = |name: &str| find(&snapshot, name);
+    let host = arguments.host.as_deref().map(find).transpose()?;
+    match host {
+        _ if arguments.heal => faults::heal(place, host.as_deref())?,
+        None => {}
+        Some(host) => {
+            if let Some(by) = arguments.delay {
+                faults::delay(place, &host, Duration::from_millis(by.into()))?;
+            }
+            if let Some(percent) = arguments.loss {
+                faults::loss(place, &host, percent * 10)?;
+            }
+            if arguments.delay.is_none() && arguments.loss.is_none() {
+                let what = match (&arguments.from, arguments.from_balancers) {
+                    (Some(other), _) => Partition::Pair(host, find(other)?),
+                    (None, true) => Partition::FromBalancers(host),
+                    (None, false) => Partition::Host(host),
+                };
+                faults::partition(place, &what)?;
+            }
+        }
+    }
+    network(place)
+}
+
+fn find(snapshot: &Snapshot, name: &str) -> Result<String> {
+    let named = snapshot.world.instances.iter().find(|instance| {
+        let short = instance.hostname.split('.').next();
+        instance.id == name
+            || instance.address.to_string() == name
+            || instance.hostname == name
+            || short == Some(name)
+    });
+    named
+        .map(|instance| instance.id.clone())
+        .ok_or_else(|| Error::Unknown(name.to_owned()))
+}
+
+/// Hosts with their way to the internet and their faults, balancers with their targets, and what the lab does not do.
+pub fn network(place: &Place) -> Result<String> {
+    let snapshot = snapshot::read(place)?;
+    let faults = faults::read(place)?;
+    let topology = Topology::of(&snapshot.world)?;
+    let mut lines: Vec<String> = topology
+        .hosts
+        .iter()
+        .map(|host| host_line(&topology, host, &faults))
+        .collect();
+    for balancer in &topology.balancers {
+        let addresses: Vec<_> = balancer
+            .addresses
+            .iter()
+            .map(|at| {
+                at.public_address.map_or(at.address.to_string(), |public| {
+                    format!("{} ({public})", at.address)
+                })
+            })
+            .collect();
+        lines.push(format!(
+            "{} {} {}",
+            balancer.dns_name,
+            balancer.scheme,
+            addresses.join(", ")
+        ));
+        for listener in &balancer.listeners {
+            let groups = snapshot
+                .world
+                .target_groups
+                .iter()
+                .filter(|group| group.arn == listener.target_group);
+            for (group, target) in
+                groups.flat_map(|group| group.targets.iter().map(move |target| (group, target)))
+            {
+                lines.push(format!(
+                    "  {} {} -> {} {}",
+                    listener.protocol,
+                    listener.port,
+                    key(target),
+                    state(&snapshot.health, group, target)
+                ));
+            }
+        }
+    }
+    lines.extend(
+        snapshot
+            .warnings
+            .iter()
+            .map(|warning| format!("not done: {warning}")),
+    );
+    lines.push(String::new());
+    Ok(lines.join("\n"))
+}
+
+fn host_line(topology: &Topology<'_>, host: &Host<'_>, faults: &Faults) -> String {
+    let instance = host.instance;
+    let internet = match (
+        topology.via(host.table, names::FRONT),
+        instance.public_address,
+    ) {
+        (Via::InternetGateway, Some(public)) => format!("internet as {public}"),
+        (Via::NatGateway(public), _) => format!("internet by NAT as {public}"),
+        _ => "no internet".to_owned(),
+    };
+    let mut line = format!(
+        "{} {} {} {} {internet}",
+        instance.id,
+        instance.address,
+        instance.zone,
+        instance.security_groups.join(",")
+    );
+    let own = faults.hosts.get(&instance.id).cloned().unwrap_or_default();
+    let words = [
+        own.isolated.then(|| "cut off".to_owned()),
+        own.from_balancers
+            .then(|| "cut off from balancers".to_owned()),
+        (own.delay > 0).then(|| format!("delay {} ms", own.delay)),
+        (own.loss > 0).then(|| format!("loss {}.{} %", own.loss / 10, own.loss % 10)),
+    ];
+    let pairs = faults
+        .pairs
+        .iter()
+        .filter_map(|(one, other)| match &instance.id {
+            id if id == one => Some(format!("cut off from {other}")),
+            id if id == other => Some(format!("cut off from {one}")),
+            _ => None,
+        });
+    for word in words.into_iter().flatten().chain(pairs) {
+        line.push_str("; ");
+        line.push_str(&word);
+    }
+    line
+}

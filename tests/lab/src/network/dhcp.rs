@@ -1,0 +1,209 @@
+//! DHCP as a VPC answers it: each network interface always gets its own address, known by its hardware address.
+
+use super::error::{Result, doing};
+use super::netns;
+use super::topology::{Host, Topology};
+use crate::place::Place;
+use crate::world::{Instance, World};
+use dhcproto::v4::{DhcpOption, Flags, Message, MessageType, Opcode, OptionCode};
+use dhcproto::{Decodable, Decoder, Encodable};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Seconds; what EC2 gives.
+const LEASE: u32 = 3600;
+const SERVER: u16 = 67;
+const CLIENT: u16 = 68;
+const MTU: u16 = 9001;
+
+/// Answers hosts until the sender of worlds is gone. Runs on any runtime; only its sockets are in the router's namespace.
+pub async fn serve(place: &Place, worlds: watch::Receiver<Arc<World>>) -> Result<()> {
+    let netns = place.router_netns();
+    let socket = netns::inside(&netns, || listener(Ipv4Addr::UNSPECIFIED, None))?
+        .map_err(doing("listening for DHCP"))?;
+    let socket = tokio::net::UdpSocket::from_std(socket).map_err(doing("listening for DHCP"))?;
+    let mut packet = [0; 1500];
+    let mut worlds = worlds;
+    loop {
+        let length = tokio::select! {
+            received = socket.recv_from(&mut packet) => received.map_err(doing("receiving DHCP"))?.0,
+            changed = worlds.changed() => match changed {
+                Ok(()) => continue,
+                Err(_) => return Ok(()),
+            },
+        };
+        let world = worlds.borrow().clone();
+        let Some(answer) = packet.get(..length).and_then(|bytes| answer(&world, bytes)) else {
+            continue;
+        };
+        // One host's answer that cannot be sent (its link just went) is no reason to leave the others without.
+        if let Err(error) = send(&netns, &socket, &answer).await {
+            tracing::warn!(link = answer.link, %error, "a DHCP answer was not sent");
+        }
+    }
+}
+
+async fn send(netns: &str, socket: &tokio::net::UdpSocket, answer: &Answer) -> Result<()> {
+    let encoded = answer.message.to_vec();
+    let bytes =
+        encoded.map_err(|error| doing("encoding a DHCP answer")(std::io::Error::other(error)))?;
+    let what = doing(format!("sending DHCP on {}", answer.link));
+    if !answer.message.flags().broadcast() {
+        // The router knows the host's hardware address, so this arrives before the host has its address.
+        let to = SocketAddrV4::new(answer.address, CLIENT);
+        return socket.send_to(&bytes, to).await.map(drop).map_err(what);
+    }
+    let to = SocketAddrV4::new(Ipv4Addr::BROADCAST, CLIENT);
+    let broadcast = || listener(answer.gateway, Some(&answer.link))?.send_to(&bytes, to);
+    netns::inside(netns, broadcast)?.map(drop).map_err(what)
+}
+
+fn listener(at: Ipv4Addr, link: Option<&str>) -> std::io::Result<UdpSocket> {
+    let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_broadcast(true)?;
+    socket.set_nonblocking(true)?;
+    if let Some(link) = link {
+        socket.bind_device(Some(link.as_bytes()))?;
+    }
+    socket.bind(&SocketAddrV4::new(at, SERVER).into())?;
+    Ok(socket.into())
+}
+
+/// What to send where.
+#[derive(Debug)]
+pub struct Answer {
+    /// The router's end of the host's link.
+    pub link: String,
+    pub gateway: Ipv4Addr,
+    /// The host's.
+    pub address: Ipv4Addr,
+    pub message: Message,
+}
+
+/// The answer to one packet; `None` for what is no request or of no instance.
+pub fn answer(world: &World, packet: &[u8]) -> Option<Answer> {
+    let request = Message::decode(&mut Decoder::new(packet)).ok()?;
+    if request.opcode() != Opcode::BootRequest {
+        return None;
+    }
+    let bytes = request.chaddr().iter().map(|byte| format!("{byte:02x}"));
+    let mac = bytes.collect::<Vec<_>>().join(":");
+    let topology = Topology::of(world).ok()?;
+    let mut hosts = topology.hosts.iter();
+    let host = hosts.find(|host| host.instance.mac.eq_ignore_ascii_case(&mac))?;
+    let kind = match request.opts().msg_type()? {
+        MessageType::Discover => MessageType::Offer,
+        MessageType::Request => verdict(&request, host)?,
+        MessageType::Inform => MessageType::Ack,
+        _ => return None,
+    };
+    let mut message = Message::default();
+    message
+        .set_opcode(Opcode::BootReply)
+        .set_xid(request.xid())
+        .set_flags(request.flags())
+        .set_giaddr(request.giaddr())
+        .set_chaddr(request.chaddr())
+        .opts_mut()
+        .insert(DhcpOption::MessageType(kind));
+    message
+        .opts_mut()
+        .insert(DhcpOption::ServerIdentifier(host.gateway));
+    if kind == MessageType::Nak {
+        message.set_flags(Flags::default().set_broadcast());
+    } else {
+        message.set_siaddr(host.gateway);
+        if request.opts().msg_type() == Some(MessageType::Inform) {
+            message.set_ciaddr(request.ciaddr());
+        } else {
+            message.set_yiaddr(host.instance.address);
+            message
+                .opts_mut()
+                .insert(DhcpOption::AddressLeaseTime(LEASE));
+        }
+        for option in settings(&topology, host)? {
+            message.opts_mut().insert(option);
+        }
+    }
+    Some(Answer {
+        link: host.link.clone(),
+        gateway: host.gateway,
+        address: host.instance.address,
+        message,
+    })
+}
+
+fn settings(topology: &Topology<'_>, host: &Host<'_>) -> Option<[DhcpOption; 7]> {
+    let net = topology.subnets.get(host.instance.subnet.as_str())?;
+    let name = host.instance.hostname.split('.').next()?;
+    let (servers, domain) = names_of(topology, host.instance);
+    Some([
+        DhcpOption::SubnetMask(net.range.netmask()),
+        DhcpOption::BroadcastAddr(net.range.broadcast()),
+        DhcpOption::Router(vec![host.gateway]),
+        DhcpOption::InterfaceMtu(MTU),
+        DhcpOption::Hostname(name.to_owned()),
+        DhcpOption::DomainNameServer(servers),
+        DhcpOption::DomainName(domain),
+    ])
+}
+
+/// A request for another address is refused, one that chose another server is not ours.
+fn verdict(request: &Message, host: &Host<'_>) -> Option<MessageType> {
+    if let Some(DhcpOption::ServerIdentifier(server)) =
+        request.opts().get(OptionCode::ServerIdentifier)
+        && *server != host.gateway
+    {
+        return None;
+    }
+    let asked = match request.opts().get(OptionCode::RequestedIpAddress) {
+        Some(DhcpOption::RequestedIpAddress(asked)) => *asked,
+        _ => request.ciaddr(),
+    };
+    Some(if asked == host.instance.address {
+        MessageType::Ack
+    } else {
+        MessageType::Nak
+    })
+}
+
+/// Name servers and domain as the VPC's DHCP options say; `AmazonProvidedDNS` is VPC + 2.
+fn names_of(topology: &Topology<'_>, instance: &Instance) -> (Vec<Ipv4Addr>, String) {
+    let vpc = topology
+        .world
+        .vpcs
+        .iter()
+        .find(|vpc| vpc.id == instance.vpc);
+    let resolver = topology
+        .vpcs
+        .get(instance.vpc.as_str())
+        .map(|vpc| vpc.resolver);
+    let named = vpc.map_or(&[][..], |vpc| &vpc.domain_name_servers);
+    let mut servers: Vec<_> = named
+        .iter()
+        .filter_map(|server| {
+            if server == "AmazonProvidedDNS" {
+                resolver
+            } else {
+                server.parse().ok()
+            }
+        })
+        .collect();
+    if servers.is_empty() {
+        servers.extend(resolver);
+    }
+    let region = &topology.world.region;
+    let default = if region == "us-east-1" {
+        "ec2.internal".to_owned()
+    } else {
+        format!("{region}.compute.internal")
+    };
+    (
+        servers,
+        vpc.and_then(|vpc| vpc.domain_name.clone())
+            .unwrap_or(default),
+    )
+}

@@ -1,0 +1,131 @@
+//! Faults on demand: hosts cut off, from everything, from each other or from balancers; packets lost or late. They are a
+//! file and a pair of nft tables of their own, so that they outlive each change of the world and the daemon itself.
+
+pub mod relay;
+mod tables;
+
+use super::error::{Error, Result, doing};
+use super::{names, netns, routing, snapshot};
+use crate::place::Place;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// All faults of a lab, by instance id.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Faults {
+    pub hosts: BTreeMap<String, HostFaults>,
+    /// Pairs that do not reach each other.
+    pub pairs: BTreeSet<(String, String)>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostFaults {
+    /// From everything but what AWS's own hypervisor answers: metadata, names, DHCP.
+    pub isolated: bool,
+    /// From balancers: their connections, their health checks, and its own to them.
+    pub from_balancers: bool,
+    /// Milliseconds that each packet to it takes longer, and so a round trip.
+    pub delay: u32,
+    /// Of a thousand packets, in each direction.
+    pub loss: u16,
+}
+
+/// What a partition separates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Partition {
+    Host(String),
+    Pair(String, String),
+    FromBalancers(String),
+}
+
+/// Cuts a host off; connections that it has starve, nothing is refused.
+pub fn partition(place: &Place, what: &Partition) -> Result<()> {
+    change(place, |faults| match what {
+        Partition::Host(id) => faults.hosts.entry(id.clone()).or_default().isolated = true,
+        Partition::FromBalancers(id) => {
+            faults.hosts.entry(id.clone()).or_default().from_balancers = true;
+        }
+        Partition::Pair(one, other) => {
+            faults
+                .pairs
+                .insert((one.min(other).clone(), one.max(other).clone()));
+        }
+    })
+}
+
+/// Makes each packet to the host late; needs the daemon, in which they wait ([`relay::run`]).
+pub fn delay(place: &Place, instance: &str, by: Duration) -> Result<()> {
+    let (links, _) = routing::observe(&place.router_netns())?;
+    if !by.is_zero() && !links.contains(names::DELAY_LINK) {
+        return Err(Error::NoRelay);
+    }
+    let by = u32::try_from(by.as_millis()).unwrap_or(u32::MAX);
+    change(place, |faults| {
+        faults.hosts.entry(instance.to_owned()).or_default().delay = by;
+    })
+}
+
+/// Loses that many of a thousand packets from and to the host, at random.
+pub fn loss(place: &Place, instance: &str, per_mille: u16) -> Result<()> {
+    change(place, |faults| {
+        faults.hosts.entry(instance.to_owned()).or_default().loss = per_mille.min(1000);
+    })
+}
+
+/// Takes back every fault of a host, or of all.
+pub fn heal(place: &Place, instance: Option<&str>) -> Result<()> {
+    change(place, |faults| match instance {
+        None => *faults = Faults::default(),
+        Some(id) => {
+            faults.hosts.remove(id);
+            faults.pairs.retain(|(one, other)| one != id && other != id);
+        }
+    })
+}
+
+/// What is in force.
+pub fn read(place: &Place) -> Result<Faults> {
+    snapshot::load(&file(place))
+}
+
+/// Loads the tables again, for links that came meanwhile.
+pub fn reload(place: &Place) -> Result<()> {
+    let _lock = lock(place)?;
+    load(place, &read(place)?)
+}
+
+fn file(place: &Place) -> PathBuf {
+    place.run().join("faults.json")
+}
+
+fn change(place: &Place, change: impl FnOnce(&mut Faults)) -> Result<()> {
+    let _lock = lock(place)?;
+    let mut faults = read(place)?;
+    change(&mut faults);
+    faults
+        .hosts
+        .retain(|_, host| *host != HostFaults::default());
+    snapshot::replace(&file(place), &faults)?;
+    load(place, &faults)
+}
+
+/// The daemon and commands change faults at the same time; the lock goes when the file is closed.
+fn lock(place: &Place) -> Result<File> {
+    let path = place.run().join("faults.lock");
+    let what = format!("locking {}", path.display());
+    let file = File::create(&path).map_err(doing(what.clone()))?;
+    file.lock().map_err(doing(what))?;
+    Ok(file)
+}
+
+fn load(place: &Place, faults: &Faults) -> Result<()> {
+    let netns = place.router_netns();
+    let world = snapshot::read(place)?.world;
+    netns::settle(|| {
+        let (links, _) = routing::observe(&netns)?;
+        netns::nft(&netns, &tables::ruleset(faults, &world, &links))
+    })
+}

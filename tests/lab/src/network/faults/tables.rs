@@ -1,0 +1,163 @@
+//! Faults as two nft tables: one at the hosts' links (sees every packet, also the router's own), one where packets between
+//! hosts are forwarded.
+
+use super::super::names::{DELAY_LINK, DELAYED_MARK, METADATA, RESOLVER, link};
+use super::super::ruleset::block;
+use super::super::topology::Topology;
+use super::{Faults, HostFaults};
+use crate::world::{Instance, World};
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+const TABLE: &str = "faults";
+
+/// The tables as `nft -f` reads them; chains only for links that exist, which the kernel insists on.
+pub fn ruleset(faults: &Faults, world: &World, links: &BTreeSet<String>) -> String {
+    let find = |id: &String| world.instances.iter().find(|instance| instance.id == *id);
+    let hosts: Vec<_> = faults
+        .hosts
+        .iter()
+        .filter_map(|(id, host)| Some((find(id)?, host)))
+        .filter(|(instance, _)| links.contains(&link(&instance.id)))
+        .collect();
+    let mut chains: Vec<String> = Vec::new();
+    for (instance, host) in &hosts {
+        let link = link(&instance.id);
+        chains.push(chain("ingress", &link, from_host(world, instance, host)));
+        chains.push(chain("egress", &link, to_host(world, instance, host)));
+    }
+    let late = hosts.iter().filter(|(_, host)| host.delay > 0);
+    let on = late.map(|(instance, _)| {
+        let (mac, link) = (&instance.mac, link(&instance.id));
+        format!("ether daddr {mac} meta mark set {DELAYED_MARK:#x} fwd to \"{link}\"")
+    });
+    let on: Vec<_> = on.collect();
+    if links.contains(DELAY_LINK) && !on.is_empty() {
+        chains.push(chain("ingress", DELAY_LINK, on));
+    }
+    table("netdev", &chains.concat()) + &table("ip", &forward(faults, world))
+}
+
+fn table(family: &str, chains: &str) -> String {
+    let name = format!("table {family} {TABLE}");
+    format!("{name} {{}}\ndelete {name}\n{name} {{\n{chains}}}\n")
+}
+
+fn chain(hook: &str, link: &str, rules: Vec<String>) -> String {
+    let head = format!("type filter hook {hook} device \"{link}\" priority 0; policy accept;");
+    block(
+        &format!("chain {hook}_{link}"),
+        [head].into_iter().chain(rules),
+    )
+}
+
+/// What the hypervisor answers, which no partition of the network takes away.
+fn near(world: &World, instance: &Instance) -> String {
+    let topology = Topology::of(world).ok();
+    let resolver = topology.and_then(|topology| {
+        topology
+            .vpcs
+            .get(instance.vpc.as_str())
+            .map(|vpc| vpc.resolver)
+    });
+    let all: Vec<_> = [Some(METADATA), Some(RESOLVER), resolver]
+        .into_iter()
+        .flatten()
+        .collect();
+    format!("{{ {} }}", list(&all))
+}
+
+fn list(addresses: &[Ipv4Addr]) -> String {
+    addresses
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn from_host(world: &World, instance: &Instance, host: &HostFaults) -> Vec<String> {
+    let mut rules = Vec::new();
+    if host.isolated {
+        rules.push("udp dport 67 accept".to_owned());
+        rules.push(format!("ip daddr != {} drop", near(world, instance)));
+    }
+    rules.extend(lose(host));
+    rules
+}
+
+fn to_host(world: &World, instance: &Instance, host: &HostFaults) -> Vec<String> {
+    let mut rules = vec![format!("meta mark {DELAYED_MARK:#x} accept")];
+    if host.isolated {
+        rules.push(format!(
+            "ip saddr != {} udp sport != 67 drop",
+            near(world, instance)
+        ));
+        rules.push(format!(
+            "ip saddr != {} meta l4proto != udp drop",
+            near(world, instance)
+        ));
+    }
+    let balancers = balancers(world);
+    if host.from_balancers && !balancers.is_empty() {
+        rules.push(format!("ip saddr {{ {} }} drop", list(&balancers)));
+    }
+    rules.extend(lose(host));
+    if host.delay > 0 {
+        rules.push(format!("fwd to \"{DELAY_LINK}\""));
+    }
+    rules
+}
+
+fn lose(host: &HostFaults) -> Option<String> {
+    match host.loss {
+        0 => None,
+        1..1000 => Some(format!("numgen random mod 1000 < {} drop", host.loss)),
+        1000.. => Some("drop".to_owned()),
+    }
+}
+
+fn balancers(world: &World) -> Vec<Ipv4Addr> {
+    let mut all: Vec<_> = world
+        .load_balancers
+        .iter()
+        .flat_map(|balancer| &balancer.addresses)
+        .flat_map(|at| std::iter::once(at.address).chain(at.public_address))
+        .collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Between hosts, by whatever address; the answers of a connection too.
+fn forward(faults: &Faults, world: &World) -> String {
+    let mut rules = Vec::new();
+    for (one, other) in &faults.pairs {
+        for (from, to) in [(one, other), (other, one)] {
+            rules.push(format!(
+                "iifname \"{}\" oifname \"{}\" drop",
+                link(from),
+                link(to)
+            ));
+        }
+    }
+    let balancers = balancers(world);
+    for (id, _) in faults
+        .hosts
+        .iter()
+        .filter(|(_, host)| host.from_balancers && !balancers.is_empty())
+    {
+        for way in ["iifname", "oifname"] {
+            rules.push(format!(
+                "{way} \"{}\" ct original ip daddr {{ {} }} drop",
+                link(id),
+                list(&balancers)
+            ));
+        }
+    }
+    // The operator's connections by a balancer come and go by the router's own hooks.
+    let chains = ["forward", "input", "postrouting"].map(|hook| {
+        let head = format!("type filter hook {hook} priority -10; policy accept;");
+        block(&format!("chain {hook}"), [&head].into_iter().chain(&rules))
+    });
+    chains.concat()
+}

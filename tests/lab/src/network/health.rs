@@ -1,0 +1,212 @@
+//! Health checks of targets, from the balancer's own address, at the target group's pace.
+
+mod probe;
+
+pub use probe::probe;
+
+use super::balancing::{Health, key};
+use super::error::{Error, Result, doing};
+use super::netns;
+use super::topology::Topology;
+use crate::place::Place;
+use crate::world::{HealthCheck, World};
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+/// One target to check: who it is, and from where to where.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Subject {
+    pub group: String,
+    /// `INSTANCE:PORT`.
+    pub target: String,
+    pub from: Ipv4Addr,
+    pub to: SocketAddrV4,
+    pub check: HealthCheck,
+}
+
+/// Counts of one target's checks in a row.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Streak {
+    pub passed: u32,
+    pub failed: u32,
+    pub healthy: Option<bool>,
+}
+
+impl Streak {
+    /// The streak after one more check. The first check decides alone, as on AWS: a target leaves `initial` with it.
+    #[must_use]
+    pub fn after(self, pass: bool, check: &HealthCheck) -> Self {
+        let (passed, failed) = if pass {
+            (self.passed.saturating_add(1), 0)
+        } else {
+            (0, self.failed.saturating_add(1))
+        };
+        let healthy = match self.healthy {
+            None => pass,
+            Some(false) => passed >= check.healthy_threshold,
+            Some(true) => failed < check.unhealthy_threshold,
+        };
+        Self {
+            passed,
+            failed,
+            healthy: Some(healthy),
+        }
+    }
+}
+
+/// Every target that a balancer in use can send to, by group and target; from the address of its zone.
+pub fn subjects(world: &World) -> Result<Vec<Subject>> {
+    let topology = Topology::of(world)?;
+    let mut subjects = BTreeMap::new();
+    for balancer in &topology.balancers {
+        for listener in &balancer.listeners {
+            let groups = world
+                .target_groups
+                .iter()
+                .filter(|group| group.arn == listener.target_group);
+            for (group, target) in
+                groups.flat_map(|group| group.targets.iter().map(move |target| (group, target)))
+            {
+                let Some(host) = topology.host(&target.instance) else {
+                    continue;
+                };
+                let near = balancer
+                    .addresses
+                    .iter()
+                    .find(|at| at.zone == host.instance.zone);
+                let any = balancer.addresses.first().filter(|_| balancer.cross_zone);
+                let Some(at) = near.or(any).filter(|_| target.state != "draining") else {
+                    continue;
+                };
+                let to = SocketAddrV4::new(host.instance.address, group.health_check.port);
+                let subject = Subject {
+                    group: group.arn.clone(),
+                    target: key(target),
+                    from: at.address,
+                    to,
+                    check: group.health_check.clone(),
+                };
+                subjects.insert((group.arn.clone(), key(target)), subject);
+            }
+        }
+    }
+    Ok(subjects.into_values().collect())
+}
+
+/// Checks targets of the world as it changes, and sends what is known of all of them whenever a verdict changes; `pace` 2.0
+/// checks twice as often as the target group says. Returns when either end is closed. Blocks: it enters the router's
+/// namespace with a runtime of its own, so give it a thread.
+pub fn check(
+    place: &Place,
+    worlds: watch::Receiver<Arc<World>>,
+    verdicts: &watch::Sender<Health>,
+    pace: f64,
+) -> Result<()> {
+    let netns = place.router_netns();
+    let work = || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime
+            .map_err(doing("starting a runtime for health checks"))?
+            .block_on(follow(worlds, verdicts, pace))
+    };
+    netns::inside(&netns, work)?
+}
+
+type Key = (String, String);
+
+async fn follow(
+    mut worlds: watch::Receiver<Arc<World>>,
+    verdicts: &watch::Sender<Health>,
+    pace: f64,
+) -> Result<()> {
+    let (results, mut received) = mpsc::unbounded_channel::<(Subject, bool)>();
+    let mut running: BTreeMap<Key, (Subject, tokio::task::AbortHandle)> = BTreeMap::new();
+    let mut tasks = JoinSet::new();
+    let mut streaks: BTreeMap<Key, Streak> = BTreeMap::new();
+    loop {
+        let wanted = subjects(&worlds.borrow_and_update().clone())?;
+        running.retain(|_, (subject, handle)| {
+            let stays = wanted.contains(subject);
+            if !stays {
+                handle.abort();
+            }
+            stays
+        });
+        let key = |subject: &Subject| (subject.group.clone(), subject.target.clone());
+        for subject in wanted {
+            running.entry(key(&subject)).or_insert_with(|| {
+                let handle = tasks.spawn(repeat(subject.clone(), results.clone(), pace));
+                (subject, handle)
+            });
+        }
+        streaks.retain(|key, _| running.contains_key(key));
+        publish(verdicts, &streaks);
+        loop {
+            tokio::select! {
+                changed = worlds.changed() => match changed {
+                    Ok(()) => break,
+                    Err(_) => return Ok(()),
+                },
+                () = verdicts.closed() => return Ok(()),
+                Some((subject, pass)) = received.recv() => {
+                    if running.get(&key(&subject)).is_some_and(|(current, _)| *current == subject) {
+                        let streak = streaks.entry(key(&subject)).or_default();
+                        *streak = streak.after(pass, &subject.check);
+                        publish(verdicts, &streaks);
+                    }
+                }
+                Some(ended) = tasks.join_next() => if ended.is_err_and(|error| error.is_panic()) {
+                    return Err(Error::Panicked { netns: "of the router".to_owned(), doing: "checking a target".to_owned() });
+                },
+            }
+        }
+    }
+}
+
+fn publish(verdicts: &watch::Sender<Health>, streaks: &BTreeMap<Key, Streak>) {
+    let mut health = Health::new();
+    for ((group, target), streak) in streaks {
+        let word = if streak.healthy == Some(true) {
+            "healthy"
+        } else {
+            "unhealthy"
+        };
+        health
+            .entry(group.clone())
+            .or_default()
+            .insert(target.clone(), word.to_owned());
+    }
+    verdicts.send_if_modified(|before| {
+        let changed = *before != health;
+        *before = health;
+        changed
+    });
+}
+
+async fn repeat(subject: Subject, results: mpsc::UnboundedSender<(Subject, bool)>, pace: f64) {
+    let seconds = |value: u32| Duration::from_secs_f64(f64::from(value.max(1)) / pace.max(0.001));
+    let mut ticks = tokio::time::interval(seconds(subject.check.interval));
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let limit = seconds(subject.check.timeout);
+        let result = tokio::time::timeout(limit, probe::probe(&subject)).await;
+        let outcome = result.unwrap_or_else(|_| Err("no answer in time".to_owned()));
+        if let Err(problem) = &outcome {
+            tracing::debug!(
+                target = subject.target,
+                problem,
+                "a target failed its check"
+            );
+        }
+        if results.send((subject.clone(), outcome.is_ok())).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Names of links, tables and marks in the router's namespace, and the addresses that are the same in every lab.
+
+use ipnet::Ipv4Net;
+use std::net::Ipv4Addr;
+
+/// The router's end of the way to the rest of the world; what leaves there is lost.
+pub const INTERNET_LINK: &str = "internet";
+/// Where packets that a fault delays wait.
+pub const DELAY_LINK: &str = "delay";
+/// What the lab serves to "the internet" listens here (TLS front, download sites, registries).
+pub const FRONT: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+/// The whole of the lab's internet (RFC 2544's benchmarking range) besides the public addresses that AWS gave.
+pub const INTERNET_RANGE: &str = "198.18.0.0/15";
+/// As an interface's address: the range's host part is the front's.
+pub const INTERNET: Ipv4Net = Ipv4Net::new_assert(FRONT, 15);
+/// Where the operator, `lab run`, comes from.
+pub const OPERATOR: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 10);
+/// The metadata service.
+pub const METADATA: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
+/// The resolver's link-local address, beside VPC + 2.
+pub const RESOLVER: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 253);
+/// As in a VPC.
+pub const MTU: &str = "9001";
+
+/// Packets of connections from or to public addresses: they are routed by the main table, not by a VPC's.
+pub const PUBLIC_MARK: u32 = 0x1;
+/// Frames that have waited.
+pub const DELAYED_MARK: u32 = 0xde1a;
+pub const MAIN_TABLE: u32 = 254;
+const FIRST_TABLE: u32 = 0x1000_0000;
+
+/// The router's end of a host's link. Interface names have at most 15 characters.
+pub fn link(instance: &str) -> String {
+    let start = instance.len().saturating_sub(12);
+    format!("h{}", instance.get(start..).unwrap_or(instance))
+}
+
+/// An AWS id or ARN as an identifier of nft.
+pub fn identifier(id: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+    id.chars().map(plain).collect()
+}
+
+/// The kernel's number for a VPC's route table: the id's own digits, so that it stays when tables come and go.
+pub fn table(id: &str) -> u32 {
+    let hash = id.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    FIRST_TABLE | (hash >> 4)
+}
+
+/// Whether a kernel table is one of ours.
+pub fn is_vpc_table(number: u32) -> bool {
+    (FIRST_TABLE..FIRST_TABLE << 1).contains(&number)
+}

@@ -1,0 +1,169 @@
+//! Network namespaces: made, entered, commanded. A command is `ip` or `nft` with its input; nothing is parsed from
+//! human output.
+
+use super::error::{Error, Result, doing};
+use crate::ledger::{Ledger, Made};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// `statfs` type of a mounted namespace (`NSFS_MAGIC`).
+const NSFS: u64 = 0x6e73_6673;
+
+/// How often something is set that needs links to stay as they are.
+const ATTEMPTS: usize = 5;
+
+/// Where `ip netns` keeps it.
+pub fn path(netns: &str) -> PathBuf {
+    Path::new("/run/netns").join(netns)
+}
+
+/// Whether the name stands for a namespace; a file that a killed `ip netns add` left does not.
+pub fn exists(netns: &str) -> bool {
+    rustix::fs::statfs(path(netns)).is_ok_and(|stat| u64::try_from(stat.f_type) == Ok(NSFS))
+}
+
+/// Makes it unless it is there; the ledger knows first.
+pub fn add(ledger: &Ledger, netns: &str) -> Result<()> {
+    let name = netns.to_owned();
+    ledger
+        .record(&Made::Netns { name })
+        .map_err(doing(format!("recording network namespace {netns}")))?;
+    if exists(netns) {
+        return Ok(());
+    }
+    if path(netns).exists() {
+        run("", Command::new("ip").args(["netns", "delete", netns]), "")?;
+    }
+    run("", Command::new("ip").args(["netns", "add", netns]), "").map(drop)
+}
+
+/// Removes the name; the namespace itself goes with the last process in it.
+pub fn delete(netns: &str) -> Result<()> {
+    if !path(netns).exists() {
+        return Ok(());
+    }
+    run("", Command::new("ip").args(["netns", "delete", netns]), "").map(drop)
+}
+
+/// Moves the calling thread into it, for good.
+pub fn enter(netns: &str) -> std::io::Result<()> {
+    let file = File::open(path(netns))?;
+    move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
+    Ok(())
+}
+
+/// Runs `work` on a thread of its own inside the namespace: sockets it makes stay there, whoever uses them.
+pub fn inside<T: Send>(netns: &str, work: impl FnOnce() -> T + Send) -> Result<T> {
+    let task = move || {
+        enter(netns).map_err(doing(format!("entering network namespace {netns}")))?;
+        Ok(work())
+    };
+    std::thread::scope(|scope| scope.spawn(task).join()).unwrap_or_else(|_| {
+        Err(Error::Panicked {
+            netns: netns.to_owned(),
+            doing: "working inside".to_owned(),
+        })
+    })
+}
+
+/// `ip -netns NETNS ARGUMENTS`.
+pub fn ip(netns: &str, arguments: &[&str]) -> Result<()> {
+    let mut command = Command::new("ip");
+    run(netns, command.args(["-netns", netns]).args(arguments), "").map(drop)
+}
+
+/// All lines through one `ip -batch`; stops at the first that fails.
+pub fn ip_batch(netns: &str, lines: &[String]) -> Result<()> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let mut input = lines.join("\n");
+    input.push('\n');
+    let mut command = Command::new("ip");
+    run(
+        netns,
+        command.args(["-netns", netns, "-batch", "-"]),
+        &input,
+    )
+    .map(drop)
+}
+
+/// `ip -j`, parsed.
+pub fn ip_json<T: serde::de::DeserializeOwned>(netns: &str, arguments: &[&str]) -> Result<Vec<T>> {
+    let mut command = Command::new("ip");
+    command.args(["-netns", netns, "-j", "-4"]).args(arguments);
+    let output = run(netns, &mut command, "")?;
+    // With nothing to show, `ip -j` prints nothing at all.
+    if output.stdout.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Vec::new());
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| Error::Answer {
+        command: format!("ip -j {}", arguments.join(" ")),
+        netns: netns.to_owned(),
+        problem: error.to_string(),
+    })
+}
+
+/// Loads a ruleset, all of it or nothing.
+pub fn nft(netns: &str, ruleset: &str) -> Result<()> {
+    let mut command = Command::new("nsenter");
+    let net = format!("--net={}", path(netns).display());
+    run(netns, command.args([&net, "nft", "-f", "-"]), ruleset).map(drop)
+}
+
+/// Writes settings below `/proc/sys/net`, which shows the namespace of the thread that looks.
+pub fn set(netns: &str, settings: &[(String, &str)]) -> Result<()> {
+    inside(netns, || {
+        settings.iter().try_for_each(|(name, value)| {
+            let path = Path::new("/proc/sys/net").join(name);
+            std::fs::write(&path, value)
+                .map_err(doing(format!("writing {value} to {}", path.display())))
+        })
+    })?
+}
+
+/// Looks and sets again when setting fails: hosts come and go, and a link that vanished in between is no error.
+pub fn settle<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+    for _ in 1..ATTEMPTS {
+        match attempt() {
+            Ok(done) => return Ok(done),
+            Err(error) => tracing::debug!(%error, "links changed meanwhile; once more"),
+        }
+    }
+    attempt()
+}
+
+fn run(netns: &str, command: &mut Command, input: &str) -> Result<Output> {
+    let words: Vec<_> = std::iter::once(command.get_program())
+        .chain(command.get_args())
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let failed = |problem: String| Error::Command {
+        command: words.join(" "),
+        netns: netns.to_owned(),
+        problem,
+    };
+    let piped = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = piped.spawn().map_err(|error| failed(error.to_string()))?;
+    // The tools read all input before they answer, so writing first cannot block for ever.
+    let written = child
+        .stdin
+        .take()
+        .map_or(Ok(()), |mut pipe| pipe.write_all(input.as_bytes()));
+    let output = child
+        .wait_with_output()
+        .map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr);
+        return Err(failed(text.trim().to_owned()));
+    }
+    written.map_err(|error| failed(error.to_string()))?;
+    Ok(output)
+}

@@ -1,0 +1,130 @@
+//! The router's state as `ip -j` shows it.
+
+use super::super::error::{Error, Result};
+use super::super::{names, netns};
+use super::{Hop, Neighbour, Route, Routing, Rule};
+use ipnet::Ipv4Net;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+/// What `ip -j` says of them; other fields do not matter.
+#[derive(Deserialize)]
+struct LinkLine {
+    ifname: String,
+}
+#[derive(Deserialize)]
+struct AddressLine {
+    #[serde(default)]
+    addr_info: Vec<AddressInfo>,
+}
+#[derive(Deserialize)]
+struct AddressInfo {
+    local: Ipv4Addr,
+    prefixlen: u8,
+}
+#[derive(Deserialize)]
+struct RouteLine {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    dst: String,
+    table: Option<String>,
+    dev: Option<String>,
+    gateway: Option<Ipv4Addr>,
+    prefsrc: Option<Ipv4Addr>,
+}
+#[derive(Deserialize)]
+struct RuleLine {
+    priority: u32,
+    iif: Option<String>,
+    table: String,
+}
+#[derive(Deserialize)]
+struct NeighbourLine {
+    dst: Ipv4Addr,
+    dev: String,
+    lladdr: Option<String>,
+}
+
+/// The links and the state of a router's namespace.
+pub fn observe(netns: &str) -> Result<(BTreeSet<String>, Routing)> {
+    let links: Vec<LinkLine> = netns::ip_json(netns, &["link", "show"])?;
+    let addresses: Vec<AddressLine> = netns::ip_json(netns, &["address", "show", "dev", "lo"])?;
+    let routes: Vec<RouteLine> = netns::ip_json(netns, &["route", "show", "table", "all"])?;
+    let rules: Vec<RuleLine> = netns::ip_json(netns, &["rule", "show"])?;
+    let neighbours: Vec<NeighbourLine> =
+        netns::ip_json(netns, &["neighbour", "show", "nud", "permanent"])?;
+    let own = addresses
+        .into_iter()
+        .flat_map(|line| line.addr_info)
+        .filter(|info| !info.local.is_loopback());
+    let addresses = own
+        .filter_map(|info| Ipv4Net::new(info.local, info.prefixlen).ok())
+        .collect();
+    let mut routing = Routing {
+        addresses,
+        ..Routing::default()
+    };
+    for line in routes {
+        routing.routes.extend(route(netns, line)?);
+    }
+    routing.rules = rules.into_iter().filter_map(rule).collect();
+    let known = |line: NeighbourLine| {
+        Some(Neighbour {
+            link: line.dev,
+            address: line.dst,
+            mac: line.lladdr?,
+        })
+    };
+    routing.neighbours = neighbours.into_iter().filter_map(known).collect();
+    Ok((links.into_iter().map(|line| line.ifname).collect(), routing))
+}
+
+fn route(netns: &str, line: RouteLine) -> Result<Option<Route>> {
+    let table = match line.table.as_deref() {
+        None | Some("main") => Some(names::MAIN_TABLE),
+        Some(number) => number
+            .parse()
+            .ok()
+            .filter(|number| names::is_vpc_table(*number)),
+    };
+    let Some(table) = table else { return Ok(None) };
+    let destination = match line.dst.as_str() {
+        "default" => Ok(Ipv4Net::default()),
+        text if text.contains('/') => text.parse().map_err(|_| text),
+        text => text
+            .parse::<Ipv4Addr>()
+            .map(Ipv4Net::from)
+            .map_err(|_| text),
+    };
+    let destination = destination.map_err(|text| Error::Answer {
+        command: "ip -j route show table all".to_owned(),
+        netns: netns.to_owned(),
+        problem: format!("destination {text:?}"),
+    })?;
+    let hop = match (line.kind.as_deref(), line.dev, line.gateway) {
+        (Some("blackhole"), _, _) => Hop::Blackhole,
+        (_, Some(link), Some(address)) => Hop::Via { link, address },
+        (_, Some(link), None) => Hop::Link {
+            link,
+            source: line.prefsrc,
+        },
+        (_, None, _) => return Ok(None),
+    };
+    Ok(Some(Route {
+        table,
+        destination,
+        hop,
+    }))
+}
+
+fn rule(line: RuleLine) -> Option<Rule> {
+    match line.priority {
+        900 => Some(Rule::Public),
+        1000 => Some(Rule::From {
+            link: line.iif?,
+            table: line.table.parse().ok()?,
+        }),
+        _ => None,
+    }
+}

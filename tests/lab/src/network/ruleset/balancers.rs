@@ -1,0 +1,199 @@
+//! Network load balancers: a connection to a listener gets one of its targets, at random, and keeps it as long as the
+//! target is in use or draining.
+
+use super::super::balancing::{Choice, Health, choose, protocols};
+use super::super::topology::Topology;
+use super::{Table, goto};
+use crate::world::{BalancerAddress, Listener, LoadBalancer};
+
+/// One listener at one of a balancer's addresses, for one transport protocol.
+struct Front<'a> {
+    balancer: &'a LoadBalancer,
+    at: &'a BalancerAddress,
+    listener: &'a Listener,
+    protocol: &'static str,
+    choice: Choice,
+    preserve_client_ip: bool,
+    /// Whether its public address leads anywhere.
+    public: bool,
+}
+
+pub(super) fn write(topology: &Topology<'_>, health: &Health, table: &mut Table) {
+    let fronts = fronts(topology, health);
+    let addresses = || {
+        topology
+            .balancers
+            .iter()
+            .flat_map(|balancer| &balancer.addresses)
+    };
+    table.set(
+        "balancers",
+        "ipv4_addr",
+        addresses()
+            .map(|at| at.address)
+            .chain(addresses().filter_map(|at| at.public_address)),
+    );
+    table.set(
+        "balancer_links",
+        "ipv4_addr",
+        addresses().map(|at| at.address),
+    );
+    let mut private = Vec::new();
+    let mut public = Vec::new();
+    for (index, front) in fronts.iter().enumerate() {
+        let name = format!("listener_{index}");
+        table.chain(&name, [pick(front)]);
+        let key = |address: &dyn std::fmt::Display| {
+            format!("{address} . {} . {}", front.protocol, front.listener.port)
+        };
+        private.push(goto(key(&front.at.address), &name));
+        public.extend(
+            front
+                .at
+                .public_address
+                .filter(|_| front.public)
+                .map(|address| goto(key(&address), &name)),
+        );
+    }
+    table.map(
+        "listeners",
+        "ipv4_addr . inet_proto . inet_service : verdict",
+        private,
+    );
+    table.map(
+        "public_listeners",
+        "ipv4_addr . inet_proto . inet_service : verdict",
+        public,
+    );
+    for protocol in ["tcp", "udp"] {
+        let of = || fronts.iter().filter(|front| front.protocol == protocol);
+        table.set(
+            &format!("{protocol}_flows"),
+            "ipv4_addr . inet_service . ipv4_addr . inet_service",
+            of().flat_map(flows),
+        );
+        table.map(
+            &format!("{protocol}_masked"),
+            "ipv4_addr . inet_service : ipv4_addr",
+            of().flat_map(masked),
+        );
+    }
+    hooks(table);
+}
+
+fn fronts<'a>(topology: &Topology<'a>, health: &Health) -> Vec<Front<'a>> {
+    let mut fronts = Vec::new();
+    for balancer in topology.balancers.iter().copied() {
+        for (at, listener) in balancer
+            .addresses
+            .iter()
+            .flat_map(|at| balancer.listeners.iter().map(move |l| (at, l)))
+        {
+            let groups = &topology.world.target_groups;
+            let group = groups
+                .iter()
+                .find(|group| group.arn == listener.target_group);
+            fronts.extend(protocols(&listener.protocol).iter().map(|protocol| Front {
+                balancer,
+                at,
+                listener,
+                protocol,
+                choice: choose(topology, health, balancer, at, listener),
+                preserve_client_ip: group.is_none_or(|group| group.preserve_client_ip),
+                public: balancer.scheme == "internet-facing" && topology.public(&at.subnet),
+            }));
+        }
+    }
+    fronts.sort_by_key(|front| {
+        (
+            &front.balancer.arn,
+            front.at.address,
+            front.listener.port,
+            front.protocol,
+        )
+    });
+    fronts
+}
+
+/// One target of those that are chosen; a listener without any answers nobody.
+fn pick(front: &Front<'_>) -> String {
+    let targets = &front.choice.new;
+    if targets.is_empty() {
+        return "drop".to_owned();
+    }
+    let numbered = targets
+        .iter()
+        .enumerate()
+        .map(|(number, to)| format!("{number} : {} . {}", to.address, to.port));
+    let numbered = numbered.collect::<Vec<_>>().join(", ");
+    format!(
+        "meta l4proto {} dnat to numgen random mod {} map {{ {numbered} }}",
+        front.protocol,
+        targets.len()
+    )
+}
+
+/// The addresses by which a connection to the listener may have come.
+fn entrances(front: &Front<'_>) -> impl Iterator<Item = std::net::Ipv4Addr> {
+    std::iter::once(front.at.address).chain(front.at.public_address)
+}
+
+fn flows(front: &Front<'_>) -> Vec<String> {
+    let port = front.listener.port;
+    let kept = front.choice.kept.iter();
+    kept.flat_map(|to| {
+        entrances(front).map(move |at| format!("{at} . {port} . {} . {}", to.address, to.port))
+    })
+    .collect()
+}
+
+fn masked(front: &Front<'_>) -> Vec<String> {
+    if front.preserve_client_ip {
+        return Vec::new();
+    }
+    entrances(front)
+        .map(|at| format!("{at} . {} : {}", front.listener.port, front.at.address))
+        .collect()
+}
+
+fn hooks(table: &mut Table) {
+    let public = [
+        "ip daddr . meta l4proto . th dport vmap @public_listeners",
+        "dnat to ip daddr map @public_instances",
+    ];
+    let private = ["ip daddr . meta l4proto . th dport vmap @listeners"];
+    table.hook(
+        "translate_hosts",
+        "nat hook prerouting priority -100; policy accept",
+        private.iter().chain(&public),
+    );
+    table.hook(
+        "translate_operator",
+        "nat hook output priority -100; policy accept",
+        public,
+    );
+    let masks = ["tcp", "udp"].map(|protocol| format!("meta l4proto {protocol} snat to ct original ip daddr . ct original proto-dst map @{protocol}_masked"));
+    let source = "snat to ct mark map @public_sources".to_owned();
+    table.hook(
+        "leave",
+        "nat hook postrouting priority 100; policy accept",
+        masks.into_iter().chain([source.clone()]),
+    );
+    table.hook(
+        "leave_to_services",
+        "nat hook input priority 100; policy accept",
+        [source],
+    );
+    // Connections to targets that are no longer used end with a reset, as a balancer ends them.
+    let gone = ["tcp", "udp"].map(|protocol| {
+        let flow = "ct original ip daddr . ct original proto-dst . ct reply ip saddr . ct reply proto-src";
+        format!("meta l4proto {protocol} ct status dnat ct original ip daddr @balancers {flow} != @{protocol}_flows goto cut")
+    });
+    table.chain("cut", ["meta l4proto tcp reject with tcp reset", "drop"]);
+    table.chain(
+        "drain",
+        ["meta l4proto tcp tcp flags & rst == rst return".to_owned()]
+            .into_iter()
+            .chain(gone),
+    );
+}

@@ -1,0 +1,108 @@
+//! The packet filter and address translation of the whole lab as one nft ruleset: a pure function of the world.
+//!
+//! A packet between two hosts meets, in this order: `arrive` (may this source speak here, does a route lead there),
+//! `translate_*` (a balancer's or public address becomes a host's), `forward` (the sender's egress rules), `leave` (its
+//! source becomes public), `balancer_*` (a balancer's own groups), `ingress` (the receiver's groups). Each is stateful.
+
+mod arrive;
+mod balancers;
+mod groups;
+mod services;
+
+use super::balancing::Health;
+use super::topology::Topology;
+use std::fmt::Display;
+
+/// The table's name.
+pub const TABLE: &str = "lab";
+
+/// The ruleset as `nft -f` reads it; loading replaces the whole of the one before, atomically, and keeps connections.
+pub fn ruleset(topology: &Topology<'_>, health: &Health) -> String {
+    let mut table = Table::default();
+    groups::membership(topology, &mut table);
+    balancers::write(topology, health, &mut table);
+    groups::write(topology, &mut table);
+    arrive::write(topology, &mut table);
+    services::write(topology, &mut table);
+    table.text()
+}
+
+/// What a ruleset is put together from; nft wants sets before the chains that use them, chains before those that jump.
+#[derive(Default)]
+struct Table {
+    sets: Vec<String>,
+    chains: Vec<String>,
+    hooks: Vec<String>,
+}
+
+impl Table {
+    fn set(&mut self, name: &str, of: &str, elements: impl IntoIterator<Item = impl Display>) {
+        self.sets.push(collection("set", name, of, elements));
+    }
+
+    fn map(&mut self, name: &str, of: &str, elements: impl IntoIterator<Item = impl Display>) {
+        self.sets.push(collection("map", name, of, elements));
+    }
+
+    fn chain(&mut self, name: &str, rules: impl IntoIterator<Item = impl Display>) {
+        self.chains.push(block(&format!("chain {name}"), rules));
+    }
+
+    /// A chain that the kernel calls, as `filter hook input priority 0; policy drop`.
+    fn hook(&mut self, name: &str, hook: &str, rules: impl IntoIterator<Item = impl Display>) {
+        let head = format!("type {hook};");
+        let rules = rules.into_iter().map(|rule| rule.to_string());
+        self.hooks.push(block(
+            &format!("chain {name}"),
+            std::iter::once(head).chain(rules),
+        ));
+    }
+
+    fn text(&self) -> String {
+        let parts = [&self.sets, &self.chains, &self.hooks].map(|part| part.concat());
+        format!(
+            "table ip {TABLE} {{}}\ndelete table ip {TABLE}\ntable ip {TABLE} {{\n{}}}\n",
+            parts.concat()
+        )
+    }
+}
+
+fn collection(
+    kind: &str,
+    name: &str,
+    of: &str,
+    elements: impl IntoIterator<Item = impl Display>,
+) -> String {
+    let mut elements: Vec<_> = elements
+        .into_iter()
+        .map(|element| element.to_string())
+        .collect();
+    elements.sort();
+    elements.dedup();
+    let mut lines = vec![format!("type {of};")];
+    if !elements.is_empty() {
+        lines.push(format!("elements = {{ {} }};", elements.join(", ")));
+    }
+    block(&format!("{kind} {name}"), lines)
+}
+
+/// `HEAD { LINES }` as a table's part.
+pub(super) fn block(head: &str, lines: impl IntoIterator<Item = impl Display>) -> String {
+    let mut text = format!("  {head} {{\n");
+    for line in lines {
+        text.push_str("    ");
+        text.push_str(&line.to_string());
+        text.push('\n');
+    }
+    text.push_str("  }\n");
+    text
+}
+
+/// `NAME KEY : goto CHAIN` maps dispatch to a chain of one's own.
+fn goto(key: impl Display, chain: impl Display) -> String {
+    format!("{key} : goto {chain}")
+}
+
+fn quoted(link: &str) -> String {
+    format!("\"{link}\"")
+}

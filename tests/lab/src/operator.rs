@@ -1,0 +1,82 @@
+//! The operator's place: the router's network namespace, with the lab's resolver, authority and an administrator's
+//! credentials, where AWS and the clusters are reached under their public names.
+
+use crate::daemon::Up;
+use crate::place::Place;
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Who answers names for the operator.
+const RESOLVER: &str = "nameserver 198.18.0.1\noptions ndots:1 timeout:2\n";
+
+/// In a mount namespace of its own, so that the resolver is the lab's here only.
+const ENTER: &str = "mount --bind \"$1\" /etc/resolv.conf && shift && exec \"$@\"";
+
+/// A command in the operator's place; the caller runs it.
+pub fn command(place: &Place, up: &Up, words: &[String]) -> Result<Command> {
+    let resolver = place.run().join("operator.resolv.conf");
+    std::fs::write(&resolver, RESOLVER)
+        .with_context(|| format!("writing {}", resolver.display()))?;
+    let mut command = Command::new("nsenter");
+    command
+        .arg(format!("--net=/run/netns/{}", place.router_netns()))
+        .args([
+            "--",
+            "unshare",
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            ENTER,
+            "sh",
+        ])
+        .arg(resolver)
+        .args(words);
+    for (name, value) in environment(place, up)? {
+        command.env(name, value);
+    }
+    for name in [
+        "AWS_ENDPOINT_URL",
+        "AWS_PROFILE",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+    ] {
+        command.env_remove(name);
+    }
+    Ok(command)
+}
+
+/// What programs read: region, credentials, and whom to trust.
+pub fn environment(place: &Place, up: &Up) -> Result<Vec<(&'static str, String)>> {
+    let trust = trust(place, &up.authority)?.display().to_string();
+    Ok(vec![
+        ("AWS_REGION", up.region.clone()),
+        (
+            "AWS_SHARED_CREDENTIALS_FILE",
+            up.credentials.display().to_string(),
+        ),
+        ("AWS_EC2_METADATA_DISABLED", "true".to_owned()),
+        ("AWS_CA_BUNDLE", trust.clone()),
+        ("SSL_CERT_FILE", trust.clone()),
+        ("CURL_CA_BUNDLE", trust.clone()),
+        ("REQUESTS_CA_BUNDLE", trust),
+        (
+            "KUBECONFIG",
+            place.run().join("kubeconfig").display().to_string(),
+        ),
+    ])
+}
+
+/// The machine's authorities and the lab's, in one file.
+fn trust(place: &Place, authority: &Path) -> Result<PathBuf> {
+    let path = place.run().join("operator.crt");
+    let lab = std::fs::read_to_string(authority)
+        .with_context(|| format!("reading {}", authority.display()))?;
+    let machine = std::fs::read_to_string("/etc/ssl/certs/ca-certificates.crt").unwrap_or_default();
+    std::fs::write(&path, format!("{machine}{lab}"))
+        .with_context(|| format!("writing {}", path.display()))?;
+    Ok(path)
+}

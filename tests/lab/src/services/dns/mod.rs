@@ -1,0 +1,208 @@
+//! The lab's DNS: a caching resolver for each VPC and one for everybody else, over the simulator's hosted zones and
+//! AWS's own names. What Route 53 and EC2's resolver delay or cache is delayed and cached here.
+
+pub mod authority;
+pub mod names;
+pub mod propagation;
+pub mod resolver;
+mod server;
+pub mod wire;
+pub mod zone;
+
+use super::access_log::{AccessLog, Entry};
+use super::sites::Sites;
+use crate::world::World;
+use authority::{Authority, View};
+use hickory_proto::op::ResponseCode;
+use ipnet::Ipv4Net;
+use names::AwsNames;
+use propagation::Propagation;
+use resolver::{Reply, Resolver};
+pub use server::{serve, serve_resolvers, serve_socket};
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use wire::Transport;
+
+/// What a lab can choose.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How long a change of a hosted zone takes to be answered; up to 60 s in AWS.
+    pub propagation: Duration,
+    /// How long a denial holds, in seconds, instead of what the zone says (900 in Route 53).
+    pub negative_ttl: Option<u32>,
+    /// The address of every AWS name and download site.
+    pub front: Ipv4Addr,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            propagation: Duration::ZERO,
+            negative_ttl: None,
+            front: super::FRONT,
+        }
+    }
+}
+
+/// Which of the lab's resolvers a query came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Door {
+    /// A VPC's, at its base + 2: for its own hosts only.
+    Vpc(String),
+    /// 169.254.169.253: the VPC is that of whoever asks.
+    LinkLocal,
+    /// On the internet: whoever asks sees what is public.
+    Internet,
+}
+
+/// The shared state of all resolvers. Time comes with each call.
+pub struct Dns {
+    settings: Settings,
+    sites: Sites,
+    log: AccessLog,
+    state: Mutex<State>,
+}
+
+struct State {
+    propagation: Propagation,
+    names: AwsNames,
+    /// By address, for who asks; and the blocks of each VPC, for what is no instance's own address (pods).
+    instances: HashMap<Ipv4Addr, String>,
+    blocks: Vec<(Ipv4Net, String)>,
+    resolvers: HashMap<View, Resolver>,
+}
+
+impl Dns {
+    /// `world` is what the simulator says at first; later changes come by [`Dns::observe`].
+    pub fn new(settings: Settings, sites: Sites, log: AccessLog, world: &World) -> Self {
+        let state = State {
+            propagation: Propagation::new(settings.propagation, &world.hosted_zones),
+            names: AwsNames::of(world),
+            instances: by_address(world),
+            blocks: blocks(world),
+            resolvers: HashMap::new(),
+        };
+        Self {
+            settings,
+            sites,
+            log,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// The world as it is from `now` on. Hosted zones take their time, everything else counts at once.
+    pub fn observe(&self, world: &World, now: Instant) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.propagation.observe(&world.hosted_zones, now);
+        state.names = AwsNames::of(world);
+        state.instances = by_address(world);
+        state.blocks = blocks(world);
+    }
+
+    /// The answer's bytes to a query's; `None` for what is no query at all.
+    pub fn answer(
+        &self,
+        door: &Door,
+        source: Ipv4Addr,
+        query: &[u8],
+        transport: Transport,
+        now: Instant,
+    ) -> Option<Vec<u8>> {
+        let question = match wire::read(query) {
+            Ok(question) => question,
+            Err(answer) => return answer,
+        };
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let view = state.view(door, source);
+        let reply = match &view {
+            Some(view) => self.resolve(&mut state, view, &question, now),
+            None => refused(),
+        };
+        drop(state);
+        self.log.write(&Entry {
+            service: "dns",
+            source: source.to_string(),
+            instance: None,
+            method: question.kind.to_string(),
+            host: question.name.clone(),
+            path: String::new(),
+            status: u16::from(reply.code),
+            bytes: u64::try_from(reply.answers.len()).unwrap_or(u64::MAX),
+        });
+        if let Some(why) = &reply.failure {
+            tracing::warn!(name = question.name, why, "DNS: no answer");
+        }
+        match wire::write(&question, &reply, transport) {
+            Ok(bytes) => Some(bytes),
+            Err(error) => {
+                tracing::error!(name = question.name, %error, "DNS: an answer that cannot be written");
+                None
+            }
+        }
+    }
+
+    fn resolve(
+        &self,
+        state: &mut State,
+        view: &View,
+        question: &wire::Question,
+        now: Instant,
+    ) -> Reply {
+        let zones = state.propagation.visible(now);
+        let authority = Authority {
+            zones: &zones,
+            names: &state.names,
+            is_site: &|name| self.sites.site(name).is_some(),
+            front: self.settings.front,
+        };
+        let new = || Resolver::new(view.clone(), self.settings.negative_ttl);
+        let resolver = state.resolvers.entry(view.clone()).or_insert_with(new);
+        resolver.resolve(&authority, &question.name, question.kind, now)
+    }
+}
+
+impl State {
+    /// What whoever asks at this door sees; `None`: a VPC's resolver answers its own hosts only.
+    fn view(&self, door: &Door, source: Ipv4Addr) -> Option<View> {
+        let instance = self.instances.get(&source);
+        let block = || {
+            self.blocks
+                .iter()
+                .find(|(block, _)| block.contains(&source))
+        };
+        let vpc = instance.or_else(|| block().map(|(_, vpc)| vpc));
+        match door {
+            Door::Internet => Some(View::Public),
+            Door::LinkLocal => vpc.map(|vpc| View::Vpc(vpc.clone())),
+            Door::Vpc(own) => {
+                let stranger = vpc.is_some_and(|vpc| vpc != own);
+                (!stranger).then(|| View::Vpc(own.clone()))
+            }
+        }
+    }
+}
+
+fn refused() -> Reply {
+    Reply {
+        code: ResponseCode::Refused,
+        answers: Vec::new(),
+        authorities: Vec::new(),
+        failure: None,
+    }
+}
+
+fn by_address(world: &World) -> HashMap<Ipv4Addr, String> {
+    let there = world.instances.iter().filter(|i| super::is_there(i));
+    there.map(|i| (i.address, i.vpc.clone())).collect()
+}
+
+fn blocks(world: &World) -> Vec<(Ipv4Net, String)> {
+    let of = |vpc: &crate::world::Vpc| {
+        let blocks = vpc.cidrs.iter().filter_map(|cidr| cidr.parse().ok());
+        let own = blocks.map(|block| (block, vpc.id.clone()));
+        own.collect::<Vec<_>>()
+    };
+    world.vpcs.iter().flat_map(of).collect()
+}

@@ -1,0 +1,180 @@
+//! The resolvers' sockets: one UDP and one TCP socket for each address that answers.
+
+use super::wire::Transport;
+use super::{Dns, Door};
+use crate::services::{Clock, netns};
+use crate::world::World;
+use ipnet::Ipv4Net;
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+
+/// A TCP connection without a query is closed after this.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// How long a failed bind waits for the next attempt.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Answers on both sockets until dropped.
+pub async fn serve(dns: Arc<Dns>, door: Door, udp: UdpSocket, tcp: TcpListener, clock: Clock) {
+    tokio::join!(
+        serve_udp(&dns, &door, &udp, &clock),
+        serve_tcp(&dns, &door, &tcp, &clock)
+    );
+}
+
+/// Makes both sockets of one address in the namespace, and answers there until dropped.
+pub async fn serve_socket(
+    netns: Option<&str>,
+    address: SocketAddrV4,
+    dns: Arc<Dns>,
+    door: Door,
+    clock: Clock,
+) -> io::Result<()> {
+    let udp = UdpSocket::from_std(netns::listen_udp(netns, address)?)?;
+    let tcp = TcpListener::from_std(netns::listen_tcp(netns, address)?)?;
+    serve(dns, door, udp, tcp, clock).await;
+    Ok(())
+}
+
+/// Tells `dns` of every change of the world, and keeps a resolver at base + 2 of every VPC, until the world ends.
+pub async fn serve_resolvers(
+    netns: Option<String>,
+    mut world: watch::Receiver<Arc<World>>,
+    dns: Arc<Dns>,
+    clock: Clock,
+) {
+    let mut tasks = JoinSet::new();
+    let mut running: HashMap<(Ipv4Addr, String), AbortHandle> = HashMap::new();
+    loop {
+        let now = Arc::clone(&world.borrow_and_update());
+        dns.observe(&now, clock());
+        let wanted = resolvers(&now);
+        running.retain(|key, task| {
+            let stays = wanted.contains(key);
+            if !stays {
+                task.abort();
+            }
+            stays
+        });
+        for key in wanted {
+            let (address, vpc) = key.clone();
+            running.entry(key).or_insert_with(|| {
+                let at = SocketAddrV4::new(address, 53);
+                let door = Door::Vpc(vpc);
+                tasks.spawn(keep(
+                    netns.clone(),
+                    at,
+                    Arc::clone(&dns),
+                    door,
+                    Arc::clone(&clock),
+                ))
+            });
+        }
+        while tasks.try_join_next().is_some() {}
+        if world.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Serves, and when that fails says so and tries again.
+pub async fn keep(
+    netns: Option<String>,
+    at: SocketAddrV4,
+    dns: Arc<Dns>,
+    door: Door,
+    clock: Clock,
+) {
+    loop {
+        let (dns, clock) = (Arc::clone(&dns), Arc::clone(&clock));
+        if let Err(error) = serve_socket(netns.as_deref(), at, dns, door.clone(), clock).await {
+            tracing::error!(%error, "DNS: no resolver at {at}; trying again");
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// Base + 2 of each VPC's first block.
+fn resolvers(world: &World) -> Vec<(Ipv4Addr, String)> {
+    let of = |vpc: &crate::world::Vpc| {
+        let block: Ipv4Net = vpc.cidrs.first()?.parse().ok()?;
+        let address = u32::from(block.network()).checked_add(2)?;
+        Some((Ipv4Addr::from(address), vpc.id.clone()))
+    };
+    world.vpcs.iter().filter_map(of).collect()
+}
+
+async fn serve_udp(dns: &Dns, door: &Door, socket: &UdpSocket, clock: &Clock) {
+    let mut buffer = vec![0; 65_535];
+    loop {
+        // What a client's closed port reports back (ICMP) is not ours to fail of.
+        let Ok((length, client)) = socket.recv_from(&mut buffer).await else {
+            continue;
+        };
+        let query = buffer.get(..length).unwrap_or_default();
+        let answer = dns.answer(door, address(client), query, Transport::Udp, clock());
+        if let Some(answer) = answer
+            && let Err(error) = socket.send_to(&answer, client).await
+        {
+            tracing::debug!(%client, %error, "DNS: an answer that did not leave");
+        }
+    }
+}
+
+async fn serve_tcp(dns: &Arc<Dns>, door: &Door, listener: &TcpListener, clock: &Clock) {
+    let mut connections = JoinSet::new();
+    loop {
+        match listener.accept().await {
+            Ok((stream, client)) => {
+                let (dns, door, clock) = (Arc::clone(dns), door.clone(), Arc::clone(clock));
+                connections.spawn(async move {
+                    if let Err(error) = answer_stream(&dns, &door, stream, client, &clock).await {
+                        tracing::debug!(%client, %error, "DNS: a connection ended");
+                    }
+                });
+            }
+            Err(error) => {
+                tracing::error!(%error, "DNS: cannot accept");
+                tokio::time::sleep(AGAIN).await;
+            }
+        }
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+async fn answer_stream(
+    dns: &Dns,
+    door: &Door,
+    mut stream: TcpStream,
+    client: SocketAddr,
+    clock: &Clock,
+) -> io::Result<()> {
+    loop {
+        let Ok(length) = tokio::time::timeout(IDLE, stream.read_u16()).await else {
+            return Ok(());
+        };
+        let mut query = vec![0; length?.into()];
+        stream.read_exact(&mut query).await?;
+        let Some(answer) = dns.answer(door, address(client), &query, Transport::Tcp, clock())
+        else {
+            return Ok(());
+        };
+        let length = u16::try_from(answer.len()).map_err(io::Error::other)?;
+        stream.write_u16(length).await?;
+        stream.write_all(&answer).await?;
+    }
+}
+
+fn address(client: SocketAddr) -> Ipv4Addr {
+    match client.ip() {
+        IpAddr::V4(address) => address,
+        IpAddr::V6(address) => address.to_ipv4_mapped().unwrap_or(Ipv4Addr::UNSPECIFIED),
+    }
+}

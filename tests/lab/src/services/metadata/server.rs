@@ -1,0 +1,164 @@
+//! The service's socket: who calls, how far the answer travels, and the tree that the simulator has for it.
+
+use super::token::Tokens;
+use super::{Allowed, authorize, error_answer, read_answer, token_answer};
+use crate::services::access_log::{AccessLog, Entry};
+use crate::services::front::accept;
+use crate::services::http::{Body, BoxError, connection, logged};
+use crate::services::simulator::Simulator;
+use crate::services::{Clock, is_there};
+use crate::world::{Instance, World};
+use hyper::body::Incoming;
+use hyper::{Method, Request, Response, StatusCode};
+use rustix::net::sockopt::{ip_ttl, set_ip_ttl};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// How long a tree is kept while the world stays as it is: cloud-init reads sixty paths in one go.
+const KEPT: Duration = Duration::from_secs(1);
+
+/// The service, for all instances of the world.
+pub struct Metadata {
+    world: watch::Receiver<Arc<World>>,
+    simulator: Simulator,
+    log: AccessLog,
+    clock: Clock,
+    tokens: Tokens,
+    trees: Mutex<HashMap<String, Kept>>,
+}
+
+struct Kept {
+    serial: u64,
+    until: Instant,
+    tree: Arc<Value>,
+}
+
+impl Metadata {
+    pub fn new(
+        world: watch::Receiver<Arc<World>>,
+        simulator: Simulator,
+        log: AccessLog,
+        clock: Clock,
+    ) -> Result<Self, aws_lc_rs::error::Unspecified> {
+        Ok(Self {
+            tokens: Tokens::new(clock())?,
+            world,
+            simulator,
+            log,
+            clock,
+            trees: Mutex::new(HashMap::new()),
+        })
+    }
+
+    async fn tree(&self, instance: &str, serial: u64) -> Result<Arc<Value>, BoxError> {
+        let now = (self.clock)();
+        {
+            let trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(kept) = trees.get(instance)
+                && kept.serial == serial
+                && kept.until > now
+            {
+                return Ok(Arc::clone(&kept.tree));
+            }
+        }
+        let path = format!("/_simulator/metadata/{instance}");
+        let tree = Arc::new(self.simulator.get_json(&path).await?);
+        let kept = Kept {
+            serial,
+            until: now + KEPT,
+            tree: Arc::clone(&tree),
+        };
+        let mut trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
+        trees.retain(|_, kept| kept.until > now);
+        trees.insert(instance.to_owned(), kept);
+        Ok(tree)
+    }
+}
+
+/// Serves until dropped.
+pub async fn serve(metadata: Arc<Metadata>, listener: TcpListener) {
+    accept(listener, |stream, client| {
+        let metadata = Arc::clone(&metadata);
+        async move { serve_connection(&metadata, stream, client).await }
+    })
+    .await;
+}
+
+async fn serve_connection(
+    metadata: &Metadata,
+    stream: TcpStream,
+    client: SocketAddr,
+) -> Result<(), BoxError> {
+    let socket = stream.as_fd().try_clone_to_owned()?;
+    let usual = ip_ttl(&socket)?;
+    let answers = |request| respond(metadata, request, client, &socket, usual);
+    connection(stream, answers).await?;
+    Ok(())
+}
+
+/// One request. Who is no instance gets no answer at all: outside of AWS nothing listens at this address.
+async fn respond(
+    metadata: &Metadata,
+    request: Request<Incoming>,
+    client: SocketAddr,
+    socket: &OwnedFd,
+    usual_ttl: u32,
+) -> Result<Response<Body>, BoxError> {
+    let (parts, _) = request.into_parts();
+    let world = Arc::clone(&metadata.world.borrow());
+    let mut entry = Entry {
+        service: "metadata",
+        source: client.ip().to_string(),
+        instance: None,
+        method: parts.method.to_string(),
+        host: String::new(),
+        path: parts.uri.path().to_owned(),
+        status: 0,
+        bytes: 0,
+    };
+    let Some(instance) = instance_at(&world, client.ip()) else {
+        metadata.log.write(&entry);
+        return Err(format!("{} is the address of no instance", client.ip()).into());
+    };
+    entry.instance = Some(instance.id.clone());
+    // Only the answer with the token is kept from travelling on.
+    let is_put = parts.method == Method::PUT;
+    let ttl = if is_put {
+        u32::from(instance.hop_limit.max(1))
+    } else {
+        usual_ttl
+    };
+    set_ip_ttl(socket, ttl)?;
+    let now = (metadata.clock)();
+    let response = match authorize(&parts, instance, &metadata.tokens, now) {
+        Err(status) => error_answer(status),
+        Ok(Allowed::Token(seconds)) => {
+            let token = metadata.tokens.issue(&instance.id, seconds, now);
+            token_answer(token, seconds)
+        }
+        Ok(Allowed::Read(left)) => match metadata.tree(&instance.id, world.serial).await {
+            Ok(tree) => read_answer(&tree, parts.uri.path(), left),
+            Err(error) => {
+                tracing::error!(
+                    instance = instance.id,
+                    error = &*error as &dyn std::error::Error,
+                    "no metadata"
+                );
+                error_answer(StatusCode::SERVICE_UNAVAILABLE)
+            }
+        },
+    };
+    Ok(logged(response, &metadata.log, entry))
+}
+
+/// An address may be a terminated instance's and a new one's.
+fn instance_at(world: &World, source: IpAddr) -> Option<&Instance> {
+    let mut there = world.instances.iter().filter(|instance| is_there(instance));
+    there.find(|instance| IpAddr::V4(instance.address) == source)
+}

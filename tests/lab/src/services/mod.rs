@@ -1,0 +1,149 @@
+//! What AWS and the internet are to a host: metadata, DNS, the endpoints and sites behind one front.
+
+pub mod access_log;
+pub mod ca;
+pub mod dns;
+pub mod files;
+pub mod front;
+mod http;
+pub mod metadata;
+mod mirror;
+pub mod netns;
+mod registry;
+pub mod simulator;
+pub mod sites;
+
+use crate::world::{Instance, InstanceState, World};
+use access_log::AccessLog;
+use ca::Ca;
+use dns::{Dns, Door};
+use front::Front;
+use metadata::Metadata;
+use simulator::Simulator;
+use sites::Sites;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::net::{TcpListener, UdpSocket};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// The address of all public names; also the resolver of whoever is on the internet.
+pub const FRONT: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+
+/// The metadata service, from every host.
+pub const METADATA: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
+
+/// The VPC's resolver under its other address.
+pub const LINK_LOCAL_RESOLVER: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 253);
+
+/// Time as the services see it.
+pub type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
+
+/// The clock of everybody but tests.
+pub fn real_clock() -> Clock {
+    Arc::new(Instant::now)
+}
+
+/// Everything that the services are given.
+pub struct Services {
+    /// Where they listen (`Place::router_netns`); `None`: in the process's own namespace.
+    pub netns: Option<String>,
+    /// Begins with what the simulator says: changes after that count as changes.
+    pub world: watch::Receiver<Arc<World>>,
+    /// On the machine's own loopback.
+    pub simulator: SocketAddr,
+    /// HOST/PATH.
+    pub mirror: PathBuf,
+    /// HOST/REPOSITORY/, each an OCI image layout.
+    pub registry: PathBuf,
+    pub ca: Arc<Ca>,
+    /// A file of JSON lines.
+    pub access_log: PathBuf,
+    pub dns: dns::Settings,
+    pub clock: Clock,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Socket(#[from] io::Error),
+    #[error("TLS of the front")]
+    Tls(#[from] rustls::Error),
+    #[error("no random bytes for the metadata service's tokens")]
+    Random(#[from] aws_lc_rs::error::Unspecified),
+}
+
+/// Starts all services at their addresses; they run until the returned set is dropped. A task of the set that ends is
+/// a failure, and says it.
+pub fn start(services: Services) -> Result<JoinSet<Error>, Error> {
+    let netns = services.netns.as_deref();
+    let log = AccessLog::open(&services.access_log)?;
+    let sites = Sites {
+        mirror: services.mirror,
+        registry: services.registry,
+    };
+    let simulator = Simulator {
+        address: services.simulator,
+    };
+    let tcp = |address, port| -> io::Result<TcpListener> {
+        TcpListener::from_std(netns::listen_tcp(netns, SocketAddrV4::new(address, port))?)
+    };
+    let udp = |address, port| -> io::Result<UdpSocket> {
+        UdpSocket::from_std(netns::listen_udp(netns, SocketAddrV4::new(address, port))?)
+    };
+    let clock = services.clock;
+    let world = services.world;
+    let first = Arc::clone(&world.borrow());
+    let dns = Dns::new(services.dns, sites.clone(), log.clone(), &first);
+    let dns = Arc::new(dns);
+    let front = Arc::new(Front {
+        sites,
+        simulator,
+        log: log.clone(),
+    });
+    let metadata = Metadata::new(world.clone(), simulator, log, Arc::clone(&clock))?;
+
+    let mut tasks = JoinSet::new();
+    for (address, door) in [
+        (FRONT, Door::Internet),
+        (LINK_LOCAL_RESOLVER, Door::LinkLocal),
+    ] {
+        let (udp, tcp) = (udp(address, 53)?, tcp(address, 53)?);
+        let (dns, clock) = (Arc::clone(&dns), Arc::clone(&clock));
+        tasks.spawn(ended(dns::serve(dns, door, udp, tcp, clock), "a resolver"));
+    }
+    let resolvers = dns::serve_resolvers(services.netns.clone(), world, dns, clock);
+    tasks.spawn(ended(
+        resolvers,
+        "the VPCs' resolvers (nobody tells the world any more)",
+    ));
+    let listener = tcp(METADATA, 80)?;
+    let metadata = metadata::serve(Arc::new(metadata), listener);
+    tasks.spawn(ended(metadata, "the metadata service"));
+    let listener = tcp(FRONT, 80)?;
+    tasks.spawn(ended(
+        front::serve_plain(Arc::clone(&front), listener),
+        "the front",
+    ));
+    let listener = tcp(FRONT, 443)?;
+    tasks.spawn(async move {
+        match front::serve_tls(front, services.ca, listener).await {
+            Ok(()) => Error::Socket(io::Error::other("the front's TLS ended")),
+            Err(error) => error.into(),
+        }
+    });
+    Ok(tasks)
+}
+
+async fn ended(service: impl Future<Output = ()>, what: &'static str) -> Error {
+    service.await;
+    Error::Socket(io::Error::other(format!("{what} ended")))
+}
+
+/// Whether the instance still has its address.
+fn is_there(instance: &Instance) -> bool {
+    instance.state != InstanceState::Terminated
+}

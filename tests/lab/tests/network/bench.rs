@@ -1,0 +1,212 @@
+//! A lab of bare namespaces: a router and the world's hosts, without machines in them. Everything goes with the value.
+
+use super::worlds::address;
+use lab::ledger::{self, Ledger, Made};
+use lab::network::{Health, Router, attach_host, detach_host, netns};
+use lab::place::Place;
+use lab::world::World;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::process::Command;
+use std::time::Duration;
+
+/// How long a connection may take that must come about, and how long one is waited for that must not.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+const DROPPED: Duration = Duration::from_millis(700);
+
+pub struct Bench {
+    pub place: Place,
+    pub ledger: Ledger,
+    pub router: Router,
+    pub world: World,
+}
+
+/// Whether the test can run at all; says so when it cannot.
+pub fn possible(test: &str) -> bool {
+    let root = std::fs::metadata("/proc/self/mem").is_ok()
+        && Command::new("nft").arg("--version").output().is_ok();
+    let uid = std::fs::read_to_string("/proc/self/status").unwrap();
+    let is_root = uid.lines().any(|line| line.starts_with("Uid:\t0\t"));
+    if !root || !is_root {
+        eprintln!("SKIPPED {test}: needs root and nftables");
+    }
+    root && is_root
+}
+
+impl Bench {
+    pub fn new(name: &str, world: World) -> Self {
+        let place = Place::named(name).unwrap();
+        sweep(&place);
+        std::fs::create_dir_all(place.run()).unwrap();
+        let ledger = Ledger::open(&place).unwrap();
+        let router = Router::up(&place, &ledger).unwrap();
+        let mut bench = Self {
+            place,
+            ledger,
+            router,
+            world,
+        };
+        for instance in bench.world.instances.clone() {
+            bench.attach(&instance.id);
+        }
+        bench.apply(&Health::new());
+        bench
+    }
+
+    pub fn attach(&self, id: &str) {
+        let instance = self
+            .world
+            .instances
+            .iter()
+            .find(|instance| instance.id == id)
+            .unwrap();
+        let subnet = self
+            .world
+            .subnets
+            .iter()
+            .find(|subnet| subnet.id == instance.subnet)
+            .unwrap();
+        attach_host(&self.place, &self.ledger, instance, subnet).unwrap();
+    }
+
+    pub fn detach(&self, id: &str) {
+        detach_host(&self.place, id).unwrap();
+    }
+
+    pub fn apply(&mut self, health: &Health) -> lab::network::Applied {
+        self.router.apply(&self.world, health).unwrap()
+    }
+
+    pub fn change(&mut self, change: impl FnOnce(&mut World)) {
+        change(&mut self.world);
+        self.apply(&Health::new());
+    }
+
+    /// A namespace by instance id; `operator` is the router's own.
+    pub fn netns(&self, who: &str) -> String {
+        if who == "operator" {
+            self.place.router_netns()
+        } else {
+            self.place.host_netns(who)
+        }
+    }
+
+    /// Answers every connection in `who` with `word` and the client's address, then echoes; until the process ends.
+    pub fn serve(&self, who: &str, at: &str, word: &str) {
+        let listener = netns::inside(&self.netns(who), || TcpListener::bind(at))
+            .unwrap()
+            .unwrap();
+        let word = word.to_owned();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let word = word.clone();
+                std::thread::spawn(move || talk(stream, &word));
+            }
+        });
+    }
+
+    pub fn connect(&self, who: &str, to: &str, limit: Duration) -> std::io::Result<TcpStream> {
+        let to: SocketAddrV4 = to.parse().unwrap();
+        let stream = netns::inside(&self.netns(who), || {
+            TcpStream::connect_timeout(&SocketAddr::V4(to), limit)
+        })
+        .unwrap()?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(stream)
+    }
+
+    /// What a server answers: its word and who it sees.
+    pub fn ask(&self, who: &str, to: &str) -> String {
+        let mut stream = self
+            .connect(who, to, PATIENCE)
+            .unwrap_or_else(|error| panic!("{who} to {to}: {error}"));
+        line(&mut stream).unwrap_or_else(|error| panic!("{who} to {to}: {error}"))
+    }
+
+    /// Dropped: neither accepted nor refused.
+    pub fn dropped(&self, who: &str, to: &str) {
+        let error = self
+            .connect(who, to, DROPPED)
+            .map(drop)
+            .expect_err(&format!("{who} must not reach {to}"));
+        assert_eq!(
+            error.kind(),
+            std::io::ErrorKind::TimedOut,
+            "{who} to {to}: {error}"
+        );
+    }
+
+    pub fn udp(&self, who: &str, at: &str) -> UdpSocket {
+        let socket = netns::inside(&self.netns(who), || UdpSocket::bind(at))
+            .unwrap()
+            .unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket
+    }
+
+    pub fn run(&self, who: &str, command: &[&str]) -> std::process::Output {
+        Command::new("ip")
+            .args(["netns", "exec", &self.netns(who)])
+            .args(command)
+            .output()
+            .unwrap()
+    }
+}
+
+fn talk(mut stream: TcpStream, word: &str) -> std::io::Result<()> {
+    let peer = stream.peer_addr()?.ip();
+    stream.write_all(format!("{word} sees {peer}\n").as_bytes())?;
+    let mut buffer = [0; 1024];
+    loop {
+        let read = stream.read(&mut buffer)?;
+        if read == 0 {
+            return Ok(());
+        }
+        stream.write_all(&buffer[..read])?;
+    }
+}
+
+/// One line from a stream.
+pub fn line(stream: &mut TcpStream) -> std::io::Result<String> {
+    let mut text = Vec::new();
+    let mut byte = [0];
+    while stream.read(&mut byte)? == 1 && byte[0] != b'\n' {
+        text.push(byte[0]);
+    }
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Whether a stream that stands still carries bytes both ways.
+pub fn echoes(stream: &mut TcpStream) -> std::io::Result<()> {
+    stream.write_all(b"still\n")?;
+    let said = line(stream)?;
+    if said == "still" {
+        Ok(())
+    } else {
+        Err(std::io::Error::other(format!("said {said:?}")))
+    }
+}
+
+/// Undoes what the ledger names, newest first.
+fn sweep(place: &Place) {
+    for made in ledger::read(place).unwrap().into_iter().rev() {
+        match made {
+            Made::Netns { name } => netns::delete(&name).unwrap(),
+            other => panic!("the network makes no {other:?}"),
+        }
+    }
+    let _ = std::fs::remove_dir_all(place.run());
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        for instance in &self.world.instances {
+            let _ = detach_host(&self.place, &instance.id);
+        }
+        sweep(&self.place);
+    }
+}
+
+pub fn says(word: &str, client: &str) -> String {
+    format!("{word} sees {}", address(client))
+}

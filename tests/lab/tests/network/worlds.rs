@@ -1,0 +1,255 @@
+//! Worlds to test with, as values: the smallest that show each thing.
+
+use lab::world::{
+    BalancerAddress, HealthCheck, Instance, InstanceState, InternetGateway, Listener, LoadBalancer,
+    NatGateway, Route, RouteTable, Rule, SecurityGroup, Subnet, Target, TargetGroup, Vpc, World,
+};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+pub fn address(text: &str) -> Ipv4Addr {
+    text.parse().unwrap()
+}
+
+pub fn vpc(id: &str, cidr: &str) -> Vpc {
+    Vpc {
+        id: id.into(),
+        cidrs: vec![cidr.into()],
+        domain_name: None,
+        domain_name_servers: vec!["AmazonProvidedDNS".into()],
+    }
+}
+
+pub fn subnet(id: &str, vpc: &str, zone: &str, cidr: &str, table: &str) -> Subnet {
+    Subnet {
+        id: id.into(),
+        vpc: vpc.into(),
+        zone: zone.into(),
+        cidr: cidr.into(),
+        route_table: table.into(),
+    }
+}
+
+pub fn table(id: &str, vpc: &str, routes: &[(&str, &str)]) -> RouteTable {
+    let route = |(destination, target): &(&str, &str)| Route {
+        destination: (*destination).into(),
+        target: (*target).into(),
+        instance: target.starts_with("i-").then(|| (*target).into()),
+        blackhole: false,
+    };
+    RouteTable {
+        id: id.into(),
+        vpc: vpc.into(),
+        routes: routes.iter().map(route).collect(),
+    }
+}
+
+pub fn instance(id: &str, subnet: &Subnet, at: &str, groups: &[&str]) -> Instance {
+    let octets = address(at).octets();
+    Instance {
+        id: id.into(),
+        state: InstanceState::Running,
+        reboots: 0,
+        vpc: subnet.vpc.clone(),
+        subnet: subnet.id.clone(),
+        zone: subnet.zone.clone(),
+        address: address(at),
+        mac: format!(
+            "02:0e:{:02x}:{:02x}:{:02x}:{:02x}",
+            octets[0], octets[1], octets[2], octets[3]
+        ),
+        public_address: None,
+        hostname: format!("{id}.ec2.internal"),
+        image: "ami-1".into(),
+        instance_type: "t3.medium".into(),
+        user_data: None,
+        profile: None,
+        security_groups: groups.iter().map(|group| (*group).into()).collect(),
+        source_dest_check: true,
+        hop_limit: 2,
+        tokens_required: true,
+        tags: BTreeMap::default(),
+    }
+}
+
+/// `peer` is a range, or `sg-...`.
+pub fn rule(protocol: &str, ports: Option<(i32, i32)>, peer: &str) -> Rule {
+    let group = peer.starts_with("sg-");
+    Rule {
+        protocol: protocol.into(),
+        from: ports.map(|ports| ports.0),
+        to: ports.map(|ports| ports.1),
+        cidr: (!group).then(|| peer.into()),
+        group: group.then(|| peer.into()),
+    }
+}
+
+pub fn group(id: &str, vpc: &str, ingress: Vec<Rule>, egress: Vec<Rule>) -> SecurityGroup {
+    SecurityGroup {
+        id: id.into(),
+        vpc: vpc.into(),
+        ingress,
+        egress,
+    }
+}
+
+pub fn out() -> Vec<Rule> {
+    vec![rule("-1", None, "0.0.0.0/0")]
+}
+
+pub const WEB: (i32, i32) = (8080, 8080);
+/// The first VPC's two zones, the second VPC; a balancer over the servers a and b.
+pub const A: &str = "i-00000000000000a01";
+pub const B: &str = "i-00000000000000b02";
+pub const C: &str = "i-00000000000000c03";
+pub const D: &str = "i-00000000000000d04";
+pub const BALANCER_A: &str = "10.1.1.100";
+pub const BALANCER_C: &str = "10.1.2.100";
+pub const BALANCER_PUBLIC: &str = "54.10.0.100";
+
+/// Two VPCs, three subnets, four hosts. `a` (public, zone a) and `c` (private, zone b) serve; `b` (zone a) asks; `d` lives in
+/// the other VPC.
+pub fn world() -> World {
+    let subnets = vec![
+        subnet(
+            "subnet-1a",
+            "vpc-1",
+            "us-test-1a",
+            "10.1.1.0/24",
+            "rtb-public1",
+        ),
+        subnet(
+            "subnet-1b",
+            "vpc-1",
+            "us-test-1b",
+            "10.1.2.0/24",
+            "rtb-private1",
+        ),
+        subnet(
+            "subnet-2a",
+            "vpc-2",
+            "us-test-1a",
+            "10.2.1.0/24",
+            "rtb-public2",
+        ),
+    ];
+    let mut instances = vec![
+        instance(A, &subnets[0], "10.1.1.11", &["sg-server"]),
+        instance(B, &subnets[0], "10.1.1.12", &["sg-client"]),
+        instance(C, &subnets[1], "10.1.2.13", &["sg-server"]),
+        instance(D, &subnets[2], "10.2.1.14", &["sg-other"]),
+    ];
+    instances[0].public_address = Some(address("54.10.0.11"));
+    instances[3].public_address = Some(address("54.10.0.14"));
+    let gateway = |id: &str, vpc: &str| InternetGateway {
+        id: id.into(),
+        vpc: Some(vpc.into()),
+    };
+    World {
+        serial: 1,
+        region: "us-test-1".into(),
+        vpcs: vec![vpc("vpc-1", "10.1.0.0/16"), vpc("vpc-2", "10.2.0.0/16")],
+        route_tables: vec![
+            table(
+                "rtb-public1",
+                "vpc-1",
+                &[("10.1.0.0/16", "local"), ("0.0.0.0/0", "igw-1")],
+            ),
+            table(
+                "rtb-private1",
+                "vpc-1",
+                &[("10.1.0.0/16", "local"), ("0.0.0.0/0", "nat-1")],
+            ),
+            table(
+                "rtb-public2",
+                "vpc-2",
+                &[("10.2.0.0/16", "local"), ("0.0.0.0/0", "igw-2")],
+            ),
+        ],
+        internet_gateways: vec![gateway("igw-1", "vpc-1"), gateway("igw-2", "vpc-2")],
+        nat_gateways: vec![NatGateway {
+            id: "nat-1".into(),
+            subnet: "subnet-1a".into(),
+            state: "available".into(),
+            address: address("10.1.1.200"),
+            public_address: Some(address("54.10.0.200")),
+        }],
+        security_groups: groups(),
+        subnets,
+        instances,
+        ..World::default()
+    }
+}
+
+fn groups() -> Vec<SecurityGroup> {
+    let server = vec![
+        rule("tcp", Some(WEB), "sg-client"),
+        rule("tcp", Some((9090, 9099)), "10.1.0.0/16"),
+        rule("-1", None, "sg-server"),
+    ];
+    vec![
+        group("sg-server", "vpc-1", server, out()),
+        group("sg-client", "vpc-1", vec![], out()),
+        group(
+            "sg-other",
+            "vpc-2",
+            vec![rule("tcp", Some(WEB), "0.0.0.0/0")],
+            out(),
+        ),
+    ]
+}
+
+/// The world with a balancer on port 443 in both zones in front of `a` and `c`.
+pub fn balanced() -> World {
+    let mut world = world();
+    let at = |zone: &str, subnet: &str, private: &str, public: Option<&str>| BalancerAddress {
+        zone: zone.into(),
+        subnet: subnet.into(),
+        address: address(private),
+        public_address: public.map(address),
+    };
+    let target = |id: &str| Target {
+        instance: id.into(),
+        port: 8080,
+        state: "initial".into(),
+    };
+    world.load_balancers.push(LoadBalancer {
+        arn: "arn:aws:elasticloadbalancing:us-test-1:1:loadbalancer/net/api/1".into(),
+        dns_name: "api.elb.us-test-1.amazonaws.com".into(),
+        scheme: "internet-facing".into(),
+        state: "active".into(),
+        vpc: "vpc-1".into(),
+        cross_zone: false,
+        security_groups: vec![],
+        addresses: vec![
+            at("us-test-1a", "subnet-1a", BALANCER_A, Some(BALANCER_PUBLIC)),
+            at("us-test-1b", "subnet-1b", BALANCER_C, None),
+        ],
+        listeners: vec![Listener {
+            protocol: "TCP".into(),
+            port: 443,
+            target_group: "tg-api".into(),
+        }],
+    });
+    world.target_groups.push(TargetGroup {
+        arn: "tg-api".into(),
+        protocol: "TCP".into(),
+        port: 8080,
+        health_check: HealthCheck {
+            protocol: "TCP".into(),
+            port: 8080,
+            path: None,
+            interval: 1,
+            timeout: 1,
+            healthy_threshold: 2,
+            unhealthy_threshold: 2,
+        },
+        preserve_client_ip: true,
+        targets: vec![target(A), target(C)],
+    });
+    // Clients keep their addresses: the servers must let them in by range, and the balancer's checks too.
+    world.security_groups[0]
+        .ingress
+        .push(rule("tcp", Some(WEB), "10.1.0.0/16"));
+    world
+}

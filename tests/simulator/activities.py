@@ -1,0 +1,67 @@
+"""Scaling activities: what an Auto Scaling group has done, when, and why."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Optional
+
+from moto.autoscaling.models import Activity
+from moto.core.utils import utcnow
+
+from .notices import emit
+
+# AWS forgets them after six weeks; so many are kept here.
+_KEPT = 1000
+
+
+def of_backend(backend: Any) -> "list[Any]":
+    """The activities of a region, newest first."""
+    found: "list[Any]" = backend.__dict__.setdefault("activities", [])
+    return found
+
+
+def begin(group: Any, instance: Any, verb: str, cause: str) -> Any:
+    """An activity in progress: `verb` is `Launching a new` or `Terminating`."""
+    activity = Activity(f"{verb} EC2 instance: {instance.id}", f"At {_time()} {cause}.", group)
+    activity.end_time = None
+    activity.details = json.dumps({"Subnet ID": instance.subnet_id, "Availability Zone": instance.availability_zone})
+    activity.instance = instance
+    known = of_backend(group.autoscaling_backend)
+    known.insert(0, activity)
+    del known[_KEPT:]
+    return activity
+
+
+def waits_for_hooks(activity: Any) -> None:
+    """A lifecycle hook holds it up."""
+    activity.status_code, activity.progress = "MidLifecycleAction", 50
+
+
+def end(activity: Optional[Any], status: str = "Successful", message: Optional[str] = None) -> None:
+    """Ends an activity, once, and tells EventBridge."""
+    if activity is None or activity.end_time is not None:
+        return
+    activity.status_code, activity.progress, activity.end_time = status, 100, utcnow()
+    activity.status_message = message
+    kind = "Launch" if activity.description.startswith("Launching") else "Terminate"
+    outcome = "Successful" if status == "Successful" else "Unsuccessful"
+    group = activity.auto_scaling_group
+    detail = {
+        "StatusCode": "Complete" if status == "Successful" else status,
+        "StatusMessage": message or "",
+        "Description": activity.description,
+        "AutoScalingGroupName": group.name,
+        "ActivityId": activity.activity_id,
+        "RequestId": activity.activity_id,
+        "Details": json.loads(activity.details),
+        "StartTime": activity.start_time.strftime("%Y-%m-%dT%H:%M:%S.000Z"),
+        "EndTime": activity.end_time.strftime("%Y-%m-%dT%H:%M:%S.000Z"),
+        "EC2InstanceId": activity.instance.id,
+        "Cause": activity.cause,
+    }
+    arns = [group.arn, f"arn:aws:ec2:{group.region}:{group.account_id}:instance/{activity.instance.id}"]
+    emit(group.region, "aws.autoscaling", f"EC2 Instance {kind} {outcome}", arns, detail)
+
+
+def _time() -> str:
+    return utcnow().strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,134 @@
+"""Whether a caller may do what it asks: policies on every resource of every action that the call needs."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+import zlib
+from typing import Any, Mapping
+
+from . import needs, needs_iam, needs_s3, trust
+from .caller import Caller
+from .conditions import Context
+from .needs import Asked, Need, Resource
+from .policy import Verdict, evaluate
+from .refusals import Refused, family
+
+# Everybody may ask who they are, whatever their policies say.
+_FREE = ("sts:GetCallerIdentity", "sts:GetSessionToken")
+
+
+def authorize(asked: Asked, caller: Caller, request: Context) -> None:
+    """Raises Refused unless all that the call needs is allowed. `request`: condition keys of any request."""
+    if needs.action(asked) in _FREE:
+        return
+    if needs.action(asked) == "sts:AssumeRole":
+        _authorize_session(asked, caller, request)
+        return
+    for need in needs.of(asked):
+        _require(asked, caller, need, request)
+    for need in needs_s3.may_know_of_absence(asked) if asked.service == "s3" else []:
+        _require(asked, caller, need, request)
+
+
+def _require(asked: Asked, caller: Caller, need: Need, request: Context) -> None:
+    for resource in need.resources:
+        why = _why_not(caller, need, resource, request)
+        if why:
+            raise _refusal(asked, caller, need.action, resource.arn, why)
+
+
+def _why_not(caller: Caller, need: Need, resource: Resource, request: Context) -> str:
+    """Why the caller may not do this to one resource, in AWS's words; empty if it may."""
+    context = {**request, **caller.context, **need.context, **_of_resource(need.action, resource)}
+    verdicts = [("identity-based policy", caller.identity), *caller.limits]
+    found = [(name, evaluate(documents, need.action, resource.arn, context)) for name, documents in verdicts]
+    for name, verdict in found:
+        if verdict is Verdict.DENIED:
+            article = "an" if name.startswith("i") else "a"
+            return f"with an explicit deny in {article} {name}"
+    return next((_no_policy(name, need.action) for name, verdict in found if verdict is Verdict.SILENT), "")
+
+
+def _no_policy(name: str, action: str) -> str:
+    return f"because no {name} allows the {action} action"
+
+
+def _of_resource(action: str, resource: Resource) -> "dict[str, list[str]]":
+    """The tags a resource has and is asked to have, as condition keys."""
+    service = action.partition(":")[0]
+    context: "dict[str, list[str]]" = {}
+    for key, value in resource.tags.items():
+        context[f"aws:resourcetag/{key}".lower()] = [value]
+        context[f"{service}:resourcetag/{key}".lower()] = [value]
+    if resource.asked:
+        context.update({f"aws:requesttag/{key}".lower(): [value] for key, value in resource.asked.items()})
+        context["aws:tagkeys"] = list(resource.asked)
+    parts = resource.arn.split(":")
+    if len(parts) > 5 and parts[4]:
+        context["aws:resourceaccount"] = [parts[4]]
+    return context
+
+
+def _authorize_session(asked: Asked, caller: Caller, request: Context) -> None:
+    """sts:AssumeRole: the role has to trust the caller, and the caller's policies have to allow it unless the role
+    names the caller itself; a Deny in either ends it. A session may be as long as the role says.
+    """
+    role_arn = next(iter(asked.texts("RoleArn")), "")
+    (need,) = needs_iam.of_sts(asked)
+    context = {**request, **caller.context, **need.context}
+    given = trust.of_role(role_arn, caller, context)
+    why = _why_not(caller, need, Resource(role_arn), request)
+    if given in (trust.Trust.NONE, trust.Trust.DENIED) or "explicit deny" in why:
+        raise Refused("AccessDenied", _sentence(asked, caller, need.action, role_arn))
+    if why and given is not trust.Trust.GIVEN:
+        raise Refused("AccessDenied", f"{_sentence(asked, caller, need.action, role_arn)} {why}")
+    seconds, longest = int(asked.parameters.get("DurationSeconds") or 3600), trust.longest_session(role_arn) or 3600
+    if not 900 <= seconds <= longest:
+        message = "The requested DurationSeconds exceeds the MaxSessionDuration set for this role."
+        raise Refused("ValidationError", message if seconds > longest else "DurationSeconds must be at least 900.")
+
+
+def _refusal(asked: Asked, caller: Caller, action: str, resource: str, why: str) -> Refused:
+    sentence = f"{_sentence(asked, caller, action, resource)} {why}"
+    if family(asked.service) != "ec2":
+        return Refused("AccessDenied", sentence)
+    encoded = encode({"allowed": False, "context": {"principal": caller.arn, "action": action, "resource": resource}})
+    start = "You are not authorized to perform this operation."
+    return Refused("AccessDenied", f"{start} {sentence}. Encoded authorization failure message: {encoded}")
+
+
+def _sentence(asked: Asked, caller: Caller, action: str, resource: str) -> str:
+    quoted = f'"{resource}"' if asked.service == "s3" else resource
+    return f"User: {caller.arn} is not authorized to perform: {action} on resource: {quoted}"
+
+
+def encode(message: "Mapping[str, Any]") -> str:
+    """An opaque form, for sts:DecodeAuthorizationMessage to undo."""
+    return base64.urlsafe_b64encode(zlib.compress(json.dumps(message, sort_keys=True).encode())).decode()
+
+
+def decode(text: str) -> str:
+    """What `encode` made opaque, as JSON."""
+    try:
+        return zlib.decompress(base64.urlsafe_b64decode(text)).decode()
+    except (ValueError, zlib.error) as error:
+        raise Refused("InvalidAuthorizationMessageException", "Message is not valid") from error
+
+
+def of_request(environ: "dict[str, Any]", region: str) -> "dict[str, list[str]]":
+    """The condition keys that every request has. Behind a proxy on this machine, the proxy's word counts."""
+    address, scheme = environ.get("REMOTE_ADDR", ""), environ.get("wsgi.url_scheme", "http")
+    if address.startswith("127."):
+        address = environ.get("HTTP_X_FORWARDED_FOR", address).split(",")[0].strip()
+        scheme = environ.get("HTTP_X_FORWARDED_PROTO", scheme)
+    now = time.time()
+    return {
+        "aws:sourceip": [address],
+        "aws:securetransport": [str(scheme == "https").lower()],
+        "aws:useragent": [environ.get("HTTP_USER_AGENT", "")],
+        "aws:requestedregion": [region],
+        "aws:epochtime": [str(int(now))],
+        "aws:currenttime": [time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))],
+    }
