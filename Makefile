@@ -24,13 +24,13 @@ simulator:
 
 test: lint
 	$(CARGO) build --workspace --bins
-	$(CARGO) test --workspace
+	PATH="$$(tests/venv tests/lint/requirements.txt)/bin:$$PATH" $(CARGO) test --workspace
 	tests/simulator/run-tests
 
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- --deny warnings
-	tests/lint/run
+	PATH="$$(tests/venv tests/lint/requirements.txt)/bin:$$PATH" tests/lint/run
 
 bench:
 	$(CARGO) build --release --bin kctl
