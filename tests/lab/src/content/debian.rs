@@ -80,18 +80,20 @@ impl Slot {
         let part = self.folder.with_extension("part");
         fresh(&part)?;
         let root = part.join("root");
-        tool::run(Command::new("mmdebstrap")
-            .args([
-                "--variant=extract",
-                "--format=directory",
-                "--components=main",
-                "--architectures=amd64",
-            ])
-            .args(["--aptopt=APT::Install-Recommends \"false\"", "--quiet"])
-            .arg(format!("--include={}", PACKAGES.join(",")))
-            .args([SUITE.as_ref(), root.as_os_str()])
-            // Shares the lock for the case that this program is killed and leaves it running.
-            .stdin(Stdio::from(lock.try_clone()?)))?;
+        tool::run(
+            Command::new("mmdebstrap")
+                .args([
+                    "--variant=extract",
+                    "--format=directory",
+                    "--components=main",
+                    "--architectures=amd64",
+                ])
+                .args(["--aptopt=APT::Install-Recommends \"false\"", "--quiet"])
+                .arg(format!("--include={}", PACKAGES.join(",")))
+                .args([SUITE.as_ref(), root.as_os_str()])
+                // Shares the lock for the case that this program is killed and leaves it running.
+                .stdin(Stdio::from(lock.try_clone()?)),
+        )?;
         let listed = tool::run(Command::new(root.join("bin/busybox")).arg("--list"))?;
         let applets: Vec<_> = listed.lines().filter(|name| *name != "busybox").collect();
         fs::write(part.join(APPLETS), applets.join("\n")).context("writing busybox' applets")?;

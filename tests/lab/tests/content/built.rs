@@ -151,7 +151,9 @@ fn downloads_say_their_version() {
 fn real_archives_have_the_same_bytes_each_time() {
     let served = served();
     let pack = || {
-        let tree = Tree::default().import(&served.tools(), |_| true).unwrap();
+        let tree = Tree::default()
+            .import(&served.tools(), |name| name == "crictl")
+            .unwrap();
         let mut bytes = Vec::new();
         tree.tgz(&mut bytes).unwrap();
         bytes
