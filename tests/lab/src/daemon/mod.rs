@@ -96,7 +96,8 @@ pub fn serve(place: &Place, options: &Options) -> Result<()> {
         .context("starting the runtime")?;
     let ledger = Arc::new(ledger);
     let work = async {
-        let simulator = Simulator::start(place, &ledger, options).await?;
+        let started = Simulator::start(place, &ledger, options).await?;
+        let simulator = started.simulator;
         let router = Router::up(place, &ledger)?;
         let first = simulator.world(None, Duration::ZERO).await?;
         let (worlds, world) = watch::channel(Arc::new(first));
@@ -104,7 +105,7 @@ pub fn serve(place: &Place, options: &Options) -> Result<()> {
         let mut services = services::start(Services {
             netns: Some(place.router_netns()),
             world: world.clone(),
-            simulator: simulator.address(),
+            simulator: started.address,
             mirror: options.mirror.clone(),
             registry: options.registry.clone(),
             ca,
@@ -120,9 +121,9 @@ pub fn serve(place: &Place, options: &Options) -> Result<()> {
         let verdicts = beside(place, &world, options.pace, &ends);
         let up = Up {
             daemon: own,
-            simulator: simulator.url(),
+            simulator: simulator.url().to_owned(),
             region: options.region.clone(),
-            credentials: simulator.credentials().to_owned(),
+            credentials: started.credentials.clone(),
             authority,
         };
         let rounds = Rounds::new(place, &ledger, lower, router, simulator, worlds, verdicts);
