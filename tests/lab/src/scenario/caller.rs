@@ -75,11 +75,17 @@ impl Lab {
         let roles = "meta-data/iam/security-credentials/";
         let role = self.metadata(instance, roles)?;
         let text = self.metadata(instance, &format!("{roles}{}", role.trim()))?;
-        Ok(Caller {
+        let credentials = serde_json::from_str(&text).context("credentials of the instance")?;
+        Ok(self.caller_with(instance, credentials))
+    }
+
+    /// A host with some credentials.
+    pub fn caller_with(&self, instance: &str, credentials: Credentials) -> Caller<'_> {
+        Caller {
             lab: self,
             instance: instance.to_owned(),
-            credentials: serde_json::from_str(&text).context("credentials of the instance")?,
-        })
+            credentials,
+        }
     }
 }
 

@@ -22,11 +22,11 @@ pub enum Reached {
     Silent,
 }
 
-/// Connects to address and port within five seconds; exit code 0, 7 (no) or 28 (silence), as curl's.
+/// Connects to address and port within three seconds; exit code 0, 7 (no) or 28 (silence), as curl's.
 const CONNECT: &str = "\
 import socket, sys
 try:
-    socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=5)
+    socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=3)
 except ConnectionRefusedError:
     sys.exit(7)
 except TimeoutError:

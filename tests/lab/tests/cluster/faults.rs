@@ -1,6 +1,6 @@
 //! What happens to machines: reboots, crashes, partitions.
 
-use super::{CONTROL_PLANES, WORKERS, only};
+use super::{CONTROL_PLANES, WORKERS, only, volumes};
 use anyhow::{Result, ensure};
 use lab::network::faults::Partition;
 use lab::scenario::{LIMIT, Lab, Stage};
@@ -54,6 +54,25 @@ pub fn kill(lab: &mut Lab) -> Result<()> {
     );
     lab.start(&host.id)?;
     comes_back(lab, &host.id, &before, &stages)
+}
+
+/// AWS sees no crash: it attaches, and the disk is there at the next boot.
+pub fn attach_to_killed(lab: &mut Lab) -> Result<()> {
+    let host = only(lab, CONTROL_PLANES[2])?;
+    let volume = volumes::volume(lab, &host)?.id;
+    let before = lab.boot(&host.id)?;
+    lab.kill(&host.id)?;
+    let attach = json!({"VolumeId": volume, "InstanceId": host.id, "Device": "/dev/xvdv"});
+    lab.aws("ec2", "AttachVolume", &attach)?;
+    volumes::becomes(lab, &volume, "attached")?;
+    lab.start(&host.id)?;
+    lab.booted_again(&host.id, &before)?;
+    lab.sh(
+        &host.id,
+        &format!("test -b $(readlink -f {})", volumes::link(&volume)),
+    )?;
+    lab.aws("ec2", "DetachVolume", &json!({"VolumeId": volume}))?;
+    volumes::becomes(lab, &volume, "free")
 }
 
 pub fn partition(lab: &mut Lab) -> Result<()> {

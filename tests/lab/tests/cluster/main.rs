@@ -35,7 +35,57 @@ pub const WORKERS: [&str; 2] = [
 ];
 
 /// How long credentials of instances hold: everything that asks for them lives with their end.
-const SESSION: Duration = Duration::from_secs(60);
+const SESSION: Duration = Duration::from_mins(1);
+
+type Step = (&'static str, fn(&mut Lab) -> Result<()>);
+
+const STEPS: [Step; 15] = [
+    (
+        "a host has the launch template's user data",
+        launch::user_data_is_the_templates,
+    ),
+    ("a wrong signature is refused", refusals::wrong_signature),
+    (
+        "an action the role lacks is refused",
+        refusals::lacking_action,
+    ),
+    (
+        "a volume without the cluster's tag is refused",
+        refusals::missing_tag,
+    ),
+    (
+        "a closed port is silent, an open one answers",
+        refusals::closed_port,
+    ),
+    (
+        "a name asked for before it exists stays away for its time",
+        names::asked_too_early,
+    ),
+    (
+        "a volume comes and goes in the host",
+        volumes::comes_and_goes,
+    ),
+    ("a volume has one machine at a time", volumes::second_attach),
+    ("a volume stays in its zone", volumes::other_zone),
+    ("a reboot keeps the disk", faults::reboot),
+    ("a killed host starts again", faults::kill),
+    (
+        "a volume attached to a killed host is there when it starts",
+        faults::attach_to_killed,
+    ),
+    (
+        "a host that is cut off is unhealthy until healed",
+        faults::partition,
+    ),
+    (
+        "a new template and a terminated instance bring a new host",
+        replacement::terminated,
+    ),
+    (
+        "a machine waits for its lifecycle hook on its way out",
+        replacement::hook,
+    ),
+];
 
 #[test]
 fn a_cluster_lives_on_machines() -> Result<()> {
@@ -48,61 +98,18 @@ fn a_cluster_lives_on_machines() -> Result<()> {
         negative_ttl: names::KEPT,
         ..Settings::new("t-cluster", env!("CARGO_BIN_EXE_lab"))
     })?;
-    let steps: [(&str, fn(&mut Lab) -> Result<()>); 17] = [
-        ("kctl makes a cluster", launch::make),
-        (
-            "five hosts run its user data, to nodeup started",
-            launch::hosts_run_user_data,
-        ),
-        (
-            "a host has the launch template's user data",
-            launch::user_data_is_the_templates,
-        ),
-        ("a wrong signature is refused", refusals::wrong_signature),
-        (
-            "an action the role lacks is refused",
-            refusals::lacking_action,
-        ),
-        (
-            "a volume without the cluster's tag is refused",
-            refusals::missing_tag,
-        ),
-        (
-            "an expired credential is refused",
-            refusals::expired_credential,
-        ),
-        (
-            "a closed port is silent, an open one answers",
-            refusals::closed_port,
-        ),
-        (
-            "a name asked for before it exists stays away for its time",
-            names::asked_too_early,
-        ),
-        (
-            "a volume comes and goes in the host",
-            volumes::comes_and_goes,
-        ),
-        ("a volume has one machine at a time", volumes::second_attach),
-        ("a volume stays in its zone", volumes::other_zone),
-        ("a reboot keeps the disk", faults::reboot),
-        ("a killed host starts again", faults::kill),
-        (
-            "a host that is cut off is unhealthy until healed",
-            faults::partition,
-        ),
-        (
-            "a new template and a terminated instance bring a new host",
-            replacement::terminated,
-        ),
-        (
-            "a machine waits for its lifecycle hook on its way out",
-            replacement::hook,
-        ),
-    ];
-    for (title, step) in steps {
+    lab.step("kctl makes a cluster", launch::make)?;
+    lab.step(
+        "five hosts run its user data, to nodeup started",
+        launch::hosts_run_user_data,
+    )?;
+    let early = lab.step("a host has credentials", refusals::early)?;
+    for (title, step) in STEPS {
         lab.step(title, step)?;
     }
+    lab.step("an expired credential is refused", |lab| {
+        refusals::expired_credential(lab, &early)
+    })?;
     lab.down()
 }
 

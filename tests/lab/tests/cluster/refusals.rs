@@ -1,8 +1,8 @@
 //! What AWS refuses, asked for from inside hosts with their own credentials.
 
-use super::{CLUSTER, CONTROL_PLANES, SESSION, WORKERS, only};
+use super::{CLUSTER, CONTROL_PLANES, WORKERS, only};
 use anyhow::{Result, ensure};
-use lab::scenario::{Lab, Reached};
+use lab::scenario::{Credentials, Lab, Reached};
 use serde_json::json;
 use std::thread::sleep;
 use std::time::Duration;
@@ -64,19 +64,35 @@ pub fn missing_tag(lab: &mut Lab) -> Result<()> {
         .map(drop)
 }
 
+/// What a host had early on.
+pub struct Early {
+    instance: String,
+    credentials: Credentials,
+}
+
+pub fn early(lab: &mut Lab) -> Result<Early> {
+    let instance = only(lab, CONTROL_PLANES[0])?.id;
+    let credentials = lab.caller(&instance)?.credentials;
+    Ok(Early {
+        instance,
+        credentials,
+    })
+}
+
 /// Credentials of a session that has ended; the instance has newer ones by then.
-pub fn expired_credential(lab: &mut Lab) -> Result<()> {
-    let host = only(lab, CONTROL_PLANES[0])?;
-    let caller = lab.caller(&host.id)?;
-    caller.query("ec2", "DescribeVolumes", &[])?.done()?;
-    sleep(SESSION + Duration::from_secs(1));
+pub fn expired_credential(lab: &mut Lab, early: &Early) -> Result<()> {
+    let format = &time::format_description::well_known::Rfc3339;
+    let end = time::OffsetDateTime::parse(&early.credentials.expiration, format)?;
+    let left = end - time::OffsetDateTime::now_utc();
+    sleep(left.try_into().unwrap_or(Duration::ZERO) + Duration::from_secs(1));
+    let caller = lab.caller_with(&early.instance, early.credentials.clone());
     let ec2 = caller.query("ec2", "DescribeVolumes", &[])?;
     ensure!(ec2.refusal() == (400, "RequestExpired"), "{ec2:?}");
     let s3 = caller.object(STORE, &format!("{CLUSTER}/config"))?;
     ensure!(s3.refusal() == (400, "ExpiredToken"), "{s3:?}");
     let sts = caller.query("sts", "GetCallerIdentity", &[])?;
     ensure!(sts.refusal() == (403, "ExpiredToken"), "{sts:?}");
-    let now = lab.caller(&host.id)?;
+    let now = lab.caller(&early.instance)?;
     now.query("ec2", "DescribeVolumes", &[])?.done().map(drop)
 }
 

@@ -19,7 +19,7 @@ pub fn terminated(lab: &mut Lab) -> Result<()> {
         "--name",
         CLUSTER,
         "--set",
-        "spec.nodeLabels.generation=second",
+        "spec.kubelet.maxPods=42",
     ])?;
     lab.kctl(&["update", CLUSTER, "--yes"])?;
     let after = template(lab, group)?;

@@ -6,7 +6,7 @@ use lab::scenario::{LIMIT, Lab};
 use lab::world::{Instance, Volume};
 
 /// The first volume of a host's zone.
-fn volume(lab: &Lab, host: &Instance) -> Result<Volume> {
+pub fn volume(lab: &Lab, host: &Instance) -> Result<Volume> {
     let mut volumes = lab.world()?.volumes.into_iter();
     let found = volumes.find(|volume| volume.zone == host.zone);
     found.with_context(|| format!("no volume in {}", host.zone))
@@ -19,7 +19,7 @@ fn state(lab: &Lab, id: &str) -> Result<String> {
     Ok(attachment.map_or_else(|| "free".to_owned(), |attachment| attachment.state))
 }
 
-fn becomes(lab: &Lab, id: &str, wanted: &str) -> Result<()> {
+pub fn becomes(lab: &Lab, id: &str, wanted: &str) -> Result<()> {
     lab.until(&format!("{id} is {wanted}"), LIMIT, |lab| {
         let state = state(lab, id)?;
         ensure!(state == wanted, "it is {state}");
@@ -28,7 +28,7 @@ fn becomes(lab: &Lab, id: &str, wanted: &str) -> Result<()> {
 }
 
 /// Where the host has it.
-fn link(id: &str) -> String {
+pub fn link(id: &str) -> String {
     let serial = id.replace('-', "");
     format!("/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}")
 }
