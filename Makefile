@@ -5,12 +5,13 @@ export KCTL_CACHE := $(CACHE)
 BIN := $(CARGO_TARGET_DIR)/debug
 CARGO ?= cargo
 
-.PHONY: help demo simulator test lint bench soak lab
+.PHONY: help demo simulator test lint bench soak lab lab-down lab-binaries
 
 help:
 	@echo "make demo    create, change and delete a cluster in the AWS simulator, and watch"
 	@echo "make simulator  the AWS simulator alone, to try kctl against"
 	@echo "make test    every test"
+	@echo "make lab     as root: a cluster whose instances are real machines on this one; make lab-down removes it"
 	@echo "make bench   figures: calls, time, memory, size"
 	@echo "make soak    the long tests; their figures stand in docs/specification.md"
 
@@ -23,13 +24,13 @@ simulator:
 
 test: lint
 	$(CARGO) build --workspace --bins
-	$(CARGO) test --workspace
+	PATH="$$(tests/venv tests/lint/requirements.txt)/bin:$$PATH" $(CARGO) test --workspace
 	tests/simulator/run-tests
 
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- --deny warnings
-	tests/lint/run
+	PATH="$$(tests/venv tests/lint/requirements.txt)/bin:$$PATH" tests/lint/run
 
 bench:
 	$(CARGO) build --release --bin kctl
@@ -38,5 +39,11 @@ bench:
 soak:
 	KCTL_SIM_SEEDS=1000000 $(CARGO) test --release -p tests --test engine -- --nocapture
 
-lab:
-	@echo "the lab is not built yet: see docs/specification.md" >&2; exit 1
+lab: lab-binaries
+	KCTL_ASSETS="$$(tests/assets/build)" PATH="$(BIN):$$PATH" tests/lab/cluster
+
+lab-down: lab-binaries
+	$(BIN)/lab down
+
+lab-binaries:
+	$(CARGO) build --workspace --bins

@@ -1,5 +1,5 @@
 #!/bin/sh
 # Makes (once) the Python environment of the simulator and prints its path.
 set -eu
-here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 exec "$here/../venv" "$here/requirements.txt"

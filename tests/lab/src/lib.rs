@@ -6,6 +6,7 @@
 )]
 
 pub mod cgroup;
+pub mod content;
 pub mod daemon;
 pub mod host;
 pub mod ledger;

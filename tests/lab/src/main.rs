@@ -6,9 +6,13 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use commands::hosts::{self, HostCommand};
 use commands::lab::{self as whole, LabCommand};
+use lab::content::command::Content;
+use lab::daemon;
+use lab::host;
 use lab::network::commands::{PartitionArguments, network, partition};
 use lab::place::Place;
-use std::io::{Write, stdout};
+use lab::services::ca::Ca;
+use std::io::{Write, stderr, stdout};
 use std::process::ExitCode;
 
 /// Machines for what the AWS simulator launches.
@@ -28,6 +32,7 @@ enum Command {
     Lab(LabCommand),
     #[command(flatten)]
     Host(HostCommand),
+    Content(Content),
     /// Show hosts, load balancers and faults
     Network,
     Partition(PartitionArguments),
@@ -39,6 +44,12 @@ fn main() -> Result<ExitCode> {
     let text = match arguments.command {
         Command::Lab(command) => return whole::run(&place, command),
         Command::Host(command) => return hosts::run(&place, command),
+        Command::Content(content) => {
+            let authority = Ca::open(&daemon::authority()?)?;
+            let trusted = Some(authority.pem().to_owned());
+            content.run(&host::cache()?, trusted, &mut stdout(), &mut stderr())?;
+            return Ok(ExitCode::SUCCESS);
+        }
         Command::Network => network(&place)?,
         Command::Partition(arguments) => partition(&place, &arguments)?,
     };

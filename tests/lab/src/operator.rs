@@ -49,10 +49,10 @@ pub fn command(place: &Place, up: &Up, words: &[String]) -> Result<Command> {
     Ok(command)
 }
 
-/// What programs read: region, credentials, and whom to trust.
+/// What programs read: region, credentials, whom to trust, where kubectl is, and `LAB_CATALOG`: what the mirror serves.
 pub fn environment(place: &Place, up: &Up) -> Result<Vec<(&'static str, String)>> {
     let trust = trust(place, &up.authority)?.display().to_string();
-    Ok(vec![
+    let mut all = vec![
         ("AWS_REGION", up.region.clone()),
         // Python's SDK and its relatives know this one only.
         ("AWS_DEFAULT_REGION", up.region.clone()),
@@ -69,7 +69,15 @@ pub fn environment(place: &Place, up: &Up) -> Result<Vec<(&'static str, String)>
             "KUBECONFIG",
             place.run().join("kubeconfig").display().to_string(),
         ),
-    ])
+    ];
+    if let Some(catalog) = &up.catalog {
+        all.push(("LAB_CATALOG", catalog.display().to_string()));
+    }
+    if let Some(tools) = &up.tools {
+        let path = std::env::var("PATH").unwrap_or_default();
+        all.push(("PATH", format!("{}:{path}", tools.display())));
+    }
+    Ok(all)
 }
 
 /// The machine's authorities and the lab's, in one file.

@@ -2,13 +2,15 @@
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
+use lab::content::{Served, Store};
 use lab::daemon::{self, Options, Up, begin};
 use lab::host;
 use lab::operator;
 use lab::place::Place;
 use lab::report;
+use lab::services::ca::Ca;
 use std::fs;
-use std::io::{Write, stdout};
+use std::io::{Write, stderr, stdout};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -114,18 +116,43 @@ fn lab(place: &Place) -> Result<Up> {
 fn options(arguments: UpArguments) -> Result<Options> {
     let tests = arguments.tests.canonicalize();
     let tests = tests.with_context(|| format!("{} is no folder", arguments.tests.display()))?;
-    let cache = host::cache()?;
+    let (mirror, registry, catalog, tools) = match (arguments.mirror, arguments.registry) {
+        (Some(mirror), Some(registry)) => (mirror, registry, None, None),
+        (mirror, registry) => {
+            let served = served()?;
+            (
+                mirror.unwrap_or_else(|| served.mirror()),
+                registry.unwrap_or_else(|| served.registry()),
+                Some(served.catalog()),
+                Some(served.tools()),
+            )
+        }
+    };
     Ok(Options {
         region: arguments.region,
         python: begin::python(&tests)?,
-        mirror: arguments.mirror.unwrap_or_else(|| cache.join("mirror")),
-        registry: arguments.registry.unwrap_or_else(|| cache.join("registry")),
+        mirror,
+        registry,
+        catalog,
+        tools,
         tests,
         propagation_seconds: arguments.propagation,
         negative_ttl: arguments.negative_ttl,
         session_seconds: arguments.session,
         pace: arguments.pace,
     })
+}
+
+/// What `lab content` makes, made now if it has to be; programs in its images trust the lab's authority.
+pub fn served() -> Result<Served> {
+    let authority = Ca::open(&daemon::authority()?)?;
+    let mut say = |line: &str| {
+        // Progress that nobody can read is no reason to stop.
+        let _ = writeln!(stderr(), "{line}");
+    };
+    let store = Store::open(&host::cache()?)?;
+    let (served, _) = store.ready(Some(authority.pem().to_owned()), &mut say)?;
+    Ok(served)
 }
 
 fn env(place: &Place) -> Result<()> {

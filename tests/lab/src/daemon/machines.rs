@@ -168,8 +168,7 @@ impl Machines {
                 tracing::info!(instance, ?order, "done");
                 self.busy.remove(&instance);
                 let told = match order {
-                    Order::Boot | Order::Start => InstanceState::Running,
-                    Order::Reboot => InstanceState::Running,
+                    Order::Boot | Order::Start | Order::Reboot => InstanceState::Running,
                     Order::Stop => InstanceState::Stopped,
                     Order::Terminate => InstanceState::Terminated,
                 };

@@ -36,6 +36,9 @@ pub struct Options {
     pub mirror: PathBuf,
     /// HOST/REPOSITORY, OCI layouts.
     pub registry: PathBuf,
+    /// For operators: the catalog of what the mirror serves, and kubectl's folder; none with other mirrors.
+    pub catalog: Option<PathBuf>,
+    pub tools: Option<PathBuf>,
     /// How long a DNS change takes to be answered.
     pub propagation_seconds: u64,
     /// Instead of the zones' own, in seconds.
@@ -57,6 +60,10 @@ pub struct Up {
     pub credentials: PathBuf,
     /// PEM: the lab's authority.
     pub authority: PathBuf,
+    /// For `spec.assets.catalog`.
+    pub catalog: Option<PathBuf>,
+    /// kubectl, etcdctl, etcdutl, crictl.
+    pub tools: Option<PathBuf>,
 }
 
 impl Up {
@@ -80,6 +87,11 @@ impl Up {
     }
 }
 
+/// Where the authority of this machine's labs is: images carry its certificate, so it outlives labs.
+pub fn authority() -> Result<PathBuf> {
+    Ok(cache()?.join("ca"))
+}
+
 /// Runs the lab until it is told to end (SIGTERM, SIGINT) or something it needs ends. Everything it made stays for
 /// [`crate::teardown::down`].
 pub fn serve(place: &Place, options: &Options) -> Result<()> {
@@ -87,7 +99,7 @@ pub fn serve(place: &Place, options: &Options) -> Result<()> {
     let ledger = Ledger::begin(place).context("beginning the lab")?;
     let own = Process::of(std::process::id())?;
     ledger.record(&Made::Process(own))?;
-    let ca = Arc::new(Ca::open(&place.data().join("ca"))?);
+    let ca = Arc::new(Ca::open(&authority()?)?);
     let image = Image::ready(&cache()?)?;
     let lower = image.with_layer(place, &ledger, Some(ca.pem()))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -101,7 +113,6 @@ pub fn serve(place: &Place, options: &Options) -> Result<()> {
         let router = Router::up(place, &ledger)?;
         let first = simulator.world(None, Duration::ZERO).await?;
         let (worlds, world) = watch::channel(Arc::new(first));
-        let authority = place.data().join("ca/ca.crt");
         let mut services = services::start(Services {
             netns: Some(place.router_netns()),
             world: world.clone(),
@@ -124,7 +135,9 @@ pub fn serve(place: &Place, options: &Options) -> Result<()> {
             simulator: simulator.url().to_owned(),
             region: options.region.clone(),
             credentials: started.credentials.clone(),
-            authority,
+            authority: authority()?.join("ca.crt"),
+            catalog: options.catalog.clone(),
+            tools: options.tools.clone(),
         };
         let rounds = Rounds::new(place, &ledger, lower, router, simulator, worlds, verdicts);
         write_whole(&Up::path(place), &serde_json::to_vec_pretty(&up)?)?;

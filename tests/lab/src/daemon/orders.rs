@@ -31,9 +31,10 @@ pub fn machine(instance: &Instance, now: Option<Machine>) -> Option<Order> {
         (Running, Some(machine)) if machine.on && instance.reboots > machine.reboots => {
             Some(Order::Reboot)
         }
-        (Stopping | Stopped, Some(Machine { on: true, .. })) => Some(Order::Stop),
+        (Stopping | Stopped, Some(Machine { on: true, .. })) | (Stopping, None) => {
+            Some(Order::Stop)
+        }
         (ShuttingDown, _) | (Terminated, Some(_)) => Some(Order::Terminate),
-        (Stopping, None) => Some(Order::Stop),
         _ => None,
     }
 }

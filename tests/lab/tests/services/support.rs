@@ -20,6 +20,7 @@ pub fn instance(id: &str, vpc: &str, address: Ipv4Addr) -> Instance {
     Instance {
         id: id.to_owned(),
         state: InstanceState::Running,
+        reboots: 0,
         vpc: vpc.to_owned(),
         subnet: "subnet-1".to_owned(),
         zone: "us-east-1a".to_owned(),

@@ -1,0 +1,3 @@
+module kctl.dev/lab/small
+
+go 1.26

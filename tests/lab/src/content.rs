@@ -1,0 +1,229 @@
+//! What the lab serves: Kubernetes and its companions built from Go modules, laid out as the public download sites and
+//! registries have them, with a catalog of their hashes. See docs/lab-content.md.
+
+pub mod archive;
+pub mod build;
+pub mod catalog;
+pub mod command;
+pub mod debian;
+pub mod go;
+pub mod images;
+pub mod key;
+pub mod kit;
+pub mod mirror;
+pub mod modules;
+pub mod oci;
+
+use anyhow::{Context, Result};
+use build::{Built, fresh};
+use debian::Debian;
+use go::Go;
+use key::Key;
+use kit::Kit;
+use modules::{MODULES, Module};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How mirror, registry and catalog are put together is part of what they are.
+const RECIPE: [&str; 6] = [
+    include_str!("content/archive.rs"),
+    include_str!("content/catalog.rs"),
+    include_str!("content/debian.rs"),
+    include_str!("content/images.rs"),
+    include_str!("content/mirror.rs"),
+    include_str!("content/oci.rs"),
+];
+
+/// What of it is not what its name says; lies beside it and is part of docs/lab-content.md.
+const NOTICE: &str = include_str!("../content.NOTICE");
+
+/// The folder of Go modules in this program's checkout.
+pub fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("content")
+}
+
+/// Everything in its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Served {
+    folder: PathBuf,
+}
+
+impl Served {
+    /// HOST/PATH of the download sites.
+    pub fn mirror(&self) -> PathBuf {
+        self.folder.join("mirror")
+    }
+
+    /// HOST/REPOSITORY of the registries: OCI image layouts.
+    pub fn registry(&self) -> PathBuf {
+        self.folder.join("registry")
+    }
+
+    /// For `spec.assets.catalog`.
+    pub fn catalog(&self) -> PathBuf {
+        self.folder.join("catalog.yaml")
+    }
+
+    /// For the operator's `PATH`: kubectl, etcdctl, etcdutl, crictl.
+    pub fn tools(&self) -> PathBuf {
+        self.folder.join("bin")
+    }
+}
+
+/// The cache of everything built.
+#[derive(Debug)]
+pub struct Store {
+    folder: PathBuf,
+    go: Go,
+}
+
+impl Store {
+    /// In `content` below the lab's cache directory.
+    pub fn open(cache: &Path) -> Result<Self> {
+        let folder = cache.join("content");
+        fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+        let go = Go::find(folder.join("go"))?;
+        Ok(Self { folder, go })
+    }
+
+    /// Where a module is in the cache.
+    pub fn slot(&self, module: &'static Module) -> Result<build::Slot> {
+        build::Slot::new(module, &self.go, &sources(), &self.folder)
+    }
+
+    /// A module, built if it has to be. One build at a time: each uses all cores.
+    pub fn build(&self, module: &'static Module, say: &mut dyn FnMut(&str)) -> Result<Built> {
+        let slot = self.slot(module)?;
+        if let Some(built) = slot.find()? {
+            return Ok(built);
+        }
+        let lock = self.lock()?;
+        if let Some(built) = slot.find()? {
+            return Ok(built);
+        }
+        let what = [module.name, slot.version()].join(" ");
+        say(&format!("{}: building", what.trim_end()));
+        let built = slot.build(&self.go, &lock, say)?;
+        say(&format!(
+            "{}: built in {} s",
+            module.name, built.record.seconds
+        ));
+        Ok(built)
+    }
+
+    /// Everything, built and laid out if it has to be. `roots`: certificates that programs in images shall trust, PEM.
+    pub fn ready(
+        &self,
+        roots: Option<String>,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<(Served, Vec<Built>)> {
+        let built = MODULES
+            .iter()
+            .map(|module| self.build(module, say))
+            .collect::<Result<Vec<_>>>()?;
+        let debian = self.debian(say)?;
+        let kit = Kit {
+            built,
+            debian,
+            roots,
+        };
+        let place = self.place(&kit);
+        if !place.exists() {
+            let _lock = self.lock()?;
+            if !place.exists() {
+                say("laying out mirror and registry");
+                lay_out(&place, &kit)?;
+            }
+        }
+        Ok((Served { folder: place }, kit.built))
+    }
+
+    fn debian(&self, say: &mut dyn FnMut(&str)) -> Result<Debian> {
+        let slot = debian::Slot::new(&self.folder);
+        if let Some(debian) = slot.find()? {
+            return Ok(debian);
+        }
+        let lock = self.lock()?;
+        if let Some(debian) = slot.find()? {
+            return Ok(debian);
+        }
+        say("debian: downloading runc, iptables, busybox");
+        slot.fetch(&lock)
+    }
+
+    fn place(&self, kit: &Kit) -> PathBuf {
+        let mut key = Key::default();
+        for built in &kit.built {
+            key.add(&built.key);
+        }
+        key.add(&kit.debian.key)
+            .add(kit.roots.as_deref().unwrap_or_default())
+            .add(NOTICE);
+        for part in RECIPE {
+            key.add(part);
+        }
+        self.folder.join(format!("served-{}", key.text()))
+    }
+
+    /// Held until it is dropped, by one process of the machine.
+    fn lock(&self) -> Result<fs::File> {
+        let path = self.folder.join("lock");
+        let file =
+            fs::File::create(&path).with_context(|| format!("opening {}", path.display()))?;
+        file.lock()
+            .with_context(|| format!("waiting for {}", path.display()))?;
+        Ok(file)
+    }
+
+    /// Removes Go's caches, and what other versions left; not what `keep` and today's versions are. Not while a lab that
+    /// serves something older runs.
+    pub fn prune(&self, keep: &Served) -> Result<()> {
+        let _lock = self.lock()?;
+        self.go.drop_caches()?;
+        let mut kept = vec![
+            "lock".to_owned(),
+            debian::Slot::new(&self.folder).folder_name(),
+        ];
+        for module in MODULES {
+            kept.push(self.slot(module)?.folder_name());
+        }
+        for entry in fs::read_dir(&self.folder)? {
+            let path = entry?.path();
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            if path != keep.folder && !kept.contains(&name) {
+                fs::remove_dir_all(&path)
+                    .with_context(|| format!("removing {}", path.display()))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts everything in its place, beside it first.
+pub fn lay_out(place: &Path, kit: &Kit) -> Result<()> {
+    let part = place.with_extension("part");
+    fresh(&part)?;
+    let served = Served {
+        folder: part.clone(),
+    };
+    let published = mirror::write(&served.mirror(), kit)?;
+    oci::write(&served.registry(), &images::images(kit)?)?;
+    fs::write(served.catalog(), catalog::yaml(&published)?).context("writing the catalog")?;
+    fs::write(part.join("NOTICE"), NOTICE).context("writing the notice")?;
+    fs::create_dir_all(served.tools()).context("making the tools' folder")?;
+    let tools = [
+        ("kubernetes", "kubectl"),
+        ("etcdctl", "etcdctl"),
+        ("etcdctl", "etcdutl"),
+        ("crictl", "crictl"),
+    ];
+    for (module, name) in tools {
+        fs::hard_link(kit.program(module, name)?, served.tools().join(name))
+            .with_context(|| format!("linking {name}"))?;
+    }
+    fs::rename(&part, place).with_context(|| format!("naming {}", place.display()))
+}

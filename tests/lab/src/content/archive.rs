@@ -1,0 +1,215 @@
+//! File trees as tar archives, the same bytes each time: sorted names, no owners, one time, no compression.
+
+use anyhow::{Context, Result};
+use flate2::{Compression, GzBuilder};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tar::{Builder, EntryType, Header};
+
+/// 2020-01-01, of every file.
+const TIME: u64 = 1_577_836_800;
+
+/// What `setcap cap_net_bind_service=+ep` writes: version 2 with the effective bit, permitted bit 10, nothing inheritable.
+const MAY_BIND_LOW_PORTS: [u8; 20] = [1, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// Something at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Node {
+    Folder {
+        mode: u32,
+    },
+    File {
+        mode: u32,
+        content: Content,
+        low_ports: bool,
+    },
+    Symlink(PathBuf),
+    /// Path of the file it is another name of.
+    Link(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Content {
+    Bytes(Vec<u8>),
+    Of(PathBuf),
+}
+
+/// Files by path, without a leading slash. Folders above a file come by themselves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tree(BTreeMap<String, Node>);
+
+impl Tree {
+    /// A program: the file at `source`, executable.
+    #[must_use]
+    pub fn program(self, path: &str, source: PathBuf) -> Self {
+        let content = Content::Of(source);
+        self.with(
+            path,
+            Node::File {
+                mode: 0o755,
+                content,
+                low_ports: false,
+            },
+        )
+    }
+
+    /// A program that may listen below port 1024 without being root.
+    #[must_use]
+    pub fn low_port_program(self, path: &str, source: PathBuf) -> Self {
+        let content = Content::Of(source);
+        self.with(
+            path,
+            Node::File {
+                mode: 0o755,
+                content,
+                low_ports: true,
+            },
+        )
+    }
+
+    #[must_use]
+    pub fn text(self, path: &str, text: &str) -> Self {
+        let content = Content::Bytes(text.as_bytes().to_owned());
+        self.with(
+            path,
+            Node::File {
+                mode: 0o644,
+                content,
+                low_ports: false,
+            },
+        )
+    }
+
+    #[must_use]
+    pub fn folder(self, path: &str, mode: u32) -> Self {
+        self.with(path, Node::Folder { mode })
+    }
+
+    #[must_use]
+    pub fn symlink(self, path: &str, target: impl Into<PathBuf>) -> Self {
+        self.with(path, Node::Symlink(target.into()))
+    }
+
+    /// Another name of a file of this tree.
+    #[must_use]
+    pub fn link(self, path: &str, target: &str) -> Self {
+        self.with(path, Node::Link(target.to_owned()))
+    }
+
+    /// Everything below a folder of this machine whose path `wanted` says yes to.
+    pub fn import(mut self, root: &Path, wanted: impl Fn(&str) -> bool) -> Result<Self> {
+        for source in super::key::files(root)? {
+            let path = source
+                .strip_prefix(root)
+                .unwrap_or(&source)
+                .to_string_lossy()
+                .into_owned();
+            if !wanted(&path) {
+                continue;
+            }
+            let about = source
+                .symlink_metadata()
+                .with_context(|| format!("reading {}", source.display()))?;
+            let node = if about.is_symlink() {
+                Node::Symlink(fs::read_link(&source)?)
+            } else {
+                let mode = about.permissions().mode() & 0o7777;
+                Node::File {
+                    mode,
+                    content: Content::Of(source),
+                    low_ports: false,
+                }
+            };
+            self = self.with(&path, node);
+        }
+        Ok(self)
+    }
+
+    fn with(mut self, path: &str, node: Node) -> Self {
+        for (at, _) in path.match_indices('/') {
+            let above = path.get(..at).unwrap_or_default().to_owned();
+            self.0.entry(above).or_insert(Node::Folder { mode: 0o755 });
+        }
+        self.0.insert(path.to_owned(), node);
+        self
+    }
+
+    /// As a tar archive.
+    pub fn tar(&self, out: impl Write) -> Result<()> {
+        let mut archive = Builder::new(out);
+        let is_link = |node: &Node| matches!(node, Node::Link(_));
+        // Other names after all files: what they name has to be there first.
+        let first = self.0.iter().filter(|(_, node)| !is_link(node));
+        let nodes = first.chain(self.0.iter().filter(|(_, node)| is_link(node)));
+        for (path, node) in nodes {
+            append(&mut archive, path, node).with_context(|| format!("archiving {path}"))?;
+        }
+        archive
+            .into_inner()
+            .context("ending the archive")?
+            .flush()?;
+        Ok(())
+    }
+
+    /// As a tar archive in gzip's form, but stored: every host unpacks it, and CPU is what a lab is short of.
+    pub fn tgz(&self, out: impl Write) -> Result<()> {
+        let mut gzip = GzBuilder::new().write(out, Compression::none());
+        self.tar(&mut gzip)?;
+        gzip.finish().context("ending the gzip file")?.flush()?;
+        Ok(())
+    }
+}
+
+fn append(archive: &mut Builder<impl Write>, path: &str, node: &Node) -> Result<()> {
+    let mut header = Header::new_gnu();
+    header.set_mtime(TIME);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_size(0);
+    header.set_mode(0o777);
+    match node {
+        Node::Folder { mode } => {
+            header.set_mode(*mode);
+            header.set_entry_type(EntryType::Directory);
+            archive.append_data(&mut header, format!("{path}/"), io::empty())?;
+        }
+        Node::Symlink(target) => {
+            header.set_entry_type(EntryType::Symlink);
+            archive.append_link(&mut header, path, target)?;
+        }
+        Node::Link(target) => {
+            header.set_entry_type(EntryType::Link);
+            archive.append_link(&mut header, path, target)?;
+        }
+        Node::File {
+            mode,
+            content,
+            low_ports,
+        } => {
+            header.set_mode(*mode);
+            if *low_ports {
+                let capability = [(
+                    "SCHILY.xattr.security.capability",
+                    MAY_BIND_LOW_PORTS.as_slice(),
+                )];
+                archive.append_pax_extensions(capability)?;
+            }
+            match content {
+                Content::Bytes(bytes) => {
+                    header.set_size(bytes.len() as u64);
+                    archive.append_data(&mut header, path, bytes.as_slice())?;
+                }
+                Content::Of(source) => {
+                    let file = fs::File::open(source)
+                        .with_context(|| format!("opening {}", source.display()))?;
+                    header.set_size(file.metadata()?.len());
+                    archive.append_data(&mut header, path, file)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! Building one Go module into the cache: found again by everything it was made from.
+
+use super::go::Go;
+use super::key::Key;
+use super::modules::Module;
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What a build leaves beside its programs.
+const RECORD: &str = "built.json";
+
+/// A module's programs in the cache.
+#[derive(Debug, Clone)]
+pub struct Built {
+    pub module: &'static Module,
+    /// Without `v`; empty for our own programs.
+    pub version: String,
+    /// Changes when its programs may.
+    pub key: String,
+    /// Holds the programs under their names.
+    pub folder: PathBuf,
+    pub record: Record,
+    /// It was there already.
+    pub cached: bool,
+}
+
+/// How the build went.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Record {
+    pub seconds: u64,
+    /// Of all programs.
+    pub bytes: u64,
+    pub go: String,
+}
+
+/// Where a module is, or would be, in the cache.
+#[derive(Debug, Clone)]
+pub struct Slot {
+    module: &'static Module,
+    source: PathBuf,
+    version: String,
+    key: String,
+    folder: PathBuf,
+}
+
+impl Slot {
+    pub fn new(module: &'static Module, go: &Go, sources: &Path, cache: &Path) -> Result<Self> {
+        let version = module.version(sources)?;
+        let source = sources.join(module.name);
+        let mut key = Key::default();
+        key.add(&go.version)
+            .add(module.tags)
+            .add(module.linker_flags(&version));
+        for binary in module.binaries {
+            key.add(binary.name).add(binary.package);
+        }
+        key.add_folder(&source)?;
+        let key = key.text();
+        let folder = cache.join(format!("{}-{key}", module.name));
+        Ok(Self {
+            module,
+            source,
+            version,
+            key,
+            folder,
+        })
+    }
+
+    pub fn module(&self) -> &'static Module {
+        self.module
+    }
+
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Name of its folder in the cache.
+    pub fn folder_name(&self) -> String {
+        format!("{}-{}", self.module.name, self.key)
+    }
+
+    /// What the cache has of it.
+    pub fn find(&self) -> Result<Option<Built>> {
+        let path = self.folder.join(RECORD);
+        if !self.folder.exists() {
+            return Ok(None);
+        }
+        let text = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+        let record =
+            serde_json::from_slice(&text).with_context(|| format!("reading {}", path.display()))?;
+        Ok(Some(self.built(record, true)))
+    }
+
+    /// Builds it beside its place and moves it there, so that the place holds all or nothing. The caller holds the
+    /// cache's lock.
+    pub fn build(&self, go: &Go, lock: &fs::File, say: &mut dyn FnMut(&str)) -> Result<Built> {
+        let started = Instant::now();
+        let part = self.folder.with_extension("part");
+        fresh(&part)?;
+        go.build(self.module, &self.version, (&self.source, &part), lock, say)?;
+        let mut record = Record {
+            go: go.version.clone(),
+            ..Record::default()
+        };
+        for binary in self.module.binaries {
+            let (from, to) = (part.join(binary.default_name()), part.join(binary.name));
+            fs::rename(&from, &to)
+                .with_context(|| format!("{} did not come out of the build", from.display()))?;
+            record.bytes += fs::metadata(&to)?.len();
+        }
+        record.seconds = started.elapsed().as_secs();
+        fs::write(part.join(RECORD), serde_json::to_vec(&record)?)
+            .context("writing down the build")?;
+        fs::rename(&part, &self.folder)
+            .with_context(|| format!("naming {}", self.folder.display()))?;
+        Ok(self.built(record, false))
+    }
+
+    fn built(&self, record: Record, cached: bool) -> Built {
+        Built {
+            module: self.module,
+            version: self.version.clone(),
+            key: self.key.clone(),
+            folder: self.folder.clone(),
+            record,
+            cached,
+        }
+    }
+}
+
+impl Built {
+    /// The path of one of its programs.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+}
+
+/// An empty folder, whatever an earlier run left there.
+pub fn fresh(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("removing {}", folder.display()))?;
+    }
+    fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))
+}

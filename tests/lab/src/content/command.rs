@@ -1,0 +1,106 @@
+//! `lab content`: builds what the lab serves, and shows it.
+
+use super::build::{Built, Slot};
+use super::modules::{MODULES, module};
+use super::{Served, Store};
+use anyhow::{Context, Result};
+use clap::Args;
+use comfy_table::Table;
+use comfy_table::presets::NOTHING;
+use std::io::Write;
+use std::path::Path;
+
+/// Build what the lab serves, as far as the cache lacks it.
+#[derive(Debug, Args)]
+pub struct Content {
+    /// Build only this module
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["list", "prune"])]
+    only: Option<String>,
+    /// Show modules and what the cache has of them; build nothing
+    #[arg(long)]
+    list: bool,
+    /// Afterwards remove Go's caches (about 10 GB) and what other versions left
+    #[arg(long, conflicts_with = "list")]
+    prune: bool,
+}
+
+impl Content {
+    /// `cache`: the lab's cache directory; `roots`: certificates (PEM) that programs in images trust. The result goes to
+    /// `out`, progress to `progress`.
+    pub fn run(
+        &self,
+        cache: &Path,
+        roots: Option<String>,
+        out: &mut dyn Write,
+        progress: &mut dyn Write,
+    ) -> Result<()> {
+        let store = Store::open(cache)?;
+        let mut say = |line: &str| {
+            // Progress that nobody can read is no reason to stop.
+            let _ = writeln!(progress, "{line}");
+        };
+        if self.list {
+            return list(&store, out);
+        }
+        if let Some(name) = &self.only {
+            let built = store.build(module(name)?, &mut say)?;
+            return show(&[built], None, out);
+        }
+        let (served, built) = store.ready(roots, &mut say)?;
+        if self.prune {
+            store.prune(&served)?;
+        }
+        show(&built, Some(&served), out)
+    }
+}
+
+fn list(store: &Store, out: &mut dyn Write) -> Result<()> {
+    let mut table = table(["MODULE", "VERSION", "BUILT", "WHAT"]);
+    for module in MODULES {
+        let slot = store.slot(module)?;
+        let built = if slot.find()?.is_some() { "yes" } else { "no" };
+        table.add_row([module.name, version(&slot), built, module.about]);
+    }
+    writeln!(out, "{table}").context("writing the table")
+}
+
+fn version(slot: &Slot) -> &str {
+    if slot.module().upstream.is_none() {
+        "-"
+    } else {
+        slot.version()
+    }
+}
+
+fn show(all: &[Built], served: Option<&Served>, out: &mut dyn Write) -> Result<()> {
+    let mut table = table(["MODULE", "VERSION", "MB", "SECONDS", "", "WHAT"]);
+    for built in all {
+        table.add_row([
+            built.module.name,
+            if built.version.is_empty() {
+                "-"
+            } else {
+                &built.version
+            },
+            &(built.record.bytes / 1_000_000).to_string(),
+            &built.record.seconds.to_string(),
+            if built.cached { "cached" } else { "built" },
+            built.module.about,
+        ]);
+    }
+    writeln!(out, "{table}").context("writing the table")?;
+    if let Some(served) = served {
+        writeln!(out, "mirror   {}", served.mirror().display())?;
+        writeln!(out, "registry {}", served.registry().display())?;
+        writeln!(out, "catalog  {}", served.catalog().display())?;
+        writeln!(out, "tools    {}", served.tools().display())?;
+    }
+    Ok(())
+}
+
+fn table<const N: usize>(header: [&str; N]) -> Table {
+    let mut table = Table::new();
+    table.load_style(NOTHING);
+    table.set_header(header);
+    table
+}

@@ -1,0 +1,141 @@
+//! What comes from Debian rather than from Go modules: runc, busybox, and iptables with its libraries. mmdebstrap
+//! downloads and unpacks the packages without installing them, so it changes nothing on this machine.
+
+use super::build::fresh;
+use super::key::{Key, files};
+use anyhow::{Context, Result, ensure};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The machine image's release, so that hosts and pods agree on iptables' form.
+const SUITE: &str = "bookworm";
+
+/// Their dependencies come with them.
+const PACKAGES: [&str; 5] = [
+    "busybox-static",
+    "conntrack",
+    "iptables",
+    "nftables",
+    "runc",
+];
+
+const APPLETS: &str = "applets";
+const CONTENT: &str = "content";
+
+/// Unpacked packages.
+#[derive(Debug, Clone)]
+pub struct Debian {
+    pub root: PathBuf,
+    /// Names under which busybox does something.
+    pub applets: Vec<String>,
+    /// Of all files: another package version is another content.
+    pub key: String,
+}
+
+/// Where they are, or would be, in the cache.
+#[derive(Debug, Clone)]
+pub struct Slot {
+    folder: PathBuf,
+}
+
+impl Slot {
+    pub fn new(cache: &Path) -> Self {
+        let mut key = Key::default();
+        key.add(SUITE);
+        for package in PACKAGES {
+            key.add(package);
+        }
+        Self {
+            folder: cache.join(format!("debian-{}", key.text())),
+        }
+    }
+
+    pub fn folder_name(&self) -> String {
+        self.folder
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    }
+
+    pub fn find(&self) -> Result<Option<Debian>> {
+        if !self.folder.exists() {
+            return Ok(None);
+        }
+        let read = |name: &str| {
+            let path = self.folder.join(name);
+            fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
+        };
+        Ok(Some(Debian {
+            root: self.folder.join("root"),
+            applets: read(APPLETS)?.lines().map(str::to_owned).collect(),
+            key: read(CONTENT)?,
+        }))
+    }
+
+    /// Downloads and unpacks. The caller holds the cache's lock.
+    pub fn fetch(&self, lock: &fs::File) -> Result<Debian> {
+        let part = self.folder.with_extension("part");
+        fresh(&part)?;
+        let root = part.join("root");
+        run(Command::new("mmdebstrap")
+            .args([
+                "--variant=extract",
+                "--format=directory",
+                "--components=main",
+                "--architectures=amd64",
+            ])
+            .args(["--aptopt=APT::Install-Recommends \"false\"", "--quiet"])
+            .arg(format!("--include={}", PACKAGES.join(",")))
+            .args([SUITE.as_ref(), root.as_os_str()])
+            // Shares the lock for the case that this program is killed and leaves it running.
+            .stdin(Stdio::from(lock.try_clone()?)))?;
+        let listed = run(Command::new(root.join("bin/busybox")).arg("--list"))?;
+        let applets: Vec<_> = listed.lines().filter(|name| *name != "busybox").collect();
+        fs::write(part.join(APPLETS), applets.join("\n")).context("writing busybox' applets")?;
+        let mut key = Key::default();
+        for file in files(&root)? {
+            let name = file.strip_prefix(&root).unwrap_or(&file);
+            if served(&name.to_string_lossy()) && file.is_file() && !file.is_symlink() {
+                key.add(name.as_os_str().as_encoded_bytes())
+                    .add(fs::read(&file)?);
+            }
+        }
+        fs::write(part.join(CONTENT), key.text()).context("writing the packages' hash")?;
+        fs::rename(&part, &self.folder)
+            .with_context(|| format!("naming {}", self.folder.display()))?;
+        self.find()?.context("Debian's packages are gone again")
+    }
+}
+
+/// Files that programs need to run: no manuals, no package system, no devices.
+pub fn served(path: &str) -> bool {
+    let needed = [
+        "bin/",
+        "sbin/",
+        "lib/",
+        "lib64/",
+        "usr/bin/",
+        "usr/sbin/",
+        "usr/lib/",
+    ];
+    let settings = ["etc/protocols", "etc/services", "etc/ethertypes"];
+    let unused = ["/gconv/", "usr/lib/ssl", "lib/systemd/", "dpkg-", "debconf"];
+    (needed.iter().any(|start| path.starts_with(start)) || settings.contains(&path))
+        && !unused.iter().any(|part| path.contains(part))
+}
+
+fn run(command: &mut Command) -> Result<String> {
+    let output = command
+        .output()
+        .with_context(|| format!("starting {command:?} (is it installed?)"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(
+        output.status.success(),
+        "{command:?} ended with {}: {}",
+        output.status,
+        said.trim()
+    );
+    String::from_utf8(output.stdout).with_context(|| format!("{command:?} printed no UTF-8"))
+}

@@ -1,0 +1,316 @@
+//! What is built from Go modules, one folder of `tests/lab/content` per row: each has its own `go.mod`, since their
+//! dependencies clash. A version stands in exactly one place, the folder's `go.mod`, which `go` reads too.
+
+use anyhow::{Context, Result};
+use std::fs;
+use std::path::Path;
+
+/// A Go module of the lab.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Module {
+    /// Its folder.
+    pub name: &'static str,
+    pub about: &'static str,
+    /// The module whose version this is; `None`: programs of ours over Go's own library.
+    pub upstream: Option<&'static str>,
+    pub binaries: &'static [Binary],
+    /// Build tags, comma-separated.
+    pub tags: &'static str,
+    /// Variables that the linker sets: `{version}` is the upstream's (`v1.2.3`), `{major}` and `{minor}` its parts.
+    pub variables: &'static [(&'static str, &'static str)],
+}
+
+/// A program: its name, and its package.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Binary {
+    pub name: &'static str,
+    pub package: &'static str,
+}
+
+macro_rules! binaries {
+    ($($name:literal from $package:expr),* $(,)?) => { &[$(Binary { name: $name, package: $package }),*] };
+}
+
+macro_rules! cni {
+    ($path:literal) => {
+        concat!("github.com/containernetworking/plugins/plugins/", $path)
+    };
+}
+
+/// Kubernetes' version variables, which its companions have too.
+const COMPONENT_VERSION: &[(&str, &str)] = &[
+    ("k8s.io/component-base/version.gitVersion", "{version}"),
+    ("k8s.io/component-base/version.gitMajor", "{major}"),
+    ("k8s.io/component-base/version.gitMinor", "{minor}"),
+    ("k8s.io/component-base/version.gitTreeState", "clean"),
+];
+
+/// In the order in which they are built: what most others wait for first.
+pub const MODULES: &[Module] = &[
+    Module {
+        name: "small",
+        about: "pause, and a web server for tests in pods",
+        upstream: None,
+        binaries: binaries! {
+            "pause" from "kctl.dev/lab/small/pause",
+            "web" from "kctl.dev/lab/small/web",
+        },
+        tags: "",
+        variables: &[("main.version", super::images::PAUSE)],
+    },
+    Module {
+        name: "cni",
+        about: "CNI plugins",
+        upstream: Some("github.com/containernetworking/plugins"),
+        binaries: binaries! {
+            "bandwidth" from cni!("meta/bandwidth"),
+            "bridge" from cni!("main/bridge"),
+            "dhcp" from cni!("ipam/dhcp"),
+            "dummy" from cni!("main/dummy"),
+            "firewall" from cni!("meta/firewall"),
+            "host-device" from cni!("main/host-device"),
+            "host-local" from cni!("ipam/host-local"),
+            "ipvlan" from cni!("main/ipvlan"),
+            "loopback" from cni!("main/loopback"),
+            "macvlan" from cni!("main/macvlan"),
+            "portmap" from cni!("meta/portmap"),
+            "ptp" from cni!("main/ptp"),
+            "sbr" from cni!("meta/sbr"),
+            "static" from cni!("ipam/static"),
+            "tap" from cni!("main/tap"),
+            "tuning" from cni!("meta/tuning"),
+            "vlan" from cni!("main/vlan"),
+            "vrf" from cni!("meta/vrf"),
+        },
+        tags: "",
+        variables: &[(
+            "github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion",
+            "{version}",
+        )],
+    },
+    Module {
+        name: "cni-flannel",
+        about: "flannel's CNI plugin, from the last release of the CNI plugins that had it",
+        upstream: Some("github.com/containernetworking/plugins"),
+        binaries: binaries! { "flannel" from cni!("meta/flannel") },
+        tags: "",
+        variables: &[(
+            "github.com/containernetworking/plugins/pkg/utils/buildversion.BuildVersion",
+            "{version}",
+        )],
+    },
+    Module {
+        name: "etcd",
+        about: "etcd",
+        upstream: Some("go.etcd.io/etcd/server/v3"),
+        binaries: binaries! { "etcd" from "go.etcd.io/etcd/server/v3" },
+        tags: "",
+        variables: &[("go.etcd.io/etcd/api/v3/version.GitSHA", "kctl-lab")],
+    },
+    Module {
+        name: "etcdctl",
+        about: "etcdctl and etcdutl, of the nearest version that is served",
+        upstream: Some("go.etcd.io/etcd/etcdctl/v3"),
+        binaries: binaries! {
+            "etcdctl" from "go.etcd.io/etcd/etcdctl/v3",
+            "etcdutl" from "go.etcd.io/etcd/etcdutl/v3",
+        },
+        tags: "",
+        variables: &[("go.etcd.io/etcd/api/v3/version.GitSHA", "kctl-lab")],
+    },
+    Module {
+        name: "containerd",
+        about: "containerd, its shim, ctr",
+        upstream: Some("github.com/containerd/containerd/v2"),
+        binaries: binaries! {
+            "containerd" from "github.com/containerd/containerd/v2/cmd/containerd",
+            "containerd-shim-runc-v2" from "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
+            "ctr" from "github.com/containerd/containerd/v2/cmd/ctr",
+        },
+        tags: "no_btrfs,no_zfs",
+        variables: &[(
+            "github.com/containerd/containerd/v2/version.Version",
+            "{version}",
+        )],
+    },
+    Module {
+        name: "kubernetes",
+        about: "kubelet, kube-apiserver, kube-controller-manager, kube-scheduler, kube-proxy in one; kubectl",
+        upstream: Some("k8s.io/kubernetes"),
+        binaries: binaries! {
+            "kubernetes" from "kctl.dev/lab/kubernetes",
+            "kubectl" from "kctl.dev/lab/kubernetes/kubectl",
+            "go-runner" from "k8s.io/component-base/logs/kube-log-runner",
+        },
+        tags: "",
+        variables: COMPONENT_VERSION,
+    },
+    Module {
+        name: "crictl",
+        about: "a stand-in for crictl over Kubernetes' CRI client",
+        upstream: Some("k8s.io/cri-client"),
+        binaries: binaries! { "crictl" from "kctl.dev/lab/crictl" },
+        tags: "",
+        variables: &[("main.version", "{version}")],
+    },
+    Module {
+        name: "autoscaler",
+        about: "a stand-in for cluster-proportional-autoscaler",
+        upstream: Some("k8s.io/client-go"),
+        binaries: binaries! { "cluster-proportional-autoscaler" from "kctl.dev/lab/autoscaler" },
+        tags: "",
+        variables: &[("main.version", "{version}")],
+    },
+    Module {
+        name: "flannel",
+        about: "flanneld with the vxlan and host-gw backends",
+        upstream: Some("github.com/flannel-io/flannel"),
+        binaries: binaries! {
+            "flanneld" from "kctl.dev/lab/flannel",
+            "install-conf" from "github.com/flannel-io/flannel/cmd/install_conf",
+        },
+        tags: "",
+        variables: &[(
+            "github.com/flannel-io/flannel/pkg/version.Version",
+            "{version}",
+        )],
+    },
+    Module {
+        name: "cloud-provider",
+        about: "AWS cloud controller manager, ecr-credential-provider",
+        upstream: Some("k8s.io/cloud-provider-aws"),
+        binaries: binaries! {
+            "aws-cloud-controller-manager" from "k8s.io/cloud-provider-aws/cmd/aws-cloud-controller-manager",
+            "ecr-credential-provider" from "k8s.io/cloud-provider-aws/cmd/ecr-credential-provider",
+        },
+        tags: "",
+        variables: COMPONENT_VERSION,
+    },
+    Module {
+        name: "coredns",
+        about: "CoreDNS",
+        upstream: Some("github.com/coredns/coredns"),
+        binaries: binaries! { "coredns" from "github.com/coredns/coredns" },
+        tags: "",
+        variables: &[("github.com/coredns/coredns/coremain.GitCommit", "kctl-lab")],
+    },
+];
+
+/// The row of that name.
+pub fn module(name: &str) -> Result<&'static Module> {
+    MODULES
+        .iter()
+        .find(|module| module.name == name)
+        .with_context(|| {
+            let known: Vec<_> = MODULES.iter().map(|module| module.name).collect();
+            format!("no such module: {name}. There are {}", known.join(", "))
+        })
+}
+
+impl Module {
+    /// Version without `v`, as the `go.mod` of its folder below `sources` has it; empty for our own programs.
+    pub fn version(&self, sources: &Path) -> Result<String> {
+        let Some(upstream) = self.upstream else {
+            return Ok(String::new());
+        };
+        let path = sources.join(self.name).join("go.mod");
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        required(&text, upstream)
+            .with_context(|| format!("{} requires no version of {upstream}", path.display()))
+    }
+
+    /// What the linker is told, in one argument.
+    pub fn linker_flags(&self, version: &str) -> String {
+        let mut parts = version.split('.');
+        let (major, minor) = (
+            parts.next().unwrap_or_default(),
+            parts.next().unwrap_or_default(),
+        );
+        let set = self.variables.iter().map(|(variable, value)| {
+            let value = value
+                .replace("{version}", &format!("v{version}"))
+                .replace("{major}", major)
+                .replace("{minor}", minor);
+            format!(" -X {variable}={value}")
+        });
+        format!("-s -w{}", set.collect::<String>())
+    }
+}
+
+impl Binary {
+    /// The file name that `go build` gives it: the last part of its package that is no major version.
+    pub fn default_name(&self) -> &'static str {
+        let major = |part: &str| {
+            part.strip_prefix('v')
+                .is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        let mut parts = self.package.rsplit('/');
+        parts.find(|part| !major(part)).unwrap_or(self.package)
+    }
+}
+
+/// The version of a module that a `go.mod` requires, without `v`.
+fn required(text: &str, module: &str) -> Option<String> {
+    text.lines().find_map(|line| {
+        let line = line.trim().trim_start_matches("require ").trim();
+        let (name, rest) = line.split_once(' ')?;
+        let version = rest.split_whitespace().next()?;
+        (name == module).then(|| version.trim_start_matches('v').to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sources;
+    use super::{MODULES, module};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_folder_is_a_row_and_every_row_a_folder() {
+        let rows: BTreeSet<_> = MODULES
+            .iter()
+            .map(|module| module.name.to_owned())
+            .collect();
+        let folders: BTreeSet<_> = std::fs::read_dir(sources())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        assert_eq!(rows, folders);
+        for module in MODULES {
+            let version = module.version(&sources()).unwrap();
+            let numbers = version
+                .split('.')
+                .filter(|part| part.parse::<u32>().is_ok());
+            assert_eq!(
+                numbers.count(),
+                if module.upstream.is_some() { 3 } else { 0 },
+                "{version}"
+            );
+        }
+    }
+
+    /// One Kubernetes: what links its libraries has the same patch of them.
+    #[test]
+    fn programs_of_ours_use_the_libraries_of_the_kubernetes_that_is_served() {
+        let version = |name| module(name).unwrap().version(&sources()).unwrap();
+        let kubernetes = version("kubernetes");
+        let library = format!("0.{}", kubernetes.split_once('.').unwrap().1);
+        assert_eq!(version("crictl"), library);
+        assert_eq!(version("autoscaler"), library);
+        let text = std::fs::read_to_string(sources().join("kubernetes/go.mod")).unwrap();
+        let replaced: Vec<_> = text.lines().filter(|line| line.contains(" => ")).collect();
+        assert!(replaced.len() > 30);
+        for line in replaced {
+            assert!(line.ends_with(&format!(" v{library}")), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_linker_sets_the_version_in_full_and_in_parts() {
+        let flags = module("kubernetes").unwrap().linker_flags("1.36.3");
+        for set in [".gitVersion=v1.36.3", ".gitMajor=1 ", ".gitMinor=36 "] {
+            assert!(flags.contains(set), "{flags}");
+        }
+    }
+}
