@@ -7,6 +7,7 @@ mod orders;
 mod rounds;
 pub mod simulator;
 
+use crate::cgroup;
 use crate::host::{Image, cache, requirements_ready};
 use crate::ledger::{Ledger, Made};
 use crate::network::{self, Health, Router, dhcp, faults, health};
@@ -99,6 +100,8 @@ pub fn serve(place: &Place, options: &Options) -> Result<()> {
     let ledger = Ledger::begin(place).context("beginning the lab")?;
     let own = Process::of(std::process::id())?;
     ledger.record(&Made::Process(own))?;
+    // Daemon and simulator get their share of the lab's CPU time: machines wait for both.
+    cgroup::join(&ledger, &place.cgroup().join("daemon"))?;
     let ca = Arc::new(Ca::open(&authority()?)?);
     let image = Image::ready(&cache()?)?;
     let lower = image.with_layer(place, &ledger, Some(ca.pem()))?;
@@ -108,14 +111,15 @@ pub fn serve(place: &Place, options: &Options) -> Result<()> {
         .context("starting the runtime")?;
     let ledger = Arc::new(ledger);
     let work = async {
-        let simulator = Simulator::start(place, &ledger, options).await?;
+        let started = Simulator::start(place, &ledger, options).await?;
+        let simulator = started.simulator;
         let router = Router::up(place, &ledger)?;
         let first = simulator.world(None, Duration::ZERO).await?;
         let (worlds, world) = watch::channel(Arc::new(first));
         let mut services = services::start(Services {
             netns: Some(place.router_netns()),
             world: world.clone(),
-            simulator: simulator.address(),
+            simulator: started.address,
             mirror: options.mirror.clone(),
             registry: options.registry.clone(),
             ca,
@@ -131,9 +135,9 @@ pub fn serve(place: &Place, options: &Options) -> Result<()> {
         let verdicts = beside(place, &world, options.pace, &ends);
         let up = Up {
             daemon: own,
-            simulator: simulator.url(),
+            simulator: simulator.url().to_owned(),
             region: options.region.clone(),
-            credentials: simulator.credentials().to_owned(),
+            credentials: started.credentials.clone(),
             authority: authority()?.join("ca.crt"),
             catalog: options.catalog.clone(),
             tools: options.tools.clone(),
