@@ -1,9 +1,10 @@
-//! One run at a time has a lab's name: others are told, and what a killed run left is nobody's.
+//! One run at a time has a lab's name: others wait, and what a killed run left is nobody's.
 
 use crate::host;
 use crate::place::Place;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::fs::{self, File, TryLockError};
+use std::io::{Write, stderr};
 
 /// Held while the file is open; a killed process holds nothing.
 #[derive(Debug)]
@@ -16,14 +17,17 @@ impl Lease {
         let path = folder.join(format!("{}.lease", place.name()));
         let file = File::create(&path).with_context(|| format!("opening {}", path.display()))?;
         match file.try_lock() {
-            Ok(()) => Ok(Self(file)),
-            Err(TryLockError::WouldBlock) => bail!(
-                "another run of a scenario has the lab {}: wait for its end",
-                place.name()
-            ),
+            Ok(()) => return Ok(Self(file)),
+            Err(TryLockError::WouldBlock) => {
+                let name = place.name();
+                writeln!(stderr(), "waiting for another run's lab {name} to end").ok();
+            }
             Err(TryLockError::Error(error)) => {
-                Err(error).with_context(|| format!("locking {}", path.display()))
+                return Err(error).with_context(|| format!("locking {}", path.display()));
             }
         }
+        file.lock()
+            .with_context(|| format!("locking {}", path.display()))?;
+        Ok(Self(file))
     }
 }
