@@ -15,6 +15,8 @@ pub mod network;
 pub mod operator;
 pub mod place;
 pub mod process;
+pub mod report;
+pub mod scenario;
 pub mod services;
 pub mod teardown;
 pub mod tool;

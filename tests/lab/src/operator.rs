@@ -54,6 +54,8 @@ pub fn environment(place: &Place, up: &Up) -> Result<Vec<(&'static str, String)>
     let trust = trust(place, &up.authority)?.display().to_string();
     let mut all = vec![
         ("AWS_REGION", up.region.clone()),
+        // Python's SDK and its relatives know this one only.
+        ("AWS_DEFAULT_REGION", up.region.clone()),
         (
             "AWS_SHARED_CREDENTIALS_FILE",
             up.credentials.display().to_string(),

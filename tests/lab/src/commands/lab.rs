@@ -1,19 +1,16 @@
 //! Commands on a lab as a whole: up, serve, run, env, report.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use lab::content::{Served, Store};
 use lab::daemon::{self, Options, Up, begin};
-use lab::host;
-use lab::network::commands::network;
 use lab::operator;
 use lab::place::Place;
-use lab::services::ca::Ca;
+use lab::report;
 use std::fs;
 use std::io::{Write, stderr, stdout};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::path::PathBuf;
+use std::process::ExitCode;
 
 #[derive(Subcommand)]
 pub enum LabCommand {
@@ -68,7 +65,7 @@ pub struct UpArguments {
 pub fn run(place: &Place, command: LabCommand) -> Result<ExitCode> {
     match command {
         LabCommand::Up(arguments) => {
-            let up = begin::begin(place, &options(*arguments)?)?;
+            let up = begin::begin(place, &options(*arguments)?, &own()?)?;
             writeln!(
                 stdout(),
                 "lab {} is up: the AWS simulator answers at {}, instances of {} become hosts",
@@ -78,6 +75,7 @@ pub fn run(place: &Place, command: LabCommand) -> Result<ExitCode> {
             )?;
         }
         LabCommand::Serve => {
+            log();
             let text = fs::read(begin::options_path(place)).context("reading the lab's options")?;
             daemon::serve(place, &serde_json::from_slice(&text)?)?;
         }
@@ -86,9 +84,25 @@ pub fn run(place: &Place, command: LabCommand) -> Result<ExitCode> {
             return Err(command.exec()).context("running nsenter");
         }
         LabCommand::Env => env(place)?,
-        LabCommand::Report { folder } => report(place, &folder)?,
+        LabCommand::Report { folder } => {
+            report::write(place, &folder)?;
+            writeln!(stdout(), "{}", folder.display())?;
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the daemon does goes to its log; `RUST_LOG` asks for more or less.
+fn log() {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter.unwrap_or_else(|_| "lab=info".into()))
+        .with_ansi(false)
+        .init();
+}
+
+fn own() -> Result<PathBuf> {
+    std::env::current_exe().context("finding this program")
 }
 
 fn lab(place: &Place) -> Result<Up> {
@@ -102,7 +116,11 @@ fn options(arguments: UpArguments) -> Result<Options> {
     let (mirror, registry, catalog, tools) = match (arguments.mirror, arguments.registry) {
         (Some(mirror), Some(registry)) => (mirror, registry, None, None),
         (mirror, registry) => {
-            let served = served()?;
+            let mut say = |line: &str| {
+                // Progress that nobody can read is no reason to stop.
+                let _ = writeln!(stderr(), "{line}");
+            };
+            let served = begin::served(&mut say)?;
             (
                 mirror.unwrap_or_else(|| served.mirror()),
                 registry.unwrap_or_else(|| served.registry()),
@@ -113,7 +131,7 @@ fn options(arguments: UpArguments) -> Result<Options> {
     };
     Ok(Options {
         region: arguments.region,
-        python: python(&tests)?,
+        python: begin::python(&tests)?,
         mirror,
         registry,
         catalog,
@@ -126,32 +144,6 @@ fn options(arguments: UpArguments) -> Result<Options> {
     })
 }
 
-/// What `lab content` makes, made now if it has to be; programs in its images trust the lab's authority.
-pub fn served() -> Result<Served> {
-    let authority = Ca::open(&daemon::authority()?)?;
-    let mut say = |line: &str| {
-        // Progress that nobody can read is no reason to stop.
-        let _ = writeln!(stderr(), "{line}");
-    };
-    let store = Store::open(&host::cache()?)?;
-    let (served, _) = store.ready(Some(authority.pem().to_owned()), &mut say)?;
-    Ok(served)
-}
-
-/// The Python that has what the simulator needs, made on first use.
-fn python(tests: &Path) -> Result<PathBuf> {
-    let made = Command::new(tests.join("venv"))
-        .arg(tests.join("simulator/requirements.txt"))
-        .stderr(std::process::Stdio::inherit())
-        .output()
-        .context("running tests/venv")?;
-    if !made.status.success() {
-        bail!("tests/venv made no Python environment ({})", made.status);
-    }
-    let folder = String::from_utf8(made.stdout).context("tests/venv prints no path")?;
-    Ok(Path::new(folder.trim()).join("bin/python"))
-}
-
 fn env(place: &Place) -> Result<()> {
     let up = lab(place)?;
     let mut out = stdout();
@@ -160,54 +152,4 @@ fn env(place: &Place) -> Result<()> {
     }
     writeln!(out, "export AWS_ENDPOINT_URL='{}'", up.simulator)?;
     Ok(())
-}
-
-/// What can be had goes into the folder; what cannot is said there.
-fn report(place: &Place, folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
-    let put = |name: &str, content: &[u8]| {
-        let path = folder.join(name);
-        fs::write(&path, content).with_context(|| format!("writing {}", path.display()))
-    };
-    for name in [
-        "daemon.log",
-        "simulator.log",
-        "access.log",
-        "up.json",
-        "ledger",
-    ] {
-        if let Ok(content) = fs::read(place.run().join(name)) {
-            put(name, &content)?;
-        }
-    }
-    put(
-        "network.txt",
-        told(network(place).map_err(Into::into)).as_bytes(),
-    )?;
-    for one in host::hosts(place)? {
-        let id = &one.spec.instance;
-        put(&format!("{id}.console"), &host::console(place, id)?)?;
-        for (what, words) in [
-            (
-                "journal",
-                &["journalctl", "--no-pager", "--output=short-iso"][..],
-            ),
-            ("failed", &["systemctl", "--no-pager", "--failed"][..]),
-            (
-                "processes",
-                &["ps", "axfww", "-o", "pid,stat,etime,args"][..],
-            ),
-        ] {
-            let output = host::exec_output(place, id, words);
-            let text =
-                told(output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()));
-            put(&format!("{id}.{what}"), text.as_bytes())?;
-        }
-    }
-    writeln!(stdout(), "{}", folder.display())?;
-    Ok(())
-}
-
-fn told(result: Result<String>) -> String {
-    result.unwrap_or_else(|error| format!("could not be had: {error:#}\n"))
 }

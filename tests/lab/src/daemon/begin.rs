@@ -1,12 +1,15 @@
 //! Beginning a lab: the daemon is started as a process of its own, and has begun once it says where it can be reached.
 
 use super::{Options, Up, write_whole};
+use crate::content::{Served, Store};
+use crate::host::cache;
 use crate::ledger::Ledger;
 use crate::place::Place;
+use crate::services::ca::Ca;
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -20,9 +23,17 @@ pub fn log_path(place: &Place) -> PathBuf {
     place.run().join("daemon.log")
 }
 
-/// Starts `lab serve` and waits until everything answers. A lab that is up already is left alone; one whose daemon died
-/// has to be removed first.
-pub fn begin(place: &Place, options: &Options) -> Result<Up> {
+/// What `lab content` makes, made now if it has to be, which is said; programs in its images trust the lab's authority.
+pub fn served(say: &mut dyn FnMut(&str)) -> Result<Served> {
+    let authority = Ca::open(&super::authority()?)?;
+    let store = Store::open(&cache()?)?;
+    let (served, _) = store.ready(Some(authority.pem().to_owned()), say)?;
+    Ok(served)
+}
+
+/// Starts `lab serve` and waits until everything answers; `program` is the program `lab`. A lab that is up already is left
+/// alone; one whose daemon died has to be removed first.
+pub fn begin(place: &Place, options: &Options, program: &Path) -> Result<Up> {
     if let Some(up) = Up::read(place)? {
         if up.daemon.alive()? {
             return Ok(up);
@@ -38,8 +49,7 @@ pub fn begin(place: &Place, options: &Options) -> Result<Up> {
     drop(ledger);
     let log = log_path(place);
     let output = File::create(&log).with_context(|| format!("writing {}", log.display()))?;
-    let own = std::env::current_exe().context("finding this program")?;
-    let mut daemon = Command::new(own)
+    let mut daemon = Command::new(program)
         .args(["--name", place.name(), "serve"])
         .stdin(Stdio::null())
         .stdout(output.try_clone()?)
@@ -47,7 +57,7 @@ pub fn begin(place: &Place, options: &Options) -> Result<Up> {
         // Not ended with the terminal.
         .process_group(0)
         .spawn()
-        .context("starting the daemon")?;
+        .with_context(|| format!("starting {} as the daemon", program.display()))?;
     loop {
         if let Some(up) = Up::read(place)? {
             return Ok(up);
@@ -58,4 +68,18 @@ pub fn begin(place: &Place, options: &Options) -> Result<Up> {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// The Python that has what the simulator needs, made on first use; `tests` is the checkout's folder of that name.
+pub fn python(tests: &Path) -> Result<PathBuf> {
+    let made = Command::new(tests.join("venv"))
+        .arg(tests.join("simulator/requirements.txt"))
+        .stderr(Stdio::inherit())
+        .output()
+        .context("running tests/venv")?;
+    if !made.status.success() {
+        bail!("tests/venv made no Python environment ({})", made.status);
+    }
+    let folder = String::from_utf8(made.stdout).context("tests/venv prints no path")?;
+    Ok(Path::new(folder.trim()).join("bin/python"))
 }

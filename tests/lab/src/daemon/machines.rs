@@ -2,7 +2,7 @@
 //! rounds.
 
 use super::orders::{self, Machine, Order, VolumeOrder};
-use crate::host::{self, Host, HostSpec, Lower, State, VolumeSpec};
+use crate::host::{self, Detached, Host, HostSpec, Lower, State, VolumeSpec};
 use crate::ledger::Ledger;
 use crate::network::detach_host;
 use crate::place::Place;
@@ -16,6 +16,9 @@ use tokio::sync::mpsc::UnboundedSender;
 /// How long a machine that AWS ends may take; then it is switched off. AWS waits longer, a test should not.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Until a volume that is in use, or whose machine just dies, is looked at again.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// Work that ended.
 #[derive(Debug)]
 pub enum Done {
@@ -27,9 +30,8 @@ pub enum Done {
     },
     Volume {
         volume: String,
-        /// `None`: it is still in use, and stays `detaching`.
+        /// `None`: nothing came of it yet, it stays `attaching` or `detaching`.
         order: Option<VolumeOrder>,
-        result: Result<()>,
     },
 }
 
@@ -137,34 +139,17 @@ impl Machines {
         let (place, ledger) = (self.place.clone(), Arc::clone(&self.ledger));
         let (told, id, size) = (self.told.clone(), volume.id.clone(), volume.size);
         tokio::task::spawn_blocking(move || {
-            let (order, result) = match order {
-                VolumeOrder::Attach { instance, device } => {
-                    let spec = VolumeSpec {
-                        id: id.clone(),
-                        size,
-                        device: device.clone(),
-                    };
-                    let result = host::attach_volume(&place, &ledger, &instance, &spec);
-                    (
-                        Some(VolumeOrder::Attach { instance, device }),
-                        result.map(drop),
-                    )
-                }
-                VolumeOrder::Detach { instance } => {
-                    match host::detach_volume(&place, &instance, &id, false) {
-                        Ok(host::Detached::Busy) => {
-                            // As on AWS: it stays detaching until nobody in the machine uses it.
-                            std::thread::sleep(Duration::from_secs(1));
-                            (None, Ok(()))
-                        }
-                        result => (Some(VolumeOrder::Detach { instance }), result.map(drop)),
-                    }
-                }
-            };
+            let done = change(&place, &ledger, &id, size, &order).unwrap_or_else(|error| {
+                // A machine can die at any moment; to AWS a volume of such a machine just takes longer.
+                tracing::warn!(volume = id, ?order, "not yet: {error:#}");
+                false
+            });
+            if !done {
+                std::thread::sleep(AGAIN);
+            }
             let _ = told.send(Done::Volume {
                 volume: id,
-                order,
-                result,
+                order: done.then_some(order),
             });
         });
     }
@@ -197,14 +182,11 @@ impl Machines {
                 }
                 report.instances.insert(instance, told);
             }
-            Done::Volume {
-                volume,
-                order,
-                result,
-            } => {
-                result.with_context(|| format!("{order:?} of {volume}"))?;
-                tracing::info!(volume, ?order, "done");
+            Done::Volume { volume, order } => {
                 self.busy.remove(&volume);
+                if order.is_some() {
+                    tracing::info!(volume, ?order, "done");
+                }
                 match order {
                     Some(VolumeOrder::Attach { instance, .. }) => {
                         self.attached.insert(volume.clone(), instance);
@@ -245,6 +227,31 @@ impl Machines {
         let ids = self.machines.keys().filter(|id| !self.busy.contains(*id));
         ids.map(|id| Ok((id.clone(), host::console(&self.place, id)?)))
             .collect()
+    }
+}
+
+/// Attaches or detaches; whether that is done. What is in use stays, as on AWS, until nobody in the machine uses it.
+fn change(
+    place: &Place,
+    ledger: &Ledger,
+    volume: &str,
+    size: u32,
+    order: &VolumeOrder,
+) -> Result<bool> {
+    match order {
+        VolumeOrder::Attach { instance, device } => {
+            let spec = VolumeSpec {
+                id: volume.to_owned(),
+                size,
+                device: device.clone(),
+            };
+            host::attach_volume(place, ledger, instance, &spec)?;
+            Ok(true)
+        }
+        VolumeOrder::Detach { instance } => {
+            let detached = host::detach_volume(place, instance, volume, false)?;
+            Ok(detached == Detached::Done)
+        }
     }
 }
 

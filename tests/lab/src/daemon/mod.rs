@@ -108,14 +108,15 @@ pub fn serve(place: &Place, options: &Options) -> Result<()> {
         .context("starting the runtime")?;
     let ledger = Arc::new(ledger);
     let work = async {
-        let simulator = Simulator::start(place, &ledger, options).await?;
+        let started = Simulator::start(place, &ledger, options).await?;
+        let simulator = started.simulator;
         let router = Router::up(place, &ledger)?;
         let first = simulator.world(None, Duration::ZERO).await?;
         let (worlds, world) = watch::channel(Arc::new(first));
         let mut services = services::start(Services {
             netns: Some(place.router_netns()),
             world: world.clone(),
-            simulator: simulator.address(),
+            simulator: started.address,
             mirror: options.mirror.clone(),
             registry: options.registry.clone(),
             ca,
@@ -131,9 +132,9 @@ pub fn serve(place: &Place, options: &Options) -> Result<()> {
         let verdicts = beside(place, &world, options.pace, &ends);
         let up = Up {
             daemon: own,
-            simulator: simulator.url(),
+            simulator: simulator.url().to_owned(),
             region: options.region.clone(),
-            credentials: simulator.credentials().to_owned(),
+            credentials: started.credentials.clone(),
             authority: authority()?.join("ca.crt"),
             catalog: options.catalog.clone(),
             tools: options.tools.clone(),

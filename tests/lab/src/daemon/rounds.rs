@@ -9,7 +9,7 @@ use crate::network::{Health, Router, attach_host};
 use crate::place::Place;
 use crate::world::{InstanceState, Report, World};
 use anyhow::{Context, Result, anyhow};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -30,6 +30,8 @@ pub struct Rounds {
     worlds: watch::Sender<Arc<World>>,
     verdicts: watch::Receiver<Health>,
     machines: Machines,
+    /// Instances that have a link: it is made once, since a host that boots again moves it to a new namespace.
+    linked: BTreeSet<String>,
     done: mpsc::UnboundedReceiver<Done>,
     /// Size of each console when it was told.
     consoles: BTreeMap<String, usize>,
@@ -54,6 +56,7 @@ impl Rounds {
             worlds,
             verdicts,
             machines: Machines::new(place, ledger, lower, told),
+            linked: BTreeSet::new(),
             done,
             consoles: BTreeMap::new(),
         }
@@ -114,12 +117,14 @@ impl Rounds {
         let mut router = self.router.take().context("a round ended within a round")?;
         let (place, ledger) = (self.place.clone(), Arc::clone(&self.ledger));
         let (seen, health) = (Arc::clone(&world), self.verdicts.borrow().clone());
-        let work = move || -> Result<Router> {
-            attach(&place, &ledger, &seen)?;
+        let linked = std::mem::take(&mut self.linked);
+        let work = move || -> Result<(Router, BTreeSet<String>)> {
+            let linked = attach(&place, &ledger, &seen, &linked)?;
             router.apply(&seen, &health)?;
-            Ok(router)
+            Ok((router, linked))
         };
-        self.router = Some(tokio::task::spawn_blocking(work).await??);
+        let (router, linked) = tokio::task::spawn_blocking(work).await??;
+        (self.router, self.linked) = (Some(router), linked);
         self.worlds.send_if_modified(|now| {
             let new = now.serial != world.serial;
             *now = Arc::clone(&world);
@@ -154,11 +159,21 @@ fn tail(text: &[u8]) -> String {
     base64::engine::general_purpose::STANDARD.encode(text.get(from..).unwrap_or_default())
 }
 
-/// Links for instances that are to have one.
-fn attach(place: &Place, ledger: &Ledger, world: &World) -> Result<()> {
+/// Links for instances that are to have one and are not among those that do; all that do then.
+fn attach(
+    place: &Place,
+    ledger: &Ledger,
+    world: &World,
+    linked: &BTreeSet<String>,
+) -> Result<BTreeSet<String>> {
     use InstanceState::{Pending, Running};
     let there = |state| matches!(state, Pending | Running);
+    let mut now = BTreeSet::new();
     for instance in world.instances.iter().filter(|one| there(one.state)) {
+        now.insert(instance.id.clone());
+        if linked.contains(&instance.id) {
+            continue;
+        }
         let subnet = world.subnets.iter().find(|one| one.id == instance.subnet);
         let subnet = subnet.with_context(|| {
             format!(
@@ -168,5 +183,5 @@ fn attach(place: &Place, ledger: &Ledger, world: &World) -> Result<()> {
         })?;
         attach_host(place, ledger, instance, subnet)?;
     }
-    Ok(())
+    Ok(now)
 }

@@ -8,27 +8,37 @@ use crate::world::{Report, World};
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::process::{Child, Command};
 
 /// How long it may take to answer for the first time: a cold Python loads every service.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// A running simulator; it ends with whoever started it.
+/// A running simulator, asked about one region.
 #[derive(Debug)]
 pub struct Simulator {
     client: reqwest::Client,
-    port: u16,
+    /// `http://ADDRESS:PORT`.
+    url: String,
     region: String,
-    credentials: PathBuf,
+}
+
+/// A simulator and the process that it is; it ends with whoever started it.
+#[derive(Debug)]
+pub struct Started {
+    pub simulator: Simulator,
+    /// On the machine's own loopback.
+    pub address: SocketAddr,
+    /// An AWS credentials file of an administrator.
+    pub credentials: PathBuf,
     /// Its standard input: closed when the daemon ends, however it ends.
     _child: Child,
 }
 
 impl Simulator {
     /// Starts it strict and with machines, and waits until it answers.
-    pub async fn start(place: &Place, ledger: &Ledger, options: &Options) -> Result<Self> {
+    pub async fn start(place: &Place, ledger: &Ledger, options: &Options) -> Result<Started> {
         let (port_file, credentials) = (place.run().join("port"), place.run().join("credentials"));
         let log = place.run().join("simulator.log");
         let output = File::create(&log).with_context(|| format!("writing {}", log.display()))?;
@@ -57,7 +67,7 @@ impl Simulator {
             ledger.record(&Made::Process(Process::of(pid)?))?;
         }
         let end = Instant::now() + PATIENCE;
-        let port = loop {
+        let port: u16 = loop {
             if let Some(status) = child.try_wait()? {
                 bail!(
                     "the AWS simulator ended ({status}); {} says why",
@@ -75,30 +85,32 @@ impl Simulator {
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         };
-        Ok(Self {
-            client: reqwest::Client::builder().no_proxy().build()?,
-            port,
-            region: options.region.clone(),
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        Ok(Started {
+            simulator: Self::at(format!("http://{address}"), options.region.clone())?,
+            address,
             credentials,
             _child: child,
         })
     }
 
-    pub fn address(&self) -> SocketAddr {
-        (Ipv4Addr::LOCALHOST, self.port).into()
+    /// One that runs already.
+    pub fn at(url: String, region: String) -> Result<Self> {
+        let client = reqwest::Client::builder().no_proxy().build()?;
+        Ok(Self {
+            client,
+            url,
+            region,
+        })
     }
 
-    pub fn url(&self) -> String {
-        format!("http://{}", self.address())
-    }
-
-    pub fn credentials(&self) -> &Path {
-        &self.credentials
+    pub fn url(&self) -> &str {
+        &self.url
     }
 
     /// The world, once its serial differs from `after` or `wait` is over.
     pub async fn world(&self, after: Option<u64>, wait: Duration) -> Result<World> {
-        let mut url = format!("{}/_simulator/world?region={}", self.url(), self.region);
+        let mut url = format!("{}/_simulator/world?region={}", self.url, self.region);
         if let Some(serial) = after {
             url = format!("{url}&after={serial}&wait={}", wait.as_secs_f64());
         }
@@ -114,7 +126,7 @@ impl Simulator {
 
     /// Tells how machines are. What does not fit any more is the simulator's to ignore.
     pub async fn report(&self, report: &Report) -> Result<()> {
-        let url = format!("{}/_simulator/report", self.url());
+        let url = format!("{}/_simulator/report", self.url);
         let response = self.client.post(url).json(report).send().await;
         response
             .context("reporting to the simulator")?

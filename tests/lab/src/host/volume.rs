@@ -102,6 +102,8 @@ fn attach(place: &Place, ledger: &Ledger, instance: &str, spec: &VolumeSpec) -> 
     if let Some(attached) = known {
         let mut losetup = ledger.command("losetup")?;
         tool::run(losetup.arg("--set-capacity").arg(&attached.loop_device))?;
+        // An attachment that was cut off may not have come to this.
+        show(place, &host)?;
         return Ok(attached);
     }
     ledger.record(&Made::Loop { file: file.clone() })?;

@@ -1,0 +1,100 @@
+//! AWS's API for scenarios, called by the operator under AWS's own names: a Python with boto3 that stays, since starting one
+//! for each call takes longer than the call.
+
+use crate::daemon::Up;
+use crate::operator;
+use crate::place::Place;
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::cell::RefCell;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+const PROGRAM: &str = include_str!("calls.py");
+
+/// AWS's no.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, thiserror::Error)]
+#[error("{code} ({status}): {message}")]
+pub struct Refusal {
+    pub status: u16,
+    /// As `VolumeInUse`.
+    pub code: String,
+    pub message: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer {
+    Done(Value),
+    Refused(Refusal),
+    /// The call was not made, or nobody answered.
+    Failed(String),
+}
+
+/// The Python that makes the calls.
+#[derive(Debug)]
+pub struct Calls {
+    child: Child,
+    /// `None` once ended.
+    pipes: RefCell<Option<(ChildStdin, BufReader<ChildStdout>)>>,
+}
+
+impl Calls {
+    pub fn start(place: &Place, up: &Up, python: &Path) -> Result<Self> {
+        let words = [
+            python.display().to_string(),
+            "-c".to_owned(),
+            PROGRAM.to_owned(),
+        ];
+        let mut child = operator::command(place, up, &words)?
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("starting a Python for AWS calls")?;
+        let (Some(calls), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
+            bail!("the Python for AWS calls has no pipes");
+        };
+        Ok(Self {
+            child,
+            pipes: RefCell::new(Some((calls, BufReader::new(answers)))),
+        })
+    }
+
+    /// Calls `operation` of a service as boto3 names it (`ec2`, `autoscaling`, `elbv2`), with AWS's names for operation and
+    /// parameters. A refusal is a [`Refusal`] in the error.
+    pub fn call(&self, service: &str, operation: &str, parameters: &Value) -> Result<Value> {
+        let call = json!({"service": service, "operation": operation, "parameters": parameters});
+        let answer = self.ask(&call);
+        match answer.with_context(|| format!("calling {service} {operation}"))? {
+            Answer::Done(value) => Ok(value),
+            Answer::Refused(refusal) => {
+                Err(refusal).with_context(|| format!("{service} {operation} was refused"))
+            }
+            Answer::Failed(why) => bail!("{service} {operation} failed: {why}"),
+        }
+    }
+
+    fn ask(&self, call: &Value) -> Result<Answer> {
+        let mut pipes = self.pipes.borrow_mut();
+        let (calls, answers) = pipes.as_mut().context("the lab is going down")?;
+        writeln!(calls, "{call}").context("the Python for AWS calls has ended")?;
+        let mut line = String::new();
+        answers.read_line(&mut line)?;
+        serde_json::from_str(&line).with_context(|| format!("it answered {line:?}"))
+    }
+
+    /// Ends the Python; nothing can be called after.
+    pub fn end(&mut self) {
+        drop(self.pipes.borrow_mut().take());
+        // Its input has ended, and so does it.
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Calls {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

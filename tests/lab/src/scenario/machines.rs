@@ -1,0 +1,226 @@
+//! Machines in a scenario: found by group, waited for, entered, crashed, cut off.
+
+use super::{LIMIT, Lab, Stage, stages};
+use crate::host;
+use crate::ledger::Ledger;
+use crate::network::faults::{self, Partition};
+use crate::world::{Instance, InstanceState};
+use anyhow::{Context, Result, bail, ensure};
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// Of the tag that says which Auto Scaling group an instance is of.
+const GROUP: &str = "aws:autoscaling:groupName";
+
+/// How a connection from a host ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reached {
+    Open,
+    /// Somebody said no: the packet went all the way.
+    Refused,
+    /// Nobody said anything.
+    Silent,
+}
+
+/// Connects to address and port within three seconds; exit code 0, 7 (no) or 28 (silence), as curl's.
+const CONNECT: &str = "\
+import socket, sys
+try:
+    socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=3)
+except ConnectionRefusedError:
+    sys.exit(7)
+except TimeoutError:
+    sys.exit(28)
+";
+
+impl Lab {
+    /// Instances of an Auto Scaling group that are not on their way out, by id.
+    pub fn group(&self, group: &str) -> Result<Vec<Instance>> {
+        use InstanceState::{Pending, Running};
+        let mut members = self.world()?.instances;
+        members.retain(|one| one.tags.get(GROUP).is_some_and(|name| name == group));
+        members.retain(|one| matches!(one.state, Pending | Running));
+        members.sort_by(|one, other| one.id.cmp(&other.id));
+        Ok(members)
+    }
+
+    /// Waits until a group has so many instances, all running.
+    pub fn members(&self, group: &str, count: usize) -> Result<Vec<Instance>> {
+        self.until(&format!("{count} of {group} run"), LIMIT, |lab| {
+            let members = lab.group(group)?;
+            let on = |one: &Instance| one.state == InstanceState::Running;
+            ensure!(
+                members.len() == count && members.iter().all(on),
+                "there are {:?}",
+                members
+                    .iter()
+                    .map(|one| (&one.id, one.state))
+                    .collect::<Vec<_>>()
+            );
+            Ok(members)
+        })
+    }
+
+    /// One instance as AWS has it.
+    pub fn instance(&self, id: &str) -> Result<Instance> {
+        let found = self.world()?.instances.into_iter().find(|one| one.id == id);
+        found.with_context(|| format!("AWS has no instance {id}"))
+    }
+
+    /// Waits for an instance's state.
+    pub fn reaches(&self, id: &str, state: InstanceState) -> Result<Instance> {
+        self.until(&format!("{id} is {state:?}"), LIMIT, |lab| {
+            let instance = lab.instance(id)?;
+            ensure!(instance.state == state, "it is {:?}", instance.state);
+            Ok(instance)
+        })
+    }
+
+    /// The stages that an instance told on its console.
+    pub fn stages(&self, id: &str) -> Result<Vec<Stage>> {
+        Ok(stages(&host::console(&self.place, id)?))
+    }
+
+    /// Waits for a stage, in words as `nodeup fetch finished`; all stages until then.
+    pub fn stage(&self, id: &str, words: &str) -> Result<Vec<Stage>> {
+        self.until(&format!("{id} says {words:?}"), LIMIT, |lab| {
+            let mut stages = lab.stages(id)?;
+            let at = stages.iter().position(|stage| stage.words() == words);
+            let Some(at) = at else {
+                bail!(
+                    "it said {:?}",
+                    stages.iter().map(Stage::words).collect::<Vec<_>>()
+                );
+            };
+            stages.truncate(at + 1);
+            Ok(stages)
+        })
+    }
+
+    /// Runs a program in a host; what it printed. An error says what it said.
+    pub fn exec(&self, id: &str, words: &[&str]) -> Result<String> {
+        let output = host::exec_output(&self.place, id, words)?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        if !output.status.success() {
+            let error = String::from_utf8_lossy(&output.stderr);
+            let shown = words.first().unwrap_or(&"");
+            bail!(
+                "{shown} in {id} ended with {}:\n{text}{error}",
+                output.status
+            );
+        }
+        Ok(text)
+    }
+
+    /// Runs a shell script in a host; what it printed, without blanks around.
+    pub fn sh(&self, id: &str, script: &str) -> Result<String> {
+        let said = self.exec(id, &["sh", "-ec", script]);
+        Ok(said.with_context(|| script.to_owned())?.trim().to_owned())
+    }
+
+    /// Addresses of a name, as the host's own resolver has them; none when it does not exist.
+    pub fn lookup(&self, id: &str, name: &str) -> Result<Vec<Ipv4Addr>> {
+        let output = host::exec_output(&self.place, id, &["getent", "ahostsv4", name])?;
+        match output.status.code() {
+            // "One or more supplied key could not be found in the database."
+            Some(2) => return Ok(Vec::new()),
+            Some(0) => {}
+            _ => bail!("getent in {id} ended with {}", output.status),
+        }
+        let mut addresses = Vec::new();
+        for line in String::from_utf8_lossy(&output.stdout).lines() {
+            let word = line.split_whitespace().next().unwrap_or_default();
+            let address = word.parse();
+            addresses.push(address.with_context(|| format!("getent says {line:?}"))?);
+        }
+        addresses.sort_unstable();
+        addresses.dedup();
+        Ok(addresses)
+    }
+
+    /// Connects from a host by TCP.
+    pub fn connect(&self, id: &str, to: Ipv4Addr, port: u16) -> Result<Reached> {
+        let (to, port) = (to.to_string(), port.to_string());
+        let words = ["python3", "-c", CONNECT, &to, &port];
+        let output = host::exec_output(&self.place, id, &words)?;
+        match output.status.code() {
+            Some(0) => Ok(Reached::Open),
+            Some(7) => Ok(Reached::Refused),
+            Some(28) => Ok(Reached::Silent),
+            _ => bail!(
+                "connecting from {id} to {to}:{port}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            ),
+        }
+    }
+
+    /// Says yes to every connection at a port of a host, until `stop` or the host's end.
+    pub fn listen(&self, id: &str, port: u16) -> Result<()> {
+        let (unit, port) = (format!("--unit=listen-{port}"), port.to_string());
+        let server = ["python3", "-m", "http.server", &port];
+        let words = [&["systemd-run", "--quiet", &unit][..], &server].concat();
+        self.exec(id, &words).map(drop)
+    }
+
+    /// How a load balancer finds an instance at a port: `initial`, `healthy`, `unhealthy`, ...
+    pub fn target(&self, id: &str, port: u16) -> Result<String> {
+        let groups = self.world()?.target_groups;
+        let mut targets = groups.into_iter().flat_map(|group| group.targets);
+        let found = targets.find(|target| target.instance == id && target.port == port);
+        Ok(found
+            .with_context(|| format!("no target group has {id}:{port}"))?
+            .state)
+    }
+
+    /// Waits for that.
+    pub fn target_is(&self, id: &str, port: u16, state: &str) -> Result<()> {
+        self.until(&format!("{id}:{port} is {state}"), LIMIT, |lab| {
+            let now = lab.target(id, port)?;
+            ensure!(now == state, "it is {now}");
+            Ok(())
+        })
+    }
+
+    /// Crashes a host: everything in it is killed, its disk stays. AWS sees nothing.
+    pub fn kill(&self, id: &str) -> Result<()> {
+        host::kill9(&self.place, id)
+    }
+
+    /// Starts a host that is off or was killed.
+    pub fn start(&self, id: &str) -> Result<()> {
+        let ledger = Ledger::open(&self.place).context("opening the ledger")?;
+        host::start(&self.place, &ledger, id).map(drop)
+    }
+
+    /// Which boot of a host this is: another text after each.
+    pub fn boot(&self, id: &str) -> Result<String> {
+        self.sh(id, "cat /proc/sys/kernel/random/boot_id")
+    }
+
+    /// Waits for another boot than `before`, until its units are up.
+    pub fn booted_again(&self, id: &str, before: &str) -> Result<()> {
+        self.until(&format!("{id} boots again"), LIMIT, |lab| {
+            ensure!(lab.boot(id)? != before, "it is the same boot");
+            let state = host::system_state(&lab.place, id)?;
+            ensure!(
+                matches!(state.as_str(), "running" | "degraded"),
+                "it is {state}"
+            );
+            Ok(())
+        })
+    }
+
+    pub fn partition(&self, what: &Partition) -> Result<()> {
+        Ok(faults::partition(&self.place, what)?)
+    }
+
+    /// Each packet to a host takes so much longer.
+    pub fn delay(&self, id: &str, by: Duration) -> Result<()> {
+        Ok(faults::delay(&self.place, id, by)?)
+    }
+
+    /// Takes back every fault of a host.
+    pub fn heal(&self, id: &str) -> Result<()> {
+        Ok(faults::heal(&self.place, Some(id))?)
+    }
+}

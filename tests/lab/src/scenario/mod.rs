@@ -1,0 +1,263 @@
+//! Scenarios: a lab for a test, with all that happens in one: kctl, AWS's API, machines, faults. `docs/lab/scenarios.md`
+//! shows how one is written.
+
+mod caller;
+mod calls;
+mod lease;
+mod machines;
+mod operator;
+mod stages;
+
+pub use caller::{Answer, Caller, Credentials};
+pub use calls::Refusal;
+pub use machines::Reached;
+pub use stages::{Stage, stages};
+
+use crate::content::Served;
+use crate::daemon::{Options, Up, begin, simulator::Simulator};
+use crate::place::Place;
+use crate::world::World;
+use crate::{host, report, teardown};
+use anyhow::{Context, Result, bail};
+use calls::Calls;
+use lease::Lease;
+use std::io::{Write, stderr};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long anything may take on a machine that is busy with other things. Only what is broken takes longer.
+pub const LIMIT: Duration = Duration::from_mins(4);
+
+/// Between two looks at something that is waited for.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What a scenario chooses of its lab.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Of the lab, 1 to 12 of a-z, 0-9 and -. No other test may have it.
+    pub name: String,
+    /// The program `lab`: `env!("CARGO_BIN_EXE_lab")` in a test of this package.
+    pub program: PathBuf,
+    /// The checkout's `tests` folder.
+    pub tests: PathBuf,
+    /// HOST/PATH, what download sites serve; nothing by default.
+    pub mirror: Option<PathBuf>,
+    /// HOST/REPOSITORY, OCI layouts; nothing by default.
+    pub registry: Option<PathBuf>,
+    /// The operator's programs (kubectl) and the catalog of the mirror; none by default.
+    pub tools: Option<PathBuf>,
+    pub catalog: Option<PathBuf>,
+    /// Until a DNS change is answered.
+    pub propagation: Duration,
+    /// How long a denial of a name is kept.
+    pub negative_ttl: Duration,
+    /// How long credentials of instances hold.
+    pub session: Duration,
+    /// How much faster than told targets are checked.
+    pub pace: f64,
+    /// Where the report of a failure goes: a folder of the lab's name in it.
+    pub reports: PathBuf,
+}
+
+impl Settings {
+    /// With everything that `lab content` makes.
+    #[must_use]
+    pub fn serving(self, served: &Served) -> Self {
+        Self {
+            mirror: Some(served.mirror()),
+            registry: Some(served.registry()),
+            tools: Some(served.tools()),
+            catalog: Some(served.catalog()),
+            ..self
+        }
+    }
+
+    /// As AWS is, in `us-east-1`; but health checks are five times as fast.
+    pub fn new(name: &str, program: impl Into<PathBuf>) -> Self {
+        Self {
+            name: name.to_owned(),
+            program: program.into(),
+            tests: Path::new(env!("CARGO_MANIFEST_DIR")).join(".."),
+            mirror: None,
+            registry: None,
+            tools: None,
+            catalog: None,
+            propagation: Duration::from_secs(1),
+            negative_ttl: Duration::from_mins(15),
+            session: Duration::from_hours(6),
+            pace: 5.0,
+            reports: std::env::var_os("KCTL_LAB_REPORTS")
+                .map_or_else(|| std::env::temp_dir().join("kctl-lab-reports"), Into::into),
+        }
+    }
+}
+
+/// A lab that is up. It goes down when this is dropped, also by a panic, which leaves a report; unless `KCTL_LAB_KEEP` is set
+/// and the scenario failed.
+#[derive(Debug)]
+pub struct Lab {
+    place: Place,
+    up: Up,
+    runtime: tokio::runtime::Runtime,
+    simulator: Simulator,
+    calls: Calls,
+    report: PathBuf,
+    failed: bool,
+    /// Held as long as the lab has the name.
+    _lease: Lease,
+}
+
+/// Why a lab is not possible here, for a test to say as it skips itself; `None` where it is.
+pub fn impossible() -> Option<String> {
+    if rustix::process::geteuid().is_root() {
+        return None;
+    }
+    Some("a lab makes network namespaces and mounts: run this test as root".to_owned())
+}
+
+impl Lab {
+    /// Starts a lab; what a killed run of the same name left is removed first.
+    pub fn up(settings: &Settings) -> Result<Self> {
+        let place = Place::named(&settings.name)?;
+        let lease = Lease::of(&place)?;
+        teardown::down(&place).context("removing what an earlier run left")?;
+        let guard = Down(&place);
+        let up = begin::begin(&place, &options(&place, settings)?, &settings.program)?;
+        let tests = settings.tests.canonicalize().context("finding tests")?;
+        let calls = Calls::start(&place, &up, &begin::python(&tests)?)?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("starting a runtime")?;
+        let lab = Self {
+            simulator: Simulator::at(up.simulator.clone(), up.region.clone())?,
+            report: settings.reports.join(&settings.name),
+            failed: false,
+            _lease: lease,
+            place: place.clone(),
+            up,
+            runtime,
+            calls,
+        };
+        std::mem::forget(guard);
+        Ok(lab)
+    }
+
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Where the lab can be reached.
+    pub fn reached(&self) -> &Up {
+        &self.up
+    }
+
+    /// A part of the scenario. Says how long it took; when it fails, a report of the lab is written, and the error says
+    /// where.
+    pub fn step<T>(&mut self, title: &str, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let begun = Instant::now();
+        let result = work(self);
+        let word = if result.is_ok() { "ok" } else { "FAILED" };
+        let seconds = begun.elapsed().as_secs_f64();
+        writeln!(stderr(), "{word:6} {seconds:6.1} s  {title}").context("saying so")?;
+        result
+            .map_err(|error| self.fail(error))
+            .context(title.to_owned())
+    }
+
+    /// Waits until a look at something is `Ok`; an error is what it is now, and the last one is told when `limit` is over.
+    /// Ends at once when the lab itself does.
+    pub fn until<T>(
+        &self,
+        what: &str,
+        limit: Duration,
+        mut look: impl FnMut(&Self) -> Result<T>,
+    ) -> Result<T> {
+        let end = Instant::now() + limit;
+        loop {
+            let error = match look(self) {
+                Ok(seen) => return Ok(seen),
+                Err(error) => error,
+            };
+            if !self.up.daemon.alive()? {
+                let log = begin::log_path(&self.place);
+                let text = std::fs::read_to_string(&log).unwrap_or_default();
+                bail!("the lab's daemon ended while {what} was waited for:\n{text}");
+            }
+            if Instant::now() > end {
+                return Err(error.context(format!("not after {limit:?}: {what}")));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// What exists in AWS now.
+    pub fn world(&self) -> Result<World> {
+        self.runtime
+            .block_on(self.simulator.world(None, Duration::ZERO))
+    }
+
+    /// Removes the lab, and says so when that fails; a drop does the same without a word.
+    pub fn down(mut self) -> Result<()> {
+        self.calls.end();
+        teardown::down(&self.place)
+    }
+
+    fn fail(&mut self, error: anyhow::Error) -> anyhow::Error {
+        self.failed = true;
+        match report::write(&self.place, &self.report) {
+            Ok(()) => error.context(format!("a report is in {}", self.report.display())),
+            Err(other) => error.context(format!("and no report could be written: {other:#}")),
+        }
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if std::thread::panicking() && !self.failed {
+            let said = self.fail(anyhow::anyhow!("the scenario panicked"));
+            // The panic itself is what is told; there is nobody to tell more to.
+            let _ = writeln!(stderr(), "{said:#}");
+        }
+        self.calls.end();
+        if self.failed && std::env::var_os("KCTL_LAB_KEEP").is_some() {
+            let name = self.place.name();
+            let _ = writeln!(stderr(), "kept: `lab --name {name} down` removes it");
+            return;
+        }
+        drop(Down(&self.place));
+    }
+}
+
+/// Removes a lab when dropped.
+struct Down<'a>(&'a Place);
+
+impl Drop for Down<'_> {
+    fn drop(&mut self) {
+        if let Err(error) = teardown::down(self.0) {
+            // In the middle of another failure, as often as not.
+            let _ = writeln!(stderr(), "{error:#}");
+        }
+    }
+}
+
+fn options(place: &Place, settings: &Settings) -> Result<Options> {
+    let tests = settings.tests.canonicalize();
+    let tests = tests.with_context(|| format!("{} is no folder", settings.tests.display()))?;
+    let empty = host::cache()?.join("nothing");
+    std::fs::create_dir_all(&empty).with_context(|| format!("making {}", empty.display()))?;
+    tracing::debug!(lab = place.name(), "options");
+    Ok(Options {
+        region: "us-east-1".to_owned(),
+        python: begin::python(&tests)?,
+        tests,
+        mirror: settings.mirror.clone().unwrap_or_else(|| empty.clone()),
+        registry: settings.registry.clone().unwrap_or(empty),
+        tools: settings.tools.clone(),
+        catalog: settings.catalog.clone(),
+        propagation_seconds: settings.propagation.as_secs(),
+        negative_ttl: Some(u32::try_from(settings.negative_ttl.as_secs())?),
+        session_seconds: u32::try_from(settings.session.as_secs())?,
+        pace: settings.pace,
+    })
+}

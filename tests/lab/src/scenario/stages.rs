@@ -1,0 +1,52 @@
+//! Stages: what user data and nodeup say on the console of how far they are, one JSON object a line.
+
+use serde::Deserialize;
+
+/// One line. Programs add fields of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Stage {
+    /// When, as RFC 3339.
+    pub time: String,
+    /// `user-data`, `nodeup`.
+    pub source: String,
+    /// `fetch`, `verify`, ...
+    pub stage: String,
+    /// `started`, `finished`, `failed`.
+    pub status: String,
+    pub detail: String,
+}
+
+impl Stage {
+    /// As `nodeup fetch finished`.
+    pub fn words(&self) -> String {
+        format!("{} {} {}", self.source, self.stage, self.status)
+    }
+}
+
+/// The stages in a console's text, in order. A unit's lines come with the time and name that journald puts before them; other
+/// lines are no stages.
+pub fn stages(console: &[u8]) -> Vec<Stage> {
+    let text = String::from_utf8_lossy(console);
+    let objects = text.lines().filter_map(|line| line.get(line.find('{')?..));
+    objects
+        .filter_map(|object| serde_json::from_str(object.trim_end()).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_are_found_between_other_lines() {
+        let console = "\
+            [    1.2] systemd[1]: Started {nothing}.\r\n\
+            {\"time\":\"t1\",\"source\":\"user-data\",\"stage\":\"fetch\",\"status\":\"started\",\"detail\":\"\"}\r\n\
+            [16509.5] nodeup[292]: {\"detail\":\"no\",\"seconds\":0.0,\"source\":\"nodeup\",\"stage\":\"build\",\"status\":\"failed\",\"time\":\"t2\"}\n\
+            {\"time\":\"t3\",\"source\":\"user-d";
+        let found = stages(console.as_bytes());
+        let words: Vec<String> = found.iter().map(Stage::words).collect();
+        assert_eq!(words, ["user-data fetch started", "nodeup build failed"]);
+        assert_eq!(found[1].detail, "no");
+    }
+}

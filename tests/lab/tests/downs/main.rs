@@ -1,0 +1,222 @@
+//! A lab killed with -9 at any moment, from its first step to hosts that run their user data: `lab down` removes all that it
+//! made and nothing else. `KCTL_LAB_KILLS` says at how many moments (10), `KCTL_LAB_SEED` which.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test"
+)]
+
+mod driver;
+#[path = "../hosts/machine.rs"]
+mod machine;
+mod tree;
+
+use anyhow::{Context, Result, ensure};
+use driver::{DRIVER, LAB};
+use lab::ledger::{self, Made};
+use lab::place::Place;
+use lab::process::Process;
+use lab::scenario::{self, Lab, Settings};
+use lab::teardown;
+use rustix::process::Signal;
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// What late children of what was killed would still do.
+const LATE: Duration = Duration::from_millis(500);
+
+#[test]
+fn nothing_outlives_a_lab_that_was_killed() -> Result<()> {
+    if let Some(why) = scenario::impossible() {
+        eprintln!("SKIPPED nothing_outlives_a_lab_that_was_killed: {why}");
+        return Ok(());
+    }
+    // Whoever loses its parent becomes this process's, and is seen.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let kills = number("KCTL_LAB_KILLS")?.unwrap_or(10);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.subsec_nanos();
+    let seed = number("KCTL_LAB_SEED")?.unwrap_or(now.into());
+    eprintln!("KCTL_LAB_SEED={seed} KCTL_LAB_KILLS={kills}");
+    let bystander = Lab::up(&Settings::new("t-bystander", env!("CARGO_BIN_EXE_lab")))?;
+    let before = Machine::now()?;
+    // The last moment is when all is done; it says how long that takes.
+    let whole = run(&before, Moment::Done)?;
+    let mut reached = BTreeSet::from([whole.made]);
+    for kill in 0..kills {
+        // One in each part of the way.
+        let part = (f64::from(u32::try_from(kill)?) + fraction(seed, kill))
+            / f64::from(u32::try_from(kills)?);
+        reached.insert(run(&before, Moment::After(whole.after.mul_f64(part)))?.made);
+    }
+    ensure!(
+        reached.len() > 1,
+        "all were killed at the same moment: {reached:?}"
+    );
+    bystander.down()
+}
+
+/// When a lab is killed.
+enum Moment {
+    After(Duration),
+    Done,
+}
+
+/// A run that was killed.
+struct Killed {
+    after: Duration,
+    /// How much stood in its ledger.
+    made: usize,
+}
+
+/// One lab: begun, killed, taken down; the machine is as before.
+fn run(before: &Machine, moment: Moment) -> Result<Killed> {
+    let place = Place::named(LAB)?;
+    let mut driver = driver::start()?;
+    let begun = Instant::now();
+    match moment {
+        Moment::After(time) => sleep(time),
+        Moment::Done => driver::done(&mut driver)?,
+    }
+    let after = begun.elapsed();
+    kill(&mut driver)?;
+    let made = ledger::read(&place).unwrap_or_default();
+    eprint!(
+        "killed after {:5.1} s: {}",
+        after.as_secs_f64(),
+        kinds(&made)
+    );
+    let begun = Instant::now();
+    let down = Command::new(env!("CARGO_BIN_EXE_lab"))
+        .args(["--name", LAB, "down"])
+        .stdin(Stdio::null())
+        .output()?;
+    eprintln!("; down in {:.1} s", begun.elapsed().as_secs_f64());
+    ensure!(
+        down.status.success(),
+        "lab down: {}",
+        String::from_utf8_lossy(&down.stderr)
+    );
+    sleep(LATE);
+    let now = Machine::now()?;
+    ensure!(
+        now.lab.values().all(Vec::is_empty),
+        "left behind: {:?}",
+        now.lab
+    );
+    ensure!(now == *before, "before: {before:#?}\nnow: {now:#?}");
+    Ok(Killed {
+        after,
+        made: made.len(),
+    })
+}
+
+/// Daemon and simulator, in whatever they are; those that they began go on. Then who began them.
+fn kill(driver: &mut Child) -> Result<()> {
+    let below = tree::below(driver.id())?;
+    let makers = below.into_iter().filter(|pid| {
+        let words = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.ends_with("serve\0") || words.contains("\0-m\0simulator\0")
+    });
+    let makers: Vec<Process> = makers.filter_map(|pid| Process::of(pid).ok()).collect();
+    driver.kill()?;
+    for maker in makers {
+        maker.signal(Signal::KILL)?;
+    }
+    driver.wait().context("waiting for the driver")?;
+    Ok(())
+}
+
+/// How many of each kind, as `3 netns, 2 mount`.
+fn kinds(made: &[Made]) -> String {
+    let name = |one: &Made| match one {
+        Made::Process(_) => "processes",
+        Made::Netns { .. } => "namespaces",
+        Made::Mount { .. } => "mounts",
+        Made::Loop { .. } => "loop devices",
+        Made::Cgroup { .. } => "cgroups",
+        Made::Directory { .. } => "directories",
+    };
+    let mut counts = std::collections::BTreeMap::<&str, usize>::new();
+    for one in made {
+        *counts.entry(name(one)).or_default() += 1;
+    }
+    let words: Vec<String> = counts
+        .iter()
+        .map(|(name, count)| format!("{count} {name}"))
+        .collect();
+    if words.is_empty() {
+        "nothing yet".to_owned()
+    } else {
+        words.join(", ")
+    }
+}
+
+/// All that a lab could change.
+#[derive(Debug, PartialEq)]
+struct Machine {
+    /// Of the lab itself: nothing.
+    lab: machine::Traces,
+    /// Of another lab.
+    other: machine::Traces,
+    rest: machine::Traces,
+    filters: String,
+    links: BTreeSet<String>,
+    /// Processes below this one.
+    processes: BTreeSet<u32>,
+}
+
+impl Machine {
+    fn now() -> Result<Self> {
+        tree::reap()?;
+        let links = fs::read_dir("/sys/class/net")?;
+        let links = links.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+        let filters = Command::new("nft").args(["list", "ruleset"]).output()?;
+        Ok(Self {
+            lab: machine::traces(LAB),
+            other: machine::traces("t-bystander"),
+            rest: machine::rest(),
+            filters: String::from_utf8(filters.stdout)?,
+            links: links.collect::<std::io::Result<_>>()?,
+            processes: tree::below(std::process::id())?.into_iter().collect(),
+        })
+    }
+}
+
+fn number(name: &str) -> Result<Option<u64>> {
+    let text = std::env::var(name).ok().filter(|text| !text.is_empty());
+    let number = text.map(|text| text.parse()).transpose();
+    number.with_context(|| format!("{name} is no number"))
+}
+
+/// A number from 0 to 1 for each seed and position (splitmix64).
+fn fraction(seed: u64, position: u64) -> f64 {
+    let mut bits = seed.wrapping_add((position + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    for (shift, factor) in [(30, 0xbf58_476d_1ce4_e5b9), (27, 0x94d0_49bb_1331_11eb)] {
+        bits = (bits ^ (bits >> shift)).wrapping_mul(factor);
+    }
+    f64::from(u32::try_from(bits >> 32).unwrap()) / f64::from(u32::MAX)
+}
+
+/// Not a test of its own: the lab that is killed above.
+#[test]
+#[ignore = "the lab that another test kills"]
+fn driver() -> Result<()> {
+    if std::env::var_os(DRIVER).is_none() {
+        return Ok(());
+    }
+    driver::drive()
+}
+
+/// What a run of a killed test left.
+#[test]
+#[ignore = "removes the labs of this test"]
+fn down() -> Result<()> {
+    teardown::down(&Place::named(LAB)?)?;
+    teardown::down(&Place::named("t-bystander")?)
+}
