@@ -26,17 +26,20 @@ pub struct FactsWanted {
     pub vpc: Option<String>,
     /// The user's subnets, by id; their VPC is asked for too.
     pub subnets: BTreeSet<String>,
+    /// Elastic IPs of the user's, by public address.
+    pub addresses: BTreeSet<String>,
     /// Hosted zones of the account.
     pub hosted_zones: bool,
 }
 
 /// Asks AWS, at most once for each kind of thing. The region is the clients'.
 pub async fn collect_facts(clients: &Clients, wanted: &FactsWanted) -> Result<Facts, Failure> {
-    let (identity, images, instance_types, hosted_zones, (vpcs, subnets)) = try_join!(
+    let (identity, images, instance_types, hosted_zones, addresses, (vpcs, subnets)) = try_join!(
         Box::pin(caller(clients)),
         Box::pin(images::collect(clients, &wanted.images)),
         Box::pin(instance_types(clients, wanted)),
         Box::pin(hosted_zones(clients, wanted.hosted_zones)),
+        Box::pin(addresses(clients, &wanted.addresses)),
         Box::pin(network(clients, wanted)),
     )?;
     Ok(Facts {
@@ -47,6 +50,7 @@ pub async fn collect_facts(clients: &Clients, wanted: &FactsWanted) -> Result<Fa
         hosted_zones,
         vpcs,
         subnets,
+        addresses,
         ..Facts::default()
     })
 }
@@ -148,6 +152,24 @@ async fn hosted_zones(clients: &Clients, wanted: bool) -> Result<Vec<HostedZone>
                 .config()
                 .is_some_and(aws_sdk_route53::types::HostedZoneConfig::private_zone),
         })
+        .collect())
+}
+
+/// Allocation ids by public address.
+async fn addresses(
+    clients: &Clients,
+    wanted: &BTreeSet<String>,
+) -> Result<BTreeMap<String, String>, Failure> {
+    if wanted.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    // By a filter: in the list of addresses, one unknown fails them all.
+    let call = clients.ec2.describe_addresses();
+    let call = call.filters(any_of("public-ip", wanted));
+    let found = call.send().await.called("ec2:DescribeAddresses")?;
+    let found = found.addresses.unwrap_or_default().into_iter();
+    Ok(found
+        .filter_map(|one| Some((one.public_ip?, one.allocation_id?)))
         .collect())
 }
 

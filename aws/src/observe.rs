@@ -5,8 +5,8 @@ use crate::kinds::{
     autoscaling_group, dhcp_options, ebs_volume, ec2, eip, event_rule, event_target,
     iam_instance_profile, iam_policies, iam_role, internet_gateway, key_pair, launch_template, lb,
     lb_listener, lb_tags, lb_target_group, lifecycle_hook, nat_gateway, refs, route, route_table,
-    route53_record, s3_object, security_group, security_group_rule, sqs_queue, subnet, vpc,
-    vpc_cidr,
+    route53_record, route53_zone_association, s3_object, security_group, security_group_rule,
+    sqs_queue, subnet, vpc, vpc_cidr,
 };
 use crate::names::Names;
 use crate::world::AwsWorld;
@@ -30,7 +30,7 @@ pub(crate) async fn sweep(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> 
 
 /// Requests lie on the heap: together they are more than a stack holds.
 async fn once(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> {
-    let (network, machines, scaling, balancing, identity, events, records, objects) = try_join!(
+    let (network, machines, scaling, balancing, identity, events, records, zone_vpcs, objects) = try_join!(
         Box::pin(Network::fetch(world)),
         Box::pin(Machines::fetch(world)),
         Box::pin(Scaling::fetch(world)),
@@ -38,6 +38,7 @@ async fn once(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> {
         Box::pin(Identity::fetch(world)),
         Box::pin(Events::fetch(world)),
         Box::pin(route53_record::fetch(world)),
+        Box::pin(route53_zone_association::fetch(world)),
         Box::pin(s3_object::fetch(world)),
     )?;
     let read = |names: &Names| {
@@ -51,13 +52,18 @@ async fn once(world: &AwsWorld) -> Result<Snapshot<Cloud>, Failure> {
     };
     // What an object is called depends on itself alone, what it refers to on the others: read twice.
     let unnamed = read(&Names::default());
-    let mut items = read(&Names::of(&unnamed));
+    let names = Names::of(&unnamed);
+    let mut items = read(&names);
     note_uses(&mut items, &unnamed);
     let balancers = route53_record::balancers(&items);
     let records = records
         .iter()
         .filter_map(|raw| route53_record::observe(world, raw, &balancers));
     items.extend(records);
+    let associations = zone_vpcs.iter();
+    let associations =
+        associations.filter_map(|raw| route53_zone_association::observe(world, raw, &names));
+    items.extend(associations);
     items.extend(objects);
     Ok(Snapshot { items })
 }

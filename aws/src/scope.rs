@@ -2,10 +2,12 @@
 
 use model::cloud::{Cloud, S3Object};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Reads the bytes of an object whose content is named by its sha256 (a nodeup or protokube binary).
-pub type AssetSource = Arc<dyn Fn(&S3Object) -> std::io::Result<Vec<u8>> + Send + Sync>;
+/// The file with the content of an object that is named by its sha256 (a nodeup or protokube binary): it is sent
+/// piece by piece and never held in memory.
+pub type AssetSource = Arc<dyn Fn(&S3Object) -> std::io::Result<PathBuf> + Send + Sync>;
 
 /// What the sweep and the verbs must know of a cluster. Names here only say where to look: what is found
 /// belongs to the cluster if its tags say so.
@@ -45,7 +47,7 @@ pub struct Scope {
     pub expect: Vec<Cloud>,
     /// Describe everything, whatever the digests say.
     pub refresh: bool,
-    /// Where the bytes of content-addressed objects come from.
+    /// Where the files of content-addressed objects are.
     pub assets: AssetSource,
 }
 

@@ -109,7 +109,7 @@ impl Found {
         .concat()
     }
 
-    /// Where the store gets their bytes from.
+    /// Where the store finds their files.
     pub fn source(&self) -> AssetSource {
         let files = self.files.clone();
         Arc::new(move |object: &S3Object| {
@@ -123,7 +123,7 @@ impl Found {
                     format!("no file for {}", object.key),
                 )
             };
-            std::fs::read(file.ok_or_else(missing)?)
+            file.cloned().ok_or_else(missing)
         })
     }
 }

@@ -43,4 +43,4 @@ pub use enums::{
 pub use object::{
     API_VERSION, Cluster, InstanceGroup, Keyset, Object, Resource, SSHCredential, Spec,
 };
-pub use scalars::{Duration, IntOrString, Quantity, Secret};
+pub use scalars::{Duration, IntOrString, Quantity};

@@ -31,6 +31,7 @@ pub use assets::remapped_image;
 pub use dns::STAND_IN_ZONE;
 pub use machines::{STAND_IN_IMAGE, STAND_IN_ROOT_DEVICE};
 pub(crate) use machines::{arch_of_image, arch_of_type};
+pub use network::STAND_IN_ADDRESS;
 pub(crate) use network::{DEFAULT_NETWORK, with_ranges};
 
 pub use wanted::{Wanted, wanted, wanted_by};

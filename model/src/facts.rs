@@ -1,5 +1,5 @@
 //! What expansion must know of the world, collected before it runs: account, zones, images, machine
-//! types, hosted zones, shared networks. `kctl render --facts FILE` reads this as YAML; without AWS,
+//! types, hosted zones, shared networks, Elastic IPs. `kctl render --facts FILE` reads this as YAML; without AWS,
 //! stand-ins take its place.
 
 use crate::full::Arch;
@@ -24,6 +24,8 @@ pub struct Facts {
     pub vpcs: BTreeMap<String, SharedVpc>,
     /// Shared subnets by id.
     pub subnets: BTreeMap<String, SharedSubnet>,
+    /// Elastic IPs of the user's: allocation id by public address.
+    pub addresses: BTreeMap<String, String>,
     /// sha256 of downloads that are not in the catalog, by URL, as published beside them.
     pub published_hashes: BTreeMap<String, String>,
     /// True if some of this is made up because nobody could be asked; outputs say so.

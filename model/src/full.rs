@@ -111,10 +111,9 @@ pub struct Subnet {
     pub kind: SubnetType,
     /// The subnet of the user's, by id; `None`: ours.
     pub shared: Option<String>,
-    /// Private subnets: `nat-`, `eipalloc-`, `i-`, `tgw-`, `External`; `None`: a NAT gateway of ours.
+    /// Private subnets: `nat-`, `eipalloc-` (also where the spec says `publicIP`), `i-`, `tgw-`, `External`;
+    /// `None`: a NAT gateway and an address of ours.
     pub egress: Option<String>,
-    /// Public address of the NAT gateway the user has (`publicIP`).
-    pub public_ip: Option<String>,
     /// More routes: CIDR and target (`pcx-`, `i-`, `nat-`, `tgw-`, `igw-`, `eigw-`).
     pub additional_routes: Vec<(String, String)>,
 }

@@ -1,10 +1,12 @@
 //! Text that must not be shown: private keys and what contains them.
 
+use serde::{Deserialize, Serialize as _, Serializer};
 use std::fmt;
 
-/// Secret text. `Debug` hides it, there is no `Display` and no `Serialize`: only [`Secret::reveal`] shows
-/// it, so that a search for that word finds every place where secrets leave the model.
-#[derive(Clone, PartialEq, Eq)]
+/// Secret text. `Debug` hides it, there is no `Display` and no `Serialize`: only [`Secret::reveal`] and
+/// [`revealed`] show it, so that a search for that word finds every place where secrets leave the model.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {
@@ -23,6 +25,15 @@ impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("(secret)")
     }
+}
+
+/// Writes a secret into a file that holds secrets: named at the field, never by default.
+#[expect(clippy::ref_option, reason = "how serde passes a field")]
+pub(crate) fn revealed<S: Serializer>(
+    secret: &Option<Secret>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    secret.as_ref().map(Secret::reveal).serialize(serializer)
 }
 
 #[cfg(test)]

@@ -108,3 +108,17 @@ fn what_kctl_does_not_do_is_a_warning_where_that_is_allowed() {
             .all(|problem| problem.severity == Severity::Warning)
     );
 }
+
+#[test]
+fn a_cluster_name_too_long_for_a_role_is_no_mistake_since_the_role_is_cut_as_in_kops() {
+    let path = specs()
+        .into_iter()
+        .find(|path| path.to_string_lossy().contains("name-too-long"))
+        .unwrap();
+    let text = std::fs::read_to_string(path).unwrap();
+    let text = text.replace(".in-a-subdomain-that-is-rather-long-too", "");
+    let documents = read_documents("spec.yaml", &text).unwrap();
+    let name = "a-cluster-name-that-leaves-no-room-in-a-launch-template.example.com";
+    assert!(text.contains(name) && format!("masters.{name}").len() > 64);
+    assert_eq!(render(&validate_documents(&documents)), "");
+}

@@ -155,6 +155,9 @@ def _dns(client: Client) -> "Iterator[Item]":
     dns = client("route53")
     for zone in _pages(dns, "list_hosted_zones", "HostedZones"):
         yield Item("route53", "hosted-zone", zone["Id"], zone["Name"])
+        if zone["Config"]["PrivateZone"]:
+            for vpc in dns.get_hosted_zone(Id=zone["Id"])["VPCs"]:
+                yield Item("route53", "zone-vpc", f"{zone['Id']}/{vpc['VPCId']}", zone["Name"])
         for record in _pages(dns, "list_resource_record_sets", "ResourceRecordSets", HostedZoneId=zone["Id"]):
             key = "/".join([zone["Id"], record["Name"], record["Type"], record.get("SetIdentifier", "")])
             yield Item("route53", "record", key.rstrip("/"), _values(record))

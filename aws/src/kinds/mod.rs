@@ -28,6 +28,7 @@ pub(crate) mod lifecycle_hook;
 pub(crate) mod nat_gateway;
 pub(crate) mod route;
 pub(crate) mod route53_record;
+pub(crate) mod route53_zone_association;
 pub(crate) mod route_table;
 pub(crate) mod s3_object;
 pub(crate) mod security_group;
@@ -191,6 +192,7 @@ kinds!(
     NatGateway(NatGateway),
     Route(Route),
     Route53Record(Route53Record),
+    Route53ZoneAssociation(Route53ZoneAssociation),
     RouteTable(RouteTable),
     RouteTableAssociation(RouteTableAssociation),
     S3Object(S3Object),

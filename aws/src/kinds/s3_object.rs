@@ -3,12 +3,11 @@
 
 use super::{Have, Verbs, expected, item, made};
 use crate::failure::own;
-use crate::store::{Entry, Expect, StoreError, hex};
+use crate::store::{Entry, Expect, Object, StoreError, hex, sha256_of_file};
 use crate::world::AwsWorld;
 use futures::future::try_join_all;
 use model::cloud::{Cloud, ObjectContent, S3Object};
 use model::engine::{Class, Failure, Observed, Put, Refs, Removed};
-use sha2::{Digest, Sha256};
 
 /// Folders and keys below the cluster's base that hold such objects. All else there is other people's: the
 /// spec, secrets, backups, the journal.
@@ -92,22 +91,29 @@ fn failed(error: StoreError) -> Failure {
     }
 }
 
-/// The bytes of an object, checked if it is named by them.
-fn bytes(world: &AwsWorld, want: &S3Object) -> Result<Vec<u8>, Failure> {
-    let digest = match &want.content {
-        ObjectContent::Text(text) => return Ok(text.clone().into_bytes()),
-        ObjectContent::Sha256(digest) => digest,
-    };
-    let read = (world.scope.assets)(want);
-    let bytes = read.map_err(|error| {
+/// Writes what is named by its content, unless somebody has: whoever it was wrote the same.
+async fn put_file(
+    world: &AwsWorld,
+    key: &str,
+    want: &S3Object,
+    digest: &str,
+) -> Result<(), Failure> {
+    let unreadable = |error: std::io::Error| {
         let message = format!("{} cannot be read: {error}", want.key);
         own(Class::Invalid, "assets", message)
-    })?;
-    if hex(&Sha256::digest(&bytes)) != *digest {
-        let message = format!("what should be {} has another sha256", want.key);
-        return Err(own(Class::Invalid, "assets", message));
+    };
+    let file = (world.scope.assets)(want).map_err(unreadable)?;
+    let found = sha256_of_file(&file).await.map_err(unreadable)?;
+    if hex(&found) != digest {
+        let message = format!("{} has not the sha256 of {}", file.display(), want.key);
+        let mut failure = own(Class::Invalid, "assets", message);
+        failure.hint = Some("it was replaced meanwhile: run the update again".to_owned());
+        return Err(failure);
     }
-    Ok(bytes)
+    match world.store.put_file(key, &file, &found).await {
+        Ok(()) | Err(StoreError::Conflict { .. }) => Ok(()),
+        Err(error) => Err(failed(error)),
+    }
 }
 
 impl Verbs for S3Object {
@@ -117,17 +123,19 @@ impl Verbs for S3Object {
         _refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
         let key = format!("{}/{}", world.scope.base, want.key);
-        let Some(object) = world.store.get(&key).await.map_err(failed)? else {
-            return Ok(None);
-        };
         let content = match &want.content {
             ObjectContent::Text(_) => {
-                ObjectContent::Text(String::from_utf8_lossy(&object.bytes).into_owned())
+                let found = world.store.get(&key).await.map_err(failed)?;
+                let text = |object: Object| String::from_utf8_lossy(&object.bytes).into_owned();
+                found.map(|object| ObjectContent::Text(text(object)))
             }
-            ObjectContent::Sha256(_) => ObjectContent::Sha256(hex(&Sha256::digest(&object.bytes))),
+            ObjectContent::Sha256(_) => {
+                let found = world.store.sha256(&key).await.map_err(failed)?;
+                found.map(|digest| ObjectContent::Sha256(hex(&digest)))
+            }
         };
         let key = want.key.clone();
-        Ok(Some(item(S3Object { key, content }, &want.key)))
+        Ok(content.map(|content| item(S3Object { key, content }, &want.key)))
     }
 
     async fn put(
@@ -137,19 +145,15 @@ impl Verbs for S3Object {
         _refs: &Refs,
     ) -> Result<Put, Failure> {
         let key = format!("{}/{}", world.scope.base, want.key);
-        let bytes = bytes(world, want)?;
-        let named_by_content = matches!(want.content, ObjectContent::Sha256(_));
-        let expect = if named_by_content {
-            Expect::Absent
-        } else {
-            Expect::Any
-        };
-        match world.store.put(&key, bytes, expect).await {
-            Ok(_) => Ok(made(&want.key)),
-            // Whoever wrote it wrote the same.
-            Err(StoreError::Conflict { .. }) if named_by_content => Ok(made(&want.key)),
-            Err(error) => Err(failed(error)),
+        match &want.content {
+            ObjectContent::Sha256(digest) => put_file(world, &key, want, digest).await?,
+            ObjectContent::Text(text) => {
+                let bytes = text.clone().into_bytes();
+                let done = world.store.put(&key, bytes, Expect::Any).await;
+                done.map_err(failed)?;
+            }
         }
+        Ok(made(&want.key))
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {

@@ -1,9 +1,9 @@
 //! A state store in a directory: files of mode 0600 in directories of mode 0700, written beside and
 //! renamed, every write under one lock so that conditions hold between processes.
 
-use super::{Entry, Expect, Object, StoreError, Version, sha256};
+use super::{Entry, Expect, Object, StoreError, Version, digest_of, hex, sha256};
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,8 +40,41 @@ impl FileStore {
         check(key, &path, expect)?;
         let dir = path.parent().unwrap_or(&self.dir);
         make_dir(dir)?;
-        replace(dir, &path, bytes).map_err(|error| failed(&path, error))?;
+        let write = |file: &mut File| file.write_all(bytes);
+        replace(dir, &path, write).map_err(|error| failed(&path, error))?;
         Ok(sha256(bytes))
+    }
+
+    /// The content is read once: what was hashed is what is kept.
+    pub(super) fn put_file(&self, key: &str, from: &Path, sha256: &[u8]) -> Result<(), StoreError> {
+        let path = self.path(key)?;
+        let _lock = self.lock()?;
+        if path.exists() {
+            return Err(StoreError::Conflict {
+                key: key.to_owned(),
+            });
+        }
+        let dir = path.parent().unwrap_or(&self.dir);
+        make_dir(dir)?;
+        let write = |file: &mut File| {
+            io::copy(&mut File::open(from)?, file)?;
+            file.rewind()?;
+            if digest_of(file)? == sha256 {
+                return Ok(());
+            }
+            let message = format!("{} has changed meanwhile", from.display());
+            Err(io::Error::new(ErrorKind::InvalidData, message))
+        };
+        replace(dir, &path, write).map_err(|error| failed(&path, error))
+    }
+
+    pub(super) fn sha256(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = self.path(key)?;
+        match File::open(&path).and_then(|mut file| digest_of(&mut file)) {
+            Ok(digest) => Ok(Some(digest)),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(failed(&path, error)),
+        }
     }
 
     pub(super) fn delete(&self, key: &str, expect: &Expect) -> Result<(), StoreError> {
@@ -89,11 +122,7 @@ impl FileStore {
             if kind.is_dir() {
                 self.walk(&path, prefix, entries)?;
             } else if kind.is_file() && key.starts_with(prefix) {
-                entries.extend(read(&path)?.map(|bytes| Entry {
-                    key,
-                    version: sha256(&bytes),
-                    size: bytes.len() as u64,
-                }));
+                entries.extend(listed(key, &path)?);
             }
         }
         Ok(())
@@ -160,6 +189,23 @@ fn check(key: &str, path: &Path, expect: &Expect) -> Result<(), StoreError> {
     }
 }
 
+/// A file as an entry; `None`: it went meanwhile. Read piece by piece: it may be a binary.
+fn listed(key: String, path: &Path) -> Result<Option<Entry>, StoreError> {
+    let open = || {
+        let mut file = File::open(path)?;
+        Ok((digest_of(&mut file)?, file.metadata()?.len()))
+    };
+    match open() {
+        Ok((digest, size)) => Ok(Some(Entry {
+            key,
+            version: Version(hex(&digest)),
+            size,
+        })),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) => Err(failed(path, error)),
+    }
+}
+
 fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -177,17 +223,22 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 /// Writes beside, flushes, renames, flushes the directory: after a crash there is the old or the new content.
-fn replace(dir: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn replace(
+    dir: &Path,
+    path: &Path,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<()> {
     static SERIAL: AtomicU64 = AtomicU64::new(0);
     let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
     let beside = dir.join(format!("{OURS}{}-{serial}", std::process::id()));
     let written = OpenOptions::new()
         .create(true)
         .truncate(true)
+        .read(true)
         .write(true)
         .mode(0o600)
         .open(&beside)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .and_then(|mut file| write(&mut file).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
         let _ = fs::remove_file(&beside);

@@ -11,6 +11,7 @@ use crate::Clients;
 use file::FileStore;
 use s3::S3Store;
 use sha2::{Digest, Sha256};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -172,6 +173,27 @@ impl Store {
         }
     }
 
+    /// Writes an object from a file, unless one is there: that is a [`StoreError::Conflict`]. The file is sent piece
+    /// by piece; the store refuses it if its sha256 is not that one.
+    pub async fn put_file(&self, key: &str, file: &Path, sha256: &[u8]) -> Result<(), StoreError> {
+        checked(key)?;
+        self.counts.writes.fetch_add(1, Ordering::Relaxed);
+        match &self.backend {
+            Backend::S3(store) => store.put_file(key, file, sha256).await,
+            Backend::File(store) => store.put_file(key, file, sha256),
+        }
+    }
+
+    /// The sha256 of an object's content, read piece by piece.
+    pub async fn sha256(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        checked(key)?;
+        self.counts.reads.fetch_add(1, Ordering::Relaxed);
+        match &self.backend {
+            Backend::S3(store) => store.sha256(key).await,
+            Backend::File(store) => store.sha256(key),
+        }
+    }
+
     /// Removes an object if `expect` holds. One that is not there is removed already, unless a version was expected.
     pub async fn delete(&self, key: &str, expect: Expect) -> Result<(), StoreError> {
         checked(key)?;
@@ -240,6 +262,21 @@ impl Store {
 
 fn sha256(bytes: &[u8]) -> Version {
     Version(hex(&Sha256::digest(bytes)))
+}
+
+/// The sha256 of a file, read piece by piece on a thread that may block.
+#[cfg(feature = "cloud")]
+pub(crate) async fn sha256_of_file(file: &Path) -> std::io::Result<Vec<u8>> {
+    let file = file.to_owned();
+    let read = tokio::task::spawn_blocking(move || digest_of(&mut std::fs::File::open(file)?));
+    read.await.map_err(std::io::Error::other)?
+}
+
+/// The sha256 of all that can be read.
+fn digest_of(from: &mut impl std::io::Read) -> std::io::Result<Vec<u8>> {
+    let mut digest = Sha256::new();
+    std::io::copy(from, &mut digest)?;
+    Ok(digest.finalize().to_vec())
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

@@ -9,8 +9,12 @@ use aws_sdk_s3::types::ServerSideEncryption;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use md5::{Digest, Md5};
 use model::engine::{Class, Failure};
+use sha2::Sha256;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -131,6 +135,73 @@ impl S3Store {
             }
         };
         self.in_region(call).await
+    }
+
+    /// As [`S3Store::put`] of what must not be there. S3 checks the sha256, so that a file which changes while it is
+    /// sent is not stored.
+    pub(super) async fn put_file(
+        &self,
+        key: &str,
+        file: &Path,
+        sha256: &[u8],
+    ) -> Result<(), StoreError> {
+        for attempt in 1.. {
+            let Err(failure) = self.put_file_once(key, file, sha256).await else {
+                return Ok(());
+            };
+            if is_conflict(&failure) {
+                return Err(conflict(key));
+            }
+            let again = matches!(failure.class, Class::Unknown | Class::Throttled);
+            if !again || attempt >= ATTEMPTS {
+                return Err(self.error(key, "s3:PutObject", failure));
+            }
+            pause(attempt).await;
+        }
+        Err(conflict(key))
+    }
+
+    async fn put_file_once(&self, key: &str, file: &Path, sha256: &[u8]) -> Result<(), Failure> {
+        let call = |s3: aws_sdk_s3::Client| async move {
+            let body = ByteStream::from_path(file).await.map_err(|error| {
+                let message = format!("{} cannot be read: {error}", file.display());
+                Miss::Failed(failure::own(Class::Invalid, "s3:PutObject", message))
+            })?;
+            let request = s3
+                .put_object()
+                .bucket(&self.bucket)
+                .key(self.full(key))
+                .server_side_encryption(ServerSideEncryption::Aes256)
+                .checksum_sha256(STANDARD.encode(sha256))
+                .if_none_match("*")
+                .body(body);
+            let answer = request.customize().config_override(once()).send().await;
+            let done = answer.map(drop);
+            done.map_err(|error| miss("s3:PutObject", &error))
+        };
+        self.in_region(call).await
+    }
+
+    pub(super) async fn sha256(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let call = |s3: aws_sdk_s3::Client| {
+            let request = s3.get_object().bucket(&self.bucket).key(self.full(key));
+            async move {
+                let answer = request.send().await;
+                let mut body = answer.map_err(|error| miss(GET, &error))?.body;
+                let mut digest = Sha256::new();
+                while let Some(piece) = body.next().await {
+                    digest.update(piece.map_err(|error| {
+                        Miss::Failed(failure::own(Class::Unknown, GET, error.to_string()))
+                    })?);
+                }
+                Ok(digest.finalize().to_vec())
+            }
+        };
+        match self.in_region(call).await {
+            Ok(digest) => Ok(Some(digest)),
+            Err(failure) if is_absent(&failure) => Ok(None),
+            Err(failure) => Err(self.error(key, GET, failure)),
+        }
     }
 
     /// A deletion without an answer that finds nothing afterwards has happened.

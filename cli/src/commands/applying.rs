@@ -6,7 +6,7 @@ use crate::error::{CommandError, Kind};
 use crate::interrupt::Interrupts;
 use crate::state::{Keys, Lock, Operation, StoreJournal, outdated};
 use crate::ui::plan_json::Target;
-use crate::ui::progress::{Progress, seconds};
+use crate::ui::progress::{Progress, names, seconds};
 use aws::AwsWorld;
 use aws::store::{Entry, Expect};
 use model::cloud::Cloud;
@@ -141,23 +141,19 @@ impl Work<'_> {
         let steps = report.done.len() + report.failed.len() + report.skipped.len();
         let hint = format!("`{again}` goes on where this ended");
         if report.interrupted {
-            let left: Vec<String> = report
-                .skipped
-                .iter()
-                .map(|(id, _)| id.to_string())
-                .collect();
+            let left = report.skipped.iter().map(|(id, _)| id);
             let sentence = format!(
                 "interrupted with {} of {steps} changes left: {}",
-                left.len(),
-                left.join(", ")
+                report.skipped.len(),
+                names(left)
             );
             return Some(CommandError::said(Kind::Interrupted, sentence, hint));
         }
-        let failed: Vec<String> = report.failed.iter().map(|(id, _)| id.to_string()).collect();
+        let failed = report.failed.iter().map(|(id, _)| id);
         let sentence = format!(
             "{} of {steps} changes failed: {}",
-            failed.len(),
-            failed.join(", ")
+            report.failed.len(),
+            names(failed)
         );
         Some(CommandError::said(
             Kind::Failed,

@@ -89,6 +89,7 @@ pub async fn facts(
         offered_in,
         vpc: wanted.vpc,
         subnets: wanted.subnets,
+        addresses: wanted.addresses,
         hosted_zones: wanted.hosted_zones,
     };
     collect_facts(clients, &wanted).await.map_err(aws_error)

@@ -79,7 +79,8 @@ pub fn place(of: &Cloud) -> (Section, u8) {
         Cloud::Lb(_) => (Section::Api, 0),
         Cloud::LbTargetGroup(_) => (Section::Api, 1),
         Cloud::LbListener(_) => (Section::Api, 2),
-        Cloud::Route53Record(_) => (Section::Api, 3),
+        Cloud::Route53ZoneAssociation(_) => (Section::Api, 3),
+        Cloud::Route53Record(_) => (Section::Api, 4),
         Cloud::EbsVolume(_) => (Section::Volumes, 0),
         Cloud::S3Object(_) => (Section::Store, 0),
         Cloud::KeyPair(_) => (Section::Machines, 0),
@@ -176,6 +177,11 @@ pub fn describe(of: &Cloud) -> String {
                 .map(|alias| format!(" for {}", reference(&alias.of)));
             format!("{}{}", record.record_type, target.unwrap_or_default())
         }
+        Cloud::Route53ZoneAssociation(association) => format!(
+            "{} looks up {}",
+            reference(&association.vpc_id),
+            association.hosted_zone_id
+        ),
         Cloud::EbsVolume(volume) => {
             format!(
                 "{} GiB {} in {}",

@@ -119,14 +119,7 @@ impl<'a> Progress<'a> {
         match event {
             Event::Planned { .. } => {}
             Event::Settling { ids, for_ms } => {
-                let words = format!(
-                    "an earlier run was interrupted while it made {}",
-                    names(ids)
-                );
-                self.shell.note(&format!(
-                    "{words}: waiting {} until AWS shows it",
-                    seconds(*for_ms)
-                ));
+                self.note(&settling_words(ids, *for_ms));
             }
             Event::Started { step, action, .. } => self.start(step, *action),
             Event::Waiting { step, waiting_for } => {
@@ -142,7 +135,7 @@ impl<'a> Progress<'a> {
                 let worth = self.live.is_none() && *in_ms >= WORTH_SAYING_MS;
                 if worth && self.retried.insert(step.clone(), failure.class) != Some(failure.class)
                 {
-                    self.shell.note(&format!("  {step}: {words}"));
+                    self.note(&format!("  {step}: {words}"));
                 }
                 self.waits(step, words);
             }
@@ -181,6 +174,11 @@ impl<'a> Progress<'a> {
             bar: None,
         };
         self.running.insert(step.clone(), running);
+    }
+
+    /// A line of its own, where nothing moves.
+    fn note(&self, line: &str) {
+        self.shell.note(&short_hashes(line));
     }
 
     fn waits(&mut self, step: &Id, what: String) {
@@ -232,8 +230,20 @@ impl<'a> Progress<'a> {
     }
 }
 
-fn names(ids: &[Id]) -> String {
-    let names: Vec<String> = ids.iter().map(ToString::to_string).collect();
+fn settling_words(ids: &[Id], for_ms: u64) -> String {
+    format!(
+        "an earlier run was interrupted while it made {}: waiting {} until AWS shows it",
+        names(ids),
+        seconds(for_ms)
+    )
+}
+
+/// Ids as people read them, with short hashes.
+pub fn names<'a>(ids: impl IntoIterator<Item = &'a Id>) -> String {
+    let names: Vec<String> = ids
+        .into_iter()
+        .map(|id| short_hashes(&id.to_string()))
+        .collect();
     names.join(", ")
 }
 
@@ -350,6 +360,30 @@ mod tests {
             "! subnet/a could not be created\n    ec2:CreateSubnet failed with InvalidSubnet.Conflict: The CIDR \
              '10.0.0.0/16' conflicts with another subnet\n    request id r-1\n    hint: choose another range"
         );
+    }
+
+    #[test]
+    fn no_line_shows_a_whole_hash() {
+        let hash = "0123456789abcdef".repeat(4);
+        let key = format!("prod.example.com/igconfig/node/nodes/nodeupconfig-{hash}.yaml");
+        let id = Id::new("s3_object", key);
+        let running = Running {
+            since: Instant::now(),
+            action: Action::Create,
+            what: format!("waiting for {id}"),
+            bar: None,
+        };
+        let lines = [
+            settling_words(std::slice::from_ref(&id), 1),
+            running_words(&id, &running, Duration::from_secs(1)),
+            names([&id, &id]),
+        ];
+        for line in lines {
+            assert!(
+                !line.contains(&hash) && line.contains("nodeupconfig-0123456789ab.yaml"),
+                "{line}"
+            );
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::enums::KeysetType;
 use super::fields::spec;
-use super::scalars::Secret;
+use crate::secret::{self, Secret};
 
 spec! {
     /// All keys of the set.
@@ -25,6 +25,7 @@ spec! {
         /// Base64 of the PEM certificate or public key.
         pub public_material: Option<String>,
         /// Base64 of the PEM private key. Secret.
+        #[serde(serialize_with = "secret::revealed")]
         pub private_material: Option<Secret>,
     }
 }

@@ -62,14 +62,3 @@ impl fmt::Display for IntOrString {
         }
     }
 }
-
-/// Text that is never shown: `Debug` hides it, only serialization reveals it.
-#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Secret(pub String);
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(hidden)")
-    }
-}

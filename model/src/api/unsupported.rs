@@ -92,6 +92,64 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         "the cluster-autoscaler addon",
         &["spec.clusterAutoscaler"],
     ),
+    cluster(
+        When::Set,
+        "the EBS CSI driver addon; install it with its own chart",
+        &["spec.cloudConfig.awsEBSCSIDriver"],
+    ),
+    cluster(
+        When::Set,
+        "storage classes, which need the EBS CSI driver addon",
+        &["spec.cloudConfig.manageStorageClasses"],
+    ),
+    cluster(
+        When::Set,
+        "the metrics-server addon",
+        &["spec.metricsServer"],
+    ),
+    cluster(
+        When::Set,
+        "the node-local DNS cache addon",
+        &["spec.kubeDNS.nodeLocalDNS"],
+    ),
+    cluster(
+        When::Set,
+        "DNS records of Services and Ingresses; protokube publishes the cluster's own names only",
+        &[
+            "spec.externalDns.disable",
+            "spec.externalDns.priorityClassName",
+            "spec.externalDns.watchIngress",
+            "spec.externalDns.watchNamespace",
+        ],
+    ),
+    cluster(
+        When::Set,
+        "the host's certificates in addons",
+        &["spec.useHostCertificates"],
+    ),
+    cluster(
+        When::Set,
+        "idle timeouts, which network load balancers do not have",
+        &["spec.topology.bastion.idleTimeoutSeconds"],
+    ),
+    cluster(
+        When::Set,
+        "pods with addresses of the VPC",
+        &["spec.networking.cni.usesSecondaryIP"],
+    ),
+    cluster(
+        When::Set,
+        "nerdctl, and AWS credentials for registry mirrors",
+        &[
+            "spec.containerd.installNerdCtl",
+            "spec.containerd.useECRCredentialsForMirrors",
+        ],
+    ),
+    cluster(
+        When::Set,
+        "values of etcd's environment from elsewhere; write the value",
+        &["spec.etcdClusters[].manager.env[].valueFrom"],
+    ),
     cluster(When::Set, "Karpenter", &["spec.karpenter"]),
     cluster(
         When::Set,
@@ -158,6 +216,8 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         "clouds other than AWS",
         &[
             "spec.project",
+            "spec.subnets[].region",
+            "spec.cloudControllerManager.azureNodeManagerImage",
             "spec.cloudConfig.multizone",
             "spec.cloudConfig.nodeTags",
             "spec.cloudConfig.nodeInstancePrefix",
@@ -194,6 +254,11 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         When::Set,
         "containerd is the one container runtime",
         &["spec.docker"],
+    ),
+    removed(
+        When::Set,
+        "kube-scheduler has no policies any more",
+        &["spec.kubeScheduler.usePolicyConfigMap"],
     ),
     removed(
         When::Is("docker"),
@@ -273,6 +338,24 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     group(When::Set, "GPU drivers", &["spec.containerd.nvidiaGPU"]),
     group(When::Set, "the gVisor runtime", &["spec.containerd.gvisor"]),
     group(When::Set, "NRI plugins", &["spec.containerd.nri"]),
+    group(
+        When::Set,
+        "nerdctl, and AWS credentials for registry mirrors",
+        &[
+            "spec.containerd.installNerdCtl",
+            "spec.containerd.useECRCredentialsForMirrors",
+        ],
+    ),
+    group(
+        When::Set,
+        "EBS optimisation, which current machine types always have",
+        &["spec.rootVolumeOptimization"],
+    ),
+    group(
+        When::Set,
+        "Spot blocks, which AWS has ended",
+        &["spec.spotDurationInMinutes"],
+    ),
     group(
         When::Set,
         "clouds other than AWS",

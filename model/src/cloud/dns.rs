@@ -1,4 +1,4 @@
-//! Route 53 records that kctl makes before anything can look them up.
+//! Route 53 records that kctl makes before anything can look them up, and who can look up a private zone.
 
 use super::{AttrLookup, Kind, Rename};
 use crate::engine::{Id, Ref, Text};
@@ -83,6 +83,38 @@ impl Kind for Route53Record {
         };
         Self {
             alias_target: self.alias_target.as_ref().map(alias),
+            ..self.clone()
+        }
+    }
+}
+
+/// A VPC in which the names of a private hosted zone can be looked up. It has no tags.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route53ZoneAssociation {
+    /// The cluster's name.
+    pub name: String,
+    /// The VPC.
+    pub vpc_id: Ref,
+    /// The VPC's region.
+    pub vpc_region: String,
+    /// The hosted zone's id, without `/hostedzone/`.
+    pub hosted_zone_id: String,
+}
+
+impl Kind for Route53ZoneAssociation {
+    const TYPE: &'static str = "route53_zone_association";
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn refs(&self) -> Vec<Ref> {
+        vec![self.vpc_id.clone()]
+    }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            vpc_id: rename(&self.vpc_id),
             ..self.clone()
         }
     }

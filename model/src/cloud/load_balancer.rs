@@ -51,6 +51,38 @@ pub struct AccessLogs {
     pub prefix: Option<String>,
 }
 
+impl Lb {
+    /// True if AWS can turn it into that one in place: scheme and type stay, and so do its addresses in the subnets
+    /// that it keeps. It can gain and lose subnets.
+    pub(super) fn can_become(&self, want: &Self) -> bool {
+        let kept = |one: &&SubnetMapping| {
+            let mut wanted = want.subnet_mappings.iter();
+            wanted.any(|other| other.subnet_id == one.subnet_id)
+        };
+        let mut kept = self.subnet_mappings.iter().filter(kept);
+        self.scheme == want.scheme
+            && self.lb_type == want.lb_type
+            && kept.all(|one| want.subnet_mappings.contains(one))
+    }
+
+    /// Given addresses that both have: only one balancer at a time can.
+    pub(super) fn shared_addresses<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a str> {
+        let pairs = self.subnet_mappings.iter().flat_map(|one| {
+            let others = other.subnet_mappings.iter();
+            others.map(move |other| (one, other))
+        });
+        pairs.flat_map(|(one, other)| {
+            let same_subnet = one.subnet_id == other.subnet_id;
+            let elastic = one.allocation_id.as_deref();
+            let private = one.private_ipv4_address.as_deref();
+            let elastic = elastic.filter(|_| one.allocation_id == other.allocation_id);
+            let private = private
+                .filter(|_| same_subnet && one.private_ipv4_address == other.private_ipv4_address);
+            elastic.into_iter().chain(private)
+        })
+    }
+}
+
 impl Kind for Lb {
     const TYPE: &'static str = "lb";
 
@@ -83,6 +115,18 @@ impl Kind for Lb {
             },
             ..self.clone()
         }
+    }
+
+    fn refuses(&self, have: &Self) -> Option<String> {
+        let shared: Vec<&str> = have.shared_addresses(self).collect();
+        (!have.can_become(self)).then(|| {
+            format!(
+                "a load balancer's scheme and addresses cannot change in place, and its successor cannot have {} as \
+                 long as it does: leave allocationId and privateIPv4Address out of every spec.api.loadBalancer.subnets \
+                 entry and update, then write them back and update again (in between the API has other addresses)",
+                shared.join(", ")
+            )
+        })
     }
 }
 

@@ -20,7 +20,7 @@ mod subnet;
 mod vpc;
 
 pub use autoscaling::{AutoscalingGroup, AutoscalingLifecycleHook, GroupTag, LaunchTemplateRef};
-pub use dns::{AliasTarget, Route53Record};
+pub use dns::{AliasTarget, Route53Record, Route53ZoneAssociation};
 pub use ebs_volume::EbsVolume;
 pub use events::{CloudwatchEventRule, CloudwatchEventTarget, SqsQueue};
 pub use iam::{IamInstanceProfile, IamRole, IamRolePolicy, IamRolePolicyAttachment};
@@ -122,6 +122,7 @@ pub enum Cloud {
     NatGateway(NatGateway),
     Route(Route),
     Route53Record(Route53Record),
+    Route53ZoneAssociation(Route53ZoneAssociation),
     RouteTable(RouteTable),
     RouteTableAssociation(RouteTableAssociation),
     S3Object(S3Object),
@@ -158,6 +159,7 @@ macro_rules! each {
             Cloud::NatGateway($kind) => $do,
             Cloud::Route($kind) => $do,
             Cloud::Route53Record($kind) => $do,
+            Cloud::Route53ZoneAssociation($kind) => $do,
             Cloud::RouteTable($kind) => $do,
             Cloud::RouteTableAssociation($kind) => $do,
             Cloud::S3Object($kind) => $do,
@@ -256,6 +258,7 @@ convert!(
     NatGateway(NatGateway),
     Route(Route),
     Route53Record(Route53Record),
+    Route53ZoneAssociation(Route53ZoneAssociation),
     RouteTable(RouteTable),
     RouteTableAssociation(RouteTableAssociation),
     S3Object(S3Object),
@@ -283,6 +286,10 @@ impl Resource for Cloud {
 
     fn refuses(&self, have: &Self) -> Option<String> {
         each!(self, kind => same_kind(kind, have, |have| kind.refuses(have)))
+    }
+
+    fn series(&self) -> Option<(String, u32)> {
+        settle::place(self)
     }
 
     fn attr_changes(&self, have: &Self, attribute: &str) -> bool {

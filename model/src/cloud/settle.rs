@@ -1,10 +1,7 @@
 //! What must be settled between desired and observed state before they can be compared by id: names that AWS does
 //! not keep, successors of what cannot change in place, and values that others write. Pure, before every plan.
 
-use super::{
-    Cloud, Kind, Lb, LbListener, LbTargetGroup, Route53Record, SecurityGroupRule, SubnetMapping,
-    Tags,
-};
+use super::{Cloud, Kind, LbListener, LbTargetGroup, Route53Record, SecurityGroupRule, Tags};
 use crate::engine::{Id, Observed, Ref, Resource, Snapshot};
 use crate::names;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,13 +55,15 @@ fn succeed(
 }
 
 /// The object at its place in its series: that of an observed member that can become it, one already used as wanted
-/// before a newer one; if there is none, behind the newest.
+/// before a newer one; if there is none, behind the newest. It does not move past a member that holds addresses it
+/// wants, since the two could not stand side by side: that change is refused ([`Resource::refuses`]).
 fn placed(want: &Cloud, observed: &Snapshot<Cloud>, users: &Users) -> Cloud {
     let Some(base) = series(want) else {
         return want.clone();
     };
     let mut newest = 0;
     let mut best: Option<(bool, u32)> = None;
+    let mut blocking: Option<u32> = None;
     for have in observed.items.iter().map(|item| &item.resource) {
         if have.id().kind() != want.id().kind() || series(have) != Some(base) {
             continue;
@@ -74,13 +73,17 @@ fn placed(want: &Cloud, observed: &Snapshot<Cloud>, users: &Users) -> Cloud {
         let successor = at(want, base, revision);
         if can_become(have, &successor) && users.fit(&have.id(), &want.id()) {
             best = best.max(Some((users.same(&have.id(), &want.id()), revision)));
+        } else if holds_what_it_wants(have, want) {
+            blocking = blocking.max(Some(revision));
         }
     }
-    at(
-        want,
-        base,
-        best.map_or(newest + 1, |(_, revision)| revision),
-    )
+    let stays = best.map(|(_, revision)| revision).or(blocking);
+    at(want, base, stays.unwrap_or(newest + 1))
+}
+
+/// An object's series and its place there, if it is of a kind that has successors.
+pub(super) fn place(cloud: &Cloud) -> Option<(String, u32)> {
+    Some((series(cloud)?.clone(), names::revision(tags(cloud)?)))
 }
 
 /// What the members of a series have in common: the tag `Name`.
@@ -100,10 +103,7 @@ fn tags(cloud: &Cloud) -> Option<&Tags> {
 /// True if AWS can change the one into the other in place.
 fn can_become(have: &Cloud, want: &Cloud) -> bool {
     match (have, want) {
-        (Cloud::Lb(have), Cloud::Lb(want)) => {
-            let fixed = |one: &Lb| (one.name.clone(), one.scheme.clone(), one.lb_type.clone());
-            fixed(have) == fixed(want) && addresses_fit(have, want)
-        }
+        (Cloud::Lb(have), Cloud::Lb(want)) => have.name == want.name && have.can_become(want),
         (Cloud::LbTargetGroup(have), Cloud::LbTargetGroup(want)) => {
             let ports = |one: &LbTargetGroup| (one.protocol.clone(), one.port);
             ports(have) == ports(want) && have.name == want.name && have.vpc_id == want.vpc_id
@@ -116,14 +116,12 @@ fn can_become(have: &Cloud, want: &Cloud) -> bool {
     }
 }
 
-/// A balancer can gain and lose subnets; its addresses in one that it keeps are fixed.
-fn addresses_fit(have: &Lb, want: &Lb) -> bool {
-    let kept = |one: &&SubnetMapping| {
-        let mut wanted = want.subnet_mappings.iter();
-        wanted.any(|other| other.subnet_id == one.subnet_id)
-    };
-    let mut kept = have.subnet_mappings.iter().filter(kept);
-    kept.all(|one| want.subnet_mappings.contains(one))
+/// True if both are balancers and the one has addresses that the other is to have.
+fn holds_what_it_wants(have: &Cloud, want: &Cloud) -> bool {
+    match (have, want) {
+        (Cloud::Lb(have), Cloud::Lb(want)) => have.shared_addresses(want).next().is_some(),
+        _ => false,
+    }
 }
 
 /// The object at a position of its series.

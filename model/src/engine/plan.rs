@@ -90,7 +90,7 @@ pub enum Reason {
     Unwanted,
     /// The world has it twice and this is the one to go, or it hangs on such a one.
     Duplicate,
-    /// Its successor with the next name of the series (`NAME`, `NAME-2`, ...) takes its place.
+    /// A later object of its series takes its place (see [`Resource::series`]).
     Replaced {
         /// The successor.
         by: Id,

@@ -23,7 +23,7 @@ pub fn plan<R: Resource>(desired: &[R], observed: &Snapshot<R>) -> Result<Plan<R
     let sorted = duplicates::sort(observed, |id| wanted.contains_key(id))?;
 
     let mut steps = puts(&wanted, &wanted_order, &sorted.kept)?;
-    let deletes = deletes(&wanted, &sorted, &steps);
+    let deletes = deletes(&wanted, &sorted);
     steps.extend(deletes);
     put_edges(&mut steps, &sorted);
     delete_edges(&mut steps, observed);
@@ -146,17 +146,14 @@ fn update<R: Resource>(want: R, have: &Observed<R>) -> Step<R> {
     }
 }
 
-fn deletes<R: Resource>(
-    wanted: &BTreeMap<Id, &R>,
-    sorted: &duplicates::Sorted<'_, R>,
-    puts: &Steps<R>,
-) -> Steps<R> {
+fn deletes<R: Resource>(wanted: &BTreeMap<Id, &R>, sorted: &duplicates::Sorted<'_, R>) -> Steps<R> {
     let unwanted = sorted
         .kept
         .iter()
         .filter(|(id, _)| !wanted.contains_key(*id))
         .map(|(id, have)| {
-            let reason = successor(id, puts).map_or(Reason::Unwanted, |by| Reason::Replaced { by });
+            let by = successor(&have.resource, wanted);
+            let reason = by.map_or(Reason::Unwanted, |by| Reason::Replaced { by });
             delete(id.clone(), reason, have)
         });
     let extra = sorted
@@ -181,24 +178,15 @@ fn delete<R: Resource>(id: Id, reason: Reason, have: &Observed<R>) -> Step<R> {
     }
 }
 
-/// The object of the same series that is created in this plan, if there is one.
-fn successor<R: Resource>(id: &Id, puts: &Steps<R>) -> Option<Id> {
-    let (old, revision) = series(id.name());
-    let follows = |step: &&Step<R>| {
-        let (new, later) = series(step.id.name());
-        step.action == Action::Create
-            && step.id.kind() == id.kind()
-            && new == old
-            && later > revision
+/// The wanted object of the same kind that is later in its series, if there is one.
+fn successor<R: Resource>(have: &R, wanted: &BTreeMap<Id, &R>) -> Option<Id> {
+    let (series, place) = have.series()?;
+    let kind = have.id();
+    let follows = |(id, want): &(&Id, &&R)| {
+        let later = |(other, later): (String, u32)| other == series && later > place;
+        id.kind() == kind.kind() && want.series().is_some_and(later)
     };
-    puts.values().find(follows).map(|step| step.id.clone())
-}
-
-/// A name without its revision, and the revision: the first of a series carries none.
-fn series(name: &str) -> (&str, u32) {
-    name.rsplit_once('-')
-        .and_then(|(series, revision)| Some((series, revision.parse().ok()?)))
-        .unwrap_or((name, 1))
+    wanted.iter().find(follows).map(|(id, _)| id.clone())
 }
 
 /// What is put waits for the puts of all it refers to, and for the removal of what has its name.
@@ -249,7 +237,8 @@ fn delete_edges<R: Resource>(steps: &mut Steps<R>, observed: &Snapshot<R>) {
             let physical = by_physical.get(&(id.clone(), have.physical.as_str()));
             let named = by_name.get(&id).filter(|_| whole(&id, steps));
             let users = physical.into_iter().chain(named).flatten().cloned();
-            Some((step.id.clone(), users.chain(replacing(step)).collect()))
+            let successor = replacing(step).filter(|by| steps.contains_key(by));
+            Some((step.id.clone(), users.chain(successor).collect()))
         })
         .collect();
     for (id, needs) in edges {

@@ -105,6 +105,12 @@ pub trait Resource: Clone + fmt::Debug + PartialEq + Serialize {
     /// get here: they take the next name of their series before planning.
     fn refuses(&self, have: &Self) -> Option<String>;
 
+    /// The series of successors that it belongs to, and its place there, from 1; `None`: it has no successors.
+    /// Names of a series need not show it: AWS' short names end in a hash.
+    fn series(&self) -> Option<(String, u32)> {
+        None
+    }
+
     /// True if turning `have` into `self` can change that attribute, so that who waits for it has to
     /// wait for the change: the `latest_version` of a launch template does, a DNS name does not.
     fn attr_changes(&self, _have: &Self, _attribute: &str) -> bool {

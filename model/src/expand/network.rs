@@ -13,6 +13,9 @@ use ipnet::Ipv4Net;
 /// The range of VPCs whose spec names none, as kOps.
 pub(crate) const DEFAULT_NETWORK: &str = "172.20.0.0/16";
 
+/// The allocation id of an Elastic IP that nobody could look up.
+pub const STAND_IN_ADDRESS: &str = "eipalloc-00000000000000000";
+
 /// The VPC's range, and zone, type and range of each subnet.
 pub(super) fn complete(spec: &mut ClusterSpec, known: &Known, found: &mut Found) {
     network_cidr(spec, known, found);
@@ -148,7 +151,7 @@ pub(super) fn full(spec: &ClusterSpec, known: &Known, found: &mut Found) -> Opti
         .collect();
     let mut subnets = Vec::with_capacity(spec.subnets.len());
     for (index, subnet) in spec.subnets.iter().enumerate() {
-        subnets.extend(full_subnet(subnet, index, found));
+        subnets.extend(full_subnet(subnet, index, known, found));
     }
     let vpc = spec.network_id.as_ref();
     Some(Network {
@@ -163,7 +166,12 @@ pub(super) fn full(spec: &ClusterSpec, known: &Known, found: &mut Found) -> Opti
     })
 }
 
-fn full_subnet(subnet: &ClusterSubnetSpec, index: usize, found: &mut Found) -> Option<Subnet> {
+fn full_subnet(
+    subnet: &ClusterSubnetSpec,
+    index: usize,
+    known: &Known,
+    found: &mut Found,
+) -> Option<Subnet> {
     let cidr = range(
         subnet.cidr.as_deref(),
         &format!("spec.subnets[{index}].cidr"),
@@ -180,10 +188,41 @@ fn full_subnet(subnet: &ClusterSubnetSpec, index: usize, found: &mut Found) -> O
             Type::Utility => SubnetType::Utility,
         },
         shared: subnet.id.clone(),
-        egress: subnet.egress.clone(),
-        public_ip: subnet.public_ip.clone(),
+        egress: way_out(subnet, index, known, found),
         additional_routes: routes
             .map(|route| (route.cidr.clone(), route.target.clone()))
             .collect(),
     })
+}
+
+/// The public address of the user's that a NAT gateway of ours is to have: a way out that is there already wins.
+pub(super) fn wanted_address(subnet: &ClusterSubnetSpec) -> Option<&String> {
+    let own = subnet.egress.as_deref().unwrap_or_default().is_empty() && subnet.id.is_none();
+    subnet.public_ip.as_ref().filter(|_| own)
+}
+
+/// How machines of the subnet reach the internet; an address of the user's as its allocation id.
+fn way_out(
+    subnet: &ClusterSubnetSpec,
+    index: usize,
+    known: &Known,
+    found: &mut Found,
+) -> Option<String> {
+    let Some(address) = wanted_address(subnet) else {
+        return subnet.egress.clone().filter(|egress| !egress.is_empty());
+    };
+    let allocation = known.facts.addresses.get(address);
+    if allocation.is_none() && !known.facts.stand_in {
+        found.error(
+            format!("spec.subnets[{index}].publicIP"),
+            format!("{address} is no Elastic IP of this account and region"),
+            "name one that `aws ec2 describe-addresses` lists there, or leave publicIP out for a new one",
+        );
+        return None;
+    }
+    Some(
+        allocation
+            .map_or(STAND_IN_ADDRESS, String::as_str)
+            .to_owned(),
+    )
 }

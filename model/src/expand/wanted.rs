@@ -1,7 +1,7 @@
 //! What must be asked of AWS before expansion or creation.
 
-use super::dns;
 use super::machines::first_type;
+use super::{dns, network};
 use crate::api::{Cluster, InstanceGroup, InstanceGroupRole};
 use crate::catalog::default_image;
 use crate::create::{CreateOptions, usual_machine_types};
@@ -23,6 +23,8 @@ pub struct Wanted {
     pub vpc: Option<String>,
     /// The user's subnets, by id; their VPC is wanted too.
     pub subnets: BTreeSet<String>,
+    /// Elastic IPs of the user's, by public address.
+    pub addresses: BTreeSet<String>,
     /// Hosted zones of the account.
     pub hosted_zones: bool,
 }
@@ -41,6 +43,12 @@ pub fn wanted(cluster: &Cluster, groups: &[InstanceGroup]) -> Wanted {
             .subnets
             .iter()
             .filter_map(|subnet| subnet.id.clone())
+            .collect(),
+        addresses: spec
+            .subnets
+            .iter()
+            .filter_map(network::wanted_address)
+            .cloned()
             .collect(),
         hosted_zones: dns::kind(spec) != DnsKind::None,
         ..Wanted::default()
@@ -97,6 +105,7 @@ pub fn wanted_by(options: &CreateOptions) -> Wanted {
         machine_types,
         vpc: options.network_id.clone(),
         subnets: subnets.cloned().collect(),
+        addresses: BTreeSet::new(),
         hosted_zones: false,
     }
 }

@@ -5,7 +5,6 @@ use crate::api::enums::KeysetType;
 use crate::api::keyset::{KeysetItem as WireItem, KeysetSpec};
 use crate::api::metadata::Metadata;
 use crate::api::object::Keyset as Wire;
-use crate::api::scalars::Secret as WireSecret;
 use crate::api::write::to_yaml;
 use crate::secret::Secret;
 use base64::Engine;
@@ -20,7 +19,7 @@ pub fn write_keyset(keyset: &Keyset) -> Result<Secret, Error> {
         private_material: item
             .key
             .as_ref()
-            .map(|key| WireSecret(STANDARD.encode(key.reveal()))),
+            .map(|key| Secret::new(STANDARD.encode(key.reveal()))),
     };
     let object = Wire {
         metadata: Metadata::named(&keyset.name),
@@ -87,7 +86,7 @@ fn read_item(name: &str, item: WireItem) -> Result<KeysetItem, Error> {
         item.public_material.as_deref().unwrap_or_default(),
     )?;
     let key = match &item.private_material {
-        Some(WireSecret(text)) => Some(Secret::new(decode("privateMaterial", text)?)),
+        Some(text) => Some(Secret::new(decode("privateMaterial", text.reveal())?)),
         None => None,
     };
     Ok(KeysetItem {

@@ -1,13 +1,12 @@
 //! Names of the cluster and its groups, and the cloud names made of them.
 
+use crate::api::cluster::ClusterSpec;
 use crate::api::{InstanceGroup, InstanceGroupRole};
 use crate::read::Problem;
 
 use super::ClusterInput;
 use super::text::{is_dns_label, is_dns_name};
 
-/// IAM role and instance profile names: IAM's quota of 64 for roles.
-const ROLE_NAME: usize = 64;
 /// EC2's limit of launch template names.
 const LAUNCH_TEMPLATE_NAME: usize = 128;
 /// The limit of names of security groups, Auto Scaling groups and key pairs.
@@ -19,6 +18,7 @@ pub fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     let spec = &input.cluster.spec;
     cluster_name(input.cluster.name(), problems);
     cloud_names(input, problems);
+    store_places(spec, problems);
     if let Some(cloud) = spec
         .cloud_provider
         .as_deref()
@@ -38,6 +38,33 @@ pub fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
                 Problem::error(path, message)
                     .hint("use lowercase letters, digits, dashes and dots"),
             );
+        }
+    }
+}
+
+/// Keys and secrets have one place in the state store, kOps' usual one.
+fn store_places(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    let Some(base) = spec.config_base.as_deref() else {
+        return;
+    };
+    let base = base.trim_end_matches('/');
+    let places = [
+        ("spec.configStore", &spec.config_store, base.to_owned()),
+        ("spec.keyStore", &spec.key_store, format!("{base}/pki")),
+        (
+            "spec.secretStore",
+            &spec.secret_store,
+            format!("{base}/secrets"),
+        ),
+    ];
+    for (path, said, only) in places {
+        let elsewhere = said
+            .as_deref()
+            .filter(|said| said.trim_end_matches('/') != only);
+        if let Some(said) = elsewhere {
+            let message = format!("{said} is not where kctl keeps it, which is {only}");
+            problems
+                .push(Problem::error(path, message).hint("leave it out, and move what is there"));
         }
     }
 }
@@ -63,25 +90,11 @@ fn cluster_name(name: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Names that are made of the cluster's, against AWS' limits.
+/// Names that are made of the cluster's, against the limits of those that are not cut with a hash
+/// ([`crate::names`]): roles, balancers and queues are, as in kOps.
 fn cloud_names(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
-    let name = input.cluster.name();
-    let has_bastion = input
-        .instance_groups
-        .iter()
-        .any(|group| group.spec.role == Some(InstanceGroupRole::Bastion));
-    let role = if has_bastion { "bastions" } else { "masters" };
-    let made = [
-        ("the IAM role", format!("{role}.{name}"), ROLE_NAME),
-        (
-            "the DNS name",
-            format!("kops-controller.internal.{name}"),
-            DNS_NAME,
-        ),
-    ];
-    for (what, made, limit) in made {
-        too_long("metadata.name", what, &made, limit, problems);
-    }
+    let made = format!("kops-controller.internal.{}", input.cluster.name());
+    too_long("metadata.name", "the DNS name", &made, DNS_NAME, problems);
 }
 
 fn too_long(path: &str, what: &str, name: &str, limit: usize, problems: &mut Vec<Problem>) {

@@ -1,6 +1,7 @@
 //! All subnets together: their ranges, and what private ones need.
 
 use ipnet::Ipv4Net;
+use std::collections::BTreeMap;
 
 use crate::api::SubnetType;
 use crate::api::cluster::ClusterSpec;
@@ -11,6 +12,7 @@ use super::cidr::{free_hint, overlap, range, vpc_range};
 pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     ranges(spec, problems);
     utility(spec, problems);
+    one_way_out_per_zone(spec, problems);
 }
 
 fn ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
@@ -96,6 +98,37 @@ fn utility(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
                 subnet.zone
             );
             problems.push(Problem::error(format!("spec.subnets[{index}]"), message).hint(hint));
+        }
+    }
+}
+
+/// Private subnets of one zone share a route table and the way out.
+fn one_way_out_per_zone(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    let mut by_zone: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
+    for (index, subnet) in spec.subnets.iter().enumerate() {
+        let egress = subnet.egress.as_deref().filter(|egress| !egress.is_empty());
+        let (field, said) = match (egress, subnet.public_ip.as_deref()) {
+            (Some(egress), _) => ("egress", egress),
+            (None, Some(address)) => ("publicIP", address),
+            (None, None) => continue,
+        };
+        let private = matches!(
+            subnet.subnet_type(),
+            SubnetType::Private | SubnetType::DualStack
+        );
+        if !private || subnet.id.is_some() || said == "External" {
+            continue;
+        }
+        let (name, first) = *by_zone.entry(&subnet.zone).or_insert((&subnet.name, said));
+        if first != said {
+            let message = format!(
+                "{} and {name} are in {}, whose private subnets have one way out: {first}",
+                subnet.name, subnet.zone
+            );
+            problems.push(
+                Problem::error(format!("spec.subnets[{index}].{field}"), message)
+                    .hint("give both the same one"),
+            );
         }
     }
 }

@@ -126,6 +126,10 @@ fn existing(
 }
 
 fn egress(path: &str, subnet: &ClusterSubnetSpec, problems: &mut Vec<Problem>) {
+    let private = matches!(
+        subnet.subnet_type(),
+        SubnetType::Private | SubnetType::DualStack
+    );
     if let Some(egress) = subnet.egress.as_deref().filter(|egress| !egress.is_empty()) {
         let known = ["nat", "eipalloc", "i", "tgw"]
             .iter()
@@ -138,15 +142,20 @@ fn egress(path: &str, subnet: &ClusterSubnetSpec, problems: &mut Vec<Problem>) {
             );
             problems.push(problem.hint("use nat-..., eipalloc-..., i-..., tgw-... or External"));
         }
-        if subnet.subnet_type() != SubnetType::Private
-            && subnet.subnet_type() != SubnetType::DualStack
-        {
+        if !private {
             let problem = Problem::error(
                 format!("{path}.egress"),
                 "only private subnets have an egress",
             );
             problems.push(problem.hint("remove it: public subnets use the internet gateway"));
         }
+    }
+    if subnet.public_ip.is_some() && !private {
+        let problem = Problem::error(
+            format!("{path}.publicIP"),
+            "only private subnets have a NAT gateway, whose address this is",
+        );
+        problems.push(problem.hint("remove it: public subnets use the internet gateway"));
     }
     if let Some(address) = subnet.public_ip.as_deref()
         && address.parse::<std::net::Ipv4Addr>().is_err()

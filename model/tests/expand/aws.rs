@@ -1,9 +1,9 @@
 //! What AWS knows decides, and must agree with the spec.
 
 use super::{new_cluster, offline, tried, zones};
-use model::api::DnsType;
+use model::api::{DnsType, SubnetType};
 use model::create::CreateOptions;
-use model::expand::wanted;
+use model::expand::{STAND_IN_ADDRESS, wanted};
 use model::facts::{Facts, HostedZone, Image, InstanceType, SharedSubnet, SharedVpc};
 use model::full::Arch;
 
@@ -149,5 +149,86 @@ fn what_aws_has_must_agree_with_the_spec() {
             "the image is for arm64, and t3.medium is amd64",
             "eu-west-1b does not offer t3.medium",
         ]
+    );
+}
+
+#[test]
+fn the_users_address_of_a_nat_gateway_becomes_its_allocation_id() {
+    let private = || {
+        let (mut cluster, groups) = new_cluster(CreateOptions {
+            zones: zones(&["a", "b"]),
+            topology: model::create::Topology::Private,
+            ..CreateOptions::default()
+        });
+        let subnets = cluster.spec.subnets.iter_mut();
+        let mut subnets = subnets.filter(|subnet| subnet.type_ == Some(SubnetType::Private));
+        let (of_a, of_b) = (subnets.next().unwrap(), subnets.next().unwrap());
+        of_a.public_ip = Some("203.0.113.7".into());
+        // A way out of the user's wins: nothing has to be looked up.
+        of_b.egress = Some("nat-0123456789abcdef0".into());
+        of_b.public_ip = Some("203.0.113.8".into());
+        (cluster, groups)
+    };
+    let (cluster, groups) = private();
+    let asked = wanted(&cluster, &groups).addresses;
+    assert_eq!(asked.into_iter().collect::<Vec<_>>(), ["203.0.113.7"]);
+    let facts = |stand_in, addresses: &[(&str, &str)]| Facts {
+        addresses: addresses
+            .iter()
+            .map(|(public, id)| ((*public).to_owned(), (*id).to_owned()))
+            .collect(),
+        stand_in,
+        ..offline()
+    };
+    let ways_out = |facts: &Facts| {
+        let full = tried(&cluster, &groups, facts).unwrap().full;
+        let subnets = full.network.subnets.into_iter();
+        subnets
+            .filter_map(|subnet| subnet.egress)
+            .collect::<Vec<_>>()
+    };
+    let known = facts(true, &[("203.0.113.7", "eipalloc-7")]);
+    assert_eq!(ways_out(&known), ["eipalloc-7", "nat-0123456789abcdef0"]);
+    let made_up = facts(true, &[]);
+    assert_eq!(ways_out(&made_up)[0], STAND_IN_ADDRESS);
+    let printed = tried(&cluster, &groups, &made_up).unwrap().cluster;
+    assert_eq!(
+        printed
+            .spec
+            .subnets
+            .iter()
+            .filter_map(|one| one.public_ip.as_deref())
+            .collect::<Vec<_>>(),
+        ["203.0.113.7", "203.0.113.8"]
+    );
+}
+
+#[test]
+fn an_address_that_the_account_does_not_have_is_named_with_its_place() {
+    let (mut cluster, groups) = new_cluster(CreateOptions {
+        zones: zones(&["a"]),
+        topology: model::create::Topology::Private,
+        ..CreateOptions::default()
+    });
+    let index = cluster
+        .spec
+        .subnets
+        .iter()
+        .position(|subnet| subnet.type_ == Some(SubnetType::Private))
+        .unwrap();
+    cluster.spec.subnets[index].public_ip = Some("203.0.113.7".into());
+    let problems = tried(&cluster, &groups, &Facts::default()).unwrap_err();
+    let path = format!("spec.subnets[{index}].publicIP");
+    let problem = problems
+        .iter()
+        .find(|problem| problem.path == path)
+        .unwrap();
+    assert!(problem.message.contains("203.0.113.7 is no Elastic IP"));
+    assert!(
+        problem
+            .hint
+            .as_ref()
+            .unwrap()
+            .contains("describe-addresses")
     );
 }

@@ -178,7 +178,10 @@ fn attributes(cloud: &Cloud) -> Option<Value> {
         Cloud::AutoscalingGroup(one) => autoscaling_group(one),
         Cloud::LaunchTemplate(one) => launch_template(one),
         Cloud::Lb(_) | Cloud::LbListener(_) | Cloud::LbTargetGroup(_) => balancing(cloud),
-        Cloud::Route(_) | Cloud::SecurityGroupRule(_) | Cloud::Route53Record(_) => entries(cloud),
+        Cloud::Route(_)
+        | Cloud::SecurityGroupRule(_)
+        | Cloud::Route53Record(_)
+        | Cloud::Route53ZoneAssociation(_) => entries(cloud),
         Cloud::IamInstanceProfile(_)
         | Cloud::IamRole(_)
         | Cloud::IamRolePolicy(_)
@@ -308,6 +311,9 @@ fn entries(cloud: &Cloud) -> Value {
             })).collect::<Vec<Value>>(),
             "name": one.name, "type": one.record_type, "zone_id": format!("/hostedzone/{}", one.hosted_zone_id),
             "records": one.initial, "ttl": one.ttl,
+        }),
+        Cloud::Route53ZoneAssociation(one) => json!({
+            "vpc_id": to(&one.vpc_id), "zone_id": format!("/hostedzone/{}", one.hosted_zone_id),
         }),
         other => panic!("{} is no entry", other.id()),
     }

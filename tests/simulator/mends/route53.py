@@ -202,3 +202,47 @@ def a_deleted_zone_forgets_its_tags() -> None:
         if len(identities) > 10:
             raise Route53ClientError("InvalidInput", "1 validation error detected: at most 10 resource ids")
         return original(backend, resource_type, identities)
+
+
+def zone_associations_are_checked() -> None:
+    """AWS: a VPC that is associated with a private zone exists, and with one zone of a name only
+    (ConflictingDomainExists); one that is not associated cannot be disassociated (VPCAssociationNotFound).
+    moto: takes any VPC any number of times, and lets go of VPCs that the zone never had.
+    """
+
+    @replace(Route53Backend, "associate_vpc_with_hosted_zone")
+    def associate(original: Any, backend: Any, zone_id: str, vpcid: str, vpcregion: str) -> Any:
+        zone = backend.get_hosted_zone(zone_id)
+        if zone.private_zone:
+            _check_vpc(backend, vpcid, vpcregion)
+            taken = [
+                other
+                for other in backend.zones.values()
+                if other.private_zone and other.name == zone.name and _has(other, vpcid, vpcregion)
+            ]
+            if taken:
+                message = (
+                    f"The VPC {vpcid} in region {vpcregion} has already been associated with the hosted zone "
+                    f"{taken[0].resource_id} with the same domain name."
+                )
+                raise Route53ClientError("ConflictingDomainExists", message)
+        return original(backend, zone_id, vpcid, vpcregion)
+
+    @replace(Route53Backend, "disassociate_vpc_from_hosted_zone")
+    def disassociate(original: Any, backend: Any, zone_id: str, vpcid: str) -> Any:
+        zone = backend.get_hosted_zone(zone_id)
+        if not any(vpc.get("vpc_id") == vpcid for vpc in zone.vpcs):
+            message = f"The VPC {vpcid} is not associated with the hosted zone {zone.resource_id}."
+            raise Route53ClientError("VPCAssociationNotFound", message)
+        return original(backend, zone_id, vpcid)
+
+
+def _has(zone: Any, vpc_id: str, region: str) -> bool:
+    return any((vpc.get("vpc_id"), vpc.get("vpc_region")) == (vpc_id, region) for vpc in zone.vpcs)
+
+
+def _check_vpc(backend: Any, vpc_id: str, region: str) -> None:
+    from moto.ec2.models import ec2_backends
+
+    if vpc_id not in ec2_backends[backend.account_id][region].vpcs:
+        raise Route53ClientError("InvalidVPCId", f"The VPC: {vpc_id} you provided is invalid.")

@@ -169,6 +169,42 @@ def test_a_private_zone_has_its_vpcs(aws):
     assert [summary["HostedZoneId"] for summary in summaries] == [identity.rsplit("/", 1)[1]]
 
 
+@pytest.fixture
+def private(both):
+    """A private zone, the VPC it was made with, and another VPC."""
+    first, second = make.vpc(both), make.vpc(both)
+    identity, name = zone(both, VPC={"VPCRegion": "us-east-1", "VPCId": first}, HostedZoneConfig={"PrivateZone": True})
+    return both, identity, name, first, second
+
+
+def in_region(vpc):
+    return {"VPCRegion": "us-east-1", "VPCId": vpc}
+
+
+def test_a_vpc_is_associated_once_with_a_name(private):
+    aws, identity, name, first, second = private
+    aws.route53.associate_vpc_with_hosted_zone(HostedZoneId=identity, VPC=in_region(second))
+    again = {"HostedZoneId": identity, "VPC": in_region(second)}
+    assert code_of(aws.route53.associate_vpc_with_hosted_zone, **again) == "ConflictingDomainExists"
+    found = aws.route53.get_hosted_zone(Id=identity)["VPCs"]
+    assert sorted(vpc["VPCId"] for vpc in found) == sorted([first, second])
+    aws.route53.disassociate_vpc_from_hosted_zone(**again)
+    assert code_of(aws.route53.disassociate_vpc_from_hosted_zone, **again) == "VPCAssociationNotFound"
+
+
+def test_a_vpc_that_is_not_there_is_not_associated(private):
+    aws, identity, *_ = private
+    nobody = {"HostedZoneId": identity, "VPC": in_region("vpc-00000000")}
+    assert code_of(aws.route53.associate_vpc_with_hosted_zone, **nobody) == "InvalidVPCId"
+
+
+def test_a_private_zone_keeps_its_last_vpc(aws):
+    first = make.vpc(aws)
+    identity, _ = zone(aws, VPC=in_region(first), HostedZoneConfig={"PrivateZone": True})
+    last = {"HostedZoneId": identity, "VPC": in_region(first)}
+    assert code_of(aws.route53.disassociate_vpc_from_hosted_zone, **last) == "LastVPCAssociation"
+
+
 def test_records_come_in_pages(aws):
     identity, name = zone(aws)
     change(aws, identity, *[("CREATE", record(f"r{n}.{name}")) for n in range(5)])

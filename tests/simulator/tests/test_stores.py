@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import urllib.request
 
@@ -203,3 +205,12 @@ def test_images_describe_the_root_volume_they_give(both):
 def test_tags_of_aws_are_reserved(both):
     tags = [{"Key": "aws:autoscaling:groupName", "Value": "x"}]
     assert code_of(both.ec2.create_tags, Resources=[make.vpc(both)], Tags=tags) == "InvalidParameterValue"
+
+
+def test_an_object_has_the_checksum_that_it_is_said_to_have(both):
+    bucket = both.unique("bucket")
+    both.s3.create_bucket(Bucket=bucket)
+    digest = base64.b64encode(hashlib.sha256(b"content").digest()).decode()
+    put = {"Bucket": bucket, "Key": "key", "ChecksumSHA256": digest}
+    both.s3.put_object(Body=b"content", **put)
+    assert code_of(both.s3.put_object, Body=b"another", **put) == "BadDigest"

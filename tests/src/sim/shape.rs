@@ -11,6 +11,7 @@ use model::cloud::{
     SqsQueue, Subnet, SubnetMapping, Tags, Vpc,
 };
 use model::engine::{Id, Part, Ref, Text};
+use model::names::REVISION_TAG;
 use serde_json::json;
 
 const NAME: &str = "prod.example.com";
@@ -125,6 +126,15 @@ impl Shape {
         ])
     }
 
+    /// The tags at a place in a series: `Name` is that of the first.
+    fn in_series(&self, place: u32) -> Tags {
+        let mut tags = self.tags(NAME);
+        if place > 1 {
+            tags.insert(REVISION_TAG.to_owned(), place.to_string());
+        }
+        tags
+    }
+
     fn vpc() -> Ref {
         own("vpc", NAME)
     }
@@ -149,7 +159,7 @@ impl Shape {
                 name: dhcp.clone(),
                 domain_name: format!("r{}.compute.internal", self.dhcp),
                 domain_name_servers: vec!["AmazonProvidedDNS".to_owned()],
-                tags: self.tags(&dhcp),
+                tags: self.in_series(self.dhcp),
             }
             .into(),
             DhcpOptionsAssociation {

@@ -12,7 +12,6 @@ use model::engine::{
 use model::facts::Facts;
 use model::names;
 use std::cell::Cell;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub struct InCluster {
@@ -77,7 +76,7 @@ impl InCluster {
             generation: self.generation.get().to_string(),
             expect: expect.to_vec(),
             refresh: self.refresh,
-            assets: Arc::new(|_| Ok(spec::ASSET.to_vec())),
+            assets: spec::assets(),
         }
     }
 

@@ -41,6 +41,7 @@ print(vpc, subnet, gateway, zone, image)
         offered_in: [text("eu-west-1a")].into(),
         vpc: None,
         subnets: [text(subnet), text("subnet-00000000000000000")].into(),
+        addresses: [text("203.0.113.7")].into(),
         hosted_zones: true,
     };
     let facts = collect_facts(&clients, &wanted).await.expect("facts");
@@ -77,4 +78,22 @@ print(vpc, subnet, gateway, zone, image)
     let refused = refused.expect_err("a refusal");
     assert_eq!(refused.class, Class::Invalid);
     assert!(refused.message.contains("not supported yet"), "{refused}");
+}
+
+#[tokio::test]
+async fn an_elastic_ip_is_found_by_its_public_address() {
+    let simulator = Simulator::start();
+    let clients = simulator.clients(REGION).await;
+    let made = simulator.python(
+        REGION,
+        "a = boto('ec2').allocate_address(Domain='vpc')\nprint(a['PublicIp'], a['AllocationId'])",
+    );
+    let (public, allocation) = made.trim().split_once(' ').expect("address and id");
+    let wanted = FactsWanted {
+        addresses: [public.to_owned(), "203.0.113.7".to_owned()].into(),
+        ..FactsWanted::default()
+    };
+    let facts = collect_facts(&clients, &wanted).await.expect("facts");
+    let found: Vec<_> = facts.addresses.into_iter().collect();
+    assert_eq!(found, [(public.to_owned(), allocation.to_owned())]);
 }

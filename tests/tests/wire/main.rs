@@ -14,6 +14,7 @@ mod cluster;
 mod facts;
 mod failures;
 mod kinds;
+mod private_zone;
 mod simulator;
 mod spec;
 mod store;

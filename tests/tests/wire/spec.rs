@@ -8,6 +8,7 @@ use model::expand::expand;
 use model::facts::Facts;
 use model::full::FullSpec;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, LazyLock};
 
 pub const NAME: &str = "prod.example.com";
 pub const REGION: &str = "eu-west-1";
@@ -19,6 +20,16 @@ const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEmrKXh7lMNHVwDkUPSmfqT5v
 
 /// What nodeup would be.
 pub const ASSET: &[u8] = b"not really a program";
+/// The file that stands for it, made once.
+pub fn assets() -> aws::AssetSource {
+    static FILE: LazyLock<tempfile::NamedTempFile> = LazyLock::new(|| {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), ASSET).expect("a file with something in it");
+        file
+    });
+    Arc::new(|_| Ok(FILE.path().to_owned()))
+}
+
 pub const ASSET_SHA256: &str = "6b2f4b53c4d4e86cfe2f16243d6b1f6bd109bfe54c7f239bc2ecc72da1f420f8";
 
 pub fn read(edit: impl Fn(&mut String)) -> (Cluster, Vec<InstanceGroup>) {

@@ -5,6 +5,7 @@ use aws::store::{Expect, Store, StoreError};
 use aws::{Access, Clients, Keys};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 
@@ -423,5 +424,44 @@ mod elsewhere {
             }
         });
         (address, asked)
+    }
+}
+
+/// A file goes into both stores as it is, once, and only if it is what it is said to be.
+#[test]
+fn a_file_is_stored_once_and_only_with_the_content_it_is_said_to_have() {
+    let simulator = Simulator::start();
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("binary");
+    // More than a piece.
+    let content: Vec<u8> = (0..3_000_000_u32).flat_map(u32::to_le_bytes).collect();
+    std::fs::write(&file, &content).expect("a file");
+    let digest = Sha256::digest(&content).to_vec();
+    let other = Sha256::digest(b"something else").to_vec();
+    for store in [
+        in_bucket(&simulator),
+        in_directory(&dir.path().join("store")),
+    ] {
+        runtime().block_on(async {
+            let key = "assets/nodeup";
+            assert_eq!(store.sha256(key).await.expect("an answer"), None);
+            store
+                .put_file(key, &file, &other)
+                .await
+                .expect_err("a refusal");
+            assert!(store.get(key).await.expect("an answer").is_none());
+            store.put_file(key, &file, &digest).await.expect("a write");
+            assert_eq!(
+                store.sha256(key).await.expect("an answer"),
+                Some(digest.clone())
+            );
+            let found = store.get(key).await.expect("an answer").expect("an object");
+            assert!(found.bytes == content);
+            let again = store.put_file(key, &file, &digest).await;
+            assert!(
+                matches!(again, Err(StoreError::Conflict { .. })),
+                "{again:?}"
+            );
+        });
     }
 }

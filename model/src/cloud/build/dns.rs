@@ -1,6 +1,7 @@
-//! The names of the API in Route 53: aliases of the load balancer, else placeholders that protokube fills.
+//! The names of the API in Route 53: aliases of the load balancer, else placeholders that protokube fills; and the
+//! VPC in which a private zone is looked up.
 
-use crate::cloud::{AliasTarget, Cloud, Lb, Route53Record};
+use crate::cloud::{AliasTarget, Cloud, Lb, Route53Record, Route53ZoneAssociation};
 use crate::engine::{Ref, Text};
 use crate::full::{DnsKind, FullSpec, Zone};
 use crate::names;
@@ -33,7 +34,19 @@ pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
         .into_iter()
         .flat_map(|name| alias(zone, name, &bastion));
     let placeholders = placeholders.into_iter().map(|name| placeholder(zone, name));
-    aliases.chain(of_bastions).chain(placeholders).collect()
+    let records = aliases.chain(of_bastions).chain(placeholders);
+    association(full, zone).into_iter().chain(records).collect()
+}
+
+/// The cluster's machines can look up a private zone once their VPC, whoever's it is, is associated with it.
+fn association(full: &FullSpec, zone: &Zone) -> Option<Cloud> {
+    let association = Route53ZoneAssociation {
+        name: full.name.clone(),
+        vpc_id: super::vpc(full),
+        vpc_region: full.placement.region.clone(),
+        hosted_zone_id: zone.id.clone(),
+    };
+    (full.dns.kind == DnsKind::Private).then(|| association.into())
 }
 
 /// Both records of a name that follows a load balancer, by its logical name.

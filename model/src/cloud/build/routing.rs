@@ -71,9 +71,8 @@ fn private(full: &FullSpec, zone: &str, subnets: &[&Subnet]) -> Vec<Cloud> {
     let name = names::private_route_table(&full.name, zone);
     let to = super::own::<RouteTable>(&name);
     let egress = subnets.iter().find_map(|one| one.egress.as_deref());
-    let public_ip = subnets.iter().find_map(|one| one.public_ip.as_deref());
     let mut all = vec![route_table(full, &name, &format!("private-{zone}"))];
-    all.extend(nat_gateway(full, zone, egress, public_ip));
+    all.extend(nat_gateway(full, zone, egress));
     let way_out = match egress {
         Some(given) if !given.starts_with("eipalloc-") => target(given),
         _ => {
@@ -95,12 +94,7 @@ fn private(full: &FullSpec, zone: &str, subnets: &[&Subnet]) -> Vec<Cloud> {
 }
 
 /// The zone's NAT gateway and its address, unless the user gave the way out.
-fn nat_gateway(
-    full: &FullSpec,
-    zone: &str,
-    egress: Option<&str>,
-    public_ip: Option<&str>,
-) -> Vec<Cloud> {
+fn nat_gateway(full: &FullSpec, zone: &str, egress: Option<&str>) -> Vec<Cloud> {
     if egress.is_some_and(|given| !given.starts_with("eipalloc-")) {
         return Vec::new();
     }
@@ -109,7 +103,7 @@ fn nat_gateway(
     };
     let name = names::nat_gateway(&full.name, zone);
     let tags = names::tags(full, &name);
-    let given = egress.or(public_ip).map(|given| Ref::Given(given.into()));
+    let given = egress.map(|given| Ref::Given(given.into()));
     let address = given.is_none().then(|| {
         Cloud::from(Eip {
             name: name.clone(),

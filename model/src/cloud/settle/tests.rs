@@ -4,7 +4,7 @@ use super::settle;
 use crate::cloud::build::desired;
 use crate::cloud::build::tests::spec;
 use crate::cloud::{Cloud, Route53Record};
-use crate::engine::{Observed, Resource, Snapshot};
+use crate::engine::{Action, Observed, PlanError, Reason, Resource, Snapshot, Step, plan};
 use crate::full::{DnsKind, FullSpec};
 use crate::names;
 use proptest::prelude::*;
@@ -34,6 +34,11 @@ fn resources(snapshot: &Snapshot<Cloud>) -> Vec<Cloud> {
         .iter()
         .map(|item| item.resource.clone())
         .collect()
+}
+
+/// Why that object cannot be had, if so.
+fn refused(want: &Cloud, seen: &Snapshot<Cloud>) -> Option<String> {
+    want.refuses(&seen.find(&want.id())?.resource)
 }
 
 /// A cluster with a load balancer, and what a user may change about it.
@@ -67,7 +72,10 @@ fn any_history() -> impl Strategy<Value = Snapshot<Cloud>> {
     earlier.prop_map(|specs| {
         let mut there: Vec<Cloud> = Vec::new();
         for (full, gaps, cleaned) in specs {
-            let (want, _) = settle(build(&full), observed(&there));
+            let (want, seen) = settle(build(&full), observed(&there));
+            if want.iter().any(|one| refused(one, &seen).is_some()) {
+                continue;
+            }
             let made = want.into_iter().zip(gaps.iter().cycle());
             let made: Vec<Cloud> = made
                 .filter(|(_, gap)| **gap > 0)
@@ -127,6 +135,9 @@ proptest! {
         let (want, seen) = settle(build(&full), history);
         for one in &want {
             let Some(have) = seen.find(&one.id()) else { continue };
+            if refused(one, &seen).is_some() {
+                continue;
+            }
             match (one, &have.resource) {
                 (Cloud::Lb(want), Cloud::Lb(have)) => {
                     prop_assert_eq!(&want.scheme, &have.scheme);
@@ -250,4 +261,95 @@ fn a_balancer_whose_scheme_changes_gets_a_successor_with_all_that_hangs_on_it() 
         ["kops-controller", "tcp"].map(|one| names::target_group("minimal.example.com", one));
     let second = first.map(|name| names::load_balancer_series_name(&name, 2));
     assert_eq!(named("lb_target_group"), second);
+}
+
+#[test]
+fn what_gets_a_successor_is_said_to_be_replaced_by_it_and_goes_after_it() {
+    let before = spec::ha();
+    let mut after = before.clone();
+    after.placement.region = "us-test-2".into();
+    after
+        .api
+        .load_balancer
+        .as_mut()
+        .expect("a balancer")
+        .internal = true;
+    let (want, seen) = settle(build(&after), observed(&build(&before)));
+    let plan = plan(&want, &seen).expect("a plan");
+    for kind in ["lb", "lb_target_group", "vpc_dhcp_options"] {
+        let of_kind = plan.steps.values().filter(|step| step.id.kind() == kind);
+        let (gone, made): (Vec<_>, Vec<_>) =
+            of_kind.partition(|step| step.action == Action::Delete);
+        assert!(!gone.is_empty() && gone.len() == made.len(), "{kind}");
+        for old in gone {
+            let Reason::Replaced { by } = &old.reason else {
+                panic!("{} is {:?}", old.id, old.reason);
+            };
+            assert!(old.needs.contains(by) && plan.steps.contains_key(by));
+            let series = |step: &Step<Cloud>| {
+                let one = step
+                    .after
+                    .as_ref()
+                    .or(step.before.as_ref().map(|have| &have.resource));
+                one.and_then(Resource::series).map(|(series, _)| series)
+            };
+            assert_eq!(series(old), series(&plan.steps[by]));
+        }
+    }
+}
+
+#[test]
+fn a_balancer_that_is_given_up_is_replaced_by_nothing() {
+    let before = spec::ha();
+    let mut after = before.clone();
+    after.api.load_balancer = None;
+    let (want, seen) = settle(build(&after), observed(&build(&before)));
+    let plan = plan(&want, &seen).expect("a plan");
+    let gone = plan.steps.values().filter(|step| step.id.kind() == "lb");
+    assert!(gone.clone().count() == 1 && gone.clone().all(|step| step.reason == Reason::Unwanted));
+}
+
+fn with_addresses(addresses: [Option<&str>; 3]) -> FullSpec {
+    let mut full = spec::ha();
+    let balancer = full.api.load_balancer.as_mut().expect("a balancer");
+    for (place, address) in balancer.subnets.iter_mut().zip(addresses) {
+        place.allocation_id = address.map(Into::into);
+    }
+    full
+}
+
+#[test]
+fn a_balancer_that_keeps_some_of_its_addresses_is_refused_with_the_way_by_hand() {
+    let before = with_addresses([Some("eipalloc-a"), Some("eipalloc-b"), None]);
+    let after = with_addresses([Some("eipalloc-a"), Some("eipalloc-c"), None]);
+    let (want, seen) = settle(build(&after), observed(&build(&before)));
+    let Err(PlanError::Refused(refused)) = plan(&want, &seen) else {
+        panic!("it should be refused");
+    };
+    assert_eq!(refused.len(), 1);
+    let (id, why) = &refused[0];
+    assert_eq!(id.to_string(), "lb/api.minimal.example.com");
+    assert!(why.contains("cannot have eipalloc-a as long"), "{why}");
+    // The way it names: without addresses, then with them.
+    let between = with_addresses([None, None, None]);
+    let (bare, seen) = settle(build(&between), observed(&build(&before)));
+    plan(&bare, &seen).expect("the first step can be made");
+    let (want, seen) = settle(build(&after), observed(&bare));
+    plan(&want, &seen).expect("and the second");
+    assert!(
+        want.iter()
+            .any(|one| one.id().to_string() == "lb/api.minimal.example.com-3")
+    );
+}
+
+#[test]
+fn a_balancer_all_of_whose_addresses_change_gets_a_successor() {
+    let before = with_addresses([Some("eipalloc-a"), Some("eipalloc-b"), None]);
+    let after = with_addresses([Some("eipalloc-c"), Some("eipalloc-d"), None]);
+    let (want, seen) = settle(build(&after), observed(&build(&before)));
+    plan(&want, &seen).expect("nothing is refused");
+    assert!(
+        want.iter()
+            .any(|one| one.id().to_string() == "lb/api.minimal.example.com-2")
+    );
 }

@@ -40,13 +40,8 @@ pub struct Settings {
     pub program: PathBuf,
     /// The checkout's `tests` folder.
     pub tests: PathBuf,
-    /// HOST/PATH, what download sites serve; nothing by default.
-    pub mirror: Option<PathBuf>,
-    /// HOST/REPOSITORY, OCI layouts; nothing by default.
-    pub registry: Option<PathBuf>,
-    /// The operator's programs (kubectl) and the catalog of the mirror; none by default.
-    pub tools: Option<PathBuf>,
-    pub catalog: Option<PathBuf>,
+    /// What download sites and registries serve; nothing by default.
+    pub content: Option<Served>,
     /// Until a DNS change is answered.
     pub propagation: Duration,
     /// How long a denial of a name is kept.
@@ -60,28 +55,13 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// With everything that `lab content` makes.
-    #[must_use]
-    pub fn serving(self, served: &Served) -> Self {
-        Self {
-            mirror: Some(served.mirror()),
-            registry: Some(served.registry()),
-            tools: Some(served.tools()),
-            catalog: Some(served.catalog()),
-            ..self
-        }
-    }
-
     /// As AWS is, in `us-east-1`; but health checks are five times as fast.
     pub fn new(name: &str, program: impl Into<PathBuf>) -> Self {
         Self {
             name: name.to_owned(),
             program: program.into(),
             tests: Path::new(env!("CARGO_MANIFEST_DIR")).join(".."),
-            mirror: None,
-            registry: None,
-            tools: None,
-            catalog: None,
+            content: None,
             propagation: Duration::from_secs(1),
             negative_ttl: Duration::from_mins(15),
             session: Duration::from_hours(6),
@@ -122,7 +102,7 @@ impl Lab {
         let lease = Lease::of(&place)?;
         teardown::down(&place).context("removing what an earlier run left")?;
         let guard = Down(&place);
-        let up = begin::begin(&place, &options(&place, settings)?, &settings.program)?;
+        let up = begin::begin(&place, &options(settings)?, &settings.program)?;
         let tests = settings.tests.canonicalize().context("finding tests")?;
         let calls = Calls::start(&place, &up, &begin::python(&tests)?)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -248,20 +228,20 @@ impl Drop for Down<'_> {
     }
 }
 
-fn options(place: &Place, settings: &Settings) -> Result<Options> {
+fn options(settings: &Settings) -> Result<Options> {
     let tests = settings.tests.canonicalize();
     let tests = tests.with_context(|| format!("{} is no folder", settings.tests.display()))?;
-    let empty = host::cache()?.join("nothing");
-    std::fs::create_dir_all(&empty).with_context(|| format!("making {}", empty.display()))?;
-    tracing::debug!(lab = place.name(), "options");
+    let nothing = host::cache()?.join("nothing");
+    std::fs::create_dir_all(&nothing).with_context(|| format!("making {}", nothing.display()))?;
+    let content = settings.content.as_ref();
     Ok(Options {
         region: "us-east-1".to_owned(),
         python: begin::python(&tests)?,
         tests,
-        mirror: settings.mirror.clone().unwrap_or_else(|| empty.clone()),
-        registry: settings.registry.clone().unwrap_or(empty),
-        tools: settings.tools.clone(),
-        catalog: settings.catalog.clone(),
+        mirror: content.map_or_else(|| nothing.clone(), Served::mirror),
+        registry: content.map_or(nothing, Served::registry),
+        catalog: content.map(Served::catalog),
+        tools: content.map(Served::tools),
         propagation_seconds: settings.propagation.as_secs(),
         negative_ttl: Some(u32::try_from(settings.negative_ttl.as_secs())?),
         session_seconds: u32::try_from(settings.session.as_secs())?,

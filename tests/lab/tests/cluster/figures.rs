@@ -2,11 +2,16 @@
 //! --ignored --nocapture figures`.
 
 use super::{CONTROL_PLANES, WORKERS, launch, only};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use lab::daemon::begin;
 use lab::host;
 use lab::scenario::{LIMIT, Lab, Settings, stages};
+use lab::world::InstanceState;
 use serde_json::json;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 #[test]
 #[ignore = "prints figures; wants a quiet machine"]
@@ -24,26 +29,23 @@ fn figures() -> Result<()> {
     for group in &groups {
         ids.push(lab.group(group)?.first().context("a member")?.id.clone());
     }
-    let launched = launched(&lab, &ids)?;
-    let seconds = first_lines(&lab, &ids, launched)?;
-    eprintln!(
-        "five, launch to user data  {seconds:5.1?} s (update began {:.1} s ago)",
-        begun.elapsed().as_secs_f64()
-    );
+    let seconds = first_lines(&lab, &ids)?;
+    eprintln!("five, launch to user data  {seconds:5.1?} s");
     // One alone: the others are idle by then.
-    std::thread::sleep(Duration::from_secs(5));
+    sleep(Duration::from_secs(15));
     for _ in 0..3 {
         let group = WORKERS[0];
         let old = only(&lab, group)?.id;
         lab.aws("ec2", "TerminateInstances", &json!({"InstanceIds": [old]}))?;
+        lab.reaches(&old, InstanceState::Terminated)?;
         let new = lab.until("another instance", LIMIT, |lab| {
             let members = lab.group(group)?;
             let new = members.into_iter().find(|one| one.id != old);
             Ok(new.context("none yet")?.id)
         })?;
-        let seconds = first_lines(&lab, &[new], Instant::now())?;
+        let seconds = first_lines(&lab, &[new])?;
         eprintln!("one, launch to user data   {seconds:5.1?} s");
-        std::thread::sleep(Duration::from_secs(3));
+        sleep(Duration::from_secs(5));
     }
     let begun = Instant::now();
     lab.down()?;
@@ -54,33 +56,27 @@ fn figures() -> Result<()> {
     Ok(())
 }
 
-/// When AWS launched the first of them, on this process's clock.
-fn launched(lab: &Lab, ids: &[String]) -> Result<Instant> {
-    let told = lab.aws("ec2", "DescribeInstances", &json!({"InstanceIds": ids}))?;
-    let mut ages = Vec::new();
-    for reservation in told["Reservations"].as_array().context("reservations")? {
-        let time = reservation["Instances"][0]["LaunchTime"]
-            .as_str()
-            .context("a time")?;
-        let format = &time::format_description::well_known::Rfc3339;
-        ages.push(time::OffsetDateTime::now_utc() - time::OffsetDateTime::parse(time, format)?);
-    }
-    let oldest = ages.into_iter().max().context("an instance")?;
-    Ok(Instant::now() - oldest.try_into().unwrap_or(Duration::ZERO))
-}
-
-/// Seconds from then until each said its first line of user data, looked for every few milliseconds.
-fn first_lines(lab: &Lab, ids: &[String], since: Instant) -> Result<Vec<f64>> {
-    let mut seconds: Vec<Option<f64>> = vec![None; ids.len()];
-    while seconds.contains(&None) {
-        for (id, seconds) in ids.iter().zip(&mut seconds) {
+/// Seconds from when the daemon saw each launch, a moment after it, until the first line of user data.
+fn first_lines(lab: &Lab, ids: &[String]) -> Result<Vec<f64>> {
+    let begun = Instant::now();
+    let mut said: Vec<Option<OffsetDateTime>> = vec![None; ids.len()];
+    while said.contains(&None) {
+        for (id, said) in ids.iter().zip(&mut said) {
             let console = host::console(lab.place(), id).unwrap_or_default();
-            if seconds.is_none() && !stages(&console).is_empty() {
-                *seconds = Some(since.elapsed().as_secs_f64());
+            if said.is_none() && !stages(&console).is_empty() {
+                *said = Some(OffsetDateTime::now_utc());
             }
         }
-        anyhow::ensure!(since.elapsed() < LIMIT, "not all said one: {seconds:?}");
-        std::thread::sleep(Duration::from_millis(10));
+        ensure!(begun.elapsed() < LIMIT, "not all said one: {said:?}");
+        sleep(Duration::from_millis(10));
     }
-    Ok(seconds.into_iter().flatten().collect())
+    let log = std::fs::read_to_string(begin::log_path(lab.place()))?;
+    let seconds = ids.iter().zip(said).map(|(id, said)| {
+        let mut lines = log.lines();
+        let line = lines.find(|line| line.contains("begin") && line.contains(id.as_str()));
+        let time = line.and_then(|line| line.split_whitespace().next());
+        let launched = OffsetDateTime::parse(time.context("no launch in the log")?, &Rfc3339)?;
+        Ok((said.context("no line")? - launched).as_seconds_f64())
+    });
+    seconds.collect()
 }

@@ -3,7 +3,7 @@
 use super::{CLUSTER, CONTROL_PLANES, WORKERS, only};
 use anyhow::{Result, ensure};
 use base64::Engine;
-use lab::scenario::Lab;
+use lab::scenario::{Lab, Stage};
 use serde_json::json;
 
 pub fn make(lab: &mut Lab) -> Result<()> {
@@ -26,7 +26,7 @@ pub fn hosts_run_user_data(lab: &mut Lab) -> Result<()> {
     for group in CONTROL_PLANES.iter().chain(&WORKERS) {
         let host = only(lab, group)?;
         let stages = lab.stage(&host.id, "nodeup identify finished")?;
-        let words: Vec<String> = stages.iter().map(|stage| stage.words()).collect();
+        let words: Vec<String> = stages.iter().map(Stage::words).collect();
         // nodeup is started without waiting for it, so only user data's own order is sure.
         let own: Vec<&str> = words
             .iter()

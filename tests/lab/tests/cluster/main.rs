@@ -20,6 +20,7 @@ use anyhow::Result;
 use lab::scenario::{self, Lab, Settings};
 use std::time::Duration;
 
+/// Its name.
 pub const CLUSTER: &str = "demo.example.com";
 
 /// Control planes, one in each zone.
@@ -29,6 +30,7 @@ pub const CONTROL_PLANES: [&str; 3] = [
     "control-plane-us-east-1c.masters.demo.example.com",
 ];
 
+/// Workers, one in each of two zones.
 pub const WORKERS: [&str; 2] = [
     "nodes-us-east-1a.demo.example.com",
     "nodes-us-east-1b.demo.example.com",

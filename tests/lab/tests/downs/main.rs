@@ -46,13 +46,19 @@ fn nothing_outlives_a_lab_that_was_killed() -> Result<()> {
     let bystander = Lab::up(&Settings::new("t-bystander", env!("CARGO_BIN_EXE_lab")))?;
     let before = Machine::now()?;
     // The last moment is when all is done; it says how long that takes.
-    let whole = run(&before, Moment::Done)?;
+    let whole = run(&before, &Moment::Done)?;
     let mut reached = BTreeSet::from([whole.made]);
     for kill in 0..kills {
-        // One in each part of the way.
+        // One in each part of the way; in turn of the time and of what is made, most of which is made within moments.
         let part = (f64::from(u32::try_from(kill)?) + fraction(seed, kill))
             / f64::from(u32::try_from(kills)?);
-        reached.insert(run(&before, Moment::After(whole.after.mul_f64(part)))?.made);
+        let moment = if kill % 2 == 0 {
+            Moment::After(whole.after.mul_f64(part))
+        } else {
+            let entries = f64::from(u32::try_from(whole.made)?) * part;
+            Moment::Made(entries, Duration::from_millis(100).mul_f64(part))
+        };
+        reached.insert(run(&before, &moment)?.made);
     }
     ensure!(
         reached.len() > 1,
@@ -64,6 +70,8 @@ fn nothing_outlives_a_lab_that_was_killed() -> Result<()> {
 /// When a lab is killed.
 enum Moment {
     After(Duration),
+    /// When more than so many entries stand in the ledger, and a little later.
+    Made(f64, Duration),
     Done,
 }
 
@@ -75,12 +83,22 @@ struct Killed {
 }
 
 /// One lab: begun, killed, taken down; the machine is as before.
-fn run(before: &Machine, moment: Moment) -> Result<Killed> {
+fn run(before: &Machine, moment: &Moment) -> Result<Killed> {
     let place = Place::named(LAB)?;
     let mut driver = driver::start()?;
     let begun = Instant::now();
     match moment {
-        Moment::After(time) => sleep(time),
+        Moment::After(time) => sleep(*time),
+        Moment::Made(entries, later) => {
+            let few = || -> Result<bool> {
+                let made = ledger::read(&place)?.len();
+                Ok(f64::from(u32::try_from(made)?) <= *entries)
+            };
+            while few()? && driver.try_wait()?.is_none() {
+                sleep(Duration::from_millis(1));
+            }
+            sleep(*later);
+        }
         Moment::Done => driver::done(&mut driver)?,
     }
     let after = begun.elapsed();

@@ -45,8 +45,10 @@ fn a_cluster_starts_by_hand() -> Result<()> {
             return Ok(());
         }
     };
-    let settings = Settings::new("t-kube", env!("CARGO_BIN_EXE_lab")).serving(&served);
-    let mut lab = Lab::up(&settings)?;
+    let mut lab = Lab::up(&Settings {
+        content: Some(served.clone()),
+        ..Settings::new("t-kube", env!("CARGO_BIN_EXE_lab"))
+    })?;
     let network = lab.step("a network, by AWS's API", network::make)?;
     let begun = Instant::now();
     let machines = lab.step("two instances with a script as user data", |lab| {
@@ -81,8 +83,8 @@ fn checks(lab: &mut Lab, cluster: &Cluster) -> Result<()> {
     let checks: [(&str, Check); 9] = [
         ("nodes are what EC2 says of them", nodes::known_to_the_cloud),
         ("etcd's data is on the volume", machines::data_on_volume),
-        ("programs and images came under public names", content::came),
         ("two pods run, one on each node", pods::run),
+        ("programs and images came under public names", content::came),
         ("logs can be read", pods::logs),
         (
             "cluster DNS answers, and passes on what is not its own",

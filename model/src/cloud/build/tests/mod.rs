@@ -5,7 +5,7 @@ pub mod spec;
 use super::desired;
 use crate::cloud::{Cloud, RouteTarget};
 use crate::engine::{Ref, Resource};
-use crate::full::{FullSpec, Role};
+use crate::full::{DnsKind, FullSpec, Role};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn build(full: &FullSpec) -> Vec<Cloud> {
@@ -158,4 +158,32 @@ fn a_store_in_a_directory_grants_nothing_in_s3() {
             assert!(!policy.policy_document.to_string().contains("s3:Get"));
         }
     }
+}
+
+#[test]
+fn only_a_private_zone_is_associated_with_the_vpc_the_clusters_or_the_users() {
+    let associations = |kind: DnsKind, shared: Option<&str>| -> Vec<Ref> {
+        let mut full = spec::minimal();
+        full.dns.kind = kind;
+        full.network.shared_vpc = shared.map(Into::into);
+        let zone = full.dns.zone.clone().expect("a zone").id;
+        let of = |one: Cloud| match one {
+            Cloud::Route53ZoneAssociation(one) => {
+                assert_eq!(
+                    (one.hosted_zone_id, one.vpc_region.as_str()),
+                    (zone.clone(), "us-test-1")
+                );
+                Some(one.vpc_id)
+            }
+            _ => None,
+        };
+        build(&full).into_iter().filter_map(of).collect()
+    };
+    let own = Ref::own(&crate::engine::Id::new("vpc", "minimal.example.com"));
+    assert_eq!(associations(DnsKind::Private, None), [own]);
+    assert_eq!(
+        associations(DnsKind::Private, Some("vpc-1")),
+        [Ref::Given("vpc-1".into())]
+    );
+    assert_eq!(associations(DnsKind::Public, None), []);
 }

@@ -137,7 +137,6 @@ pub fn subnet(name: &str, kind: SubnetType, cidr: &str) -> Subnet {
         kind,
         shared: None,
         egress: None,
-        public_ip: None,
         additional_routes: Vec::new(),
     }
 }

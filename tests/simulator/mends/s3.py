@@ -1,0 +1,28 @@
+"""S3: what is stored is what was sent."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import Any
+
+from moto.s3.exceptions import S3ClientError
+from moto.s3.responses import S3Response
+
+from .patch import replace
+
+
+def sha256_checksums_are_verified() -> None:
+    """AWS: an object whose x-amz-checksum-sha256 is not that of its content is refused with BadDigest.
+    moto: stores it.
+    """
+
+    @replace(S3Response, "put_object")
+    def put(original: Any, response: Any) -> Any:
+        said = response.headers.get("x-amz-checksum-sha256")
+        body = response.body or b""
+        body = body.encode() if isinstance(body, str) else body
+        if said and base64.b64encode(hashlib.sha256(body).digest()).decode() != said:
+            message = "The SHA256 you specified did not match the calculated checksum."
+            raise S3ClientError("BadDigest", message)
+        return original(response)
