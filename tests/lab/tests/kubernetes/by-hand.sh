@@ -13,8 +13,8 @@ here=/etc/kubernetes
 pki=$here/pki
 services=100.64.0.0/13
 
-token=$(curl -sSf -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 300' http://169.254.169.254/latest/api/token)
-metadata() { curl -sSf -H "X-aws-ec2-metadata-token: $token" "http://169.254.169.254/latest/meta-data/$1"; }
+session=$(curl -sSf -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 300' http://169.254.169.254/latest/api/token)
+metadata() { curl -sSf -H "X-aws-ec2-metadata-token: $session" "http://169.254.169.254/latest/meta-data/$1"; }
 address=$(metadata local-ipv4)
 name=$(metadata local-hostname)
 say "$ROLE $name $address"
@@ -147,7 +147,8 @@ control_plane() {
     blkid "$volume" >/dev/null || mkfs.ext4 -q "$volume"
     mkdir -p /mnt/etcd
     mount "$volume" /mnt/etcd
-    mkdir -p -m 700 /mnt/etcd/data
+    mkdir -p /mnt/etcd/data
+    chmod 700 /mnt/etcd/data
     say "etcd's volume is mounted"
 
     static_pod etcd "$ETCD" /usr/local/bin/etcd --name=by-hand --data-dir=/var/lib/etcd \
@@ -174,6 +175,11 @@ control_plane() {
 }
 
 worker() {
+    # A kubelet that is refused asks again ever later.
+    until curl -sS --max-time 5 --cacert $pki/ca.crt -o /dev/null "https://$API:6443/readyz" 2>/dev/null; do
+        sleep 0.5
+    done
+    say "the API answers"
     kubeconfig $here/bootstrap.kubeconfig "$API" "{token: $TOKEN}"
 }
 
