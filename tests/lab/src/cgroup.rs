@@ -57,9 +57,20 @@ pub fn make(ledger: &Ledger, path: &Path) -> Result<Vec<PathBuf>> {
         .collect()
 }
 
+/// Makes a cgroup everywhere and moves this process there; what it begins from then on is there too.
+pub fn join(ledger: &Ledger, path: &Path) -> Result<()> {
+    for cgroup in make(ledger, path)? {
+        let procs = cgroup.join("cgroup.procs");
+        fs::write(&procs, std::process::id().to_string())
+            .with_context(|| format!("writing {}", procs.display()))?;
+    }
+    Ok(())
+}
+
 fn make_in(hierarchy: &Hierarchy, path: &Path) -> Result<PathBuf> {
     let mut at = hierarchy.root.clone();
-    for part in path {
+    let parents = path.iter().count().saturating_sub(1);
+    for (depth, part) in path.iter().enumerate() {
         if hierarchy.unified {
             pass_on_controllers(&at)?;
         }
@@ -71,8 +82,23 @@ fn make_in(hierarchy: &Hierarchy, path: &Path) -> Result<PathBuf> {
             _ => {}
         }
         inherit_cpuset(&at)?;
+        if depth < parents {
+            weigh(&at)?;
+        }
     }
     Ok(at)
+}
+
+/// What holds machines gets CPU time as so many programs of the machine would, when they all want it; by itself it would get
+/// as much as one.
+fn weigh(cgroup: &Path) -> Result<()> {
+    for (name, weight) in [("cpu.shares", "10240"), ("cpu.weight", "1000")] {
+        let path = cgroup.join(name);
+        if path.exists() {
+            fs::write(&path, weight).with_context(|| format!("writing {}", path.display()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Version 2: a child has only the controllers that its parent passes on.

@@ -7,6 +7,7 @@ mod orders;
 mod rounds;
 pub mod simulator;
 
+use crate::cgroup;
 use crate::host::{Image, cache, requirements_ready};
 use crate::ledger::{Ledger, Made};
 use crate::network::{self, Health, Router, dhcp, faults, health};
@@ -99,6 +100,8 @@ pub fn serve(place: &Place, options: &Options) -> Result<()> {
     let ledger = Ledger::begin(place).context("beginning the lab")?;
     let own = Process::of(std::process::id())?;
     ledger.record(&Made::Process(own))?;
+    // Daemon and simulator get their share of the lab's CPU time: machines wait for both.
+    cgroup::join(&ledger, &place.cgroup().join("daemon"))?;
     let ca = Arc::new(Ca::open(&authority()?)?);
     let image = Image::ready(&cache()?)?;
     let lower = image.with_layer(place, &ledger, Some(ca.pem()))?;

@@ -4,6 +4,7 @@
 use crate::daemon::Up;
 use crate::operator;
 use crate::place::Place;
+use crate::process::Process;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -60,6 +61,10 @@ impl Calls {
             child,
             pipes: RefCell::new(Some((calls, BufReader::new(answers)))),
         })
+    }
+
+    pub fn process(&self) -> Result<Process> {
+        Process::of(self.child.id())
     }
 
     /// Calls `operation` of a service as boto3 names it (`ec2`, `autoscaling`, `elbv2`), with AWS's names for operation and

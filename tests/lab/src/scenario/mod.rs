@@ -15,6 +15,7 @@ pub use stages::{Stage, stages};
 
 use crate::content::Served;
 use crate::daemon::{Options, Up, begin, simulator::Simulator};
+use crate::ledger::{Ledger, Made};
 use crate::place::Place;
 use crate::world::World;
 use crate::{host, report, teardown};
@@ -105,6 +106,8 @@ impl Lab {
         let up = begin::begin(&place, &options(settings)?, &settings.program)?;
         let tests = settings.tests.canonicalize().context("finding tests")?;
         let calls = Calls::start(&place, &up, &begin::python(&tests)?)?;
+        let ledger = Ledger::open(&place).context("opening the ledger")?;
+        ledger.record(&Made::Process(calls.process()?))?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

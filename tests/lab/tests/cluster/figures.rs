@@ -22,7 +22,6 @@ fn figures() -> Result<()> {
         "up                         {:5.1} s",
         begun.elapsed().as_secs_f64()
     );
-    let begun = Instant::now();
     lab.step("kctl create cluster, update --yes", launch::make)?;
     let groups: Vec<&str> = CONTROL_PLANES.iter().chain(&WORKERS).copied().collect();
     let mut ids = Vec::new();
