@@ -42,12 +42,12 @@ pub fn launch(lab: &Lab, network: &Network, served: &Served) -> Result<Machines>
     let with = |more: Variables| user_data(common.iter().cloned().chain(more).collect());
     let control = with(control_plane(&authority, served)?);
     let profile = json!({"IamInstanceProfile": {"Name": NAME}});
-    let control = run(lab, network, API, &control, profile)?;
+    let control = run(lab, network, API, &control, &profile)?;
     let worker = with(vec![
         ("ROLE", "worker".to_owned()),
         ("PODS", PODS[1].to_owned()),
     ]);
-    let worker = run(lab, network, WORKER, &worker, json!({}))?;
+    let worker = run(lab, network, WORKER, &worker, &json!({}))?;
     Ok(Machines {
         control,
         worker,
@@ -106,7 +106,7 @@ fn run(
     network: &Network,
     address: &str,
     user_data: &str,
-    more: Value,
+    more: &Value,
 ) -> Result<String> {
     ensure!(
         user_data.len() <= 16384,
