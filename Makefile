@@ -24,7 +24,8 @@ simulator:
 
 test: lint
 	$(CARGO) build --workspace --bins
-	PATH="$$(tests/venv tests/lint/requirements.txt)/bin:$$PATH" $(CARGO) test --workspace
+	PATH="$$(tests/venv tests/lint/requirements.txt)/bin:$$PATH" KCTL_BIN="$(BIN)/kctl" \
+		KCTL_ASSETS="$$(tests/assets/build)" $(CARGO) test --workspace
 	tests/simulator/run-tests
 
 lint:

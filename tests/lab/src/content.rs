@@ -1,5 +1,5 @@
 //! What the lab serves: Kubernetes and its companions built from Go modules, laid out as the public download sites and
-//! registries have them, with a catalog of their hashes. See docs/lab-content.md.
+//! registries have them, with a catalog of their hashes. See docs/lab/content.md.
 
 pub mod archive;
 pub mod build;
@@ -34,7 +34,7 @@ const RECIPE: [&str; 6] = [
     include_str!("content/oci.rs"),
 ];
 
-/// What of it is not what its name says; lies beside it and is part of docs/lab-content.md.
+/// What of it is not what its name says; lies beside it and is part of docs/lab/content.md.
 const NOTICE: &str = include_str!("../content.NOTICE");
 
 /// The folder of Go modules in this program's checkout.

@@ -3,7 +3,8 @@
 
 use super::build::fresh;
 use super::key::{Key, files};
-use anyhow::{Context, Result, ensure};
+use crate::tool;
+use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -79,19 +80,21 @@ impl Slot {
         let part = self.folder.with_extension("part");
         fresh(&part)?;
         let root = part.join("root");
-        run(Command::new("mmdebstrap")
-            .args([
-                "--variant=extract",
-                "--format=directory",
-                "--components=main",
-                "--architectures=amd64",
-            ])
-            .args(["--aptopt=APT::Install-Recommends \"false\"", "--quiet"])
-            .arg(format!("--include={}", PACKAGES.join(",")))
-            .args([SUITE.as_ref(), root.as_os_str()])
-            // Shares the lock for the case that this program is killed and leaves it running.
-            .stdin(Stdio::from(lock.try_clone()?)))?;
-        let listed = run(Command::new(root.join("bin/busybox")).arg("--list"))?;
+        tool::run(
+            Command::new("mmdebstrap")
+                .args([
+                    "--variant=extract",
+                    "--format=directory",
+                    "--components=main",
+                    "--architectures=amd64",
+                ])
+                .args(["--aptopt=APT::Install-Recommends \"false\"", "--quiet"])
+                .arg(format!("--include={}", PACKAGES.join(",")))
+                .args([SUITE.as_ref(), root.as_os_str()])
+                // Shares the lock for the case that this program is killed and leaves it running.
+                .stdin(Stdio::from(lock.try_clone()?)),
+        )?;
+        let listed = tool::run(Command::new(root.join("bin/busybox")).arg("--list"))?;
         let applets: Vec<_> = listed.lines().filter(|name| *name != "busybox").collect();
         fs::write(part.join(APPLETS), applets.join("\n")).context("writing busybox' applets")?;
         let mut key = Key::default();
@@ -124,18 +127,4 @@ pub fn served(path: &str) -> bool {
     let unused = ["/gconv/", "usr/lib/ssl", "lib/systemd/", "dpkg-", "debconf"];
     (needed.iter().any(|start| path.starts_with(start)) || settings.contains(&path))
         && !unused.iter().any(|part| path.contains(part))
-}
-
-fn run(command: &mut Command) -> Result<String> {
-    let output = command
-        .output()
-        .with_context(|| format!("starting {command:?} (is it installed?)"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(
-        output.status.success(),
-        "{command:?} ended with {}: {}",
-        output.status,
-        said.trim()
-    );
-    String::from_utf8(output.stdout).with_context(|| format!("{command:?} printed no UTF-8"))
 }
