@@ -2,13 +2,10 @@
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use lab::content::{Served, Store};
 use lab::daemon::{self, Options, Up, begin};
-use lab::host;
 use lab::operator;
 use lab::place::Place;
 use lab::report;
-use lab::services::ca::Ca;
 use std::fs;
 use std::io::{Write, stderr, stdout};
 use std::os::unix::process::CommandExt;
@@ -119,7 +116,11 @@ fn options(arguments: UpArguments) -> Result<Options> {
     let (mirror, registry, catalog, tools) = match (arguments.mirror, arguments.registry) {
         (Some(mirror), Some(registry)) => (mirror, registry, None, None),
         (mirror, registry) => {
-            let served = served()?;
+            let mut say = |line: &str| {
+                // Progress that nobody can read is no reason to stop.
+                let _ = writeln!(stderr(), "{line}");
+            };
+            let served = begin::served(&mut say)?;
             (
                 mirror.unwrap_or_else(|| served.mirror()),
                 registry.unwrap_or_else(|| served.registry()),
@@ -141,18 +142,6 @@ fn options(arguments: UpArguments) -> Result<Options> {
         session_seconds: arguments.session,
         pace: arguments.pace,
     })
-}
-
-/// What `lab content` makes, made now if it has to be; programs in its images trust the lab's authority.
-pub fn served() -> Result<Served> {
-    let authority = Ca::open(&daemon::authority()?)?;
-    let mut say = |line: &str| {
-        // Progress that nobody can read is no reason to stop.
-        let _ = writeln!(stderr(), "{line}");
-    };
-    let store = Store::open(&host::cache()?)?;
-    let (served, _) = store.ready(Some(authority.pem().to_owned()), &mut say)?;
-    Ok(served)
 }
 
 fn env(place: &Place) -> Result<()> {

@@ -1,8 +1,11 @@
 //! Beginning a lab: the daemon is started as a process of its own, and has begun once it says where it can be reached.
 
 use super::{Options, Up, write_whole};
+use crate::content::{Served, Store};
+use crate::host::cache;
 use crate::ledger::Ledger;
 use crate::place::Place;
+use crate::services::ca::Ca;
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -18,6 +21,14 @@ pub fn options_path(place: &Place) -> PathBuf {
 /// What the daemon of a lab says while it runs.
 pub fn log_path(place: &Place) -> PathBuf {
     place.run().join("daemon.log")
+}
+
+/// What `lab content` makes, made now if it has to be, which is said; programs in its images trust the lab's authority.
+pub fn served(say: &mut dyn FnMut(&str)) -> Result<Served> {
+    let authority = Ca::open(&super::authority()?)?;
+    let store = Store::open(&cache()?)?;
+    let (served, _) = store.ready(Some(authority.pem().to_owned()), say)?;
+    Ok(served)
 }
 
 /// Starts `lab serve` and waits until everything answers; `program` is the program `lab`. A lab that is up already is left

@@ -186,6 +186,13 @@ impl Lab {
         teardown::down(&self.place)
     }
 
+    /// Leaves the lab up, for whoever looks at it by hand; `lab --name NAME down` removes it.
+    pub fn keep(mut self) -> Result<()> {
+        self.calls.end();
+        std::mem::forget(self);
+        Ok(())
+    }
+
     fn fail(&mut self, error: anyhow::Error) -> anyhow::Error {
         self.failed = true;
         match report::write(&self.place, &self.report) {

@@ -2,6 +2,7 @@
 
 use crate::double::{Double, address, instance};
 use crate::machine;
+use lab::cgroup;
 use lab::host::{self, Detached, Host, HostSpec, Image, Lower, State, VolumeSpec};
 use lab::ledger::Ledger;
 use lab::place::Place;
@@ -215,6 +216,17 @@ fn is_configured(lab: &Lab, double: &Double) {
         "0",
         "outside its cgroups"
     );
+    // kubelet wants each, at the place it has on the machine.
+    for hierarchy in cgroup::hierarchies().unwrap() {
+        if hierarchy.unified && !cgroup::only_unified().unwrap() {
+            continue;
+        }
+        let root = hierarchy.root.display();
+        lab.said(
+            11,
+            &format!("mountpoint -q {root} && mkdir {root}/own && rmdir {root}/own"),
+        );
+    }
     assert_eq!(lab.tried(11, "exit 7"), (false, String::new()));
 }
 
