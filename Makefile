@@ -4,6 +4,8 @@ export CARGO_TARGET_DIR ?= $(CACHE)/target
 export KCTL_CACHE := $(CACHE)
 BIN := $(CARGO_TARGET_DIR)/debug
 CARGO ?= cargo
+# Moments at which the tests kill a lab; the soak takes more.
+KILLS ?= 3
 
 .PHONY: help demo simulator test lint bench soak lab lab-down lab-binaries
 
@@ -25,7 +27,7 @@ simulator:
 test: lint
 	$(CARGO) build --workspace --bins
 	PATH="$$(tests/venv tests/lint/requirements.txt)/bin:$$PATH" KCTL_BIN="$(BIN)/kctl" \
-		KCTL_ASSETS="$$(tests/assets/build)" $(CARGO) test --workspace
+		KCTL_ASSETS="$$(tests/assets/build)" KCTL_LAB_KILLS=$(KILLS) $(CARGO) test --workspace
 	tests/simulator/run-tests
 
 lint:
