@@ -134,11 +134,7 @@ const HOW: &str = "set KCTL_ASSETS to a folder with linux/amd64/nodeup and linux
 fn sha256_of(file: &Path) -> io::Result<String> {
     let mut hash = Sha256::new();
     io::copy(&mut std::fs::File::open(file)?, &mut hash)?;
-    Ok(hash
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    Ok(format!("{:x}", hash.finalize()))
 }
 
 /// Architectures of all machines that run nodeup.

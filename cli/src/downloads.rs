@@ -2,7 +2,6 @@
 
 use crate::error::{CommandError, Context};
 use futures::future::try_join_all;
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -44,10 +43,7 @@ async fn published_hash(
 /// A file that has this SHA-256.
 pub async fn verified(url: &str, sha256: &str) -> Result<String, CommandError> {
     let text = text(&client()?, url).await?;
-    let found: String = Sha256::digest(text.as_bytes())
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let found = model::node::sha256(&text);
     if found.eq_ignore_ascii_case(sha256) {
         return Ok(text);
     }

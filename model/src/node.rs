@@ -6,6 +6,7 @@ mod boot;
 mod build;
 mod config;
 mod error;
+mod etcd;
 mod file;
 mod files;
 mod fixed;
@@ -25,6 +26,7 @@ pub use config::{
     read_node_config, sha256, stored,
 };
 pub use error::Error;
+pub use etcd::etcd_pods;
 pub use file::{File, Unit};
 pub use files::files;
 pub use host::{Distribution, Host};

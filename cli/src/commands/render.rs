@@ -11,16 +11,13 @@ use crate::args::Render;
 use crate::error::{CommandError, Context, Outcome};
 use crate::ui::Shell;
 use model::api::Object;
-use model::api::etcd::EtcdClusterSpec;
 use model::api::write::to_yaml;
 use model::catalog::Catalog;
 use model::cloud::Cloud;
 use model::cloud::render::cloud_json;
-use model::components::{EtcdMemberNames, EtcdStart, etcd_ports};
 use model::engine::{Part, Text};
 use model::facts::Facts;
-use model::manifests::{self, EtcdPod, Pod};
-use model::node::{self, ControlPlane, Host, NodeConfig};
+use model::node::{self, Host};
 use model::read::ReadOptions;
 use std::collections::BTreeMap;
 use std::fs;
@@ -171,32 +168,11 @@ fn machine_files(dir: &str, machine: &Machine, files: &mut Files) -> Result<(), 
         let text = to_yaml(pod).failed("a static pod has no YAML form", DEFECT)?;
         files.insert(format!("{dir}/manifests/{name}.yaml"), text);
     }
-    for (name, pod) in etcd_pods(config) {
+    for (name, pod) in node::etcd_pods(config, "<folder on the volume>") {
         let text = to_yaml(&pod).failed("a static pod has no YAML form", DEFECT)?;
         files.insert(format!("{dir}/manifests/{name}.yaml"), text);
     }
     Ok(())
-}
-
-/// etcd's pods of a control plane, as they are once their clusters are formed.
-fn etcd_pods(config: &NodeConfig) -> Vec<(String, Pod)> {
-    let control_plane = config.control_plane.iter();
-    let clusters = control_plane.flat_map(|of| of.etcd.iter().map(move |etcd| (of, etcd)));
-    let pod = |(of, etcd): (&ControlPlane, &EtcdClusterSpec)| {
-        let mut members = etcd.etcd_members.iter();
-        let member = members.find(|member| member.instance_group == config.group)?;
-        let pod = manifests::etcd(&EtcdPod {
-            etcd,
-            image: of.etcd_images.get(&etcd.name)?,
-            names: &EtcdMemberNames::of(etcd, &config.cluster),
-            ports: etcd_ports(&etcd.name)?,
-            member: &member.name,
-            start: &EtcdStart::Existing,
-            data: "<folder on the volume>",
-        });
-        Some((format!("etcd-{}", etcd.name), pod))
-    };
-    clusters.filter_map(pod).collect()
 }
 
 fn json(value: &serde_json::Value) -> Result<String, CommandError> {

@@ -5,6 +5,8 @@
 
 mod by_design;
 mod outcome;
+#[path = "../support/mod.rs"]
+mod support;
 mod trace;
 
 use by_design::BY_DESIGN;

@@ -1,17 +1,15 @@
 //! What follows from a spec: every AWS object, and everything that machines get. The completed spec is no part of it,
 //! since it repeats what was said.
 
+use crate::support::agents;
 use model::api::{Cluster, InstanceGroup};
 use model::catalog::Catalog;
 use model::cloud::build::desired;
 use model::cloud::render::cloud_json;
-use model::components::{EtcdMemberNames, EtcdStart, etcd_ports};
 use model::engine::Text;
 use model::expand::{Expanded, expand};
 use model::facts::Facts;
-use model::full::Arch;
-use model::manifests::{EtcdPod, etcd};
-use model::node::{Agent, Agents, Host, NodeConfig, UserData, files, node_config, user_data};
+use model::node::{Host, UserData, etcd_pods, files, node_config, user_data};
 use model::read::render;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -64,46 +62,11 @@ fn machine(expanded: &Expanded, group: &str) -> Result<(Value, Option<Text>), St
         parts.pointer_mut(repeated).map(Value::take);
     }
     Ok((
-        json!({"files": files, "config": parts, "etcd": etcd_pods(&config)}),
+        json!({"files": files, "config": parts, "etcd": etcd_pods(&config, "data")}),
         text,
     ))
 }
 
-fn etcd_pods(config: &NodeConfig) -> Vec<Value> {
-    let control_plane = config.control_plane.iter();
-    let clusters = control_plane.flat_map(|of| of.etcd.iter().map(move |etcd| (of, etcd)));
-    let pods = clusters.filter_map(|(of, cluster)| {
-        let mut members = cluster.etcd_members.iter();
-        let member = members.find(|member| member.instance_group == config.group)?;
-        let pod = etcd(&EtcdPod {
-            etcd: cluster,
-            image: of.etcd_images.get(&cluster.name)?,
-            names: &EtcdMemberNames::of(cluster, &config.cluster),
-            ports: etcd_ports(&cluster.name)?,
-            member: &member.name,
-            start: &EtcdStart::Existing,
-            data: "data",
-        });
-        serde_json::to_value(pod).ok()
-    });
-    pods.collect()
-}
-
 fn said(error: impl std::fmt::Display) -> String {
     error.to_string()
-}
-
-fn agents() -> Agents {
-    let both = |digit: &str| {
-        let agent = |arch| Agent {
-            arch,
-            sha256: digit.repeat(64),
-            mirrors: Vec::new(),
-        };
-        vec![agent(Arch::Amd64), agent(Arch::Arm64)]
-    };
-    Agents {
-        nodeup: both("1"),
-        protokube: both("2"),
-    }
 }

@@ -11,6 +11,7 @@ pub mod daemon;
 pub mod host;
 pub mod ledger;
 pub mod mounts;
+pub mod netns;
 pub mod network;
 pub mod operator;
 pub mod place;

@@ -2,6 +2,7 @@
 //! credentials, where AWS and the clusters are reached under their public names.
 
 use crate::daemon::Up;
+use crate::netns;
 use crate::place::Place;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -20,7 +21,10 @@ pub fn command(place: &Place, up: &Up, words: &[String]) -> Result<Command> {
         .with_context(|| format!("writing {}", resolver.display()))?;
     let mut command = Command::new("nsenter");
     command
-        .arg(format!("--net=/run/netns/{}", place.router_netns()))
+        .arg(format!(
+            "--net={}",
+            netns::path(&place.router_netns()).display()
+        ))
         .args([
             "--",
             "unshare",

@@ -3,7 +3,7 @@
 use crate::ledger::{self, Made};
 use crate::place::Place;
 use crate::process::Process;
-use crate::{cgroup, mounts, tool};
+use crate::{cgroup, mounts, netns, tool};
 use anyhow::{Context, Result, anyhow, bail};
 use rustix::io::Errno;
 use rustix::mount::{UnmountFlags, unmount};
@@ -220,7 +220,7 @@ fn namespaces(_: &Place, made: &Made) -> Result<()> {
 
 /// Removes a named network namespace, also one whose making was cut off in the middle.
 pub(crate) fn remove_netns(name: &str) -> Result<()> {
-    let path = Path::new("/run/netns").join(name);
+    let path = netns::path(name);
     loop {
         match unmount(&path, UnmountFlags::DETACH) {
             Ok(()) => {}

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 use std::fs;
-use std::io::Read;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// A hash of parts in their order; two lists of parts that differ have different hashes.
@@ -30,7 +30,7 @@ impl Key {
 
     /// 16 hex digits.
     pub fn text(&self) -> String {
-        let mut text = hex(&self.0.clone().finalize());
+        let mut text = format!("{:x}", self.0.clone().finalize());
         text.truncate(16);
         text
     }
@@ -61,25 +61,10 @@ pub fn files(folder: &Path) -> Result<Vec<PathBuf>> {
 /// SHA-256 of a file, in hex.
 pub fn sha256(path: &Path) -> Result<String> {
     let reading = || format!("reading {}", path.display());
-    let mut file = fs::File::open(path).with_context(reading)?;
     let mut hash = Sha256::new();
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        let count = file.read(&mut buffer).with_context(reading)?;
-        match buffer.get(..count) {
-            Some(part) if !part.is_empty() => hash.update(part),
-            _ => return Ok(hex(&hash.finalize())),
-        }
-    }
-}
-
-pub fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    let mut file = fs::File::open(path).with_context(reading)?;
+    io::copy(&mut file, &mut hash).with_context(reading)?;
+    Ok(format!("{:x}", hash.finalize()))
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Container images as OCI image layouts, the same bytes each time, one layout per repository.
 
 use super::archive::Tree;
-use super::key::hex;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -107,7 +106,7 @@ impl Blobs {
         };
         tree.tar(&mut out)?;
         let blob = Blob {
-            sha256: hex(&out.hash.finalize()),
+            sha256: format!("{:x}", out.hash.finalize()),
             size: out.size,
         };
         fs::rename(&part, self.folder.join(&blob.sha256)).context("naming a layer")?;
@@ -116,7 +115,7 @@ impl Blobs {
 
     fn bytes(&self, bytes: &[u8]) -> Result<Blob> {
         let blob = Blob {
-            sha256: hex(&Sha256::digest(bytes)),
+            sha256: format!("{:x}", Sha256::digest(bytes)),
             size: bytes.len() as u64,
         };
         put(&self.folder.join(&blob.sha256), bytes)?;

@@ -8,7 +8,7 @@ use super::volume;
 use crate::ledger::{Ledger, Made};
 use crate::place::Place;
 use crate::process::Process;
-use crate::{cgroup, mounts, tool};
+use crate::{cgroup, mounts, netns, tool};
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
@@ -113,8 +113,7 @@ fn disk(ledger: &Ledger, paths: &Paths, lower: &Lower) -> Result<()> {
 
 /// What the firmware of an EC2 machine says of it.
 fn identity(paths: &Paths, spec: &HostSpec) -> Result<()> {
-    let hash = Sha256::digest(&spec.instance);
-    let hex: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = format!("{:x}", Sha256::digest(&spec.instance));
     let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
     // Begins with ec2, as cloud-init expects of the platform.
     let uuid = format!(
@@ -203,7 +202,7 @@ fn launch(
 }
 
 /// The container runtime and its arguments.
-fn runtime(paths: &Paths, spec: &HostSpec, netns: &str) -> Result<Vec<OsString>> {
+fn runtime(paths: &Paths, spec: &HostSpec, namespace: &str) -> Result<Vec<OsString>> {
     let unified = cgroup::only_unified()?;
     let mut words = ["env", "-i"].map(OsString::from).to_vec();
     words.push(format!("PATH={SEARCH}").into());
@@ -230,12 +229,12 @@ fn runtime(paths: &Paths, spec: &HostSpec, netns: &str) -> Result<Vec<OsString>>
     words.extend(fixed.map(OsString::from));
     words.push(format!("--drop-capability={DROPPED}").into());
     words.push(format!("--machine={}", spec.instance).into());
-    words.push(format!("--network-namespace-path=/run/netns/{netns}").into());
     let option = |name: &str, path: PathBuf| {
         let mut word = OsString::from(name);
         word.push(path);
         word
     };
+    words.push(option("--network-namespace-path=", netns::path(namespace)));
     words.push(option("--directory=", paths.root()));
     for (folder, inside) in DIRECT {
         let mut word = option("--bind=", paths.data.join(folder));

@@ -93,10 +93,7 @@ pub(crate) fn key() -> String {
         hash.update(list.join("\n"));
         hash.update("\n\n");
     }
-    let digest = hash.finalize();
-    digest
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    let mut text = format!("{:x}", hash.finalize());
+    text.truncate(16);
+    text
 }

@@ -46,6 +46,8 @@ pub enum Error {
         "nothing carries delayed packets: the lab's daemon does not run; start it with `lab up`"
     )]
     NoRelay,
+    #[error(transparent)]
+    Netns(#[from] crate::netns::Error),
     #[error("the thread in network namespace {netns} panicked while {doing}")]
     Panicked { netns: String, doing: String },
 }

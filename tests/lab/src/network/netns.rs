@@ -1,13 +1,11 @@
-//! Network namespaces: made, entered, commanded. A command is `ip` or `nft` with its input; nothing is parsed from
+//! Network namespaces of the lab: made, commanded. A command is `ip` or `nft` with its input; nothing is parsed from
 //! human output.
 
 use super::error::{Error, Result, doing};
 use crate::ledger::{Ledger, Made};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use std::fs::File;
+use crate::netns::path;
 use std::io::Write;
-use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 /// `statfs` type of a mounted namespace (`NSFS_MAGIC`).
@@ -15,11 +13,6 @@ const NSFS: u64 = 0x6e73_6673;
 
 /// How often something is set that needs links to stay as they are.
 const ATTEMPTS: usize = 5;
-
-/// Where `ip netns` keeps it.
-pub fn path(netns: &str) -> PathBuf {
-    Path::new("/run/netns").join(netns)
-}
 
 /// Whether the name stands for a namespace; a file that a killed `ip netns add` left does not.
 pub fn exists(netns: &str) -> bool {
@@ -36,7 +29,7 @@ pub fn add(ledger: &Ledger, netns: &str) -> Result<()> {
         return Ok(());
     }
     if path(netns).exists() {
-        run("", Command::new("ip").args(["netns", "delete", netns]), "")?;
+        delete(netns)?;
     }
     run("", Command::new("ip").args(["netns", "add", netns]), "").map(drop)
 }
@@ -49,25 +42,9 @@ pub fn delete(netns: &str) -> Result<()> {
     run("", Command::new("ip").args(["netns", "delete", netns]), "").map(drop)
 }
 
-/// Moves the calling thread into it, for good.
-pub fn enter(netns: &str) -> std::io::Result<()> {
-    let file = File::open(path(netns))?;
-    move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
-    Ok(())
-}
-
-/// Runs `work` on a thread of its own inside the namespace: sockets it makes stay there, whoever uses them.
+/// Runs `work` on a thread of its own inside the namespace.
 pub fn inside<T: Send>(netns: &str, work: impl FnOnce() -> T + Send) -> Result<T> {
-    let task = move || {
-        enter(netns).map_err(doing(format!("entering network namespace {netns}")))?;
-        Ok(work())
-    };
-    std::thread::scope(|scope| scope.spawn(task).join()).unwrap_or_else(|_| {
-        Err(Error::Panicked {
-            netns: netns.to_owned(),
-            doing: "working inside".to_owned(),
-        })
-    })
+    Ok(crate::netns::inside(netns, work)?)
 }
 
 /// `ip -netns NETNS ARGUMENTS`.

@@ -8,10 +8,10 @@ pub mod front;
 mod http;
 pub mod metadata;
 mod mirror;
-pub mod netns;
 mod registry;
 pub mod simulator;
 pub mod sites;
+pub mod sockets;
 
 use crate::world::{Instance, InstanceState, World};
 use access_log::AccessLog;
@@ -89,10 +89,16 @@ pub fn start(services: Services) -> Result<JoinSet<Error>, Error> {
         address: services.simulator,
     };
     let tcp = |address, port| -> io::Result<TcpListener> {
-        TcpListener::from_std(netns::listen_tcp(netns, SocketAddrV4::new(address, port))?)
+        TcpListener::from_std(sockets::listen_tcp(
+            netns,
+            SocketAddrV4::new(address, port),
+        )?)
     };
     let udp = |address, port| -> io::Result<UdpSocket> {
-        UdpSocket::from_std(netns::listen_udp(netns, SocketAddrV4::new(address, port))?)
+        UdpSocket::from_std(sockets::listen_udp(
+            netns,
+            SocketAddrV4::new(address, port),
+        )?)
     };
     let clock = services.clock;
     let world = services.world;

@@ -4,7 +4,7 @@ use crate::support::{curl_by, instance, log_at, stand_in, vpc, world};
 use hickory_proto::op::{Message, Query};
 use hickory_proto::rr::{Name, RecordType};
 use lab::services::ca::Ca;
-use lab::services::{Services, dns, netns, real_clock, start};
+use lab::services::{Services, dns, real_clock, sockets, start};
 use lab::world::World;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::unix::fs::MetadataExt;
@@ -126,7 +126,7 @@ fn resolve(from: &str, server: Ipv4Addr, name: &str) -> Vec<String> {
         RecordType::A,
     ));
     let query = query.to_vec().expect("a query");
-    let answer = netns::inside(Some(from), || {
+    let answer = sockets::inside(Some(from), || {
         let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
         socket.set_read_timeout(Some(Duration::from_secs(30)))?;
         socket.send_to(&query, SocketAddrV4::new(server, 53))?;

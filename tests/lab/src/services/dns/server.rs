@@ -2,7 +2,7 @@
 
 use super::wire::Transport;
 use super::{Dns, Door};
-use crate::services::{Clock, netns};
+use crate::services::{Clock, sockets};
 use crate::world::World;
 use ipnet::Ipv4Net;
 use std::collections::HashMap;
@@ -37,8 +37,8 @@ pub async fn serve_socket(
     door: Door,
     clock: Clock,
 ) -> io::Result<()> {
-    let udp = UdpSocket::from_std(netns::listen_udp(netns, address)?)?;
-    let tcp = TcpListener::from_std(netns::listen_tcp(netns, address)?)?;
+    let udp = UdpSocket::from_std(sockets::listen_udp(netns, address)?)?;
+    let tcp = TcpListener::from_std(sockets::listen_tcp(netns, address)?)?;
     serve(dns, door, udp, tcp, clock).await;
     Ok(())
 }
