@@ -5,6 +5,8 @@ use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{AppName, BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
+#[cfg(feature = "machine")]
+use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::Intercept;
 use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
@@ -45,7 +47,7 @@ pub struct Clients {
     pub(crate) events: aws_sdk_eventbridge::Client,
     #[cfg(feature = "cloud")]
     pub(crate) iam: aws_sdk_iam::Client,
-    #[cfg(feature = "cloud")]
+    #[cfg(feature = "route53")]
     pub(crate) route53: aws_sdk_route53::Client,
     #[cfg(feature = "cloud")]
     pub(crate) sqs: aws_sdk_sqs::Client,
@@ -164,6 +166,12 @@ impl Clients {
             .clone()
     }
 
+    /// Who signs.
+    #[cfg(feature = "machine")]
+    pub(crate) fn credentials(&self) -> Option<SharedCredentialsProvider> {
+        self.config.credentials_provider()
+    }
+
     fn build(config: &SdkConfig, region: &str, calls: Calls) -> Self {
         let config = config
             .to_builder()
@@ -184,7 +192,7 @@ impl Clients {
             events: client!(aws_sdk_eventbridge, &config, calls),
             #[cfg(feature = "cloud")]
             iam: client!(aws_sdk_iam, &config, calls),
-            #[cfg(feature = "cloud")]
+            #[cfg(feature = "route53")]
             route53: client!(aws_sdk_route53, &config, calls),
             #[cfg(feature = "cloud")]
             sqs: client!(aws_sdk_sqs, &config, calls),

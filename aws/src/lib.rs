@@ -2,6 +2,8 @@
 //! and the state store. The only crate that names an AWS SDK type.
 
 mod client;
+#[cfg(feature = "route53")]
+pub mod dns;
 #[cfg(any(feature = "store", feature = "identity"))]
 mod failure;
 
@@ -11,6 +13,8 @@ mod facts;
 mod identity;
 #[cfg(feature = "cloud")]
 mod kinds;
+#[cfg(feature = "machine")]
+pub mod machine;
 #[cfg(feature = "cloud")]
 mod names;
 #[cfg(feature = "cloud")]

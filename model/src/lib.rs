@@ -2,6 +2,7 @@
 //! and the engine that plans the way from what is to what should be. No I/O, no clock, no randomness.
 
 pub mod api;
+pub mod bootstrap;
 pub mod catalog;
 pub mod cidr;
 pub mod cloud;
@@ -17,5 +18,6 @@ pub mod names;
 pub mod node;
 pub mod pki;
 pub mod read;
+pub mod report;
 pub mod secret;
 pub mod validate;

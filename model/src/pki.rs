@@ -7,6 +7,7 @@ mod issue;
 mod keyset;
 mod kubeconfig;
 mod mint;
+mod request;
 mod source;
 
 pub use error::Error;
@@ -15,6 +16,7 @@ pub use issue::{Issued, Leaf, Usage, issue};
 pub use keyset::{Keyset, KeysetItem, trust_bundle};
 pub use kubeconfig::{ClientCredentials, Kubeconfig, kubeconfig};
 pub use mint::mint;
+pub use request::{request, request_for, sign};
 pub use source::{KeyAlgorithm, KeySource, SystemKeys};
 
 /// Signs the API server, its clients, kubelets and administrators.

@@ -37,6 +37,12 @@ pub enum Error {
         #[source]
         source: rcgen::Error,
     },
+    /// A request asks for a certificate of somebody else.
+    #[error("the request does not ask for a certificate of {wanted}")]
+    OtherSubject {
+        /// Who may ask.
+        wanted: String,
+    },
     /// A name cannot stand in a certificate.
     #[error("{0:?} cannot stand in a certificate as a name")]
     BadName(String),

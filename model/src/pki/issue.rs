@@ -49,6 +49,21 @@ pub fn issue(keyset: &Keyset, leaf: &Leaf, source: &mut dyn KeySource) -> Result
     let (issuer, authority_ends) = issuer(keyset)?;
     let key = source.generate(KeyAlgorithm::EcdsaP256)?;
     let now = source.now();
+    let mut params = certificate_params(leaf, now, authority_ends)?;
+    params.serial_number = Some(serial_number(serial(now, &key)?));
+    let certificate = params.signed_by(&key, &issuer)?;
+    Ok(Issued {
+        certificate: certificate.pem(),
+        key: Secret::new(key.serialize_pem()),
+    })
+}
+
+/// What the certificate says but its number: it ends no later than its authority does.
+pub(super) fn certificate_params(
+    leaf: &Leaf,
+    now: OffsetDateTime,
+    authority_ends: OffsetDateTime,
+) -> Result<CertificateParams, Error> {
     let ends = now.checked_add(leaf.validity).ok_or(Error::Time)?;
     let mut subject = common_name(&leaf.common_name);
     if let Some(organization) = &leaf.organization {
@@ -57,7 +72,6 @@ pub fn issue(keyset: &Keyset, leaf: &Leaf, source: &mut dyn KeySource) -> Result
     let mut params = CertificateParams::default();
     params.not_before = now.checked_sub(BACKDATED).ok_or(Error::Time)?;
     params.not_after = ends.min(authority_ends);
-    params.serial_number = Some(serial_number(serial(now, &key)?));
     params.distinguished_name = subject;
     params.subject_alt_names = leaf
         .names
@@ -67,15 +81,11 @@ pub fn issue(keyset: &Keyset, leaf: &Leaf, source: &mut dyn KeySource) -> Result
     params.key_usages = key_usages(leaf.usage);
     params.extended_key_usages = extended_key_usages(leaf.usage);
     params.use_authority_key_identifier_extension = true;
-    let certificate = params.signed_by(&key, &issuer)?;
-    Ok(Issued {
-        certificate: certificate.pem(),
-        key: Secret::new(key.serialize_pem()),
-    })
+    Ok(params)
 }
 
 /// The keyset's primary key ready to sign, and when its certificate ends.
-fn issuer(keyset: &Keyset) -> Result<(Issuer<'static, KeyPair>, OffsetDateTime), Error> {
+pub(super) fn issuer(keyset: &Keyset) -> Result<(Issuer<'static, KeyPair>, OffsetDateTime), Error> {
     let unusable = |source| Error::Unusable {
         name: keyset.name.clone(),
         source,

@@ -3,7 +3,7 @@
 use super::{Error, KeyAlgorithm, KeySource, Keyset, KeysetItem};
 use crate::secret::Secret;
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, KeyUsagePurpose,
     PublicKeyData, SerialNumber,
 };
 use sha2::{Digest, Sha256};
@@ -61,7 +61,7 @@ pub(super) fn common_name(name: &str) -> DistinguishedName {
 
 /// Nanoseconds of the time, and 32 bits that are as random as the key: they are taken from its digest.
 /// kOps numbers certificates the same way, so that ids sort by age.
-pub(super) fn serial(now: OffsetDateTime, key: &KeyPair) -> Result<u128, Error> {
+pub(super) fn serial(now: OffsetDateTime, key: &impl PublicKeyData) -> Result<u128, Error> {
     let nanoseconds = u128::try_from(now.unix_timestamp_nanos()).map_err(|_| Error::Time)?;
     let digest = Sha256::digest(key.der_bytes());
     let random = digest

@@ -1,0 +1,133 @@
+//! What agents on machines ask of EC2 and STS: a handful of calls in the query protocol, signed here. The EC2 client
+//! would be most of an agent's size, and of its build.
+
+mod answer;
+mod ec2;
+mod sign;
+mod sts;
+
+pub use ec2::{Attachment, Instance, Volume};
+pub use sts::{CallerIdentity, SignedCall};
+
+use crate::failure::own;
+use crate::{Clients, Imds};
+use aws_credential_types::provider::ProvideCredentials;
+use model::engine::{Class, Failure};
+use std::time::{Duration, SystemTime};
+
+/// A call that takes longer is given up.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A machine's way to EC2 and STS of its own region. Cloning is cheap.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    clients: Clients,
+    http: reqwest::Client,
+    /// `amazonaws.com`.
+    domain: String,
+}
+
+impl Machine {
+    /// The machine this runs on, with the credentials and region of those clients. Asks its metadata service for the
+    /// domain of AWS' services.
+    pub async fn new(clients: &Clients, imds: &Imds) -> Result<Self, Failure> {
+        const CALL: &str = "imds:Get";
+        let domain = imds.get("meta-data/services/domain").await?;
+        let http = reqwest::Client::builder().timeout(TIMEOUT).build();
+        Ok(Self {
+            clients: clients.clone(),
+            http: http.map_err(|error| own(Class::Invalid, CALL, error.to_string()))?,
+            domain: domain.unwrap_or_else(|| "amazonaws.com".to_owned()),
+        })
+    }
+
+    /// The region.
+    pub fn region(&self) -> &str {
+        self.clients.region()
+    }
+
+    /// The URL of a service (`ec2`, `sts`) in the machine's region; the AWS CLI's variables may name another.
+    pub fn endpoint(&self, service: &str) -> String {
+        let variables = [
+            format!("AWS_ENDPOINT_URL_{}", service.to_uppercase()),
+            "AWS_ENDPOINT_URL".to_owned(),
+        ];
+        let set = variables
+            .iter()
+            .find_map(|name| std::env::var(name).ok().filter(|url| !url.is_empty()));
+        let url =
+            set.unwrap_or_else(|| format!("https://{service}.{}.{}", self.region(), self.domain));
+        format!("{}/", url.trim_end_matches('/'))
+    }
+
+    /// One call in the query protocol: the answer's XML.
+    async fn query(
+        &self,
+        service: &str,
+        action: &str,
+        version: &str,
+        parameters: &[(String, String)],
+    ) -> Result<String, Failure> {
+        let call = format!("{service}:{action}");
+        let fixed = [("Action", action), ("Version", version)];
+        let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let all: Vec<&(String, String)> = fixed.iter().chain(parameters).collect();
+        let body = form(&all);
+        let signed = self
+            .sign(service, &body, &[], SystemTime::now())
+            .await
+            .map_err(|error| own(Class::Denied, &call, error))?;
+        answer::text(&call, self.send(&signed).await)
+    }
+
+    /// Sends a signed call.
+    async fn send(&self, signed: &SignedCall) -> reqwest::Result<(u16, String)> {
+        let mut request = self.http.post(&signed.url).body(signed.body.clone());
+        for (name, value) in &signed.headers {
+            request = request.header(name, value);
+        }
+        let reply = request.send().await?;
+        Ok((reply.status().as_u16(), reply.text().await?))
+    }
+
+    /// A POST to a service of this region, signed with the machine's credentials; `headers` are signed with it.
+    async fn sign(
+        &self,
+        service: &str,
+        body: &str,
+        headers: &[(String, String)],
+        now: SystemTime,
+    ) -> Result<SignedCall, String> {
+        let provider = self.clients.credentials();
+        let provider = provider.ok_or("there are no credentials")?;
+        let credentials = provider.provide_credentials().await;
+        let credentials =
+            credentials.map_err(|error| format!("there are no credentials: {}", chain(&error)))?;
+        let call = sign::Call {
+            service,
+            region: self.region(),
+            url: self.endpoint(service),
+            body,
+            headers,
+        };
+        sign::signed(&call, credentials, now).map_err(|error| chain(&*error))
+    }
+}
+
+/// `a=b&c=d`, encoded as AWS wants forms.
+fn form(parameters: &[&(String, String)]) -> String {
+    let mut text = url::form_urlencoded::Serializer::new(String::new());
+    for (name, value) in parameters {
+        text.append_pair(name, value);
+    }
+    text.finish()
+}
+
+/// An error with its causes, in one line.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
+}

@@ -1,0 +1,209 @@
+//! EC2 as agents ask it: instances, volumes, attaching one.
+
+use super::{Machine, answer};
+use model::engine::Failure;
+use roxmltree::Node;
+use std::collections::BTreeMap;
+
+const VERSION: &str = "2016-11-15";
+
+/// An instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instance {
+    /// `i-...`.
+    pub id: String,
+    /// `pending`, `running`, `shutting-down`, `terminated`, `stopping`, `stopped`.
+    pub state: String,
+    /// `ip-10-0-0-1.ec2.internal`.
+    pub private_dns_name: String,
+    /// Primary private address; none once terminated.
+    pub private_ip: Option<String>,
+    /// Public address, if it has one.
+    pub public_ip: Option<String>,
+    /// Availability zone.
+    pub zone: String,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// A volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Volume {
+    /// `vol-...`.
+    pub id: String,
+    /// `creating`, `available`, `in-use`, `deleting`, `error`.
+    pub state: String,
+    /// Availability zone.
+    pub zone: String,
+    /// GiB.
+    pub size: u64,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+    /// Where it is attached, if it is.
+    pub attachment: Option<Attachment>,
+}
+
+/// An attachment of a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attachment {
+    /// To which instance.
+    pub instance: String,
+    /// As which device was asked for: `/dev/xvdu`.
+    pub device: String,
+    /// `attaching`, `attached`, `detaching`, `busy`.
+    pub state: String,
+}
+
+impl Machine {
+    /// Instances that match every filter (`tag:KEY`, `instance-id`, `instance-state-name`, ...), each with the values
+    /// that it may have. Terminated ones are among them for about an hour.
+    pub async fn instances(&self, filters: &[(&str, &[&str])]) -> Result<Vec<Instance>, Failure> {
+        self.pages("DescribeInstances", filters, |root| {
+            answer::items(root, "reservationSet")
+                .flat_map(|reservation| answer::items(reservation, "instancesSet"))
+                .filter_map(instance)
+                .collect()
+        })
+        .await
+    }
+
+    /// Volumes that match every filter.
+    pub async fn volumes(&self, filters: &[(&str, &[&str])]) -> Result<Vec<Volume>, Failure> {
+        self.pages("DescribeVolumes", filters, |root| {
+            answer::items(root, "volumeSet")
+                .filter_map(volume)
+                .collect()
+        })
+        .await
+    }
+
+    /// Begins to attach a volume to an instance as that device.
+    pub async fn attach_volume(
+        &self,
+        volume: &str,
+        instance: &str,
+        device: &str,
+    ) -> Result<(), Failure> {
+        let parameters = [
+            ("VolumeId", volume),
+            ("InstanceId", instance),
+            ("Device", device),
+        ];
+        let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let answer = self.query("ec2", "AttachVolume", VERSION, &parameters);
+        answer.await.map(drop)
+    }
+
+    /// All pages of a look-up.
+    async fn pages<T>(
+        &self,
+        action: &str,
+        filters: &[(&str, &[&str])],
+        read: impl Fn(Node<'_, '_>) -> Vec<T>,
+    ) -> Result<Vec<T>, Failure> {
+        let call = format!("ec2:{action}");
+        let mut all = Vec::new();
+        let mut token: Option<String> = None;
+        loop {
+            let mut parameters = filter_parameters(filters);
+            parameters.extend(token.map(|token| ("NextToken".to_owned(), token)));
+            let text = self.query("ec2", action, VERSION, &parameters).await?;
+            let page = answer::read(&call, &text, |root| {
+                Some((read(root), answer::child_value(root, "nextToken")))
+            });
+            let (found, next) = page?;
+            all.extend(found);
+            token = next.filter(|token| !token.is_empty());
+            if token.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+}
+
+fn filter_parameters(filters: &[(&str, &[&str])]) -> Vec<(String, String)> {
+    let mut parameters = Vec::new();
+    for (index, (name, values)) in (1..).zip(filters) {
+        parameters.push((format!("Filter.{index}.Name"), (*name).to_owned()));
+        for (place, value) in (1..).zip(*values) {
+            let value: &str = value;
+            parameters.push((format!("Filter.{index}.Value.{place}"), value.to_owned()));
+        }
+    }
+    parameters
+}
+
+fn instance(of: Node<'_, '_>) -> Option<Instance> {
+    let state = answer::child(of, "instanceState")?;
+    let placement = answer::child(of, "placement")?;
+    Some(Instance {
+        id: answer::child_value(of, "instanceId")?,
+        state: answer::child_value(state, "name")?,
+        private_dns_name: answer::child_value(of, "privateDnsName").unwrap_or_default(),
+        private_ip: answer::child_value(of, "privateIpAddress"),
+        public_ip: answer::child_value(of, "ipAddress"),
+        zone: answer::child_value(placement, "availabilityZone")?,
+        tags: tags(of),
+    })
+}
+
+fn volume(of: Node<'_, '_>) -> Option<Volume> {
+    let attachment = |item| {
+        Some(Attachment {
+            instance: answer::child_value(item, "instanceId")?,
+            device: answer::child_value(item, "device").unwrap_or_default(),
+            state: answer::child_value(item, "status").unwrap_or_default(),
+        })
+    };
+    let mut attachments = answer::items(of, "attachmentSet").filter_map(attachment);
+    Some(Volume {
+        id: answer::child_value(of, "volumeId")?,
+        state: answer::child_value(of, "status")?,
+        zone: answer::child_value(of, "availabilityZone")?,
+        size: answer::child_value(of, "size")?.parse().ok()?,
+        tags: tags(of),
+        attachment: attachments.find(|attachment| attachment.state != "detached"),
+    })
+}
+
+fn tags(of: Node<'_, '_>) -> BTreeMap<String, String> {
+    let pair = |item| {
+        let value = answer::child_value(item, "value").unwrap_or_default();
+        Some((answer::child_value(item, "key")?, value))
+    };
+    answer::items(of, "tagSet").filter_map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn volumes_and_instances_are_read_whatever_the_namespace() {
+        let text = r#"<R xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><volumeSet><item><volumeId>vol-1</volumeId><size>20</size>
+            <status>in-use</status><availabilityZone>a</availabilityZone><attachmentSet><item><instanceId>i-1</instanceId>
+            <device>/dev/xvdu</device><status>attached</status></item></attachmentSet><tagSet><item><key>k</key><value/></item></tagSet>
+            </item></volumeSet></R>"#;
+        let document = roxmltree::Document::parse(text).unwrap();
+        let volumes: Vec<Volume> = answer::items(document.root_element(), "volumeSet")
+            .filter_map(volume)
+            .collect();
+        assert_eq!(volumes.len(), 1);
+        assert_eq!(volumes[0].attachment.as_ref().unwrap().instance, "i-1");
+        assert_eq!(volumes[0].tags["k"], "");
+    }
+
+    #[test]
+    fn filters_are_numbered_from_one() {
+        let parameters = filter_parameters(&[("tag:a", &["1", "2"]), ("instance-id", &["i"])]);
+        let names: Vec<&str> = parameters.iter().map(|(name, _)| name.as_str()).collect();
+        let expected = [
+            "Filter.1.Name",
+            "Filter.1.Value.1",
+            "Filter.1.Value.2",
+            "Filter.2.Name",
+            "Filter.2.Value.1",
+        ];
+        assert_eq!(names, expected);
+    }
+}

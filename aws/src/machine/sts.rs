@@ -1,0 +1,63 @@
+//! Who somebody is, by a GetCallerIdentity that they signed and somebody else sends: the receiver learns from STS
+//! whose signature it is, and the sender's credentials stay where they are.
+
+use super::{Machine, answer};
+use crate::failure::own;
+use model::engine::{Class, Failure};
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+/// The call's form.
+const BODY: &str = "Action=GetCallerIdentity&Version=2011-06-15";
+
+/// A signed POST.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedCall {
+    /// Where it goes.
+    pub url: String,
+    /// Its headers by lower-case name, `authorization` among them.
+    pub headers: BTreeMap<String, String>,
+    /// Its body.
+    pub body: String,
+}
+
+/// Whose signature it is, as STS says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallerIdentity {
+    /// Twelve digits.
+    pub account: String,
+    /// `arn:aws:sts::ACCOUNT:assumed-role/ROLE/SESSION` for a machine; the session's name is its instance id.
+    pub arn: String,
+}
+
+impl Machine {
+    /// A GetCallerIdentity for the region's STS with these headers under the signature.
+    pub async fn sign_identity(
+        &self,
+        headers: &[(String, String)],
+        now: SystemTime,
+    ) -> Result<SignedCall, Failure> {
+        let signed = self.sign("sts", BODY, headers, now).await;
+        signed.map_err(|error| own(Class::Denied, "sts:GetCallerIdentity", error))
+    }
+
+    /// Sends a GetCallerIdentity with somebody's headers to this region's STS, wherever they wanted it to go.
+    pub async fn identify(
+        &self,
+        headers: &BTreeMap<String, String>,
+    ) -> Result<CallerIdentity, Failure> {
+        const CALL: &str = "sts:GetCallerIdentity";
+        let call = SignedCall {
+            url: self.endpoint("sts"),
+            headers: headers.clone(),
+            body: BODY.to_owned(),
+        };
+        let text = answer::text(CALL, self.send(&call).await)?;
+        answer::read(CALL, &text, |root| {
+            Some(CallerIdentity {
+                account: answer::value(root, "Account")?,
+                arn: answer::value(root, "Arn")?,
+            })
+        })
+    }
+}

@@ -1,0 +1,106 @@
+//! What a machine says of its start: one line per stage while it runs, and a report at the end, so that operators learn
+//! why one has not joined.
+
+use serde::{Deserialize, Serialize};
+
+/// The format of reports.
+pub const REPORT_FORMAT: u32 = 1;
+
+/// How far a stage came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// It began.
+    Started,
+    /// It ended well.
+    Finished,
+    /// It ended with an error, or an attempt of it did.
+    Failed,
+}
+
+/// One line on the serial console, as JSON; user data and nodeup write the same form.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StageLine {
+    /// RFC 3339.
+    pub time: String,
+    /// `user-data`, `nodeup`, `protokube`.
+    pub source: String,
+    /// `identify`, `fetch`, ...
+    pub stage: String,
+    /// How far it came.
+    pub status: Status,
+    /// How long it took; user data does not say.
+    #[serde(default)]
+    pub seconds: f64,
+    /// The error with its causes, or empty.
+    #[serde(default)]
+    pub detail: String,
+}
+
+/// One run of nodeup.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BootReport {
+    /// [`REPORT_FORMAT`].
+    pub format: u32,
+    /// `i-...`.
+    pub instance: String,
+    /// The cluster's name.
+    pub cluster: String,
+    /// The instance group's name.
+    pub group: String,
+    /// nodeup's version.
+    pub release: String,
+    /// sha256 (hex) of the NodeConfig.
+    pub node_config: String,
+    /// When this run began, RFC 3339.
+    pub started: String,
+    /// Stages in their order, each once.
+    pub stages: Vec<Stage>,
+    /// How many changes this run made.
+    pub changes: usize,
+    /// The last error, with its causes; none once all is well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A stage of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Stage {
+    /// `identify`, `fetch`, `verify`, `build`, `apply`, `report`.
+    pub name: String,
+    /// How far it came.
+    pub status: Status,
+    /// How long it took so far.
+    pub seconds: f64,
+}
+
+/// Key of a machine's boot report, relative to the cluster's base in the state store.
+pub fn report_key(instance: &str) -> String {
+    format!("nodes/{instance}.json")
+}
+
+/// The stage lines in the text of a console, in their order; whatever else is there is passed over.
+pub fn stage_lines(console: &str) -> Vec<StageLine> {
+    let lines = console.lines().filter_map(|line| {
+        let json = line.get(line.find("{\"")?..)?;
+        serde_json::from_str(json.trim_end()).ok()
+    });
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stage_lines_are_found_among_everything_else() {
+        let console = "[ 1.0] booting {\n[ 5.1] cloud-init: {\"time\":\"t\",\"source\":\"user-data\",\"stage\":\"fetch\",\"status\":\"failed\",\"detail\":\"wrong sha256\"}\r\nlogin:";
+        let lines = stage_lines(console);
+        assert_eq!(lines.len(), 1);
+        assert_eq!(lines[0].status, Status::Failed);
+        assert_eq!(lines[0].detail, "wrong sha256");
+    }
+}
