@@ -1,4 +1,4 @@
-//! Address records that follow the control planes' addresses: read and replaced as whole sets.
+//! Address records that follow the control planes' addresses: read by name, and replaced as whole sets.
 
 use crate::Clients;
 use crate::failure::{Classify, own};
@@ -20,37 +20,81 @@ pub struct Addresses {
     pub ttl: i64,
 }
 
-/// The address records of a zone that are no aliases, by name without the trailing dot.
+/// What a zone says of a name's IPv4 addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// These.
+    Addresses(Addresses),
+    /// Those of something else in AWS, such as a load balancer.
+    Alias,
+}
+
+/// The id of the account's hosted zone of that name (without the trailing dot), private or public.
+pub async fn zone_id(
+    clients: &Clients,
+    name: &str,
+    private: bool,
+) -> Result<Option<String>, Failure> {
+    const CALL: &str = "route53:ListHostedZones";
+    let mut marker = None;
+    loop {
+        let pages = clients.route53.list_hosted_zones();
+        let page = pages.set_marker(marker).send().await.called(CALL)?;
+        let mut zones = page.hosted_zones.iter();
+        let found = zones.find(|zone| {
+            let is_private = zone.config.as_ref().is_some_and(|of| of.private_zone);
+            zone.name.trim_end_matches('.') == name && is_private == private
+        });
+        if let Some(zone) = found {
+            let id = zone.id.trim_start_matches("/hostedzone/");
+            return Ok(Some(id.to_owned()));
+        }
+        marker = page.next_marker;
+        if !page.is_truncated {
+            return Ok(None);
+        }
+    }
+}
+
+/// What a zone says of these names (without the trailing dot): one call each, however large the zone is.
 pub async fn addresses(
     clients: &Clients,
     zone: &str,
-) -> Result<BTreeMap<String, BTreeSet<Ipv4Addr>>, Failure> {
+    names: &[String],
+) -> Result<BTreeMap<String, Found>, Failure> {
     const CALL: &str = "route53:ListResourceRecordSets";
-    let pages = clients
-        .route53
-        .list_resource_record_sets()
-        .hosted_zone_id(zone);
-    let (mut name, mut kind, mut all) = (None, None, BTreeMap::new());
-    loop {
-        let page = pages
-            .clone()
-            .set_start_record_name(name)
-            .set_start_record_type(kind)
+    let mut found = BTreeMap::new();
+    for name in names {
+        let page = clients
+            .route53
+            .list_resource_record_sets()
+            .hosted_zone_id(zone)
+            .start_record_name(name)
+            .start_record_type(RrType::A)
+            .max_items(1)
             .send()
             .await
             .called(CALL)?;
-        for set in page.resource_record_sets {
-            if set.r#type == RrType::A && set.alias_target.is_none() {
-                let values = set.resource_records.unwrap_or_default();
-                let values = values.iter().filter_map(|record| record.value.parse().ok());
-                all.insert(set.name.trim_end_matches('.').to_owned(), values.collect());
-            }
-        }
-        if !page.is_truncated {
-            return Ok(all);
-        }
-        (name, kind) = (page.next_record_name, page.next_record_type);
+        // The first at or after the name.
+        let mut sets = page.resource_record_sets.into_iter();
+        let set =
+            sets.find(|set| set.name.trim_end_matches('.') == name && set.r#type == RrType::A);
+        found.extend(set.map(|set| (name.clone(), read(name, set))));
     }
+    Ok(found)
+}
+
+fn read(name: &str, set: ResourceRecordSet) -> Found {
+    if set.alias_target.is_some() {
+        return Found::Alias;
+    }
+    let values = set.resource_records.unwrap_or_default();
+    let addresses = values.iter().filter_map(|record| record.value.parse().ok());
+    Found::Addresses(Addresses {
+        name: name.to_owned(),
+        addresses: addresses.collect(),
+        ttl: set.ttl.unwrap_or_default(),
+    })
 }
 
 /// Replaces the addresses of those names, all or none.

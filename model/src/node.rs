@@ -26,7 +26,7 @@ pub use config::{
     read_node_config, sha256, stored,
 };
 pub use error::Error;
-pub use etcd::etcd_pods;
+pub use etcd::{etcd_members, etcd_pod, etcd_pods};
 pub use file::{File, Unit};
 pub use files::files;
 pub use host::{Distribution, Host};

@@ -35,7 +35,9 @@ impl Probe {
                 text: answer.text().await?,
             })
         };
-        asked.await.with_context(|| format!("{url} does not answer"))
+        asked
+            .await
+            .with_context(|| format!("{url} does not answer"))
     }
 
     /// Nothing if it is healthy there, else why not.

@@ -27,11 +27,7 @@ impl Default for Backoff {
 
 /// Runs a role. Each error is said once until another comes. A role that ran longer than the longest wait begins with the shortest
 /// again; one that ends well is started again at once, and renews what it was started with.
-pub async fn supervise<F>(
-    role: &str,
-    backoff: Backoff,
-    mut start: impl FnMut() -> F,
-) -> Infallible
+pub async fn supervise<F>(role: &str, backoff: Backoff, mut start: impl FnMut() -> F) -> Infallible
 where
     F: Future<Output = anyhow::Result<()>>,
 {

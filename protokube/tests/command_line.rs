@@ -5,6 +5,7 @@
 mod support;
 
 use model::node::{node_config, stored};
+use std::path::Path;
 use std::process::{Command, Output};
 use support::{agents, expanded};
 
@@ -16,6 +17,24 @@ fn protokube(arguments: &[&str]) -> Output {
         .env("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:9")
         .output()
         .unwrap()
+}
+
+/// Runs with the configurations of a group's machine, BootConfig naming that NodeConfig's hash or another.
+fn with_configurations(folder: &Path, named: Option<&str>) -> Output {
+    let config = node_config(&expanded(), "control-plane-eu-west-1a", "", &agents())
+        .unwrap()
+        .unwrap();
+    let stored = stored(&config).unwrap();
+    let [boot, node] = ["boot.yaml", "node-config.yaml"].map(|name| folder.join(name));
+    let named = named.unwrap_or(&stored.sha256);
+    let text = format!(
+        "format: 1\ncluster: {}\ngroup: {}\nrole: control-plane\nnodeConfig: {named}\nconfigBase: s3://state/x\n",
+        config.cluster, config.group
+    );
+    std::fs::write(&boot, text).unwrap();
+    std::fs::write(&node, stored.text).unwrap();
+    let [boot, node] = [boot, node].map(|path| path.to_str().unwrap().to_owned());
+    protokube(&["--boot-config", &boot, "--node-config", &node])
 }
 
 #[test]
@@ -31,24 +50,32 @@ fn it_says_its_version() {
 fn what_it_does_not_understand_is_a_usage_error() {
     for arguments in [
         &[][..],
-        &["--node-config"],
+        &["--node-config", "a"],
+        &["--boot-config"],
         &["--master"],
-        &["--node-config", "a", "b"],
+        &["--boot-config", "a", "--node-config", "b", "c"],
     ] {
         assert_eq!(protokube(arguments).status.code(), Some(2), "{arguments:?}");
     }
 }
 
 #[test]
-fn without_a_metadata_service_it_fails_and_says_why() {
-    let config = node_config(&expanded(), "control-plane-eu-west-1a", "", &agents())
-        .unwrap()
-        .unwrap();
+fn without_a_metadata_service_it_fails_and_says_why_in_a_stage_line() {
     let folder = tempfile::TempDir::new().unwrap();
-    let file = folder.path().join("node-config.yaml");
-    std::fs::write(&file, stored(&config).unwrap().text).unwrap();
-    let output = protokube(&["--node-config", file.to_str().unwrap()]);
+    let output = with_configurations(folder.path(), None);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(said.contains("instance-id"), "{said}");
+    let lines = model::report::stage_lines(&said);
+    let line = lines.first().expect("a stage line");
+    assert_eq!(line.source, "protokube");
+    assert!(line.detail.contains("instance-id"), "{said}");
+}
+
+#[test]
+fn another_machines_configuration_is_refused() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let output = with_configurations(folder.path(), Some(&"0".repeat(64)));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("is not this machine's"), "{said}");
 }

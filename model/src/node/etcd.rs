@@ -9,20 +9,39 @@ use crate::manifests::{self, EtcdPod, Pod};
 /// the mounted volume, which protokube alone knows.
 pub fn etcd_pods(config: &NodeConfig, data: &str) -> Vec<(String, Pod)> {
     let control_plane = config.control_plane.iter();
-    let clusters = control_plane.flat_map(|of| of.etcd.iter().map(move |etcd| (of, etcd)));
-    let pod = |(of, etcd): (&ControlPlane, &EtcdClusterSpec)| {
-        let mut members = etcd.etcd_members.iter();
-        let member = members.find(|member| member.instance_group == config.group)?;
-        let pod = manifests::etcd(&EtcdPod {
-            etcd,
-            image: of.etcd_images.get(&etcd.name)?,
-            names: &EtcdMemberNames::of(etcd, &config.cluster),
-            ports: etcd_ports(&etcd.name)?,
-            member: &member.name,
-            start: &EtcdStart::Existing,
-            data,
-        });
+    let clusters = control_plane.flat_map(|of| &of.etcd);
+    let pod = |etcd: &EtcdClusterSpec| {
+        let member = etcd_members(config, etcd).into_iter().next()?;
+        let pod = etcd_pod(config, &etcd.name, &member, &EtcdStart::Existing, data)?;
         Some((pod.metadata.name.clone(), pod))
     };
     clusters.filter_map(pod).collect()
+}
+
+/// The members that machines of the group run, by name.
+pub fn etcd_members(config: &NodeConfig, etcd: &EtcdClusterSpec) -> Vec<String> {
+    let members = etcd.etcd_members.iter();
+    let own = members.filter(|member| member.instance_group == config.group);
+    own.map(|member| member.name.clone()).collect()
+}
+
+/// The pod of one member; `None` if there is no such etcd cluster.
+pub fn etcd_pod(
+    config: &NodeConfig,
+    etcd: &str,
+    member: &str,
+    start: &EtcdStart,
+    data: &str,
+) -> Option<Pod> {
+    let of: &ControlPlane = config.control_plane.as_ref()?;
+    let etcd = of.etcd.iter().find(|one| one.name == etcd)?;
+    Some(manifests::etcd(&EtcdPod {
+        etcd,
+        image: of.etcd_images.get(&etcd.name)?,
+        names: &EtcdMemberNames::of(etcd, &config.cluster),
+        ports: etcd_ports(&etcd.name)?,
+        member,
+        start,
+        data,
+    }))
 }

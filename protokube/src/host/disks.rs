@@ -16,6 +16,9 @@ const NOTHING_FOUND: i32 = 2;
 /// e2fsck: errors are left (4), or it could not do its work (8 and above). 1 and 2 say that it corrected some.
 const FSCK_FAILED: i32 = 4;
 
+/// The marker is for everybody to read.
+const MARKER_MODE: u32 = 0o644;
+
 /// A volume that this machine has.
 #[derive(Clone, Copy, Debug)]
 pub struct Disk<'a> {
@@ -40,9 +43,10 @@ impl Host {
         let serial = disk.volume.replace('-', "");
         let by_id = format!("/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}");
         let found = fs::canonicalize(self.path(&by_id)).ok();
+        let asked = Some(disk.asked).filter(|asked| !asked.is_empty());
         found
             .or_else(|| self.nvme_of(&serial))
-            .or_else(|| fs::canonicalize(self.path(disk.asked)).ok())
+            .or_else(|| fs::canonicalize(self.path(asked?)).ok())
     }
 
     /// The NVMe disk with that serial number, as the kernel has it: udev's links may come later.
@@ -58,7 +62,13 @@ impl Host {
 
     /// What a disk holds. One with a file system is checked and mounted to see. The flag: it was not mounted before.
     pub fn look(&self, disk: &Disk<'_>, device: &Path) -> anyhow::Result<(Content, bool)> {
-        let what = || format!("could not see what {} holds ({})", disk.volume, shown(device));
+        let what = || {
+            format!(
+                "could not see what {} holds ({})",
+                disk.volume,
+                shown(device)
+            )
+        };
         if self.mounted(disk, device)? {
             let inside = self.inside(disk).with_context(what)?;
             return Ok((Content::FileSystem(inside), false));
@@ -74,6 +84,12 @@ impl Host {
         };
         let mounted = matches!(content, Content::FileSystem(_));
         Ok((content, mounted))
+    }
+
+    /// Writes the marker of a mounted disk.
+    pub fn mark(&self, disk: &Disk<'_>, marker: &Marker) -> anyhow::Result<()> {
+        let place = format!("{}/{MARKER}", disk.folder());
+        self.write(&place, &marker.to_json(), MARKER_MODE).map(drop)
     }
 
     /// Makes a file system. The caller has seen that nothing is lost.
@@ -163,7 +179,10 @@ impl Host {
                 (_, Some(table)) => format!("a {table} partition table"),
                 (None, None) => "something that blkid knows".to_owned(),
             })),
-            _ => Ok(Some(format!("signatures of several kinds ({})", said.complaint))),
+            _ => Ok(Some(format!(
+                "signatures of several kinds ({})",
+                said.complaint
+            ))),
         }
     }
 
@@ -173,7 +192,9 @@ impl Host {
         if let Some(text) = self.read(&place)? {
             let marker = Marker::read(&place, text.as_bytes())?;
             let log = self.path(&self.data(disk)).join("member/wal");
-            let data = files(&log, usize::MAX)?.iter().any(|name| name.ends_with(".wal"));
+            let data = files(&log, usize::MAX)?
+                .iter()
+                .any(|name| name.ends_with(".wal"));
             return Ok(Inside::Marked { marker, data });
         }
         let names = files(&self.path(&disk.folder()), 3)?;
@@ -198,7 +219,9 @@ fn files(folder: &Path, most: usize) -> anyhow::Result<Vec<String>> {
         let items = match fs::read_dir(&folder) {
             Ok(items) => items,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error).with_context(|| format!("could not read {}", shown(&folder))),
+            Err(error) => {
+                return Err(error).with_context(|| format!("could not read {}", shown(&folder)));
+            }
         };
         for item in items {
             let item = item?;

@@ -184,9 +184,19 @@ mod tests {
     fn a_link_is_made_anew_and_may_dangle() {
         let (folder, host) = host();
         host.make_link("/etc/m/a", "/mnt/nowhere").unwrap();
-        let inode = || folder.path().join("etc/m/a").symlink_metadata().unwrap().ino();
+        let inode = || {
+            folder
+                .path()
+                .join("etc/m/a")
+                .symlink_metadata()
+                .unwrap()
+                .ino()
+        };
         let first = inode();
-        assert_eq!(host.link("/etc/m/a").unwrap().to_str(), Some("/mnt/nowhere"));
+        assert_eq!(
+            host.link("/etc/m/a").unwrap().to_str(),
+            Some("/mnt/nowhere")
+        );
         host.make_link("/etc/m/a", "/mnt/nowhere").unwrap();
         assert_ne!(inode(), first, "whoever watches sees a new one");
         host.remove("/etc/m/a").unwrap();

@@ -26,7 +26,8 @@ impl Mounts for KernelMounts {
 
     fn mount(&self, device: &Path, folder: &Path) -> io::Result<()> {
         // Data and a manifest are all that is on it.
-        let flags = MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOEXEC | MountFlags::NOATIME;
+        let flags =
+            MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOEXEC | MountFlags::NOATIME;
         mount(device, folder, "ext4", flags, None)?;
         Ok(())
     }
@@ -49,7 +50,9 @@ fn unescaped(text: &str) -> String {
     let mut parts = text.split('\\');
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let code = part.get(..3).and_then(|code| u8::from_str_radix(code, 8).ok());
+        let code = part
+            .get(..3)
+            .and_then(|code| u8::from_str_radix(code, 8).ok());
         match (code, part.get(3..)) {
             (Some(code), Some(rest)) => {
                 out.push(char::from(code));

@@ -1,0 +1,91 @@
+//! What protokube asks of EC2, as a trait: tests have a cloud of their own.
+
+use aws::machine::{Instance, Machine, Volume};
+use model::engine::Failure;
+use model::etcd::{Holder, SeenVolume, volume_tag};
+use std::future::Future;
+
+/// A filter: a name, and the values that count.
+pub type Filter<'a> = (&'a str, &'a [&'a str]);
+
+/// EC2.
+pub trait Ec2: Send + Sync + 'static {
+    /// Volumes that match every filter.
+    fn volumes(
+        &self,
+        filters: &[Filter<'_>],
+    ) -> impl Future<Output = Result<Vec<Volume>, Failure>> + Send;
+
+    /// Instances that match every filter.
+    fn instances(
+        &self,
+        filters: &[Filter<'_>],
+    ) -> impl Future<Output = Result<Vec<Instance>, Failure>> + Send;
+
+    /// Begins to attach a volume.
+    fn attach_volume(
+        &self,
+        volume: &str,
+        instance: &str,
+        device: &str,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+}
+
+impl Ec2 for Machine {
+    async fn volumes(&self, filters: &[Filter<'_>]) -> Result<Vec<Volume>, Failure> {
+        Machine::volumes(self, filters).await
+    }
+
+    async fn instances(&self, filters: &[Filter<'_>]) -> Result<Vec<Instance>, Failure> {
+        Machine::instances(self, filters).await
+    }
+
+    async fn attach_volume(
+        &self,
+        volume: &str,
+        instance: &str,
+        device: &str,
+    ) -> Result<(), Failure> {
+        Machine::attach_volume(self, volume, instance, device).await
+    }
+}
+
+/// All volumes of the etcd clusters of a cluster, in all zones.
+pub async fn etcd_volumes(ec2: &impl Ec2, cluster: &str) -> Result<Vec<Volume>, Failure> {
+    let owned = format!("tag:{}", model::names::ownership_tag(cluster));
+    let filters: [Filter<'_>; 2] = [
+        (&owned, &["owned"]),
+        ("tag:k8s.io/role/control-plane", &["1"]),
+    ];
+    ec2.volumes(&filters).await
+}
+
+/// The running control planes of a cluster.
+pub async fn control_planes(ec2: &impl Ec2, cluster: &str) -> Result<Vec<Instance>, Failure> {
+    let of = format!("tag:{}", model::names::CLUSTER_TAG);
+    let filters: [Filter<'_>; 3] = [
+        (&of, &[cluster]),
+        ("tag:k8s.io/role/control-plane", &["1"]),
+        ("instance-state-name", &["running"]),
+    ];
+    ec2.instances(&filters).await
+}
+
+/// Those volumes that carry an etcd cluster's tag.
+pub fn seen(volumes: &[Volume], etcd: &str) -> Vec<SeenVolume> {
+    let tag = volume_tag(etcd);
+    let seen = |volume: &Volume| {
+        Some(SeenVolume {
+            id: volume.id.clone(),
+            zone: volume.zone.clone(),
+            state: volume.state.clone(),
+            tag: volume.tags.get(&tag)?.clone(),
+            holder: volume.attachment.as_ref().map(|attachment| Holder {
+                instance: attachment.instance.clone(),
+                state: attachment.state.clone(),
+                device: attachment.device.clone(),
+            }),
+        })
+    };
+    volumes.iter().filter_map(seen).collect()
+}

@@ -1,0 +1,30 @@
+//! etcd on this machine: one member of each etcd cluster, on a volume that makes it what it is. What to do next is decided in
+//! `model::etcd`; here it is carried out, and everything is looked at again.
+//!
+//! The manifest lies on the volume and the folder of manifests has a link to it, so kubelet cannot run etcd without its volume. A
+//! member that founds its cluster has a manifest that says so; once the cluster is formed and recorded it is rewritten to say that the
+//! cluster exists, which restarts the pod exactly once. That is done at once, before the API server is let to start: kubelet reads its
+//! folder every 20 seconds whatever happens, so a manifest left for later would restart etcd under a running API server, and one
+//! never rewritten could found a second cluster over data that was lost.
+
+mod formation;
+mod member;
+mod running;
+
+pub use formation::Formation;
+pub use member::{Member, Outcome, Settings};
+pub use running::{Http, Members, Peer, Running};
+
+use anyhow::Context;
+use std::collections::BTreeMap;
+use tokio::sync::watch;
+
+/// Which etcd clusters have their member here formed, healthy, and running as a member of what exists.
+pub type Settled = watch::Sender<BTreeMap<String, bool>>;
+
+/// A token that never was: 128 random bits, hex.
+pub fn token() -> anyhow::Result<String> {
+    let mut bits = [0; 16];
+    getrandom::fill(&mut bits).context("the machine has no random numbers")?;
+    Ok(bits.iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,88 @@
+//! How a machine comes to have an etcd cluster's volume: it is found by its tags, attached, and waited for until the kernel shows
+//! it. EC2 attaches a volume to one machine at a time; nothing here ever detaches one.
+
+use crate::ec2::Ec2;
+use crate::host::{Disk, Host};
+use anyhow::Context;
+use model::etcd::{Choice, Place, Record, SeenVolume, choose, device_name};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// A volume that this machine has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// `vol-...`.
+    pub volume: String,
+    /// The member whose it is.
+    pub member: String,
+    /// The device that was asked for.
+    pub asked: String,
+    /// The device that the kernel shows.
+    pub device: PathBuf,
+}
+
+/// One look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// It is there.
+    Held(Held),
+    /// Not yet: why.
+    Waiting(String),
+}
+
+/// Looks for the volume, and begins to attach one that is free. `first`: where among names of devices to begin.
+pub async fn find(
+    ec2: &impl Ec2,
+    host: &Host,
+    place: &Place<'_>,
+    seen: &[SeenVolume],
+    record: Option<&Record>,
+    first: usize,
+) -> anyhow::Result<Found> {
+    match choose(place, seen, record) {
+        Choice::Wait(why) => Ok(Found::Waiting(why)),
+        Choice::Held { volume, member } => Ok(held(host, volume, member)),
+        Choice::Attach { volume, .. } => {
+            let used = devices(ec2, place.instance).await?;
+            let device = device_name(&used, first)
+                .context("all names of devices for etcd's volumes are in use")?;
+            let attached = ec2
+                .attach_volume(&volume.id, place.instance, device)
+                .await
+                .with_context(|| format!("could not attach {} as {device}", volume.id));
+            attached?;
+            Ok(Found::Waiting(format!("{} is being attached", volume.id)))
+        }
+    }
+}
+
+fn held(host: &Host, volume: &SeenVolume, member: String) -> Found {
+    let asked = volume.holder.as_ref().map(|holder| holder.device.clone());
+    let asked = asked.unwrap_or_default();
+    let disk = Disk {
+        volume: &volume.id,
+        asked: &asked,
+        prefix: "",
+    };
+    match host.device(&disk) {
+        Some(device) => Found::Held(Held {
+            volume: volume.id.clone(),
+            member,
+            asked,
+            device,
+        }),
+        None => Found::Waiting(format!(
+            "{} is attached, and the kernel does not show it yet",
+            volume.id
+        )),
+    }
+}
+
+/// Names of devices that this machine's volumes have, of whatever kind they are.
+async fn devices(ec2: &impl Ec2, instance: &str) -> anyhow::Result<BTreeSet<String>> {
+    let own = ec2
+        .volumes(&[("attachment.instance-id", &[instance])])
+        .await?;
+    let attachments = own.into_iter().filter_map(|volume| volume.attachment);
+    Ok(attachments.map(|attachment| attachment.device).collect())
+}

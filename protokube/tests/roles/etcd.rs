@@ -1,0 +1,209 @@
+//! One member from a blank volume to serving, and whatever may go wrong on the way.
+
+use crate::machine::{Cloud, Etcd, INSTANCE, Machine, ZONE, config};
+use model::etcd::{Record, State, record_key};
+use protokube::etcd::{Formation, Member, Outcome, Settings, Settled};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+const LINK: &str = "/etc/kubernetes/manifests/etcd-main.manifest";
+
+/// A protokube that was just started on that machine.
+async fn member(machine: &Machine) -> Member<Cloud, Etcd> {
+    let settings = Settings {
+        config: Arc::new(config()),
+        etcd: "main".into(),
+        first_device: 0,
+        instance: INSTANCE.into(),
+        zone: ZONE.into(),
+        pace: (Duration::ZERO, Duration::ZERO),
+        token: || Ok("token".to_owned()),
+    };
+    let running = Etcd {
+        kubelet: Arc::clone(&machine.kubelet),
+        fuse: machine.fuse.clone(),
+    };
+    let settled: Arc<Settled> = Arc::new(watch::channel(BTreeMap::new()).0);
+    Member::new(
+        settings,
+        Arc::clone(&machine.cloud),
+        machine.host.clone(),
+        Formation::of(&machine.store().await, "main"),
+        running,
+        settled,
+    )
+}
+
+async fn settle(member: &Member<Cloud, Etcd>) {
+    for _ in 0..50 {
+        if member.look().await.unwrap() == Outcome::Settled {
+            return;
+        }
+    }
+    panic!("it does not settle");
+}
+
+async fn record(machine: &Machine) -> Record {
+    let store = machine.store().await;
+    let object = store.get(&record_key("main")).await.unwrap().unwrap();
+    Record::read("main", &object.bytes).unwrap()
+}
+
+fn manifest(machine: &Machine) -> String {
+    let to = machine.host.link(LINK).unwrap();
+    machine.host.read(to.to_str().unwrap()).unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn a_blank_volume_becomes_a_member_of_what_exists_with_one_restart() {
+    let machine = Machine::new();
+    machine.cloud.add_volume("vol-0a", "main");
+    settle(&member(&machine).await).await;
+    let State::Formed { cluster_id, .. } = record(&machine).await.state else {
+        panic!("not formed");
+    };
+    assert_eq!(cluster_id, "cluster-of-token");
+    let text = manifest(&machine);
+    assert!(text.contains("existing") && !text.contains("ETCD_INITIAL_CLUSTER_TOKEN"));
+    let kubelet = machine.kubelet.lock().unwrap();
+    assert_eq!((kubelet.founded, kubelet.starts), (1, 2));
+    let to = machine.host.link(LINK).unwrap();
+    assert!(
+        to.starts_with("/mnt/master-vol-0a"),
+        "on the volume: {to:?}"
+    );
+}
+
+#[tokio::test]
+async fn nothing_changes_once_it_is_settled() {
+    let machine = Machine::new();
+    machine.cloud.add_volume("vol-0a", "main");
+    settle(&member(&machine).await).await;
+    let before = machine.tree();
+    settle(&member(&machine).await).await;
+    assert_eq!(machine.tree(), before);
+    assert_eq!(machine.kubelet.lock().unwrap().starts, 2);
+}
+
+/// Whatever dies, and wherever, also if the machine starts again each time: the same files, and one cluster.
+#[tokio::test]
+async fn a_protokube_that_dies_anywhere_goes_on_to_the_same_files() {
+    let whole = Machine::new();
+    whole.cloud.add_volume("vol-0a", "main");
+    settle(&member(&whole).await).await;
+    let (wanted, calls) = (whole.tree(), whole.fuse.lock().unwrap().done);
+    assert!(calls > 10, "{calls}");
+    for dies_at in 1..=calls {
+        for reboots in [false, true] {
+            let machine = Machine::new();
+            machine.cloud.add_volume("vol-0a", "main");
+            machine.fuse.lock().unwrap().dies_at = Some(dies_at);
+            let mut looks = 0;
+            // Each look is another protokube's.
+            while !matches!(member(&machine).await.look().await, Ok(Outcome::Settled)) {
+                looks += 1;
+                assert!(looks < 50, "dies at {dies_at}: does not settle");
+                if reboots {
+                    machine.reboot();
+                }
+            }
+            assert_eq!(machine.tree(), wanted, "dies at {dies_at}");
+            assert_eq!(machine.kubelet.lock().unwrap().founded, 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_lost_besides_the_data_comes_back() {
+    let machine = Machine::new();
+    machine.cloud.add_volume("vol-0a", "main");
+    settle(&member(&machine).await).await;
+    let wanted = machine.tree();
+    let on_volume = machine.host.link(LINK).unwrap();
+    for lost in [LINK, on_volume.to_str().unwrap(), "/store/etcd/main.json"] {
+        std::fs::remove_file(machine.path(lost)).unwrap();
+        settle(&member(&machine).await).await;
+        assert_eq!(machine.tree(), wanted, "without {lost}");
+    }
+    assert_eq!(machine.kubelet.lock().unwrap().founded, 1);
+}
+
+#[tokio::test]
+async fn after_a_reboot_it_comes_back_without_aws() {
+    let machine = Machine::new();
+    machine.cloud.add_volume("vol-0a", "main");
+    settle(&member(&machine).await).await;
+    machine.reboot();
+    *machine.cloud.down.lock().unwrap() = true;
+    let member = member(&machine).await;
+    let error = member.run().await.unwrap_err().to_string();
+    assert!(error.contains("nobody answers"), "{error}");
+    let etcd = Etcd {
+        kubelet: Arc::clone(&machine.kubelet),
+        fuse: machine.fuse.clone(),
+    };
+    let unhealthy = protokube::etcd::Running::unhealthy(&etcd).await;
+    assert_eq!(unhealthy, None, "kubelet runs it from the mounted volume");
+}
+
+#[tokio::test]
+async fn a_blank_volume_founds_no_second_cluster() {
+    let machine = Machine::new();
+    machine.cloud.add_volume("vol-0a", "main");
+    settle(&member(&machine).await).await;
+    machine.reboot();
+    machine.cloud.volumes.lock().unwrap().clear();
+    machine.cloud.add_volume("vol-0b", "main");
+    let member = member(&machine).await;
+    let mut said = String::new();
+    for _ in 0..20 {
+        if let Err(error) = member.look().await {
+            said = format!("{error:#}");
+        }
+    }
+    assert!(said.contains("founds no second cluster"), "{said}");
+    assert_eq!(machine.kubelet.lock().unwrap().founded, 1);
+    let tree = machine.tree();
+    assert!(!tree.values().any(|text| text.contains("master-vol-0b")));
+}
+
+#[tokio::test]
+async fn somebody_elses_data_is_never_started_or_written_to() {
+    let machine = Machine::new();
+    machine.cloud.add_volume("vol-0a", "main");
+    let first = member(&machine).await;
+    assert_eq!(first.look().await.unwrap(), Outcome::Waits, "attached");
+    // An etcd volume of another tool.
+    std::fs::write(machine.path("dev/nvme1n1"), "ext4").unwrap();
+    let theirs = machine.path("disks/nvme1n1/data/member/snap/db");
+    std::fs::create_dir_all(theirs.parent().unwrap()).unwrap();
+    std::fs::write(&theirs, "theirs").unwrap();
+    let before = machine.tree();
+    for _ in 0..3 {
+        let error = member(&machine).await.look().await.unwrap_err().to_string();
+        assert!(error.contains("db") && error.contains("vol-0a"), "{error}");
+    }
+    let mut after = machine.tree();
+    after.retain(|path, _| !path.contains("lost+found"));
+    assert_eq!(after, before);
+}
+
+#[tokio::test]
+async fn the_file_system_follows_the_volume_once_for_each_size() {
+    let machine = Machine::new();
+    machine.cloud.add_volume("vol-0a", "main");
+    let member = member(&machine).await;
+    let resized = || {
+        let said = std::fs::read_to_string(machine.path("programs/resized"));
+        said.unwrap_or_default().lines().count()
+    };
+    settle(&member).await;
+    settle(&member).await;
+    assert_eq!(resized(), 1);
+    machine.cloud.volumes.lock().unwrap()[0].size = 40;
+    settle(&member).await;
+    settle(&member).await;
+    assert_eq!(resized(), 2);
+}

@@ -1,0 +1,11 @@
+//! protokube's roles on machines made of folders: volumes and etcd, manifests, names.
+#![cfg(test)]
+
+mod disks;
+mod etcd;
+mod gates;
+mod machine;
+mod names;
+
+#[path = "../../../model/tests/support/mod.rs"]
+mod support;
