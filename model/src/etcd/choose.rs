@@ -157,8 +157,7 @@ fn volume_of<'a>(
     let recorded = record.and_then(|record| record.members.get(member));
     let recorded = recorded.and_then(|one| of.iter().find(|volume| volume.id == one.volume));
     match (recorded, of.as_slice()) {
-        (Some(volume), _) => Ok(volume),
-        (None, [volume]) => Ok(volume),
+        (Some(volume), _) | (None, [volume]) => Ok(volume),
         (None, []) => Err(format!("no volume has the tag of member {member}")),
         (None, several) => {
             let ids: Vec<&str> = several.iter().map(|volume| volume.id.as_str()).collect();
