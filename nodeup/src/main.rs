@@ -4,7 +4,7 @@
 mod arguments;
 mod facts;
 mod fetch;
-mod host;
+mod identify;
 mod stage;
 
 use anyhow::{Context, bail};
@@ -40,7 +40,7 @@ async fn run(arguments: &Arguments, stages: &mut Stages) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("could not read {}", path.display()))?;
     let boot = read_boot_config(&text)?;
-    let host = host::identify(&boot).await?;
+    let host = identify::identify(&boot).await?;
 
     stages.begin("fetch");
     let text = fetch::node_config(&boot).await?;
