@@ -12,6 +12,7 @@ pub mod engine;
 pub mod expand;
 pub mod facts;
 pub mod full;
+pub mod host;
 pub mod iam;
 pub mod manifests;
 pub mod names;

@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 /// How it is called.
-pub const USAGE: &str = "usage: nodeup --boot-config FILE [--dry-run] [--root DIR] | --version | --help";
+pub const USAGE: &str =
+    "usage: nodeup --boot-config FILE [--dry-run] [--root DIR] | --version | --help";
 
 const HELP: &str = "
 Makes this machine a Kubernetes node, in stages: identify, fetch, verify, build, apply, report. Runs at every boot; what

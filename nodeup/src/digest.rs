@@ -55,5 +55,8 @@ pub fn of_file(path: &Path) -> io::Result<String> {
 
 /// Whether that is a sha256 in hex, and so can be the name of a file.
 pub fn is_sha256(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    text.len() == 64
+        && text
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }

@@ -51,7 +51,9 @@ impl Endpoint<'_> {
     async fn post_to(&self, server: &str, path: &str, body: &[u8]) -> Result<Vec<u8>, Trouble> {
         let (url, host, port) = self.target(server, path).map_err(Trouble::Final)?;
         let unreachable = |error: Error| {
-            Trouble::Passing(error.context(format!("could not reach the control plane at {server}")))
+            Trouble::Passing(
+                error.context(format!("could not reach the control plane at {server}")),
+            )
         };
         let addresses = addresses(&host, port).await.map_err(unreachable)?;
         let client = self.client(&url, &addresses).map_err(Trouble::Final)?;

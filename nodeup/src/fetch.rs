@@ -1,113 +1,130 @@
-//! What the state store holds for this machine: NodeConfig, keysets, our own binaries. Waits for the store as long as
-//! it takes; what is not in it is an error.
+//! Where a machine's configuration comes from: control planes read it in the state store, workers are handed it by
+//! protokube together with their certificates. A machine that has it already asks nobody, so that it comes back from
+//! a reboot whatever else is down.
 
-use crate::digest::hex;
-use crate::download::Downloads;
-use crate::retry::{Told, Trouble, patient, repeat};
-use anyhow::{Context, Error, anyhow};
-use aws::store::{Object, Store, StoreError};
-use model::full::Asset;
-use model::node::{Agent, BootConfig, agent_key, node_config_key};
-use model::pki::{Keyset, keyset_path, read_keyset};
+use crate::endpoint::Endpoint;
+use crate::host::{self, Signer};
+use crate::join;
+use crate::retry::patient;
+use crate::run::Run;
+use crate::stage::Stages;
+use crate::{secret_file, stored};
+use anyhow::bail;
+use model::bootstrap::Certificate;
+use model::engine::Step;
+use model::host::{HostResource, Standing, Thing, desired};
+use model::node::{NodeConfig, read_node_config, sha256};
+use model::pki::Issued;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
-/// The store that a control plane's user data names.
-pub fn open(base: &str, clients: &aws::Clients) -> anyhow::Result<Store> {
-    Store::open(base, clients).context("user data names the state store")
+/// What the stage got.
+#[derive(Debug, Default)]
+pub struct Fetched {
+    /// NodeConfig's text. Not yet verified.
+    pub node_config: String,
+    /// Certificates of a worker that joined in this run.
+    pub certificates: BTreeMap<Certificate, Issued>,
 }
 
-/// The text of the NodeConfig that BootConfig names. Not yet verified.
-pub async fn node_config(store: &Store, boot: &BootConfig, told: Told<'_>) -> anyhow::Result<String> {
-    let key = node_config_key(boot.role, &boot.group, &boot.node_config);
-    let object = object(store, &key, told).await?;
-    String::from_utf8(object.bytes).with_context(|| format!("{key} is not text"))
-}
+/// Tries of a worker whose certificates still serve, but not for long.
+const EARLY_TRIES: usize = 4;
 
-/// Keysets with their private keys, by name.
-pub async fn keysets(
-    store: &Store,
-    names: &[String],
-    told: Told<'_>,
-) -> anyhow::Result<BTreeMap<String, Keyset>> {
-    let all = names.iter().map(|name| async move {
-        let key = keyset_path(name);
-        let object = object(store, &key, told).await?;
-        // The bytes are private keys: an error must not show them.
-        let text = String::from_utf8(object.bytes).map_err(|_| anyhow!("{key} is not text"))?;
-        Ok::<_, Error>((name.clone(), read_keyset(name, &text)?))
-    });
-    let all = futures::future::try_join_all(all).await?;
-    Ok(all.into_iter().collect())
-}
-
-/// Where a binary of ours lies, verified: from the cache, the store, or a mirror.
-pub async fn agent(
-    store: &Store,
-    name: &str,
-    agent: &Agent,
-    downloads: &Downloads,
-    told: Told<'_>,
-) -> anyhow::Result<PathBuf> {
-    if let Some(path) = downloads.have(&agent.sha256, told).await? {
-        return Ok(path);
+/// The configuration that user data names, and what goes with it.
+pub async fn fetch(run: &Run, stages: &Stages) -> anyhow::Result<Fetched> {
+    let kept = secret_file::read(&run.place.node_config())?;
+    let kept = kept.filter(|text| sha256(text) == run.boot.node_config);
+    match &run.boot.config_base {
+        Some(base) => control_plane(run, base, kept, stages).await,
+        None => worker(run, kept, stages).await,
     }
-    let path = downloads.path(&agent.sha256)?;
-    let beside = path.with_extension("store");
-    let key = agent_key(name, agent);
-    let read = repeat(patient(), told, || async {
-        store.get_file(&key, &beside).await.map_err(trouble)
-    });
-    let found = read.await?.map(|digest| hex(&digest));
-    if found.as_deref() == Some(&agent.sha256) {
-        std::fs::rename(&beside, &path).with_context(|| format!("could not make {}", path.display()))?;
-        return Ok(path);
-    }
-    let wrong = match found {
-        Some(found) => {
-            let _ = std::fs::remove_file(&beside);
-            anyhow!("{key} has another sha256 in the state store: {found}")
+}
+
+async fn control_plane(
+    run: &Run,
+    base: &str,
+    kept: Option<String>,
+    stages: &Stages,
+) -> anyhow::Result<Fetched> {
+    let node_config = match kept {
+        Some(text) => text,
+        None => {
+            let store = stored::open(base, &run.identified.clients)?;
+            stored::node_config(&store, &run.boot, &*stages.attempts()).await?
         }
-        None => absent(&key),
     };
-    if agent.mirrors.is_empty() {
-        return Err(wrong);
-    }
-    told(&format!("{wrong:#}"));
-    let asset = Asset {
-        name: name.to_owned(),
-        arch: agent.arch,
-        urls: agent.mirrors.clone(),
-        sha256: Some(agent.sha256.clone()),
-    };
-    downloads.one(&asset, told).await
-}
-
-/// An object that has to be there. What the store or the way to it does not let us read now is waited for: a role's
-/// rights too come some time after the role.
-pub async fn object(store: &Store, key: &str, told: Told<'_>) -> anyhow::Result<Object> {
-    repeat(patient(), told, || async {
-        let read = store.get(key).await.map_err(trouble)?;
-        read.ok_or_else(|| Trouble::Final(absent(key)))
+    Ok(Fetched {
+        node_config,
+        certificates: BTreeMap::new(),
     })
-    .await
 }
 
-/// What an error of the store means for the next attempt.
-pub fn trouble(error: StoreError) -> Trouble {
-    let final_ = matches!(
-        error,
-        StoreError::Address { .. } | StoreError::Key(_) | StoreError::File { .. }
-    );
-    let error = Error::new(error);
-    if final_ {
-        Trouble::Final(error)
-    } else {
-        Trouble::Passing(error)
+async fn worker(run: &Run, kept: Option<String>, stages: &Stages) -> anyhow::Result<Fetched> {
+    let due = match &kept {
+        Some(text) => due(run, &read_node_config(text, &run.boot.node_config)?, stages).await?,
+        None => Due::Now,
+    };
+    let as_it_is = |node_config| Fetched {
+        node_config,
+        certificates: BTreeMap::new(),
+    };
+    match (kept, due) {
+        (Some(kept), Due::Nothing) => Ok(as_it_is(kept)),
+        (Some(kept), _) if run.dry_run => Ok(as_it_is(kept)),
+        (None, _) if run.dry_run => bail!(
+            "this machine has not joined yet, and joining would change it: there is no configuration to show"
+        ),
+        (Some(kept), Due::Soon) => {
+            let pace = patient().with_max_times(EARLY_TRIES);
+            joined(run, pace, stages).await.or_else(|error| {
+                (stages.attempts())(&format!(
+                    "the certificates serve for some time, and are not renewed now: {error:#}"
+                ));
+                Ok(as_it_is(kept))
+            })
+        }
+        (_, _) => joined(run, patient(), stages).await,
     }
 }
 
-/// The error that something is not in the store.
-pub fn absent(key: &str) -> Error {
-    anyhow!("{key} is not in the state store: `kctl update` writes it; was the cluster deleted?")
+async fn joined(
+    run: &Run,
+    pace: backon::ExponentialBuilder,
+    stages: &Stages,
+) -> anyhow::Result<Fetched> {
+    let endpoint = Endpoint {
+        boot: &run.boot,
+        machine: &run.identified.machine,
+        clock: run.clock,
+    };
+    let told = stages.attempts();
+    let membership = join::join(&endpoint, run.host(), &run.place.keys(), pace, &*told).await?;
+    Ok(Fetched {
+        node_config: membership.node_config,
+        certificates: membership.certificates,
+    })
+}
+
+/// Whether certificates have to be asked for.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    Nothing,
+    /// They still serve.
+    Soon,
+    Now,
+}
+
+/// The certificates alone: a worker that joins does not know yet what else it is to have.
+async fn due(run: &Run, config: &NodeConfig, stages: &Stages) -> anyhow::Result<Due> {
+    let desired = desired(config, run.host())?.into_iter();
+    let certificates = desired.filter(|of| matches!(of.thing, Thing::Certificate(_)));
+    let alone = certificates.map(|of| HostResource::new(of.thing)).collect();
+    let context = run.context(Signer::default(), &config.ca_certificates, stages);
+    let plan = host::plan(alone, context).await?;
+    let serves = |step: &Step<HostResource>| {
+        let before = step.before.as_ref().map(|have| &have.resource.thing);
+        matches!(before, Some(Thing::Certificate(have)) if have.standing == Standing::Expiring)
+    };
+    let steps = plan.steps.values();
+    let due = steps.map(|step| if serves(step) { Due::Soon } else { Due::Now });
+    Ok(due.max().unwrap_or(Due::Nothing))
 }

@@ -6,7 +6,6 @@ use aws::machine::Machine;
 use aws::{Clients, Imds};
 use model::node::{BootConfig, Host};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// A machine, and its way to AWS.
@@ -45,7 +44,7 @@ pub async fn identify(boot: &BootConfig) -> anyhow::Result<Identified> {
         cgroup_v1: !Path::new("/sys/fs/cgroup/cgroup.controllers").exists(),
         systemd_resolved: Path::new("/run/systemd/resolve/resolv.conf").exists(),
         restrict_oom_score_adj: !facts::may_lower_oom_score(&status),
-        conntrack_max_fixed: !may_set_conntrack_max(),
+        conntrack_max_fixed: conntrack_max_is_fixed(),
     };
     Ok(Identified {
         host,
@@ -58,11 +57,10 @@ fn read(path: &str) -> std::io::Result<String> {
     fs::read_to_string(path)
 }
 
-/// The kernel lets only the initial network namespace set it: elsewhere the file is read-only, and before its module
-/// is there, what else only that namespace has is not there.
-fn may_set_conntrack_max() -> bool {
-    match fs::metadata("/proc/sys/net/netfilter/nf_conntrack_max") {
-        Ok(file) => file.permissions().mode() & 0o200 != 0,
-        Err(_) => Path::new("/proc/sys/net/core/netdev_max_backlog").exists(),
-    }
+/// The kernel lets only the initial network namespace set it. Before the module is there, so is no file: then by
+/// what else only that namespace has.
+fn conntrack_max_is_fixed() -> bool {
+    let path = Path::new("/proc/sys/net/netfilter/nf_conntrack_max");
+    let initial = Path::new("/proc/sys/net/core/netdev_max_backlog");
+    facts::is_fixed(path) || !(path.exists() || initial.exists())
 }

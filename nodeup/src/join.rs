@@ -2,11 +2,11 @@
 //! protokube until that says yes or never.
 
 use crate::endpoint::Endpoint;
-use crate::retry::{Told, Trouble, patient, repeat};
+use crate::retry::{Told, Trouble, repeat};
 use crate::secret_file;
 use anyhow::{Context, anyhow, bail};
 use model::bootstrap::{Certificate, FORMAT, JOIN_PATH, Join, Joined};
-use model::node::{BootConfig, Host};
+use model::node::Host;
 use model::pki::{Issued, Leaf, SystemKeys, Usage, request, request_for};
 use model::secret::Secret;
 use rustls::crypto::aws_lc_rs::default_provider;
@@ -38,7 +38,8 @@ pub async fn join(
     let (mut private, mut requests) = (BTreeMap::new(), BTreeMap::new());
     for kind in [Certificate::Kubelet, Certificate::KubeProxy] {
         let leaf = leaf(kind, host);
-        let (request, key) = key_and_request(&keys.join(file(kind)), &leaf, (endpoint.clock)().into())?;
+        let (request, key) =
+            key_and_request(&keys.join(file(kind)), &leaf, (endpoint.clock)().into())?;
         requests.insert(kind, request);
         private.insert(kind, key);
     }
@@ -49,10 +50,13 @@ pub async fn join(
         requests,
     })?;
     let joined = repeat(pace, told, || ask(endpoint, &body)).await?;
-    let certificates = joined.certificates.into_iter().filter_map(|(kind, certificate)| {
-        let key = private.remove(&kind)?;
-        Some(checked(kind, certificate, key))
-    });
+    let certificates = joined
+        .certificates
+        .into_iter()
+        .filter_map(|(kind, certificate)| {
+            let key = private.remove(&kind)?;
+            Some(checked(kind, certificate, key))
+        });
     Ok(Membership {
         certificates: certificates.collect::<anyhow::Result<_>>()?,
         node_config: joined.node_config,
@@ -65,7 +69,10 @@ async fn ask(endpoint: &Endpoint<'_>, body: &[u8]) -> Result<Joined, Trouble> {
         .context("the control plane's answer cannot be read: is its release another?")
         .map_err(Trouble::Passing)?;
     if joined.format != FORMAT {
-        let error = anyhow!("the control plane answers in format {}, this nodeup knows {FORMAT}", joined.format);
+        let error = anyhow!(
+            "the control plane answers in format {}, this nodeup knows {FORMAT}",
+            joined.format
+        );
         return Err(Trouble::Final(error));
     }
     Ok(joined)

@@ -2,30 +2,27 @@
 //! state store, workers hand it to protokube.
 
 use crate::endpoint::Endpoint;
-use crate::fetch;
-use crate::identify::Identified;
-use crate::retry::{Told, Trouble, patient, repeat};
+use crate::retry::{Told, patient, repeat};
+use crate::run::Run;
 use crate::stage::Stages;
+use crate::stored;
 use anyhow::Error;
 use aws::store::Expect;
 use model::bootstrap::REPORT_PATH;
-use model::node::BootConfig;
 use model::report::{BootReport, REPORT_FORMAT, report_key};
-use std::time::SystemTime;
 
-/// How often a run's report is tried, by whether the run went well: after one that failed there is another soon.
-const TRIES: [usize; 2] = [3, 30];
+/// How often the report of a run that went well is tried, over some minutes.
+const TRIES: usize = 30;
+
+/// How often that of another: there will be a next run soon.
+const TRIES_AFTER_FAILURE: usize = 3;
 
 /// What is said of this run.
-pub fn report(
-    boot: &BootConfig,
-    instance: &str,
-    stages: &Stages,
-    outcome: Result<usize, &Error>,
-) -> BootReport {
+pub fn report(run: &Run, stages: &Stages, outcome: Result<usize, &Error>) -> BootReport {
+    let boot = &run.boot;
     BootReport {
         format: REPORT_FORMAT,
-        instance: instance.to_owned(),
+        instance: run.host().instance_id.clone(),
         cluster: boot.cluster.clone(),
         group: boot.group.clone(),
         release: env!("CARGO_PKG_VERSION").to_owned(),
@@ -38,29 +35,27 @@ pub fn report(
 }
 
 /// Sends it.
-pub async fn send(
-    report: &BootReport,
-    boot: &BootConfig,
-    identified: &Identified,
-    told: Told<'_>,
-) -> anyhow::Result<()> {
+pub async fn send(run: &Run, report: &BootReport, told: Told<'_>) -> anyhow::Result<()> {
+    let Run {
+        boot, identified, ..
+    } = run;
     let well = report.error.is_none();
-    let pace = patient().with_max_times(TRIES[usize::from(well)]);
+    let pace = patient().with_max_times(if well { TRIES } else { TRIES_AFTER_FAILURE });
     let body = serde_json::to_vec_pretty(report)?;
     let Some(base) = &boot.config_base else {
         let endpoint = Endpoint {
             boot,
             machine: &identified.machine,
-            clock: SystemTime::now,
+            clock: run.clock,
         };
         let post = || async { endpoint.post(REPORT_PATH, &body).await.map(drop) };
         return repeat(pace, told, post).await;
     };
-    let store = fetch::open(base, &identified.clients)?;
+    let store = stored::open(base, &identified.clients)?;
     let key = report_key(&report.instance);
     repeat(pace, told, || async {
         let put = store.put(&key, body.clone(), Expect::Any).await;
-        put.map(drop).map_err(fetch::trouble)
+        put.map(drop).map_err(stored::trouble)
     })
     .await
 }

@@ -20,7 +20,10 @@ pub fn write(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     let beside = path.with_extension("new");
     let write = || -> io::Result<()> {
         let folder = path.parent().unwrap_or(Path::new("/"));
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
         let mut file = OpenOptions::new()
             .create(true)
             .truncate(true)

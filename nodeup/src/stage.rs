@@ -4,6 +4,7 @@
 use anyhow::Error;
 use model::report::{Stage, StageLine, Status};
 use std::io::Write;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -11,21 +12,27 @@ use time::format_description::well_known::Rfc3339;
 /// What a line says at most: journald cuts longer ones, and half a line of JSON is none.
 const DETAIL: usize = 4000;
 
+/// Who hears what happens within a stage.
+pub type Teller = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// The stages of one run.
 #[derive(Debug)]
 pub struct Stages {
     started: OffsetDateTime,
     over: Vec<Stage>,
-    current: Option<(&'static str, Instant)>,
+    /// Shared with whoever tells something within a stage.
+    current: Current,
 }
+
+type Current = Arc<Mutex<Option<(&'static str, Instant)>>>;
 
 impl Stages {
     /// A run that begins now.
-    pub fn new() -> Self {
+    pub fn start() -> Self {
         Self {
             started: OffsetDateTime::now_utc(),
             over: Vec::new(),
-            current: None,
+            current: Arc::default(),
         }
     }
 
@@ -38,39 +45,56 @@ impl Stages {
     pub fn begin(&mut self, stage: &'static str) {
         self.end();
         tell(stage, Status::Started, 0.0, "");
-        self.current = Some((stage, Instant::now()));
+        *lock(&self.current) = Some((stage, Instant::now()));
     }
 
     /// Ends the current stage well.
     pub fn end(&mut self) {
-        if self.current.is_some() {
-            self.close(Status::Finished, "");
-        }
+        self.close(Status::Finished, "");
     }
 
     /// Ends the current stage with an error and its causes.
     pub fn failed(&mut self, error: &Error) {
+        if lock(&self.current).is_none() {
+            *lock(&self.current) = Some(("start", Instant::now()));
+        }
         self.close(Status::Failed, &format!("{error:#}"));
     }
 
-    /// An attempt of the current stage failed; the stage goes on.
-    pub fn attempt_failed(&self, cause: &str) {
-        let (stage, since) = self.current.unwrap_or(("start", Instant::now()));
-        tell(stage, Status::Failed, since.elapsed().as_secs_f64(), cause);
+    /// Tells of attempts that failed, in a stage that goes on.
+    pub fn attempts(&self) -> Teller {
+        self.teller(Status::Failed)
+    }
+
+    /// Tells of what a stage does besides, or leaves out.
+    pub fn notes(&self) -> Teller {
+        self.teller(Status::Started)
     }
 
     /// Every stage so far, the current one as begun.
     pub fn all(&self) -> Vec<Stage> {
-        let current = self.current.iter().map(|(name, since)| Stage {
-            name: (*name).to_owned(),
+        let current = *lock(&self.current);
+        let current = current.map(|(name, since)| Stage {
+            name: name.to_owned(),
             status: Status::Started,
             seconds: rounded(since.elapsed().as_secs_f64()),
         });
         self.over.iter().cloned().chain(current).collect()
     }
 
+    fn teller(&self, status: Status) -> Teller {
+        let current = self.current.clone();
+        Arc::new(move |detail| {
+            let of = *lock(&current);
+            let (stage, since) = of.unwrap_or(("start", Instant::now()));
+            tell(stage, status, since.elapsed().as_secs_f64(), detail);
+        })
+    }
+
     fn close(&mut self, status: Status, detail: &str) {
-        let (name, since) = self.current.take().unwrap_or(("start", Instant::now()));
+        let Some((name, since)) = lock(&self.current).take() else {
+            return;
+        };
         let seconds = since.elapsed().as_secs_f64();
         tell(name, status, seconds, detail);
         self.over.push(Stage {
@@ -79,6 +103,10 @@ impl Stages {
             seconds: rounded(seconds),
         });
     }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn tell(stage: &str, status: Status, seconds: f64, detail: &str) {

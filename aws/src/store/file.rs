@@ -84,7 +84,7 @@ impl FileStore {
             Err(error) if is_absent(&error) => return Ok(None),
             Err(error) => return Err(failed(&path, error)),
         };
-        let copy = || {
+        let mut copy = || {
             let mut file = super::emptied(to)?;
             io::copy(&mut from, &mut file)?;
             file.rewind()?;

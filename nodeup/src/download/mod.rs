@@ -3,8 +3,6 @@
 
 mod part;
 mod pull;
-#[cfg(test)]
-mod tests;
 
 use crate::digest;
 use crate::retry::Told;
@@ -151,10 +149,7 @@ impl Downloads {
             None => Ok(false),
             Some(found) if found == sha256 => Ok(true),
             Some(found) => {
-                told(&format!(
-                    "{} has sha256 {found}: removed",
-                    target.display()
-                ));
+                told(&format!("{} has sha256 {found}: removed", target.display()));
                 std::fs::remove_file(target)
                     .with_context(|| format!("could not remove {}", target.display()))?;
                 Ok(false)
@@ -186,7 +181,8 @@ impl Downloads {
                 match ended {
                     Ok(()) => {
                         let named = part.keep_as(target);
-                        return named.with_context(|| format!("could not make {}", target.display()));
+                        return named
+                            .with_context(|| format!("could not make {}", target.display()));
                     }
                     Err(useless) => {
                         lasting &= useless.lasting;
@@ -229,17 +225,24 @@ impl Downloads {
             let (found, length) = (part.sha256(), part.length());
             part.restart().map_err(|error| local(error.into()))?;
             if resumed == 0 || length < resumed {
-                let cause = format!("wrong sha256: expected {sha256}, found {found} of {length} bytes: removed");
-                return Ok((part, Err(Useless { cause, lasting: true })));
+                let cause = format!(
+                    "wrong sha256: expected {sha256}, found {found} of {length} bytes: removed"
+                );
+                return Ok((
+                    part,
+                    Err(Useless {
+                        cause,
+                        lasting: true,
+                    }),
+                ));
             }
         }
     }
 
     /// Bytes the cache's disk takes from us. Unknown is plenty: writing says it then.
     fn room(&self) -> u64 {
-        rustix::fs::statvfs(&self.cache).map_or(u64::MAX, |disk| {
-            disk.f_bavail.saturating_mul(disk.f_frsize)
-        })
+        rustix::fs::statvfs(&self.cache)
+            .map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
     }
 
     fn local(&self, path: &Path, local: Local) -> Error {
@@ -305,7 +308,11 @@ fn one_error(failed: Vec<Error>) -> Option<Error> {
     }
     let all = std::iter::once(&first).chain(&rest);
     let text: Vec<String> = all.map(|error| format!("{error:#}")).collect();
-    Some(anyhow!("{} downloads failed: {}", text.len(), text.join("; ")))
+    Some(anyhow!(
+        "{} downloads failed: {}",
+        text.len(),
+        text.join("; ")
+    ))
 }
 
 /// Work that blocks, on a thread that may.

@@ -24,8 +24,12 @@ impl Part {
             .write(true)
             .mode(0o600)
             .open(path)?;
-        file.try_lock()
-            .map_err(|error| io::Error::new(io::ErrorKind::WouldBlock, format!("another nodeup writes it: {error}")))?;
+        file.try_lock().map_err(|error| {
+            io::Error::new(
+                io::ErrorKind::WouldBlock,
+                format!("another nodeup writes it: {error}"),
+            )
+        })?;
         let mut digest = Sha256::new();
         let length = digest.update_from(&mut file)?;
         Ok(Self {

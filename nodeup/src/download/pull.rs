@@ -66,15 +66,20 @@ pub(super) async fn pull(
     if missing > room() {
         return Err(Local::NoRoom(missing));
     }
-    let (part, ended) = pour(answer, part).await?;
-    let ended = match (ended, total) {
-        (Ok(()), Some(total)) if part.length() < total => Err(passing(format!(
-            "ended after {} of {total} bytes",
-            part.length()
-        ))),
-        (ended, _) => ended,
+    let (part, broken) = pour(answer, part).await?;
+    let short = total.filter(|total| part.length() < *total);
+    let cause = match (short, broken) {
+        (None, None) => return Ok((part, Ok(()))),
+        (None, Some(cause)) => cause,
+        (Some(total), None) => format!("ended after {} of {total} bytes", part.length()),
+        (Some(total), Some(cause)) => {
+            format!(
+                "broke off after {} of {total} bytes: {cause}",
+                part.length()
+            )
+        }
     };
-    Ok((part, ended))
+    Ok((part, Err(passing(cause))))
 }
 
 enum Unusable {
@@ -116,11 +121,9 @@ fn content_range(headers: &HeaderMap) -> Option<(u64, Option<u64>)> {
     Some((from.trim().parse().ok()?, total.trim().parse().ok()))
 }
 
-/// The answer's bytes into the part, which a thread of its own writes and sums while the next ones arrive.
-async fn pour(
-    mut answer: Response,
-    mut part: Part,
-) -> Result<(Part, Result<(), Useless>), Local> {
+/// The answer's bytes into the part, which a thread of its own writes and sums while the next ones arrive; and what
+/// broke it off.
+async fn pour(mut answer: Response, mut part: Part) -> Result<(Part, Result<(), Useless>), Local> {
     let (send, mut receive) = mpsc::channel::<Bytes>(QUEUE);
     let writing = tokio::task::spawn_blocking(move || {
         while let Some(bytes) = receive.blocking_recv() {
@@ -128,21 +131,21 @@ async fn pour(
         }
         Ok::<Part, io::Error>(part)
     });
-    let ended = loop {
+    let broken = loop {
         match answer.chunk().await {
             // The writer hangs up on an error, which it then says itself.
             Ok(Some(bytes)) => {
                 if send.send(bytes).await.is_err() {
-                    break Ok(());
+                    break None;
                 }
             }
-            Ok(None) => break Ok(()),
-            Err(error) => break Err(passing(chain(&error))),
+            Ok(None) => break None,
+            Err(error) => break Some(chain(&error)),
         }
     };
     drop(send);
     let part = writing.await.map_err(io::Error::other)??;
-    Ok((part, ended))
+    Ok((part, broken))
 }
 
 fn passing(cause: String) -> Useless {
