@@ -247,11 +247,16 @@ impl Downloads {
 
     fn local(&self, path: &Path, local: Local) -> Error {
         match local {
-            Local::NoRoom(missing) => anyhow!(
-                "no space for it: it takes {missing} bytes more, {} has {} free: give the group a larger rootVolumeSize",
-                self.cache.display(),
-                self.room()
-            ),
+            Local::NoRoom(missing) => {
+                let takes = missing.map_or_else(String::new, |missing| {
+                    format!("it takes {missing} bytes more, ")
+                });
+                anyhow!(
+                    "no space for it: {takes}{} has {} bytes free: give the group a larger rootVolumeSize",
+                    self.cache.display(),
+                    self.room()
+                )
+            }
             Local::Io(error) => {
                 Error::new(error).context(format!("could not write {}", path.display()))
             }

@@ -21,8 +21,8 @@ pub(super) struct Useless {
 /// Why the machine cannot take a download.
 #[derive(Debug)]
 pub(super) enum Local {
-    /// The disk lacks room for that many bytes more.
-    NoRoom(u64),
+    /// The disk lacks room, for that many bytes more if that is known.
+    NoRoom(Option<u64>),
     /// Something else.
     Io(io::Error),
 }
@@ -30,7 +30,7 @@ pub(super) enum Local {
 impl From<io::Error> for Local {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoRoom(0),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoRoom(None),
             _ => Self::Io(error),
         }
     }
@@ -64,7 +64,7 @@ pub(super) async fn pull(
     }
     let missing = total.map_or(0, |total| total.saturating_sub(at));
     if missing > room() {
-        return Err(Local::NoRoom(missing));
+        return Err(Local::NoRoom(Some(missing)));
     }
     let (part, broken) = pour(answer, part).await?;
     let short = total.filter(|total| part.length() < *total);
@@ -123,7 +123,7 @@ fn content_range(headers: &HeaderMap) -> Option<(u64, Option<u64>)> {
 
 /// The answer's bytes into the part, which a thread of its own writes and sums while the next ones arrive; and what
 /// broke it off.
-async fn pour(mut answer: Response, mut part: Part) -> Result<(Part, Result<(), Useless>), Local> {
+async fn pour(mut answer: Response, mut part: Part) -> Result<(Part, Option<String>), Local> {
     let (send, mut receive) = mpsc::channel::<Bytes>(QUEUE);
     let writing = tokio::task::spawn_blocking(move || {
         while let Some(bytes) = receive.blocking_recv() {
