@@ -31,6 +31,8 @@ pub use file::{File, Unit};
 pub use files::files;
 pub use host::{Distribution, Host};
 pub use packages::packages;
+pub(crate) use packages::{needed, upkeep};
+pub(crate) use sysctls::is_ours;
 pub use user_data::{UserData, user_data};
 
 /// Where nodeup, protokube and their configuration lie on a machine.
