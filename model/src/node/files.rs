@@ -272,6 +272,7 @@ fn kubeconfig_file(
     let content = kubeconfig(&Kubeconfig {
         name: "local".to_owned(),
         server: api_server(config, host),
+        tls_server_name: None,
         trust_bundle: Some(config.ca_certificates.clone()),
         credentials,
     })?;
