@@ -28,6 +28,7 @@ pub use config::{
 pub use error::Error;
 pub use etcd::etcd_pods;
 pub use file::{File, Unit};
+pub(crate) use files::KUBELET_CLIENT;
 pub use files::files;
 pub use host::{Distribution, Host};
 pub use packages::packages;

@@ -5,19 +5,18 @@ use anyhow::Context as _;
 use model::engine::{self, Clock, Failure, Id, Journal, Options, Outside, Plan, World};
 use model::host::{Certificate, HostResource, Thing};
 use std::time::Duration;
-use time::OffsetDateTime;
+use tokio::time::Instant;
 
 /// Makes the machine what is desired. Fails as a whole only if it cannot look or plan; what fails while changing is in
 /// the answer, and everything that does not need it is done all the same. Safe to be killed and run again at any point.
 pub async fn apply(desired: Vec<HostResource>, context: Context) -> anyhow::Result<Applied> {
-    let time = WallTime::of(&context);
     let world = LocalHost::new(desired.clone(), context);
     let snapshot = world.observe().await?;
     let plan = engine::plan(&desired, &snapshot).context("could not plan the machine's changes")?;
     let outside = Outside {
         world: &world,
         journal: &NoJournal,
-        clock: &time,
+        clock: &Elapsed(Instant::now()),
         options: Options::default(),
         stop: &|| false,
     };
@@ -66,25 +65,12 @@ pub async fn certificates_due(
     Ok(due.filter_map(|step| certificate(step.after?)).collect())
 }
 
-/// The engine's clock, by the machine's.
-struct WallTime<'a> {
-    clock: Box<dyn Fn() -> OffsetDateTime + 'a>,
-    began: OffsetDateTime,
-}
+/// Time since the run began. Not the machine's: that may be set while this runs.
+struct Elapsed(Instant);
 
-impl WallTime<'_> {
-    fn of(context: &Context) -> Self {
-        let clock = context.clock.clone();
-        Self {
-            began: clock(),
-            clock: Box::new(move || clock()),
-        }
-    }
-}
-
-impl Clock for WallTime<'_> {
+impl Clock for Elapsed {
     fn now(&self) -> Duration {
-        Duration::try_from((self.clock)() - self.began).unwrap_or_default()
+        self.0.elapsed()
     }
 
     async fn sleep(&self, duration: Duration) {
