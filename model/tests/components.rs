@@ -6,6 +6,7 @@ mod support;
 use model::components::{self, kubelet_config};
 use model::expand::Expanded;
 use model::manifests::{self, EtcdPod, Pod};
+use model::node::Host;
 use serde_json::{Value, json};
 use support::{expanded, expanded_with};
 
