@@ -11,7 +11,7 @@ pub use boot::{Heredoc, UserData};
 pub use helpers::{heredoc, sh, systemd, systemd_word};
 pub use units::{
     ContainerdService, Environment, HookService, KubeletService, Logrotate, MasqueradeService,
-    NodeupService, ProtokubeService, Variable,
+    NodeupService, ProtokubeService, Variable, VolumeMount,
 };
 
 use serde::Serialize;

@@ -4,7 +4,7 @@
 use crate::boot::UserData;
 use crate::units::{
     ContainerdService, Environment, HookService, KubeletService, Logrotate, MasqueradeService,
-    NodeupService, ProtokubeService, Variable,
+    NodeupService, ProtokubeService, Variable, VolumeMount,
 };
 use crate::{Template, render};
 use handlebars::template::{HelperTemplate, Parameter, Template as Parsed, TemplateElement};
@@ -180,6 +180,12 @@ fn templates_and_contexts_agree() {
         }),
         findings(&hook),
         findings(&environment),
+        findings(&VolumeMount {
+            device: text("/dev/nvme1n1"),
+            path: text("/data"),
+            filesystem: text("ext4"),
+            options: text("noatime"),
+        }),
         findings(&Logrotate {
             path: text("/var/log/etcd.log"),
         }),

@@ -25,3 +25,24 @@ pub enum Place {
     /// Every program of a compressed tar archive goes into this folder.
     Programs(String),
 }
+
+impl Place {
+    /// Whether the download is what brings this file.
+    pub fn has(&self, path: &str) -> bool {
+        match self {
+            Self::Program(program) => program == path,
+            Self::Members(members) => members.values().any(|member| member == path),
+            Self::Programs(folder) => path
+                .rsplit_once('/')
+                .is_some_and(|(parent, _)| parent == folder),
+        }
+    }
+
+    /// Where it goes: files, or the folder.
+    pub fn paths(&self) -> Vec<&str> {
+        match self {
+            Self::Program(path) | Self::Programs(path) => vec![path],
+            Self::Members(members) => members.values().map(String::as_str).collect(),
+        }
+    }
+}

@@ -1,10 +1,17 @@
 //! Packages of the distribution.
 
+use crate::node::Distribution;
 use serde::Serialize;
 
-/// Packages that are installed. All in one: package tools know one caller at a time.
+/// Packages that are installed together. What a node cannot be without is apart from what is only good to have, so that
+/// a mirror that lacks the second keeps no machine out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Packages {
+    /// `needed`, `upkeep`, `user`.
+    pub name: String,
     /// Sorted names.
-    pub names: Vec<String>,
+    pub packages: Vec<String>,
+    /// Whose package tool installs them.
+    #[serde(skip)]
+    pub distribution: Distribution,
 }

@@ -75,13 +75,18 @@ impl Thing {
             Self::KeysetFile(file) => ("keyset_file", file.path.as_str()),
             Self::Link(link) => ("link", link.path.as_str()),
             Self::Mount(mount) => ("mount", mount.path.as_str()),
-            Self::Packages(_) => ("packages", "all"),
+            Self::Packages(packages) => ("packages", packages.name.as_str()),
             Self::Propagation(propagation) => ("propagation", propagation.path.as_str()),
             Self::Sysctl(sysctl) => ("sysctl", sysctl.key.as_str()),
             Self::Tools(tools) => ("tools", tools.path.as_str()),
             Self::Unit(unit) => ("unit", unit.name.as_str()),
         };
         Id::new(kind, name)
+    }
+
+    /// The place in `/etc` of a unit's file.
+    pub fn unit_path(name: &str) -> String {
+        format!("/etc/systemd/system/{name}")
     }
 
     /// Where it lies, for things that lie somewhere; who has several places is asked for the one that names it.

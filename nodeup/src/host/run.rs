@@ -2,38 +2,60 @@
 
 use super::{Applied, Context, LocalHost};
 use anyhow::Context as _;
-use model::engine::{self, Clock, Failure, Id, Journal, Options, Outside, Plan, World};
+use model::engine::{self, Clock, Event, Failure, Id, Journal, Options, Outside, Plan, World};
 use model::host::{Certificate, HostResource, Thing};
 use std::time::Duration;
-use time::OffsetDateTime;
+use tokio::time::Instant;
 
 /// Makes the machine what is desired. Fails as a whole only if it cannot look or plan; what fails while changing is in
 /// the answer, and everything that does not need it is done all the same. Safe to be killed and run again at any point.
 pub async fn apply(desired: Vec<HostResource>, context: Context) -> anyhow::Result<Applied> {
-    let time = WallTime::of(&context);
+    let tell = context.tell.clone();
+    let stop = context.stop.clone();
     let world = LocalHost::new(desired.clone(), context);
     let snapshot = world.observe().await?;
     let plan = engine::plan(&desired, &snapshot).context("could not plan the machine's changes")?;
+    let restarts = plan.steps.values().filter_map(|step| match &step.after {
+        Some(HostResource {
+            thing: Thing::Unit(unit),
+            ..
+        }) => Some(unit.name.clone()),
+        _ => None,
+    });
+    world.forget_starts(restarts.collect()).await?;
     let outside = Outside {
         world: &world,
         journal: &NoJournal,
-        clock: &time,
+        clock: &Elapsed(Instant::now()),
         options: Options::default(),
-        stop: &|| false,
+        stop: &*stop,
     };
-    let report = engine::apply(&plan, &snapshot, &outside, &mut |_| ()).await?;
+    let mut hear = |event: Event| match event {
+        Event::Waiting { step, waiting_for } => tell(&format!("{step} waits for {waiting_for}")),
+        Event::Retrying { step, failure, .. } => tell(&format!("{step} is tried again: {failure}")),
+        _ => {}
+    };
+    let report = engine::apply(&plan, &snapshot, &outside, &mut hear).await?;
+    Ok(applied(&report))
+}
+
+fn applied(report: &engine::Report) -> Applied {
     let text = |id: &Id| id.to_string();
+    let why = |failure: &Failure| match &failure.hint {
+        Some(hint) => format!("{failure} ({hint})"),
+        None => failure.to_string(),
+    };
     let failed = report.failed.iter();
     let skipped = report.skipped.iter();
-    Ok(Applied {
+    Applied {
         changes: report.done.iter().map(text).collect(),
         failed: failed
-            .map(|(id, why)| (text(id), why.to_string()))
+            .map(|(id, failure)| (text(id), why(failure)))
             .collect(),
         skipped: skipped
             .map(|(id, by)| (text(id), by.as_ref().map(text)))
             .collect(),
-    })
+    }
 }
 
 /// What [`apply`] would do; serialises to JSON without any secret.
@@ -66,25 +88,12 @@ pub async fn certificates_due(
     Ok(due.filter_map(|step| certificate(step.after?)).collect())
 }
 
-/// The engine's clock, by the machine's.
-struct WallTime<'a> {
-    clock: Box<dyn Fn() -> OffsetDateTime + 'a>,
-    began: OffsetDateTime,
-}
+/// Time since the run began. Not the machine's: that may be set while this runs.
+struct Elapsed(Instant);
 
-impl WallTime<'_> {
-    fn of(context: &Context) -> Self {
-        let clock = context.clock.clone();
-        Self {
-            began: clock(),
-            clock: Box::new(move || clock()),
-        }
-    }
-}
-
-impl Clock for WallTime<'_> {
+impl Clock for Elapsed {
     fn now(&self) -> Duration {
-        Duration::try_from((self.clock)() - self.began).unwrap_or_default()
+        self.0.elapsed()
     }
 
     async fn sleep(&self, duration: Duration) {
