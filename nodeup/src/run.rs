@@ -40,6 +40,7 @@ impl Run {
             trust_bundle: trust_bundle.to_owned(),
             system: self.system.clone(),
             clock: Arc::new(move || clock().into()),
+            stop: Arc::new(|| false),
             tell: stages.notes(),
         }
     }
