@@ -1,6 +1,7 @@
 //! The pure model: what a spec means, which AWS objects and machine configurations follow from it,
 //! and the engine that plans the way from what is to what should be. No I/O, no clock, no randomness.
 
+pub mod addons;
 pub mod api;
 pub mod bootstrap;
 pub mod catalog;
