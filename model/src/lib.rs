@@ -10,6 +10,7 @@ pub mod cloud;
 pub mod components;
 pub mod create;
 pub mod engine;
+pub mod etcd;
 pub mod expand;
 pub mod facts;
 pub mod full;
