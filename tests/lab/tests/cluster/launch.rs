@@ -66,6 +66,19 @@ pub fn in_host(lab: &Lab, id: &str) -> Result<String> {
     lab.exec(id, &["cat", "/var/lib/cloud/instance/user-data.txt"])
 }
 
+/// cloud-init asked EC2 before the network was up, with an address of its own by DHCP, as it does on EC2; what it falls back
+/// to works as well, later.
+pub fn cloud_init_found_ec2(lab: &mut Lab) -> Result<()> {
+    for group in CONTROL_PLANES.iter().chain(&WORKERS) {
+        let host = only(lab, group)?;
+        let text = lab.exec(&host.id, &["cat", "/run/cloud-init/result.json"])?;
+        let found: serde_json::Value = serde_json::from_str(&text)?;
+        ensure!(found["v1"]["datasource"] == "DataSourceEc2Local", "{text}");
+        ensure!(found["v1"]["errors"] == json!([]), "{text}");
+    }
+    Ok(())
+}
+
 pub fn user_data_is_the_templates(lab: &mut Lab) -> Result<()> {
     for group in [CONTROL_PLANES[0], WORKERS[1]] {
         let host = only(lab, group)?;
