@@ -87,7 +87,8 @@ pub(crate) const LEFT_OUT: [&str; 3] = [
     "/usr/share/doc/*",
 ];
 
-pub(crate) fn packages() -> Vec<&'static str> {
+/// The distribution's packages that are asked for; what they depend on comes with them.
+pub fn packages() -> Vec<&'static str> {
     entries(PACKAGES)
 }
 

@@ -8,17 +8,15 @@ use serde_json::json;
 
 pub fn make(lab: &mut Lab) -> Result<()> {
     lab.store()?;
-    lab.kctl(&[
-        "create",
-        "cluster",
-        CLUSTER,
+    let words = [
         "--zones",
         "us-east-1a,us-east-1b",
         "--control-plane-zones",
         "us-east-1a,us-east-1b,us-east-1c",
         "--node-count",
         "2",
-    ])?;
+    ];
+    lab.create(CLUSTER, &words)?;
     lab.kctl(&["update", CLUSTER, "--yes"]).map(drop)
 }
 
