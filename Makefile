@@ -52,7 +52,7 @@ bench:
 	PATH="$(CARGO_TARGET_DIR)/release:$$PATH" tests/bench/run
 
 soak: content
-	KCTL_SIM_SEEDS=$(SEEDS) $(CARGO) test --release -p tests --test engine -- --nocapture
+	$(TOOLS) SEEDS=$(SEEDS) KILLS=$(SOAK_KILLS) OUT=$(CACHE)/soak tests/bench/soak
 
 lab: binaries
 	KCTL_ASSETS="$$(tests/assets/build)" PATH="$(BIN):$$PATH" tests/lab/cluster
