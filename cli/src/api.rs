@@ -8,5 +8,5 @@ mod trouble;
 
 pub use administrator::{Administrator, administrator};
 pub use ask::{Answer, Question, ask, client};
-pub use server::{Server, server};
+pub use server::{Server, WrongAddress, server, server_at};
 pub use trouble::{Reason, Trouble};

@@ -4,6 +4,7 @@ use aws::{Clients, balancer_dns_name};
 use model::api::{Cluster, DnsType};
 use model::engine::Failure;
 use model::names::{api_load_balancer, load_balancer};
+use url::Url;
 
 /// Where the API answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +44,36 @@ pub async fn server(
     let host = balancer_dns_name(clients, spec.name(), &name, stem).await?;
     // A balancer's own name is in no certificate of the cluster's.
     Ok(host.map(|host| Server::at(host, names.port, Some(names.internal))))
+}
+
+/// What is no address of an API.
+#[derive(Debug, thiserror::Error)]
+pub enum WrongAddress {
+    /// No URL.
+    #[error("it is no URL")]
+    Url(#[from] url::ParseError),
+    /// Not `https`, or without a host, or with more than host and port.
+    #[error("it has to be https://HOST[:PORT] and no more")]
+    Form,
+}
+
+/// The API at an address of the user's: a tunnel's, say. Unless that is one of the API's names, its certificate has to
+/// be that of the internal one.
+pub fn server_at(spec: &Cluster, given: &str) -> Result<Server, WrongAddress> {
+    let url = Url::parse(given)?;
+    let bare = url.path() == "/" && url.query().is_none() && url.username().is_empty();
+    let host = url.host_str().filter(|_| bare && url.scheme() == "https");
+    let host = host.ok_or(WrongAddress::Form)?;
+    let names = Names::of(spec);
+    let certified = [&names.public, &names.internal].contains(&&host.to_owned());
+    let port = url.port_or_known_default().unwrap_or(HTTPS);
+    let host = host.trim_matches(['[', ']']).to_owned();
+    Ok(Server {
+        url: given.trim_end_matches('/').to_owned(),
+        host,
+        port,
+        certified_as: (!certified).then_some(names.internal),
+    })
 }
 
 const HTTPS: u16 = 443;
@@ -85,6 +116,42 @@ impl Server {
             host,
             port,
             certified_as,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_the_users_is_verified_by_the_apis_name() {
+        let mut spec = Cluster::default();
+        spec.metadata.name = "a.example.com".to_owned();
+        let at =
+            |given: &str| server_at(&spec, given).map(|one| (one.host, one.port, one.certified_as));
+        let internal = Some("api.internal.a.example.com".to_owned());
+        assert_eq!(
+            at("https://127.0.0.1:6443").unwrap(),
+            ("127.0.0.1".to_owned(), 6443, internal.clone())
+        );
+        assert_eq!(
+            at("https://[::1]").unwrap(),
+            ("::1".to_owned(), 443, internal)
+        );
+        let name = "api.a.example.com";
+        assert_eq!(
+            at(&format!("https://{name}/")).unwrap(),
+            (name.to_owned(), 443, None)
+        );
+        for wrong in [
+            "",
+            "127.0.0.1:6443",
+            "http://h",
+            "https://h/path",
+            "https://me@h",
+        ] {
+            assert!(at(wrong).is_err(), "{wrong}");
         }
     }
 }

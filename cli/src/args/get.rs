@@ -1,6 +1,6 @@
 //! `kctl get`.
 
-use super::ListFormat;
+use super::{ListFormat, Reach};
 use clap::{Args, Subcommand};
 
 /// `kctl get`.
@@ -80,6 +80,9 @@ pub struct GetInstances {
     /// The cluster; instead of --name
     #[arg(value_name = "CLUSTER")]
     pub cluster: Option<String>,
+    /// How the API is reached.
+    #[command(flatten)]
+    pub reach: Reach,
     /// Form of the output
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: ListFormat,

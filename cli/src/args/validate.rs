@@ -1,6 +1,6 @@
 //! `kctl validate`.
 
-use super::{ClusterWords, ReportFormat};
+use super::{ClusterWords, Reach, ReportFormat};
 use crate::duration;
 use clap::Args;
 use std::time::Duration;
@@ -30,9 +30,9 @@ pub struct Validate {
     /// Time between two looks
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
     pub interval: Duration,
-    /// Ask the API by its internal name
-    #[arg(long)]
-    pub internal: bool,
+    /// How the API is reached.
+    #[command(flatten)]
+    pub reach: Reach,
     /// Form of the output
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: ReportFormat,

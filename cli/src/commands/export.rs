@@ -39,7 +39,7 @@ pub async fn write(
     if validity.is_zero() {
         return Err(wrong("such a certificate would never be good".to_owned()));
     }
-    let server = running.server(credentials.internal).await?;
+    let server = running.server(&credentials.reach).await?;
     let server = server.ok_or_else(|| {
         CommandError::said(
             Kind::Precondition,

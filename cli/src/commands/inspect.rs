@@ -4,6 +4,7 @@ use super::look::aws_error;
 use super::running::Running;
 use super::session::Session;
 use crate::api::{self, Answer, Question, Server, Trouble};
+use crate::args::Reach;
 use crate::error::{CommandError, Context};
 use crate::machines::{Gathered, Places, gather};
 use model::api::InstanceGroup;
@@ -19,7 +20,7 @@ const RENEWED: Duration = Duration::from_mins(30);
 /// Looks at one cluster.
 pub struct Inspector<'a> {
     session: &'a Session<'a>,
-    internal: bool,
+    reach: &'a Reach,
     question: Question,
     running: Running,
     groups: Vec<InstanceGroup>,
@@ -39,13 +40,13 @@ impl<'a> Inspector<'a> {
     pub async fn of(
         name: &str,
         question: Question,
-        internal: bool,
+        reach: &'a Reach,
         session: &'a Session<'a>,
     ) -> Result<Self, CommandError> {
         let running = Running::read(name, session).await?;
         Ok(Self {
             session,
-            internal,
+            reach,
             question,
             groups: running.state.group_objects(),
             running,
@@ -101,7 +102,7 @@ impl<'a> Inspector<'a> {
         if !self.running.has_keys() {
             return Ok(Err(Trouble::not_made(&name, "keys")));
         }
-        let Some(server) = self.running.server(self.internal).await? else {
+        let Some(server) = self.running.server(self.reach).await? else {
             return Ok(Err(Trouble::not_made(&name, "load balancer for its API")));
         };
         let authority = self.running.authority(self.session).await?;

@@ -4,7 +4,8 @@
 use super::look::aws_error;
 use super::session::Session;
 use crate::api::{self, Administrator, Server, administrator};
-use crate::error::CommandError;
+use crate::args::Reach;
+use crate::error::{CommandError, Context};
 use crate::state::{ClusterState, keyset, store_error};
 use aws::Clients;
 use model::api::{Cluster, Object};
@@ -48,8 +49,17 @@ impl Running {
     }
 
     /// Where its API answers; `None`: its load balancer does not exist (yet).
-    pub async fn server(&self, internal: bool) -> Result<Option<Server>, CommandError> {
-        let found = api::server(&self.spec, &self.clients, internal).await;
+    pub async fn server(&self, reach: &Reach) -> Result<Option<Server>, CommandError> {
+        if let Some(given) = &reach.api_server {
+            let server = api::server_at(&self.spec, given);
+            return server
+                .usage(
+                    format!("--api-server={given} is no address of an API"),
+                    "write for example --api-server https://127.0.0.1:6443",
+                )
+                .map(Some);
+        }
+        let found = api::server(&self.spec, &self.clients, reach.internal).await;
         found.map_err(aws_error)
     }
 

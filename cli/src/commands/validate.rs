@@ -41,7 +41,7 @@ async fn validate(
     what: &Validate,
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
-    let mut inspector = Inspector::of(name, Question::NodesAndPods, what.internal, session).await?;
+    let mut inspector = Inspector::of(name, Question::NodesAndPods, &what.reach, session).await?;
     let mut waiting = Waiting::new(session.shell, name, what.wait);
     let last = watch(what, &mut inspector, &mut waiting).await;
     waiting.finish();

@@ -14,7 +14,7 @@ use time::OffsetDateTime;
 pub async fn run(what: &GetInstances, session: &Session<'_>) -> Result<(), CommandError> {
     const DEFECT: &str = "report this: it is a defect of kctl";
     let name = session.cluster(what.cluster.as_deref()).await?;
-    let mut inspector = Inspector::of(&name, Question::Nodes, false, session).await?;
+    let mut inspector = Inspector::of(&name, Question::Nodes, &what.reach, session).await?;
     let seen = inspector.look().await?;
     tracing::debug!(reads = session.store.reads(), calls = ?session.clients.calls(), "asked");
     let machines = &seen.machines;
