@@ -1,7 +1,11 @@
 //! AWS, and nothing but AWS: clients, the sweep that observes a cluster, the verbs of each kind, facts,
 //! and the state store. The only crate that names an AWS SDK type.
 
+#[cfg(feature = "cloud")]
+mod balancer;
 mod client;
+#[cfg(feature = "cloud")]
+mod console;
 #[cfg(feature = "route53")]
 pub mod dns;
 #[cfg(any(feature = "store", feature = "identity"))]
@@ -9,6 +13,8 @@ mod failure;
 
 #[cfg(feature = "cloud")]
 mod facts;
+#[cfg(feature = "cloud")]
+pub mod fleet;
 #[cfg(feature = "identity")]
 mod identity;
 #[cfg(feature = "cloud")]
@@ -26,7 +32,11 @@ pub mod store;
 #[cfg(feature = "cloud")]
 mod world;
 
+#[cfg(feature = "cloud")]
+pub use balancer::balancer_dns_name;
 pub use client::{Access, Clients, Keys};
+#[cfg(feature = "cloud")]
+pub use console::{Console, console};
 #[cfg(feature = "cloud")]
 pub use facts::{FactsWanted, collect_facts};
 #[cfg(feature = "identity")]

@@ -25,6 +25,8 @@ pub struct Machine {
     http: reqwest::Client,
     /// `amazonaws.com`.
     domain: String,
+    /// Where all services answer, in the place of AWS' own addresses.
+    at: Option<String>,
 }
 
 impl Machine {
@@ -38,6 +40,18 @@ impl Machine {
             clients: clients.clone(),
             http: http.map_err(|error| own(Class::Invalid, CALL, error.to_string()))?,
             domain: domain.unwrap_or_else(|| "amazonaws.com".to_owned()),
+            at: None,
+        })
+    }
+
+    /// The same where all services answer at one URL. Asks nobody.
+    pub fn at(clients: &Clients, url: &str) -> Result<Self, Failure> {
+        let http = reqwest::Client::builder().timeout(TIMEOUT).build();
+        Ok(Self {
+            clients: clients.clone(),
+            http: http.map_err(|error| own(Class::Invalid, "", error.to_string()))?,
+            domain: String::new(),
+            at: Some(url.to_owned()),
         })
     }
 
@@ -55,8 +69,8 @@ impl Machine {
         let set = variables
             .iter()
             .find_map(|name| std::env::var(name).ok().filter(|url| !url.is_empty()));
-        let url =
-            set.unwrap_or_else(|| format!("https://{service}.{}.{}", self.region(), self.domain));
+        let usual = || format!("https://{service}.{}.{}", self.region(), self.domain);
+        let url = self.at.clone().or(set).unwrap_or_else(usual);
         format!("{}/", url.trim_end_matches('/'))
     }
 

@@ -231,7 +231,7 @@ impl Balancing {
         let of_balancers = balancers.iter().filter_map(|one| one.load_balancer_arn());
         let of_groups = groups.iter().filter_map(|one| one.target_group_arn());
         let arns = of_balancers.chain(of_groups).map(ToOwned::to_owned);
-        let tags = lb_tags::fetch(world, &arns.collect::<Vec<_>>()).await?;
+        let tags = lb_tags::fetch(&world.clients, &arns.collect::<Vec<_>>()).await?;
         let (balancers, groups) = try_join!(
             lb::complete(world, balancers, &tags),
             lb_target_group::complete(world, groups, &tags)

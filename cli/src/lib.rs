@@ -2,14 +2,18 @@
 //! through `ui`, and everything about clusters themselves is in `model` and `aws`.
 
 pub mod agents;
+pub mod api;
 pub mod args;
 pub mod clock;
 pub mod commands;
 pub mod downloads;
+pub mod duration;
 pub mod env;
 pub mod error;
+pub mod health;
 pub mod interrupt;
 pub mod kubeconfig;
+pub mod machines;
 pub mod state;
 pub mod ui;
 

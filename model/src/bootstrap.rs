@@ -5,6 +5,33 @@
 //! which cluster and which authority it means ([`Binding`]). protokube sends that signed call to STS and learns who
 //! signed; what it answers serves only the keys in the request.
 
+mod authority;
+mod binding;
+mod caller;
+mod certificate;
+mod date;
+mod header;
+mod instance;
+mod labels;
+mod record;
+mod refusal;
+mod report;
+mod serving;
+mod signature;
+mod subject;
+
+pub use authority::authorities;
+pub use binding::{Expected, check_binding};
+pub use caller::{Caller, check_role, machine};
+pub use certificate::{Asked, asked, leaf};
+pub use header::{HEADER_LIMIT, signed_identity};
+pub use instance::{Seen, check_instance};
+pub use labels::node_labels;
+pub use record::{KeyRecord, key_record_key};
+pub use refusal::Refusal;
+pub use report::{REPORT_LIMIT, check_report};
+pub use serving::{ServingRequest, check_serving};
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -79,6 +106,9 @@ pub enum Certificate {
     /// kube-proxy's: `system:kube-proxy`.
     KubeProxy,
 }
+
+/// The largest body of a [`Join`], bytes.
+pub const JOIN_LIMIT: usize = 64 * 1024;
 
 /// What a worker asks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

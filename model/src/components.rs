@@ -2,6 +2,7 @@
 //! completed spec. What the user said wins over every path and default written here.
 
 mod api_server;
+mod cloud_controller_manager;
 mod containerd;
 mod controller_manager;
 mod etcd;
@@ -13,6 +14,7 @@ mod proxy;
 mod scheduler;
 
 pub use api_server::api_server;
+pub use cloud_controller_manager::cloud_controller_manager;
 pub use containerd::{ContainerdHost, containerd_config, containerd_hosts};
 pub use controller_manager::controller_manager;
 pub use etcd::{EtcdMemberNames, EtcdPorts, EtcdStart, etcd_environment, etcd_ports};

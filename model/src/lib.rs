@@ -1,6 +1,7 @@
 //! The pure model: what a spec means, which AWS objects and machine configurations follow from it,
 //! and the engine that plans the way from what is to what should be. No I/O, no clock, no randomness.
 
+pub mod addons;
 pub mod api;
 pub mod bootstrap;
 pub mod catalog;
@@ -13,6 +14,7 @@ pub mod etcd;
 pub mod expand;
 pub mod facts;
 pub mod full;
+pub mod host;
 pub mod iam;
 pub mod manifests;
 pub mod names;

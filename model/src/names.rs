@@ -31,6 +31,12 @@ pub const ROUTE_TABLE_ROLE_TAG: &str = "kubernetes.io/kops/role";
 /// The instance group of a machine.
 pub const INSTANCE_GROUP_TAG: &str = "kops.k8s.io/instancegroup";
 
+/// The address of a name that no control plane has published yet, kOps' (TEST-NET-3): without a record, resolvers would
+/// cache that the name does not exist.
+pub const PLACEHOLDER: &str = "203.0.113.123";
+/// The same in IPv6; kOps' clusters have it.
+pub const PLACEHOLDER_V6: &str = "fd00:dead:add::";
+
 /// `kubernetes.io/cluster/NAME`: discovery and deletion go by it.
 pub fn ownership_tag(cluster: &str) -> String {
     format!("kubernetes.io/cluster/{cluster}")

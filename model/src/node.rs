@@ -28,9 +28,12 @@ pub use config::{
 pub use error::Error;
 pub use etcd::{etcd_members, etcd_pod, etcd_pods};
 pub use file::{File, Unit};
+pub(crate) use files::KUBELET_CLIENT;
 pub use files::files;
 pub use host::{Distribution, Host};
 pub use packages::packages;
+pub(crate) use packages::{needed, upkeep};
+pub(crate) use sysctls::is_ours;
 pub use user_data::{UserData, user_data};
 
 /// Where nodeup, protokube and their configuration lie on a machine.

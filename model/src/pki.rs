@@ -7,6 +7,7 @@ mod issue;
 mod keyset;
 mod kubeconfig;
 mod mint;
+mod public;
 mod request;
 mod source;
 
@@ -16,6 +17,7 @@ pub use issue::{Issued, Leaf, Usage, issue};
 pub use keyset::{Keyset, KeysetItem, trust_bundle};
 pub use kubeconfig::{ClientCredentials, Kubeconfig, kubeconfig};
 pub use mint::mint;
+pub use public::{public_key, public_keys};
 pub use request::{request, request_for, sign};
 pub use source::{KeyAlgorithm, KeySource, SystemKeys};
 

@@ -6,6 +6,7 @@ mod support;
 use model::components::{self, kubelet_config};
 use model::expand::Expanded;
 use model::manifests::{self, EtcdPod, Pod};
+use model::node::Host;
 use serde_json::{Value, json};
 use support::{expanded, expanded_with};
 
@@ -114,8 +115,11 @@ fn proxy(expanded: &Expanded) -> Pod {
     let flags = components::proxy(&config).unwrap();
     manifests::proxy(
         &manifests::Proxy::new(&config, flags),
-        "i-1",
-        "https://127.0.0.1",
+        Some("https://127.0.0.1"),
+        &Host {
+            instance_id: "i-1".into(),
+            ..Host::placeholder()
+        },
     )
 }
 

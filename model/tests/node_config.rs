@@ -242,7 +242,13 @@ fn components_find_the_api_wherever_it_is() {
             .args
             .iter()
             .find_map(|flag| flag.strip_prefix("--master="));
-        vec![of("kubelet"), of("kube-proxy"), master.unwrap().to_owned()]
+        let master = master.unwrap_or("none").to_owned();
+        let named =
+            yaml(&all, "/var/lib/kubelet/kubeconfig")["clusters"][0]["cluster"]["tls-server-name"]
+                .as_str()
+                .unwrap_or("as dialed")
+                .to_owned();
+        vec![of("kubelet"), of("kube-proxy"), master, named]
     };
     let without_dns = with(&json!({
         "api": { "loadBalancer": { "class": "Network", "type": "Public" } },
@@ -250,13 +256,32 @@ fn components_find_the_api_wherever_it_is() {
     }));
     assert_eq!(
         server(&expanded(), Role::ControlPlane),
-        ["https://127.0.0.1"; 3]
+        [
+            "https://127.0.0.1",
+            "https://127.0.0.1",
+            "https://127.0.0.1",
+            "as dialed"
+        ]
     );
     assert_eq!(
         server(&expanded(), Role::Node),
-        ["https://api.internal.a.example.com"; 3]
+        [
+            "https://api.internal.a.example.com",
+            "https://api.internal.a.example.com",
+            "https://api.internal.a.example.com",
+            "as dialed"
+        ]
     );
-    assert_eq!(server(&without_dns, Role::Node), ["https://nlb.example"; 3]);
+    // A load balancer's name is in no certificate, and --master would clear the name that is.
+    assert_eq!(
+        server(&without_dns, Role::Node),
+        [
+            "https://nlb.example",
+            "https://nlb.example",
+            "none",
+            "api.internal.a.example.com"
+        ]
+    );
 }
 
 #[test]
@@ -287,6 +312,26 @@ fn what_a_machine_lacks_is_taken_into_account() {
 }
 
 #[test]
+fn kube_proxy_leaves_the_table_of_connections_alone_where_it_may_not_size_it() {
+    let size = |expanded: &Expanded, fixed| {
+        let host = Host {
+            conntrack_max_fixed: fixed,
+            ..machine()
+        };
+        let all = files(&config_of(expanded, Role::Node), &host).unwrap();
+        let pod = content(&all, "/etc/kubernetes/manifests/kube-proxy.manifest");
+        let pod: Pod = serde_saphyr::from_str(&pod).unwrap();
+        let mut flags = pod.spec.containers[0].args.iter();
+        let size = flags.find_map(|flag| flag.strip_prefix("--conntrack-max-per-core="));
+        size.unwrap().to_owned()
+    };
+    let users = with(&json!({ "kubeProxy": { "conntrackMaxPerCore": 7 } }));
+    assert_eq!(size(&expanded(), false), "131072");
+    assert_eq!(size(&expanded(), true), "0");
+    assert_eq!(size(&users, true), "7");
+}
+
+#[test]
 fn every_file_in_a_format_parses() {
     for role in [Role::ControlPlane, Role::Node] {
         for file in files(&config_of(&expanded(), role), &Host::placeholder()).unwrap() {
@@ -294,6 +339,7 @@ fn every_file_in_a_format_parses() {
                 .iter()
                 .any(|end| file.path.ends_with(end));
             let system = file.path.starts_with("/etc/sysctl.d")
+                || file.path.starts_with("/etc/systemd")
                 || file.path.starts_with("/etc/modules-load.d");
             if std::path::Path::new(&file.path).extension() == Some("toml".as_ref()) {
                 file.content.parse::<toml::Table>().unwrap();

@@ -358,6 +358,7 @@ fn a_kubeconfig_holds_what_kubectl_needs() {
     let config = Kubeconfig {
         name: "a.example.com".into(),
         server: "https://api.a.example.com".into(),
+        tls_server_name: Some("api.internal.a.example.com".into()),
         trust_bundle: Some(trust_bundle(&keyset)),
         credentials: Some(ClientCredentials::Inside {
             certificate: issued.certificate.clone(),
@@ -382,6 +383,10 @@ fn a_kubeconfig_holds_what_kubectl_needs() {
     assert_eq!(
         read["clusters"][0]["cluster"]["server"],
         "https://api.a.example.com"
+    );
+    assert_eq!(
+        read["clusters"][0]["cluster"]["tls-server-name"],
+        "api.internal.a.example.com"
     );
     assert_eq!(
         decoded("/clusters/0/cluster/certificate-authority-data"),

@@ -2,6 +2,8 @@
 
 use anyhow::bail;
 use model::node::Distribution;
+use rustix::fs::Access;
+use std::path::Path;
 
 /// CAP_SYS_RESOURCE, without which runc cannot lower an OOM score.
 const CAP_SYS_RESOURCE: u64 = 1 << 24;
@@ -35,6 +37,12 @@ pub fn may_lower_oom_score(status: &str) -> bool {
     let bounding = status.lines().find_map(|line| line.strip_prefix("CapBnd:"));
     let bits = bounding.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
     bits.is_none_or(|bits| bits & CAP_SYS_RESOURCE != 0)
+}
+
+/// Whether a parameter of the kernel is there and nobody may write it, as those of the machine are in a network
+/// namespace of its own.
+pub fn is_fixed(parameter: &Path) -> bool {
+    parameter.exists() && rustix::fs::access(parameter, Access::WRITE_OK).is_err()
 }
 
 /// The host of `https://HOST:PORT`.

@@ -1,16 +1,23 @@
 //! protokube brings up and keeps up the control plane of one machine: volumes, etcd, manifests, names, the bootstrap endpoint,
-//! addons. Each is a role of its own.
+//! addons. Each is a role of its own, with one entry point that runs until something breaks.
 
 pub mod api;
+pub mod approval;
 pub mod arguments;
+pub mod bootstrap;
 pub mod daemon;
 pub mod ec2;
 pub mod etcd;
+pub mod health;
 pub mod host;
+pub mod identity;
 pub mod keysets;
+pub mod labels;
+pub mod log;
 pub mod manifests;
 pub mod names;
 pub mod probe;
 pub mod stage;
 pub mod supervise;
 pub mod volumes;
+mod watching;

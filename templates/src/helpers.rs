@@ -1,4 +1,4 @@
-//! Quoting: how a value becomes part of a shell script or of a unit without changing its meaning.
+//! Quoting: how a value becomes part of a shell script, a unit, a Corefile or YAML without changing its meaning.
 
 use handlebars::{Handlebars, Helper, HelperResult, Output, RenderContext, RenderErrorReason};
 
@@ -40,11 +40,34 @@ pub fn heredoc(text: &str) -> String {
     format!("<<'{delimiter}'\n{text}{newline}{delimiter}")
 }
 
+/// Quotes a word of a Corefile.
+pub fn corefile(value: &str) -> String {
+    let special = |c: char| c.is_whitespace() || "\"\\{}#`".contains(c);
+    if !value.is_empty() && !value.contains(special) {
+        return value.to_owned();
+    }
+    format!("\"{}\"", value.replace('\\', r"\\").replace('"', "\\\""))
+}
+
+/// A value of any sort as YAML in one line: JSON is YAML.
+fn yaml(
+    helper: &Helper<'_>,
+    _: &Handlebars<'_>,
+    _: &handlebars::Context,
+    _: &mut RenderContext<'_, '_>,
+    out: &mut dyn Output,
+) -> HelperResult {
+    let value = helper.param(0).filter(|value| !value.is_value_missing());
+    let value = value.ok_or(RenderErrorReason::ParamNotFoundForIndex("yaml", 0))?;
+    Ok(out.write(&value.value().to_string())?)
+}
+
 pub(crate) fn register(engine: &mut Handlebars<'_>) {
     for (name, quote) in [
         ("sh", sh as fn(&str) -> String),
         ("systemd", systemd),
         ("heredoc", heredoc),
+        ("corefile", corefile),
     ] {
         let helper = move |helper: &Helper<'_>,
                            _: &Handlebars<'_>,
@@ -60,4 +83,5 @@ pub(crate) fn register(engine: &mut Handlebars<'_>) {
         };
         engine.register_helper(name, Box::new(helper));
     }
+    engine.register_helper("yaml", Box::new(yaml));
 }

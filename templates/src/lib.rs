@@ -1,6 +1,7 @@
-//! Text that machines run or read and that has no typed form: shell, systemd units, logrotate. Each
+//! Text that machines run or read and that has no typed form here: shell, systemd units, logrotate, addons. Each
 //! template has a typed context; [`render`] is the only way to text, helpers do the quoting.
 
+pub mod addons;
 mod boot;
 mod helpers;
 #[cfg(test)]
@@ -8,10 +9,10 @@ mod paths_test;
 mod units;
 
 pub use boot::{Heredoc, UserData};
-pub use helpers::{heredoc, sh, systemd, systemd_word};
+pub use helpers::{corefile, heredoc, sh, systemd, systemd_word};
 pub use units::{
     ContainerdService, Environment, HookService, KubeletService, Logrotate, MasqueradeService,
-    NodeupService, ProtokubeService, Variable,
+    NodeupService, ProtokubeService, Variable, VolumeMount,
 };
 
 use serde::Serialize;
@@ -36,7 +37,8 @@ pub struct Error {
 }
 
 /// Renders a template with its context. Nothing is escaped by default; what needs quotes says so with a helper:
-/// `{{sh value}}` for the shell, `{{systemd value}}` for units and environment files, `{{heredoc value}}`.
+/// `{{sh value}}` for the shell, `{{systemd value}}` for units and environment files, `{{heredoc value}}`,
+/// `{{corefile value}}`, and `{{yaml value}}`, which takes values of every sort.
 pub fn render<T: Template>(context: &T) -> Result<String, Error> {
     let mut engine = handlebars::Handlebars::new();
     engine.set_strict_mode(true);

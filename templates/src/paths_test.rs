@@ -1,10 +1,11 @@
 //! The lint that strict mode is not: every path in a template exists in its context, and every field of a
 //! context is used by its template.
 
+use crate::addons::samples;
 use crate::boot::UserData;
 use crate::units::{
     ContainerdService, Environment, HookService, KubeletService, Logrotate, MasqueradeService,
-    NodeupService, ProtokubeService, Variable,
+    NodeupService, ProtokubeService, Variable, VolumeMount,
 };
 use crate::{Template, render};
 use handlebars::template::{HelperTemplate, Parameter, Template as Parsed, TemplateElement};
@@ -72,10 +73,14 @@ impl Walk {
                     if helper.params.is_empty() {
                         self.parameter(scope, &helper.name);
                     }
-                    helper
-                        .params
-                        .iter()
-                        .for_each(|parameter| drop(self.parameter(scope, parameter)));
+                    let whole = helper.name.as_name() == Some("yaml");
+                    for parameter in &helper.params {
+                        if let Some((place, value)) = self.parameter(scope, parameter)
+                            && whole
+                        {
+                            leaves(&place, &value, &mut self.used);
+                        }
+                    }
                 }
                 TemplateElement::HelperBlock(helper) => self.block(scope, helper),
                 TemplateElement::RawString(_) | TemplateElement::Comment(_) => {}
@@ -180,11 +185,36 @@ fn templates_and_contexts_agree() {
         }),
         findings(&hook),
         findings(&environment),
+        findings(&VolumeMount {
+            device: text("/dev/nvme1n1"),
+            path: text("/data"),
+            filesystem: text("ext4"),
+            options: text("noatime"),
+        }),
         findings(&Logrotate {
             path: text("/var/log/etcd.log"),
         }),
+        addons(),
     ];
     assert_eq!(found.concat(), Vec::<String>::new());
+}
+
+fn addons() -> Vec<String> {
+    let (kubelet_api, certificates, limits) = samples::rbac();
+    let (dns, autoscaler) = samples::core_dns();
+    let (config, cloud) = samples::cloud();
+    let found = [
+        findings(&kubelet_api),
+        findings(&certificates),
+        findings(&limits),
+        findings(&samples::flannel()),
+        findings(&samples::corefile()),
+        findings(&dns),
+        findings(&autoscaler),
+        findings(&config),
+        findings(&cloud),
+    ];
+    found.concat()
 }
 
 #[derive(serde::Serialize)]

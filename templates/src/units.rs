@@ -63,6 +63,19 @@ pub struct MasqueradeService {
     pub non_masquerade_cidr: String,
 }
 
+/// A unit that mounts a volume when the machine starts again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VolumeMount {
+    /// The volume's device, with `%` doubled.
+    pub device: String,
+    /// Where it is mounted, with `%` doubled.
+    pub path: String,
+    /// Type of its file system.
+    pub filesystem: String,
+    /// Options, separated by commas.
+    pub options: String,
+}
+
 /// A file of `NAME="value"` lines that units read as `EnvironmentFile=`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Environment {
@@ -114,6 +127,11 @@ impl Template for HookService {
 impl Template for MasqueradeService {
     const NAME: &'static str = "units/masquerade.service.hbs";
     const SOURCE: &'static str = include_str!("../units/masquerade.service.hbs");
+}
+
+impl Template for VolumeMount {
+    const NAME: &'static str = "units/volume.mount.hbs";
+    const SOURCE: &'static str = include_str!("../units/volume.mount.hbs");
 }
 
 impl Template for Environment {

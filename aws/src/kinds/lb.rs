@@ -152,7 +152,7 @@ impl Verbs for Lb {
             .iter()
             .filter_map(|one| one.load_balancer_arn.clone())
             .collect();
-        let tags = lb_tags::fetch(world, &arns).await?;
+        let tags = lb_tags::fetch(&world.clients, &arns).await?;
         let taken = !found.is_empty();
         let raw = complete(world, found, &tags).await?;
         let names = Names::around(&want.refs(), refs);

@@ -1,5 +1,6 @@
 //! What load balancers and target groups share: their tags are asked for by ARN, twenty at a time.
 
+use crate::Clients;
 use crate::failure::Classify;
 use crate::names::{TagChanges, tags};
 use crate::world::AwsWorld;
@@ -14,11 +15,11 @@ const PAGE: usize = 20;
 
 /// The tags of each ARN.
 pub(crate) async fn fetch(
-    world: &AwsWorld,
+    clients: &Clients,
     arns: &[String],
 ) -> Result<BTreeMap<String, Tags>, Failure> {
     let ask = |arns: &[String]| {
-        let call = world.clients.elb.describe_tags();
+        let call = clients.elb.describe_tags();
         let call = call.set_resource_arns(Some(arns.to_vec())).send();
         async { call.await.called("elasticloadbalancing:DescribeTags") }
     };

@@ -110,7 +110,7 @@ impl Verbs for LbTargetGroup {
             .iter()
             .filter_map(|one| one.target_group_arn.clone())
             .collect();
-        let tags = lb_tags::fetch(world, &arns).await?;
+        let tags = lb_tags::fetch(&world.clients, &arns).await?;
         let taken = !found.is_empty();
         let raw = complete(world, found, &tags).await?;
         let names = Names::around(&want.refs(), refs);

@@ -3,7 +3,7 @@
 use super::{Machine, answer};
 use model::engine::Failure;
 use roxmltree::Node;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const VERSION: &str = "2016-11-15";
 
@@ -20,6 +20,10 @@ pub struct Instance {
     pub private_ip: Option<String>,
     /// Public address, if it has one.
     pub public_ip: Option<String>,
+    /// `ec2-203-0-113-1.eu-west-1.compute.amazonaws.com`; empty without a public address or names in its VPC.
+    pub public_dns_name: String,
+    /// Every address of every interface, private and public, IPv4 and IPv6.
+    pub addresses: BTreeSet<String>,
     /// Availability zone.
     pub zone: String,
     /// Tags.
@@ -142,9 +146,29 @@ fn instance(of: Node<'_, '_>) -> Option<Instance> {
         private_dns_name: answer::child_value(of, "privateDnsName").unwrap_or_default(),
         private_ip: answer::child_value(of, "privateIpAddress"),
         public_ip: answer::child_value(of, "ipAddress"),
+        public_dns_name: answer::child_value(of, "dnsName").unwrap_or_default(),
+        addresses: addresses(of),
         zone: answer::child_value(placement, "availabilityZone")?,
         tags: tags(of),
     })
+}
+
+fn addresses(of: Node<'_, '_>) -> BTreeSet<String> {
+    let own = ["privateIpAddress", "ipAddress", "ipv6Address"];
+    let mut all: BTreeSet<String> = own
+        .iter()
+        .filter_map(|name| answer::child_value(of, name))
+        .collect();
+    for interface in answer::items(of, "networkInterfaceSet") {
+        for private in answer::items(interface, "privateIpAddressesSet") {
+            let public = answer::child(private, "association");
+            all.extend(answer::child_value(private, "privateIpAddress"));
+            all.extend(public.and_then(|public| answer::child_value(public, "publicIp")));
+        }
+        let ipv6 = answer::items(interface, "ipv6AddressesSet");
+        all.extend(ipv6.filter_map(|item| answer::child_value(item, "ipv6Address")));
+    }
+    all
 }
 
 fn volume(of: Node<'_, '_>) -> Option<Volume> {

@@ -1,5 +1,6 @@
 //! `kctl export`.
 
+use super::Reach;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -25,9 +26,9 @@ pub struct KubeconfigCredentials {
     /// How long the administrator's certificate in the kubeconfig is good for [default: 18h]
     #[arg(long, value_name = "DURATION", num_args = 0..=1, default_missing_value = "18h", require_equals = true)]
     pub admin: Option<String>,
-    /// Use the API's internal name
-    #[arg(long)]
-    pub internal: bool,
+    /// How the API is reached.
+    #[command(flatten)]
+    pub reach: Reach,
     /// The file [default: the first of $KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,

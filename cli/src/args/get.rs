@@ -1,6 +1,6 @@
 //! `kctl get`.
 
-use super::ListFormat;
+use super::{ListFormat, Reach};
 use clap::{Args, Subcommand};
 
 /// `kctl get`.
@@ -41,6 +41,12 @@ pub enum Kind {
     /// Show a cluster and its instance groups
     #[command(after_help = "Examples:\n  kctl get all demo.example.com -o yaml > cluster.yaml")]
     All(GetObjects),
+    /// Show the machines of a cluster, and of those that have not joined how far they came and what stopped them
+    #[command(
+        visible_alias = "instance",
+        after_help = "Examples:\n  kctl get instances demo.example.com\n  kctl get instances -o wide"
+    )]
+    Instances(GetInstances),
     /// Show the public SSH keys of a cluster
     #[command(
         name = "sshpublickeys",
@@ -66,4 +72,18 @@ pub struct GetObjects {
     /// How to show it.
     #[command(flatten)]
     pub form: Form,
+}
+
+/// `kctl get instances`.
+#[derive(Clone, Debug, Default, Args)]
+pub struct GetInstances {
+    /// The cluster; instead of --name
+    #[arg(value_name = "CLUSTER")]
+    pub cluster: Option<String>,
+    /// How the API is reached.
+    #[command(flatten)]
+    pub reach: Reach,
+    /// Form of the output
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: ListFormat,
 }

@@ -1,14 +1,18 @@
 //! The command line as types. What a command does is in `commands`, which knows nothing of argv.
 
+mod cluster_words;
 mod create;
 mod delete;
 mod edit;
 mod export;
 mod get;
 mod help;
+mod reach;
 mod render;
 mod update;
+mod validate;
 
+pub use cluster_words::ClusterWords;
 pub use create::{
     Authorization, Create, CreateCluster, CreateObjects, CreateWhat, Dns, KopsOnly,
     LoadBalancerType, Topology,
@@ -16,10 +20,12 @@ pub use create::{
 pub use delete::{Delete, DeleteCluster, DeleteGroup, DeleteWhat};
 pub use edit::{Edit, EditCluster, EditGroup, EditWhat, Replace, Setters};
 pub use export::{Export, ExportKubeconfig, ExportWhat, KubeconfigCredentials};
-pub use get::{Form, Get, GetObjects, Kind as GetKind};
+pub use get::{Form, Get, GetInstances, GetObjects, Kind as GetKind};
 pub use help::command;
+pub use reach::Reach;
 pub use render::Render;
 pub use update::Update;
+pub use validate::Validate;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -85,7 +91,7 @@ pub enum Color {
 pub enum Command {
     /// Create a cluster, or objects from files
     Create(Create),
-    /// Show clusters, instance groups and keys
+    /// Show clusters, instance groups, machines and keys
     Get(Get),
     /// Change a cluster or an instance group in an editor or with --set
     Edit(Edit),
@@ -93,6 +99,8 @@ pub enum Command {
     Replace(Replace),
     /// Show what AWS lacks of the spec; with --yes, make it so
     Update(Update),
+    /// Say whether a cluster is healthy and what is wrong, and wait for it
+    Validate(Validate),
     /// Delete a cluster or an instance group
     Delete(Delete),
     /// Write a kubeconfig
@@ -160,6 +168,18 @@ pub enum SpecFormat {
     Yaml,
     /// One JSON document
     Json,
+}
+
+/// A form of output for a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// Columns
+    #[default]
+    Table,
+    /// One JSON document
+    Json,
+    /// One YAML document
+    Yaml,
 }
 
 /// A form of output for a plan.

@@ -1,6 +1,6 @@
 //! `kctl update`.
 
-use super::{KubeconfigCredentials, PlanFormat};
+use super::{ClusterWords, KubeconfigCredentials, PlanFormat};
 use clap::Args;
 
 /// `kctl update [cluster] [NAME]`.
@@ -14,9 +14,9 @@ Examples:
   kctl update -o json --exit-code              for programs: exit code 10 if something would change"
 )]
 pub struct Update {
-    /// The cluster; the word `cluster` before it may stand there as with kOps
-    #[arg(value_name = "NAME", num_args = 0..=2)]
-    pub target: Vec<String>,
+    /// The cluster.
+    #[command(flatten)]
+    pub target: ClusterWords,
     /// Make the changes
     #[arg(short, long)]
     pub yes: bool,
@@ -38,24 +38,4 @@ pub struct Update {
     /// The kubeconfig's credentials.
     #[command(flatten)]
     pub credentials: KubeconfigCredentials,
-}
-
-impl Update {
-    /// The cluster named on the command line.
-    pub fn cluster(&self) -> Option<&str> {
-        match self.target.as_slice() {
-            [word, name] if word == "cluster" => Some(name),
-            [word] if word == "cluster" => None,
-            [name] => Some(name),
-            _ => None,
-        }
-    }
-
-    /// The word that is too many, if two words stand there and the first is not `cluster`.
-    pub fn unexpected(&self) -> Option<&str> {
-        match self.target.as_slice() {
-            [word, _] if word != "cluster" => Some(word),
-            _ => None,
-        }
-    }
 }

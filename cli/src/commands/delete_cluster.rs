@@ -2,6 +2,7 @@
 
 use super::applying::{Work, locked};
 use super::look;
+use super::running::completed;
 use super::scope::{Place, scope};
 use super::session::Session;
 use crate::agents::Found;
@@ -14,12 +15,12 @@ use crate::ui::plan::{self, View};
 use crate::ui::plan_json::{Document, Target};
 use aws::store::{Entry, Expect};
 use aws::{AwsWorld, Clients};
-use model::api::{Cluster, DnsType, Object};
+use model::api::{Cluster, DnsType};
 use model::cloud::Cloud;
 use model::engine::{Plan, Report};
 use model::expand::{Wanted, wanted};
 use model::facts::{Facts, HostedZone};
-use model::read::{ReadOptions, read_documents_with};
+use model::read::ReadOptions;
 use std::collections::BTreeSet;
 
 /// A spec that can no longer be used can still be deleted.
@@ -104,27 +105,6 @@ async fn doomed(name: &str, session: &Session<'_>) -> Result<Doomed, CommandErro
         facts,
         target,
     })
-}
-
-async fn completed(
-    state: &ClusterState,
-    session: &Session<'_>,
-) -> Result<Option<Cluster>, CommandError> {
-    let key = state.keys.completed();
-    if state.entry(&key).is_none() {
-        return Ok(None);
-    }
-    let Some(object) = session.store.get(&key).await.map_err(store_error)? else {
-        return Ok(None);
-    };
-    let text = String::from_utf8_lossy(&object.bytes).into_owned();
-    let documents = read_documents_with(&key, &text, LENIENT).unwrap_or_default();
-    Ok(documents
-        .into_iter()
-        .find_map(|document| match document.object {
-            Object::Cluster(cluster) => Some(cluster),
-            _ => None,
-        }))
 }
 
 /// The hosted zone of the cluster's records: the one the spec names, else the longest that holds its name.

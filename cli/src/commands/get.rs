@@ -1,14 +1,16 @@
 //! `kctl get`.
 
+mod instances;
 mod keys;
 
 use super::session::Session;
 use crate::args::{Form, Get, GetKind, GetObjects, ListFormat};
 use crate::error::{CommandError, Context, Kind, Outcome};
+use crate::machines::role_name;
 use crate::state::{self, ClusterState, Keys, store_error};
 use crate::ui::table;
 use futures::future::try_join_all;
-use model::api::{Cluster, DnsType, InstanceGroup, InstanceGroupRole, Object, write};
+use model::api::{Cluster, DnsType, InstanceGroup, Object, write};
 use model::read::{Document, ReadOptions, read_documents_with};
 use serde::Serialize;
 
@@ -33,6 +35,7 @@ pub async fn run(options: &Get, session: &Session<'_>) -> Result<Outcome, Comman
         Some(GetKind::Clusters(what)) => clusters(what, session).await?,
         Some(GetKind::InstanceGroups(what)) => groups(what, session).await?,
         Some(GetKind::All(what)) => all(what, session).await?,
+        Some(GetKind::Instances(what)) => instances::run(what, session).await?,
         Some(GetKind::SshPublicKeys(what)) => keys::ssh(what, session).await?,
         Some(GetKind::KeyPairs(what)) => keys::pairs(what, session).await?,
     }
@@ -190,18 +193,11 @@ fn group_table(groups: &[InstanceGroup], cluster: &Cluster, wide: bool) -> Strin
         zones.extend(spec.zones.iter().map(String::as_str));
         zones.sort_unstable();
         zones.dedup();
-        let role = match spec.role {
-            Some(InstanceGroupRole::ControlPlane) => "ControlPlane",
-            Some(InstanceGroupRole::Node) => "Node",
-            Some(InstanceGroupRole::Bastion) => "Bastion",
-            Some(InstanceGroupRole::ApiServer) => "APIServer",
-            None => "",
-        };
         let number =
             |number: Option<i32>| number.map(|number| number.to_string()).unwrap_or_default();
         let mut row = vec![
             group.name().to_owned(),
-            role.to_owned(),
+            role_name(spec.role).to_owned(),
             spec.machine_type.clone().unwrap_or_default(),
             number(spec.min_size),
             number(spec.max_size),

@@ -9,14 +9,17 @@ mod delete_group;
 mod edit;
 mod export;
 mod get;
+mod inspect;
 mod look;
 mod objects;
 mod reference;
 mod render;
+mod running;
 mod scope;
 mod session;
 mod store_objects;
 mod update;
+mod validate;
 mod version;
 
 use crate::args::{Cli, Command, CreateWhat, DeleteWhat, ExportWhat};
@@ -45,6 +48,7 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
             DeleteWhat::InstanceGroup(what) => delete_group::run(what, &open().await?).await,
         },
         Command::Update(what) => update::run(what, &open().await?).await,
+        Command::Validate(what) => validate::run(what, &open().await?).await,
         Command::Export(what) => match &what.what {
             ExportWhat::Kubeconfig(what) => export::run(what, &open().await?).await,
         },

@@ -4,6 +4,7 @@ use super::applying::{Work, locked};
 use super::assemble::Assembled;
 use super::export;
 use super::look::{Looked, look};
+use super::running::Running;
 use super::scope::{Place, scope};
 use super::session::Session;
 use crate::args::{KubeconfigCredentials, PlanFormat, Update};
@@ -38,13 +39,13 @@ pub struct How {
 
 /// Updates the cluster that the options name.
 pub async fn run(options: &Update, session: &Session<'_>) -> Result<Outcome, CommandError> {
-    if let Some(word) = options.unexpected() {
+    if let Some(word) = options.target.unexpected() {
         return Err(CommandError::usage(
             format!("what is {word:?}?"),
             "kctl update [cluster] [NAME]",
         ));
     }
-    let name = session.cluster(options.cluster()).await?;
+    let name = session.cluster(options.target.cluster()).await?;
     // Who asks for credentials wants the file.
     let kubeconfig = options
         .create_kube_config
@@ -205,9 +206,12 @@ async fn make(
         hints(&plan, &report, session);
     }
     if let Some(credentials) = &how.kubeconfig {
-        let server =
-            export::server(&assembled.expanded.full, &desired, &world, credentials).await?;
-        export::write(looked, &server, credentials, session).await?;
+        let made = Running {
+            state: looked.state.clone(),
+            spec: assembled.expanded.cluster.clone(),
+            clients: looked.clients.clone(),
+        };
+        export::write(&made, credentials, session).await?;
     }
     Ok(Outcome::Fine)
 }

@@ -4,12 +4,15 @@
 pub mod cloud;
 pub mod diff;
 pub mod error;
+pub mod health;
+pub mod instances;
 pub mod paint;
 pub mod plan;
 pub mod plan_json;
 pub mod progress;
 pub mod shell;
 pub mod table;
+pub mod waiting;
 
 pub use paint::{Paint, Tone};
 pub use shell::Shell;

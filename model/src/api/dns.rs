@@ -10,9 +10,9 @@ use super::scalars::Quantity;
 spec! {
     /// DNS of services and pods.
     pub struct KubeDNSConfig {
-        /// Entries CoreDNS caches at most.
+        /// Entries that kube-dns' dnsmasq cached; without effect on CoreDNS.
         pub cache_max_size: Option<i32>,
-        /// Queries forwarded at once at most.
+        /// Queries that kube-dns' dnsmasq forwarded at once; without effect on CoreDNS.
         pub cache_max_concurrent: Option<i32>,
         /// Tolerations of its pods, as in Kubernetes.
         pub tolerations: Vec<Value>,
@@ -29,7 +29,7 @@ spec! {
         pub external_core_file: Option<String>,
         /// Image of kube-dns; removed from kOps.
         pub image: Option<String>,
-        /// Fixed number of pods.
+        /// Fixed number of pods, without the autoscaler.
         pub replicas: Option<i32>,
         /// `CoreDNS`, or `None` for the user's own.
         pub provider: Option<String>,

@@ -139,6 +139,11 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     cluster(
         When::Set,
+        "what kernels before 5.7 needed for VXLAN; no image that kctl supports has one",
+        &["spec.networking.flannel.disableTxChecksumOffloading"],
+    ),
+    cluster(
+        When::Set,
         "nerdctl, and AWS credentials for registry mirrors",
         &[
             "spec.containerd.installNerdCtl",

@@ -4,6 +4,7 @@ use super::mounts::Mounts;
 use super::{Container, Pod, SecurityContext, critical, log_file, logged, resources};
 use crate::api::kube_proxy::KubeProxyConfig;
 use crate::components::Flags;
+use crate::node::Host;
 use serde::{Deserialize, Serialize};
 
 const NAME: &str = "kube-proxy";
@@ -35,11 +36,23 @@ impl Proxy {
     }
 }
 
-/// The pod on one machine: its Node's name, and where it finds the API. The user's own flags win.
-pub fn proxy(proxy: &Proxy, node_name: &str, api_server: &str) -> Pod {
+/// What the spec is completed with: not necessarily the user's wish.
+const CONNTRACK_PER_CORE: &str = "131072";
+
+/// The pod on one machine. The user's own flags win. Without `api_server` the kubeconfig alone says where the API is:
+/// `--master` would make kube-proxy forget the name in the server's certificate.
+pub fn proxy(proxy: &Proxy, api_server: Option<&str>, host: &Host) -> Pod {
+    const CONNTRACK: &str = "conntrack-max-per-core";
     let mut flags = proxy.flags.clone();
-    flags.fill("hostname-override", node_name);
-    flags.fill("master", api_server);
+    flags.fill("hostname-override", &host.instance_id);
+    if let Some(server) = api_server {
+        flags.fill("master", server);
+    }
+    let said = flags.get(CONNTRACK);
+    if host.conntrack_max_fixed && said.is_none_or(|said| said == CONNTRACK_PER_CORE) {
+        // kube-proxy ends where it cannot set the table's size: 0 leaves it as it is.
+        flags.set(CONNTRACK, "0");
+    }
     let mounts = Mounts::default()
         .reads("config", "/var/lib/kube-proxy")
         .reads("modules", "/lib/modules")

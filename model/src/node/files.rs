@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 const CNI_TEMPLATE: &str = "/etc/containerd/config-cni.template";
 
 /// kubelet's client certificate and key, which kubelet renews.
-const KUBELET_CLIENT: &str = "/var/lib/kubelet/pki/kubelet-client-current.pem";
+pub(crate) const KUBELET_CLIENT: &str = "/var/lib/kubelet/pki/kubelet-client-current.pem";
 
 /// Every file of a machine that is no secret and no download, sorted by path. Static pods of the control plane are
 /// not among them: protokube writes those when they can start.
@@ -39,7 +39,7 @@ pub fn files(config: &NodeConfig, host: &Host) -> Result<Vec<File>, Error> {
     files.extend(containerd(config, host)?);
     files.extend(kubeconfigs(config, host)?);
     if let Some(proxy) = &config.kube_proxy {
-        let pod = manifests::proxy(proxy, &host.instance_id, &api_server(config, host));
+        let pod = manifests::proxy(proxy, config.api_server.as_deref(), host);
         files.push(File::new(manifests::manifest_path("kube-proxy"), to_yaml(&pod)?).mode("0440"));
     }
     // The user's files come first: theirs are kept where two have one path.
@@ -52,6 +52,12 @@ pub fn files(config: &NodeConfig, host: &Host) -> Result<Vec<File>, Error> {
 /// Time from the hypervisor, and security updates: Amazon Linux does the first by itself.
 fn upkeep(config: &NodeConfig, distribution: Distribution) -> Vec<File> {
     let mut files = Vec::new();
+    // Daily, as distributions have it, is too rarely for what a control plane writes.
+    let hourly = "[Timer]\nOnCalendar=\nOnCalendar=hourly\n";
+    files.push(File::new(
+        "/etc/systemd/system/logrotate.timer.d/hourly.conf",
+        hourly,
+    ));
     if distribution == Distribution::Debian && config.ntp {
         let source = "server 169.254.169.123 prefer iburst minpoll 4 maxpoll 4\n";
         files.push(File::new("/etc/chrony/sources.d/amazon.sources", source));
@@ -272,6 +278,11 @@ fn kubeconfig_file(
     let content = kubeconfig(&Kubeconfig {
         name: "local".to_owned(),
         server: api_server(config, host),
+        // Without DNS the API is found at a load balancer, whose name is in no certificate.
+        tls_server_name: config
+            .api_server
+            .is_none()
+            .then(|| format!("api.internal.{}", config.cluster)),
         trust_bundle: Some(config.ca_certificates.clone()),
         credentials,
     })?;

@@ -17,6 +17,8 @@ pub struct Host {
     pub systemd_resolved: bool,
     /// Processes may not lower their OOM score: CAP_SYS_RESOURCE is missing.
     pub restrict_oom_score_adj: bool,
+    /// The kernel does not let the size of the table of connections be set here: only the initial network namespace may.
+    pub conntrack_max_fixed: bool,
 }
 
 /// A family of distributions.
@@ -39,6 +41,7 @@ impl Host {
             cgroup_v1: false,
             systemd_resolved: true,
             restrict_oom_score_adj: false,
+            conntrack_max_fixed: false,
         }
     }
 

@@ -34,11 +34,19 @@ const SYSCTLS: [&str; 24] = [
 pub(super) fn sysctls(full: &FullSpec, cluster: &[String], group: &[String]) -> Vec<String> {
     let (first, last) = full.node_port_range;
     // No connection of the machine's own may take a node port.
-    let reserved = format!("net.ipv4.ip_local_reserved_ports={first}-{last}");
+    let reserved = format!("{RESERVED}{first}-{last}");
     let ours = SYSCTLS.iter().map(|parameter| (*parameter).to_owned());
     let users = cluster.iter().chain(group).cloned();
     ours.chain([reserved]).chain(users).collect()
 }
+
+/// Whether a parameter is one of ours with our value: a kernel that does not take it is no error.
+pub(crate) fn is_ours(parameter: &str) -> bool {
+    SYSCTLS.contains(&parameter) || parameter.starts_with(RESERVED)
+}
+
+/// Node ports are nobody's, whichever they are.
+const RESERVED: &str = "net.ipv4.ip_local_reserved_ports=";
 
 /// The parameters as a file of sysctl.d.
 pub(super) fn sysctl_file(parameters: &[String]) -> String {

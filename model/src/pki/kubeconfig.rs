@@ -5,7 +5,7 @@ use crate::api::write::to_yaml;
 use crate::secret::Secret;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde_json::{Map, json};
 
 /// What a kubeconfig says: one cluster, one user, one context, all of one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,9 @@ pub struct Kubeconfig {
     pub name: String,
     /// `https://api.NAME`.
     pub server: String,
+    /// The name that the server's certificate has, where it is not the URL's: a load balancer's own name is in no
+    /// certificate.
+    pub tls_server_name: Option<String>,
     /// Trusted certificates, PEM; `None`: the system's (a load balancer with a public certificate).
     pub trust_bundle: Option<String>,
     /// Who it is.
@@ -42,12 +45,13 @@ pub enum ClientCredentials {
 /// The file's YAML. Secret: it may hold a private key.
 pub fn kubeconfig(config: &Kubeconfig) -> Result<Secret, Error> {
     let name = &config.name;
-    let mut cluster = json!({ "server": config.server });
-    if let (Some(bundle), Value::Object(cluster)) = (&config.trust_bundle, &mut cluster) {
-        cluster.insert(
-            "certificate-authority-data".into(),
-            STANDARD.encode(bundle).into(),
-        );
+    let mut cluster = Map::from_iter([("server".to_owned(), json!(config.server))]);
+    if let Some(name) = &config.tls_server_name {
+        cluster.insert("tls-server-name".into(), json!(name));
+    }
+    if let Some(bundle) = &config.trust_bundle {
+        let bundle = STANDARD.encode(bundle);
+        cluster.insert("certificate-authority-data".into(), json!(bundle));
     }
     let user = match &config.credentials {
         None => json!({}),

@@ -1,6 +1,7 @@
 //! Fields that change nothing that is rendered, each with the reason.
 
-const ADDON: &str = "settings of an addon: protokube takes them from the completed spec";
+const TERMINATION: &str = "a setting of the node termination handler, which kctl does not install yet: the queue and its events are there";
+const DNSMASQ: &str = "kube-dns had it, with dnsmasq; CoreDNS has neither in kOps";
 const FOLLOWED: &str = "protokube follows it in the completed spec while it runs, so that no machine is replaced for it";
 const NAMED: &str = "others refer to it by this name: changing it alone is an error";
 const ROLLING: &str = "how machines are replaced, not what they are";
@@ -68,80 +69,79 @@ pub const BY_DESIGN: &[(&str, &str, &str)] = &[
         "spec.containerd.installCriCtl",
         "crictl is always installed",
     ),
-    ("Cluster", "spec.kubeDNS.cacheMaxSize", ADDON),
-    ("Cluster", "spec.kubeDNS.cacheMaxConcurrent", ADDON),
-    ("Cluster", "spec.kubeDNS.tolerations", ADDON),
-    ("Cluster", "spec.kubeDNS.affinity", ADDON),
-    ("Cluster", "spec.kubeDNS.coreDNSImage", ADDON),
-    ("Cluster", "spec.kubeDNS.cpaImage", ADDON),
-    ("Cluster", "spec.kubeDNS.domain", ADDON),
-    ("Cluster", "spec.kubeDNS.externalCoreFile", ADDON),
-    ("Cluster", "spec.kubeDNS.image", ADDON),
-    ("Cluster", "spec.kubeDNS.replicas", ADDON),
-    ("Cluster", "spec.kubeDNS.stubDomains", ADDON),
-    ("Cluster", "spec.kubeDNS.upstreamNameservers", ADDON),
-    ("Cluster", "spec.kubeDNS.memoryRequest", ADDON),
-    ("Cluster", "spec.kubeDNS.cpuRequest", ADDON),
-    ("Cluster", "spec.kubeDNS.memoryLimit", ADDON),
-    ("Cluster", "spec.kubeDNS.podAnnotations", ADDON),
-    ("Cluster", "spec.cloudControllerManager", ADDON),
-    (
-        "Cluster",
-        "spec.cloudConfig.disableSecurityGroupIngress",
-        ADDON,
-    ),
-    ("Cluster", "spec.cloudConfig.elbSecurityGroup", ADDON),
-    ("Cluster", "spec.cloudConfig.nlbSecurityGroupMode", ADDON),
+    ("Cluster", "spec.kubeDNS.cacheMaxSize", DNSMASQ),
+    ("Cluster", "spec.kubeDNS.cacheMaxConcurrent", DNSMASQ),
+    ("Cluster", "spec.kubeDNS.image", DNSMASQ),
     (
         "Cluster",
         "spec.nodeTerminationHandler.deleteSQSMsgIfNodeNotFound",
-        ADDON,
+        TERMINATION,
     ),
     (
         "Cluster",
         "spec.nodeTerminationHandler.enableSpotInterruptionDraining",
-        ADDON,
+        TERMINATION,
     ),
     (
         "Cluster",
         "spec.nodeTerminationHandler.enableScheduledEventDraining",
-        ADDON,
+        TERMINATION,
     ),
     (
         "Cluster",
         "spec.nodeTerminationHandler.enableOutOfServiceTaint",
-        ADDON,
+        TERMINATION,
     ),
     (
         "Cluster",
         "spec.nodeTerminationHandler.prometheusEnable",
-        ADDON,
+        TERMINATION,
     ),
     (
         "Cluster",
         "spec.nodeTerminationHandler.excludeFromLoadBalancers",
-        ADDON,
+        TERMINATION,
     ),
     (
         "Cluster",
         "spec.nodeTerminationHandler.podTerminationGracePeriod",
-        ADDON,
+        TERMINATION,
     ),
-    ("Cluster", "spec.nodeTerminationHandler.taintNode", ADDON),
-    ("Cluster", "spec.nodeTerminationHandler.memoryLimit", ADDON),
+    (
+        "Cluster",
+        "spec.nodeTerminationHandler.taintNode",
+        TERMINATION,
+    ),
+    (
+        "Cluster",
+        "spec.nodeTerminationHandler.memoryLimit",
+        TERMINATION,
+    ),
     (
         "Cluster",
         "spec.nodeTerminationHandler.memoryRequest",
-        ADDON,
+        TERMINATION,
     ),
-    ("Cluster", "spec.nodeTerminationHandler.cpuRequest", ADDON),
-    ("Cluster", "spec.nodeTerminationHandler.version", ADDON),
+    (
+        "Cluster",
+        "spec.nodeTerminationHandler.cpuRequest",
+        TERMINATION,
+    ),
+    (
+        "Cluster",
+        "spec.nodeTerminationHandler.version",
+        TERMINATION,
+    ),
     (
         "Cluster",
         "spec.nodeTerminationHandler.webhookTemplate",
-        ADDON,
+        TERMINATION,
     ),
-    ("Cluster", "spec.nodeTerminationHandler.webhookURL", ADDON),
+    (
+        "Cluster",
+        "spec.nodeTerminationHandler.webhookURL",
+        TERMINATION,
+    ),
     (
         "Cluster",
         "spec.kubeAPIServer.disableBasicAuth",

@@ -1,7 +1,8 @@
-//! What follows from a spec: every AWS object, and everything that machines get. The completed spec is no part of it,
+//! What follows from a spec: every AWS object, everything that machines get, and the addons. The completed spec is no part of it,
 //! since it repeats what was said.
 
 use crate::support::agents;
+use model::addons::addons;
 use model::api::{Cluster, InstanceGroup};
 use model::catalog::Catalog;
 use model::cloud::build::desired;
@@ -35,7 +36,9 @@ pub fn outcome(
         texts.extend(text.map(|text| (group.name.clone(), text)));
     }
     let cloud = cloud_json(&desired(&expanded.full, &texts, Vec::new()));
-    Ok(json!({"cloud": cloud, "machines": machines}))
+    let addons = addons(&expanded).map_err(said)?;
+    let addons: Vec<&String> = addons.iter().map(|addon| &addon.manifest).collect();
+    Ok(json!({"cloud": cloud, "machines": machines, "addons": addons}))
 }
 
 /// What machines of a group get, and their user data.

@@ -6,8 +6,6 @@ use crate::engine::{Ref, Text};
 use crate::full::{DnsKind, FullSpec, Zone};
 use crate::names;
 
-/// kOps' placeholder (TEST-NET-3). Without a record, resolvers would cache that the name does not exist.
-const PLACEHOLDER: &str = "203.0.113.123";
 /// Seconds that a placeholder may be cached.
 const PLACEHOLDER_TTL: i64 = 10;
 
@@ -78,7 +76,7 @@ fn placeholder(zone: &Zone, name: &str) -> Cloud {
         hosted_zone_id: zone.id.clone(),
         alias_target: None,
         resource_records: None,
-        initial: vec![PLACEHOLDER.into()],
+        initial: vec![names::PLACEHOLDER.into()],
         ttl: Some(PLACEHOLDER_TTL),
     }
     .into()

@@ -1,5 +1,6 @@
 //! From a full spec to every AWS object that the cluster should consist of: plain functions by area.
 
+mod addons;
 mod autoscaling;
 mod bastion;
 mod dns;
@@ -18,6 +19,7 @@ mod security_groups;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use addons::addon_objects;
 pub use autoscaling::hooks_digest;
 
 use super::{Cloud, Kind, S3Object};

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const MISSING: &str = "Go 1.26 or newer is needed to build what the lab serves. Debian's is too old: unpack \
-                       https://go.dev/dl/go1.26.8.linux-amd64.tar.gz below /usr/local and put /usr/local/go/bin in PATH";
+const MISSING: &str = "Go 1.26 or newer is needed to build what the lab serves, and Debian's is too old: `tests/lab/go` of the \
+                       checkout prints the folder of one that it installs from PyPI, for PATH; https://go.dev/dl has it too";
 
 /// Of an error of `go`, this many last lines are shown.
 const LINES: usize = 40;

@@ -174,14 +174,7 @@ fn attach(
         if linked.contains(&instance.id) {
             continue;
         }
-        let subnet = world.subnets.iter().find(|one| one.id == instance.subnet);
-        let subnet = subnet.with_context(|| {
-            format!(
-                "{} is in subnet {}, which is not there",
-                instance.id, instance.subnet
-            )
-        })?;
-        attach_host(place, ledger, instance, subnet)?;
+        attach_host(place, ledger, instance)?;
     }
     Ok(now)
 }

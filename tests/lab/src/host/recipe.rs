@@ -17,7 +17,7 @@ pub(crate) struct RecipeFile {
 /// The host's first process.
 pub(crate) const INIT: &str = "/usr/lib/kctl-lab/init";
 
-pub(crate) const FILES: [RecipeFile; 8] = [
+pub(crate) const FILES: [RecipeFile; 11] = [
     RecipeFile {
         path: "usr/lib/kctl-lab/init",
         mode: 0o755,
@@ -37,6 +37,21 @@ pub(crate) const FILES: [RecipeFile; 8] = [
         path: "etc/cloud/cloud.cfg.d/90-ec2.cfg",
         mode: 0o644,
         content: include_str!("../../image/cloud.cfg"),
+    },
+    RecipeFile {
+        path: "etc/systemd/resolved.conf.d/90-ec2.conf",
+        mode: 0o644,
+        content: include_str!("../../image/resolved.conf"),
+    },
+    RecipeFile {
+        path: "etc/systemd/journald.conf.d/90-ec2.conf",
+        mode: 0o644,
+        content: include_str!("../../image/journald.conf"),
+    },
+    RecipeFile {
+        path: "etc/sysctl.d/10-ec2.conf",
+        mode: 0o644,
+        content: include_str!("../../image/sysctl.conf"),
     },
     RecipeFile {
         path: "etc/hosts",
@@ -72,7 +87,8 @@ pub(crate) const LEFT_OUT: [&str; 3] = [
     "/usr/share/doc/*",
 ];
 
-pub(crate) fn packages() -> Vec<&'static str> {
+/// The distribution's packages that are asked for; what they depend on comes with them.
+pub fn packages() -> Vec<&'static str> {
     entries(PACKAGES)
 }
 

@@ -1,23 +1,18 @@
 //! A host's namespace and its one link to the router.
 
-use super::error::{Error, Result};
+use super::error::Result;
 use super::{names, netns};
 use crate::ledger::Ledger;
 use crate::place::Place;
-use crate::world::{Instance, Subnet};
+use crate::world::Instance;
 use std::path::Path;
 
 /// The host's end, as AWS's older instance types call it.
 pub const HOST_LINK: &str = "eth0";
 
-/// Makes the host's namespace with `eth0` (its MAC, address and default route) and the router's end of the link. Packets
-/// pass once `Router::apply` has seen the instance. Doing it twice changes nothing.
-pub fn attach_host(
-    place: &Place,
-    ledger: &Ledger,
-    instance: &Instance,
-    subnet: &Subnet,
-) -> Result<()> {
+/// Makes the host's namespace with `eth0` (its MAC and no address: that the host gets by DHCP, as on EC2) and the router's
+/// end of the link. Packets pass once `Router::apply` has seen the instance. Doing it twice changes nothing.
+pub fn attach_host(place: &Place, ledger: &Ledger, instance: &Instance) -> Result<()> {
     let (router, host) = (place.router_netns(), place.host_netns(&instance.id));
     let link = names::link(&instance.id);
     netns::add(ledger, &host)?;
@@ -44,23 +39,7 @@ pub fn attach_host(
     let settings =
         [("proxy_delay", "0")].map(|(name, value)| (format!("ipv4/neigh/{link}/{name}"), value));
     netns::set(&router, &settings)?;
-    netns::ip(&router, &["link", "set", &link, "up"])?;
-    let range = super::topology::range(&subnet.id, &subnet.cidr)?.ok_or_else(|| Error::Range {
-        owner: subnet.id.clone(),
-        value: subnet.cidr.clone(),
-    })?;
-    let gateway = range.hosts().next().unwrap_or(range.network());
-    let lines = [
-        "link set lo up".to_owned(),
-        format!("link set {HOST_LINK} up"),
-        format!(
-            "address replace {}/{} dev {HOST_LINK}",
-            instance.address,
-            range.prefix_len()
-        ),
-        format!("route replace default via {gateway} dev {HOST_LINK}"),
-    ];
-    netns::ip_batch(&host, &lines)
+    netns::ip(&router, &["link", "set", &link, "up"])
 }
 
 /// Takes the link away and the namespace's name. Whoever still runs inside is without a network.

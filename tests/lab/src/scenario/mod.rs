@@ -11,6 +11,7 @@ mod stages;
 pub use caller::{Answer, Caller, Credentials};
 pub use calls::Refusal;
 pub use machines::Reached;
+pub use operator::SPEC;
 pub use stages::{Stage, stages};
 
 use crate::content::Served;
@@ -82,6 +83,8 @@ pub struct Lab {
     runtime: tokio::runtime::Runtime,
     simulator: Simulator,
     calls: Calls,
+    /// Of what machines download, if the lab serves something.
+    catalog: Option<PathBuf>,
     report: PathBuf,
     failed: bool,
     /// Held as long as the lab has the name.
@@ -114,6 +117,7 @@ impl Lab {
             .context("starting a runtime")?;
         let lab = Self {
             simulator: Simulator::at(up.simulator.clone(), up.region.clone())?,
+            catalog: settings.content.as_ref().map(Served::catalog),
             report: settings.reports.join(&settings.name),
             failed: false,
             _lease: lease,

@@ -10,6 +10,13 @@ use std::process::{Command, Stdio};
 /// Of the store that [`Lab::store`] makes.
 const BUCKET: &str = "kctl-lab-store";
 
+/// What specs of clusters in the lab say beside what they would say on AWS: machines share one clock, which none of them may
+/// keep, and reach no mirror of their distribution.
+pub const SPEC: [&str; 2] = ["spec.ntp.managed=false", "spec.updatePolicy=external"];
+
+/// Where in the store the catalog of what the lab's download sites serve is.
+const CATALOG: &str = "catalog.yaml";
+
 impl Lab {
     /// An AWS call as administrator; names as boto3's, operation and parameters as AWS's. A refusal is a [`Refusal`] in the
     /// error.
@@ -29,6 +36,22 @@ impl Lab {
     pub fn store(&self) -> Result<&'static str> {
         self.aws("s3", "CreateBucket", &json!({"Bucket": BUCKET}))?;
         Ok(BUCKET)
+    }
+
+    /// `kctl create cluster NAME` with more words, as a cluster in the lab has to be; in the store that [`Self::store`] made.
+    pub fn create(&self, cluster: &str, words: &[&str]) -> Result<String> {
+        let mut all = vec!["create", "cluster", cluster];
+        all.extend(words);
+        all.extend(SPEC.iter().flat_map(|set| ["--set", set]));
+        let catalog = format!("spec.assets.catalog={CATALOG}");
+        if let Some(path) = &self.catalog {
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("reading {}", path.display()))?;
+            let object = json!({"Bucket": BUCKET, "Key": CATALOG, "Body": text});
+            self.aws("s3", "PutObject", &object)?;
+            all.extend(["--set", &catalog]);
+        }
+        self.kctl(&all)
     }
 
     /// Runs kctl on that store, with its words; what it printed. `KCTL_BIN` says which kctl.

@@ -8,17 +8,15 @@ use serde_json::json;
 
 pub fn make(lab: &mut Lab) -> Result<()> {
     lab.store()?;
-    lab.kctl(&[
-        "create",
-        "cluster",
-        CLUSTER,
+    let words = [
         "--zones",
         "us-east-1a,us-east-1b",
         "--control-plane-zones",
         "us-east-1a,us-east-1b,us-east-1c",
         "--node-count",
         "2",
-    ])?;
+    ];
+    lab.create(CLUSTER, &words)?;
     lab.kctl(&["update", CLUSTER, "--yes"]).map(drop)
 }
 
@@ -64,6 +62,19 @@ pub fn template(lab: &Lab, group: &str) -> Result<String> {
 /// What cloud-init has of it in a host.
 pub fn in_host(lab: &Lab, id: &str) -> Result<String> {
     lab.exec(id, &["cat", "/var/lib/cloud/instance/user-data.txt"])
+}
+
+/// cloud-init asked EC2 before the network was up, with an address of its own by DHCP, as it does on EC2; what it falls back
+/// to works as well, later.
+pub fn cloud_init_found_ec2(lab: &mut Lab) -> Result<()> {
+    for group in CONTROL_PLANES.iter().chain(&WORKERS) {
+        let host = only(lab, group)?;
+        let text = lab.exec(&host.id, &["cat", "/run/cloud-init/result.json"])?;
+        let found: serde_json::Value = serde_json::from_str(&text)?;
+        ensure!(found["v1"]["datasource"] == "DataSourceEc2Local", "{text}");
+        ensure!(found["v1"]["errors"] == json!([]), "{text}");
+    }
+    Ok(())
 }
 
 pub fn user_data_is_the_templates(lab: &mut Lab) -> Result<()> {

@@ -41,7 +41,8 @@ const SESSION: Duration = Duration::from_mins(1);
 
 type Step = (&'static str, fn(&mut Lab) -> Result<()>);
 
-const STEPS: [Step; 15] = [
+const STEPS: [Step; 16] = [
+    ("cloud-init found EC2", launch::cloud_init_found_ec2),
     (
         "a host has the launch template's user data",
         launch::user_data_is_the_templates,

@@ -1,18 +1,24 @@
-//! Every image that kctl's model names is in the registry.
+//! Every image that kctl's model names is in the registry, every package in the machine image.
 
 use super::parts::{Place, made_up};
 use lab::content::images::images;
 use lab::content::key::sha256;
+use lab::host::image_packages;
+use lab::scenario::SPEC as SPEC_IN_THE_LAB;
 use model::api::assets::AssetsSpec;
 use model::api::{Cluster, InstanceGroup, Object};
 use model::catalog::Catalog;
 use model::expand::{Expanded, expand};
 use model::facts::Facts;
 use model::manifests::etcd_image;
+use model::node::{Agent, Agents, Distribution, node_config, packages};
 use model::read::read_documents;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
+
+/// `make lab`, which sets the same as scenarios do.
+const MAKE_LAB: &str = include_str!("../../cluster");
 
 const SPEC: &str = "
 apiVersion: kops.k8s.io/v1alpha2
@@ -108,6 +114,41 @@ fn every_image_of_an_expanded_spec_is_in_the_registry() {
         let tagged =
             |entry: &&Value| entry["annotations"]["org.opencontainers.image.ref.name"] == tag;
         assert_eq!(manifests.iter().filter(tagged).count(), 1, "{name}");
+    }
+}
+
+/// Machines of the lab reach no mirror. What keeps the clock or installs updates is not there, and specs say so.
+#[test]
+fn every_package_of_a_node_is_in_the_machine_image() {
+    let mut expanded = expanded("1.36.3");
+    let mut spec = serde_json::to_value(&expanded.cluster.spec).unwrap();
+    for setting in SPEC_IN_THE_LAB {
+        assert!(MAKE_LAB.contains(&format!("--set {setting}")), "{setting}");
+        let (path, value) = setting.split_once('=').unwrap();
+        let mut at = &mut spec;
+        for name in path.split('.').skip(1) {
+            at = &mut at[name];
+        }
+        *at = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+    }
+    expanded.cluster.spec = serde_json::from_value(spec).unwrap();
+    let agent = |digit: &str| {
+        vec![Agent {
+            arch: model::full::Arch::Amd64,
+            sha256: digit.repeat(64),
+            mirrors: Vec::new(),
+        }]
+    };
+    let agents = Agents {
+        nodeup: agent("1"),
+        protokube: agent("2"),
+    };
+    let image = image_packages();
+    for group in ["control-plane-a", "nodes-a"] {
+        let config = node_config(&expanded, group, "", &agents).unwrap().unwrap();
+        for package in packages(&config, Distribution::Debian) {
+            assert!(image.contains(&package.as_str()), "{group}: {package}");
+        }
     }
 }
 

@@ -52,6 +52,7 @@ pub fn admin(lab: &Lab, machines: &Machines) -> Result<Nodes> {
     let text = kubeconfig(&Kubeconfig {
         name: "by-hand".to_owned(),
         server: format!("https://{address}:6443"),
+        tls_server_name: None,
         trust_bundle: Some(trust_bundle(&machines.authority)),
         credentials: Some(ClientCredentials::Inside {
             certificate: issued.certificate,

@@ -1,6 +1,7 @@
 //! A lab of bare namespaces: a router and the world's hosts, without machines in them. Everything goes with the value.
 
 use super::worlds::address;
+use ipnet::Ipv4Net;
 use lab::ledger::{self, Ledger, Made};
 use lab::network::{Health, Router, attach_host, detach_host, netns};
 use lab::place::Place;
@@ -66,7 +67,21 @@ impl Bench {
             .iter()
             .find(|subnet| subnet.id == instance.subnet)
             .unwrap();
-        attach_host(&self.place, &self.ledger, instance, subnet).unwrap();
+        attach_host(&self.place, &self.ledger, instance).unwrap();
+        // What a machine learns by DHCP.
+        let range: Ipv4Net = subnet.cidr.parse().unwrap();
+        let gateway = range.hosts().next().unwrap();
+        let lines = [
+            "link set lo up".to_owned(),
+            "link set eth0 up".to_owned(),
+            format!(
+                "address replace {}/{} dev eth0",
+                instance.address,
+                range.prefix_len()
+            ),
+            format!("route replace default via {gateway} dev eth0"),
+        ];
+        netns::ip_batch(&self.netns(id), &lines).unwrap();
     }
 
     pub fn detach(&self, id: &str) {

@@ -1,0 +1,39 @@
+//! `kctl validate`.
+
+use super::{ClusterWords, Reach, ReportFormat};
+use crate::duration;
+use clap::Args;
+use std::time::Duration;
+
+/// `kctl validate`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    override_usage = "kctl validate [OPTIONS] [cluster] [NAME]",
+    after_help = "\
+Examples:
+  kctl validate demo.example.com
+  kctl validate --wait 10m
+  kctl validate --wait 15m --count 3 -o json
+
+Ends with 0 if the cluster is healthy, with 3 if it is not."
+)]
+pub struct Validate {
+    /// The cluster.
+    #[command(flatten)]
+    pub target: ClusterWords,
+    /// Look again until it is healthy, but no longer than this: 10m, 90s
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub wait: Option<Duration>,
+    /// How many times in a row it has to be healthy
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: u32,
+    /// Time between two looks
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
+    pub interval: Duration,
+    /// How the API is reached.
+    #[command(flatten)]
+    pub reach: Reach,
+    /// Form of the output
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: ReportFormat,
+}

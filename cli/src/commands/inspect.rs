@@ -1,0 +1,123 @@
+//! A look at everything that runs of a cluster, which `validate` repeats and `get instances` takes once.
+
+use super::look::aws_error;
+use super::running::Running;
+use super::session::Session;
+use crate::api::{self, Answer, Question, Server, Trouble};
+use crate::args::Reach;
+use crate::error::{CommandError, Context};
+use crate::machines::{Gathered, Places, gather};
+use model::api::InstanceGroup;
+use std::time::Duration;
+use time::OffsetDateTime;
+
+/// How long the certificate that asks the API is good for.
+const VALIDITY: Duration = Duration::from_hours(1);
+
+/// A certificate that is used is younger than this.
+const RENEWED: Duration = Duration::from_mins(30);
+
+/// Looks at one cluster.
+pub struct Inspector<'a> {
+    session: &'a Session<'a>,
+    reach: &'a Reach,
+    question: Question,
+    running: Running,
+    groups: Vec<InstanceGroup>,
+    connection: Option<Connection>,
+}
+
+/// A way to the API.
+#[derive(Clone)]
+struct Connection {
+    server: Server,
+    client: kube::Client,
+    since: OffsetDateTime,
+}
+
+impl<'a> Inspector<'a> {
+    /// Reads what is stored of a cluster.
+    pub async fn of(
+        name: &str,
+        question: Question,
+        reach: &'a Reach,
+        session: &'a Session<'a>,
+    ) -> Result<Self, CommandError> {
+        let running = Running::read(name, session).await?;
+        Ok(Self {
+            session,
+            reach,
+            question,
+            groups: running.state.group_objects(),
+            running,
+            connection: None,
+        })
+    }
+
+    /// The cluster's groups.
+    pub fn groups(&self) -> &[InstanceGroup] {
+        &self.groups
+    }
+
+    /// The API's URL, once it is known.
+    pub fn url(&self) -> Option<String> {
+        let connection = self.connection.as_ref();
+        connection.map(|connection| connection.server.url.clone())
+    }
+
+    /// Looks at AWS and at the API, side by side.
+    pub async fn look(&mut self) -> Result<Gathered, CommandError> {
+        let connected = self.connect().await?;
+        let name = self.running.state.name();
+        let question = self.question;
+        let asked = async {
+            match connected {
+                Ok(to) => api::ask(&to.client, &to.server, name, question).await,
+                Err(trouble) => Err::<Answer, Trouble>(trouble),
+            }
+        };
+        let places = Places {
+            cluster: name,
+            groups: &self.groups,
+            clients: &self.running.clients,
+            store: &self.session.store,
+        };
+        let gathered = gather(&places, asked, OffsetDateTime::now_utc).await;
+        gathered.map_err(aws_error)
+    }
+
+    /// The way to the API; it is looked for until it is there, since whoever waits may be quicker than an update.
+    async fn connect(&mut self) -> Result<Result<Connection, Trouble>, CommandError> {
+        let now = OffsetDateTime::now_utc();
+        if let Some(connection) = &self.connection
+            && now - connection.since < RENEWED
+        {
+            return Ok(Ok(connection.clone()));
+        }
+        let name = self.running.state.name().to_owned();
+        if !self.running.has_keys() {
+            self.running = Running::read(&name, self.session).await?;
+            self.groups = self.running.state.group_objects();
+        }
+        if !self.running.has_keys() {
+            return Ok(Err(Trouble::not_made(&name, "keys")));
+        }
+        let Some(server) = self.running.server(self.reach).await? else {
+            return Ok(Err(Trouble::not_made(&name, "load balancer for its API")));
+        };
+        let authority = self.running.authority(self.session).await?;
+        let config = self.running.kubeconfig(&authority, &server, VALIDITY)?;
+        let client = api::client(&config).await;
+        let client = client.failed(
+            format!("no client for {} could be made", server.url),
+            "restore the keyset kubernetes-ca from the bucket's versions",
+        )?;
+        let connection = Connection {
+            server,
+            client,
+            since: now,
+        };
+        self.connection = Some(connection.clone());
+        Ok(Ok(connection))
+    }
+}

@@ -1,0 +1,168 @@
+//! `kctl validate`: says whether a cluster is healthy, and waits until it is.
+
+use super::inspect::Inspector;
+use super::session::Session;
+use crate::api::Question;
+use crate::args::{ReportFormat, Validate};
+use crate::error::{CommandError, Context, Kind, Outcome};
+use crate::health::{Health, health};
+use crate::interrupt::Interrupts;
+use crate::ui::health as shown;
+use crate::ui::waiting::Waiting;
+use serde::Serialize;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Validates the cluster that the options name.
+pub async fn run(what: &Validate, session: &Session<'_>) -> Result<Outcome, CommandError> {
+    if let Some(word) = what.target.unexpected() {
+        return Err(CommandError::usage(
+            format!("what is {word:?}?"),
+            "kctl validate [cluster] [NAME]",
+        ));
+    }
+    let name = session.cluster(what.target.cluster()).await?;
+    let interrupts = Interrupts::default();
+    let outcome = tokio::select! {
+        biased;
+        outcome = validate(&name, what, session) => outcome,
+        () = interrupts.leave(|| ()) => Err(CommandError::said(
+            Kind::Interrupted,
+            "interrupted",
+            "nothing was changed: repeat the command",
+        )),
+    };
+    tracing::debug!(reads = session.store.reads(), calls = ?session.clients.calls(), "asked");
+    outcome
+}
+
+async fn validate(
+    name: &str,
+    what: &Validate,
+    session: &Session<'_>,
+) -> Result<Outcome, CommandError> {
+    let mut inspector = Inspector::of(name, Question::NodesAndPods, &what.reach, session).await?;
+    let mut waiting = Waiting::new(session.shell, name, what.wait);
+    let last = watch(what, &mut inspector, &mut waiting).await;
+    waiting.finish();
+    let last = last?;
+    show(name, what.output, &last, session)?;
+    last.gaps.iter().for_each(|gap| session.shell.warning(gap));
+    if last.health.healthy {
+        session.shell.done(&format!("{name} is healthy"));
+        return Ok(Outcome::Fine);
+    }
+    Err(unhealthy(name, &last.health, what))
+}
+
+/// What the last look saw.
+struct Seen {
+    health: Health,
+    gaps: Vec<String>,
+}
+
+/// Looks until the cluster is healthy as often in a row as is asked, or the time is over. While there is time a look
+/// that fails is one more thing to wait for.
+async fn watch(
+    what: &Validate,
+    inspector: &mut Inspector<'_>,
+    waiting: &mut Waiting<'_>,
+) -> Result<Seen, CommandError> {
+    let ends = Instant::now() + what.wait.unwrap_or_default();
+    let mut healthy = 0;
+    loop {
+        let looked = inspector.look().await;
+        let left = ends.saturating_duration_since(Instant::now());
+        match looked {
+            Ok(gathered) => {
+                let health = health(inspector.groups(), &gathered, inspector.url());
+                healthy = if health.healthy { healthy + 1 } else { 0 };
+                let over = healthy >= what.count || (!health.healthy && left.is_zero());
+                waiting.saw(&health, healthy, what.count);
+                if over {
+                    let gaps = gathered.gaps;
+                    return Ok(Seen { health, gaps });
+                }
+            }
+            Err(error) if left.is_zero() || !may_pass(&error) => return Err(error),
+            Err(error) => {
+                healthy = 0;
+                waiting.failed(&error);
+            }
+        }
+        tokio::time::sleep(pause(what.interval, left, healthy)).await;
+    }
+}
+
+/// The last look happens when the time is over; a cluster that has just become healthy is looked at as often as asked.
+fn pause(interval: Duration, left: Duration, healthy: u32) -> Duration {
+    if healthy > 0 {
+        interval
+    } else {
+        interval.min(left)
+    }
+}
+
+/// Whether it may be otherwise the next time: not where the command or the account is wrong.
+fn may_pass(error: &CommandError) -> bool {
+    use model::engine::{Class, Failure};
+    let failure = error.cause.as_ref().and_then(|cause| {
+        cause
+            .chain()
+            .find_map(|cause| cause.downcast_ref::<Failure>())
+    });
+    let lasting = failure.is_some_and(|failure| {
+        matches!(failure.class, Class::Denied | Class::Invalid | Class::Quota)
+    });
+    error.kind == Kind::Failed && !lasting
+}
+
+fn show(
+    name: &str,
+    output: ReportFormat,
+    seen: &Seen,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    const DEFECT: &str = "report this: it is a defect of kctl";
+    let document = Document {
+        format: 1,
+        cluster: name,
+        health: &seen.health,
+    };
+    let text =
+        match output {
+            ReportFormat::Table => shown::render(&seen.health, session.shell.paint()),
+            ReportFormat::Json => serde_json::to_string_pretty(&document)
+                .failed("the report has no JSON form", DEFECT)?,
+            ReportFormat::Yaml => model::api::write::to_yaml(&document)
+                .failed("the report has no YAML form", DEFECT)?,
+        };
+    session.shell.result(&text)
+}
+
+/// The report for programs. Additions keep `format`; anything else raises it.
+#[derive(Serialize)]
+struct Document<'a> {
+    format: u32,
+    cluster: &'a str,
+    #[serde(flatten)]
+    health: &'a Health,
+}
+
+fn unhealthy(name: &str, health: &Health, what: &Validate) -> CommandError {
+    let count = health.findings.len();
+    let problems = if count == 1 { "problem" } else { "problems" };
+    let first = health.findings.iter().find_map(|found| found.next.clone());
+    let hint = first.unwrap_or_else(|| "look again in a minute".to_owned());
+    let error = CommandError::said(
+        Kind::Unhealthy,
+        format!("{name} is not healthy: {count} {problems}"),
+        hint,
+    );
+    if what.wait.is_some() {
+        return error;
+    }
+    error.hint(format!(
+        "kctl validate {name} --wait 10m    waits until it is"
+    ))
+}

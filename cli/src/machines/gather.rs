@@ -1,0 +1,207 @@
+//! Gathers it: one sweep of AWS beside one look at the API, then, only for machines of which neither says that they
+//! joined, their report, and where that does not tell, their console.
+
+use super::start::{self, Start};
+use super::{Machine, Membership, NodeFacts};
+use crate::api::{Answer, Trouble};
+use aws::fleet::{Fleet, Instance, LaunchFailure, ScalingGroup, fleet, last_launch_failure};
+use aws::store::Store;
+use aws::{Clients, console};
+use futures::stream::{self, StreamExt, TryStreamExt};
+use k8s_openapi::api::core::v1::Pod;
+use model::api::InstanceGroup;
+use model::engine::Failure;
+use model::report::{BootReport, report_key};
+use std::collections::BTreeMap;
+use time::OffsetDateTime;
+
+/// Reports and consoles that are asked for at once; EC2 gives consoles slowly.
+const AT_ONCE: usize = 8;
+
+/// Where to look.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<'a> {
+    /// The cluster's name.
+    pub cluster: &'a str,
+    /// Its instance groups.
+    pub groups: &'a [InstanceGroup],
+    /// AWS in its region.
+    pub clients: &'a Clients,
+    /// Its store.
+    pub store: &'a Store,
+}
+
+/// Everything that was seen at one moment.
+#[derive(Clone, Debug)]
+pub struct Gathered {
+    /// Its Auto Scaling groups.
+    pub scaling_groups: Vec<ScalingGroup>,
+    /// Its machines, by group and id.
+    pub machines: Vec<Machine>,
+    /// Nodes of the API, or why it could not be asked.
+    pub nodes: Result<Vec<NodeFacts>, Trouble>,
+    /// Pods of kube-system, if they were asked for.
+    pub pods: Vec<Pod>,
+    /// Why groups that lack machines do, by Auto Scaling group.
+    pub launch_failures: BTreeMap<String, LaunchFailure>,
+    /// What could not be looked at: shown, and no reason to end.
+    pub gaps: Vec<String>,
+}
+
+/// Looks at all of it; `asked` is the API's answer.
+pub async fn gather(
+    places: &Places<'_>,
+    asked: impl Future<Output = Result<Answer, Trouble>>,
+    now: fn() -> OffsetDateTime,
+) -> Result<Gathered, Failure> {
+    let (fleet, answer) = futures::join!(fleet(places.clients, places.cluster), asked);
+    let fleet = fleet?;
+    let (nodes, pods) = match answer {
+        Ok(answer) => {
+            let nodes: Vec<NodeFacts> = answer.nodes.iter().map(NodeFacts::of).collect();
+            (Ok(nodes), answer.pods)
+        }
+        Err(trouble) => (Err(trouble), Vec::new()),
+    };
+    let known = nodes.as_deref().ok();
+    let mut gaps = Vec::new();
+    let machines = fleet
+        .instances
+        .iter()
+        .map(|instance| (instance, Machine::of(instance, places.groups, known)));
+    let found: Vec<(Machine, Option<String>)> = stream::iter(machines)
+        .map(|(instance, machine)| with_start(places, instance, machine, now))
+        .buffer_unordered(AT_ONCE)
+        .collect()
+        .await;
+    let mut machines = Vec::new();
+    for (machine, gap) in found {
+        gaps.extend(gap);
+        machines.push(machine);
+    }
+    machines.sort_by(|a, b| (&a.group, &a.id).cmp(&(&b.group, &b.id)));
+    gaps.sort();
+    gaps.dedup();
+    Ok(Gathered {
+        launch_failures: launch_failures(places, &fleet).await?,
+        scaling_groups: fleet.groups,
+        machines,
+        nodes,
+        pods,
+        gaps,
+    })
+}
+
+/// A machine with what is known of its start, where that is of interest; and what could not be looked at.
+async fn with_start(
+    places: &Places<'_>,
+    instance: &Instance,
+    machine: Machine,
+    now: fn() -> OffsetDateTime,
+) -> (Machine, Option<String>) {
+    if !matches!(
+        machine.membership,
+        Membership::NotJoined | Membership::Unknown
+    ) {
+        return (machine, None);
+    }
+    let (start, gap) = match start::of_state(instance, now()) {
+        Some(start) => (start, None),
+        None => told(places, instance, &machine, now).await,
+    };
+    let start = Some(start);
+    (Machine { start, ..machine }, gap)
+}
+
+/// What a running machine has told: its report, and where that does not tell enough its console, which is asked for then
+/// only.
+async fn told(
+    places: &Places<'_>,
+    instance: &Instance,
+    machine: &Machine,
+    now: fn() -> OffsetDateTime,
+) -> (Start, Option<String>) {
+    let (report, unread) = match report(places, &instance.id).await {
+        Ok(report) => (report, None),
+        Err(gap) => (None, Some(gap)),
+    };
+    let reported = report.as_ref().map(start::of_report);
+    if let Some(start) = reported
+        .clone()
+        .filter(|start| tells_enough(start, machine))
+    {
+        return (start, unread);
+    }
+    let (heard, gap) = match console(places.clients, &instance.id).await {
+        Ok(console) => {
+            let start = |console| start::of_console(instance, &console, now());
+            (console.map(start), unread)
+        }
+        Err(failure) => (None, Some(unread.unwrap_or(failure.to_string()))),
+    };
+    // What a console says of nodeup without an error, a report of its end says better.
+    let older = |heard: &Start| heard.error.is_none() && !heard.stage.starts_with("protokube/");
+    let start = match (heard, reported) {
+        (Some(heard), Some(reported)) if older(&heard) => reported,
+        (Some(heard), _) => heard,
+        (None, Some(reported)) => reported,
+        (None, None) => start::unknown(instance, now()),
+    };
+    (start, gap)
+}
+
+/// An error does. So does a good end where the API cannot be asked: the machine has most likely joined, unless it is a
+/// control plane, whose protokube may be what the API waits for.
+fn tells_enough(start: &Start, machine: &Machine) -> bool {
+    let joined = machine.membership == Membership::Unknown && !machine.is_control_plane();
+    start.error.is_some() || joined
+}
+
+/// A machine's report in the store.
+async fn report(places: &Places<'_>, instance: &str) -> Result<Option<BootReport>, String> {
+    let key = format!("{}/{}", places.cluster, report_key(instance));
+    let object = places.store.get(&key).await;
+    let object = object.map_err(|error| chain(&error))?;
+    let Some(object) = object else {
+        return Ok(None);
+    };
+    serde_json::from_slice(&object.bytes)
+        .map(Some)
+        .map_err(|error| format!("{key} in the store is not a boot report: {error}"))
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(&format!(": {cause}"));
+        next = cause.source();
+    }
+    text
+}
+
+/// Why groups lack machines: asked for each that does.
+async fn launch_failures(
+    places: &Places<'_>,
+    fleet: &Fleet,
+) -> Result<BTreeMap<String, LaunchFailure>, Failure> {
+    let has = |group: &ScalingGroup| {
+        let members = fleet.instances.iter();
+        members
+            .filter(|one| one.scaling_group.as_ref() == Some(&group.name))
+            .count()
+    };
+    let lacking = fleet
+        .groups
+        .iter()
+        .filter(|group| has(group) < usize::try_from(group.desired).unwrap_or_default());
+    stream::iter(lacking)
+        .map(async |group| {
+            let failure = last_launch_failure(places.clients, &group.name).await?;
+            Ok((group.name.clone(), failure))
+        })
+        .buffer_unordered(AT_ONCE)
+        .try_filter_map(async |(name, failure)| Ok(failure.map(|failure| (name, failure))))
+        .try_collect()
+        .await
+}

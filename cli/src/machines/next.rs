@@ -1,0 +1,81 @@
+//! What to do about a machine's fault, as far as its stage and its words tell.
+
+/// Which stage, a word of its error (in lower case), what to do; the first that fits.
+const STEPS: &[(&str, &str, &str)] = &[
+    (
+        "user-data/identify",
+        "image",
+        "give the group an image of its machine type's architecture: spec.image, spec.machineType",
+    ),
+    (
+        "user-data/fetch",
+        "wrong sha256",
+        "what lies there is not the nodeup of this machine's launch template: kctl update --yes uploads it; a mirror must have the same release",
+    ),
+    (
+        "user-data/fetch",
+        "403",
+        "its role may not read nodeup in the state store: kctl update --yes puts the policy right, and look at the bucket's own policy",
+    ),
+    (
+        "user-data/fetch",
+        "404",
+        "nodeup is not in the state store: kctl update --yes uploads it",
+    ),
+    (
+        "user-data/fetch",
+        "",
+        "it cannot reach the state store: look at its subnet's route to S3 (NAT gateway or endpoint), its security group and spec.egressProxy",
+    ),
+    (
+        "user-data/",
+        "",
+        "log in and look at /var/log/cloud-init-output.log",
+    ),
+    (
+        "nodeup/",
+        "3988",
+        "no control plane answers there: see whether one is Ready (kctl get instances), and that its security group and the load balancer let port 3988 through",
+    ),
+    (
+        "nodeup/",
+        "control plane",
+        "see what control planes say: kctl get instances, and protokube's log on them",
+    ),
+    (
+        "nodeup/",
+        "sha256",
+        "a mirror has other content than the catalog says: correct the mirror or spec.assets",
+    ),
+    (
+        "nodeup/report",
+        "",
+        "log in and look at kubelet: journalctl -u kubelet",
+    ),
+    ("nodeup/", "", "log in and look at: journalctl -u nodeup"),
+    (
+        "protokube/",
+        "",
+        "log in and look at: journalctl -u protokube",
+    ),
+    (
+        "boot",
+        "",
+        "look at the group's image: it must boot this machine type and run cloud-init; aws ec2 get-console-output shows all it said",
+    ),
+    (
+        "launch",
+        "",
+        "look at the group's activities in AWS: aws autoscaling describe-scaling-activities",
+    ),
+];
+
+/// The next step for an error in a stage.
+pub(super) fn next_step(stage: &str, error: &str) -> Option<String> {
+    let error = error.to_lowercase();
+    let fits = |(of, word, _): &&(&str, &str, &str)| stage.starts_with(of) && error.contains(word);
+    STEPS
+        .iter()
+        .find(fits)
+        .map(|(_, _, step)| (*step).to_owned())
+}

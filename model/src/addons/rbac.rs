@@ -1,0 +1,32 @@
+//! Rules that Kubernetes does not come with, and what containers ask for that ask for nothing.
+
+use super::manifest::Named;
+use super::{Addon, Error};
+use templates::addons::{KubeletApi, LimitRange, NodeCertificates};
+
+/// kOps': the API server may use all of the kubelets' API.
+pub(super) fn kubelet_api() -> Result<Addon, Error> {
+    let named = Named::new("kubelet-api.rbac.addons.k8s.io", "k8s-1.9");
+    let context = KubeletApi {
+        user: "kubelet-api".to_owned(),
+    };
+    named.addon(&[named.render(&context)?])
+}
+
+/// Ours: kubelets renew their client certificates, which kOps' cannot. Their serving certificates protokube approves.
+pub(super) fn node_certificates() -> Result<Addon, Error> {
+    let named = Named::new("node-certificates.rbac.addons.kctl.dev", "v1");
+    let context = NodeCertificates {
+        group: "system:nodes".to_owned(),
+    };
+    named.addon(&[named.render(&context)?])
+}
+
+/// kOps': the namespace `default` without it would let any number of pods onto a node.
+pub(super) fn limit_range() -> Result<Addon, Error> {
+    let named = Named::new("limit-range.addons.k8s.io", "v1.5.0");
+    let context = LimitRange {
+        cpu_request: "100m".to_owned(),
+    };
+    named.addon(&[named.render(&context)?])
+}

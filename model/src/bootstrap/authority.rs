@@ -1,0 +1,62 @@
+//! Which bundles of authorities a worker may trust: what user data said when it was launched may be older or newer than
+//! what this control plane has, while keys are rotated.
+
+use crate::pki::{Keyset, KeysetItem};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+
+/// sha256 (hex) of every bundle that a worker may trust: `own`, and those of neighbouring keys none of which is
+/// distrusted. Keys are added behind and distrusted from the front, so that every bundle of a rotation is among them.
+pub fn authorities(own: &str, keyset: &Keyset) -> BTreeSet<String> {
+    let digest = |bundle: &str| format!("{:x}", Sha256::digest(bundle));
+    let mut all = BTreeSet::from([digest(own)]);
+    let trusted: Vec<&KeysetItem> = keyset
+        .items
+        .iter()
+        .filter(|item| item.distrusted.is_none())
+        .collect();
+    for first in 0..trusted.len() {
+        let mut bundle = String::new();
+        for item in trusted.iter().skip(first) {
+            bundle.push_str(item.certificate.trim_end());
+            bundle.push('\n');
+            all.insert(digest(&bundle));
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pki::trust_bundle;
+
+    fn keyset(items: &[(&str, bool)]) -> Keyset {
+        let item = |(id, distrusted): &(&str, bool)| KeysetItem {
+            id: (*id).to_owned(),
+            certificate: format!("certificate {id}\n"),
+            key: None,
+            distrusted: distrusted.then(|| "2030-01-01T00:00:00Z".to_owned()),
+        };
+        Keyset {
+            name: "kubernetes-ca".to_owned(),
+            primary: "1".to_owned(),
+            items: items.iter().map(item).collect(),
+        }
+    }
+
+    #[test]
+    fn a_worker_of_any_step_of_a_rotation_is_known_unless_it_trusts_what_is_distrusted() {
+        let of = |keyset: &Keyset| format!("{:x}", Sha256::digest(trust_bundle(keyset)));
+        let before = keyset(&[("1", false)]);
+        let during = keyset(&[("1", false), ("2", false)]);
+        let after = keyset(&[("1", true), ("2", false)]);
+        let known = authorities(&trust_bundle(&during), &during);
+        for step in [&before, &during, &after] {
+            assert!(known.contains(&of(step)));
+        }
+        let known = authorities(&trust_bundle(&after), &after);
+        assert!(known.contains(&of(&after)));
+        assert!(!known.contains(&of(&before)) && !known.contains(&of(&during)));
+    }
+}

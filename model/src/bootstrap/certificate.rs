@@ -1,0 +1,141 @@
+//! Which certificates an instance may have, and which keys it asks them for.
+
+use super::subject::is_subject;
+use super::{Certificate, Refusal};
+use crate::pki::{Leaf, Usage};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use time::Duration;
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::prelude::FromDer;
+
+/// Signing requests that were read: sha256 (hex) of each public key (its DER SubjectPublicKeyInfo).
+pub type Asked = BTreeMap<Certificate, String>;
+
+impl Certificate {
+    /// Its name in requests.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Kubelet => "kubelet",
+            Self::KubeProxy => "kube-proxy",
+        }
+    }
+}
+
+/// What the certificate says when an instance gets it.
+pub fn leaf(certificate: Certificate, instance: &str, validity: Duration) -> Leaf {
+    let (common_name, organization) = match certificate {
+        Certificate::Kubelet => (
+            format!("system:node:{instance}"),
+            Some("system:nodes".to_owned()),
+        ),
+        Certificate::KubeProxy => ("system:kube-proxy".to_owned(), None),
+    };
+    Leaf {
+        common_name,
+        organization,
+        usage: Usage::Client,
+        names: Vec::new(),
+        validity,
+    }
+}
+
+/// Checks that every request (PEM) is signed by the key it is for, and asks for what the instance may have.
+pub fn asked(requests: &BTreeMap<Certificate, String>, instance: &str) -> Result<Asked, Refusal> {
+    let key = |(certificate, pem): (&Certificate, &String)| {
+        let wanted = leaf(*certificate, instance, Duration::ZERO);
+        Ok((*certificate, key_of(*certificate, pem, &wanted)?))
+    };
+    requests.iter().map(key).collect()
+}
+
+fn key_of(certificate: Certificate, pem: &str, wanted: &Leaf) -> Result<String, Refusal> {
+    let unusable = |why: &str| Refusal::CertificateRequest {
+        certificate: certificate.name(),
+        why: why.to_owned(),
+    };
+    let (_, pem) =
+        x509_parser::pem::parse_x509_pem(pem.as_bytes()).map_err(|_| unusable("it is not PEM"))?;
+    let (_, request) = X509CertificationRequest::from_der(&pem.contents)
+        .map_err(|_| unusable("it cannot be read"))?;
+    request
+        .verify_signature()
+        .map_err(|_| unusable("it is not signed by its own key"))?;
+    let own = is_subject(
+        &request,
+        &wanted.common_name,
+        wanted.organization.as_deref(),
+    );
+    let mut extensions = request.requested_extensions().into_iter().flatten();
+    if !own || extensions.next().is_some() {
+        return Err(Refusal::OtherName {
+            wanted: wanted.common_name.clone(),
+        });
+    }
+    let key = &request.certification_request_info.subject_pki;
+    Ok(format!("{:x}", Sha256::digest(key.raw)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pki::{SystemKeys, request, request_for};
+    use time::OffsetDateTime;
+
+    fn requests(pem: &str) -> BTreeMap<Certificate, String> {
+        [(Certificate::Kubelet, pem.to_owned())].into()
+    }
+
+    #[test]
+    fn an_instance_gets_certificates_in_its_own_name_only() {
+        let mut keys = SystemKeys::at(OffsetDateTime::UNIX_EPOCH);
+        let own = leaf(Certificate::Kubelet, "i-1", Duration::DAY);
+        let (pem, key) = request(&own, &mut keys).unwrap();
+        let first = asked(&requests(&pem), "i-1").unwrap();
+        let again = requests(&request_for(&own, &key).unwrap());
+        assert_eq!(asked(&again, "i-1").unwrap(), first, "the same key");
+        let (other, _) = request(&own, &mut keys).unwrap();
+        assert_ne!(asked(&requests(&other), "i-1").unwrap(), first);
+
+        let foreign = [
+            leaf(Certificate::Kubelet, "i-2", Duration::DAY),
+            leaf(Certificate::KubeProxy, "i-1", Duration::DAY),
+            Leaf {
+                organization: Some("system:masters".to_owned()),
+                ..own.clone()
+            },
+            Leaf {
+                organization: None,
+                ..own
+            },
+        ];
+        for leaf in foreign {
+            let pem = request_for(&leaf, &key).unwrap();
+            let refusal = asked(&requests(&pem), "i-1");
+            assert!(
+                matches!(refusal, Err(Refusal::OtherName { .. })),
+                "{leaf:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_request_that_is_damaged_or_none_is_said_so() {
+        let mut keys = SystemKeys::at(OffsetDateTime::UNIX_EPOCH);
+        let own = leaf(Certificate::Kubelet, "i-1", Duration::DAY);
+        let (pem, _) = request(&own, &mut keys).unwrap();
+        let (_, parsed) = x509_parser::pem::parse_x509_pem(pem.as_bytes()).unwrap();
+        let mut der = parsed.contents.clone();
+        *der.last_mut().unwrap() ^= 1;
+        let label = "CERTIFICATE REQUEST";
+        let text = {
+            use base64::Engine as _;
+            base64::engine::general_purpose::STANDARD.encode(der)
+        };
+        let forged = format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n");
+        for wrong in [forged.as_str(), "", "-----BEGIN CERTIFICATE REQUEST-----"] {
+            let refusal = asked(&requests(wrong), "i-1");
+            assert!(matches!(refusal, Err(Refusal::CertificateRequest { .. })));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Boot reports of workers: each is of the machine that brings it, and is shown on operators' terminals later.
+
+use super::Refusal;
+use crate::report::{BootReport, REPORT_FORMAT};
+
+/// The largest report, bytes.
+pub const REPORT_LIMIT: usize = 64 * 1024;
+
+/// Reads a report, if it is of that instance, cluster and group.
+pub fn check_report(
+    body: &[u8],
+    instance: &str,
+    cluster: &str,
+    group: &str,
+) -> Result<BootReport, Refusal> {
+    let wrong = |why: &str| Refusal::Request {
+        why: why.to_owned(),
+    };
+    let mut report: BootReport =
+        serde_json::from_slice(body).map_err(|error| Refusal::Request {
+            why: format!("is not a boot report: {error}"),
+        })?;
+    if report.format != REPORT_FORMAT {
+        return Err(wrong("is a boot report of another format"));
+    }
+    if report.instance != instance {
+        return Err(wrong("is the boot report of another instance"));
+    }
+    if report.cluster != cluster {
+        return Err(wrong("is the boot report of another cluster"));
+    }
+    if report.group != group {
+        return Err(Refusal::OtherGroup {
+            own: group.to_owned(),
+            asked: report.group,
+        });
+    }
+    let texts = [
+        &mut report.release,
+        &mut report.node_config,
+        &mut report.started,
+    ];
+    let stages = report.stages.iter_mut().map(|stage| &mut stage.name);
+    for text in texts.into_iter().chain(stages).chain(&mut report.error) {
+        *text = text.replace(is_unprintable, " ");
+    }
+    Ok(report)
+}
+
+/// What would steer a terminal instead of being shown.
+fn is_unprintable(character: char) -> bool {
+    character.is_control() && character != '\n'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(instance: &str, error: &str) -> Vec<u8> {
+        let report = BootReport {
+            format: REPORT_FORMAT,
+            instance: instance.to_owned(),
+            cluster: "a.example.com".to_owned(),
+            group: "nodes".to_owned(),
+            release: "0.1.0".to_owned(),
+            node_config: "0".repeat(64),
+            started: "2030-01-01T00:00:00Z".to_owned(),
+            stages: Vec::new(),
+            changes: 0,
+            error: Some(error.to_owned()),
+        };
+        serde_json::to_vec(&report).unwrap()
+    }
+
+    #[test]
+    fn a_report_is_of_the_machine_that_brings_it() {
+        let check = |body: &[u8]| check_report(body, "i-1", "a.example.com", "nodes");
+        assert!(check(&report("i-1", "")).is_ok());
+        assert!(check(&report("i-2", "")).is_err());
+        assert!(check(b"{}").is_err());
+        assert!(check_report(&report("i-1", ""), "i-1", "b.example.com", "nodes").is_err());
+        assert!(check_report(&report("i-1", ""), "i-1", "a.example.com", "others").is_err());
+    }
+
+    #[test]
+    fn a_report_cannot_steer_a_terminal() {
+        let body = report("i-1", "no disk\n\u{1b}[2Jcleared\u{9b}m");
+        let report = check_report(&body, "i-1", "a.example.com", "nodes").unwrap();
+        assert_eq!(report.error.unwrap(), "no disk\n [2Jcleared m");
+    }
+}

@@ -1,0 +1,17 @@
+//! Addons in the state store: their list, and the manifest of each.
+
+use super::super::{ObjectContent, S3Object};
+use crate::addons::{Addon, CHANNEL_KEY, channel, manifest_key};
+use crate::api::write::Error;
+
+/// The objects that protokube reads to know what to apply.
+pub fn addon_objects(addons: &[Addon]) -> Result<Vec<S3Object>, Error> {
+    let object = |key: String, text: String| S3Object {
+        key,
+        content: ObjectContent::Text(text),
+    };
+    let mut objects = vec![object(CHANNEL_KEY.to_owned(), channel(addons)?)];
+    let manifests = addons.iter();
+    objects.extend(manifests.map(|addon| object(manifest_key(addon), addon.manifest.clone())));
+    Ok(objects)
+}

@@ -1,0 +1,46 @@
+//! The AWS cloud controller manager's flags.
+
+use super::flags::{Flags, Naming, flags};
+use super::{Error, scheduler};
+use crate::api::cloud_controller_manager::CloudControllerManagerConfig;
+
+const COMPONENT: &str = "cloud-controller-manager";
+
+/// kOps' exceptions.
+const NAMING: Naming = Naming {
+    component: COMPONENT,
+    named: &[
+        ("allocateNodeCIDRs", "allocate-node-cidrs"),
+        ("cidrAllocatorType", "cidr-allocator-type"),
+        ("logLevel", "v"),
+    ],
+    none: &[
+        "azureNodeManagerImage",
+        "cpuRequest",
+        "image",
+        "leaderElection",
+    ],
+    empty: &[("logLevel", "0")],
+    repeated: &[],
+};
+
+/// Flags of the AWS cloud controller manager. Where its configuration file lies is the pod's to add.
+pub fn cloud_controller_manager(config: &CloudControllerManagerConfig) -> Result<Flags, Error> {
+    let mut flags = flags(config, &NAMING)?;
+    scheduler::elect(config.leader_election.as_ref(), COMPONENT, &mut flags)?;
+    Ok(flags)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CloudControllerManagerConfig, NAMING};
+    use crate::components::flags::unknown_fields;
+
+    #[test]
+    fn every_exception_is_a_field() {
+        assert_eq!(
+            unknown_fields::<CloudControllerManagerConfig>(&NAMING),
+            Vec::<String>::new()
+        );
+    }
+}

@@ -1,0 +1,120 @@
+//! Packages, the kernel, folders and files.
+
+use crate::components::{KUBERNETES, MANIFESTS, VOLUME_PLUGINS};
+use crate::full::Role;
+use crate::host::{
+    Directory, Error, HostsBlock, KernelModule, Packages, Propagation, Sysctl, Thing,
+};
+use crate::node::{self, Host, NodeConfig};
+use std::collections::BTreeMap;
+
+/// Modules, and what is there when they are.
+const MODULES: [(&str, &str); 2] = [
+    (
+        "br_netfilter",
+        "/proc/sys/net/bridge/bridge-nf-call-iptables",
+    ),
+    ("overlay", "/sys/module/overlay"),
+];
+
+pub(super) fn things(config: &NodeConfig, host: &Host) -> Result<Vec<Thing>, Error> {
+    let mut things = packages(config, host);
+    things.extend(MODULES.map(|(name, sign)| {
+        Thing::KernelModule(KernelModule {
+            name: name.to_owned(),
+            sign: sign.to_owned(),
+        })
+    }));
+    things.extend(sysctls(&config.sysctls));
+    things.extend(directories(config).map(|(path, mode)| {
+        Thing::Directory(Directory {
+            path: path.to_owned(),
+            mode: mode.to_owned(),
+        })
+    }));
+    things.extend(node::files(config, host)?.into_iter().map(Thing::File));
+    things.push(Thing::Propagation(Propagation {
+        path: "/var/lib/kubelet".to_owned(),
+        shared: true,
+    }));
+    things.extend(own_names(config).map(Thing::HostsBlock));
+    Ok(things)
+}
+
+fn packages(config: &NodeConfig, host: &Host) -> Vec<Thing> {
+    let sets = [
+        ("needed", node::needed(host.distribution)),
+        ("upkeep", node::upkeep(config, host.distribution)),
+        ("user", config.packages.clone()),
+    ];
+    let set = |(name, mut packages): (&str, Vec<String>)| {
+        packages.sort();
+        packages.dedup();
+        Packages {
+            name: name.to_owned(),
+            packages,
+            distribution: host.distribution,
+        }
+    };
+    let sets = sets.into_iter().map(set);
+    sets.filter(|set| !set.packages.is_empty())
+        .map(Thing::Packages)
+        .collect()
+}
+
+/// Each parameter once, with the value that was said last.
+fn sysctls(parameters: &[String]) -> Vec<Thing> {
+    let mut last: BTreeMap<String, Sysctl> = BTreeMap::new();
+    for parameter in parameters {
+        let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        let sysctl = Sysctl {
+            key: key.trim().to_owned(),
+            value: value.split_whitespace().collect::<Vec<_>>().join(" "),
+            required: !node::is_ours(parameter),
+        };
+        last.insert(sysctl.key.clone(), sysctl);
+    }
+    last.into_values().map(Thing::Sysctl).collect()
+}
+
+fn directories(config: &NodeConfig) -> impl Iterator<Item = (String, &'static str)> {
+    let mut directories = vec![
+        ("/etc/cni/net.d".to_owned(), "0755"),
+        (MANIFESTS.to_owned(), "0755"),
+        ("/opt/cni/bin".to_owned(), "0755"),
+        (KUBERNETES.to_owned(), "0755"),
+        (VOLUME_PLUGINS.trim_end_matches('/').to_owned(), "0755"),
+        ("/var/lib/kubelet".to_owned(), "0750"),
+        ("/var/lib/kubelet/pki".to_owned(), "0750"),
+    ];
+    if config.kube_proxy.is_some() {
+        directories.push(("/var/lib/kube-proxy".to_owned(), "0750"));
+    }
+    if config.role == Role::ControlPlane {
+        for component in [
+            "kube-apiserver",
+            "kube-controller-manager",
+            "kube-scheduler",
+        ] {
+            directories.push((format!("{KUBERNETES}/{component}"), "0750"));
+        }
+        directories.push(("/var/lib/kubectl".to_owned(), "0700"));
+    }
+    directories.into_iter()
+}
+
+/// Control planes of clusters without DNS reach the API by its names all the same: it is on the machine itself.
+fn own_names(config: &NodeConfig) -> Option<HostsBlock> {
+    let control_plane = config.control_plane.as_ref()?;
+    let published = control_plane
+        .static_pods
+        .values()
+        .flat_map(|pod| pod.metadata.annotations.keys())
+        .any(|name| name.starts_with("dns.alpha.kubernetes.io/"));
+    let name = |first: &str| format!("127.0.0.1 {first}.{}", config.cluster);
+    (!published).then(|| HostsBlock {
+        path: "/etc/hosts".to_owned(),
+        keeper: "nodeup".to_owned(),
+        lines: vec![name("api"), name("api.internal")],
+    })
+}

@@ -1,0 +1,181 @@
+//! Certificates of this machine, as kOps has them: who signs each, whom it names, where it lies.
+
+use crate::components::{EtcdMemberNames, KUBERNETES};
+use crate::full::Role;
+use crate::host::{Certificate, CertificateStorage, Standing, Thing};
+use crate::node::{Host, KUBELET_CLIENT, NodeConfig};
+use crate::pki::{AGGREGATOR_CA, ETCD_CLIENTS_CA, KUBERNETES_CA, Usage};
+
+/// kOps' validity of what a machine issues to itself: long enough for a year between two updates.
+const VALIDITY_HOURS: i64 = 455 * 24;
+
+pub(super) fn things(config: &NodeConfig, host: &Host) -> Vec<Thing> {
+    let mut all = vec![kubelet(config, host)];
+    if config.kube_proxy.is_some() {
+        all.push(client("/var/lib/kube-proxy/client", "system:kube-proxy"));
+    }
+    if config.role == Role::ControlPlane {
+        all.extend(control_plane(config));
+        all.extend(etcd(config));
+    }
+    all.into_iter().map(Thing::Certificate).collect()
+}
+
+/// A certificate of `kubernetes-ca` for a client, at `path.crt` and `path.key`.
+fn client(path: &str, name: &str) -> Certificate {
+    Certificate {
+        storage: CertificateStorage::Pair {
+            certificate: format!("{path}.crt"),
+            key: format!("{path}.key"),
+        },
+        signer: KUBERNETES_CA.to_owned(),
+        common_name: name.to_owned(),
+        organization: None,
+        usage: Usage::Client,
+        names: Vec::new(),
+        validity_hours: VALIDITY_HOURS,
+        standing: Standing::Good,
+    }
+}
+
+fn kubelet(config: &NodeConfig, host: &Host) -> Certificate {
+    let said = config.control_plane.as_ref().and_then(|control_plane| {
+        let manager = control_plane.static_pods.get("kube-controller-manager")?;
+        let mut arguments = manager.spec.containers.iter().flat_map(|of| &of.args);
+        arguments.find_map(|flag| hours(flag.strip_prefix("--cluster-signing-duration=")?))
+    });
+    Certificate {
+        storage: CertificateStorage::Rotating {
+            link: KUBELET_CLIENT.to_owned(),
+        },
+        organization: Some("system:nodes".to_owned()),
+        validity_hours: said.unwrap_or(VALIDITY_HOURS),
+        ..client("", &format!("system:node:{}", host.instance_id))
+    }
+}
+
+fn control_plane(config: &NodeConfig) -> Vec<Certificate> {
+    let api = |file: &str| format!("{KUBERNETES}/kube-apiserver/{file}");
+    let mut names: Vec<String> = config
+        .control_plane
+        .iter()
+        .flat_map(|control_plane| control_plane.api_names.clone())
+        .collect();
+    names.sort();
+    names.dedup();
+    let mut all = vec![
+        Certificate {
+            usage: Usage::Server,
+            names,
+            ..client(&api("server"), "kubernetes-master")
+        },
+        client(&api("kubelet-api"), "kubelet-api"),
+        Certificate {
+            signer: AGGREGATOR_CA.to_owned(),
+            ..client(&api("apiserver-aggregator"), "aggregator")
+        },
+        Certificate {
+            signer: ETCD_CLIENTS_CA.to_owned(),
+            ..client(&api("etcd-client"), "kube-apiserver")
+        },
+        Certificate {
+            organization: Some("system:masters".to_owned()),
+            ..client("/var/lib/kubectl/client", "kubecfg")
+        },
+    ];
+    for component in ["kube-controller-manager", "kube-scheduler"] {
+        let folder = format!("{KUBERNETES}/{component}");
+        all.push(client(
+            &format!("{folder}/client"),
+            &format!("system:{component}"),
+        ));
+        all.push(Certificate {
+            usage: Usage::Server,
+            names: vec![
+                "127.0.0.1".to_owned(),
+                format!("{component}.kube-system.svc.cluster.local"),
+                "localhost".to_owned(),
+            ],
+            ..client(&format!("{folder}/server"), component)
+        });
+    }
+    all
+}
+
+/// Certificates of the group's own members. Any machine of the group may hold any of their volumes, so they name all.
+fn etcd(config: &NodeConfig) -> Vec<Certificate> {
+    let clusters = config.control_plane.iter().flat_map(|of| &of.etcd);
+    let of_cluster = |etcd: &crate::api::etcd::EtcdClusterSpec| {
+        let names = EtcdMemberNames::of(etcd, &config.cluster);
+        let own = etcd.etcd_members.iter();
+        let own = own.filter(|member| member.instance_group == config.group);
+        let mut hosts: Vec<String> = own.map(|member| names.host(&member.name)).collect();
+        hosts.sort();
+        let first = hosts.first()?.clone();
+        let folder = format!("{KUBERNETES}/{}", names.prefix);
+        let peer = Certificate {
+            signer: format!("etcd-peers-ca-{}", etcd.name),
+            // A member is a server to others and their client; and etcd dials itself with its server's certificate.
+            usage: Usage::ClientServer,
+            names: hosts.clone(),
+            ..client(&format!("{folder}/peer"), &first)
+        };
+        hosts.extend(["127.0.0.1", "localhost"].map(str::to_owned));
+        hosts.sort();
+        let server = Certificate {
+            signer: ETCD_CLIENTS_CA.to_owned(),
+            usage: Usage::ClientServer,
+            names: hosts,
+            ..client(&format!("{folder}/server"), &first)
+        };
+        Some([server, peer])
+    };
+    clusters.filter_map(of_cluster).flatten().collect()
+}
+
+/// Go's form of a duration, such as `8760h0m0s`, in whole hours; `None` for less than one.
+fn hours(duration: &str) -> Option<i64> {
+    let mut seconds = 0.0;
+    let mut number = String::new();
+    let mut letters = duration.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if letter.is_ascii_digit() || letter == '.' {
+            number.push(letter);
+            continue;
+        }
+        let milli = letter == 'm' && letters.next_if_eq(&'s').is_some();
+        let unit = match letter {
+            _ if milli => 0.001,
+            'h' => 3600.0,
+            'm' => 60.0,
+            's' => 1.0,
+            _ => return None,
+        };
+        seconds += std::mem::take(&mut number).parse::<f64>().ok()? * unit;
+    }
+    let whole = (seconds / 3600.0).floor();
+    // Within what a certificate can say, so that the number is a whole one.
+    #[expect(clippy::cast_possible_truncation, reason = "bounded just before")]
+    (number.is_empty() && (1.0..=876_000.0).contains(&whole)).then_some(whole as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hours;
+
+    #[test]
+    fn durations_are_read_as_go_writes_them() {
+        for (text, expected) in [
+            ("8760h0m0s", Some(8760)),
+            ("1h30m", Some(1)),
+            ("90m", Some(1)),
+            ("30m", None),
+            ("7200000ms", Some(2)),
+            ("8760", None),
+            ("1d", None),
+            ("", None),
+        ] {
+            assert_eq!(hours(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Public keys of private keys and of keysets.
+
+use super::{Error, Keyset};
+use crate::secret::Secret;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::PublicKeyData;
+
+/// The public key that belongs to a private key (PEM), as SubjectPublicKeyInfo in DER.
+pub fn public_key(key: &Secret) -> Result<Vec<u8>, Error> {
+    Ok(rcgen::KeyPair::from_pem(key.reveal())?.subject_public_key_info())
+}
+
+/// The public keys of every certificate that is not distrusted, oldest first, as PEM one after the other: who verifies
+/// service account tokens.
+pub fn public_keys(keyset: &Keyset) -> Result<String, Error> {
+    let trusted = keyset.items.iter().filter(|item| item.distrusted.is_none());
+    let keys = trusted.map(|item| {
+        let unreadable = || Error::Unusable {
+            name: keyset.name.clone(),
+            source: rcgen::Error::CouldNotParseCertificate,
+        };
+        let (_, pem) = x509_parser::pem::parse_x509_pem(item.certificate.as_bytes())
+            .map_err(|_| unreadable())?;
+        let certificate = pem.parse_x509().map_err(|_| unreadable())?;
+        Ok(pem_of(certificate.public_key().raw))
+    });
+    keys.collect()
+}
+
+fn pem_of(der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
+    let mut pem = "-----BEGIN PUBLIC KEY-----\n".to_owned();
+    for (index, character) in text.chars().enumerate() {
+        if index > 0 && index % 64 == 0 {
+            pem.push('\n');
+        }
+        pem.push(character);
+    }
+    pem.push_str("\n-----END PUBLIC KEY-----\n");
+    pem
+}

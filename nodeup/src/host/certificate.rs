@@ -1,0 +1,161 @@
+//! Certificates of this machine: looked at, and issued anew where they are not as wanted. Keys leave this file only
+//! towards the disk.
+
+use super::Context;
+use super::disk::{Disk, invalid, io_failure};
+use super::judge::{Wanted, judge};
+use model::bootstrap;
+use model::engine::Failure;
+use model::host::{Certificate, CertificateStorage, Standing};
+use model::pki::{self, Issued, KUBERNETES_CA, SystemKeys, trust_bundle};
+use std::io::{self, Write};
+
+/// What the link of kubelet's certificate points to at first; kubelet names its own after the time.
+const FIRST: &str = "kubelet-client-first.pem";
+
+/// How the certificate stands; `None`: there is none.
+pub(super) fn observe(
+    disk: &Disk,
+    context: &Context,
+    want: &Certificate,
+) -> Result<Option<Certificate>, Failure> {
+    let failed = io_failure("reading", want.path());
+    let text = |path: &str| -> Result<Option<String>, Failure> {
+        let bytes = disk.read(path).map_err(&failed)?;
+        Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    };
+    let standing = match &want.storage {
+        CertificateStorage::Pair { certificate, key } => {
+            let (Some(certificate), Some(key)) = (text(certificate)?, text(key)?) else {
+                return Ok(None);
+            };
+            standing(context, want, &certificate, &key)
+        }
+        CertificateStorage::Rotating { link } => {
+            let Some(pem) = text(link)? else {
+                return Ok(None);
+            };
+            let standing = standing(context, want, &pem, &pem);
+            let linked = disk.link_target(link).map_err(&failed)?.is_some();
+            if standing == Standing::Good && !linked {
+                Standing::NotALink
+            } else {
+                standing
+            }
+        }
+    };
+    Ok(Some(Certificate {
+        standing,
+        ..want.clone()
+    }))
+}
+
+fn standing(context: &Context, want: &Certificate, certificate: &str, key: &str) -> Standing {
+    let keyset = context.signer.keysets.get(&want.signer);
+    let trusted = match keyset {
+        Some(keyset) => trust_bundle(keyset),
+        None if want.signer == KUBERNETES_CA => context.trust_bundle.clone(),
+        None => String::new(),
+    };
+    judge(
+        &Wanted {
+            certificate: want,
+            trusted: &trusted,
+            now: (context.clock)(),
+            // kubelet renews its own in time, by its own rule.
+            until_it_ends: matches!(want.storage, CertificateStorage::Rotating { .. }),
+        },
+        certificate,
+        key,
+    )
+}
+
+/// Puts a new certificate and its key in their places.
+pub(super) fn put(
+    disk: &Disk,
+    context: &Context,
+    want: &Certificate,
+    have: Option<&Certificate>,
+) -> Result<(), Failure> {
+    if have.is_some_and(|have| have.standing == Standing::NotALink) {
+        return relink(disk, want).map_err(io_failure("linking", want.path()));
+    }
+    let issued = issue(context, want)?;
+    let standing = standing(context, want, &issued.certificate, issued.key.reveal());
+    if standing != Standing::Good {
+        let message = format!(
+            "what {} signed is not as it should be: {standing:?}",
+            want.signer
+        );
+        let mut failure = invalid(&format!("issuing {}", want.path()), &message);
+        failure.hint =
+            Some("compare the clocks of this machine and of the control plane".to_owned());
+        return Err(failure);
+    }
+    write(disk, want, &issued).map_err(io_failure("writing", want.path()))
+}
+
+fn issue(context: &Context, want: &Certificate) -> Result<Issued, Failure> {
+    let call = format!("issuing {}", want.path());
+    if let Some(keyset) = context.signer.keysets.get(&want.signer) {
+        let mut keys = SystemKeys::at((context.clock)());
+        let issued = pki::issue(keyset, &want.leaf(), &mut keys);
+        return issued.map_err(|error| invalid(&call, &told(&error)));
+    }
+    let asked = match want.common_name.as_str() {
+        "system:kube-proxy" => bootstrap::Certificate::KubeProxy,
+        _ => bootstrap::Certificate::Kubelet,
+    };
+    let joined = context.signer.joined.get(&asked).cloned();
+    joined.ok_or_else(|| {
+        invalid(
+            &call,
+            &format!(
+                "this machine has neither the key of {} nor a certificate from joining",
+                want.signer
+            ),
+        )
+    })
+}
+
+/// An error with its causes.
+fn told(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
+}
+
+/// The key and its certificate are both whole beside their places before either is in it; a machine that dies between
+/// the two renamings has a pair that does not fit, which the next look sees.
+fn write(disk: &Disk, want: &Certificate, issued: &Issued) -> io::Result<()> {
+    match &want.storage {
+        CertificateStorage::Pair { certificate, key } => {
+            let mut staged = disk.stage(certificate, 0o644, "root:root")?;
+            staged.write_all(issued.certificate.as_bytes())?;
+            disk.write(key, issued.key.reveal().as_bytes(), 0o400, "root:root")?;
+            staged.commit()
+        }
+        CertificateStorage::Rotating { link } => {
+            let both = format!("{}{}", issued.certificate, issued.key.reveal());
+            disk.write(&beside(link), both.as_bytes(), 0o600, "root:root")?;
+            disk.link(link, FIRST)
+        }
+    }
+}
+
+/// A plain file where kubelet wants a link: its content moves beside.
+fn relink(disk: &Disk, want: &Certificate) -> io::Result<()> {
+    let link = want.path();
+    let content = disk.read(link)?.unwrap_or_default();
+    disk.write(&beside(link), &content, 0o600, "root:root")?;
+    disk.link(link, FIRST)
+}
+
+fn beside(link: &str) -> String {
+    let folder = link.rsplit_once('/').map_or("", |(folder, _)| folder);
+    format!("{folder}/{FIRST}")
+}

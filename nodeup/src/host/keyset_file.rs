@@ -1,0 +1,51 @@
+//! Parts of authorities in files. Their content passes through here and is shown nowhere.
+
+use super::disk::{Disk, invalid, io_failure};
+use super::file::mode;
+use super::signer::Signer;
+use model::engine::Failure;
+use model::host::{KeysetFile, KeysetPart, keyset_part};
+use model::secret::Secret;
+
+pub(super) fn observe(
+    disk: &Disk,
+    signer: &Signer,
+    want: &KeysetFile,
+) -> Result<Option<KeysetFile>, Failure> {
+    let failed = io_failure("reading", &want.path);
+    let Some(about) = disk.about(&want.path).map_err(&failed)? else {
+        return Ok(None);
+    };
+    let (mode, owner) = disk.mode_and_owner(&about, "root:root").map_err(&failed)?;
+    let found = disk.read(&want.path).map_err(&failed)?.unwrap_or_default();
+    let current = found == content(signer, want)?.reveal().as_bytes() && owner == "root:root";
+    Ok(Some(KeysetFile {
+        mode,
+        current,
+        ..want.clone()
+    }))
+}
+
+pub(super) fn put(disk: &Disk, signer: &Signer, want: &KeysetFile) -> Result<(), Failure> {
+    let content = content(signer, want)?;
+    let written = disk.write(
+        &want.path,
+        content.reveal().as_bytes(),
+        mode(&want.mode)?,
+        "root:root",
+    );
+    written.map_err(io_failure("writing", &want.path))
+}
+
+fn content(signer: &Signer, want: &KeysetFile) -> Result<Secret, Failure> {
+    let call = format!("making {}", want.path);
+    if want.part == KeysetPart::StoredSecret {
+        let secret = signer.secrets.get(&want.keyset).cloned();
+        return secret
+            .ok_or_else(|| invalid(&call, &format!("the store has no secret {}", want.keyset)));
+    }
+    let keyset = signer.keysets.get(&want.keyset);
+    let keyset = keyset
+        .ok_or_else(|| invalid(&call, &format!("the store has no keyset {}", want.keyset)))?;
+    keyset_part(keyset, want.part).map_err(|error| invalid(&call, &error.to_string()))
+}

@@ -1,0 +1,119 @@
+//! One run over the machine: look, plan, change.
+
+use super::{Applied, Context, LocalHost};
+use anyhow::Context as _;
+use model::engine::{self, Clock, Event, Failure, Id, Journal, Options, Outside, Plan, World};
+use model::host::{Certificate, HostResource, Thing};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Makes the machine what is desired. Fails as a whole only if it cannot look or plan; what fails while changing is in
+/// the answer, and everything that does not need it is done all the same. Safe to be killed and run again at any point.
+pub async fn apply(desired: Vec<HostResource>, context: Context) -> anyhow::Result<Applied> {
+    let tell = context.tell.clone();
+    let stop = context.stop.clone();
+    let world = LocalHost::new(desired.clone(), context);
+    let snapshot = world.observe().await?;
+    let plan = engine::plan(&desired, &snapshot).context("could not plan the machine's changes")?;
+    let restarts = plan.steps.values().filter_map(|step| match &step.after {
+        Some(HostResource {
+            thing: Thing::Unit(unit),
+            ..
+        }) => Some(unit.name.clone()),
+        _ => None,
+    });
+    world.forget_starts(restarts.collect()).await?;
+    let outside = Outside {
+        world: &world,
+        journal: &NoJournal,
+        clock: &Elapsed(Instant::now()),
+        options: Options::default(),
+        stop: &*stop,
+    };
+    let mut hear = |event: Event| match event {
+        Event::Waiting { step, waiting_for } => tell(&format!("{step} waits for {waiting_for}")),
+        Event::Retrying { step, failure, .. } => tell(&format!("{step} is tried again: {failure}")),
+        _ => {}
+    };
+    let report = engine::apply(&plan, &snapshot, &outside, &mut hear).await?;
+    Ok(applied(&report))
+}
+
+fn applied(report: &engine::Report) -> Applied {
+    let text = |id: &Id| id.to_string();
+    let why = |failure: &Failure| match &failure.hint {
+        Some(hint) => format!("{failure} ({hint})"),
+        None => failure.to_string(),
+    };
+    let failed = report.failed.iter();
+    let skipped = report.skipped.iter();
+    Applied {
+        changes: report.done.iter().map(text).collect(),
+        failed: failed
+            .map(|(id, failure)| (text(id), why(failure)))
+            .collect(),
+        skipped: skipped
+            .map(|(id, by)| (text(id), by.as_ref().map(text)))
+            .collect(),
+    }
+}
+
+/// What [`apply`] would do; serialises to JSON without any secret.
+pub async fn plan(
+    desired: Vec<HostResource>,
+    context: Context,
+) -> anyhow::Result<Plan<HostResource>> {
+    let world = LocalHost::new(desired.clone(), context);
+    let snapshot = world.observe().await?;
+    engine::plan(&desired, &snapshot).context("could not plan the machine's changes")
+}
+
+/// Certificates that are not as they should be, and so have to be issued: none, and a worker need not join again.
+/// Looks at nothing else of the machine.
+pub async fn certificates_due(
+    desired: &[HostResource],
+    context: &Context,
+) -> anyhow::Result<Vec<Certificate>> {
+    let certificates = desired
+        .iter()
+        .filter(|of| matches!(of.thing, Thing::Certificate(_)));
+    let alone: Vec<HostResource> = certificates
+        .map(|of| HostResource::new(of.thing.clone()))
+        .collect();
+    let due = plan(alone, context.clone()).await?.steps.into_values();
+    let certificate = |after: HostResource| match after.thing {
+        Thing::Certificate(certificate) => Some(certificate),
+        _ => None,
+    };
+    Ok(due.filter_map(|step| certificate(step.after?)).collect())
+}
+
+/// Time since the run began. Not the machine's: that may be set while this runs.
+struct Elapsed(Instant);
+
+impl Clock for Elapsed {
+    fn now(&self) -> Duration {
+        self.0.elapsed()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(duration).await;
+    }
+}
+
+/// Nothing on a host can be made twice: paths and names are unique.
+struct NoJournal;
+
+impl Journal for NoJournal {
+    async fn open(&self) -> Result<Vec<Id>, Failure> {
+        Ok(Vec::new())
+    }
+
+    async fn record(&self, _ids: &[Id]) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn clear(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+}

@@ -1,0 +1,17 @@
+//! Who signs this machine's certificates: the authorities themselves on control planes, the control plane for workers.
+
+use model::bootstrap;
+use model::pki::{Issued, Keyset};
+use model::secret::Secret;
+use std::collections::BTreeMap;
+
+/// Where certificates come from.
+#[derive(Debug, Default)]
+pub struct Signer {
+    /// Control planes: authorities with their keys, by name.
+    pub keysets: BTreeMap<String, Keyset>,
+    /// Control planes: secrets of the store by name, such as `encryptionconfig`: the text that goes into the file.
+    pub secrets: BTreeMap<String, Secret>,
+    /// Workers: what joining gave. Empty if the machine did not have to join.
+    pub joined: BTreeMap<bootstrap::Certificate, Issued>,
+}

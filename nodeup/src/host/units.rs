@@ -1,0 +1,256 @@
+//! Units of systemd. What each was last started with is on record, so that a machine that died between a change and the
+//! restart is seen; the record counts only where it can be true.
+
+use super::disk::{Disk, invalid, io_failure};
+use super::system::System;
+use model::engine::{Class, Failure};
+use model::host::{Thing, Unit};
+use std::collections::BTreeMap;
+
+const RECORDS: &str = "/var/lib/kctl/units";
+
+/// What stands in the place of a masked unit.
+const NOTHING: &str = "/dev/null";
+
+/// What systemd says of a unit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct State(BTreeMap<String, String>);
+
+impl State {
+    fn get(&self, property: &str) -> &str {
+        self.0.get(property).map_or("", String::as_str)
+    }
+
+    /// It runs, or is about to.
+    fn is_up(&self) -> bool {
+        matches!(
+            self.get("ActiveState"),
+            "active" | "activating" | "reloading"
+        )
+    }
+
+    /// It is of the kind that ends, and ended well.
+    fn ended_well(&self) -> bool {
+        self.get("ActiveState") == "inactive"
+            && self.get("Type") == "oneshot"
+            && self.get("Result") == "success"
+    }
+
+    /// A condition in it says that it is not for this machine, such as a clock that may not be set here.
+    fn is_not_for_here(&self) -> bool {
+        self.get("ActiveState") == "inactive"
+            && self.get("ConditionResult") == "no"
+            && self.get("ConditionTimestampMonotonic") != "0"
+    }
+
+    fn is_enabled(&self) -> bool {
+        // What has no [Install] section is started by others: there is nothing to enable.
+        matches!(
+            self.get("UnitFileState"),
+            "enabled" | "static" | "indirect" | "generated" | "alias" | "linked"
+        )
+    }
+}
+
+/// What systemd says of these units, in one question.
+pub(super) fn states(
+    system: &dyn System,
+    names: &[&str],
+) -> Result<BTreeMap<String, State>, Failure> {
+    if names.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    const PROPERTIES: &str = "--property=Id,Type,ActiveState,SubState,UnitFileState,Result,ExecMainStatus,Job,ConditionResult,ConditionTimestampMonotonic";
+    let mut arguments = vec!["show", PROPERTIES];
+    arguments.extend(names);
+    let answer = systemctl(system, &arguments)?;
+    let mut states = BTreeMap::new();
+    for (name, block) in names.iter().zip(answer.split("\n\n")) {
+        let properties = block.lines().filter_map(|line| line.split_once('='));
+        let properties = properties.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        states.insert((*name).to_owned(), State(properties.collect()));
+    }
+    Ok(states)
+}
+
+/// The unit as it is.
+pub(super) fn observe(disk: &Disk, want: &Unit, state: &State) -> Result<Option<Unit>, Failure> {
+    let path = Thing::unit_path(&want.name);
+    let failed = io_failure("reading", &path);
+    let masked = disk
+        .link_target(&path)
+        .map_err(&failed)?
+        .is_some_and(|target| target.as_os_str() == NOTHING);
+    if !want.enabled {
+        let have = Unit {
+            enabled: !masked || state.is_up(),
+            ..want.clone()
+        };
+        return Ok(Some(have));
+    }
+    let content = match &want.content {
+        // Whoever made the image masked it: that is no oversight.
+        None if state.get("UnitFileState").starts_with("masked") => return Ok(Some(want.clone())),
+        None => None,
+        Some(_) if masked => Some(String::new()),
+        Some(_) => match disk.read(&path).map_err(&failed)? {
+            None => return Ok(None),
+            Some(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+        },
+    };
+    let believed = state.is_up()
+        || (is_of_this_boot(disk, &want.name)? && (state.ended_well() || state.is_not_for_here()));
+    Ok(Some(Unit {
+        name: want.name.clone(),
+        content,
+        enabled: state.is_enabled() && !masked,
+        starts_with: if believed {
+            recorded(disk, &want.name)?.1
+        } else {
+            String::new()
+        },
+    }))
+}
+
+/// Writes the unit, enables it, and starts it if it is to run with something else than it does.
+/// What it waits for, if it has not come up at once.
+pub(super) fn put(
+    disk: &Disk,
+    system: &dyn System,
+    want: &Unit,
+    have: Option<&Unit>,
+) -> Result<Option<String>, Failure> {
+    let path = Thing::unit_path(&want.name);
+    let failed = io_failure("writing", &path);
+    if !want.enabled {
+        disk.link(&path, NOTHING).map_err(&failed)?;
+        systemctl(system, &["daemon-reload"])?;
+        systemctl(system, &["stop", &want.name])?;
+        return Ok(None);
+    }
+    let changed = have.is_none_or(|have| have.content != want.content);
+    if let Some(content) = want.content.as_ref().filter(|_| changed) {
+        disk.write(&path, content.as_bytes(), 0o644, "root:root")
+            .map_err(&failed)?;
+    }
+    disk.may_change().map_err(&failed)?;
+    // Always: drop-ins and a run that was killed before this leave systemd with old text too.
+    systemctl(system, &["daemon-reload"])?;
+    disk.may_change().map_err(&failed)?;
+    systemctl(system, &["enable", &want.name])?;
+    if have.is_some_and(|have| have.starts_with == want.starts_with && !changed) {
+        return Ok(None);
+    }
+    disk.may_change().map_err(&failed)?;
+    // A unit that failed too often is not started again before this; there may be nothing to reset.
+    let _ = system.run("systemctl", &["reset-failed", &want.name]);
+    systemctl(system, &["restart", "--no-block", &want.name])?;
+    came_up(disk, system, want)
+}
+
+/// `None` once the unit has come up, which is then put on record; else what is being waited for.
+pub(super) fn came_up(
+    disk: &Disk,
+    system: &dyn System,
+    want: &Unit,
+) -> Result<Option<String>, Failure> {
+    if !want.enabled {
+        return Ok(None);
+    }
+    let states = states(system, &[&want.name])?;
+    let state = states.get(&want.name).cloned().unwrap_or_default();
+    let queued = !matches!(state.get("Job"), "" | "0");
+    match state.get("ActiveState") {
+        _ if queued => {}
+        "active" => {
+            record(disk, want)?;
+            return Ok(None);
+        }
+        "inactive" if state.ended_well() || state.is_not_for_here() => {
+            record(disk, want)?;
+            return Ok(None);
+        }
+        "failed" | "inactive" => return Err(did_not_start(want, &state)),
+        _ => {}
+    }
+    Ok(Some(format!(
+        "{} to come up ({}, {})",
+        want.name,
+        state.get("ActiveState"),
+        state.get("SubState")
+    )))
+}
+
+fn did_not_start(want: &Unit, state: &State) -> Failure {
+    let message = format!(
+        "it is {}: {}, exit status {}",
+        state.get("ActiveState"),
+        state.get("Result"),
+        state.get("ExecMainStatus")
+    );
+    Failure {
+        hint: Some(format!("journalctl --unit {} says why", want.name)),
+        ..invalid(&format!("starting {}", want.name), &message)
+    }
+}
+
+/// Forgets what a unit was started with, before anything that it needs is changed.
+pub(super) fn forget(disk: &Disk, name: &str) -> Result<(), Failure> {
+    disk.forget(&record_path(name))
+        .map_err(io_failure("forgetting the start of", name))
+}
+
+fn record(disk: &Disk, want: &Unit) -> Result<(), Failure> {
+    let text = format!("{}\n{}\n", boot(disk)?, want.starts_with);
+    let written = disk.write(
+        &record_path(&want.name),
+        text.as_bytes(),
+        0o644,
+        "root:root",
+    );
+    written.map_err(io_failure("recording the start of", &want.name))
+}
+
+/// The boot in which a unit was started by us last, and what it was started with.
+fn recorded(disk: &Disk, name: &str) -> Result<(String, String), Failure> {
+    let text = disk
+        .text(&record_path(name))
+        .map_err(io_failure("reading the start of", name))?;
+    let mut lines = text.lines().map(str::to_owned);
+    Ok((
+        lines.next().unwrap_or_default(),
+        lines.next().unwrap_or_default(),
+    ))
+}
+
+fn is_of_this_boot(disk: &Disk, name: &str) -> Result<bool, Failure> {
+    Ok(recorded(disk, name)?.0 == boot(disk)?)
+}
+
+fn boot(disk: &Disk) -> Result<String, Failure> {
+    let path = "/proc/sys/kernel/random/boot_id";
+    let id = disk.text(path).map_err(io_failure("reading", path))?;
+    Ok(id.trim().to_owned())
+}
+
+fn record_path(name: &str) -> String {
+    format!("{RECORDS}/{name}")
+}
+
+fn systemctl(system: &dyn System, arguments: &[&str]) -> Result<String, Failure> {
+    let call = format!("systemctl {}", arguments.join(" "));
+    let answer = system
+        .run("systemctl", arguments)
+        .map_err(|error| invalid(&call, &error.to_string()))?;
+    if answer.code == 0 {
+        return Ok(answer.out);
+    }
+    let mut failure = invalid(&call, answer.err.trim());
+    // systemd may be restarting itself, as updates of it do.
+    if answer.err.contains("Failed to connect to bus")
+        || answer.err.contains("Connection timed out")
+    {
+        failure.class = Class::Blocked;
+    }
+    Err(failure)
+}

@@ -1,0 +1,71 @@
+//! The endpoint where workers become nodes: on port 3988 they get their configuration and certificates, and leave the
+//! report of their start. Whoever asks proves with its role's signature which instance it is, and EC2 says the rest.
+
+mod answer;
+mod caller;
+mod join;
+mod nodes;
+mod reject;
+mod report;
+mod server;
+
+pub use nodes::{ApiNodes, NodeState, Nodes};
+
+use crate::identity::Clock;
+use crate::log::Log;
+use anyhow::Context as _;
+use aws::machine::Machine;
+use aws::store::Store;
+use model::pki::Keyset;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::SystemTime;
+use time::Duration;
+use tokio::net::TcpListener;
+
+/// How protokube's lines call this part.
+const STAGE: &str = "bootstrap";
+
+/// What the endpoint works with.
+pub struct Context {
+    /// Where it listens: every address, port [`model::node::BOOTSTRAP_PORT`].
+    pub listen: SocketAddr,
+    /// The cluster's name.
+    pub cluster: String,
+    /// The cluster's AWS account: twelve digits; [`account`] asks for it.
+    pub account: String,
+    /// Certificates of `kubernetes-ca` that are not distrusted, PEM, as NodeConfig has them.
+    pub trust_bundle: String,
+    /// `kubernetes-ca`, which signs.
+    pub authority: Arc<Keyset>,
+    /// The way to STS and EC2.
+    pub machine: Machine,
+    /// The cluster's folder of the state store.
+    pub store: Store,
+    /// What the API says of Nodes.
+    pub nodes: Arc<dyn Nodes>,
+    /// The time.
+    pub clock: Clock,
+    /// How long certificates of workers and of this endpoint are valid.
+    pub validity: Duration,
+    /// Where refusals are told.
+    pub log: Log,
+}
+
+/// Serves for ever; what ends it is that it cannot listen or has no certificate.
+pub async fn serve(context: Arc<Context>) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(context.listen).await;
+    let listener = listener.with_context(|| format!("could not listen on {}", context.listen))?;
+    serve_on(context, listener).await
+}
+
+/// The same on a socket that listens already.
+pub async fn serve_on(context: Arc<Context>, listener: TcpListener) -> anyhow::Result<()> {
+    server::serve(context, listener).await
+}
+
+/// The account that this machine belongs to, as STS says.
+pub async fn account(machine: &Machine) -> anyhow::Result<String> {
+    let signed = machine.sign_identity(&[], SystemTime::now()).await?;
+    Ok(machine.identify(&signed.headers).await?.account)
+}

@@ -1,0 +1,105 @@
+//! One HTTP request to one answer.
+
+use super::reject::Rejection;
+use super::{Context, join, report};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use model::bootstrap::{
+    IDENTITY_HEADER, JOIN_LIMIT, JOIN_PATH, REPORT_LIMIT, REPORT_PATH, Refusal,
+};
+use serde::Serialize;
+use std::convert::Infallible;
+use std::time::Duration;
+
+/// A body that takes longer to arrive is given up.
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Answers it; what is refused is told in one line.
+pub(super) async fn answer(
+    context: &Context,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let path = request.uri().path().to_owned();
+    let (what, limit) = match path.as_str() {
+        JOIN_PATH => ("joining", JOIN_LIMIT),
+        REPORT_PATH => ("a report", REPORT_LIMIT),
+        _ => return Ok(empty(StatusCode::NOT_FOUND)),
+    };
+    if request.method() != Method::POST {
+        return Ok(empty(StatusCode::METHOD_NOT_ALLOWED));
+    }
+    let result = match path.as_str() {
+        JOIN_PATH => asked_to_join(context, request, limit).await,
+        _ => asked_to_report(context, request, limit).await,
+    };
+    Ok(result.unwrap_or_else(|rejection| {
+        rejection.tell(&context.log, what);
+        let status = StatusCode::from_u16(rejection.refusal.status());
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        json(status, &rejection.refusal.refused())
+    }))
+}
+
+async fn asked_to_join(
+    context: &Context,
+    request: Request<Incoming>,
+    limit: usize,
+) -> Result<Response<Full<Bytes>>, Rejection> {
+    let (header, body) = parts(request, limit).await?;
+    let joined = join::join(context, header.as_deref(), &body).await?;
+    Ok(json(StatusCode::OK, &joined))
+}
+
+async fn asked_to_report(
+    context: &Context,
+    request: Request<Incoming>,
+    limit: usize,
+) -> Result<Response<Full<Bytes>>, Rejection> {
+    let (header, body) = parts(request, limit).await?;
+    report::report(context, header.as_deref(), &body).await?;
+    Ok(empty(StatusCode::NO_CONTENT))
+}
+
+/// The identity header and the body.
+async fn parts(
+    request: Request<Incoming>,
+    limit: usize,
+) -> Result<(Option<String>, Bytes), Refusal> {
+    let header = request.headers().get(IDENTITY_HEADER);
+    let header = header.and_then(|value| value.to_str().ok());
+    let header = header.map(str::to_owned);
+    let broken = |why: &str| Refusal::Request {
+        why: why.to_owned(),
+    };
+    let body = Limited::new(request.into_body(), limit).collect();
+    let body = tokio::time::timeout(BODY_TIMEOUT, body).await;
+    let body = body.map_err(|_| broken("takes too long to arrive"))?;
+    let body = body.map_err(|error| {
+        if error.is::<LengthLimitError>() {
+            Refusal::TooLarge { limit }
+        } else {
+            broken("broke off")
+        }
+    })?;
+    Ok((header, body.to_bytes()))
+}
+
+fn empty(status: StatusCode) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::default());
+    *response.status_mut() = status;
+    response
+}
+
+fn json(status: StatusCode, value: &impl Serialize) -> Response<Full<Bytes>> {
+    let Ok(text) = serde_json::to_vec(value) else {
+        return empty(StatusCode::INTERNAL_SERVER_ERROR);
+    };
+    let mut response = Response::new(Full::from(text));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

@@ -1,0 +1,153 @@
+//! Joining: a machine that is known gets its group's NodeConfig, and certificates for its own keys.
+
+use super::caller::{Known, identify};
+use super::reject::Rejection;
+use super::{Context, NodeState, STAGE};
+use anyhow::Context as _;
+use aws::store::{Expect, StoreError};
+use model::bootstrap::{
+    Asked, Certificate, FORMAT, Join, Joined, KeyRecord, Refusal, asked, key_record_key, leaf,
+};
+use model::full::Role;
+use model::node::{node_config_key, read_node_config};
+use model::pki;
+use model::report::Status;
+use std::collections::BTreeMap;
+
+/// Answers one request.
+pub(super) async fn join(
+    context: &Context,
+    header: Option<&str>,
+    body: &[u8],
+) -> Result<Joined, Rejection> {
+    let known = identify(context, header, body).await?;
+    let joined = admit(context, &known, body).await;
+    let joined = joined.map_err(|rejection| rejection.of(&known.instance))?;
+    let names: Vec<String> = joined
+        .certificates
+        .keys()
+        .map(|one| format!("{one:?}"))
+        .collect();
+    let detail = format!(
+        "joined {}, with certificates: {}",
+        known.group,
+        names.join(", ")
+    );
+    context
+        .log
+        .say(STAGE, Status::Finished, Some(&known.instance), &detail);
+    Ok(joined)
+}
+
+async fn admit(context: &Context, known: &Known, body: &[u8]) -> Result<Joined, Rejection> {
+    let join = read(body)?;
+    if join.group != known.group {
+        return Err(Rejection::from(Refusal::OtherGroup {
+            own: known.group.clone(),
+            asked: join.group,
+        }));
+    }
+    let node_config = node_config(context, &join).await?;
+    let keys = asked(&join.requests, &known.instance)?;
+    let certificates = sign(context, &join, &known.instance)?;
+    record(context, &known.instance, &keys).await?;
+    Ok(Joined {
+        format: FORMAT,
+        node_config,
+        certificates,
+    })
+}
+
+fn read(body: &[u8]) -> Result<Join, Refusal> {
+    let wrong = |why: String| Refusal::Request { why };
+    let join: Join = serde_json::from_slice(body)
+        .map_err(|error| wrong(format!("is not one to join: {error}")))?;
+    if join.format != FORMAT {
+        return Err(wrong(format!(
+            "has format {}, this release knows {FORMAT}",
+            join.format
+        )));
+    }
+    Ok(join)
+}
+
+/// NodeConfig's text, if a group of nodes has it under that hash.
+async fn node_config(context: &Context, join: &Join) -> Result<String, Rejection> {
+    let unknown = || Refusal::UnknownNodeConfig {
+        group: join.group.clone(),
+        sha256: join.node_config.clone(),
+    };
+    let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if join.node_config.len() != 64 || !join.node_config.bytes().all(hex) {
+        return Err(Rejection::from(Refusal::Request {
+            why: "names a NodeConfig by what is no sha256".to_owned(),
+        }));
+    }
+    let key = node_config_key(Role::Node, &join.group, &join.node_config);
+    let object = context.store.get(&key).await;
+    let object = object.map_err(|error| store(&error.into()))?;
+    let object = object.ok_or_else(unknown)?;
+    let text = String::from_utf8(object.bytes).context("it is not text");
+    let text = text.map_err(|error| broken(&key, unknown(), &error))?;
+    let config = read_node_config(&text, &join.node_config);
+    let config = config.map_err(|error| broken(&key, unknown(), &error.into()))?;
+    if config.cluster != context.cluster || config.group != join.group || config.role != Role::Node
+    {
+        return Err(Rejection::from(unknown()));
+    }
+    Ok(text)
+}
+
+fn broken(key: &str, refusal: Refusal, error: &anyhow::Error) -> Rejection {
+    Rejection::because(refusal, format!("{key}: {error:#}"))
+}
+
+/// The certificates, before anything is recorded: a request that cannot be signed leaves no trace.
+fn sign(
+    context: &Context,
+    join: &Join,
+    instance: &str,
+) -> Result<BTreeMap<Certificate, String>, Rejection> {
+    let now = (context.clock)();
+    let one = |(certificate, request): (&Certificate, &String)| {
+        let leaf = leaf(*certificate, instance, context.validity);
+        let signed = pki::sign(&context.authority, request, &leaf, now)
+            .with_context(|| format!("could not sign for {}", leaf.common_name));
+        let signed = signed.map_err(|error| Rejection::unavailable("the authority", &error))?;
+        Ok((*certificate, signed))
+    };
+    join.requests.iter().map(one).collect()
+}
+
+/// Records the keys, if they are new ones and the Node may have new ones. The write is conditional: of two requests at
+/// once, also to two control planes, one has to ask again.
+async fn record(context: &Context, instance: &str, keys: &Asked) -> Result<(), Rejection> {
+    let key = key_record_key(instance);
+    let before = context.store.get(&key).await;
+    let before = before.map_err(|error| store(&error.into()))?;
+    // A record that cannot be read is none: then every key is a new one.
+    let read = before
+        .as_ref()
+        .and_then(|object| serde_json::from_slice::<KeyRecord>(&object.bytes).ok());
+    let Some(after) = KeyRecord::with(read.as_ref(), keys) else {
+        return Ok(());
+    };
+    let state = context.nodes.state(instance).await;
+    let state = state.map_err(|error| Rejection::unavailable("the API server", &error))?;
+    if state == NodeState::Ready {
+        return Err(Rejection::from(Refusal::NewKey {
+            node: instance.to_owned(),
+        }));
+    }
+    let bytes = serde_json::to_vec(&after).map_err(|error| store(&error.into()))?;
+    let expect = before.map_or(Expect::Absent, |object| Expect::Version(object.version));
+    match context.store.put(&key, bytes, expect).await {
+        Ok(_) => Ok(()),
+        Err(StoreError::Conflict { .. }) => Err(Rejection::from(Refusal::Busy)),
+        Err(error) => Err(store(&error.into())),
+    }
+}
+
+fn store(error: &anyhow::Error) -> Rejection {
+    Rejection::unavailable("the state store", error)
+}

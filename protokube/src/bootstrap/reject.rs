@@ -1,0 +1,60 @@
+//! A request that is not answered: what the worker is told, and what the log says besides.
+
+use super::STAGE;
+use crate::log::Log;
+use model::bootstrap::Refusal;
+use model::report::Status;
+
+/// Why a request is not answered.
+#[derive(Debug)]
+pub(super) struct Rejection {
+    /// What the worker is told.
+    pub(super) refusal: Refusal,
+    /// Who asks, once that is known.
+    instance: Option<String>,
+    /// What lies behind it, for the log alone.
+    cause: Option<String>,
+}
+
+impl Rejection {
+    /// Something that is needed failed.
+    pub(super) fn unavailable(what: &'static str, cause: &anyhow::Error) -> Self {
+        Self::because(Refusal::Unavailable { what }, format!("{cause:#}"))
+    }
+
+    /// With what lies behind it.
+    pub(super) fn because(refusal: Refusal, cause: String) -> Self {
+        Self {
+            refusal,
+            instance: None,
+            cause: Some(cause),
+        }
+    }
+
+    /// Of that instance.
+    pub(super) fn of(self, instance: &str) -> Self {
+        Self {
+            instance: Some(instance.to_owned()),
+            ..self
+        }
+    }
+
+    /// One line.
+    pub(super) fn tell(&self, log: &Log, what: &str) {
+        let mut detail = format!("{what} refused: {}", self.refusal);
+        if let Some(cause) = &self.cause {
+            detail = format!("{detail}: {cause}");
+        }
+        log.say(STAGE, Status::Failed, self.instance.as_deref(), &detail);
+    }
+}
+
+impl From<Refusal> for Rejection {
+    fn from(refusal: Refusal) -> Self {
+        Self {
+            refusal,
+            instance: None,
+            cause: None,
+        }
+    }
+}

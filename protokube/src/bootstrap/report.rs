@@ -1,0 +1,28 @@
+//! Boot reports of workers, which may not write to the state store themselves.
+
+use super::Context;
+use super::caller::identify;
+use super::reject::Rejection;
+use anyhow::Context as _;
+use aws::store::Expect;
+use model::bootstrap::check_report;
+use model::report::report_key;
+
+/// Takes one report, in the place of the machine's last.
+pub(super) async fn report(
+    context: &Context,
+    header: Option<&str>,
+    body: &[u8],
+) -> Result<(), Rejection> {
+    let known = identify(context, header, body).await?;
+    let report = check_report(body, &known.instance, &context.cluster, &known.group);
+    let report = report.map_err(|refusal| Rejection::from(refusal).of(&known.instance))?;
+    let written = async {
+        let bytes = serde_json::to_vec_pretty(&report)?;
+        let key = report_key(&known.instance);
+        let written = context.store.put(&key, bytes, Expect::Any).await;
+        written.with_context(|| format!("could not write {key}"))
+    };
+    let written = written.await.map(drop);
+    written.map_err(|error| Rejection::unavailable("the state store", &error).of(&known.instance))
+}

@@ -1,0 +1,116 @@
+//! TLS and HTTP: a bounded number of connections, one request on each, everything with a time limit.
+
+use super::{Context, STAGE, answer};
+use crate::identity::Identity;
+use anyhow::Context as _;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use model::bootstrap::HEADER_LIMIT;
+use model::pki::{Leaf, Usage};
+use model::report::Status;
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+
+/// Connections at once; more wait in the socket's queue.
+const CONNECTIONS: usize = 512;
+/// A TLS handshake that takes longer is given up.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Headers that take longer to arrive are given up.
+const HEADERS: Duration = Duration::from_secs(10);
+/// A connection that takes longer in all is given up: STS and EC2 may take twenty seconds each.
+const WHOLE: Duration = Duration::from_secs(90);
+/// Pause after a connection could not be taken: file descriptors have run out.
+const PAUSE: Duration = Duration::from_secs(1);
+
+pub(super) async fn serve(context: Arc<Context>, listener: TcpListener) -> anyhow::Result<()> {
+    let slots = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut identity = identity(&context)?;
+    let mut acceptor = acceptor(&identity)?;
+    loop {
+        let slot = Arc::clone(&slots).acquire_owned().await?;
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                let detail = format!("could not take a connection: {error}");
+                context.log.say(STAGE, Status::Failed, None, &detail);
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        if (context.clock)() >= identity.renew {
+            identity = self::identity(&context)?;
+            acceptor = self::acceptor(&identity)?;
+        }
+        let (context, acceptor) = (Arc::clone(&context), acceptor.clone());
+        tokio::spawn(async move {
+            let _slot = slot;
+            let _ = tokio::time::timeout(WHOLE, connection(&context, acceptor, stream, peer)).await;
+        });
+    }
+}
+
+async fn connection(
+    context: &Arc<Context>,
+    acceptor: TlsAcceptor,
+    stream: TcpStream,
+    peer: SocketAddr,
+) {
+    let stream = match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return tell_alert(context, peer, &error),
+        // Load balancers' health checks connect and say nothing.
+        Err(_) => return,
+    };
+    let service = service_fn(|request| answer::answer(context, request));
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS)
+        .max_buf_size(4 * HEADER_LIMIT)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    // Who goes away in the middle of its request asks again.
+    drop(served);
+}
+
+/// A caller that does not trust this endpoint's certificate says so, and nowhere else would it be seen.
+fn tell_alert(context: &Context, peer: SocketAddr, error: &std::io::Error) {
+    let alert = error.get_ref().and_then(|source| source.downcast_ref());
+    if let Some(rustls::Error::AlertReceived(alert)) = alert {
+        let detail = format!("{peer} refuses the endpoint's certificate: {alert:?}");
+        context.log.say(STAGE, Status::Failed, None, &detail);
+    }
+}
+
+fn identity(context: &Context) -> anyhow::Result<Identity> {
+    let leaf = Leaf {
+        common_name: "kops-controller".to_owned(),
+        organization: None,
+        usage: Usage::Server,
+        names: vec![format!("kops-controller.internal.{}", context.cluster)],
+        validity: context.validity,
+    };
+    Identity::issue(&context.authority, &leaf, (context.clock)())
+}
+
+fn acceptor(identity: &Identity) -> anyhow::Result<TlsAcceptor> {
+    let unusable = "the endpoint's certificate cannot be used";
+    let certificate = CertificateDer::from_pem_slice(identity.issued.certificate.as_bytes());
+    let key = PrivateKeyDer::from_pem_slice(identity.issued.key.reveal().as_bytes());
+    let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .context(unusable)?
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.context(unusable)?], key.context(unusable)?)
+        .context(unusable)?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}

@@ -1,0 +1,137 @@
+//! Labels of Nodes that kubelet may not set itself: its role's, and those that the tags of its instance say.
+
+use crate::log::Log;
+use crate::watching::{WATCH_SECONDS, until_changed};
+use anyhow::Context;
+use aws::machine::Machine;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{ListParams, PartialObjectMeta, Patch, PatchParams, WatchParams};
+use kube::{Api, Client, ResourceExt};
+use model::bootstrap::node_labels;
+use model::names::CLUSTER_TAG;
+use model::report::Status;
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// How protokube's lines call this part.
+const STAGE: &str = "labels";
+/// Tags are looked at again after this long.
+const AGAIN: Duration = Duration::from_mins(5);
+/// A Node whose instance EC2 did not know is asked for again after this long.
+const UNKNOWN: Duration = Duration::from_secs(10);
+
+type Labels = BTreeMap<String, String>;
+
+/// What EC2 said, and when it was asked.
+struct Wanted {
+    asked: Instant,
+    of: BTreeMap<String, Labels>,
+}
+
+/// Labels Nodes for ever; an error of the API or of EC2 ends it.
+pub async fn run(client: Client, machine: Machine, cluster: &str) -> anyhow::Result<()> {
+    run_with(client, machine, cluster, &Log::stderr()).await
+}
+
+/// The same, with lines to elsewhere.
+pub async fn run_with(
+    client: Client,
+    machine: Machine,
+    cluster: &str,
+    log: &Log,
+) -> anyhow::Result<()> {
+    let nodes: Api<Node> = Api::all(client);
+    let mut wanted = look(&machine, cluster).await?;
+    // Nodes that the API did not let be labelled, with what it said: told once.
+    let mut told: BTreeSet<(String, String)> = BTreeSet::new();
+    loop {
+        let listed = nodes.list_metadata(&ListParams::default()).await;
+        let listed = listed.context("could not list Nodes")?;
+        let version = listed.metadata.resource_version.unwrap_or_default();
+        let unknown = |node: &PartialObjectMeta<Node>| !wanted.of.contains_key(&node.name_any());
+        let age = wanted.asked.elapsed();
+        if age >= AGAIN || (age >= UNKNOWN && listed.items.iter().any(unknown)) {
+            wanted = look(&machine, cluster).await?;
+        }
+        for node in &listed.items {
+            label(&nodes, node, &wanted.of, &mut told, log).await?;
+        }
+        let unknown = listed
+            .items
+            .iter()
+            .any(|node| !wanted.of.contains_key(&node.name_any()));
+        let seconds = if unknown {
+            u32::try_from(UNKNOWN.as_secs())?
+        } else {
+            WATCH_SECONDS
+        };
+        let watch = WatchParams::default().timeout(seconds);
+        let watch = nodes.watch_metadata(&watch, &version).await;
+        let watch = watch.context("could not watch Nodes")?;
+        let seen: BTreeSet<String> = listed.items.iter().map(ResourceExt::name_any).collect();
+        let matters = |node: &PartialObjectMeta<Node>| {
+            !seen.contains(&node.name_any()) || !missing(node, &wanted.of).is_empty()
+        };
+        let changed = until_changed(watch, matters).await;
+        changed.context("could not watch Nodes")?;
+    }
+}
+
+/// The labels of every instance of the cluster; one call a page.
+async fn look(machine: &Machine, cluster: &str) -> anyhow::Result<Wanted> {
+    let tag = format!("tag:{CLUSTER_TAG}");
+    let instances = machine.instances(&[(&tag, &[cluster])]).await?;
+    Ok(Wanted {
+        asked: Instant::now(),
+        of: instances
+            .into_iter()
+            .map(|instance| (instance.id, node_labels(&instance.tags)))
+            .collect(),
+    })
+}
+
+/// What a Node lacks or has otherwise. Nodes are called after their instances.
+fn missing(node: &PartialObjectMeta<Node>, wanted: &BTreeMap<String, Labels>) -> Labels {
+    let has = node.labels();
+    let wanted = wanted.get(&node.name_any()).into_iter().flatten();
+    wanted
+        .filter(|(label, value)| has.get(*label) != Some(*value))
+        .map(|(label, value)| (label.clone(), value.clone()))
+        .collect()
+}
+
+async fn label(
+    nodes: &Api<Node>,
+    node: &PartialObjectMeta<Node>,
+    wanted: &BTreeMap<String, Labels>,
+    told: &mut BTreeSet<(String, String)>,
+    log: &Log,
+) -> anyhow::Result<()> {
+    let name = node.name_any();
+    let missing = missing(node, wanted);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let patch = Patch::Merge(json!({ "metadata": { "labels": missing } }));
+    let parameters = PatchParams::default();
+    match nodes.patch_metadata(&name, &parameters, &patch).await {
+        Ok(_) => {
+            let labels: Vec<String> = missing
+                .iter()
+                .map(|(label, value)| format!("{label}={value}"))
+                .collect();
+            log.say(STAGE, Status::Finished, Some(&name), &labels.join(", "));
+        }
+        Err(kube::Error::Api(status)) if status.code == 404 => {}
+        // A tag that cannot be a label is the user's: the other Nodes get theirs.
+        Err(kube::Error::Api(status)) if status.code == 422 => {
+            let why = format!("not labelled: {}", status.message);
+            if told.insert((name.clone(), why.clone())) {
+                log.say(STAGE, Status::Failed, Some(&name), &why);
+            }
+        }
+        Err(error) => return Err(error).with_context(|| format!("could not label {name}")),
+    }
+    Ok(())
+}

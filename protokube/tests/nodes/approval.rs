@@ -1,0 +1,154 @@
+//! Serving certificates of kubelets are approved when EC2 confirms what is in them.
+
+use crate::fakes::api::FakeApi;
+use crate::fakes::aws::FakeAws;
+use crate::fakes::{INSTANCE, Lines, NAME, instance, machine};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+use serde_json::{Value, json};
+
+struct Fixture {
+    api: FakeApi,
+    aws: FakeAws,
+    lines: Lines,
+}
+
+/// That API server, an EC2 with these instances, and the part that approves.
+async fn start(api: FakeApi, instances: &[&str]) -> Fixture {
+    let (aws, lines) = (FakeAws::default(), Lines::default());
+    let url = aws.start().await;
+    let machine = machine(
+        &aws,
+        &url,
+        "AKIA",
+        "masters.a.example.com",
+        "i-0fedcba9876543210",
+    )
+    .await;
+    for id in instances {
+        aws.state().instances.push(instance(id));
+    }
+    let (client, log) = (api.client().await, lines.log());
+    tokio::spawn(async move {
+        let ended = protokube::approval::run_with(client, machine, NAME, &log).await;
+        panic!("{ended:?}");
+    });
+    Fixture { api, aws, lines }
+}
+
+/// What kubelet asks for, with those names and addresses.
+fn spec(node: &str, names: &[&str]) -> Value {
+    let user = format!("system:node:{node}");
+    let params = signing_request(&user, names);
+    json!({
+        "signerName": "kubernetes.io/kubelet-serving",
+        "username": user,
+        "groups": ["system:nodes", "system:authenticated"],
+        "usages": ["digital signature", "server auth"],
+        "request": STANDARD.encode(params),
+    })
+}
+
+fn signing_request(user: &str, names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let mut params = CertificateParams::new(names).unwrap();
+    params.distinguished_name = DistinguishedName::new();
+    let subject = &mut params.distinguished_name;
+    subject.push(DnType::OrganizationName, "system:nodes");
+    subject.push(DnType::CommonName, user);
+    let key = KeyPair::generate().unwrap();
+    params.serialize_request(&key).unwrap().pem().unwrap()
+}
+
+fn approved(api: &FakeApi, name: &str) -> bool {
+    let conditions = &api.request(name)["status"]["conditions"];
+    conditions[0]["type"] == "Approved" && conditions[0]["status"] == "True"
+}
+
+#[tokio::test]
+async fn what_ec2_confirms_is_approved_in_one_look() {
+    let nodes = [
+        "i-0123456789abcdef0",
+        "i-0123456789abcdef1",
+        "i-0123456789abcdef2",
+    ];
+    let api = FakeApi::new();
+    for (index, node) in nodes.iter().enumerate() {
+        let dns = format!("{node}.eu-west-1.compute.internal");
+        let public = "ec2-203-0-113-7.eu-west-1.compute.amazonaws.com";
+        let names = [
+            node,
+            dns.as_str(),
+            public,
+            "172.20.1.7",
+            "203.0.113.7",
+            "2001:db8::7",
+        ];
+        api.put_request(&format!("csr-{index}"), &spec(node, &names));
+    }
+    let fixture = start(api, &nodes).await;
+    let all = |api: &FakeApi| (0..3).all(|index| approved(api, &format!("csr-{index}")));
+    fixture.api.until(all).await;
+    assert_eq!(fixture.aws.calls("DescribeInstances"), 1);
+    let patches = &fixture.api.objects().patches;
+    assert!(
+        patches.iter().all(|(path, _)| path.ends_with("/approval")),
+        "{patches:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_comes_later_is_approved_too() {
+    let fixture = start(FakeApi::new(), &[INSTANCE]).await;
+    fixture
+        .api
+        .put_request("csr-later", &spec(INSTANCE, &["172.20.1.7"]));
+    fixture.api.until(|api| approved(api, "csr-later")).await;
+}
+
+#[tokio::test]
+async fn everything_else_is_left_alone_with_one_line() {
+    let api = FakeApi::new();
+    let other = "i-0123456789abcdef1";
+    let mut foreign = spec(INSTANCE, &["172.20.1.7"]);
+    foreign["username"] = json!("system:serviceaccount:kube-system:somebody");
+    for (name, spec) in [
+        ("csr-address", spec(INSTANCE, &["172.20.1.8"])),
+        (
+            "csr-name",
+            spec(INSTANCE, &["172.20.1.7", "kubernetes.default.svc"]),
+        ),
+        ("csr-unknown", spec(other, &["172.20.1.7"])),
+        ("csr-foreign", foreign),
+    ] {
+        api.put_request(name, &spec);
+    }
+    let fixture = start(api, &[INSTANCE]).await;
+    // Once this one is approved, everything has been looked at more than once.
+    fixture
+        .api
+        .put_request("csr-good", &spec(INSTANCE, &["172.20.1.7"]));
+    fixture.api.until(|api| approved(api, "csr-good")).await;
+    fixture
+        .api
+        .put_request("csr-good-2", &spec(INSTANCE, &["172.20.1.7"]));
+    fixture.api.until(|api| approved(api, "csr-good-2")).await;
+    for name in ["csr-address", "csr-name", "csr-unknown", "csr-foreign"] {
+        assert_eq!(fixture.api.request(name)["status"], Value::Null, "{name}");
+        let told = fixture.lines.text();
+        assert_eq!(told.matches(&format!("{name} of")).count(), 1, "{told}");
+    }
+}
+
+#[tokio::test]
+async fn an_instance_that_does_not_run_gets_no_certificate() {
+    let fixture = start(FakeApi::new(), &[INSTANCE]).await;
+    "terminated".clone_into(&mut fixture.aws.state().instances[0].state);
+    fixture
+        .api
+        .put_request("csr-late", &spec(INSTANCE, &["172.20.1.7"]));
+    let told = |_: &FakeApi| fixture.lines.text().contains("terminated, not running");
+    fixture.api.until(told).await;
+    assert!(!approved(&fixture.api, "csr-late"));
+}

@@ -1,0 +1,171 @@
+//! A cluster with one worker, and its bootstrap endpoint.
+
+use super::aws::{ACCOUNT, FakeAws, Instance};
+use super::{Lines, Worker};
+use crate::support::{agents, expanded};
+use aws::machine::Machine;
+use aws::store::{Expect, Store};
+use aws::{Access, Clients, Keys};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use model::node::{StoredNodeConfig, node_config, stored};
+use model::pki::{KeyAlgorithm, Keyset, SystemKeys, mint, trust_bundle};
+use protokube::bootstrap::{self, Context, NodeState, Nodes};
+use protokube::identity::{Clock, system_clock};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+use time::{Duration, OffsetDateTime};
+use tokio::net::TcpListener;
+
+pub const NAME: &str = "a.example.com";
+pub const GROUP: &str = "nodes-eu-west-1a";
+pub const INSTANCE: &str = "i-0123456789abcdef0";
+
+pub struct Cluster {
+    pub aws: FakeAws,
+    pub aws_url: String,
+    pub store: Store,
+    pub authority: Keyset,
+    pub node_config: StoredNodeConfig,
+    pub address: SocketAddr,
+    pub lines: Lines,
+    /// What the API says of every Node; `None`: nothing.
+    pub node: Arc<Mutex<Option<NodeState>>>,
+    _folder: TempDir,
+}
+
+struct FakeNodes(Arc<Mutex<Option<NodeState>>>);
+
+impl Nodes for FakeNodes {
+    fn state<'a>(&'a self, _: &'a str) -> BoxFuture<'a, anyhow::Result<NodeState>> {
+        let state = *self.0.lock().unwrap();
+        async move { state.ok_or_else(|| anyhow::anyhow!("connection refused")) }.boxed()
+    }
+}
+
+impl Cluster {
+    /// With protokube's endpoint at the machine's time.
+    pub async fn start() -> Self {
+        Self::start_at(system_clock()).await
+    }
+
+    /// With another clock.
+    pub async fn start_at(clock: Clock) -> Self {
+        let aws = FakeAws::default();
+        let aws_url = aws.start().await;
+        let folder = TempDir::new().unwrap();
+        let now = OffsetDateTime::now_utc();
+        let keys = &mut SystemKeys::at(now);
+        let authority = mint("kubernetes-ca", KeyAlgorithm::EcdsaP256, keys).unwrap();
+        let trusted = trust_bundle(&authority);
+        let config = node_config(&expanded(), GROUP, &trusted, &agents());
+        let node_config = stored(&config.unwrap().unwrap()).unwrap();
+        let machine = machine(
+            &aws,
+            &aws_url,
+            "AKIAPROTOKUBE",
+            "masters.a.example.com",
+            "i-0fedcba9876543210",
+        )
+        .await;
+        let clients = Clients::reach(&Access::default()).await;
+        let store = Store::open(&format!("file://{}", folder.path().display()), &clients).unwrap();
+        let text = node_config.text.clone().into_bytes();
+        store
+            .put(&node_config.keys[0], text, Expect::Any)
+            .await
+            .unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let lines = Lines::default();
+        let node = Arc::new(Mutex::new(Some(NodeState::Absent)));
+        let context = Context {
+            listen: address,
+            cluster: NAME.to_owned(),
+            account: ACCOUNT.to_owned(),
+            trust_bundle: trusted,
+            authority: Arc::new(authority.clone()),
+            machine,
+            store: store.clone(),
+            nodes: Arc::new(FakeNodes(Arc::clone(&node))),
+            clock,
+            validity: Duration::days(455),
+            log: lines.log(),
+        };
+        tokio::spawn(bootstrap::serve_on(Arc::new(context), listener));
+        let cluster = Self {
+            aws,
+            aws_url,
+            store,
+            authority,
+            node_config,
+            address,
+            lines,
+            node,
+            _folder: folder,
+        };
+        cluster.aws.state().instances.push(instance(INSTANCE));
+        cluster
+    }
+
+    /// A worker of the group that runs.
+    pub async fn worker(&self) -> Worker {
+        self.worker_of("nodes.a.example.com", INSTANCE).await
+    }
+
+    /// A machine with a session of that role, named as that.
+    pub async fn worker_of(&self, role: &str, session: &str) -> Worker {
+        let machine = machine(&self.aws, &self.aws_url, "AKIAWORKER", role, session).await;
+        Worker::new(self, machine)
+    }
+
+    /// Changes the worker's instance.
+    pub fn change_instance(&self, change: impl FnOnce(&mut Instance)) {
+        change(&mut self.aws.state().instances[0]);
+    }
+
+    /// How its Node is from now on.
+    pub fn node_is(&self, state: Option<NodeState>) {
+        *self.node.lock().unwrap() = state;
+    }
+}
+
+/// A running instance of the group.
+pub fn instance(id: &str) -> Instance {
+    let tags = [
+        ("KubernetesCluster", NAME),
+        ("kubernetes.io/cluster/a.example.com", "owned"),
+        ("kops.k8s.io/instancegroup", GROUP),
+        ("k8s.io/role/node", "1"),
+        ("k8s.io/cluster-autoscaler/node-template/label/disk", "fast"),
+    ];
+    Instance {
+        id: id.to_owned(),
+        state: "running".to_owned(),
+        private_ip: "172.20.1.7".to_owned(),
+        public_ip: "203.0.113.7".to_owned(),
+        tags: tags
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into(),
+    }
+}
+
+/// A machine whose credentials AWS knows as that session of that role.
+pub async fn machine(aws: &FakeAws, url: &str, key: &str, role: &str, session: &str) -> Machine {
+    let arn = format!("arn:aws:sts::{ACCOUNT}:assumed-role/{role}/{session}");
+    let secret = format!("secret of {key}");
+    let known = (secret.clone(), arn);
+    aws.state().keys.insert(key.to_owned(), known);
+    let clients = Clients::reach(&Access {
+        region: Some("eu-west-1".to_owned()),
+        keys: Some(Keys {
+            id: key.to_owned(),
+            secret,
+            session: Some(format!("token of {key}")),
+        }),
+        ..Access::default()
+    })
+    .await;
+    Machine::at(&clients, url).unwrap()
+}

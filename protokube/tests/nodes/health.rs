@@ -1,0 +1,134 @@
+//! The API server's health is passed on, and asked with a certificate.
+
+use model::pki::{KeyAlgorithm, Keyset, Leaf, SystemKeys, Usage, issue, mint, trust_bundle};
+use protokube::health::{Context, serve_on};
+use protokube::identity::system_clock;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use std::sync::{Arc, Mutex};
+use time::{Duration, OffsetDateTime};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+/// An API server that takes clients of that authority only; its URL. It says what `state` says.
+async fn api_server(authority: &Keyset, state: Arc<Mutex<(u16, &'static str)>>) -> String {
+    let leaf = Leaf {
+        common_name: "kubernetes-master".to_owned(),
+        organization: None,
+        usage: Usage::Server,
+        names: vec!["127.0.0.1".to_owned()],
+        validity: Duration::DAY,
+    };
+    let issued = issue(
+        authority,
+        &leaf,
+        &mut SystemKeys::at(OffsetDateTime::now_utc()),
+    )
+    .unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut roots = RootCertStore::empty();
+    let bundle = trust_bundle(authority);
+    roots
+        .add(CertificateDer::from_pem_slice(bundle.as_bytes()).unwrap())
+        .unwrap();
+    let clients =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_client_cert_verifier(clients.build().unwrap())
+        .with_single_cert(
+            vec![CertificateDer::from_pem_slice(issued.certificate.as_bytes()).unwrap()],
+            PrivateKeyDer::from_pem_slice(issued.key.reveal().as_bytes()).unwrap(),
+        )
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let Ok(mut stream) = acceptor.accept(stream).await else {
+                continue;
+            };
+            let mut request = [0; 1024];
+            let read = stream.read(&mut request).await.unwrap();
+            let line = String::from_utf8_lossy(&request[..read]);
+            let asked = line.split(' ').nth(1).unwrap_or_default();
+            let (status, text) = *state.lock().unwrap();
+            let body = format!("{asked} {text}");
+            let head = format!(
+                "HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n",
+                body.len()
+            );
+            stream
+                .write_all(format!("{head}\r\n{body}").as_bytes())
+                .await
+                .unwrap();
+            stream.shutdown().await.unwrap();
+        }
+    });
+    url
+}
+
+async fn health(authority: &Keyset, server: &str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listen = listener.local_addr().unwrap();
+    let context = Context {
+        listen,
+        server: server.to_owned(),
+        trust_bundle: trust_bundle(authority),
+        authority: Arc::new(authority.clone()),
+        clock: system_clock(),
+        validity: Duration::days(455),
+    };
+    tokio::spawn(serve_on(context, listener));
+    format!("http://{listen}")
+}
+
+async fn get(url: &str) -> (u16, String) {
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let reply = client.get(url).send().await.unwrap();
+    (reply.status().as_u16(), reply.text().await.unwrap())
+}
+
+fn authority() -> Keyset {
+    let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
+    mint("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap()
+}
+
+#[tokio::test]
+async fn what_the_api_server_says_of_itself_is_passed_on() {
+    let authority = authority();
+    let state = Arc::new(Mutex::new((200, "ok")));
+    let server = api_server(&authority, Arc::clone(&state)).await;
+    let health = health(&authority, &server).await;
+    for path in ["/livez", "/healthz", "/readyz?verbose&exclude=etcd"] {
+        assert_eq!(
+            get(&format!("{health}{path}")).await,
+            (200, format!("{path} ok"))
+        );
+    }
+    *state.lock().unwrap() = (500, "etcd failed");
+    let (status, text) = get(&format!("{health}/readyz")).await;
+    assert_eq!((status, text.as_str()), (503, "/readyz etcd failed"));
+    assert_eq!(get(&format!("{health}/api/v1/secrets")).await.0, 404);
+}
+
+#[tokio::test]
+async fn an_api_server_that_is_not_there_or_not_ours_is_not_well() {
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let nobody = format!("https://{}", closed.local_addr().unwrap());
+    drop(closed);
+    let state = Arc::new(Mutex::new((200, "ok")));
+    let foreign = api_server(&authority(), state).await;
+    for server in [nobody, foreign] {
+        let health = health(&authority(), &server).await;
+        let (status, text) = get(&format!("{health}/livez")).await;
+        assert_eq!(status, 503);
+        assert!(text.contains("does not answer"), "{text}");
+    }
+}

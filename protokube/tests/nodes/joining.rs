@@ -1,0 +1,126 @@
+//! Who may join does, and gets certificates for its own keys.
+
+use crate::fakes::{Cluster, INSTANCE};
+use model::bootstrap::{Certificate, JOIN_PATH, KeyRecord, key_record_key};
+use model::pki::trust_bundle;
+use protokube::bootstrap::NodeState;
+use x509_parser::pem::{Pem, parse_x509_pem};
+
+fn parsed(pem: &str) -> Pem {
+    parse_x509_pem(pem.as_bytes()).unwrap().1
+}
+
+/// The public key in a certificate.
+fn key_of(pem: &str) -> Vec<u8> {
+    let pem = parsed(pem);
+    pem.parse_x509().unwrap().public_key().raw.to_vec()
+}
+
+async fn record(cluster: &Cluster) -> KeyRecord {
+    let object = cluster.store.get(&key_record_key(INSTANCE)).await;
+    serde_json::from_slice(&object.unwrap().unwrap().bytes).unwrap()
+}
+
+#[tokio::test]
+async fn a_worker_of_the_group_gets_its_configuration_and_its_certificates() {
+    let cluster = Cluster::start().await;
+    let joined = cluster.worker().await.join().await.joined();
+    assert_eq!(joined.node_config, cluster.node_config.text);
+    let authority = parsed(&trust_bundle(&cluster.authority));
+    let authority = authority.parse_x509().unwrap();
+    for (certificate, subject) in [
+        (
+            Certificate::Kubelet,
+            format!("CN=system:node:{INSTANCE}, O=system:nodes"),
+        ),
+        (Certificate::KubeProxy, "CN=system:kube-proxy".to_owned()),
+    ] {
+        let pem = parsed(&joined.certificates[&certificate]);
+        let leaf = pem.parse_x509().unwrap();
+        assert_eq!(leaf.subject().to_string(), subject);
+        leaf.verify_signature(Some(authority.public_key())).unwrap();
+        let life = leaf.validity().not_after.timestamp() - leaf.validity().not_before.timestamp();
+        assert_eq!(
+            life,
+            (455 + 2) * 24 * 60 * 60,
+            "and two days for clocks that are behind"
+        );
+    }
+    let line = cluster.lines.json().pop().unwrap();
+    assert_eq!(line["instance"], INSTANCE);
+    assert_eq!(line["status"], "finished");
+    assert_eq!(record(&cluster).await.keys.len(), 2);
+}
+
+#[tokio::test]
+async fn the_same_key_is_certified_again_at_any_time() {
+    let cluster = Cluster::start().await;
+    let worker = cluster.worker().await;
+    worker.join().await.joined();
+    let before = record(&cluster).await;
+    for state in [Some(NodeState::Ready), Some(NodeState::NotReady), None] {
+        cluster.node_is(state);
+        worker.join().await.joined();
+    }
+    assert_eq!(record(&cluster).await, before);
+}
+
+#[tokio::test]
+async fn a_new_key_is_certified_while_the_node_is_not_well() {
+    let cluster = Cluster::start().await;
+    cluster.worker().await.join().await.joined();
+    let before = record(&cluster).await;
+    cluster.node_is(Some(NodeState::NotReady));
+    cluster.worker().await.join().await.joined();
+    assert_ne!(record(&cluster).await, before);
+}
+
+#[tokio::test]
+async fn a_replay_of_an_accepted_request_serves_the_same_key_and_no_other() {
+    let cluster = Cluster::start().await;
+    let worker = cluster.worker().await;
+    let body = worker.body();
+    let identity = worker.identity(&body).await;
+    let first = worker.send(JOIN_PATH, Some(&identity), body.clone()).await;
+    cluster.node_is(Some(NodeState::Ready));
+    let replayed = worker.send(JOIN_PATH, Some(&identity), body).await;
+    let (first, replayed) = (first.joined(), replayed.joined());
+    for (certificate, pem) in &first.certificates {
+        assert_eq!(key_of(pem), key_of(&replayed.certificates[certificate]));
+    }
+    let thief = cluster.worker().await;
+    let answer = thief.send(JOIN_PATH, Some(&identity), thief.body()).await;
+    assert_eq!(answer.status, 403, "{answer:?}");
+}
+
+#[tokio::test]
+async fn two_at_once_with_different_keys_do_not_both_get_theirs_recorded() {
+    let cluster = Cluster::start().await;
+    let (one, other) = (cluster.worker().await, cluster.worker().await);
+    let (one, other) = tokio::join!(one.join(), other.join());
+    let record = record(&cluster).await;
+    for answer in [one, other] {
+        // Who came second either was told to come again, or replaced the key of a Node that is absent.
+        if answer.status == 503 {
+            assert!(answer.refused().retry);
+        } else {
+            answer.joined();
+        }
+    }
+    let kubelet = &record.keys[&Certificate::Kubelet];
+    assert_eq!(kubelet, &record.keys[&Certificate::KubeProxy]);
+}
+
+#[tokio::test]
+async fn a_group_with_a_profile_of_its_own_joins_with_that_role() {
+    let cluster = Cluster::start().await;
+    let worker = cluster.worker_of("mine", INSTANCE).await;
+    assert_eq!(worker.join().await.status, 403);
+    let group = "apiVersion: kops.k8s.io/v1alpha2\nkind: InstanceGroup\nmetadata:\n  name: nodes-eu-west-1a\nspec:\n  role: Node\n  iam:\n    profile: arn:aws:iam::123456789012:instance-profile/mine\n";
+    let key = "instancegroup/nodes-eu-west-1a";
+    let put = cluster
+        .store
+        .put(key, group.into(), aws::store::Expect::Any);
+    put.await.unwrap();
+    worker.join().await.joined();
+}

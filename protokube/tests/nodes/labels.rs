@@ -1,0 +1,105 @@
+//! Nodes get the labels that their instance's tags say.
+
+use crate::fakes::api::FakeApi;
+use crate::fakes::aws::FakeAws;
+use crate::fakes::{GROUP, INSTANCE, Lines, NAME, instance, machine};
+use serde_json::json;
+
+struct Fixture {
+    api: FakeApi,
+    lines: Lines,
+}
+
+async fn start(api: FakeApi, aws: FakeAws) -> Fixture {
+    let lines = Lines::default();
+    let url = aws.start().await;
+    let machine = machine(
+        &aws,
+        &url,
+        "AKIA",
+        "masters.a.example.com",
+        "i-0fedcba9876543210",
+    )
+    .await;
+    let (client, log) = (api.client().await, lines.log());
+    tokio::spawn(async move {
+        let ended = protokube::labels::run_with(client, machine, NAME, &log).await;
+        panic!("{ended:?}");
+    });
+    Fixture { api, lines }
+}
+
+fn cloud(ids: &[&str]) -> FakeAws {
+    let aws = FakeAws::default();
+    for id in ids {
+        aws.state().instances.push(instance(id));
+    }
+    aws
+}
+
+fn labelled(api: &FakeApi, node: &str) -> bool {
+    api.node(node)["metadata"]["labels"]["disk"] == "fast"
+}
+
+#[tokio::test]
+async fn a_node_gets_its_role_its_group_and_its_groups_labels_once() {
+    let api = FakeApi::new();
+    api.put_node(INSTANCE, "True");
+    let fixture = start(api, cloud(&[INSTANCE, "i-0123456789abcdef1"])).await;
+    fixture.api.until(|api| labelled(api, INSTANCE)).await;
+    let expected = json!({
+        "disk": "fast",
+        "kops.k8s.io/instancegroup": GROUP,
+        "node-role.kubernetes.io/node": "",
+    });
+    assert_eq!(fixture.api.node(INSTANCE)["metadata"]["labels"], expected);
+    // A Node that comes later is labelled, the first one not again.
+    fixture.api.put_node("i-0123456789abcdef1", "False");
+    fixture
+        .api
+        .until(|api| labelled(api, "i-0123456789abcdef1"))
+        .await;
+    assert_eq!(fixture.api.objects().patches.len(), 2);
+}
+
+#[tokio::test]
+async fn a_label_that_somebody_changed_comes_back_and_others_stay() {
+    let api = FakeApi::new();
+    api.put_node(INSTANCE, "True");
+    let fixture = start(api, cloud(&[INSTANCE])).await;
+    fixture.api.until(|api| labelled(api, INSTANCE)).await;
+    let path = format!("/api/v1/nodes/{INSTANCE}");
+    fixture.api.change(&path, |node| {
+        node["metadata"]["labels"]["disk"] = json!("slow");
+        node["metadata"]["labels"]["mine"] = json!("kept");
+    });
+    fixture.api.until(|api| labelled(api, INSTANCE)).await;
+    let (_, patch) = fixture.api.objects().patches.last().unwrap().clone();
+    assert_eq!(
+        patch,
+        json!({ "metadata": { "labels": { "disk": "fast" } } })
+    );
+    assert_eq!(
+        fixture.api.node(INSTANCE)["metadata"]["labels"]["mine"],
+        "kept"
+    );
+}
+
+#[tokio::test]
+async fn a_tag_that_cannot_be_a_label_keeps_no_other_node_from_its_labels() {
+    let aws = cloud(&["i-0123456789abcdef0", "i-0123456789abcdef1"]);
+    let tag = "k8s.io/cluster-autoscaler/node-template/label/disk".to_owned();
+    aws.state().instances[0]
+        .tags
+        .insert(tag, "no label!".to_owned());
+    let api = FakeApi::new();
+    api.put_node("i-0123456789abcdef0", "True");
+    api.put_node("i-0123456789abcdef1", "True");
+    let fixture = start(api, aws).await;
+    fixture
+        .api
+        .until(|api| labelled(api, "i-0123456789abcdef1"))
+        .await;
+    let told = |_: &FakeApi| fixture.lines.text().contains("not labelled");
+    fixture.api.until(told).await;
+}

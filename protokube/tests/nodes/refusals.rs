@@ -1,0 +1,311 @@
+//! Who may not join is told why, with one line in the log, and nothing is done.
+
+use crate::fakes::{Answer, Cluster, INSTANCE};
+use model::bootstrap::{
+    AUTHORITY_HEADER, BODY_HEADER, Binding, CLUSTER_HEADER, JOIN_LIMIT, JOIN_PATH, REPORT_PATH,
+    key_record_key,
+};
+use model::node::sha256;
+use protokube::bootstrap::NodeState;
+use std::time::Duration;
+
+/// That it was refused with that status for that reason, told in one line without secrets; that no key was recorded.
+async fn refused(cluster: &Cluster, answer: &Answer, status: u16, why: &str, retry: bool) {
+    let refused = answer.refused();
+    assert_eq!(
+        (answer.status, refused.retry),
+        (status, retry),
+        "{answer:?}"
+    );
+    assert!(refused.error.contains(why), "{answer:?}");
+    let lines = cluster.lines.json();
+    let line = lines.last().unwrap();
+    assert_eq!(line["status"], "failed");
+    assert!(line["detail"].as_str().unwrap().contains(why), "{line}");
+    let text = cluster.lines.text();
+    for secret in ["token of", "secret of", "Signature=", "PRIVATE KEY"] {
+        assert!(!text.contains(secret), "{text}");
+    }
+    let record = cluster.store.get(&key_record_key(INSTANCE)).await.unwrap();
+    assert_eq!(record, None);
+}
+
+/// Refused before anybody was asked.
+async fn refused_at_once(cluster: &Cluster, answer: &Answer, status: u16, why: &str, retry: bool) {
+    refused(cluster, answer, status, why, retry).await;
+    assert!(cluster.aws.state().calls.is_empty());
+}
+
+/// Refused once EC2 had been asked: the line names the instance.
+async fn refused_known(cluster: &Cluster, answer: &Answer, status: u16, why: &str, retry: bool) {
+    refused(cluster, answer, status, why, retry).await;
+    assert_eq!(cluster.lines.json().last().unwrap()["instance"], INSTANCE);
+}
+
+#[tokio::test]
+async fn a_foreign_role() {
+    for role in ["masters.a.example.com", "nodes.b.example.com", "admin"] {
+        let cluster = Cluster::start().await;
+        let answer = cluster.worker_of(role, INSTANCE).await.join().await;
+        refused_known(&cluster, &answer, 403, "is not the role of nodes", false).await;
+    }
+}
+
+#[tokio::test]
+async fn who_is_no_machine_or_of_another_account() {
+    let cluster = Cluster::start().await;
+    let person = cluster.worker_of("nodes.a.example.com", "alice").await;
+    let answer = person.join().await;
+    refused(
+        &cluster,
+        &answer,
+        403,
+        "is not the role of an instance",
+        false,
+    )
+    .await;
+    let worker = cluster.worker().await;
+    for (_, arn) in cluster.aws.state().keys.values_mut() {
+        *arn = arn.replace("123456789012", "999999999999");
+    }
+    let answer = worker.join().await;
+    refused(
+        &cluster,
+        &answer,
+        403,
+        "the AWS account 999999999999",
+        false,
+    )
+    .await;
+    assert_eq!(cluster.aws.calls("DescribeInstances"), 0);
+}
+
+#[tokio::test]
+async fn an_instance_of_another_cluster() {
+    let cluster = Cluster::start().await;
+    cluster.change_instance(|instance| {
+        let own = instance.tags.get_mut("KubernetesCluster").unwrap();
+        "b.example.com".clone_into(own);
+    });
+    let answer = cluster.worker().await.join().await;
+    refused_known(
+        &cluster,
+        &answer,
+        403,
+        "does not belong to a.example.com",
+        false,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn an_instance_that_does_not_run() {
+    for (state, retry) in [("terminated", false), ("stopped", false), ("pending", true)] {
+        let cluster = Cluster::start().await;
+        cluster.change_instance(|instance| state.clone_into(&mut instance.state));
+        let answer = cluster.worker().await.join().await;
+        let why = format!("{state}, not running");
+        refused_known(&cluster, &answer, 403, &why, retry).await;
+    }
+    let cluster = Cluster::start().await;
+    cluster.aws.state().instances.clear();
+    let answer = cluster.worker().await.join().await;
+    refused_known(&cluster, &answer, 403, "EC2 knows no instance", true).await;
+}
+
+#[tokio::test]
+async fn a_stale_date_and_a_future_date() {
+    let cluster = Cluster::start().await;
+    let mut worker = cluster.worker().await;
+    let (now, minutes) = (worker.now, Duration::from_mins(6));
+    for signed in [now - minutes, now + minutes] {
+        worker.now = signed;
+        let answer = worker.join().await;
+        refused_at_once(&cluster, &answer, 403, "more than five minutes", true).await;
+    }
+}
+
+#[tokio::test]
+async fn our_clock_counts_not_the_callers() {
+    let ahead = || time::OffsetDateTime::now_utc() + time::Duration::minutes(10);
+    let cluster = Cluster::start_at(std::sync::Arc::new(ahead)).await;
+    let answer = cluster.worker().await.join().await;
+    refused_at_once(&cluster, &answer, 403, "more than five minutes", true).await;
+}
+
+#[tokio::test]
+async fn binding_headers_that_are_not_signed() {
+    let cluster = Cluster::start().await;
+    let worker = cluster.worker().await;
+    let body = worker.body();
+    let good = worker.identity(&body).await;
+    for name in [
+        BODY_HEADER,
+        CLUSTER_HEADER,
+        AUTHORITY_HEADER,
+        "host",
+        "x-amz-date",
+    ] {
+        let mut identity = good.clone();
+        let authorization = identity.headers.get_mut("authorization").unwrap();
+        *authorization = authorization.replace(name, "content-type");
+        let answer = worker.send(JOIN_PATH, Some(&identity), body.clone()).await;
+        let why = format!("does not cover {name}");
+        refused_at_once(&cluster, &answer, 403, &why, false).await;
+    }
+}
+
+#[tokio::test]
+async fn binding_headers_put_in_after_signing() {
+    let cluster = Cluster::start().await;
+    let worker = cluster.worker().await;
+    let body = worker.body();
+    let mut identity = worker.identity(b"what it signed").await;
+    let own = Binding::of(&body, &worker.cluster, &worker.trusted).headers();
+    identity.headers.extend(own);
+    let answer = worker.send(JOIN_PATH, Some(&identity), body).await;
+    refused(&cluster, &answer, 403, "SignatureDoesNotMatch", true).await;
+}
+
+#[tokio::test]
+async fn another_body_under_the_same_signature() {
+    let cluster = Cluster::start().await;
+    let worker = cluster.worker().await;
+    let identity = worker.identity(&worker.body()).await;
+    let other = cluster.worker().await.body();
+    let answer = worker.send(JOIN_PATH, Some(&identity), other).await;
+    refused_at_once(&cluster, &answer, 403, "signed for another request", false).await;
+    // Nor does a signature for joining bring a report.
+    let answer = worker
+        .send(REPORT_PATH, Some(&identity), b"{}".to_vec())
+        .await;
+    refused_at_once(&cluster, &answer, 403, "signed for another request", false).await;
+}
+
+#[tokio::test]
+async fn another_cluster_or_another_authority() {
+    let cluster = Cluster::start().await;
+    let mut worker = cluster.worker().await;
+    "b.example.com".clone_into(&mut worker.cluster);
+    let answer = worker.join().await;
+    refused_at_once(&cluster, &answer, 403, "the cluster b.example.com", false).await;
+    let mut worker = cluster.worker().await;
+    worker.trusted.push_str("of somebody else");
+    let answer = worker.join().await;
+    refused_at_once(&cluster, &answer, 403, "does not trust", true).await;
+}
+
+#[tokio::test]
+async fn a_signature_for_another_sts() {
+    let cluster = Cluster::start().await;
+    let elsewhere = aws::Clients::reach(&aws::Access {
+        region: Some("us-east-1".to_owned()),
+        keys: Some(aws::Keys {
+            id: "AKIAWORKER".to_owned(),
+            secret: "secret of AKIAWORKER".to_owned(),
+            session: None,
+        }),
+        ..aws::Access::default()
+    })
+    .await;
+    let machine = aws::machine::Machine::at(&elsewhere, "http://sts.us-east-1.amazonaws.com");
+    let worker = crate::fakes::Worker::new(&cluster, machine.unwrap());
+    let answer = worker.join().await;
+    refused_at_once(&cluster, &answer, 403, "sts.us-east-1.amazonaws.com", false).await;
+}
+
+#[tokio::test]
+async fn a_certificate_of_another_node() {
+    let cluster = Cluster::start().await;
+    let mut worker = cluster.worker().await;
+    "i-0aaaaaaaaaaaaaaaa".clone_into(&mut worker.node);
+    let answer = worker.join().await;
+    let own = format!("system:node:{INSTANCE}");
+    refused_known(&cluster, &answer, 403, &own, false).await;
+}
+
+#[tokio::test]
+async fn a_new_key_while_the_node_is_ready() {
+    let cluster = Cluster::start().await;
+    cluster.node_is(Some(NodeState::Ready));
+    let answer = cluster.worker().await.join().await;
+    refused_known(&cluster, &answer, 409, "a new key has to wait", true).await;
+}
+
+#[tokio::test]
+async fn a_new_key_while_the_api_server_does_not_answer() {
+    let cluster = Cluster::start().await;
+    cluster.node_is(None);
+    let answer = cluster.worker().await.join().await;
+    refused_known(
+        &cluster,
+        &answer,
+        503,
+        "the API server does not answer",
+        true,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn sts_or_ec2_that_do_not_answer() {
+    let cluster = Cluster::start().await;
+    cluster.aws.state().failing = Some((503, "ServiceUnavailable"));
+    let answer = cluster.worker().await.join().await;
+    refused(&cluster, &answer, 503, "STS does not answer", true).await;
+    cluster.aws.state().failing = Some((403, "ExpiredToken"));
+    let answer = cluster.worker().await.join().await;
+    refused(&cluster, &answer, 403, "ExpiredToken", true).await;
+}
+
+#[tokio::test]
+async fn another_group_and_an_unknown_configuration() {
+    let cluster = Cluster::start().await;
+    let mut worker = cluster.worker().await;
+    "control-plane-eu-west-1a".clone_into(&mut worker.group);
+    let answer = worker.join().await;
+    refused_known(
+        &cluster,
+        &answer,
+        403,
+        "belongs to the instance group",
+        false,
+    )
+    .await;
+    let mut worker = cluster.worker().await;
+    worker.node_config = sha256("another");
+    let answer = worker.join().await;
+    refused_known(&cluster, &answer, 403, "run kctl update", true).await;
+    for no_hash in ["", "../../pki/private/kubernetes-ca/keyset"] {
+        no_hash.clone_into(&mut worker.node_config);
+        let answer = worker.join().await;
+        refused_known(&cluster, &answer, 400, "what is no sha256", false).await;
+    }
+    // A group that the instance's tag names and that has no machines of nodes.
+    cluster.change_instance(|instance| {
+        let group = instance.tags.get_mut("kops.k8s.io/instancegroup").unwrap();
+        "control-plane-eu-west-1a".clone_into(group);
+    });
+    let mut worker = cluster.worker().await;
+    "control-plane-eu-west-1a".clone_into(&mut worker.group);
+    let answer = worker.join().await;
+    refused_known(&cluster, &answer, 403, "has no NodeConfig", true).await;
+}
+
+#[tokio::test]
+async fn what_is_too_large_or_makes_no_sense() {
+    let cluster = Cluster::start().await;
+    let worker = cluster.worker().await;
+    let large = vec![b' '; JOIN_LIMIT + 1];
+    let identity = worker.identity(&large).await;
+    let answer = worker.send(JOIN_PATH, Some(&identity), large).await;
+    refused_at_once(&cluster, &answer, 413, "more than", false).await;
+    let answer = worker.send(JOIN_PATH, None, worker.body()).await;
+    refused_at_once(&cluster, &answer, 400, "is missing", false).await;
+    let identity = worker.identity(b"{}").await;
+    let answer = worker
+        .send(JOIN_PATH, Some(&identity), b"{}".to_vec())
+        .await;
+    refused_known(&cluster, &answer, 400, "is not one to join", false).await;
+    assert_eq!(worker.send("/", None, Vec::new()).await.status, 404);
+}

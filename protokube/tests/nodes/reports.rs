@@ -1,0 +1,55 @@
+//! Boot reports of workers reach the state store.
+
+use crate::fakes::{Cluster, GROUP, INSTANCE, NAME};
+use model::bootstrap::REPORT_LIMIT;
+use model::report::{BootReport, REPORT_FORMAT, report_key};
+
+fn report(instance: &str) -> BootReport {
+    BootReport {
+        format: REPORT_FORMAT,
+        instance: instance.to_owned(),
+        cluster: NAME.to_owned(),
+        group: GROUP.to_owned(),
+        release: "0.1.0".to_owned(),
+        node_config: "0".repeat(64),
+        started: "2030-01-01T00:00:00Z".to_owned(),
+        stages: Vec::new(),
+        changes: 3,
+        error: Some("containerd does not start".to_owned()),
+    }
+}
+
+fn body(instance: &str) -> Vec<u8> {
+    serde_json::to_vec(&report(instance)).unwrap()
+}
+
+#[tokio::test]
+async fn a_machines_last_report_is_kept() {
+    let cluster = Cluster::start().await;
+    let worker = cluster.worker().await;
+    for _ in 0..2 {
+        let answer = worker.report(body(INSTANCE)).await;
+        assert_eq!(answer.status, 204, "{answer:?}");
+    }
+    let object = cluster.store.get(&report_key(INSTANCE)).await.unwrap();
+    let kept: BootReport = serde_json::from_slice(&object.unwrap().bytes).unwrap();
+    assert_eq!(kept, report(INSTANCE));
+}
+
+#[tokio::test]
+async fn nobody_reports_for_another_machine() {
+    let cluster = Cluster::start().await;
+    let worker = cluster.worker().await;
+    let other = "i-0aaaaaaaaaaaaaaaa";
+    let answer = worker.report(body(other)).await;
+    assert_eq!(answer.status, 400, "{answer:?}");
+    assert!(answer.refused().error.contains("another instance"));
+    let large = worker.report(vec![b' '; REPORT_LIMIT + 1]).await;
+    assert_eq!(large.status, 413, "{large:?}");
+    for instance in [INSTANCE, other] {
+        assert_eq!(
+            cluster.store.get(&report_key(instance)).await.unwrap(),
+            None
+        );
+    }
+}
