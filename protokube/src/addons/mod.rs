@@ -29,9 +29,9 @@ struct Pace {
 }
 
 const PACE: Pace = Pace {
-    usual: Duration::from_secs(60),
+    usual: Duration::from_mins(1),
     retry: Duration::from_secs(2),
-    longest: Duration::from_secs(300),
+    longest: Duration::from_mins(5),
 };
 
 /// Keeps the cluster's addons as the store has them. `store` is that of the cluster's base. Says one line for each change and each

@@ -376,13 +376,13 @@ async fn only_ours_is_removed() {
     scene.looks(&mut follower).await;
     scene.said();
     scene.server.change("theirs", |object| {
-        object["metadata"]["labels"]["app.kubernetes.io/managed-by"] = json!("kops")
+        object["metadata"]["labels"]["app.kubernetes.io/managed-by"] = json!("kops");
     });
     scene.server.change("other", |object| {
-        object["metadata"]["labels"]["addon.kops.k8s.io/name"] = json!("second")
+        object["metadata"]["labels"]["addon.kops.k8s.io/name"] = json!("second");
     });
     scene.server.change("plain", |object| {
-        object["metadata"] = json!({"name": "plain", "namespace": "kube-system"})
+        object["metadata"] = json!({"name": "plain", "namespace": "kube-system"});
     });
     // Never applied by us, though labelled as if: nobody recorded it.
     let stranger = json!({"metadata": {"name": "stranger", "labels": {"addon.kops.k8s.io/name": "first", "app.kubernetes.io/managed-by": "kctl"}}});
@@ -556,7 +556,7 @@ async fn a_broken_entry_of_the_record_is_said_and_made_anew() {
     let mut follower = scene.follower();
     scene.looks(&mut follower).await;
     scene.server.change("kctl-addons", |record| {
-        record["data"]["first"] = json!("broken")
+        record["data"]["first"] = json!("broken");
     });
     scene.looks(&mut follower).await;
     assert!(!scene.record("first")["sha256"].is_null());
@@ -574,7 +574,7 @@ async fn it_goes_on_for_ever_whatever_fails() {
     let pace = Pace {
         usual: Duration::from_millis(5),
         retry: Duration::from_millis(1),
-        longest: Duration::from_secs(60),
+        longest: Duration::from_mins(1),
     };
     let running = tokio::spawn(follow(scene.follower(), pace));
     let eventually = async |wanted: &dyn Fn() -> bool| {
@@ -584,7 +584,7 @@ async fn it_goes_on_for_ever_whatever_fails() {
             }
         };
         // Rather an error than a test without an end.
-        tokio::time::timeout(Duration::from_secs(120), wait)
+        tokio::time::timeout(Duration::from_mins(2), wait)
             .await
             .unwrap();
     };

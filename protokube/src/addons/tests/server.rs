@@ -25,6 +25,9 @@ pub const APPS: [Kind; 2] = [
     ("Deployment", "deployments", true),
 ];
 
+/// Changes objects when a request, method and path, arrives.
+type Meanwhile = Box<dyn FnMut(&mut BTreeMap<String, Value>, &str) + Send>;
+
 #[derive(Default)]
 pub struct World {
     /// Kinds by API version.
@@ -36,7 +39,7 @@ pub struct World {
     /// What to answer in the place of what would be: method, end of the path, status, how often.
     pub failures: Vec<(Method, String, u16, usize)>,
     /// Called with each request before it is answered, to change the world meanwhile.
-    pub meanwhile: Option<Box<dyn FnMut(&mut BTreeMap<String, Value>, &str) + Send>>,
+    pub meanwhile: Option<Meanwhile>,
     version: u64,
 }
 
@@ -139,7 +142,7 @@ async fn answer(
     let body = body
         .collect()
         .await
-        .map(|body| body.to_bytes())
+        .map(http_body_util::Collected::to_bytes)
         .unwrap_or_default();
     let body = serde_json::from_slice(&body).unwrap_or_default();
     let path = parts.uri.path().to_owned();
