@@ -1,6 +1,7 @@
 //! protokube brings up and keeps up the control plane of one machine: volumes, etcd, manifests, names, the bootstrap endpoint,
 //! addons. Each is a role of its own, with one entry point that runs until something breaks.
 
+pub mod addons;
 pub mod api;
 pub mod approval;
 pub mod arguments;

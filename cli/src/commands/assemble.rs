@@ -4,9 +4,10 @@
 use super::objects::Objects;
 use crate::agents::{self, Found};
 use crate::error::{CommandError, Context};
+use model::addons::addons;
 use model::api::write::{to_yaml, to_yaml_documents};
 use model::catalog::Catalog;
-use model::cloud::build::desired;
+use model::cloud::build::{addon_objects, desired};
 use model::cloud::{Cloud, ObjectContent, S3Object};
 use model::engine::Text;
 use model::expand::{Expanded, expand};
@@ -102,6 +103,7 @@ pub fn assemble(
     let mut machines = BTreeMap::new();
     let mut objects = vec![completed(&expanded)?];
     objects.extend(found.objects());
+    objects.extend(addon_files(&expanded)?);
     for group in &full.groups {
         let machine = machine(&expanded, &group.name, &trust, found)?;
         if let Some((_, stored)) = &machine.node_config {
@@ -140,6 +142,12 @@ fn completed(expanded: &Expanded) -> Result<S3Object, CommandError> {
         key: "cluster-completed.spec".to_owned(),
         content: ObjectContent::Text(text),
     })
+}
+
+/// What protokube applies to the cluster, as it is stored.
+fn addon_files(expanded: &Expanded) -> Result<Vec<S3Object>, CommandError> {
+    let addons = addons(expanded).failed("could not make the addons", DEFECT)?;
+    addon_objects(&addons).failed("the list of addons has no YAML form", DEFECT)
 }
 
 /// The completed cluster and its groups as YAML documents.

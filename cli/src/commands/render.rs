@@ -13,8 +13,8 @@ use crate::ui::Shell;
 use model::api::Object;
 use model::api::write::to_yaml;
 use model::catalog::Catalog;
-use model::cloud::Cloud;
 use model::cloud::render::cloud_json;
+use model::cloud::{Cloud, ObjectContent, S3Object};
 use model::engine::{Part, Text};
 use model::facts::Facts;
 use model::node::{self, Host};
@@ -126,11 +126,18 @@ fn files(assembled: &Assembled, facts: &Facts) -> Result<Files, CommandError> {
     );
     files.insert("cloud.json".to_owned(), json(&cloud)?);
     for object in &assembled.desired {
-        if let Cloud::IamRolePolicy(policy) = object {
-            files.insert(
-                format!("iam/{}.json", policy.policy_name),
-                json(&policy.policy_document)?,
-            );
+        match object {
+            Cloud::IamRolePolicy(policy) => {
+                let name = format!("iam/{}.json", policy.policy_name);
+                files.insert(name, json(&policy.policy_document)?);
+            }
+            Cloud::S3Object(S3Object {
+                key,
+                content: ObjectContent::Text(text),
+            }) if key.starts_with("addons/") => {
+                files.insert(key.clone(), text.clone());
+            }
+            _ => {}
         }
     }
     for (group, machine) in &assembled.machines {
@@ -211,6 +218,7 @@ Certificates and the hashes of kctl's own binaries are made up: they exist once 
 | `cluster-completed.yaml` | the spec with every decision written down |
 | `cloud.json` | every AWS object, and every object that machines read from the state store |
 | `iam/` | policies of the roles |
+| `addons/` | what the cluster runs of itself: the list, and the objects of each addon, as protokube applies them |
 | `groups/GROUP/` | what machines of an instance group get: user data, NodeConfig, and the files, units and static pods that follow from it; what differs from machine to machine is in angle brackets |
 "
     )

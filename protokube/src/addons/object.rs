@@ -1,0 +1,57 @@
+//! Which object is meant, without its content.
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt;
+
+/// An object's identity in the API.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ObjectId {
+    /// `apps/v1`.
+    pub api_version: String,
+    /// `Deployment`.
+    pub kind: String,
+    /// Empty for what is in no namespace.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    pub name: String,
+}
+
+impl ObjectId {
+    /// That of an object.
+    pub fn of(object: &Value) -> anyhow::Result<Self> {
+        let text = |pointer: &str| {
+            let text = object.pointer(pointer).and_then(Value::as_str);
+            text.map(str::to_owned)
+        };
+        let needed =
+            |pointer: &str| text(pointer).with_context(|| format!("an object has no {pointer}"));
+        Ok(Self {
+            api_version: needed("/apiVersion")?,
+            kind: needed("/kind")?,
+            namespace: text("/metadata/namespace").unwrap_or_default(),
+            name: needed("/metadata/name")?,
+        })
+    }
+
+    /// The namespace it is in, if its kind is in one.
+    pub fn namespace(&self) -> &str {
+        if self.namespace.is_empty() {
+            "default"
+        } else {
+            &self.namespace
+        }
+    }
+}
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() {
+            write!(f, "{} {}", self.kind, self.name)
+        } else {
+            write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
+        }
+    }
+}
