@@ -3,6 +3,7 @@
 
 mod answer;
 mod caller;
+mod instances;
 mod join;
 mod nodes;
 mod reject;

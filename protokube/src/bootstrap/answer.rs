@@ -1,5 +1,6 @@
 //! One HTTP request to one answer.
 
+use super::instances::Instances;
 use super::reject::Rejection;
 use super::{Context, join, report};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -19,6 +20,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Answers it; what is refused is told in one line.
 pub(super) async fn answer(
     context: &Context,
+    instances: &Instances,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path().to_owned();
@@ -31,8 +33,8 @@ pub(super) async fn answer(
         return Ok(empty(StatusCode::METHOD_NOT_ALLOWED));
     }
     let result = match path.as_str() {
-        JOIN_PATH => asked_to_join(context, request, limit).await,
-        _ => asked_to_report(context, request, limit).await,
+        JOIN_PATH => asked_to_join(context, instances, request, limit).await,
+        _ => asked_to_report(context, instances, request, limit).await,
     };
     Ok(result.unwrap_or_else(|rejection| {
         rejection.tell(&context.log, what);
@@ -44,21 +46,23 @@ pub(super) async fn answer(
 
 async fn asked_to_join(
     context: &Context,
+    instances: &Instances,
     request: Request<Incoming>,
     limit: usize,
 ) -> Result<Response<Full<Bytes>>, Rejection> {
     let (header, body) = parts(request, limit).await?;
-    let joined = join::join(context, header.as_deref(), &body).await?;
+    let joined = join::join(context, instances, header.as_deref(), &body).await?;
     Ok(json(StatusCode::OK, &joined))
 }
 
 async fn asked_to_report(
     context: &Context,
+    instances: &Instances,
     request: Request<Incoming>,
     limit: usize,
 ) -> Result<Response<Full<Bytes>>, Rejection> {
     let (header, body) = parts(request, limit).await?;
-    report::report(context, header.as_deref(), &body).await?;
+    report::report(context, instances, header.as_deref(), &body).await?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 

@@ -2,9 +2,9 @@
 //! anything that it makes needless.
 
 use super::Context;
+use super::instances::Instances;
 use super::reject::Rejection;
 use anyhow::Context as _;
-use aws::machine::Instance;
 use model::api::Object;
 use model::bootstrap::{
     Caller, Expected, Refusal, Seen, authorities, check_binding, check_instance, check_role,
@@ -24,6 +24,7 @@ pub(super) struct Known {
 /// The machine whose signature `header` holds, if it signed this request.
 pub(super) async fn identify(
     context: &Context,
+    instances: &Instances,
     header: Option<&str>,
     body: &[u8],
 ) -> Result<Known, Rejection> {
@@ -38,7 +39,7 @@ pub(super) async fn identify(
     };
     check_binding(&identity, &expected)?;
     let caller = ask_sts(context, &identity.headers).await?;
-    let group = belongs(context, &caller).await;
+    let group = belongs(context, instances, &caller).await;
     let group = group.map_err(|rejection| rejection.of(&caller.instance))?;
     Ok(Known {
         instance: caller.instance,
@@ -86,8 +87,13 @@ fn said(failure: &Failure) -> String {
 }
 
 /// The group that the caller's instance belongs to.
-async fn belongs(context: &Context, caller: &Caller) -> Result<String, Rejection> {
-    let found = ask_ec2(context, &caller.instance).await?;
+async fn belongs(
+    context: &Context,
+    instances: &Instances,
+    caller: &Caller,
+) -> Result<String, Rejection> {
+    let found = instances.find(&caller.instance).await;
+    let found = found.map_err(|error| Rejection::unavailable("EC2", &error))?;
     let seen = found.as_ref().map(|instance| Seen {
         state: &instance.state,
         tags: &instance.tags,
@@ -99,13 +105,6 @@ async fn belongs(context: &Context, caller: &Caller) -> Result<String, Rejection
         check_role(&caller.role, &context.cluster, profile.as_deref())?;
     }
     Ok(group.to_owned())
-}
-
-async fn ask_ec2(context: &Context, instance: &str) -> Result<Option<Instance>, Rejection> {
-    let only: &[(&str, &[&str])] = &[("instance-id", &[instance])];
-    let found = context.machine.instances(only).await;
-    let found = found.map_err(|failure| Rejection::unavailable("EC2", &failure.into()))?;
-    Ok(found.into_iter().find(|found| found.id == instance))
 }
 
 /// The instance profile that the group's spec names, if it names one: the last part of its ARN.

@@ -1,6 +1,7 @@
 //! Joining: a machine that is known gets its group's NodeConfig, and certificates for its own keys.
 
 use super::caller::{Known, identify};
+use super::instances::Instances;
 use super::reject::Rejection;
 use super::{Context, NodeState, STAGE};
 use anyhow::Context as _;
@@ -17,10 +18,11 @@ use std::collections::BTreeMap;
 /// Answers one request.
 pub(super) async fn join(
     context: &Context,
+    instances: &Instances,
     header: Option<&str>,
     body: &[u8],
 ) -> Result<Joined, Rejection> {
-    let known = identify(context, header, body).await?;
+    let known = identify(context, instances, header, body).await?;
     let joined = admit(context, &known, body).await;
     let joined = joined.map_err(|rejection| rejection.of(&known.instance))?;
     let names: Vec<String> = joined

@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::caller::identify;
+use super::instances::Instances;
 use super::reject::Rejection;
 use anyhow::Context as _;
 use aws::store::Expect;
@@ -11,10 +12,11 @@ use model::report::report_key;
 /// Takes one report, in the place of the machine's last.
 pub(super) async fn report(
     context: &Context,
+    instances: &Instances,
     header: Option<&str>,
     body: &[u8],
 ) -> Result<(), Rejection> {
-    let known = identify(context, header, body).await?;
+    let known = identify(context, instances, header, body).await?;
     let report = check_report(body, &known.instance, &context.cluster, &known.group);
     let report = report.map_err(|refusal| Rejection::from(refusal).of(&known.instance))?;
     let written = async {

@@ -1,5 +1,6 @@
 //! TLS and HTTP: a bounded number of connections, one request on each, everything with a time limit.
 
+use super::instances::Instances;
 use super::{Context, STAGE, answer};
 use crate::identity::Identity;
 use anyhow::Context as _;
@@ -32,6 +33,7 @@ const WHOLE: Duration = Duration::from_secs(90);
 const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) async fn serve(context: Arc<Context>, listener: TcpListener) -> anyhow::Result<()> {
+    let instances = Instances::of(context.machine.clone());
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
     let mut identity = identity(&context)?;
     let mut acceptor = acceptor(&identity)?;
@@ -50,16 +52,20 @@ pub(super) async fn serve(context: Arc<Context>, listener: TcpListener) -> anyho
             identity = self::identity(&context)?;
             acceptor = self::acceptor(&identity)?;
         }
-        let (context, acceptor) = (Arc::clone(&context), acceptor.clone());
+        let (context, instances) = (Arc::clone(&context), instances.clone());
+        let acceptor = acceptor.clone();
         tokio::spawn(async move {
             let _slot = slot;
-            let _ = tokio::time::timeout(WHOLE, connection(&context, acceptor, stream, peer)).await;
+            let served = connection(&context, &instances, acceptor, stream, peer);
+            // Who takes longer, or goes away in the middle of its request, asks again.
+            let _ = tokio::time::timeout(WHOLE, served).await;
         });
     }
 }
 
 async fn connection(
-    context: &Arc<Context>,
+    context: &Context,
+    instances: &Instances,
     acceptor: TlsAcceptor,
     stream: TcpStream,
     peer: SocketAddr,
@@ -70,16 +76,14 @@ async fn connection(
         // Load balancers' health checks connect and say nothing.
         Err(_) => return,
     };
-    let service = service_fn(|request| answer::answer(context, request));
-    let served = http1::Builder::new()
+    let service = service_fn(|request| answer::answer(context, instances, request));
+    let _ = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS)
         .max_buf_size(4 * HEADER_LIMIT)
         .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service)
         .await;
-    // Who goes away in the middle of its request asks again.
-    drop(served);
 }
 
 /// A caller that does not trust this endpoint's certificate says so, and nowhere else would it be seen.

@@ -38,7 +38,7 @@ async fn start(api: FakeApi, instances: &[&str]) -> Fixture {
 }
 
 /// What kubelet asks for, with those names and addresses.
-fn spec(node: &str, names: &[&str]) -> Value {
+pub fn spec(node: &str, names: &[&str]) -> Value {
     let user = format!("system:node:{node}");
     let params = signing_request(&user, names);
     json!({

@@ -1,6 +1,6 @@
 //! Who may join does, and gets certificates for its own keys.
 
-use crate::fakes::{Cluster, INSTANCE};
+use crate::fakes::{Cluster, INSTANCE, Worker, instance};
 use model::bootstrap::{Certificate, JOIN_PATH, KeyRecord, key_record_key};
 use model::pki::trust_bundle;
 use protokube::bootstrap::NodeState;
@@ -109,6 +109,24 @@ async fn two_at_once_with_different_keys_do_not_both_get_theirs_recorded() {
     }
     let kubelet = &record.keys[&Certificate::Kubelet];
     assert_eq!(kubelet, &record.keys[&Certificate::KubeProxy]);
+}
+
+#[tokio::test]
+async fn machines_that_come_together_are_looked_up_together() {
+    let cluster = Cluster::start().await;
+    let mut workers = Vec::new();
+    for digit in 0..9 {
+        let id = format!("i-0123456789abcde{digit}0");
+        cluster.aws.state().instances.push(instance(&id));
+        let mut worker = cluster.worker_of("nodes.a.example.com", &id).await;
+        worker.node = id;
+        workers.push(worker);
+    }
+    let joining = workers.iter().map(Worker::join);
+    for answer in futures::future::join_all(joining).await {
+        answer.joined();
+    }
+    assert!(cluster.aws.calls("DescribeInstances") < workers.len());
 }
 
 #[tokio::test]

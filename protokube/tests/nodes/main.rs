@@ -6,6 +6,7 @@ mod fakes;
 mod health;
 mod joining;
 mod labels;
+mod real;
 mod refusals;
 mod reports;
 #[path = "../../../model/tests/support/mod.rs"]

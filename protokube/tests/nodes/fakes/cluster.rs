@@ -116,7 +116,8 @@ impl Cluster {
 
     /// A machine with a session of that role, named as that.
     pub async fn worker_of(&self, role: &str, session: &str) -> Worker {
-        let machine = machine(&self.aws, &self.aws_url, "AKIAWORKER", role, session).await;
+        let key = format!("AKIA{}", session.to_uppercase());
+        let machine = machine(&self.aws, &self.aws_url, &key, role, session).await;
         Worker::new(self, machine)
     }
 

@@ -1,0 +1,135 @@
+//! The same against a real etcd and kube-apiserver: that the API server takes our patches, watches and probes as the
+//! made-up one does. `KCTL_ETCD` and `KCTL_KUBE_APISERVER` name the programs.
+
+mod plane;
+
+use crate::approval::spec;
+use crate::fakes::aws::FakeAws;
+use crate::fakes::{INSTANCE, Lines, NAME, instance, machine};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use model::pki::trust_bundle;
+use plane::ControlPlane;
+use protokube::bootstrap::{ApiNodes, NodeState, Nodes};
+use protokube::identity::system_clock;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use time::Duration;
+
+/// Waits until the answer is that; panics after two minutes.
+async fn until<T, F: Future<Output = T>>(
+    mut ask: impl FnMut() -> F,
+    good: impl Fn(&T) -> bool,
+) -> T {
+    for _ in 0..600 {
+        let answer = ask().await;
+        if good(&answer) {
+            return answer;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
+    panic!("it never came to that");
+}
+
+async fn health(plane: &ControlPlane) -> SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listen = listener.local_addr().unwrap();
+    let context = protokube::health::Context {
+        listen,
+        server: plane.url.clone(),
+        trust_bundle: trust_bundle(&plane.authority),
+        authority: Arc::new(plane.authority.clone()),
+        clock: system_clock(),
+        validity: Duration::DAY,
+    };
+    tokio::spawn(protokube::health::serve_on(context, listener));
+    listen
+}
+
+#[tokio::test]
+#[ignore = "needs a real etcd and kube-apiserver"]
+async fn a_real_api_server_takes_approvals_labels_and_probes() {
+    let plane = ControlPlane::start();
+    let probe = format!("http://{}/readyz", health(&plane).await);
+    let ask = async || reqwest::get(&probe).await.unwrap().status().as_u16();
+    until(ask, |status| *status == 200).await;
+    let verbose = probe.replace("readyz", "livez?verbose");
+    assert_eq!(reqwest::get(verbose).await.unwrap().status(), 200);
+
+    let (aws, lines) = (FakeAws::default(), Lines::default());
+    aws.state().instances.push(instance(INSTANCE));
+    let url = aws.start().await;
+    let machine = machine(
+        &aws,
+        &url,
+        "AKIA",
+        "masters.a.example.com",
+        "i-0fedcba9876543210",
+    )
+    .await;
+    let admin = plane.client("protokube", "system:masters");
+    let (client, of, log) = (admin.clone(), machine.clone(), lines.log());
+    tokio::spawn(async move {
+        let ended = protokube::approval::run_with(client, of, NAME, &log).await;
+        panic!("{ended:?}");
+    });
+    let (client, log) = (admin.clone(), lines.log());
+    tokio::spawn(async move {
+        let ended = protokube::labels::run_with(client, machine, NAME, &log).await;
+        panic!("{ended:?}");
+    });
+    let kubelet = plane.client(&format!("system:node:{INSTANCE}"), "system:nodes");
+    nodes(&ApiNodes::new(admin.clone()), kubelet.clone()).await;
+    requests(&Api::all(admin), &Api::all(kubelet), &lines).await;
+}
+
+/// A Node as kubelet makes it is labelled, and its state is known.
+async fn nodes(state: &ApiNodes, kubelet: Client) {
+    assert_eq!(state.state(INSTANCE).await.unwrap(), NodeState::Absent);
+    let nodes: Api<Node> = Api::all(kubelet);
+    let node = serde_json::from_value(json!({ "metadata": { "name": INSTANCE } })).unwrap();
+    nodes.create(&PostParams::default(), &node).await.unwrap();
+    assert_eq!(state.state(INSTANCE).await.unwrap(), NodeState::NotReady);
+    let labels = async || nodes.get(INSTANCE).await.unwrap().metadata.labels;
+    let all = |labels: &Option<BTreeMap<String, String>>| {
+        labels.as_ref().is_some_and(|labels| labels.len() == 3)
+    };
+    assert_eq!(until(labels, all).await.unwrap()["disk"], "fast");
+    let ready = json!({ "status": { "conditions": [{ "type": "Ready", "status": "True" }] } });
+    let ready = Patch::Strategic(ready);
+    let parameters = PatchParams::default();
+    let patched = nodes.patch_status(INSTANCE, &parameters, &ready).await;
+    patched.unwrap();
+    assert_eq!(state.state(INSTANCE).await.unwrap(), NodeState::Ready);
+}
+
+/// Of two requests as kubelet makes them the confirmed one is approved.
+async fn requests(
+    admin: &Api<CertificateSigningRequest>,
+    kubelet: &Api<CertificateSigningRequest>,
+    lines: &Lines,
+) {
+    for (name, address) in [("csr-good", "172.20.1.7"), ("csr-bad", "172.20.1.8")] {
+        let mut spec = spec(INSTANCE, &[address]);
+        // Who asks, the API server says.
+        let fields = spec.as_object_mut().unwrap();
+        fields.retain(|key, _| key != "username" && key != "groups");
+        let request = json!({ "metadata": { "name": name }, "spec": spec });
+        let request = serde_json::from_value(request).unwrap();
+        let parameters = PostParams::default();
+        kubelet.create(&parameters, &request).await.unwrap();
+    }
+    let conditions = async |name: &str| {
+        let request = admin.get(name).await.unwrap();
+        request.status.and_then(|status| status.conditions)
+    };
+    let approved = until(|| conditions("csr-good"), Option::is_some).await;
+    assert_eq!(approved.unwrap()[0].type_, "Approved");
+    let told = async || lines.text();
+    until(told, |text| text.contains("csr-bad of")).await;
+    assert_eq!(conditions("csr-bad").await, None);
+}
