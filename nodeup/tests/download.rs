@@ -1,6 +1,8 @@
 //! Downloads: whatever servers, cuts and leftovers do, a file in the cache is the right one.
 #![cfg(test)]
 
+#[path = "../../model/tests/support/mod.rs"]
+mod cluster;
 mod support;
 
 use model::full::{Arch, Asset};

@@ -2,8 +2,10 @@
 #![cfg(test)]
 
 #[path = "../../model/tests/support/mod.rs"]
+mod cluster;
 mod support;
 
+use cluster::{agents, expanded};
 use model::full::Role;
 use model::node::{BootConfig, StoredNodeConfig, node_config, stored};
 use serde_json::Value;
@@ -11,40 +13,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Output};
-use support::{agents, expanded};
+use support::imds::metadata_service;
 use tempfile::TempDir;
-
-/// A metadata service that demands version 2; its address.
-fn metadata_service() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    std::thread::spawn(move || listener.incoming().flatten().for_each(answer));
-    address
-}
-
-fn answer(mut stream: TcpStream) {
-    let mut lines = BufReader::new(stream.try_clone().unwrap())
-        .lines()
-        .map_while(Result::ok);
-    let request = lines.next().unwrap_or_default();
-    let headers: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
-    let token = headers
-        .iter()
-        .any(|header| header.eq_ignore_ascii_case("x-aws-ec2-metadata-token: t"));
-    let path = request.split(' ').nth(1).unwrap_or_default();
-    let (status, body) = match path.strip_prefix("/latest/").unwrap_or_default() {
-        "api/token" if request.starts_with("PUT ") => ("200 OK", "t"),
-        _ if !token => ("401 Unauthorized", ""),
-        "meta-data/instance-id" => ("200 OK", "i-0abc"),
-        "meta-data/placement/region" => ("200 OK", "eu-west-1"),
-        "meta-data/placement/availability-zone" => ("200 OK", "eu-west-1b"),
-        _ => ("404 Not Found", ""),
-    };
-    let head = format!(
-        "HTTP/1.1 {status}\r\nx-aws-ec2-metadata-token-ttl-seconds: 60\r\nconnection: close\r\n"
-    );
-    let _ = write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len());
-}
 
 /// A state store in a folder with a control plane's NodeConfig, and a BootConfig that names it.
 fn machine(change: impl FnOnce(&mut BootConfig, &mut StoredNodeConfig)) -> TempDir {
