@@ -257,3 +257,37 @@ fn a_dry_run_shows_the_plan_and_changes_nothing() {
     let plan: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert!(plan["steps"].as_object().unwrap().is_empty(), "{plan:#}");
 }
+
+#[test]
+fn what_user_data_names_and_the_store_does_not_have_is_named() {
+    let mut machine = Machine::control_plane();
+    machine.boot.node_config = "0".repeat(64);
+    machine.write_boot();
+    let ran = machine.run(&[]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.causes("fetch")[0].contains("nodeupconfig-000"),
+        "{ran:#?}"
+    );
+}
+
+#[test]
+fn a_configuration_of_another_group_is_refused() {
+    let mut machine = Machine::control_plane();
+    machine.boot.cluster = "b.example.com".into();
+    machine.write_boot();
+    let ran = machine.run(&["--dry-run"]);
+    let (last, detail) = ran.last();
+    assert_eq!(last, "verify failed");
+    assert!(detail.contains("in a.example.com, not of"), "{detail}");
+}
+
+#[test]
+fn user_data_of_a_newer_release_is_refused_by_number() {
+    let mut machine = Machine::control_plane();
+    machine.boot.format = 7;
+    machine.write_boot();
+    let ran = machine.run(&[]);
+    assert_eq!(ran.outline(), ["identify started"]);
+    assert!(ran.last().1.contains("format 7"), "{ran:#?}");
+}
