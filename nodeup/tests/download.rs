@@ -27,7 +27,7 @@ fn limits(rounds: u32) -> Limits {
 }
 
 fn sha256(content: &[u8]) -> String {
-    let mut sum = digest::Sha256::new();
+    let mut sum = digest::Sha256::default();
     sum.update(content);
     sum.hex()
 }

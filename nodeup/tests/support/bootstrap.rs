@@ -138,7 +138,7 @@ impl Inner {
         let length = header("content-length").unwrap().parse().unwrap();
         let mut body = vec![0; length];
         stream.read_exact(&mut body).unwrap();
-        let (status, text) = match self.check(&header(IDENTITY_HEADER), &body) {
+        let (status, text) = match self.check(header(IDENTITY_HEADER).as_deref(), &body) {
             Err(wrong) => ("403 Forbidden", wrong),
             Ok(()) => self.answer(&head[0], &body),
         };
@@ -154,7 +154,7 @@ impl Inner {
     }
 
     /// What protokube demands before it sends the call to STS.
-    fn check(&self, header: &Option<String>, body: &[u8]) -> Result<(), String> {
+    fn check(&self, header: Option<&str>, body: &[u8]) -> Result<(), String> {
         let wrong = |what: &str| {
             let error = Refused {
                 error: what.to_owned(),
@@ -162,7 +162,7 @@ impl Inner {
             };
             serde_json::to_string(&error).unwrap()
         };
-        let header = header.as_ref().ok_or_else(|| wrong("no identity"))?;
+        let header = header.ok_or_else(|| wrong("no identity"))?;
         let identity: SignedIdentity =
             serde_json::from_slice(&STANDARD.decode(header).unwrap()).unwrap();
         let signed = identity.headers["authorization"].clone();

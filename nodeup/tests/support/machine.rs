@@ -273,7 +273,7 @@ fn content(name: &str) -> Vec<u8> {
 }
 
 pub fn sha256(content: &[u8]) -> String {
-    let mut sum = nodeup::digest::Sha256::new();
+    let mut sum = nodeup::digest::Sha256::default();
     sum.update(content);
     sum.hex()
 }
