@@ -1,25 +1,130 @@
-//! Where NodeConfig comes from: control planes read it in the state store, workers are handed it by protokube.
+//! Where a machine's configuration comes from: control planes read it in the state store, workers are handed it by
+//! protokube together with their certificates. A machine that has it already asks nobody, so that it comes back from
+//! a reboot whatever else is down.
 
-use anyhow::{Context, bail};
-use aws::Clients;
-use aws::store::Store;
-use model::node::{BootConfig, node_config_key};
+use crate::endpoint::Endpoint;
+use crate::host::{self, Signer};
+use crate::join;
+use crate::retry::patient;
+use crate::run::Run;
+use crate::stage::Stages;
+use crate::{secret_file, stored};
+use anyhow::bail;
+use model::bootstrap::Certificate;
+use model::engine::Step;
+use model::host::{HostResource, Standing, Thing, desired};
+use model::node::{NodeConfig, read_node_config, sha256};
+use model::pki::Issued;
+use std::collections::BTreeMap;
 
-/// The text of the NodeConfig that BootConfig names. Not yet verified.
-pub async fn node_config(boot: &BootConfig) -> anyhow::Result<String> {
-    let Some(base) = &boot.config_base else {
-        bail!(
-            "{} hands out NodeConfig to workers, and this release of nodeup cannot ask it yet",
-            boot.bootstrap_servers.join(", ")
-        );
+/// What the stage got.
+#[derive(Debug, Default)]
+pub struct Fetched {
+    /// NodeConfig's text. Not yet verified.
+    pub node_config: String,
+    /// Certificates of a worker that joined in this run.
+    pub certificates: BTreeMap<Certificate, Issued>,
+}
+
+/// Tries of a worker whose certificates still serve, but not for long.
+const EARLY_TRIES: usize = 4;
+
+/// The configuration that user data names, and what goes with it.
+pub async fn fetch(run: &Run, stages: &Stages) -> anyhow::Result<Fetched> {
+    let kept = secret_file::read(&run.place.node_config())?;
+    let kept = kept.filter(|text| sha256(text) == run.boot.node_config);
+    match &run.boot.config_base {
+        Some(base) => control_plane(run, base, kept, stages).await,
+        None => worker(run, kept, stages).await,
+    }
+}
+
+async fn control_plane(
+    run: &Run,
+    base: &str,
+    kept: Option<String>,
+    stages: &Stages,
+) -> anyhow::Result<Fetched> {
+    let node_config = match kept {
+        Some(text) => text,
+        None => {
+            let store = stored::open(base, &run.identified.clients)?;
+            stored::node_config(&store, &run.boot, &*stages.attempts()).await?
+        }
     };
-    let region = aws::Imds::new().region().await?;
-    let clients = Clients::load(region.as_deref(), None).await;
-    let store = Store::open(base, &clients)?;
-    let key = node_config_key(boot.role, &boot.group, &boot.node_config);
-    let object = store
-        .get(&key)
-        .await?
-        .with_context(|| format!("{base}/{key} does not exist"))?;
-    String::from_utf8(object.bytes).with_context(|| format!("{base}/{key} is not text"))
+    Ok(Fetched {
+        node_config,
+        certificates: BTreeMap::new(),
+    })
+}
+
+async fn worker(run: &Run, kept: Option<String>, stages: &Stages) -> anyhow::Result<Fetched> {
+    let due = match &kept {
+        Some(text) => due(run, &read_node_config(text, &run.boot.node_config)?, stages).await?,
+        None => Due::Now,
+    };
+    let as_it_is = |node_config| Fetched {
+        node_config,
+        certificates: BTreeMap::new(),
+    };
+    match (kept, due) {
+        (Some(kept), Due::Nothing) => Ok(as_it_is(kept)),
+        (Some(kept), _) if run.dry_run => Ok(as_it_is(kept)),
+        (None, _) if run.dry_run => bail!(
+            "this machine has not joined yet, and joining would change it: there is no configuration to show"
+        ),
+        (Some(kept), Due::Soon) => {
+            let pace = patient().with_max_times(EARLY_TRIES);
+            joined(run, pace, stages).await.or_else(|error| {
+                (stages.attempts())(&format!(
+                    "the certificates serve for some time, and are not renewed now: {error:#}"
+                ));
+                Ok(as_it_is(kept))
+            })
+        }
+        (_, _) => joined(run, patient(), stages).await,
+    }
+}
+
+async fn joined(
+    run: &Run,
+    pace: backon::ExponentialBuilder,
+    stages: &Stages,
+) -> anyhow::Result<Fetched> {
+    let endpoint = Endpoint {
+        boot: &run.boot,
+        machine: &run.identified.machine,
+        clock: run.clock,
+    };
+    let told = stages.attempts();
+    let membership = join::join(&endpoint, run.host(), &run.place.keys(), pace, &*told).await?;
+    Ok(Fetched {
+        node_config: membership.node_config,
+        certificates: membership.certificates,
+    })
+}
+
+/// Whether certificates have to be asked for.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    Nothing,
+    /// They still serve.
+    Soon,
+    Now,
+}
+
+/// The certificates alone: a worker that joins does not know yet what else it is to have.
+async fn due(run: &Run, config: &NodeConfig, stages: &Stages) -> anyhow::Result<Due> {
+    let desired = desired(config, run.host())?.into_iter();
+    let certificates = desired.filter(|of| matches!(of.thing, Thing::Certificate(_)));
+    let alone = certificates.map(|of| HostResource::new(of.thing)).collect();
+    let context = run.context(Signer::default(), &config.ca_certificates, stages);
+    let plan = host::plan(alone, context).await?;
+    let serves = |step: &Step<HostResource>| {
+        let before = step.before.as_ref().map(|have| &have.resource.thing);
+        matches!(before, Some(Thing::Certificate(have)) if have.standing == Standing::Expiring)
+    };
+    let steps = plan.steps.values();
+    let due = steps.map(|step| if serves(step) { Due::Soon } else { Due::Now });
+    Ok(due.max().unwrap_or(Due::Nothing))
 }

@@ -1,18 +1,19 @@
 //! nodeup turns a freshly launched instance into a Kubernetes node, in stages: identify, fetch, verify, build, apply,
-//! report. This release has the first three, and says so: it prepares machines and does not change them.
+//! report. It runs at every boot; what is as it should be is left alone.
 
-mod arguments;
-mod facts;
-mod fetch;
-mod identify;
-mod stage;
-
-use anyhow::{Context, bail};
-use arguments::Arguments;
-use model::node::{Host, NodeConfig, files, packages, read_boot_config, read_node_config};
-use stage::Stages;
+use anyhow::{Context, Error, anyhow};
+use model::engine::Plan;
+use model::host::HostResource;
+use model::node::{BootConfig, read_boot_config};
+use nodeup::arguments::{self, Arguments};
+use nodeup::place::Place;
+use nodeup::run::Run;
+use nodeup::stage::Stages;
+use nodeup::{build, fetch, host, identify, report};
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::SystemTime;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -24,9 +25,10 @@ async fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let mut stages = Stages::default();
-    match run(&arguments, &mut stages).await {
-        Ok(()) => ExitCode::SUCCESS,
+    let mut stages = Stages::start();
+    stages.begin("identify");
+    match identified(arguments).await {
+        Ok(run) => whole(&run, &mut stages).await,
         Err(error) => {
             stages.failed(&error);
             ExitCode::FAILURE
@@ -34,44 +36,75 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run(arguments: &Arguments, stages: &mut Stages) -> anyhow::Result<()> {
-    stages.begin("identify");
+/// The run of a machine that knows who it is. Its end is reported however it ended; a report that cannot be sent
+/// neither hides what failed before nor makes a good run fail.
+async fn whole(run: &Run, stages: &mut Stages) -> ExitCode {
+    let outcome = node(run, stages).await;
+    match &outcome {
+        Ok(_) => stages.end(),
+        Err(error) => stages.failed(error),
+    }
+    if !run.dry_run {
+        stages.begin("report");
+        let said = report::report(run, stages, outcome.as_ref().copied());
+        match report::send(run, &said, &*stages.attempts()).await {
+            Ok(()) => stages.end(),
+            Err(error) => stages.failed(&error),
+        }
+    }
+    match outcome {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// From the configuration's name to a node: how many changes that took.
+async fn node(run: &Run, stages: &mut Stages) -> anyhow::Result<usize> {
+    stages.begin("fetch");
+    let fetched = fetch::fetch(run, stages).await?;
+
+    stages.begin("verify");
+    let config = build::verify(&fetched.node_config, &run.boot)?;
+
+    stages.begin("build");
+    let built = build::build(run, &config, fetched, stages).await?;
+    if run.dry_run {
+        stages.end();
+        return show(&built.plan).map(|()| 0);
+    }
+
+    stages.begin("apply");
+    let applied = host::apply(built.desired, built.context).await?;
+    match applied.error() {
+        None => Ok(applied.changes.len()),
+        Some(error) => Err(anyhow!(error)),
+    }
+}
+
+async fn identified(arguments: Arguments) -> anyhow::Result<Run> {
+    let boot = boot_config(&arguments)?;
+    let identified = identify::identify(&boot).await?;
+    Ok(Run {
+        dry_run: arguments.dry_run,
+        boot,
+        identified,
+        place: Place::at(arguments.root),
+        system: Arc::new(host::Machine),
+        clock: SystemTime::now,
+    })
+}
+
+fn boot_config(arguments: &Arguments) -> anyhow::Result<BootConfig> {
     let path = &arguments.boot_config;
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("could not read {}", path.display()))?;
-    let boot = read_boot_config(&text)?;
-    let host = identify::identify(&boot).await?;
-
-    stages.begin("fetch");
-    let text = fetch::node_config(&boot).await?;
-
-    stages.begin("verify");
-    let config = read_node_config(&text, &boot.node_config)?;
-    if (&config.cluster, &config.group) != (&boot.cluster, &boot.group) {
-        bail!(
-            "NodeConfig is of {} in {}, not of {} in {}",
-            config.group,
-            config.cluster,
-            boot.group,
-            boot.cluster
-        );
-    }
-    if arguments.dry_run {
-        stages.end();
-        return show(&config, &host);
-    }
-
-    stages.begin("build");
-    bail!("this release of nodeup prepares machines and does not build or apply yet: see --dry-run")
+    Ok(read_boot_config(&text)?)
 }
 
-/// What would be written, installed and started, as JSON on standard output.
-fn show(config: &NodeConfig, host: &Host) -> anyhow::Result<()> {
-    let shown = serde_json::json!({
-        "files": files(config, host)?,
-        "units": config.units,
-        "packages": packages(config, host.distribution),
-        "assets": config.assets,
-    });
-    writeln!(std::io::stdout(), "{shown:#}").context("could not write to standard output")
+/// What would be changed, as JSON on standard output.
+fn show(plan: &Plan<HostResource>) -> anyhow::Result<()> {
+    let text = serde_json::to_string_pretty(plan)?;
+    writeln!(std::io::stdout(), "{text}")
+        .map_err(Error::new)
+        .context("could not write to standard output")
 }

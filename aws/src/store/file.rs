@@ -77,6 +77,22 @@ impl FileStore {
         }
     }
 
+    pub(super) fn get_file(&self, key: &str, to: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = self.path(key)?;
+        let mut from = match File::open(&path) {
+            Ok(from) => from,
+            Err(error) if is_absent(&error) => return Ok(None),
+            Err(error) => return Err(failed(&path, error)),
+        };
+        let mut copy = || {
+            let mut file = super::emptied(to)?;
+            io::copy(&mut from, &mut file)?;
+            file.rewind()?;
+            digest_of(&mut file)
+        };
+        copy().map(Some).map_err(|error| failed(to, error))
+    }
+
     pub(super) fn delete(&self, key: &str, expect: &Expect) -> Result<(), StoreError> {
         let path = self.path(key)?;
         if !self.dir.exists() && !matches!(expect, Expect::Version(_)) {

@@ -11,6 +11,7 @@ use crate::Clients;
 use file::FileStore;
 use s3::S3Store;
 use sha2::{Digest, Sha256};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -194,6 +195,17 @@ impl Store {
         }
     }
 
+    /// Writes an object's content into a file (made if need be, emptied, mode 0600) piece by piece; returns its sha256.
+    /// `None`: there is no such object, and nothing was written.
+    pub async fn get_file(&self, key: &str, to: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+        checked(key)?;
+        self.counts.reads.fetch_add(1, Ordering::Relaxed);
+        match &self.backend {
+            Backend::S3(store) => store.get_file(key, to).await,
+            Backend::File(store) => store.get_file(key, to),
+        }
+    }
+
     /// Removes an object if `expect` holds. One that is not there is removed already, unless a version was expected.
     pub async fn delete(&self, key: &str, expect: Expect) -> Result<(), StoreError> {
         checked(key)?;
@@ -277,6 +289,17 @@ fn digest_of(from: &mut impl std::io::Read) -> std::io::Result<Vec<u8>> {
     let mut digest = Sha256::new();
     std::io::copy(from, &mut digest)?;
     Ok(digest.finalize().to_vec())
+}
+
+/// A file of ours alone, with nothing in it.
+fn emptied(path: &Path) -> std::io::Result<std::fs::File> {
+    std::fs::OpenOptions::new()
+        .create(true)
+        .truncate(true)
+        .read(true)
+        .write(true)
+        .mode(0o600)
+        .open(path)
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

@@ -14,6 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use md5::{Digest, Md5};
 use model::engine::{Class, Failure};
 use sha2::Sha256;
+use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -193,6 +194,39 @@ impl S3Store {
                     digest.update(piece.map_err(|error| {
                         Miss::Failed(failure::own(Class::Unknown, GET, error.to_string()))
                     })?);
+                }
+                Ok(digest.finalize().to_vec())
+            }
+        };
+        match self.in_region(call).await {
+            Ok(digest) => Ok(Some(digest)),
+            Err(failure) if is_absent(&failure) => Ok(None),
+            Err(failure) => Err(self.error(key, GET, failure)),
+        }
+    }
+
+    pub(super) async fn get_file(
+        &self,
+        key: &str,
+        to: &Path,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let call = |s3: aws_sdk_s3::Client| {
+            let request = s3.get_object().bucket(&self.bucket).key(self.full(key));
+            async move {
+                let answer = request.send().await;
+                let mut body = answer.map_err(|error| miss(GET, &error))?.body;
+                let unwritable = |error: std::io::Error| {
+                    let message = format!("could not write {}: {error}", to.display());
+                    Miss::Failed(failure::own(Class::Invalid, GET, message))
+                };
+                let mut file = super::emptied(to).map_err(unwritable)?;
+                let mut digest = Sha256::new();
+                while let Some(piece) = body.next().await {
+                    let piece = piece.map_err(|error| {
+                        Miss::Failed(failure::own(Class::Unknown, GET, error.to_string()))
+                    })?;
+                    digest.update(&piece);
+                    file.write_all(&piece).map_err(unwritable)?;
                 }
                 Ok(digest.finalize().to_vec())
             }

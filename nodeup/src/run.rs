@@ -1,0 +1,47 @@
+//! What every stage of one run works with.
+
+use crate::host::{Context, Signer, System};
+use crate::identify::Identified;
+use crate::place::Place;
+use crate::stage::Stages;
+use model::node::{BootConfig, Host};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// One run.
+pub struct Run {
+    /// Nothing is to be changed.
+    pub dry_run: bool,
+    /// What user data says.
+    pub boot: BootConfig,
+    /// Which machine it is.
+    pub identified: Identified,
+    /// Where it lies.
+    pub place: Place,
+    /// Its programs and mounts.
+    pub system: Arc<dyn System>,
+    /// The time.
+    pub clock: fn() -> SystemTime,
+}
+
+impl Run {
+    /// The machine's facts.
+    pub fn host(&self) -> &Host {
+        &self.identified.host
+    }
+
+    /// What host resources are looked at and changed with.
+    pub fn context(&self, signer: Signer, trust_bundle: &str, stages: &Stages) -> Context {
+        let clock = self.clock;
+        Context {
+            root: self.place.root().to_owned(),
+            cache: self.place.cache(),
+            signer: Arc::new(signer),
+            trust_bundle: trust_bundle.to_owned(),
+            system: self.system.clone(),
+            clock: Arc::new(move || clock().into()),
+            stop: Arc::new(|| false),
+            tell: stages.notes(),
+        }
+    }
+}
