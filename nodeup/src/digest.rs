@@ -8,12 +8,14 @@ use std::path::Path;
 #[derive(Clone)]
 pub struct Sha256(Context);
 
-impl Sha256 {
+impl Default for Sha256 {
     /// Of nothing yet.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Self(Context::new(&SHA256))
     }
+}
 
+impl Sha256 {
     /// Of these bytes too.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
@@ -48,7 +50,7 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// sha256 of a file, in hex. Blocks.
 pub fn of_file(path: &Path) -> io::Result<String> {
-    let mut digest = Sha256::new();
+    let mut digest = Sha256::default();
     digest.update_from(&mut std::fs::File::open(path)?)?;
     Ok(digest.hex())
 }

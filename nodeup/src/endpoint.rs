@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// It asks STS and EC2 before it answers.
-const ANSWER: Duration = Duration::from_secs(60);
+const ANSWER: Duration = Duration::from_mins(1);
 
 /// A worker's way to its cluster's bootstrap endpoint.
 #[derive(Debug)]

@@ -11,11 +11,11 @@ use aws::store::Expect;
 use model::bootstrap::REPORT_PATH;
 use model::report::{BootReport, REPORT_FORMAT, report_key};
 
-/// How often the report of a run that went well is tried, over some minutes.
+/// How often the report of a run that made a node is tried, over some minutes: there will be no other one soon.
 const TRIES: usize = 30;
 
-/// How often that of another: there will be a next run soon.
-const TRIES_AFTER_FAILURE: usize = 3;
+/// How often that of another is: one that failed is followed by the next run, and one without changes has no news.
+const TRIES_OF_OTHERS: usize = 3;
 
 /// What is said of this run.
 pub fn report(run: &Run, stages: &Stages, outcome: Result<usize, &Error>) -> BootReport {
@@ -39,8 +39,8 @@ pub async fn send(run: &Run, report: &BootReport, told: Told<'_>) -> anyhow::Res
     let Run {
         boot, identified, ..
     } = run;
-    let well = report.error.is_none();
-    let pace = patient().with_max_times(if well { TRIES } else { TRIES_AFTER_FAILURE });
+    let news = report.error.is_none() && report.changes > 0;
+    let pace = patient().with_max_times(if news { TRIES } else { TRIES_OF_OTHERS });
     let body = serde_json::to_vec_pretty(report)?;
     let Some(base) = &boot.config_base else {
         let endpoint = Endpoint {

@@ -67,12 +67,15 @@ mod tests {
     use super::*;
     use anyhow::anyhow;
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_cause_is_told_when_it_changes_and_the_last_ends_it() {
         let causes = RefCell::new(Vec::new());
         let mut script = ["down", "down", "busy", "down", "never"].into_iter();
         let told = |cause: &str| causes.borrow_mut().push(cause.to_owned());
-        let ended = repeat(patient(), &told, || {
+        let quick = patient()
+            .with_min_delay(Duration::ZERO)
+            .with_max_delay(Duration::ZERO);
+        let ended = repeat(quick, &told, || {
             let next = script.next().unwrap();
             async move {
                 match next {

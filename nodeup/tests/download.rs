@@ -1,6 +1,8 @@
 //! Downloads: whatever servers, cuts and leftovers do, a file in the cache is the right one.
 #![cfg(test)]
 
+#[path = "../../model/tests/support/mod.rs"]
+mod cluster;
 mod support;
 
 use model::full::{Arch, Asset};
@@ -25,7 +27,7 @@ fn limits(rounds: u32) -> Limits {
 }
 
 fn sha256(content: &[u8]) -> String {
-    let mut sum = digest::Sha256::new();
+    let mut sum = digest::Sha256::default();
     sum.update(content);
     sum.hex()
 }

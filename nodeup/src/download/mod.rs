@@ -105,7 +105,7 @@ impl Downloads {
         if self.is_there(&target, sha256, told).await? {
             return Ok(target);
         }
-        self.from_network(asset, sha256, &target, told)
+        self.ask_in_turn(asset, sha256, &target, told)
             .await
             .with_context(|| name.clone())?;
         Ok(target)
@@ -157,7 +157,7 @@ impl Downloads {
         }
     }
 
-    async fn from_network(
+    async fn ask_in_turn(
         &self,
         asset: &Asset,
         sha256: &str,
@@ -176,7 +176,7 @@ impl Downloads {
         loop {
             let mut lasting = true;
             for url in &asset.urls {
-                let (back, ended) = self.from(url, part, sha256, &path).await?;
+                let (back, ended) = self.ask(url, part, sha256, &path).await?;
                 part = back;
                 match ended {
                     Ok(()) => {
@@ -201,7 +201,7 @@ impl Downloads {
 
     /// One URL's turn: `Ok` if the part then has that sum. A sum that is wrong after resuming says nothing about this
     /// URL, which is asked for the whole then.
-    async fn from(
+    async fn ask(
         &self,
         url: &str,
         mut part: Part,

@@ -30,7 +30,7 @@ impl Part {
                 format!("another nodeup writes it: {error}"),
             )
         })?;
-        let mut digest = Sha256::new();
+        let mut digest = Sha256::default();
         let length = digest.update_from(&mut file)?;
         Ok(Self {
             path: path.to_owned(),
@@ -62,7 +62,7 @@ impl Part {
     pub(super) fn restart(&mut self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.rewind()?;
-        self.digest = Sha256::new();
+        self.digest = Sha256::default();
         self.length = 0;
         Ok(())
     }

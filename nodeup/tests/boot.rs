@@ -1,0 +1,293 @@
+//! Machines become nodes, whatever is down, killed or refused meanwhile.
+#![cfg(test)]
+
+#[path = "../../model/tests/support/mod.rs"]
+mod cluster;
+mod support;
+
+use model::report::{BootReport, report_key};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::thread::sleep;
+use std::time::Duration;
+use support::bootstrap::{Answer, Endpoint, authority};
+use support::machine::{Machine, finished};
+
+const STAGES: [&str; 5] = ["identify", "fetch", "verify", "build", "apply"];
+
+/// A worker, and the endpoint that has its configuration.
+fn worker(script: Vec<Answer>) -> (Machine, Endpoint) {
+    worker_with(script, None)
+}
+
+fn worker_with(script: Vec<Answer>, name: Option<&str>) -> (Machine, Endpoint) {
+    let authority = authority();
+    let mut machine = Machine::worker(&authority, &[]);
+    let endpoint = Endpoint::serving(authority, &machine.stored.text, script, name);
+    // By another name than the certificate's, as at a load balancer.
+    let server = format!("https://localhost:{}", endpoint.address.port());
+    machine.boot.bootstrap_servers = vec![server];
+    machine.write_boot();
+    (machine, endpoint)
+}
+
+#[test]
+fn a_worker_joins_becomes_a_node_and_says_so() {
+    let (machine, endpoint) = worker(Vec::new());
+    let ran = machine.run(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    let outline = STAGES
+        .iter()
+        .chain(&["report"])
+        .flat_map(|stage| [format!("{stage} started"), format!("{stage} finished")]);
+    assert_eq!(ran.outline(), outline.collect::<Vec<_>>());
+
+    let joins = endpoint.joins();
+    assert_eq!(joins.len(), 1);
+    assert_eq!(joins[0].node_config, machine.stored.sha256);
+    let kept = fs::read_to_string(machine.path("opt/kctl/node-config.yaml")).unwrap();
+    assert_eq!(kept, machine.stored.text);
+    assert_eq!(
+        fs::read(machine.path("usr/local/bin/kubelet")).unwrap(),
+        b"kubelet"
+    );
+    assert_eq!(fs::read(machine.path("usr/bin/ctr")).unwrap(), b"bin/ctr");
+    let pem = fs::read_to_string(machine.path("var/lib/kubelet/pki/kubelet-client-current.pem"));
+    assert!(pem.unwrap().contains("PRIVATE KEY"));
+
+    let reports = endpoint.reports();
+    assert_eq!(reports.len(), 1);
+    assert_eq!(finished(&reports[0].stages), STAGES);
+    assert!(reports[0].changes > 10 && reports[0].error.is_none());
+}
+
+#[test]
+fn a_node_that_starts_again_asks_nobody_and_changes_nothing() {
+    let (mut machine, endpoint) = worker(Vec::new());
+    assert_eq!(machine.run(&[]).code, Some(0));
+    let before = machine.tree();
+    let ran = machine.run(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    assert_eq!(endpoint.joins().len(), 1);
+    assert_eq!(endpoint.reports()[1].changes, 0);
+    assert_eq!(machine.tree(), before);
+
+    // And without any control plane, mirror or package server.
+    machine.boot.bootstrap_servers = vec!["https://127.0.0.1:1".into()];
+    machine.write_boot();
+    let ran = machine.run(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    // The name of the control plane is in no file here, so that nothing follows from another one.
+    assert_eq!(machine.tree(), before);
+    assert!(
+        machine
+            .downloads
+            .iter()
+            .all(|server| server.requests() == 1)
+    );
+    let (last, detail) = ran.last();
+    assert_eq!(last, "report failed");
+    assert!(detail.contains("127.0.0.1:1"), "{detail}");
+}
+
+#[test]
+fn what_may_be_otherwise_later_is_asked_again_and_each_cause_is_told_once() {
+    let busy = Answer::Refusal("503 Service Unavailable", "the API is not up yet", true);
+    let ready = Answer::Refusal("409 Conflict", "the Node is Ready with another key", true);
+    let script = vec![busy.clone(), busy, Answer::Proxy("502 Bad Gateway"), ready];
+    let (machine, endpoint) = worker(script);
+    let ran = machine.run(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    let causes = ran.causes("fetch");
+    assert_eq!(causes.len(), 3, "{causes:#?}");
+    for (cause, text) in causes.iter().zip(["not up yet", "502", "another key"]) {
+        assert!(cause.contains(text), "{cause}");
+    }
+    assert_eq!(endpoint.joins().len(), 5);
+}
+
+#[test]
+fn a_refusal_for_good_is_told_on_the_console_and_in_the_report() {
+    let refusal = Answer::Refusal("403 Forbidden", "i-0abc is of group other", false);
+    let (machine, endpoint) = worker(vec![refusal]);
+    let ran = machine.run(&[]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.causes("fetch")[0].contains("i-0abc is of group other"));
+    let report = &endpoint.reports()[0];
+    assert!(report.error.as_ref().unwrap().contains("of group other"));
+    assert_eq!(finished(&report.stages), ["identify"]);
+}
+
+#[test]
+fn a_configuration_with_another_hash_is_refused_whoever_sends_it() {
+    let authority = authority();
+    let mut machine = Machine::worker(&authority, &[]);
+    let other = machine.stored.text.clone() + "\n";
+    let endpoint = Endpoint::serving(authority, &other, Vec::new(), None);
+    machine.boot.bootstrap_servers = vec![endpoint.url()];
+    machine.write_boot();
+    let ran = machine.run(&[]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.causes("verify")[0].contains("user data names"),
+        "{ran:#?}"
+    );
+    assert!(!machine.path("opt/kctl/node-config.yaml").exists());
+    assert!(endpoint.reports()[0].error.is_some());
+}
+
+/// Runs nodeup until it says why it cannot go on.
+fn first_cause(machine: &Machine) -> String {
+    let mut nodeup = machine.start(&[]);
+    let lines = BufReader::new(nodeup.stderr.take().unwrap()).lines();
+    let cause = lines
+        .map_while(Result::ok)
+        .find(|line| line.contains("\"status\":\"failed\""));
+    nodeup.kill().unwrap();
+    nodeup.wait().unwrap();
+    cause.unwrap()
+}
+
+#[test]
+fn an_endpoint_that_is_not_the_clusters_is_told_nothing() {
+    // Another name under the same authority; the same name under another authority.
+    let (machine, endpoint) = worker_with(Vec::new(), Some("kubernetes"));
+    let cause = first_cause(&machine);
+    assert!(cause.contains("certificate"), "{cause}");
+    assert_eq!(endpoint.joins().len(), 0);
+
+    let (mut machine, endpoint) = worker(Vec::new());
+    machine.boot.ca_certificates = Some(model::pki::trust_bundle(&authority()));
+    machine.write_boot();
+    let cause = first_cause(&machine);
+    assert!(cause.contains("certificate"), "{cause}");
+    assert_eq!(endpoint.joins().len(), 0);
+}
+
+#[test]
+fn a_machine_that_dies_while_joining_asks_for_the_same_keys_again() {
+    let busy = Answer::Refusal("503 Service Unavailable", "busy", true);
+    let (machine, _endpoint) = worker(vec![busy]);
+    first_cause(&machine);
+    let keys = |machine: &Machine| {
+        ["kubelet", "kube-proxy"]
+            .map(|of| fs::read(machine.path(&format!("opt/kctl/keys/{of}.key"))).unwrap())
+    };
+    let before = keys(&machine);
+    assert_eq!(machine.run(&[]).code, Some(0));
+    assert_eq!(keys(&machine), before);
+}
+
+#[test]
+fn killed_anywhere_it_ends_as_the_same_node() {
+    let (machine, endpoint) = worker(Vec::new());
+    for pause in [5, 30, 80, 150, 250, 400, 700, 1000] {
+        let mut nodeup = machine.start(&[]);
+        sleep(Duration::from_millis(pause));
+        nodeup.kill().unwrap();
+        nodeup.wait().unwrap();
+    }
+    let ran = machine.run(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    let again = machine.run(&[]);
+    assert_eq!(again.code, Some(0), "{again:#?}");
+    assert_eq!(endpoint.reports().last().unwrap().changes, 0);
+}
+
+#[test]
+fn a_control_plane_takes_everything_from_its_store() {
+    let machine = Machine::control_plane();
+    for changes in [true, false] {
+        let ran = machine.run(&[]);
+        assert_eq!(ran.code, Some(0), "{ran:#?}");
+        let report = fs::read(machine.object(&report_key("i-0abc"))).unwrap();
+        let report: BootReport = serde_json::from_slice(&report).unwrap();
+        assert_eq!(finished(&report.stages), STAGES);
+        assert_eq!(report.changes > 0, changes, "{report:#?}");
+    }
+    assert_eq!(
+        fs::read(machine.path("opt/kctl/protokube")).unwrap(),
+        b"protokube"
+    );
+    let server = machine.path("srv/kubernetes/kube-apiserver/server.crt");
+    assert!(
+        fs::read_to_string(server)
+            .unwrap()
+            .contains("BEGIN CERTIFICATE")
+    );
+}
+
+#[test]
+fn a_binary_with_another_hash_in_the_store_does_not_run() {
+    let machine = Machine::control_plane();
+    let key = model::node::agent_key("protokube", &machine.config.agents.protokube[0]);
+    machine.store(&key, b"malice");
+    let ran = machine.run(&[]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.causes("build")[0].contains(&key), "{ran:#?}");
+    assert!(!machine.path("opt/kctl/protokube").exists());
+    let report = fs::read_to_string(machine.object(&report_key("i-0abc"))).unwrap();
+    assert!(report.contains(&key));
+}
+
+#[test]
+fn a_dry_run_shows_the_plan_and_changes_nothing() {
+    let machine = Machine::control_plane();
+    let before = machine.tree();
+    let ran = machine.run(&["--dry-run"]);
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    let plan: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert!(
+        plan["steps"]["unit/kubelet.service"]["action"] == "create",
+        "{plan:#}"
+    );
+    assert!(!ran.out.contains("PRIVATE KEY"));
+    assert_eq!(machine.tree(), before);
+    assert!(!machine.object(&report_key("i-0abc")).exists());
+
+    // A worker's configuration comes with joining, which is a change.
+    let (machine, endpoint) = worker(Vec::new());
+    let before = machine.tree();
+    let ran = machine.run(&["--dry-run"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.last().1.contains("has not joined"), "{ran:#?}");
+    assert_eq!((machine.tree(), endpoint.joins().len()), (before, 0));
+    assert_eq!(machine.run(&[]).code, Some(0));
+    let ran = machine.run(&["--dry-run"]);
+    let plan: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert!(plan["steps"].as_object().unwrap().is_empty(), "{plan:#}");
+}
+
+#[test]
+fn what_user_data_names_and_the_store_does_not_have_is_named() {
+    let mut machine = Machine::control_plane();
+    machine.boot.node_config = "0".repeat(64);
+    machine.write_boot();
+    let ran = machine.run(&[]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.causes("fetch")[0].contains("nodeupconfig-000"),
+        "{ran:#?}"
+    );
+}
+
+#[test]
+fn a_configuration_of_another_group_is_refused() {
+    let mut machine = Machine::control_plane();
+    machine.boot.cluster = "b.example.com".into();
+    machine.write_boot();
+    let ran = machine.run(&["--dry-run"]);
+    let (last, detail) = ran.last();
+    assert_eq!(last, "verify failed");
+    assert!(detail.contains("in a.example.com, not of"), "{detail}");
+}
+
+#[test]
+fn user_data_of_a_newer_release_is_refused_by_number() {
+    let mut machine = Machine::control_plane();
+    machine.boot.format = 7;
+    machine.write_boot();
+    let ran = machine.run(&[]);
+    assert_eq!(ran.outline(), ["identify started"]);
+    assert!(ran.last().1.contains("format 7"), "{ran:#?}");
+}

@@ -1,0 +1,235 @@
+//! A bootstrap endpoint as protokube serves it, with the cluster's authority, that follows a script.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use model::bootstrap::{
+    Binding, Certificate, IDENTITY_HEADER, JOIN_PATH, Join, Joined, REPORT_PATH, Refused,
+    SignedIdentity,
+};
+use model::pki::{KeyAlgorithm, Keyset, Leaf, SystemKeys, Usage, issue, mint, sign, trust_bundle};
+use model::report::BootReport;
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use time::{Duration, OffsetDateTime};
+
+const CLUSTER: &str = "a.example.com";
+
+/// How one request to join is answered.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    Refusal(&'static str, &'static str, bool),
+    /// Something in between answers, in words that are not ours.
+    Proxy(&'static str),
+}
+
+pub struct Endpoint {
+    pub address: SocketAddr,
+    pub authority: Keyset,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    authority: Keyset,
+    node_config: String,
+    script: Mutex<VecDeque<Answer>>,
+    joins: Mutex<Vec<Join>>,
+    reports: Mutex<Vec<BootReport>>,
+}
+
+impl Endpoint {
+    /// For machines that are to have this configuration. The certificate's name is right unless another is given.
+    pub fn serving(
+        authority: Keyset,
+        node_config: &str,
+        script: Vec<Answer>,
+        name: Option<&str>,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let inner = Arc::new(Inner {
+            authority: authority.clone(),
+            node_config: node_config.to_owned(),
+            script: Mutex::new(script.into()),
+            joins: Mutex::default(),
+            reports: Mutex::default(),
+        });
+        let name = name.unwrap_or("kops-controller.internal.a.example.com");
+        let config = tls(&authority, name);
+        let shared = inner.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (shared, config) = (shared.clone(), config.clone());
+                std::thread::spawn(move || shared.serve(stream, config));
+            }
+        });
+        Self {
+            address,
+            authority,
+            inner,
+        }
+    }
+
+    pub fn joins(&self) -> Vec<Join> {
+        self.inner.joins.lock().unwrap().clone()
+    }
+
+    pub fn reports(&self) -> Vec<BootReport> {
+        self.inner.reports.lock().unwrap().clone()
+    }
+
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+}
+
+/// A new authority of the cluster.
+pub fn authority() -> Keyset {
+    let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
+    mint("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap()
+}
+
+fn tls(authority: &Keyset, name: &str) -> Arc<ServerConfig> {
+    let leaf = Leaf {
+        common_name: "kops-controller".into(),
+        organization: None,
+        usage: Usage::Server,
+        names: vec![name.into()],
+        validity: Duration::days(1),
+    };
+    let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
+    let issued = issue(authority, &leaf, &mut keys).unwrap();
+    let chain = CertificateDer::from_pem_slice(issued.certificate.as_bytes()).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(issued.key.reveal().as_bytes()).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![chain], key)
+        .unwrap();
+    Arc::new(config)
+}
+
+impl Inner {
+    fn serve(&self, stream: TcpStream, config: Arc<ServerConfig>) {
+        let connection = ServerConnection::new(config).unwrap();
+        let mut stream = BufReader::new(StreamOwned::new(connection, stream));
+        let mut head = Vec::new();
+        loop {
+            let mut line = String::new();
+            // Whoever does not like the certificate hangs up.
+            if stream.read_line(&mut line).unwrap_or(0) == 0 {
+                return;
+            }
+            match line.trim_end() {
+                "" => break,
+                line => head.push(line.to_owned()),
+            }
+        }
+        let header = |name: &str| {
+            let mut lines = head.iter().filter_map(|line| line.split_once(": "));
+            lines.find_map(|(key, value)| key.eq_ignore_ascii_case(name).then(|| value.to_owned()))
+        };
+        let length = header("content-length").unwrap().parse().unwrap();
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).unwrap();
+        let (status, text) = match self.check(header(IDENTITY_HEADER).as_deref(), &body) {
+            Err(wrong) => ("403 Forbidden", wrong),
+            Ok(()) => self.answer(&head[0], &body),
+        };
+        let stream = stream.get_mut();
+        let head = format!(
+            "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            text.len()
+        );
+        let _ = stream.write_all(head.as_bytes());
+        let _ = stream.write_all(text.as_bytes());
+        stream.conn.send_close_notify();
+        let _ = stream.flush();
+    }
+
+    /// What protokube demands before it sends the call to STS.
+    fn check(&self, header: Option<&str>, body: &[u8]) -> Result<(), String> {
+        let wrong = |what: &str| {
+            let error = Refused {
+                error: what.to_owned(),
+                retry: false,
+            };
+            serde_json::to_string(&error).unwrap()
+        };
+        let header = header.ok_or_else(|| wrong("no identity"))?;
+        let identity: SignedIdentity =
+            serde_json::from_slice(&STANDARD.decode(header).unwrap()).unwrap();
+        let signed = identity.headers["authorization"].clone();
+        let binding = Binding::of(body, CLUSTER, &trust_bundle(&self.authority));
+        for (name, value) in binding.headers() {
+            if identity.headers.get(&name) != Some(&value) {
+                return Err(wrong(&format!("{name} is another")));
+            }
+            if !signed.contains(&name) {
+                return Err(wrong(&format!("{name} is not signed")));
+            }
+        }
+        if identity.headers["host"] != "sts.eu-west-1.amazonaws.com" {
+            return Err(wrong("for another host"));
+        }
+        Ok(())
+    }
+
+    fn answer(&self, request: &str, body: &[u8]) -> (&'static str, String) {
+        let path = request.split(' ').nth(1).unwrap();
+        if path == REPORT_PATH {
+            let report = serde_json::from_slice(body).unwrap();
+            self.reports.lock().unwrap().push(report);
+            return ("200 OK", "{}".to_owned());
+        }
+        assert_eq!(path, JOIN_PATH);
+        let join: Join = serde_json::from_slice(body).unwrap();
+        self.joins.lock().unwrap().push(join.clone());
+        match self.script.lock().unwrap().pop_front() {
+            Some(Answer::Refusal(status, error, retry)) => {
+                let refused = Refused {
+                    error: error.to_owned(),
+                    retry,
+                };
+                (status, serde_json::to_string(&refused).unwrap())
+            }
+            Some(Answer::Proxy(status)) => (status, "<html>".to_owned()),
+            None => {
+                let joined = Joined {
+                    format: 1,
+                    node_config: self.node_config.clone(),
+                    certificates: self.signed(&join.requests),
+                };
+                ("200 OK", serde_json::to_string(&joined).unwrap())
+            }
+        }
+    }
+
+    fn signed(&self, requests: &BTreeMap<Certificate, String>) -> BTreeMap<Certificate, String> {
+        let now = OffsetDateTime::now_utc();
+        let sign = |(kind, request): (&Certificate, &String)| {
+            let (name, organization) = match kind {
+                Certificate::Kubelet => {
+                    let name = format!("system:node:{}", super::imds::INSTANCE);
+                    (name, Some("system:nodes".to_owned()))
+                }
+                Certificate::KubeProxy => ("system:kube-proxy".to_owned(), None),
+            };
+            let leaf = Leaf {
+                common_name: name,
+                organization,
+                usage: Usage::Client,
+                names: Vec::new(),
+                validity: Duration::days(455),
+            };
+            (*kind, sign(&self.authority, request, &leaf, now).unwrap())
+        };
+        requests.iter().map(sign).collect()
+    }
+}

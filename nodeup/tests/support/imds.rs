@@ -1,0 +1,44 @@
+//! A metadata service that demands version 2, and hands out a role's credentials.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+
+/// The instance that it describes.
+pub const INSTANCE: &str = "i-0abc";
+
+/// Starts it; its address.
+pub fn metadata_service() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || listener.incoming().flatten().for_each(answer));
+    address
+}
+
+const ROLE: &str = r#"{"Code":"Success","Type":"AWS-HMAC","AccessKeyId":"ASIAEXAMPLE","SecretAccessKey":"secret",
+    "Token":"session","LastUpdated":"2026-01-01T00:00:00Z","Expiration":"2099-01-01T00:00:00Z"}"#;
+
+fn answer(mut stream: TcpStream) {
+    let mut lines = BufReader::new(stream.try_clone().unwrap())
+        .lines()
+        .map_while(Result::ok);
+    let request = lines.next().unwrap_or_default();
+    let headers: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+    let token = headers
+        .iter()
+        .any(|header| header.eq_ignore_ascii_case("x-aws-ec2-metadata-token: t"));
+    let path = request.split(' ').nth(1).unwrap_or_default();
+    let (status, body) = match path.strip_prefix("/latest/").unwrap_or_default() {
+        "api/token" if request.starts_with("PUT ") => ("200 OK", "t"),
+        _ if !token => ("401 Unauthorized", ""),
+        "meta-data/instance-id" => ("200 OK", INSTANCE),
+        "meta-data/placement/region" => ("200 OK", "eu-west-1"),
+        "meta-data/placement/availability-zone" => ("200 OK", "eu-west-1b"),
+        "meta-data/iam/security-credentials/" => ("200 OK", "nodes.a.example.com"),
+        "meta-data/iam/security-credentials/nodes.a.example.com" => ("200 OK", ROLE),
+        _ => ("404 Not Found", ""),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nx-aws-ec2-metadata-token-ttl-seconds: 60\r\nconnection: close\r\n"
+    );
+    let _ = write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len());
+}

@@ -1,0 +1,279 @@
+//! A machine in a folder: its root, its programs, a state store, and downloads that are small.
+
+use super::files::Files;
+use super::imds::metadata_service;
+use super::programs;
+use crate::cluster::{agents, expanded};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use model::full::Role;
+use model::node::{BootConfig, NodeConfig, StoredNodeConfig, agent_key, node_config, stored};
+use model::pki::{
+    KeyAlgorithm, Keyset, SystemKeys, keyset_names, keyset_path, mint, trust_bundle, write_keyset,
+};
+use model::report::{Stage, StageLine, Status};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use tempfile::TempDir;
+use time::OffsetDateTime;
+
+pub struct Machine {
+    pub folder: TempDir,
+    pub boot: BootConfig,
+    pub config: NodeConfig,
+    pub stored: StoredNodeConfig,
+    pub downloads: Vec<Files>,
+    metadata: String,
+}
+
+impl Machine {
+    /// A worker of a cluster with that authority.
+    pub fn worker(authority: &Keyset, servers: &[String]) -> Self {
+        Self::new("nodes-eu-west-1a", Role::Node, authority, |boot| {
+            boot.bootstrap_servers = servers.to_vec();
+            boot.ca_certificates = Some(trust_bundle(authority));
+        })
+    }
+
+    /// A control plane whose state store lies in its folder.
+    pub fn control_plane() -> Self {
+        let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
+        let mut keysets: Vec<Keyset> = keyset_names(["main", "events"])
+            .iter()
+            .map(|name| mint(name, KeyAlgorithm::EcdsaP256, &mut keys).unwrap())
+            .collect();
+        let authority = keysets
+            .iter()
+            .position(|keyset| keyset.name == "kubernetes-ca")
+            .unwrap();
+        let authority = keysets.remove(authority);
+        let machine = Self::new(
+            "control-plane-eu-west-1a",
+            Role::ControlPlane,
+            &authority,
+            |_| (),
+        );
+        machine.store(&machine.stored.keys[0], machine.stored.text.as_bytes());
+        let protokube = &machine.config.agents.protokube[0];
+        machine.store(&agent_key("protokube", protokube), b"protokube");
+        keysets.push(authority);
+        for keyset in keysets {
+            let text = write_keyset(&keyset).unwrap();
+            machine.store(&keyset_path(&keyset.name), text.reveal().as_bytes());
+        }
+        machine
+    }
+
+    fn new(
+        group: &str,
+        role: Role,
+        authority: &Keyset,
+        change: impl FnOnce(&mut BootConfig),
+    ) -> Self {
+        let folder = TempDir::new().unwrap();
+        let config = node_config(&expanded(), group, &trust_bundle(authority), &agents());
+        let mut config = config.unwrap().unwrap();
+        let mut downloads = Vec::new();
+        for asset in &mut config.assets {
+            let content = content(&asset.name);
+            let server = Files::serving(&content, Vec::new());
+            asset.urls = vec![server.url(&asset.name)];
+            asset.sha256 = Some(sha256(&content));
+            downloads.push(server);
+        }
+        for agent in &mut config.agents.protokube {
+            agent.sha256 = sha256(b"protokube");
+        }
+        let stored = stored(&config).unwrap();
+        let mut boot = BootConfig {
+            format: 1,
+            cluster: "a.example.com".into(),
+            group: group.into(),
+            role,
+            node_config: stored.sha256.clone(),
+            config_base: (role == Role::ControlPlane)
+                .then(|| format!("file://{}", folder.path().join("store").display())),
+            bootstrap_servers: Vec::new(),
+            ca_certificates: None,
+        };
+        change(&mut boot);
+        let machine = Self {
+            folder,
+            boot,
+            config,
+            stored,
+            downloads,
+            metadata: metadata_service(),
+        };
+        programs::install(&machine.folder.path().join("programs"));
+        machine.write("etc/passwd", "root:x:0:0::/root:/bin/sh\n");
+        machine.write("etc/group", "root:x:0:\n");
+        machine.write("etc/hosts", "127.0.0.1 localhost\n");
+        machine.write("proc/sys/kernel/random/boot_id", "first\n");
+        machine.write(
+            "proc/self/mountinfo",
+            "1 0 8:1 / / rw shared:1 - ext4 /dev/root rw\n",
+        );
+        machine.write_boot();
+        machine
+    }
+
+    pub fn write_boot(&self) {
+        let text = model::api::write::to_yaml(&self.boot).unwrap();
+        fs::write(self.folder.path().join("boot.yaml"), text).unwrap();
+    }
+
+    /// A file of the machine.
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join("root").join(path)
+    }
+
+    pub fn write(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// An object of the state store.
+    pub fn object(&self, key: &str) -> PathBuf {
+        self.folder.path().join("store").join(key)
+    }
+
+    pub fn store(&self, key: &str, content: &[u8]) {
+        let path = self.object(key);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    /// The machine starts again: nothing runs.
+    pub fn reboot(&self, boot_id: &str) {
+        self.write("proc/sys/kernel/random/boot_id", boot_id);
+    }
+
+    /// Starts nodeup on it.
+    pub fn start(&self, arguments: &[&str]) -> Child {
+        let programs = self.folder.path().join("programs");
+        let path = std::env::var("PATH").unwrap();
+        Command::new(env!("CARGO_BIN_EXE_nodeup"))
+            .arg("--boot-config")
+            .arg(self.folder.path().join("boot.yaml"))
+            .arg("--root")
+            .arg(self.folder.path().join("root"))
+            .args(arguments)
+            .env_clear()
+            .env("PATH", format!("{}:{path}", programs.display()))
+            .env("FAKES", &programs)
+            .env("ROOT", self.folder.path().join("root"))
+            .env("AWS_EC2_METADATA_SERVICE_ENDPOINT", &self.metadata)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// Runs it to its end.
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::of(self.start(arguments).wait_with_output().unwrap())
+    }
+
+    /// Every file below the root with its content, links with their targets.
+    pub fn tree(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut found = BTreeMap::new();
+        walk(&self.folder.path().join("root"), &mut found);
+        found
+    }
+}
+
+fn walk(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let kind = fs::symlink_metadata(&path).unwrap().file_type();
+        if kind.is_symlink() {
+            let target = fs::read_link(&path).unwrap();
+            found.insert(path, target.into_os_string().into_encoded_bytes());
+        } else if kind.is_dir() {
+            walk(&path, found);
+        } else {
+            let content = fs::read(&path).unwrap();
+            found.insert(path, content);
+        }
+    }
+}
+
+/// How a run went.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub lines: Vec<StageLine>,
+}
+
+impl Ran {
+    fn of(output: Output) -> Self {
+        let text = String::from_utf8(output.stderr).unwrap();
+        let line = |line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{text}"));
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            lines: text.lines().map(line).collect(),
+        }
+    }
+
+    /// `fetch failed` and the like of every line without what attempts and notes say.
+    pub fn outline(&self) -> Vec<String> {
+        let plain = self.lines.iter().filter(|line| line.detail.is_empty());
+        plain.map(words).collect()
+    }
+
+    /// The last line.
+    pub fn last(&self) -> (String, String) {
+        let last = self.lines.last().unwrap();
+        (words(last), last.detail.clone())
+    }
+
+    /// What attempts of that stage failed with.
+    pub fn causes(&self, stage: &str) -> Vec<&str> {
+        let lines = self.lines.iter();
+        let failed = lines.filter(|line| line.stage == stage && line.status == Status::Failed);
+        failed.map(|line| line.detail.as_str()).collect()
+    }
+}
+
+fn words(line: &StageLine) -> String {
+    let status = serde_json::to_value(line.status).unwrap();
+    format!("{} {}", line.stage, status.as_str().unwrap())
+}
+
+/// Names of stages that ended well.
+pub fn finished(stages: &[Stage]) -> Vec<&str> {
+    let finished = stages.iter().filter(|of| of.status == Status::Finished);
+    finished.map(|of| of.name.as_str()).collect()
+}
+
+/// A download of that name, in the form that the real one has.
+fn content(name: &str) -> Vec<u8> {
+    let members: &[&str] = match name {
+        "containerd" => &["bin/containerd", "bin/containerd-shim-runc-v2", "bin/ctr"],
+        "cni-plugins" => &["bridge", "host-local", "loopback"],
+        "crictl" => &["crictl"],
+        _ => return name.as_bytes().to_vec(),
+    };
+    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    for member in members {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(member.len() as u64);
+        header.set_mode(0o755);
+        archive
+            .append_data(&mut header, member, member.as_bytes())
+            .unwrap();
+    }
+    archive.into_inner().unwrap().finish().unwrap()
+}
+
+pub fn sha256(content: &[u8]) -> String {
+    let mut sum = nodeup::digest::Sha256::default();
+    sum.update(content);
+    sum.hex()
+}

@@ -1,0 +1,57 @@
+//! Programs of a machine in a folder: they keep state in files, as far as nodeup looks at it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+const SYSTEMCTL: &str = r#"
+units=$FAKES/units; mkdir -p "$units"
+case $1 in
+show)
+    shift 2
+    for unit; do
+        active=inactive; file=disabled
+        [ -e "$units/$unit.active" ] && active=active
+        [ -e "$units/$unit.enabled" ] && file=enabled
+        printf 'Id=%s\nType=simple\nActiveState=%s\nSubState=x\nUnitFileState=%s\nResult=success\nJob=0\n\n' "$unit" $active $file
+    done ;;
+enable) touch "$units/$2.enabled" ;;
+restart) echo "$3" >>"$FAKES/started"; touch "$units/$3.active" ;;
+stop) rm -f "$units/$2.active" ;;
+esac
+"#;
+
+const DPKG_QUERY: &str = r#"
+[ ! -e "$FAKES/packages" ] || while read -r name; do echo "$name|installed|"; done <"$FAKES/packages"
+"#;
+
+const APT_GET: &str = r#"
+[ "$1" = install ] || exit 0
+mkdir -p "$ROOT/usr/bin"
+for word; do
+    case $word in
+    install | -* | *::*) ;;
+    *) echo "$word" >>"$FAKES/packages"
+       [ "$word" != socat ] || { echo socat >"$ROOT/usr/bin/socat"; chmod 755 "$ROOT/usr/bin/socat"; } ;;
+    esac
+done
+"#;
+
+const MODPROBE: &str = r#"mkdir -p "$ROOT/sys/module/$1""#;
+
+/// Puts them into that folder.
+pub fn install(folder: &Path) {
+    fs::create_dir_all(folder).unwrap();
+    let programs = [
+        ("systemctl", SYSTEMCTL),
+        ("dpkg-query", DPKG_QUERY),
+        ("dpkg", ""),
+        ("apt-get", APT_GET),
+        ("modprobe", MODPROBE),
+    ];
+    for (name, text) in programs {
+        let path = folder.join(name);
+        fs::write(&path, format!("#!/bin/sh\nset -eu\n{text}")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+}
