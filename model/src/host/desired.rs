@@ -20,6 +20,6 @@ pub fn desired(config: &NodeConfig, host: &Host) -> Result<Vec<HostResource>, Er
     things.extend(certificates::things(config, host));
     things.extend(keysets::things(config));
     things.extend(units::things(config, host));
-    let all = needs::with_needs(things, config);
+    let all = needs::with_needs(&things, config);
     digest::with_digests(all)
 }

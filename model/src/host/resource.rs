@@ -84,6 +84,15 @@ impl Thing {
         Id::new(kind, name)
     }
 
+    /// Whether a unit that needs it has to be started again when it changes. The kernel's parameters hold for whatever
+    /// runs already, and units follow each other by their own rules.
+    pub fn is_read_at_start(&self) -> bool {
+        !matches!(
+            self,
+            Self::KernelModule(_) | Self::Sysctl(_) | Self::Unit(_)
+        )
+    }
+
     /// The place in `/etc` of a unit's file.
     pub fn unit_path(name: &str) -> String {
         format!("/etc/systemd/system/{name}")

@@ -65,6 +65,9 @@ fn stage(
         let file = staged.entry(path.clone()).or_insert(file);
         std::io::copy(&mut entry, file).with_context(|| format!("writing {path}"))?;
     }
+    // To the last byte, where the compressed form keeps its own sum.
+    std::io::copy(&mut archive.into_inner(), &mut std::io::sink())
+        .context("reading the archive")?;
     match place {
         Place::Members(members) => {
             let missing = members.iter().filter(|(_, path)| !found.contains(*path));
@@ -108,9 +111,12 @@ fn checked<R: Read>(entry: &Entry<'_, R>) -> anyhow::Result<PathBuf> {
         EntryType::Symlink => name.parent().unwrap_or(Path::new("")),
         // Hard links name their target from the archive's top.
         EntryType::Link => Path::new(""),
-        EntryType::Regular | EntryType::Continuous | EntryType::Directory => return Ok(name),
-        // They describe other members, which the reader has taken in already.
-        EntryType::XGlobalHeader | EntryType::XHeader => return Ok(name),
+        // The last two describe other members, which the reader has taken in already.
+        EntryType::Regular
+        | EntryType::Continuous
+        | EntryType::Directory
+        | EntryType::XGlobalHeader
+        | EntryType::XHeader => return Ok(name),
         other => bail!("{} in the archive is of kind {other:?}", raw.display()),
     };
     let target = entry.link_name().context("reading a link in the archive")?;

@@ -43,11 +43,11 @@ pub(super) fn observe(disk: &Disk, want: &Download) -> Result<Option<Download>, 
     match serde_json::from_slice::<Record>(&bytes) {
         Ok(record) if record.sha256 == want.sha256 => {
             if !as_left(disk, &record).map_err(io_failure("reading the files of", &want.name))? {
-                have.sha256 = "(changed since)".to_owned();
+                "(changed since)".clone_into(&mut have.sha256);
             }
         }
         Ok(record) => have.sha256 = record.sha256,
-        Err(_) => have.sha256 = "(unknown)".to_owned(),
+        Err(_) => "(unknown)".clone_into(&mut have.sha256),
     }
     Ok(Some(have))
 }

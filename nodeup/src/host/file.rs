@@ -17,7 +17,7 @@ pub(super) fn observe(disk: &Disk, want: &File) -> Result<Option<File>, Failure>
     };
     let mut have = want.clone();
     if !about.is_file() {
-        have.content = "(not a plain file)".to_owned();
+        "(not a plain file)".clone_into(&mut have.content);
         return Ok(Some(have));
     }
     let found = disk.mode_and_owner(&about, &want.owner);

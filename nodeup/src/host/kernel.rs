@@ -4,11 +4,12 @@ use super::disk::{Disk, invalid, io_failure};
 use super::system::System;
 use model::engine::Failure;
 use model::host::{KernelModule, Propagation, Sysctl};
-use rustix::fs::{Access, access};
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::Path;
 
-/// What the kernel would not take in this boot, by parameter: forgotten with the boot.
-const REFUSED: &str = "/run/kctl/sysctls-refused";
+/// What the kernel would not take, by parameter: value and kernel.
+const REFUSED: &str = "/var/lib/kctl/sysctls-refused";
 
 pub(super) fn observe_module(disk: &Disk, want: &KernelModule) -> Option<KernelModule> {
     let loaded = format!("/sys/module/{}", want.name.replace('-', "_"));
@@ -31,24 +32,15 @@ pub(super) fn load(disk: &Disk, system: &dyn System, want: &KernelModule) -> Res
     Err(failure)
 }
 
-/// The parameter as it is. One of ours that the kernel does not have, does not let be written here, or would not take
-/// earlier in this boot is as wanted: nothing can be done about it.
+/// The parameter as it is. One of ours that this kernel would not take earlier is as wanted: nothing can be done about it. That a parameter is not there says nothing yet: it may come with a module that is still to be loaded.
 pub(super) fn observe_sysctl(disk: &Disk, want: &Sysctl) -> Result<Option<Sysctl>, Failure> {
+    if !want.required && refused(disk, want)? {
+        return Ok(Some(want.clone()));
+    }
     let path = path(&want.key);
-    let read = disk.read(&path).map_err(io_failure("reading", &path));
-    let value = match read {
-        Err(_) if !want.required => return Ok(Some(want.clone())),
-        read => read?.map(|bytes| words(&String::from_utf8_lossy(&bytes))),
-    };
-    if value.as_ref() == Some(&want.value) {
-        return Ok(Some(want.clone()));
-    }
-    let fixed = value.is_none() || access(disk.at(&path), Access::WRITE_OK).is_err();
-    if !want.required && (fixed || refused(disk, want)?) {
-        return Ok(Some(want.clone()));
-    }
-    Ok(value.map(|value| Sysctl {
-        value,
+    let read = disk.read(&path).map_err(io_failure("reading", &path))?;
+    Ok(read.map(|bytes| Sysctl {
+        value: words(&String::from_utf8_lossy(&bytes)),
         ..want.clone()
     }))
 }
@@ -59,7 +51,10 @@ pub(super) fn put_sysctl(disk: &Disk, want: &Sysctl, tell: &dyn Fn(&str)) -> Res
     let place = disk.at(&path);
     let failed = io_failure("setting", &want.key);
     disk.may_change().map_err(&failed)?;
-    let why = match std::fs::write(&place, format!("{}\n", want.value)) {
+    let written = OpenOptions::new().write(true).truncate(true).open(&place);
+    let written =
+        written.and_then(|mut file| file.write_all(format!("{}\n", want.value).as_bytes()));
+    let why = match written {
         Err(error) => error.to_string(),
         Ok(()) => {
             let kept = words(&disk.text(&path).map_err(&failed)?);
@@ -75,19 +70,22 @@ pub(super) fn put_sysctl(disk: &Disk, want: &Sysctl, tell: &dyn Fn(&str)) -> Res
         return Err(failure);
     }
     tell(&format!("{} stays as it is: {why}", want.key));
-    let record = disk.write(
-        &record(&want.key),
-        want.value.as_bytes(),
-        0o644,
-        "root:root",
-    );
-    record.map_err(&failed)
+    let refused = refusal(disk, want)?;
+    let written = disk.write(&record(&want.key), refused.as_bytes(), 0o644, "root:root");
+    written.map_err(&failed)
 }
 
 fn refused(disk: &Disk, want: &Sysctl) -> Result<bool, Failure> {
     let path = record(&want.key);
     let value = disk.text(&path).map_err(io_failure("reading", &path))?;
-    Ok(value == want.value)
+    Ok(value == refusal(disk, want)?)
+}
+
+/// That this kernel would not take this value.
+fn refusal(disk: &Disk, want: &Sysctl) -> Result<String, Failure> {
+    let path = "/proc/sys/kernel/osrelease";
+    let kernel = disk.text(path).map_err(io_failure("reading", path))?;
+    Ok(format!("{} in {}\n", want.value, kernel.trim()))
 }
 
 fn record(key: &str) -> String {

@@ -146,7 +146,7 @@ impl Inner {
         let differs: BTreeSet<_> = self
             .desired
             .iter()
-            .filter(|want| !matches!(want.thing, Thing::Unit(_)))
+            .filter(|want| want.thing.is_read_at_start())
             .filter(|want| {
                 items
                     .get(&want.id())

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use sys_mount::MountFlags;
 
 /// What a program came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,10 +62,11 @@ impl System for Machine {
     }
 
     fn mount(&self, request: &MountRequest) -> io::Result<()> {
-        let data = request.options.as_str();
+        let (flags, data) = options(&request.options);
         sys_mount::Mount::builder()
             .fstype(request.filesystem.as_str())
-            .data(data)
+            .flags(flags)
+            .data(&data)
             .mount(&request.device, &request.path)
             .map(drop)
     }
@@ -73,5 +75,43 @@ impl System for Machine {
         use rustix::mount::{MountPropagationFlags, mount_change};
         let flags = MountPropagationFlags::SHARED | MountPropagationFlags::REC;
         Ok(mount_change(mount_point, flags)?)
+    }
+}
+
+/// Options of mount(8) as flags of mount(2), and the rest, which is the file system's own. Those that only tell others
+/// what to do with a line of fstab mean nothing here.
+fn options(text: &str) -> (MountFlags, String) {
+    let mut flags = MountFlags::empty();
+    let mut data = Vec::new();
+    for option in text.split(',').map(str::trim) {
+        match option {
+            "" | "auto" | "defaults" | "_netdev" | "noauto" | "nofail" | "rw" => {}
+            "dirsync" => flags |= MountFlags::DIRSYNC,
+            "noatime" => flags |= MountFlags::NOATIME,
+            "nodev" => flags |= MountFlags::NODEV,
+            "nodiratime" => flags |= MountFlags::NODIRATIME,
+            "noexec" => flags |= MountFlags::NOEXEC,
+            "nosuid" => flags |= MountFlags::NOSUID,
+            "relatime" => flags |= MountFlags::RELATIME,
+            "ro" => flags |= MountFlags::RDONLY,
+            "strictatime" => flags |= MountFlags::STRICTATIME,
+            "sync" => flags |= MountFlags::SYNCHRONOUS,
+            option if option.starts_with("x-") => {}
+            option => data.push(option),
+        }
+    }
+    (flags, data.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MountFlags, options};
+
+    #[test]
+    fn options_of_mount_are_flags_and_the_rest_is_the_file_systems() {
+        let (flags, data) =
+            options("defaults,noatime,nofail,x-systemd.growfs,discard,ro,data=ordered");
+        assert_eq!(flags, MountFlags::NOATIME | MountFlags::RDONLY);
+        assert_eq!(data, "discard,data=ordered");
     }
 }

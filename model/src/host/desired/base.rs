@@ -1,6 +1,6 @@
 //! Packages, the kernel, folders and files.
 
-use crate::components::{KUBERNETES, MANIFESTS, VOLUME_PLUGINS};
+use crate::components::{EtcdMemberNames, KUBERNETES, MANIFESTS, VOLUME_PLUGINS};
 use crate::full::Role;
 use crate::host::{
     Directory, Error, HostsBlock, KernelModule, Packages, Propagation, Sysctl, Thing,
@@ -28,7 +28,7 @@ pub(super) fn things(config: &NodeConfig, host: &Host) -> Result<Vec<Thing>, Err
     things.extend(sysctls(&config.sysctls));
     things.extend(directories(config).map(|(path, mode)| {
         Thing::Directory(Directory {
-            path: path.to_owned(),
+            path,
             mode: mode.to_owned(),
         })
     }));
@@ -97,6 +97,11 @@ fn directories(config: &NodeConfig) -> impl Iterator<Item = (String, &'static st
             "kube-scheduler",
         ] {
             directories.push((format!("{KUBERNETES}/{component}"), "0750"));
+        }
+        let clusters = config.control_plane.iter().flat_map(|of| &of.etcd);
+        for etcd in clusters {
+            let prefix = EtcdMemberNames::of(etcd, &config.cluster).prefix;
+            directories.push((format!("{KUBERNETES}/{prefix}"), "0750"));
         }
         directories.push(("/var/lib/kubectl".to_owned(), "0700"));
     }

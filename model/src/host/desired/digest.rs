@@ -5,12 +5,12 @@ use crate::host::{Error, HostResource, Thing};
 use crate::node::sha256;
 use std::collections::BTreeMap;
 
-/// The same with each unit's digest over its own text and the desired state of everything it needs but other units:
-/// those it follows while it runs. It differs exactly when the unit has to be started again.
+/// The same with each unit's digest over its own text and the desired state of everything it reads when it
+/// starts. It differs exactly when the unit has to be started again.
 pub(super) fn with_digests(all: Vec<HostResource>) -> Result<Vec<HostResource>, Error> {
     let mut texts: BTreeMap<Id, String> = BTreeMap::new();
     for resource in &all {
-        if !matches!(resource.thing, Thing::Unit(_)) {
+        if resource.thing.is_read_at_start() {
             texts.insert(resource.thing.id(), serde_json::to_string(&resource.thing)?);
         }
     }

@@ -7,11 +7,11 @@ use crate::node::NodeConfig;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All things with their needs, sorted by id.
-pub(super) fn with_needs(things: Vec<Thing>, config: &NodeConfig) -> Vec<HostResource> {
-    let before = started_before(&things);
+pub(super) fn with_needs(things: &[Thing], config: &NodeConfig) -> Vec<HostResource> {
+    let before = started_before(things);
     let needs = |thing: &Thing| {
-        let mut needs = by_path(thing, &things);
-        needs.extend(by_kind(thing, &things, config));
+        let mut needs = by_path(thing, things);
+        needs.extend(by_kind(thing, things, config));
         needs.extend(before.get(&thing.id()).into_iter().flatten().cloned());
         needs.remove(&thing.id());
         needs.into_iter().collect()
@@ -157,6 +157,7 @@ fn of_unit(unit: &Unit, config: &NodeConfig, all: &All<'_>) -> BTreeSet<Id> {
                 || matches!(other, Thing::HostsBlock(_))
                 || (is_in(other, &folders) && !manifest)
         }),
+        "cni-iptables-setup.service" => all(&machine),
         _ if !unit.enabled => BTreeSet::new(),
         _ if unit.content.is_none() => all(&|other| match other {
             Thing::Packages(packages) => packages.name == "upkeep",
@@ -173,7 +174,8 @@ fn of_unit(unit: &Unit, config: &NodeConfig, all: &All<'_>) -> BTreeSet<Id> {
         // A hook may use whatever else the user puts on machines, and containers.
         _ => all(&|other| match other {
             Thing::File(file) => config.files.iter().any(|users| users.path == file.path),
-            Thing::Packages(_) | Thing::Mount(_) => true,
+            Thing::Packages(packages) => packages.name != "upkeep",
+            Thing::Mount(_) => true,
             other => {
                 let content = unit.content.as_deref().unwrap_or_default();
                 says(content, "After", "containerd.service")

@@ -1,0 +1,156 @@
+//! Archives that would reach out of themselves.
+
+use crate::machine::{Machine, hex};
+use flate2::{Compression, write::GzEncoder};
+use model::host::{Download, HostResource, Place, Thing};
+use proptest::prelude::*;
+use tar::{EntryType, Header};
+
+/// A member with whatever name and target, as the tar library would not write it.
+fn member(name: &str, kind: EntryType, target: &str) -> (Header, Vec<u8>) {
+    let mut header = Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_mode(0o755);
+    let content = if kind == EntryType::Regular {
+        name.as_bytes().to_vec()
+    } else {
+        Vec::new()
+    };
+    header.set_size(content.len() as u64);
+    let old = header.as_old_mut();
+    old.name[..name.len()].copy_from_slice(name.as_bytes());
+    old.linkname[..target.len()].copy_from_slice(target.as_bytes());
+    header.set_cksum();
+    (header, content)
+}
+
+fn packed(members: &[(Header, Vec<u8>)]) -> Vec<u8> {
+    let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    for (header, content) in members {
+        tar.append(header, content.as_slice()).unwrap();
+    }
+    tar.into_inner().unwrap().finish().unwrap()
+}
+
+fn installs(machine: &Machine, bytes: &[u8], place: Place) -> nodeup::host::Applied {
+    let sha256 = hex(bytes);
+    std::fs::write(machine.cache().join(&sha256), bytes).unwrap();
+    let download = Download {
+        name: "plugins".into(),
+        sha256,
+        place,
+    };
+    machine.apply(&[HostResource::new(Thing::Download(download))])
+}
+
+fn bad() -> impl Strategy<Value = (Header, Vec<u8>)> {
+    let outside = prop::sample::select(vec![
+        "../evil",
+        "a/../../evil",
+        "/evil",
+        "/etc/passwd",
+        "a/../b",
+        "./../evil",
+        "..",
+    ]);
+    let targets = prop::sample::select(vec!["../evil", "/etc/passwd", "x/../../evil", "/", ".."]);
+    let kinds = prop::sample::select(vec![EntryType::Symlink, EntryType::Link]);
+    prop_oneof![
+        outside.prop_map(|name| member(name, EntryType::Regular, "")),
+        (kinds, targets).prop_map(|(kind, target)| member("link", kind, target)),
+        Just(member("device", EntryType::Block, "")),
+        Just(member("pipe", EntryType::Fifo, "")),
+    ]
+}
+
+fn places() -> impl Strategy<Value = Place> {
+    prop_oneof![
+        Just(Place::Programs("/opt/cni/bin".into())),
+        Just(Place::Members(
+            [("bridge".to_owned(), "/usr/bin/bridge".to_owned())].into()
+        )),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn an_archive_that_reaches_out_of_itself_leaves_nothing_behind(bad in bad(), place in places(), first: bool) {
+        let machine = Machine::new();
+        std::fs::create_dir_all(machine.at("/opt/cni/bin")).unwrap();
+        std::fs::create_dir_all(machine.at("/usr/bin")).unwrap();
+        let before = machine.tree();
+        let good = member("bridge", EntryType::Regular, "");
+        let members = if first { [bad, good] } else { [good, bad] };
+        let applied = installs(&machine, &packed(&members), place);
+        prop_assert_eq!(applied.failed.len(), 1);
+        prop_assert_eq!(machine.tree(), before);
+    }
+
+    #[test]
+    fn an_archive_that_was_cut_leaves_nothing_behind(part in 0.0..0.99_f64, place in places()) {
+        let machine = Machine::new();
+        std::fs::create_dir_all(machine.at("/opt/cni/bin")).unwrap();
+        std::fs::create_dir_all(machine.at("/usr/bin")).unwrap();
+        let before = machine.tree();
+        let whole = packed(&[member("bridge", EntryType::Regular, ""), member("portmap", EntryType::Regular, "")]);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a place in between")]
+        let cut = (part * whole.len() as f64) as usize;
+        let applied = installs(&machine, &whole[..cut], place);
+        prop_assert_eq!(applied.failed.len(), 1);
+        prop_assert_eq!(machine.tree(), before);
+    }
+}
+
+#[test]
+fn links_within_an_archive_are_no_reason_to_refuse_it() {
+    let machine = Machine::new();
+    let members = [
+        member("bridge", EntryType::Regular, ""),
+        member("docs/latest", EntryType::Symlink, "../bridge"),
+        member("same", EntryType::Link, "bridge"),
+    ];
+    let applied = installs(
+        &machine,
+        &packed(&members),
+        Place::Programs("/opt/cni/bin".into()),
+    );
+    assert!(applied.is_complete(), "{applied:?}");
+    assert_eq!(machine.text("/opt/cni/bin/bridge"), "bridge");
+    assert!(!machine.at("/opt/cni/bin/same").exists());
+}
+
+#[test]
+fn an_archive_without_what_is_wanted_is_refused_by_name() {
+    let machine = Machine::new();
+    let bytes = packed(&[member("bin/ctr", EntryType::Regular, "")]);
+    let place = Place::Members(
+        [(
+            "bin/containerd".to_owned(),
+            "/usr/bin/containerd".to_owned(),
+        )]
+        .into(),
+    );
+    let error = installs(&machine, &bytes, place).error().unwrap();
+    assert!(error.contains("lacks bin/containerd"), "{error}");
+}
+
+#[test]
+fn a_download_with_another_hash_is_not_installed() {
+    let machine = Machine::new();
+    let sha256 = hex(b"kubelet");
+    std::fs::write(machine.cache().join(&sha256), b"something else").unwrap();
+    let before = machine.tree();
+    let download = Download {
+        name: "kubelet".into(),
+        sha256,
+        place: Place::Program("/kubelet".into()),
+    };
+    let applied = machine.apply(&[HostResource::new(Thing::Download(download))]);
+    assert!(
+        applied.error().unwrap().contains("has sha256"),
+        "{applied:?}"
+    );
+    assert_eq!(machine.tree(), before);
+}

@@ -1,0 +1,184 @@
+//! Certificates: issued when they are not as wanted, and left alone when they are.
+
+use crate::machine::{Machine, keysets, run, today};
+use model::bootstrap;
+use model::full::Role;
+use model::host::{HostResource, Thing};
+use model::pki::{KeyAlgorithm, SystemKeys, issue, mint, trust_bundle};
+use nodeup::host::{Signer, certificates_due};
+use std::sync::Arc;
+use time::Duration;
+
+const KUBELET: &str = "/var/lib/kubelet/pki/kubelet-client-current.pem";
+const API: &str = "/srv/kubernetes/kube-apiserver/server.crt";
+
+fn only_certificates(all: Vec<HostResource>) -> Vec<HostResource> {
+    let certificates = all
+        .into_iter()
+        .filter(|resource| matches!(resource.thing, Thing::Certificate(_)));
+    certificates
+        .map(|resource| HostResource::new(resource.thing))
+        .collect()
+}
+
+fn issued() -> (Machine, Vec<HostResource>) {
+    let machine = Machine::new();
+    let wanted = only_certificates(machine.desired(Role::ControlPlane, |_| ()));
+    let applied = machine.apply(&wanted);
+    assert!(applied.is_complete(), "{applied:?}");
+    (machine, wanted)
+}
+
+#[test]
+fn a_certificate_is_renewed_when_a_third_of_its_life_is_left_and_kubelets_is_kubelets() {
+    let (mut machine, wanted) = issued();
+    let days = |machine: &mut Machine, days| {
+        machine.now = today() + Duration::days(days);
+        machine.planned(&wanted)
+    };
+    assert!(days(&mut machine, 290).is_empty());
+    let due = days(&mut machine, 310);
+    assert_eq!(due.len(), wanted.len() - 1, "{due:?}");
+    assert!(!due.contains(&format!("certificate/{KUBELET}")));
+    assert_eq!(days(&mut machine, 456).len(), wanted.len());
+    assert!(machine.apply(&wanted).is_complete());
+    assert!(machine.planned(&wanted).is_empty());
+}
+
+#[test]
+fn a_pair_that_does_not_fit_is_issued_anew() {
+    let (machine, wanted) = issued();
+    let other = machine.text("/srv/kubernetes/kube-apiserver/kubelet-api.key");
+    let key = machine.at("/srv/kubernetes/kube-apiserver/server.key");
+    std::fs::remove_file(&key).unwrap();
+    std::fs::write(&key, other).unwrap();
+    assert_eq!(machine.planned(&wanted), [format!("certificate/{API}")]);
+    assert!(machine.plan_text(&wanted).contains("other_key"));
+    assert!(machine.apply(&wanted).is_complete());
+    assert!(machine.planned(&wanted).is_empty());
+}
+
+#[test]
+fn what_another_authority_signed_is_not_believed() {
+    let (machine, wanted) = issued();
+    let mut keys = SystemKeys::at(today());
+    let impostor = mint("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap();
+    let Thing::Certificate(api) = &wanted
+        .iter()
+        .find(|resource| resource.thing.path() == Some(API))
+        .unwrap()
+        .thing
+    else {
+        panic!()
+    };
+    let forged = issue(&impostor, &api.leaf(), &mut keys).unwrap();
+    for (path, text) in [
+        (API, forged.certificate.as_str()),
+        (
+            "/srv/kubernetes/kube-apiserver/server.key",
+            forged.key.reveal(),
+        ),
+    ] {
+        std::fs::remove_file(machine.at(path)).unwrap();
+        std::fs::write(machine.at(path), text).unwrap();
+    }
+    assert!(machine.plan_text(&wanted).contains("other_authority"));
+    assert!(machine.apply(&wanted).is_complete());
+    assert!(machine.planned(&wanted).is_empty());
+}
+
+#[test]
+fn other_names_make_another_certificate() {
+    let (machine, _) = issued();
+    let wanted = machine.desired(Role::ControlPlane, |config| {
+        let control_plane = config.control_plane.as_mut().unwrap();
+        control_plane.api_names.push("api.example.org".into());
+    });
+    assert_eq!(
+        machine.planned(&only_certificates(wanted)),
+        [format!("certificate/{API}")]
+    );
+}
+
+#[test]
+fn kubelets_own_file_is_a_link_and_whatever_kubelet_put_there_stays() {
+    let (machine, wanted) = issued();
+    assert!(machine.at(KUBELET).is_symlink());
+    // kubelet renews: another file, and the link to it.
+    let renewed = machine.at("/var/lib/kubelet/pki/kubelet-client-2026-01-01-00-00-00.pem");
+    std::fs::copy(machine.at(KUBELET), &renewed).unwrap();
+    std::fs::remove_file(machine.at(KUBELET)).unwrap();
+    std::os::unix::fs::symlink(&renewed, machine.at(KUBELET)).unwrap();
+    assert!(machine.planned(&wanted).is_empty());
+    // An image or an operator copied it: kubelet would not renew a plain file.
+    let content = machine.text(KUBELET);
+    std::fs::remove_file(machine.at(KUBELET)).unwrap();
+    std::fs::write(machine.at(KUBELET), &content).unwrap();
+    assert!(machine.plan_text(&wanted).contains("not_a_link"));
+    assert!(machine.apply(&wanted).is_complete());
+    assert!(machine.at(KUBELET).is_symlink());
+    assert_eq!(machine.text(KUBELET), content);
+}
+
+#[test]
+fn a_worker_gets_what_joining_gave_and_need_not_join_again() {
+    let mut machine = Machine::new();
+    let wanted = only_certificates(machine.desired(Role::Node, |_| ()));
+    let mut keys = SystemKeys::at(today());
+    machine.signer = Arc::default();
+    let due = run(certificates_due(&wanted, &machine.context())).unwrap();
+    assert_eq!(due.len(), 2);
+    let applied = machine.apply(&wanted);
+    assert_eq!(
+        applied.failed.len(),
+        2,
+        "without joining there is nobody to sign: {applied:?}"
+    );
+
+    let authority = &keysets()["kubernetes-ca"];
+    let joined = due.iter().map(|certificate| {
+        let which = match certificate.common_name.as_str() {
+            "system:kube-proxy" => bootstrap::Certificate::KubeProxy,
+            _ => bootstrap::Certificate::Kubelet,
+        };
+        (
+            which,
+            issue(authority, &certificate.leaf(), &mut keys).unwrap(),
+        )
+    });
+    machine.signer = Arc::new(Signer {
+        joined: joined.collect(),
+        ..Signer::default()
+    });
+    assert!(machine.apply(&wanted).is_complete());
+    machine.signer = Arc::default();
+    assert!(
+        run(certificates_due(&wanted, &machine.context()))
+            .unwrap()
+            .is_empty()
+    );
+    assert!(machine.planned(&wanted).is_empty());
+    // The authority is trusted no more.
+    machine.trust_bundle = trust_bundle(&keysets()["etcd-clients-ca"]);
+    assert_eq!(
+        run(certificates_due(&wanted, &machine.context()))
+            .unwrap()
+            .len(),
+        2
+    );
+}
+
+#[test]
+fn keys_are_roots_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let machine = Machine::new();
+    let applied = machine.apply(&machine.desired(Role::ControlPlane, |_| ()));
+    assert!(applied.is_complete(), "{applied:?}");
+    for (path, what) in machine.tree() {
+        let file = machine.at(&path);
+        if file.is_file() && !file.is_symlink() && machine.text(&path).contains("PRIVATE KEY") {
+            let mode = std::fs::metadata(&file).unwrap().permissions().mode() & 0o077;
+            assert_eq!(mode, 0, "{path} {what}");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Things of one kind, one by one.
+
+use crate::machine::{Machine, failed};
+use model::full::Role;
+use model::host::{HostResource, Thing};
+use std::os::unix::fs::MetadataExt;
+
+fn of_kind(
+    machine: &Machine,
+    kind: &str,
+    change: impl FnOnce(&mut model::node::NodeConfig),
+) -> Vec<HostResource> {
+    let all = machine.desired(Role::ControlPlane, change).into_iter();
+    let of_kind = all.filter(|resource| resource.thing.id().kind() == kind);
+    of_kind
+        .map(|resource| HostResource::new(resource.thing))
+        .collect()
+}
+
+fn calls(machine: &Machine, program: &str) -> usize {
+    let memory = machine.memory.lock().unwrap();
+    memory
+        .calls
+        .iter()
+        .filter(|call| call.starts_with(program))
+        .count()
+}
+
+#[test]
+fn packages_that_are_there_need_no_network() {
+    let machine = Machine::new();
+    let wanted = of_kind(&machine, "packages", |config| {
+        config.packages = vec!["other-socat".into(), "a=1.2".into()];
+    });
+    let names: Vec<String> = wanted
+        .iter()
+        .flat_map(|resource| match &resource.thing {
+            Thing::Packages(packages) => packages.packages.clone(),
+            _ => Vec::new(),
+        })
+        // What another package stands for counts too, and so does whatever version.
+        .filter(|name| name != "other-socat")
+        .map(|name| name.split('=').next().unwrap_or_default().to_owned())
+        .collect();
+    machine.memory.lock().unwrap().packages.extend(names);
+    assert!(machine.planned(&wanted).is_empty());
+    assert!(machine.apply(&wanted).is_complete());
+    assert_eq!(calls(&machine, "apt-get"), 0);
+}
+
+#[test]
+fn a_package_tool_that_is_busy_is_waited_for_and_a_broken_one_is_mended() {
+    let machine = Machine::new();
+    let wanted = of_kind(&machine, "packages", |_| ());
+    {
+        let mut memory = machine.memory.lock().unwrap();
+        let busy = failed(
+            100,
+            "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7 (unattended-upgr)",
+        );
+        memory.answers.insert("apt-get install".into(), vec![busy]);
+        let mut broken =
+            crate::machine::said("The following packages are only half configured:\n chrony\n");
+        broken.code = 1;
+        memory.answers.insert("dpkg --audit".into(), vec![broken]);
+    }
+    let applied = machine.apply(&wanted);
+    assert!(applied.is_complete(), "{applied:?}");
+    assert_eq!(calls(&machine, "dpkg --force-confold --configure -a"), 1);
+    let told = machine.told.lock().unwrap().join("\n");
+    assert!(told.contains("Could not get lock"), "{told}");
+}
+
+#[test]
+fn a_package_that_does_not_exist_is_an_error_at_once() {
+    let machine = Machine::new();
+    let wanted = of_kind(&machine, "packages", |config| {
+        config.packages = vec!["no-such".into()];
+    });
+    let none = failed(100, "E: Unable to locate package no-such");
+    machine.memory.lock().unwrap().answers.insert(
+        "apt-get install".into(),
+        vec![none.clone(), none.clone(), none],
+    );
+    let applied = machine.apply(&wanted);
+    assert_eq!(applied.failed.len(), 3);
+    assert!(applied.error().unwrap().contains("no-such"));
+}
+
+#[test]
+fn a_parameter_of_ours_that_the_kernel_lacks_is_left_out_and_the_users_is_an_error() {
+    let machine = Machine::new();
+    let ours = of_kind(&machine, "sysctl", |_| ());
+    assert!(machine.apply(&ours).is_complete());
+    assert_eq!(machine.text("/proc/sys/net/ipv4/ip_forward"), "1\n");
+    assert_eq!(
+        machine.text("/proc/sys/net/ipv4/tcp_rmem"),
+        "4096 12582912 16777216\n"
+    );
+    assert!(machine.planned(&ours).is_empty());
+    let users = of_kind(&machine, "sysctl", |config| {
+        config.sysctls.push("no.such.key = 1".into());
+    });
+    let applied = machine.apply(&users);
+    assert_eq!(applied.failed.len(), 1);
+    assert!(
+        applied.error().unwrap().contains("no.such.key"),
+        "{applied:?}"
+    );
+}
+
+#[test]
+fn mounts_of_pods_are_seen_by_containers() {
+    let machine = Machine::new();
+    let wanted = of_kind(&machine, "propagation", |_| ());
+    assert_eq!(machine.planned(&wanted), ["propagation//var/lib/kubelet"]);
+    assert!(machine.apply(&wanted).is_complete());
+    assert!(machine.text("/proc/self/mountinfo").contains("shared:1"));
+    assert!(machine.planned(&wanted).is_empty());
+}
+
+#[test]
+fn our_block_goes_into_the_hosts_file_that_pods_have_open() {
+    let machine = Machine::new();
+    let wanted = of_kind(&machine, "hosts_block", |config| {
+        for pod in config
+            .control_plane
+            .iter_mut()
+            .flat_map(|of| of.static_pods.values_mut())
+        {
+            pod.metadata.annotations.clear();
+        }
+    });
+    let inode = || std::fs::metadata(machine.at("/etc/hosts")).unwrap().ino();
+    let before = inode();
+    assert_eq!(wanted.len(), 1);
+    assert!(machine.apply(&wanted).is_complete());
+    assert_eq!(inode(), before);
+    let hosts = machine.text("/etc/hosts");
+    assert!(
+        hosts.starts_with("127.0.0.1 localhost\n")
+            && hosts.contains("127.0.0.1 api.internal.a.example.com\n")
+    );
+    assert!(machine.planned(&wanted).is_empty());
+}
+
+fn with_volume(machine: &Machine, content: &[u8]) -> Vec<HostResource> {
+    let device = machine.at("/dev/nvme2n1");
+    std::fs::create_dir_all(device.parent().unwrap()).unwrap();
+    std::fs::write(device, content).unwrap();
+    of_kind(machine, "mount", |config| {
+        let volume =
+            serde_json::json!([{ "device": "/dev/nvme2n1", "filesystem": "xfs", "path": "/data" }]);
+        config.volume_mounts = serde_json::from_value(volume).unwrap();
+    })
+}
+
+#[test]
+fn a_blank_volume_is_formatted_once_and_mounted() {
+    let machine = Machine::new();
+    let wanted = with_volume(&machine, &[0; 4096]);
+    assert!(machine.apply(&wanted).is_complete());
+    assert!(
+        machine
+            .text("/proc/self/mountinfo")
+            .contains(" /data rw - xfs /dev/nvme2n1 ")
+    );
+    assert!(machine.planned(&wanted).is_empty());
+    // After a reboot it has its file system.
+    std::fs::write(machine.at("/proc/self/mountinfo"), "").unwrap();
+    assert!(machine.apply(&wanted).is_complete());
+    assert_eq!(calls(&machine, "mkfs.xfs"), 1);
+}
+
+#[test]
+fn a_volume_with_anything_on_it_is_never_formatted() {
+    let mut late = vec![0; 1 << 20];
+    late[(1 << 20) - 1] = 1;
+    for content in [b"data".to_vec(), late] {
+        let machine = Machine::new();
+        let wanted = with_volume(&machine, &content);
+        let error = machine.apply(&wanted).error().unwrap();
+        assert!(error.contains("not blank"), "{error}");
+        assert_eq!((calls(&machine, "mkfs"), calls(&machine, "mount")), (0, 0));
+    }
+    let machine = Machine::new();
+    let wanted = with_volume(&machine, &[0; 4096]);
+    let device = machine.at("/dev/nvme2n1").display().to_string();
+    machine
+        .memory
+        .lock()
+        .unwrap()
+        .formatted
+        .insert(device, "ext4".into());
+    assert!(
+        machine
+            .apply(&wanted)
+            .error()
+            .unwrap()
+            .contains("it has ext4")
+    );
+}
+
+#[test]
+fn formatting_that_was_interrupted_goes_on() {
+    let machine = Machine::new();
+    let wanted = with_volume(&machine, &[0; 4096]);
+    let died = failed(1, "killed");
+    machine.memory.lock().unwrap().answers.insert(
+        "mkfs.xfs ".to_owned() + &machine.at("/dev/nvme2n1").display().to_string(),
+        vec![died],
+    );
+    assert!(!machine.apply(&wanted).is_complete());
+    std::fs::write(machine.at("/dev/nvme2n1"), b"half a file system").unwrap();
+    assert!(machine.apply(&wanted).is_complete());
+    assert_eq!(calls(&machine, "mkfs.xfs"), 2);
+}
+
+#[test]
+fn a_masked_unit_is_a_link_to_nothing_and_stopped() {
+    let machine = Machine::new();
+    let wanted = of_kind(&machine, "unit", |config| {
+        config.units = vec![model::node::Unit {
+            enabled: false,
+            ..model::node::Unit::new("update-engine.service", "")
+        }];
+        config.ntp = false;
+    });
+    machine
+        .memory
+        .lock()
+        .unwrap()
+        .units
+        .entry("update-engine.service".into())
+        .or_default()
+        .state = "active".into();
+    assert!(machine.apply(&wanted).is_complete());
+    let link = std::fs::read_link(machine.at("/etc/systemd/system/update-engine.service")).unwrap();
+    assert_eq!(link.to_str(), Some("/dev/null"));
+    assert_eq!(
+        machine.memory.lock().unwrap().units["update-engine.service"].state,
+        "inactive"
+    );
+    assert!(machine.planned(&wanted).is_empty());
+}
+
+#[test]
+fn a_unit_that_somebody_stopped_is_started_again() {
+    let machine = Machine::new();
+    let wanted = of_kind(&machine, "unit", |_| ());
+    assert!(machine.apply(&wanted).is_complete());
+    machine
+        .memory
+        .lock()
+        .unwrap()
+        .units
+        .get_mut("kubelet.service")
+        .unwrap()
+        .state = "inactive".into();
+    assert_eq!(machine.planned(&wanted), ["unit/kubelet.service"]);
+    assert!(machine.apply(&wanted).is_complete());
+    assert_eq!(
+        machine.memory.lock().unwrap().units["kubelet.service"].state,
+        "active"
+    );
+}
+
+#[test]
+fn tools_are_whole_and_read_only_and_older_ones_stay() {
+    let machine = Machine::new();
+    let all = |config: &mut model::node::NodeConfig, version: &str| {
+        version.clone_into(&mut config.kubernetes_version);
+    };
+    for version in ["1.36.2", "1.36.3"] {
+        let wanted: Vec<HostResource> = machine
+            .desired(Role::Node, |config| all(config, version))
+            .into_iter()
+            .filter(|resource| {
+                matches!(
+                    resource.thing.id().kind(),
+                    "download" | "tools" | "link" | "directory"
+                )
+            })
+            .map(|resource| HostResource {
+                needs: resource
+                    .needs
+                    .into_iter()
+                    .filter(|need| need.kind() != "packages")
+                    .collect(),
+                ..resource
+            })
+            .collect();
+        assert!(machine.apply(&wanted).is_complete());
+        assert!(machine.planned(&wanted).is_empty());
+    }
+    let tree = machine.tree();
+    let folders: Vec<&String> = tree
+        .keys()
+        .filter(|path| path.ends_with("/bin") && path.contains("/opt/kctl/tools"))
+        .collect();
+    assert_eq!(folders.len(), 2, "{folders:?}");
+    for folder in folders {
+        assert_eq!(tree[folder], "0555 folder");
+        assert_eq!(tree[&format!("{folder}/crictl")], "0555 program crictl");
+    }
+    assert!(tree["/opt/kctl/tools/current"].contains("-> 1.36.3-"));
+    assert_eq!(
+        machine.text("/opt/kctl/tools/current/bin/socat"),
+        "program socat"
+    );
+}
