@@ -25,7 +25,7 @@ pub struct Machine {
     pub config: NodeConfig,
     pub stored: StoredNodeConfig,
     pub downloads: Vec<Files>,
-    metadata: String,
+    pub environment: Vec<(&'static str, String)>,
 }
 
 impl Machine {
@@ -105,7 +105,7 @@ impl Machine {
             config,
             stored,
             downloads,
-            metadata: metadata_service(),
+            environment: vec![("AWS_EC2_METADATA_SERVICE_ENDPOINT", metadata_service())],
         };
         programs::install(&machine.folder.path().join("programs"));
         machine.write("etc/passwd", "root:x:0:0::/root:/bin/sh\n");
@@ -166,7 +166,7 @@ impl Machine {
             .env("PATH", format!("{}:{path}", programs.display()))
             .env("FAKES", &programs)
             .env("ROOT", self.folder.path().join("root"))
-            .env("AWS_EC2_METADATA_SERVICE_ENDPOINT", &self.metadata)
+            .envs(self.environment.clone())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
