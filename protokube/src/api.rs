@@ -16,7 +16,7 @@ use x509_parser::pem::Pem;
 const VALIDITY: time::Duration = time::Duration::days(455);
 
 /// How long a role keeps its client.
-pub const CLIENT_LIFE: Duration = Duration::from_secs(90 * 24 * 3600);
+pub const CLIENT_LIFE: Duration = Duration::from_hours(90 * 24);
 
 /// A call that cannot connect is given up.
 const CONNECT: Duration = Duration::from_secs(10);

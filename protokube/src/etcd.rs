@@ -7,13 +7,16 @@
 //! folder every 20 seconds whatever happens, so a manifest left for later would restart etcd under a running API server, and one
 //! never rewritten could found a second cluster over data that was lost.
 
+mod disk;
 mod formation;
 mod member;
 mod running;
+mod settings;
 
 pub use formation::Formation;
-pub use member::{Member, Outcome, Settings};
+pub use member::{Member, Outcome};
 pub use running::{Http, Members, Peer, Running};
+pub use settings::Settings;
 
 use anyhow::Context;
 use std::collections::BTreeMap;

@@ -18,6 +18,7 @@ pub mod log;
 pub mod manifests;
 pub mod names;
 pub mod probe;
+pub mod roles;
 pub mod stage;
 pub mod supervise;
 pub mod volumes;

@@ -1,7 +1,8 @@
 //! protokube's command line.
 
 use protokube::arguments::{Called, USAGE, parse};
-use protokube::{daemon, stage};
+use protokube::daemon;
+use protokube::log::Log;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -22,7 +23,7 @@ async fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let failed = model::report::Status::Failed;
-            stage::tell("start", failed, 0.0, &format!("{error:#}"));
+            Log::stderr().say("start", failed, None, &format!("{error:#}"));
             ExitCode::FAILURE
         }
     }

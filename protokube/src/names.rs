@@ -5,7 +5,7 @@ mod members;
 mod records;
 mod zone;
 
-pub use hosts::{entries, with_entries};
+pub use hosts::entries;
 pub use members::{addresses, hosts_file};
 pub use records::{Published, Wanted, changes, wanted};
 pub use zone::{Records, Route53, publish, zone_of};

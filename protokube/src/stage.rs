@@ -1,40 +1,22 @@
-//! What protokube says: one JSON line on standard error each time something begins, ends, or fails in another way than before. The
-//! unit sends them to the journal and to the serial console.
+//! What a role said last: it looks every few seconds, and says only what is new.
 
-use model::report::{StageLine, Status};
-use std::io::Write;
+use crate::log::Log;
+use model::report::Status;
 use std::sync::{Mutex, PoisonError};
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
-/// Writes one line.
-pub fn tell(stage: &str, status: Status, seconds: f64, detail: &str) {
-    let line = StageLine {
-        time: OffsetDateTime::now_utc()
-            .format(&Rfc3339)
-            .unwrap_or_default(),
-        source: "protokube".to_owned(),
-        stage: stage.to_owned(),
-        status,
-        seconds: (seconds * 1000.0).round() / 1000.0,
-        detail: detail.to_owned(),
-    };
-    if let Ok(line) = serde_json::to_string(&line) {
-        let _ = writeln!(std::io::stderr(), "{line}");
-    }
-}
-
-/// What a stage said last: it looks every few seconds, and says only what is new.
+/// A role's voice.
 #[derive(Debug)]
 pub struct Voice {
+    log: Log,
     stage: String,
     last: Mutex<Option<(Status, String)>>,
 }
 
 impl Voice {
-    /// Of this stage.
+    /// Of this stage, on standard error.
     pub fn of(stage: impl Into<String>) -> Self {
         Self {
+            log: Log::stderr(),
             stage: stage.into(),
             last: Mutex::default(),
         }
@@ -47,7 +29,7 @@ impl Voice {
         if *last == said {
             return false;
         }
-        tell(&self.stage, status, 0.0, detail);
+        self.log.say(&self.stage, status, None, detail);
         *last = said;
         true
     }
@@ -56,13 +38,20 @@ impl Voice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     #[test]
     fn the_same_is_said_once_until_something_else_was() {
-        let voice = Voice::of("test");
+        let lines = Arc::new(Mutex::new(0));
+        let count = Arc::clone(&lines);
+        let voice = Voice {
+            log: Log::to(move |_| *count.lock().unwrap() += 1),
+            ..Voice::of("test")
+        };
         assert!(voice.say(Status::Started, "waits"));
         assert!(!voice.say(Status::Started, "waits"));
         assert!(voice.say(Status::Finished, ""));
         assert!(voice.say(Status::Started, "waits"));
+        assert_eq!(*lines.lock().unwrap(), 3);
     }
 }

@@ -9,6 +9,8 @@ mod needs;
 mod units;
 mod volumes;
 
+pub use certificates::signing_hours;
+
 use super::{Error, HostResource};
 use crate::node::{Host, NodeConfig};
 

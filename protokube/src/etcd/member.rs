@@ -1,46 +1,26 @@
 //! This machine's member of one etcd cluster, from looking for its volume to serving.
 
+use super::disk::{OwnDisk, blocking};
 use super::formation::Read;
-use super::{Formation, Running, Settled};
+use super::{Formation, Running, Settings, Settled};
 use crate::ec2::{Ec2, etcd_volumes, seen};
 use crate::host::{Disk, Host};
 use crate::stage::Voice;
 use crate::volumes::{Found, Held, find};
-use anyhow::{Context, bail};
+use anyhow::bail;
 use aws::machine::Volume;
 use model::api::write::to_yaml;
-use model::components::{EtcdMemberNames, EtcdStart};
+use model::components::EtcdStart;
 use model::etcd::{Own, Place, Step, decide, formed, manifest_on_volume, stray};
-use model::manifests::{Pod, manifest_path};
-use model::node::{NodeConfig, etcd_members, etcd_pod};
 use model::report::Status;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 /// Manifests hold no secrets, and nobody edits them.
 const MANIFEST_MODE: u32 = 0o440;
 
 /// etcd insists that nobody else reads its data.
 const DATA_MODE: u32 = 0o700;
-
-/// What a member is run with.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// NodeConfig.
-    pub config: Arc<NodeConfig>,
-    /// `main`, `events`.
-    pub etcd: String,
-    /// Where among names of devices to begin.
-    pub first_device: usize,
-    /// This machine, `i-...`.
-    pub instance: String,
-    /// Its availability zone.
-    pub zone: String,
-    /// Time between looks while something is to be done, and once nothing is.
-    pub pace: (Duration, Duration),
-    /// Makes a token that never was.
-    pub token: fn() -> anyhow::Result<String>,
-}
 
 /// The member.
 #[derive(Debug)]
@@ -78,6 +58,7 @@ pub enum Outcome {
 /// What is known of the volume at one look.
 struct Look<'a> {
     held: &'a Held,
+    disk: OwnDisk,
     read: &'a Read,
     mounted_now: bool,
 }
@@ -92,7 +73,7 @@ impl<E: Ec2, R: Running> Member<E, R> {
         running: R,
         settled: Arc<Settled>,
     ) -> Self {
-        let voice = Voice::of(format!("etcd-{}", settings.etcd));
+        let voice = Voice::of(settings.pod_name());
         Self {
             settings,
             ec2,
@@ -123,35 +104,39 @@ impl<E: Ec2, R: Running> Member<E, R> {
     /// After a reboot the link says which volume was here: it is mounted without asking anybody, so that a machine comes back while AWS
     /// does not answer. What is on it was decided when the link was made.
     async fn resume(&self) -> anyhow::Result<()> {
-        let path = manifest_path(&self.pod_name());
-        let Some(volume) = self.host.link(&path).as_deref().and_then(volume_of) else {
+        let path = self.settings.link();
+        let Some(to) = self.host.link(&path) else {
             return Ok(());
         };
-        let host = self.host.clone();
-        let prefix = self.names().prefix;
-        let mounted = blocking(move || {
+        let Some(volume) = volume_of(&to) else {
+            return Ok(());
+        };
+        let (host, prefix) = (self.host.clone(), self.settings.names().prefix);
+        blocking(move || {
             let disk = Disk {
                 volume: &volume,
                 asked: "",
                 prefix: &prefix,
             };
             let Some(device) = host.device(&disk) else {
-                return Ok(false);
+                return Ok(());
             };
-            Ok(host.look(&disk, &device)?.1)
-        });
-        if mounted.await? {
-            self.relink()?;
-        }
-        Ok(())
+            let (_, mounted_now) = host.look(&disk, &device)?;
+            if mounted_now {
+                host.make_link(&path, &to.to_string_lossy())?;
+            }
+            Ok(())
+        })
+        .await
     }
 
     /// One look and at most one step.
     pub async fn look(&self) -> anyhow::Result<Outcome> {
+        let Settings { config, etcd, .. } = &self.settings;
         let read = self.formation.read().await?;
-        let volumes = etcd_volumes(&*self.ec2, &self.settings.config.cluster).await?;
-        let seen = seen(&volumes, &self.settings.etcd);
-        let members = self.own_members();
+        let volumes = etcd_volumes(&*self.ec2, &config.cluster).await?;
+        let seen = seen(&volumes, &etcd.name);
+        let members = self.settings.own_members();
         let place = Place {
             instance: &self.settings.instance,
             zone: &self.settings.zone,
@@ -163,15 +148,16 @@ impl<E: Ec2, R: Running> Member<E, R> {
             Found::Held(held) => held,
             Found::Waiting(why) => return Ok(self.waits(&why)),
         };
-        let (content, mounted_now) = self
-            .on_disk(&held, |host, disk, held| host.look(disk, &held.device))
+        let names = self.settings.names();
+        let disk = OwnDisk::new(&self.host, &held, &names.prefix);
+        let (content, mounted_now) = disk
+            .work(|host, disk, held| host.look(disk, &held.device))
             .await?;
         let token = (self.settings.token)()?;
-        let all = self.all_members();
         let own = Own {
-            cluster: &self.settings.config.cluster,
-            etcd: &self.settings.etcd,
-            members: &all,
+            cluster: &config.cluster,
+            etcd: &etcd.name,
+            members: &names.members,
             member: &held.member,
             volume: &held.volume,
             seen: &seen,
@@ -180,47 +166,47 @@ impl<E: Ec2, R: Running> Member<E, R> {
         let step = decide(&own, record, &content);
         let look = Look {
             held: &held,
+            disk,
             read: &read,
             mounted_now,
         };
         let outcome = self.carry_out(step, &look).await?;
         if outcome == Outcome::Settled {
-            self.grow(&held, &volumes).await?;
+            self.grow(&look, &volumes).await?;
         }
         Ok(outcome)
     }
 
     async fn carry_out(&self, step: Step, look: &Look<'_>) -> anyhow::Result<Outcome> {
-        let held = look.held;
         match step {
             Step::Record(record) => {
                 if self.formation.write(look.read, &record).await? {
                     self.voice.say(Status::Started, "its formation is recorded");
                 }
-                Ok(Outcome::Stepped)
             }
             Step::Format => {
-                let detail = format!("makes a file system on {}, which is blank", held.volume);
+                let volume = &look.held.volume;
+                let detail = format!("makes a file system on {volume}, which is blank");
                 self.voice.say(Status::Started, &detail);
-                self.on_disk(held, |host, disk, held| host.format(disk, &held.device))
-                    .await?;
-                Ok(Outcome::Stepped)
+                let format =
+                    |host: &Host, disk: &Disk<'_>, held: &Held| host.format(disk, &held.device);
+                look.disk.work(format).await?;
             }
             Step::Mark { marker, new } => {
-                self.on_disk(held, move |host, disk, _| {
+                let mark = move |host: &Host, disk: &Disk<'_>, _: &Held| {
                     host.mark(disk, &marker)?;
                     if new {
                         host.make_folder(&host.data(disk), DATA_MODE)?;
                     }
                     Ok(())
-                })
-                .await?;
-                Ok(Outcome::Stepped)
+                };
+                look.disk.work(mark).await?;
             }
-            Step::Start(start) => self.start(&start, look).await,
-            Step::Wait(why) => Ok(self.waits(&why)),
+            Step::Start(start) => return self.start(&start, look).await,
+            Step::Wait(why) => return Ok(self.waits(&why)),
             Step::Refuse(why) => bail!(why),
         }
+        Ok(Outcome::Stepped)
     }
 
     /// Lets kubelet run the member like that, and sees to it that its cluster is recorded as formed.
@@ -239,13 +225,13 @@ impl<E: Ec2, R: Running> Member<E, R> {
             bail!("etcd runs without a record of its formation");
         };
         if let Some(why) = stray(record, &members.cluster_id) {
-            self.host.remove(&manifest_path(&self.pod_name()))?;
+            self.host.remove(&self.settings.link())?;
             bail!(why);
         }
         let Some(formed) = formed(record, &members.cluster_id) else {
             return Ok(Outcome::Settled);
         };
-        let names = self.names();
+        let names = self.settings.names();
         let missing = names.members.iter().map(|member| names.name(member));
         let missing: Vec<String> = missing
             .filter(|name| !members.named.contains(name))
@@ -263,94 +249,43 @@ impl<E: Ec2, R: Running> Member<E, R> {
     /// The manifest on the volume, and the link to it in kubelet's folder.
     async fn put_manifest(&self, start: &EtcdStart, look: &Look<'_>) -> anyhow::Result<()> {
         let new = matches!(start, EtcdStart::New { .. });
-        let held = look.held;
-        let disk = self.disk(held, "");
-        let on_volume = format!("{}/{}", disk.folder(), manifest_on_volume(&self.pod_name()));
-        let pod = self.pod(&held.member, start, held)?;
+        let disk = look.disk.disk();
+        let data = self.host.data(&disk);
+        let pod = self.settings.pod(&look.held.member, start, &data)?;
         let text = to_yaml(&pod)?;
-        let before = self.host.read(&on_volume)?;
-        if !new && before.as_deref().is_some_and(|before| before != text) {
+        let on_volume = manifest_on_volume(&self.settings.pod_name());
+        let on_volume = format!("{}/{on_volume}", disk.folder());
+        if new {
+            self.host.make_folder(&data, DATA_MODE)?;
+        } else if self.host.read(&on_volume)?.is_some_and(|said| said != text) {
             // To be asked before the manifest is there: kubelet may be quick.
             let began = self.running.began().await;
             self.memory(|memory| memory.replaced = began);
         }
-        if new {
-            self.on_disk(held, |host, disk, _| {
-                host.make_folder(&host.data(disk), DATA_MODE)
-            })
-            .await?;
-        }
         let changed = self.host.write(&on_volume, &text, MANIFEST_MODE)?;
-        let link = self.host.link(&manifest_path(&self.pod_name()));
-        let same = link.is_some_and(|to| to.as_os_str() == on_volume.as_str());
-        if changed || look.mounted_now || !same {
-            self.host
-                .make_link(&manifest_path(&self.pod_name()), &on_volume)?;
+        let link = self.settings.link();
+        let leads_there = self
+            .host
+            .link(&link)
+            .is_some_and(|to| to == Path::new(&on_volume));
+        // kubelet watches the folder, and not what its links lead to.
+        if changed || look.mounted_now || !leads_there {
+            self.host.make_link(&link, &on_volume)?;
         }
         Ok(())
     }
 
-    /// Makes the link again: kubelet watches the folder and not what its links lead to.
-    fn relink(&self) -> anyhow::Result<()> {
-        let path = manifest_path(&self.pod_name());
-        match self.host.link(&path).as_deref().and_then(|to| to.to_str()) {
-            Some(to) => self.host.make_link(&path, to),
-            None => Ok(()),
-        }
-    }
-
     /// The file system follows the volume's size. Once for each size, and once after each start.
-    async fn grow(&self, held: &Held, volumes: &[Volume]) -> anyhow::Result<()> {
-        let own = volumes.iter().find(|volume| volume.id == held.volume);
+    async fn grow(&self, look: &Look<'_>, volumes: &[Volume]) -> anyhow::Result<()> {
+        let own = volumes.iter().find(|volume| volume.id == look.held.volume);
         let size = own.map(|volume| volume.size);
         if size.is_none() || size == self.memory(|memory| memory.grown) {
             return Ok(());
         }
-        self.on_disk(held, |host, disk, held| host.grow(disk, &held.device))
-            .await?;
+        let grow = |host: &Host, disk: &Disk<'_>, held: &Held| host.grow(disk, &held.device);
+        look.disk.work(grow).await?;
         self.memory(|memory| memory.grown = size);
         Ok(())
-    }
-
-    fn pod(&self, member: &str, start: &EtcdStart, held: &Held) -> anyhow::Result<Pod> {
-        let prefix = self.names().prefix;
-        let data = self.host.data(&self.disk(held, &prefix));
-        let Settings { config, etcd, .. } = &self.settings;
-        let pod = etcd_pod(config, etcd, member, start, &data);
-        pod.with_context(|| format!("NodeConfig has no image of etcd {etcd}"))
-    }
-
-    fn pod_name(&self) -> String {
-        format!("etcd-{}", self.settings.etcd)
-    }
-
-    fn disk<'a>(&self, held: &'a Held, prefix: &'a str) -> Disk<'a> {
-        Disk {
-            volume: &held.volume,
-            asked: &held.asked,
-            prefix,
-        }
-    }
-
-    fn spec(&self) -> Option<&model::api::etcd::EtcdClusterSpec> {
-        let control_plane = self.settings.config.control_plane.as_ref()?;
-        let mut all = control_plane.etcd.iter();
-        all.find(|one| one.name == self.settings.etcd)
-    }
-
-    fn names(&self) -> EtcdMemberNames {
-        let none = model::api::etcd::EtcdClusterSpec::default();
-        EtcdMemberNames::of(self.spec().unwrap_or(&none), &self.settings.config.cluster)
-    }
-
-    fn own_members(&self) -> Vec<String> {
-        let spec = self.spec();
-        spec.map(|spec| etcd_members(&self.settings.config, spec))
-            .unwrap_or_default()
-    }
-
-    fn all_members(&self) -> Vec<String> {
-        self.names().members
     }
 
     fn waits(&self, why: &str) -> Outcome {
@@ -362,7 +297,7 @@ impl<E: Ec2, R: Running> Member<E, R> {
         if settled {
             self.voice.say(Status::Finished, "");
         }
-        let etcd = &self.settings.etcd;
+        let etcd = &self.settings.etcd.name;
         self.settled
             .send_if_modified(|all| all.insert(etcd.clone(), settled) != Some(settled));
     }
@@ -370,36 +305,10 @@ impl<E: Ec2, R: Running> Member<E, R> {
     fn memory<T>(&self, with: impl FnOnce(&mut Memory) -> T) -> T {
         with(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner))
     }
-
-    /// Work on the disk, which may take its time.
-    async fn on_disk<T: Send + 'static>(
-        &self,
-        held: &Held,
-        work: impl FnOnce(&Host, &Disk<'_>, &Held) -> anyhow::Result<T> + Send + 'static,
-    ) -> anyhow::Result<T> {
-        let (host, held, prefix) = (self.host.clone(), held.clone(), self.names().prefix);
-        blocking(move || {
-            let disk = Disk {
-                volume: &held.volume,
-                asked: &held.asked,
-                prefix: &prefix,
-            };
-            work(&host, &disk, &held)
-        })
-        .await
-    }
 }
 
 /// The volume that a link in the folder of manifests leads to: `/mnt/master-VOLUME/...`.
-fn volume_of(link: &std::path::Path) -> Option<String> {
+fn volume_of(link: &Path) -> Option<String> {
     let rest = link.to_str()?.strip_prefix("/mnt/master-")?;
     rest.split('/').next().map(str::to_owned)
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> anyhow::Result<T> + Send + 'static,
-) -> anyhow::Result<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .context("work on a disk was given up")?
 }

@@ -194,7 +194,7 @@ impl Host {
             let log = self.path(&self.data(disk)).join("member/wal");
             let data = files(&log, usize::MAX)?
                 .iter()
-                .any(|name| name.ends_with(".wal"));
+                .any(|name| has_ending(name, "wal"));
             return Ok(Inside::Marked { marker, data });
         }
         let names = files(&self.path(&disk.folder()), 3)?;
@@ -228,7 +228,7 @@ fn files(folder: &Path, most: usize) -> anyhow::Result<Vec<String>> {
             let name = item.file_name().to_string_lossy().into_owned();
             if item.file_type()?.is_dir() {
                 folders.push(item.path());
-            } else if !(name.starts_with('.') && name.ends_with(".new")) {
+            } else if !(name.starts_with('.') && has_ending(&name, "new")) {
                 names.push(name);
             }
             if names.len() >= most {
@@ -237,6 +237,10 @@ fn files(folder: &Path, most: usize) -> anyhow::Result<Vec<String>> {
         }
     }
     Ok(names)
+}
+
+fn has_ending(name: &str, ending: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, of)| of == ending)
 }
 
 /// True if the beginning of a disk is zero.

@@ -3,8 +3,9 @@
 
 use super::{Host, shown};
 use anyhow::{Context, bail};
+use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -44,33 +45,32 @@ impl Host {
         Ok(true)
     }
 
-    /// Makes a file say that without making another file of it: who has mounted it sees the change. Only what differs is written, from
-    /// where it begins to differ. True if it did not say it before.
-    pub fn rewrite(&self, path: &str, text: &str) -> anyhow::Result<bool> {
-        let before = self.read(path)?;
-        if before.as_deref() == Some(text) {
-            return Ok(false);
-        }
-        let before = before.unwrap_or_default();
-        let same = before.bytes().zip(text.bytes());
-        let same = same.take_while(|(old, new)| old == new).count();
-        let rest = text.as_bytes().get(same..).unwrap_or_default();
+    /// Makes of a file's text another without making another file of it: who has mounted it sees the change. Only what differs is
+    /// written, from where it begins to differ, under the file's lock, which nodeup takes too.
+    pub fn rewrite(&self, path: &str, change: impl FnOnce(&str) -> String) -> anyhow::Result<()> {
         let path = self.path(path);
         let written = || {
             make_folders(&path, 0o755)?;
             let options = OpenOptions::new()
+                .read(true)
                 .write(true)
                 .create(true)
                 .truncate(false)
                 .mode(0o644)
                 .open(&path);
-            let file = options?;
+            let mut file = options?;
+            flock(&file, FlockOperation::LockExclusive)?;
+            let mut before = String::new();
+            file.read_to_string(&mut before)?;
+            let text = change(&before);
+            let same = before.bytes().zip(text.bytes());
+            let same = same.take_while(|(old, new)| old == new).count();
+            let rest = text.as_bytes().get(same..).unwrap_or_default();
             file.write_all_at(rest, same as u64)?;
             file.set_len(text.len() as u64)?;
             file.sync_all()
         };
-        written().with_context(|| format!("could not write {}", shown(&path)))?;
-        Ok(true)
+        written().with_context(|| format!("could not rewrite {}", shown(&path)))
     }
 
     /// Where a link points to; `None` if it is not there or no link.
@@ -174,8 +174,7 @@ mod tests {
         std::fs::write(&file, "127.0.0.1 localhost\nlong and longer\n").unwrap();
         let before = file.metadata().unwrap().ino();
         let text = "127.0.0.1 localhost\nlo\n";
-        assert!(host.rewrite("/hosts", text).unwrap());
-        assert!(!host.rewrite("/hosts", text).unwrap());
+        host.rewrite("/hosts", |_| text.to_owned()).unwrap();
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
         assert_eq!(file.metadata().unwrap().ino(), before);
     }

@@ -1,7 +1,7 @@
 //! Where etcd's members are: volume by tag, machine by attachment, address by machine. Written to `/etc/hosts` whatever the cluster's DNS
 //! is, because certificates and etcd itself know members by name only.
 
-use super::hosts::{entries, with_entries};
+use super::hosts::{FILE, block, entries};
 use crate::ec2::{Ec2, Filter, etcd_volumes, seen};
 use crate::host::Host;
 use crate::stage::Voice;
@@ -12,8 +12,6 @@ use model::report::Status;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
-
-const FILE: &str = "/etc/hosts";
 
 /// Keeps the members' names in `/etc/hosts`.
 pub async fn hosts_file(
@@ -39,7 +37,10 @@ pub async fn hosts_file(
         let found = addresses(config, &volumes, &instances);
         let text = host.read(FILE)?.unwrap_or_default();
         let names = follow(&member_names(config), &entries(&text), found);
-        if !names.is_empty() && host.rewrite(FILE, &with_entries(&text, &names))? {
+        let block = block(&names);
+        let same = block.lines_in(&text).as_ref() == Some(&block.lines);
+        if !names.is_empty() && !same {
+            host.rewrite(FILE, |text| block.written_into(text))?;
             let pair = |(name, address): (&String, &IpAddr)| format!("{name} {address}");
             let said: Vec<String> = names.iter().map(pair).collect();
             voice.say(Status::Finished, &said.join(", "));

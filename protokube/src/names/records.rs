@@ -102,6 +102,8 @@ mod tests {
             id: format!("i-{number}"),
             state: state.into(),
             private_dns_name: String::new(),
+            public_dns_name: String::new(),
+            addresses: BTreeSet::new(),
             private_ip: Some(format!("10.0.0.{number}")),
             public_ip: public.then(|| format!("198.51.100.{number}")),
             zone: "z".into(),

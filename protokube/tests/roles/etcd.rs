@@ -13,8 +13,8 @@ const LINK: &str = "/etc/kubernetes/manifests/etcd-main.manifest";
 /// A protokube that was just started on that machine.
 async fn member(machine: &Machine) -> Member<Cloud, Etcd> {
     let settings = Settings {
+        etcd: config().control_plane.unwrap().etcd[0].clone(),
         config: Arc::new(config()),
-        etcd: "main".into(),
         first_device: 0,
         instance: INSTANCE.into(),
         zone: ZONE.into(),

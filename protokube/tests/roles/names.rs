@@ -6,7 +6,7 @@ use aws::machine::Instance;
 use model::engine::Failure;
 use protokube::ec2::Ec2;
 use protokube::names::{Published, Records, entries, hosts_file, publish};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -18,6 +18,8 @@ fn instance(id: &str, private: &str) -> Instance {
         id: id.into(),
         state: "running".into(),
         private_dns_name: String::new(),
+        public_dns_name: String::new(),
+        addresses: BTreeSet::new(),
         private_ip: Some(private.into()),
         public_ip: Some("198.51.100.7".into()),
         zone: ZONE.into(),

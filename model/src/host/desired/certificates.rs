@@ -38,18 +38,24 @@ fn client(path: &str, name: &str) -> Certificate {
     }
 }
 
-fn kubelet(config: &NodeConfig, host: &Host) -> Certificate {
+/// How long kubelets' first client certificates are valid, in hours: as long as those that the controller manager signs after
+/// them, if that is said. Of a control plane's configuration.
+pub fn signing_hours(config: &NodeConfig) -> i64 {
     let said = config.control_plane.as_ref().and_then(|control_plane| {
         let manager = control_plane.static_pods.get("kube-controller-manager")?;
         let mut arguments = manager.spec.containers.iter().flat_map(|of| &of.args);
         arguments.find_map(|flag| hours(flag.strip_prefix("--cluster-signing-duration=")?))
     });
+    said.unwrap_or(VALIDITY_HOURS)
+}
+
+fn kubelet(config: &NodeConfig, host: &Host) -> Certificate {
     Certificate {
         storage: CertificateStorage::Rotating {
             link: KUBELET_CLIENT.to_owned(),
         },
         organization: Some("system:nodes".to_owned()),
-        validity_hours: said.unwrap_or(VALIDITY_HOURS),
+        validity_hours: signing_hours(config),
         ..client("", &format!("system:node:{}", host.instance_id))
     }
 }

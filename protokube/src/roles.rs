@@ -1,0 +1,196 @@
+//! The roles of a control plane, each a supervised task of its own.
+
+use crate::bootstrap::{self, ApiNodes};
+use crate::daemon::Daemon;
+use crate::etcd::{self, Formation, Http, Member, Peer, Settings};
+use crate::identity::system_clock;
+use crate::keysets::keyset;
+use crate::log::Log;
+use crate::manifests::{self, Gates};
+use crate::supervise::{Backoff, for_a_while, supervise};
+use crate::{addons, api, approval, health, labels, names};
+use aws::machine::Machine;
+use model::api::etcd::EtcdClusterSpec;
+use model::components::{EtcdMemberNames, KUBERNETES, etcd_ports};
+use model::host::signing_hours;
+use model::manifests::HEALTH_PORT;
+use model::node::{BOOTSTRAP_PORT, etcd_members};
+use model::pki::{KUBERNETES_CA, Keyset};
+use std::future::Future;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use time::OffsetDateTime;
+use tokio::task::JoinSet;
+
+/// Time between looks at a member's volume while it is not up, and afterwards.
+const MEMBER_PACE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_mins(1));
+
+/// Time between looks at where machines are.
+const NAMES_PACE: Duration = Duration::from_secs(5);
+
+/// Starts them all. Dropping the set ends them.
+pub fn start(daemon: &Arc<Daemon>) -> JoinSet<()> {
+    let mut set = JoinSet::new();
+    for (index, etcd) in own_etcd(daemon).into_iter().enumerate() {
+        if let Some(member) = member(daemon, &etcd, index) {
+            let name = format!("etcd-{}", etcd.name);
+            add(&mut set, &name, &Arc::new(member), async |member| {
+                member.run().await
+            });
+        }
+    }
+    add(&mut set, "health", daemon, serve_health);
+    add(&mut set, "manifests", daemon, write_manifests);
+    add(&mut set, "names", daemon, name_members);
+    add(&mut set, "dns", daemon, publish_names);
+    add(&mut set, "bootstrap", daemon, serve_workers);
+    add(&mut set, "approval", daemon, approve);
+    add(&mut set, "labels", daemon, label);
+    add(&mut set, "addons", daemon, apply_addons);
+    set
+}
+
+fn add<C, F>(
+    set: &mut JoinSet<()>,
+    name: &str,
+    context: &Arc<C>,
+    role: impl Fn(Arc<C>) -> F + Send + Sync + 'static,
+) where
+    C: Send + Sync + 'static,
+    F: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
+    let (name, context) = (name.to_owned(), Arc::clone(context));
+    set.spawn(async move {
+        match supervise(&name, Backoff::default(), || role(Arc::clone(&context))).await {}
+    });
+}
+
+/// The etcd clusters of which this machine's group runs a member.
+fn own_etcd(daemon: &Daemon) -> Vec<EtcdClusterSpec> {
+    let config = &daemon.config;
+    let all = config.control_plane.iter().flat_map(|of| &of.etcd);
+    let own = all.filter(|etcd| !etcd_members(config, etcd).is_empty());
+    own.cloned().collect()
+}
+
+/// `None` for an etcd cluster whose ports nobody knows: validation refuses those.
+fn member(daemon: &Daemon, etcd: &EtcdClusterSpec, index: usize) -> Option<Member<Machine, Http>> {
+    let ports = etcd_ports(&etcd.name)?;
+    let names = EtcdMemberNames::of(etcd, &daemon.config.cluster);
+    let running = Http {
+        probe: daemon.probe.clone(),
+        health: format!("http://127.0.0.1:{}", ports.health),
+        peer: Peer {
+            host: daemon.host.clone(),
+            certificates: format!("{KUBERNETES}/{}", names.prefix),
+            names,
+            address: daemon.address,
+            port: ports.peer,
+        },
+    };
+    let settings = Settings {
+        config: Arc::clone(&daemon.config),
+        etcd: etcd.clone(),
+        first_device: index,
+        instance: daemon.instance.clone(),
+        zone: daemon.zone.clone(),
+        pace: MEMBER_PACE,
+        token: etcd::token,
+    };
+    Some(Member::new(
+        settings,
+        Arc::clone(&daemon.machine),
+        daemon.host.clone(),
+        Formation::of(&daemon.store, &etcd.name),
+        running,
+        Arc::clone(&daemon.settled),
+    ))
+}
+
+async fn write_manifests(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+    let own = own_etcd(&daemon).into_iter();
+    let etcd = own.filter_map(|etcd| {
+        let ports = etcd_ports(&etcd.name)?;
+        Some((etcd.name, ports.health))
+    });
+    let gates = Gates::new(etcd, daemon.settled.subscribe());
+    let pods = daemon.config.control_plane.as_ref();
+    let pods = pods.map(|of| of.static_pods.clone()).unwrap_or_default();
+    manifests::run(&daemon.host, &pods, &gates, &daemon.probe).await
+}
+
+async fn name_members(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+    names::hosts_file(&daemon.host, &*daemon.machine, &daemon.config, NAMES_PACE).await
+}
+
+/// The names in the cluster's zone, if it has one. Which zone that is, is read anew with each start of the role.
+async fn publish_names(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+    let Some(zone) = names::zone_of(&daemon.store, &daemon.clients).await? else {
+        return std::future::pending().await;
+    };
+    let records = names::Route53 {
+        clients: daemon.clients.clone(),
+        zone,
+    };
+    names::publish(&*daemon.machine, &records, &daemon.config, NAMES_PACE).await
+}
+
+async fn serve_health(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+    let context = health::Context {
+        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, HEALTH_PORT)),
+        server: api::url(&daemon.config),
+        trust_bundle: daemon.config.ca_certificates.clone(),
+        authority: authority(&daemon).await?,
+        clock: system_clock(),
+        validity: validity(&daemon),
+    };
+    health::serve(context).await
+}
+
+async fn serve_workers(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+    let context = bootstrap::Context {
+        listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, BOOTSTRAP_PORT)),
+        cluster: daemon.config.cluster.clone(),
+        account: bootstrap::account(&daemon.machine).await?,
+        trust_bundle: daemon.config.ca_certificates.clone(),
+        authority: authority(&daemon).await?,
+        machine: Machine::clone(&daemon.machine),
+        store: daemon.store.clone(),
+        nodes: Arc::new(ApiNodes::new(client(&daemon).await?)),
+        clock: system_clock(),
+        validity: validity(&daemon),
+        log: Log::stderr(),
+    };
+    for_a_while(api::CLIENT_LIFE, bootstrap::serve(Arc::new(context))).await
+}
+
+async fn approve(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+    let machine = Machine::clone(&daemon.machine);
+    let role = approval::run(client(&daemon).await?, machine, &daemon.config.cluster);
+    for_a_while(api::CLIENT_LIFE, role).await
+}
+
+async fn label(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+    let machine = Machine::clone(&daemon.machine);
+    let role = labels::run(client(&daemon).await?, machine, &daemon.config.cluster);
+    for_a_while(api::CLIENT_LIFE, role).await
+}
+
+async fn apply_addons(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+    let role = addons::run(client(&daemon).await?, daemon.store.clone());
+    for_a_while(api::CLIENT_LIFE, role).await
+}
+
+async fn client(daemon: &Daemon) -> anyhow::Result<kube::Client> {
+    let url = api::url(&daemon.config);
+    api::client(&daemon.store, &url, OffsetDateTime::now_utc()).await
+}
+
+async fn authority(daemon: &Daemon) -> anyhow::Result<Arc<Keyset>> {
+    Ok(Arc::new(keyset(&daemon.store, KUBERNETES_CA).await?))
+}
+
+fn validity(daemon: &Daemon) -> time::Duration {
+    time::Duration::hours(signing_hours(&daemon.config))
+}
