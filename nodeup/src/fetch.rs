@@ -137,6 +137,7 @@ fn of(standing: Standing) -> Due {
         Standing::Unreadable
         | Standing::OtherKey
         | Standing::OtherContent
-        | Standing::OtherAuthority => Due::Now,
+        | Standing::OtherAuthority
+        | Standing::Ended => Due::Now,
     }
 }
