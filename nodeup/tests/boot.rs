@@ -330,3 +330,40 @@ fn one_download_that_is_nowhere_keeps_nothing_else_back() {
     assert!(started.contains("kubelet.service"), "{started}");
     assert_eq!(machine.run(&[]).code, Some(0));
 }
+
+#[test]
+fn what_ends_soon_is_renewed_with_the_same_key_and_is_no_reason_to_wait() {
+    let (mut machine, endpoint) = worker(Vec::new());
+    assert_eq!(machine.run(&[]).code, Some(0));
+    let client = |machine: &Machine, of: &str| {
+        fs::read_to_string(machine.path(&format!("var/lib/kube-proxy/client.{of}"))).unwrap()
+    };
+    let (key, good) = (client(&machine, "key"), client(&machine, "crt"));
+    let soon = endpoint.certificate_of_hours("system:kube-proxy", &key, 10);
+    machine.write("var/lib/kube-proxy/client.crt", &soon);
+
+    // Nobody to renew it: nothing waits, nothing is started again, and it is said.
+    let servers = std::mem::take(&mut machine.boot.bootstrap_servers);
+    machine.boot.bootstrap_servers = vec!["https://127.0.0.1:1".into()];
+    machine.write_boot();
+    let started = machine.folder.path().join("programs/started");
+    let before = fs::read(&started).unwrap();
+    let ran = machine.run(&[]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.causes("fetch")
+            .last()
+            .unwrap()
+            .contains("not renewed now"),
+        "{ran:#?}"
+    );
+    assert!(ran.causes("apply")[0].contains("kube-proxy"), "{ran:#?}");
+    assert_eq!(client(&machine, "crt"), soon);
+    assert_eq!(fs::read(&started).unwrap(), before);
+
+    machine.boot.bootstrap_servers = servers;
+    machine.write_boot();
+    assert_eq!(machine.run(&[]).code, Some(0));
+    assert_eq!(client(&machine, "key"), key);
+    assert!(![good, soon].contains(&client(&machine, "crt")));
+}
