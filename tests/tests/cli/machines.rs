@@ -154,89 +154,110 @@ fn without_ids(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The four faults of the promise, and a fifth machine that is well.
+/// A machine's fault: where it is known from, what is said of it, and what to do.
+struct Fault<'a> {
+    id: &'a str,
+    source: &'static str,
+    line: &'static str,
+    next: &'static str,
+}
+
+impl Cluster {
+    /// Its first workers come up with the faults of the promise: port 3988 closed, nodeup not to be fetched, an image that
+    /// does not boot, a wrong hash; and one whose nodeup reported an error.
+    fn faulty(&self) -> [Fault<'_>; 5] {
+        let [closed, fetchless, broken, wrong, reported, ..] = &self.workers[..] else {
+            panic!("{:?}", self.workers);
+        };
+        let unreachable =
+            "could not reach the control plane at https://lb.example.com:3988: connection refused";
+        let user_data = |detail| stage("user-data", "fetch", "failed", detail);
+        self.boots(&[
+            (
+                closed,
+                stage("user-data", "fetch", "finished", "")
+                    + &stage("user-data", "start", "finished", "")
+                    + &stage("nodeup", "fetch", "started", "")
+                    + &stage("nodeup", "fetch", "failed", unreachable),
+            ),
+            (fetchless, user_data("s3://state/clusters: timed out")),
+            (
+                broken,
+                "[ 1.1] Kernel panic - not syncing: VFS: Unable to mount root fs\n".to_owned(),
+            ),
+            (wrong, user_data("s3://state/clusters: wrong sha256 00ff")),
+        ]);
+        self.reports(reported, "containerd.service did not start: exit code 1");
+        let fault = |id, source, line, next| Fault {
+            id,
+            source,
+            line,
+            next,
+        };
+        [
+            fault(
+                closed,
+                "console",
+                "nodeup/fetch: could not reach the control plane",
+                "3988",
+            ),
+            fault(
+                fetchless,
+                "console",
+                "user-data/fetch: s3://state/clusters: timed out",
+                "route to S3",
+            ),
+            fault(broken, "console", "boot: [ 1.1] Kernel panic", "image"),
+            fault(
+                wrong,
+                "console",
+                "user-data/fetch: s3://state/clusters: wrong sha256",
+                "kctl update --yes uploads it",
+            ),
+            fault(
+                reported,
+                "boot report",
+                "nodeup/apply: containerd.service did not start",
+                "journalctl -u nodeup",
+            ),
+        ]
+    }
+
+    /// A machine's report is in the store.
+    fn reports(&self, id: &str, error: &str) {
+        let report = json!({
+            "format": 1, "instance": id, "cluster": NAME, "group": "nodes-eu-west-1a", "release": "0.1.0", "nodeConfig": "",
+            "started": "2026-11-21T10:00:00Z", "stages": [{"name": "apply", "status": "failed", "seconds": 2.0}],
+            "changes": 3, "error": error,
+        });
+        let (key, body) = (
+            format!("clusters/{NAME}/nodes/{id}.json"),
+            report.to_string(),
+        );
+        let code = format!("boto('s3').put_object(Bucket='state', Key={key:?}, Body={body:?})");
+        self.simulator.python(REGION, &code);
+    }
+}
+
 #[test]
 fn a_machine_that_has_not_joined_shows_how_far_it_came_and_what_stopped_it() {
     let cluster = Cluster::made(6);
-    let [closed, fetchless, broken, wrong, reported, well] = &cluster.workers[..] else {
-        panic!("{:?}", cluster.workers);
-    };
-    let unreachable =
-        "could not reach the control plane at https://lb.example.com:3988: connection refused";
-    cluster.boots(&[
-        (
-            closed,
-            stage("user-data", "fetch", "finished", "")
-                + &stage("user-data", "start", "finished", "")
-                + &stage("nodeup", "fetch", "started", "")
-                + &stage("nodeup", "fetch", "failed", unreachable),
-        ),
-        (
-            fetchless,
-            stage("user-data", "fetch", "started", "")
-                + &stage("user-data", "fetch", "failed", "s3://state/clusters: timed out"),
-        ),
-        (
-            broken,
-            "[ 1.1] Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)\n".to_owned(),
-        ),
-        (
-            wrong,
-            stage("user-data", "fetch", "failed", "s3://state/clusters: wrong sha256 00ff"),
-        ),
-    ]);
-    let report = json!({
-        "format": 1, "instance": reported, "cluster": NAME, "group": "nodes-eu-west-1a", "release": "0.1.0", "nodeConfig": "",
-        "started": "2026-11-21T10:00:00Z", "stages": [{"name": "apply", "status": "failed", "seconds": 2.0}], "changes": 3,
-        "error": "containerd.service did not start: exit code 1",
-    });
-    cluster.simulator.python(
-        REGION,
-        &format!("boto('s3').put_object(Bucket='state', Key='clusters/{NAME}/nodes/{reported}.json', Body={:?})", report.to_string()),
-    );
+    let faults = cluster.faulty();
+    let well = cluster.workers.last().expect("a sixth");
     let api = cluster.api();
     cluster.joined(&api, &[well]);
-    let faults = [
-        (
-            closed,
-            "console",
-            "nodeup/fetch: could not reach the control plane",
-            "3988",
-        ),
-        (
-            fetchless,
-            "console",
-            "user-data/fetch: s3://state/clusters: timed out",
-            "route to S3",
-        ),
-        (broken, "console", "boot: [ 1.1] Kernel panic", "image"),
-        (
-            wrong,
-            "console",
-            "user-data/fetch: s3://state/clusters: wrong sha256",
-            "kctl update --yes uploads it",
-        ),
-        (
-            reported,
-            "boot report",
-            "nodeup/apply: containerd.service did not start",
-            "journalctl -u nodeup",
-        ),
-    ];
 
     cluster.simulator.forget_calls();
-    let ran = cluster
-        .kctl
-        .run(&["get", "instances", "--api-server", &api.url]);
+    let get = ["get", "instances", "--api-server", &api.url];
+    let ran = cluster.kctl.run(&get);
     let hints = ran.err.clone();
     let table = ran.good();
-    for (id, source, line, next) in faults {
-        let row = row(&table, id);
-        assert!(
-            row.contains("not joined") && row.contains(source) && row.contains(line),
-            "{row}"
-        );
-        assert!(hints.contains(next), "{next}: {hints}");
+    for fault in &faults {
+        let row = row(&table, fault.id);
+        for words in ["not joined", fault.source, fault.line] {
+            assert!(row.contains(words), "{words}: {row}");
+        }
+        assert!(hints.contains(fault.next), "{}: {hints}", fault.next);
     }
     for id in [well, &cluster.control_plane] {
         let row = row(&table, id);
@@ -255,19 +276,20 @@ fn a_machine_that_has_not_joined_shows_how_far_it_came_and_what_stopped_it() {
         "{}",
         ran.err
     );
-    for (id, source, line, next) in faults {
-        let row = row(&ran.out, id);
-        assert!(row.contains(source) && row.contains(line), "{row}");
+    for fault in &faults {
+        let row = row(&ran.out, fault.id);
         assert!(
-            ran.out.contains(&format!("Machine/{id}")) && ran.out.contains(next),
+            row.contains(fault.source) && row.contains(fault.line),
+            "{row}"
+        );
+        let heading = format!("Machine/{}", fault.id);
+        assert!(
+            ran.out.contains(&heading) && ran.out.contains(fault.next),
             "{}",
             ran.out
         );
     }
-    assert_eq!(
-        cluster.simulator.calls()["calls"]["ec2.GetConsoleOutput"],
-        json!(8)
-    );
+    assert_eq!(cluster.calls("ec2.GetConsoleOutput"), 8);
 }
 
 #[test]
