@@ -3,7 +3,7 @@
 use super::{Applied, Context, LocalHost};
 use anyhow::Context as _;
 use model::engine::{self, Clock, Event, Failure, Id, Journal, Options, Outside, Plan, World};
-use model::host::{Certificate, HostResource, Thing};
+use model::host::{HostResource, Thing};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -78,26 +78,6 @@ pub async fn plan(
     let world = LocalHost::new(desired.clone(), context);
     let snapshot = world.observe().await?;
     engine::plan(&desired, &snapshot).context("could not plan the machine's changes")
-}
-
-/// Certificates that are not as they should be, and so have to be issued: none, and a worker need not join again.
-/// Looks at nothing else of the machine.
-pub async fn certificates_due(
-    desired: &[HostResource],
-    context: &Context,
-) -> anyhow::Result<Vec<Certificate>> {
-    let certificates = desired
-        .iter()
-        .filter(|of| matches!(of.thing, Thing::Certificate(_)));
-    let alone: Vec<HostResource> = certificates
-        .map(|of| HostResource::new(of.thing.clone()))
-        .collect();
-    let due = plan(alone, context.clone()).await?.steps.into_values();
-    let certificate = |after: HostResource| match after.thing {
-        Thing::Certificate(certificate) => Some(certificate),
-        _ => None,
-    };
-    Ok(due.filter_map(|step| certificate(step.after?)).collect())
 }
 
 /// Time since the run began. Not the machine's: that may be set while this runs.
