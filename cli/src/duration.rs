@@ -16,8 +16,8 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         let letters = unit.bytes().take_while(u8::is_ascii_lowercase).count();
         let (unit, after) = unit.split_at(letters);
         let one = match unit {
-            "h" => Duration::from_secs(3600),
-            "m" => Duration::from_secs(60),
+            "h" => Duration::from_hours(1),
+            "m" => Duration::from_mins(1),
             "s" => Duration::from_secs(1),
             "ms" => Duration::from_millis(1),
             // Go takes a bare zero too.

@@ -228,7 +228,7 @@ fn of_machine(machine: &Machine) -> Option<Finding> {
     Some(Finding {
         kind: Kind::Machine,
         name: machine.id.clone(),
-        message: format!("{} of {} has not joined{line}", machine.id, machine.group),
+        message: format!("the machine of {} has not joined{line}", machine.group),
         next: start.and_then(|start| start.next.clone()),
     })
 }

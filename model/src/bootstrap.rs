@@ -45,6 +45,9 @@ pub const JOIN_PATH: &str = "/bootstrap/v1/join";
 /// Where workers leave their boot report: POST of a [`crate::report::BootReport`].
 pub const REPORT_PATH: &str = "/bootstrap/v1/report";
 
+/// Where load balancers ask whether it answers; kOps' path.
+pub const HEALTH_PATH: &str = "/healthz";
+
 /// The header with a [`SignedIdentity`] as JSON in base64.
 pub const IDENTITY_HEADER: &str = "x-kctl-identity";
 

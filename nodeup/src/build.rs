@@ -1,7 +1,6 @@
 //! From the verified configuration to what is to be done: the machine as it should be, how it differs, and everything
 //! that closing the difference takes: authorities and downloads.
 
-use crate::download::{Downloads, Limits};
 use crate::fetch::Fetched;
 use crate::host::{self, Context, Signer};
 use crate::retry::Told;
@@ -13,7 +12,7 @@ use aws::store::Store;
 use model::engine::Plan;
 use model::full::Asset;
 use model::host::{HostResource, KeysetPart, Thing, desired};
-use model::node::{BootConfig, NodeConfig, read_node_config};
+use model::node::{Agent, BootConfig, NodeConfig, read_node_config};
 use model::pki::keyset_names;
 
 /// What is to be done, and with what.
@@ -24,6 +23,26 @@ pub struct Built {
     pub context: Context,
     /// How it differs.
     pub plan: Plan<HostResource>,
+    /// What has to be downloaded for that.
+    pub wanted: Wanted,
+    /// A control plane's state store.
+    pub store: Option<Store>,
+}
+
+/// Downloads.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    /// Others' releases.
+    pub assets: Vec<Asset>,
+    /// Our own binaries, by name.
+    pub agents: Vec<(String, Agent)>,
+}
+
+impl Wanted {
+    /// True if there is nothing to download.
+    pub fn is_empty(&self) -> bool {
+        self.assets.is_empty() && self.agents.is_empty()
+    }
 }
 
 /// The configuration, if it is the one that user data names, and of this cluster and group.
@@ -41,8 +60,8 @@ pub fn verify(text: &str, boot: &BootConfig) -> anyhow::Result<NodeConfig> {
     Ok(config)
 }
 
-/// Looks at the machine, plans, and downloads what the plan needs. Changes nothing outside nodeup's own folder, and
-/// nothing at all in a dry run.
+/// Looks at the machine, and plans. Keeps the verified configuration in nodeup's own folder, for protokube and for the
+/// next boot; in a dry run it changes nothing at all.
 pub async fn build(
     run: &Run,
     config: &NodeConfig,
@@ -65,12 +84,13 @@ pub async fn build(
     let plan = host::plan(desired.clone(), context.clone()).await?;
     if !run.dry_run {
         keep(run, &fetched.node_config)?;
-        downloads(run, config, store.as_ref(), &plan, &*told).await?;
     }
     Ok(Built {
+        wanted: wanted(config, &plan)?,
         desired,
         context,
         plan,
+        store,
     })
 }
 
@@ -97,7 +117,6 @@ async fn authorities(
     })
 }
 
-/// The verified text, for protokube and for the next boot.
 fn keep(run: &Run, text: &str) -> anyhow::Result<()> {
     let path = run.place.node_config();
     if secret_file::read(&path)?.as_deref() == Some(text) {
@@ -106,44 +125,26 @@ fn keep(run: &Run, text: &str) -> anyhow::Result<()> {
     secret_file::write(&path, text.as_bytes())
 }
 
-/// Downloads what steps of the plan put in its place, and nothing else.
-async fn downloads(
-    run: &Run,
-    config: &NodeConfig,
-    store: Option<&Store>,
-    plan: &Plan<HostResource>,
-    told: Told<'_>,
-) -> anyhow::Result<()> {
-    let wanted = plan.steps.values().filter_map(|step| match &step.after {
-        Some(HostResource {
-            thing: Thing::Download(download),
-            ..
-        }) => Some(download),
-        _ => None,
-    });
-    let downloads = Downloads::new(run.place.cache(), Limits::default())?;
-    let (mut assets, mut agents) = (Vec::new(), Vec::new());
-    for download in wanted {
-        let of = |asset: &&Asset| asset.sha256.as_deref() == Some(&download.sha256);
-        let own = config.agents.protokube.iter();
-        let own = own.chain(&config.agents.nodeup);
-        if let Some(asset) = config.assets.iter().find(of) {
-            assets.push(asset.clone());
-        } else if let Some(agent) = own.clone().find(|agent| agent.sha256 == download.sha256) {
-            agents.push((download.name.as_str(), agent));
+/// What steps of the plan put in its place, and nothing else: a machine that has it all downloads nothing.
+fn wanted(config: &NodeConfig, plan: &Plan<HostResource>) -> anyhow::Result<Wanted> {
+    let mut wanted = Wanted::default();
+    for step in plan.steps.values() {
+        let Some(Thing::Download(download)) = step.after.as_ref().map(|after| &after.thing) else {
+            continue;
+        };
+        let mut assets = config.assets.iter();
+        let mut agents = config.agents.protokube.iter();
+        let sha256 = download.sha256.as_str();
+        if let Some(asset) = assets.find(|asset| asset.sha256.as_deref() == Some(sha256)) {
+            wanted.assets.push(asset.clone());
+        } else if let Some(agent) = agents.find(|agent| agent.sha256 == sha256) {
+            wanted.agents.push((download.name.clone(), agent.clone()));
         } else {
             bail!(
-                "nothing says where {} with sha256 {} is",
-                download.name,
-                download.sha256
+                "nothing says where {} with sha256 {sha256} is",
+                download.name
             );
         }
     }
-    for (name, agent) in agents {
-        let store = store.with_context(|| {
-            format!("{name} lies in the state store, which only control planes read")
-        })?;
-        stored::agent(store, name, agent, &downloads, told).await?;
-    }
-    downloads.fetch(&assets, told).await.map(drop)
+    Ok(wanted)
 }

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use model::bootstrap::{Binding, IDENTITY_HEADER, Refused, SignedIdentity};
 use model::node::BootConfig;
 use reqwest::{Certificate, Client, StatusCode, Url, redirect};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, SystemTime};
 
 /// A control plane that does not answer by then is not there.
@@ -55,7 +55,12 @@ impl Endpoint<'_> {
                 error.context(format!("could not reach the control plane at {server}")),
             )
         };
-        let addresses = addresses(&host, port).await.map_err(unreachable)?;
+        let told = self.boot.addresses();
+        let addresses = if told.is_empty() {
+            addresses(&host, port).await.map_err(unreachable)?
+        } else {
+            given(&told, port).map_err(Trouble::Final)?
+        };
         let client = self.client(&url, &addresses).map_err(Trouble::Final)?;
         let identity = self.identity(body).await.map_err(Trouble::Passing)?;
         let sent = client
@@ -124,6 +129,16 @@ impl Endpoint<'_> {
 /// The name in the endpoint's certificate, whatever address leads there.
 fn server_name(cluster: &str) -> String {
     format!("kops-controller.internal.{cluster}")
+}
+
+/// Addresses that user data names.
+fn given(addresses: &[String], port: u16) -> anyhow::Result<Vec<SocketAddr>> {
+    let one = |address: &String| {
+        let ip = address.parse::<IpAddr>();
+        let ip = ip.with_context(|| format!("user data names {address:?} as an address"))?;
+        Ok(SocketAddr::new(ip, port))
+    };
+    addresses.iter().map(one).collect()
 }
 
 async fn addresses(host: &str, port: u16) -> anyhow::Result<Vec<SocketAddr>> {

@@ -11,7 +11,6 @@ use crate::stage::Stages;
 use crate::{secret_file, stored};
 use anyhow::bail;
 use model::bootstrap::Certificate;
-use model::engine::Step;
 use model::host::{HostResource, Standing, Thing, desired};
 use model::node::{NodeConfig, read_node_config, sha256};
 use model::pki::Issued;
@@ -120,11 +119,25 @@ async fn due(run: &Run, config: &NodeConfig, stages: &Stages) -> anyhow::Result<
     let alone = certificates.map(|of| HostResource::new(of.thing)).collect();
     let context = run.context(Signer::default(), &config.ca_certificates, stages);
     let plan = host::plan(alone, context).await?;
-    let serves = |step: &Step<HostResource>| {
+    let due = plan.steps.values().map(|step| {
         let before = step.before.as_ref().map(|have| &have.resource.thing);
-        matches!(before, Some(Thing::Certificate(have)) if have.standing == Standing::Expiring)
-    };
-    let steps = plan.steps.values();
-    let due = steps.map(|step| if serves(step) { Due::Soon } else { Due::Now });
+        match before {
+            Some(Thing::Certificate(have)) => of(have.standing),
+            _ => Due::Now,
+        }
+    });
     Ok(due.max().unwrap_or(Due::Nothing))
+}
+
+fn of(standing: Standing) -> Due {
+    match standing {
+        // A plain file in the place of the link has all that is needed.
+        Standing::Good | Standing::NotALink => Due::Nothing,
+        Standing::Expiring => Due::Soon,
+        Standing::Unreadable
+        | Standing::OtherKey
+        | Standing::OtherContent
+        | Standing::OtherAuthority
+        | Standing::Ended => Due::Now,
+    }
 }

@@ -35,11 +35,7 @@ pub async fn identify(boot: &BootConfig) -> anyhow::Result<Identified> {
     let host = Host {
         instance_id,
         zone: zone.context("the metadata service names no availability zone")?,
-        bootstrap_host: boot
-            .bootstrap_servers
-            .first()
-            .map(|url| facts::host_of(url))
-            .unwrap_or_default(),
+        control_plane_addresses: boot.addresses(),
         distribution: facts::distribution(&os_release)?,
         cgroup_v1: !Path::new("/sys/fs/cgroup/cgroup.controllers").exists(),
         systemd_resolved: Path::new("/run/systemd/resolve/resolv.conf").exists(),

@@ -1,6 +1,7 @@
 //! nodeup turns a freshly launched instance into a Kubernetes node. `main` is its table of contents; here are the
 //! chapters, so that they can be tested without a machine of their own.
 
+pub mod apply;
 pub mod arguments;
 pub mod build;
 pub mod digest;

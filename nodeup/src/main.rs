@@ -1,7 +1,7 @@
 //! nodeup turns a freshly launched instance into a Kubernetes node, in stages: identify, fetch, verify, build, apply,
 //! report. It runs at every boot; what is as it should be is left alone.
 
-use anyhow::{Context, Error, anyhow};
+use anyhow::{Context, Error};
 use model::engine::Plan;
 use model::host::HostResource;
 use model::node::{BootConfig, read_boot_config};
@@ -9,7 +9,7 @@ use nodeup::arguments::{self, Arguments};
 use nodeup::place::Place;
 use nodeup::run::Run;
 use nodeup::stage::Stages;
-use nodeup::{build, fetch, host, identify, report};
+use nodeup::{apply, build, fetch, host, identify, report};
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -74,11 +74,7 @@ async fn node(run: &Run, stages: &mut Stages) -> anyhow::Result<usize> {
     }
 
     stages.begin("apply");
-    let applied = host::apply(built.desired, built.context).await?;
-    match applied.error() {
-        None => Ok(applied.changes.len()),
-        Some(error) => Err(anyhow!(error)),
-    }
+    apply::apply(run, built, stages).await
 }
 
 async fn identified(arguments: Arguments) -> anyhow::Result<Run> {

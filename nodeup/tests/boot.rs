@@ -11,6 +11,7 @@ use std::io::{BufRead, BufReader};
 use std::thread::sleep;
 use std::time::Duration;
 use support::bootstrap::{Answer, Endpoint, authority};
+use support::files::Mood;
 use support::machine::{Machine, finished};
 
 const STAGES: [&str; 5] = ["identify", "fetch", "verify", "build", "apply"];
@@ -224,7 +225,7 @@ fn a_binary_with_another_hash_in_the_store_does_not_run() {
     machine.store(&key, b"malice");
     let ran = machine.run(&[]);
     assert_eq!(ran.code, Some(1));
-    assert!(ran.causes("build")[0].contains(&key), "{ran:#?}");
+    assert!(ran.causes("apply")[0].contains(&key), "{ran:#?}");
     assert!(!machine.path("opt/kctl/protokube").exists());
     let report = fs::read_to_string(machine.object(&report_key("i-0abc"))).unwrap();
     assert!(report.contains(&key));
@@ -290,4 +291,79 @@ fn user_data_of_a_newer_release_is_refused_by_number() {
     let ran = machine.run(&[]);
     assert_eq!(ran.outline(), ["identify started"]);
     assert!(ran.last().1.contains("format 7"), "{ran:#?}");
+}
+
+#[test]
+fn a_bucket_that_does_not_let_us_yet_is_waited_for() {
+    let mut machine = Machine::control_plane();
+    let bucket = support::s3::serving(&machine.object(""), 2);
+    machine.boot.config_base = Some("s3://store".into());
+    machine.write_boot();
+    machine.environment.push(("AWS_ENDPOINT_URL_S3", bucket));
+    let ran = machine.run(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    let causes = ran.causes("fetch");
+    assert_eq!(causes.len(), 1, "{causes:#?}");
+    assert!(causes[0].contains("denied") && causes[0].contains("s3:GetObject"));
+    assert_eq!(
+        fs::read(machine.path("opt/kctl/protokube")).unwrap(),
+        b"protokube"
+    );
+    assert!(machine.object(&report_key("i-0abc")).exists());
+}
+
+#[test]
+fn one_download_that_is_nowhere_keeps_nothing_else_back() {
+    let (machine, endpoint) = worker(Vec::new());
+    let crictl = machine
+        .config
+        .assets
+        .iter()
+        .position(|asset| asset.name == "crictl");
+    machine.downloads[crictl.unwrap()].answer_with(Mood::Status("404 Not Found"), 1);
+    let ran = machine.run(&[]);
+    assert_eq!(ran.code, Some(1));
+    let report = endpoint.reports().remove(0);
+    let error = report.error.unwrap();
+    assert!(error.contains("crictl") && error.contains("404"), "{error}");
+    let started = fs::read_to_string(machine.folder.path().join("programs/started")).unwrap();
+    assert!(started.contains("kubelet.service"), "{started}");
+    assert_eq!(machine.run(&[]).code, Some(0));
+}
+
+#[test]
+fn what_ends_soon_is_renewed_with_the_same_key_and_is_no_reason_to_wait() {
+    let (mut machine, endpoint) = worker(Vec::new());
+    assert_eq!(machine.run(&[]).code, Some(0));
+    let client = |machine: &Machine, of: &str| {
+        fs::read_to_string(machine.path(&format!("var/lib/kube-proxy/client.{of}"))).unwrap()
+    };
+    let (key, good) = (client(&machine, "key"), client(&machine, "crt"));
+    let soon = endpoint.certificate_of_hours("system:kube-proxy", &key, 10);
+    machine.write("var/lib/kube-proxy/client.crt", &soon);
+
+    // Nobody to renew it: nothing waits, nothing is started again, and it is said.
+    let servers = std::mem::take(&mut machine.boot.bootstrap_servers);
+    machine.boot.bootstrap_servers = vec!["https://127.0.0.1:1".into()];
+    machine.write_boot();
+    let started = machine.folder.path().join("programs/started");
+    let before = fs::read(&started).unwrap();
+    let ran = machine.run(&[]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.causes("fetch")
+            .last()
+            .unwrap()
+            .contains("not renewed now"),
+        "{ran:#?}"
+    );
+    assert!(ran.causes("apply")[0].contains("kube-proxy"), "{ran:#?}");
+    assert_eq!(client(&machine, "crt"), soon);
+    assert_eq!(fs::read(&started).unwrap(), before);
+
+    machine.boot.bootstrap_servers = servers;
+    machine.write_boot();
+    assert_eq!(machine.run(&[]).code, Some(0));
+    assert_eq!(client(&machine, "key"), key);
+    assert!(![good, soon].contains(&client(&machine, "crt")));
 }

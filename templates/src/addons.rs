@@ -61,6 +61,8 @@ pub struct Flannel {
     pub network_config: String,
     /// sha256 (hex) of both: a change of them restarts the pods.
     pub config_sha256: String,
+    /// Where the API answers on every machine, on port 443.
+    pub api_host: String,
     /// Arguments of flanneld.
     pub arguments: Vec<String>,
     /// Port of its health checks, on 127.0.0.1.
@@ -193,6 +195,7 @@ pub(crate) mod samples {
             cni_config: text("{}"),
             network_config: text("{}"),
             config_sha256: "0".repeat(64),
+            api_host: text("api.internal.a.example.com"),
             arguments: vec![text("--ip-masq")],
             health_port: 8081,
             privileged: false,

@@ -72,7 +72,7 @@ pub struct VolumeMount {
     pub path: String,
     /// Type of its file system.
     pub filesystem: String,
-    /// Options, separated by commas.
+    /// Options, separated by commas, with `%` doubled; `defaults` where there are none.
     pub options: String,
 }
 

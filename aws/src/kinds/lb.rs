@@ -1,6 +1,7 @@
 //! A network load balancer.
 
 use super::ec2::is_owned;
+use super::lb_addresses;
 use super::lb_tags::{self, retag, write_tags};
 use super::nat_gateway::needs_internet_gateway;
 use super::{Have, Verbs, after_effect, item, made, not_ours, physical, physicals, time};
@@ -14,10 +15,13 @@ use futures::future::try_join_all;
 use model::cloud::{AccessLogs, Cloud, Kind, Lb, SecurityGroup, Subnet, SubnetMapping, Tags};
 use model::engine::{Attrs, Failure, Observed, Put, Refs, Removed};
 use model::names::logical_name;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const DESCRIBE: &str = "elasticloadbalancing:DescribeLoadBalancers";
 const CREATE: &str = "elasticloadbalancing:CreateLoadBalancer";
+
+/// What a new balancer is waited for.
+const ADDRESSES: &str = "the load balancer to get its addresses";
 
 const CROSS_ZONE: &str = "load_balancing.cross_zone.enabled";
 const LOGS: &str = "access_logs.s3.enabled";
@@ -28,6 +32,7 @@ const LOGS_PREFIX: &str = "access_logs.s3.prefix";
 pub(crate) struct Raw {
     pub(crate) balancer: elb::LoadBalancer,
     attributes: BTreeMap<String, String>,
+    addresses: BTreeSet<String>,
     tags: Tags,
 }
 
@@ -51,16 +56,28 @@ pub(crate) async fn complete(
     found: Vec<elb::LoadBalancer>,
     tags: &BTreeMap<String, Tags>,
 ) -> Result<Vec<Raw>, Failure> {
-    let owned = found.into_iter().filter_map(|balancer| {
-        let tags = tags.get(balancer.load_balancer_arn()?)?.clone();
-        is_owned(world, &tags).then_some((balancer, tags))
+    let owned = |balancer: &elb::LoadBalancer| {
+        let arn = balancer.load_balancer_arn()?;
+        tags.get(arn).filter(|tags| is_owned(world, tags)).cloned()
+    };
+    let (balancers, tags): (Vec<_>, Vec<_>) = found
+        .into_iter()
+        .filter_map(|balancer| Some((owned(&balancer)?, balancer)))
+        .map(|(tags, balancer)| (balancer, tags))
+        .unzip();
+    let mut addresses = lb_addresses::fetch(world, &balancers).await?;
+    let all = balancers.into_iter().zip(tags).map(|(balancer, tags)| {
+        let arn = balancer.load_balancer_arn().unwrap_or_default();
+        let addresses = addresses.remove(arn).unwrap_or_default();
+        with_attributes(world, balancer, addresses, tags)
     });
-    try_join_all(owned.map(|(balancer, tags)| with_attributes(world, balancer, tags))).await
+    try_join_all(all).await
 }
 
 async fn with_attributes(
     world: &AwsWorld,
     balancer: elb::LoadBalancer,
+    addresses: BTreeSet<String>,
     tags: Tags,
 ) -> Result<Raw, Failure> {
     let call = world.clients.elb.describe_load_balancer_attributes();
@@ -73,6 +90,7 @@ async fn with_attributes(
         attributes: attributes
             .filter_map(|one| Some((one.key?, one.value?)))
             .collect(),
+        addresses,
         tags,
     })
 }
@@ -98,7 +116,7 @@ pub(crate) fn observe(raw: &Raw, names: &Names) -> Option<Observed<Cloud>> {
         tags: raw.tags.clone(),
     };
     Some(Observed {
-        attrs: attrs(balancer),
+        attrs: attrs(balancer, &raw.addresses),
         created: time(balancer.created_time()),
         ..item(lb, balancer.load_balancer_arn()?)
     })
@@ -123,7 +141,9 @@ fn mappings(balancer: &elb::LoadBalancer, names: &Names) -> Vec<SubnetMapping> {
     all
 }
 
-fn attrs(balancer: &elb::LoadBalancer) -> Attrs {
+fn attrs(balancer: &elb::LoadBalancer, addresses: &BTreeSet<String>) -> Attrs {
+    let joined = addresses.iter().map(String::as_str).collect::<Vec<_>>();
+    let joined = Some(joined.join(",")).filter(|joined| !joined.is_empty());
     let known = [
         ("arn", balancer.load_balancer_arn()),
         (
@@ -131,6 +151,7 @@ fn attrs(balancer: &elb::LoadBalancer) -> Attrs {
             balancer.canonical_hosted_zone_id(),
         ),
         ("dns_name", balancer.dns_name()),
+        (lb_addresses::ATTRIBUTE, joined.as_deref()),
     ];
     known
         .into_iter()
@@ -182,7 +203,8 @@ impl Verbs for Lb {
             };
             after_effect(change_attributes(world, &arn, &fresh, want).await)?;
             return Ok(Put {
-                attrs: attrs(&balancer),
+                attrs: attrs(&balancer, &BTreeSet::new()),
+                waiting_for: Some(ADDRESSES.to_owned()),
                 ..made(arn)
             });
         };
@@ -190,6 +212,22 @@ impl Verbs for Lb {
         change_attributes(world, have.physical, have.resource, want).await?;
         retag(world, have.physical, &have.resource.tags, &want.tags).await?;
         Ok(made(have.physical))
+    }
+
+    /// Machines are told its private addresses, which it gets after it was made.
+    async fn ready(world: &AwsWorld, want: &Self, physical: &str) -> Result<Put, Failure> {
+        let call = world.clients.elb.describe_load_balancers();
+        let answer = call.load_balancer_arns(physical).send().await;
+        let found = answer.called(DESCRIBE)?.load_balancers.unwrap_or_default();
+        let mut addresses = lb_addresses::fetch(world, &found).await?;
+        let addresses = addresses.remove(physical).unwrap_or_default();
+        let all = addresses.len() >= want.subnet_mappings.len();
+        let attrs = found.first().map(|balancer| attrs(balancer, &addresses));
+        Ok(Put {
+            attrs: attrs.unwrap_or_default(),
+            waiting_for: (!all).then(|| ADDRESSES.to_owned()),
+            ..made(physical)
+        })
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {

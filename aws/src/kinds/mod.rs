@@ -21,6 +21,7 @@ pub(crate) mod launch_template;
 pub(crate) mod launch_template_data;
 pub(crate) mod launch_template_versions;
 pub(crate) mod lb;
+pub(crate) mod lb_addresses;
 pub(crate) mod lb_listener;
 pub(crate) mod lb_tags;
 pub(crate) mod lb_target_group;

@@ -98,7 +98,11 @@ impl Trouble {
             return Self::answered(server, cluster, status);
         }
         let causes = causes(error);
-        let last = causes.last().map_or(String::new(), ToString::to_string);
+        let last = if causes.iter().any(|cause| is_late(*cause)) {
+            "no answer in time, as if something dropped what is sent there".to_owned()
+        } else {
+            causes.last().map_or(String::new(), ToString::to_string)
+        };
         if causes.iter().any(|cause| is_certificate(*cause)) {
             return Self {
                 reason: Reason::Certificate,
@@ -165,4 +169,9 @@ fn is_certificate(cause: &(dyn Error + 'static)) -> bool {
         cause.downcast_ref::<rustls::Error>(),
         Some(rustls::Error::InvalidCertificate(_))
     )
+}
+
+fn is_late(cause: &(dyn Error + 'static)) -> bool {
+    let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+    kind == Some(io::ErrorKind::TimedOut) || cause.is::<tokio::time::error::Elapsed>()
 }

@@ -45,6 +45,7 @@ pub(super) fn addon(expanded: &Expanded, backend: &str) -> Result<Addon, Error> 
         config_sha256: sha256(&format!("{cni_config}{network_config}")),
         cni_config,
         network_config,
+        api_host: expanded.full.dns.api_internal_name.clone(),
         arguments: arguments(&said.unwrap_or_default()),
         health_port: HEALTH_PORT,
         // Its packets go through /dev/net/tun, which only privileged containers have.

@@ -59,8 +59,10 @@ pub enum Standing {
     OtherContent,
     /// Another authority signed it, or one that is no longer trusted.
     OtherAuthority,
-    /// Less than a third of its life is left.
+    /// It serves, and less than a third of its life is left.
     Expiring,
+    /// It is not valid at this moment.
+    Ended,
     /// The link is a plain file, which kubelet would not renew.
     NotALink,
 }

@@ -18,7 +18,7 @@ pub enum Error {
     /// NodeConfig names no protokube for this architecture.
     #[error("NodeConfig names no protokube")]
     NoProtokube,
-    /// An etcd cluster has a name that kctl does not know.
+    /// What is asked for is a secret of the store's, which no keyset has.
     #[error("secret {0} is not part of a keyset")]
     NotInKeyset(String),
     /// The desired state could not be written down.

@@ -39,15 +39,12 @@ impl Proxy {
 /// What the spec is completed with: not necessarily the user's wish.
 const CONNTRACK_PER_CORE: &str = "131072";
 
-/// The pod on one machine. The user's own flags win. Without `api_server` the kubeconfig alone says where the API is:
-/// `--master` would make kube-proxy forget the name in the server's certificate.
-pub fn proxy(proxy: &Proxy, api_server: Option<&str>, host: &Host) -> Pod {
+/// The pod on one machine. The user's own flags win.
+pub fn proxy(proxy: &Proxy, api_server: &str, host: &Host) -> Pod {
     const CONNTRACK: &str = "conntrack-max-per-core";
     let mut flags = proxy.flags.clone();
     flags.fill("hostname-override", &host.instance_id);
-    if let Some(server) = api_server {
-        flags.fill("master", server);
-    }
+    flags.fill("master", api_server);
     let said = flags.get(CONNTRACK);
     if host.conntrack_max_fixed && said.is_none_or(|said| said == CONNTRACK_PER_CORE) {
         // kube-proxy ends where it cannot set the table's size: 0 leaves it as it is.

@@ -32,9 +32,22 @@ pub struct BootConfig {
     /// of the store but binaries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bootstrap_servers: Vec<String>,
+    /// Workers of clusters without DNS: private addresses, with commas between, at which the API and the bootstrap servers answer
+    /// whatever their names mean elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control_plane_addresses: Option<String>,
     /// Workers: who may have signed the servers' certificates, PEM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_certificates: Option<String>,
+}
+
+impl BootConfig {
+    /// The control plane's private addresses, for workers of clusters without DNS.
+    pub fn addresses(&self) -> Vec<String> {
+        let addresses = self.control_plane_addresses.iter();
+        let addresses = addresses.flat_map(|addresses| addresses.split(','));
+        addresses.map(str::to_owned).collect()
+    }
 }
 
 /// Reads a BootConfig; refuses formats this release does not know.

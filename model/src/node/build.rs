@@ -10,7 +10,7 @@ use crate::api::etcd::{EtcdClusterSpec, EtcdManagerSpec, EtcdMemberSpec};
 use crate::api::instance_group::InstanceGroupSpec;
 use crate::components;
 use crate::expand::Expanded;
-use crate::full::{DnsKind, FullSpec, Group, Role};
+use crate::full::{FullSpec, Group, Role};
 use crate::manifests;
 use std::net::IpAddr;
 
@@ -100,13 +100,11 @@ fn own_agents(agents: &Agents, group: &Group) -> Agents {
     }
 }
 
-fn api_server(full: &FullSpec, role: Role) -> Option<String> {
-    match (role, full.dns.kind) {
-        (Role::ControlPlane, _) => Some("https://127.0.0.1".to_owned()),
-        (_, DnsKind::None) => None,
-        (_, DnsKind::Public | DnsKind::Private) => {
-            Some(format!("https://{}", full.dns.api_internal_name))
-        }
+/// Where DNS does not have the name, machines have it in their own list of hosts.
+fn api_server(full: &FullSpec, role: Role) -> String {
+    match role {
+        Role::ControlPlane => "https://127.0.0.1".to_owned(),
+        _ => format!("https://{}", full.dns.api_internal_name),
     }
 }
 

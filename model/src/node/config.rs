@@ -35,10 +35,8 @@ pub struct NodeConfig {
     pub assets: Vec<Asset>,
     /// Our own binaries.
     pub agents: Agents,
-    /// Where components find the API: `https://127.0.0.1`, `https://api.internal.NAME`; `None`: at the host
-    /// that handed out this configuration.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api_server: Option<String>,
+    /// Where components find the API: `https://127.0.0.1`, `https://api.internal.NAME`.
+    pub api_server: String,
     /// Certificates of `kubernetes-ca`, PEM.
     pub ca_certificates: String,
     /// kubelet.

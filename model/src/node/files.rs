@@ -37,9 +37,9 @@ pub fn files(config: &NodeConfig, host: &Host) -> Result<Vec<File>, Error> {
     files.extend(upkeep(config, host.distribution));
     files.extend(kubelet(config, host)?);
     files.extend(containerd(config, host)?);
-    files.extend(kubeconfigs(config, host)?);
+    files.extend(kubeconfigs(config)?);
     if let Some(proxy) = &config.kube_proxy {
-        let pod = manifests::proxy(proxy, config.api_server.as_deref(), host);
+        let pod = manifests::proxy(proxy, &config.api_server, host);
         files.push(File::new(manifests::manifest_path("kube-proxy"), to_yaml(&pod)?).mode("0440"));
     }
     // The user's files come first: theirs are kept where two have one path.
@@ -67,14 +67,6 @@ fn upkeep(config: &NodeConfig, distribution: Distribution) -> Vec<File> {
         files.push(File::new("/etc/apt/apt.conf.d/20auto-upgrades", updates));
     }
     files
-}
-
-/// Where components of this machine find the API.
-fn api_server(config: &NodeConfig, host: &Host) -> String {
-    config
-        .api_server
-        .clone()
-        .unwrap_or_else(|| format!("https://{}", host.bootstrap_host))
 }
 
 fn kubelet(config: &NodeConfig, host: &Host) -> Result<Vec<File>, Error> {
@@ -112,7 +104,7 @@ fn kubelet(config: &NodeConfig, host: &Host) -> Result<Vec<File>, Error> {
             "/var/lib/kubelet/credential-provider.conf",
             to_yaml(&credential_provider(config))?,
         ),
-        kubeconfig_file(config, host, "kubelet", kubeconfig_path, credentials)?,
+        kubeconfig_file(config, "kubelet", kubeconfig_path, credentials)?,
     ])
 }
 
@@ -238,7 +230,7 @@ fn cni_template() -> String {
 }
 
 /// kubeconfigs of the components. Certificates and keys lie beside them, so these are no secrets.
-fn kubeconfigs(config: &NodeConfig, host: &Host) -> Result<Vec<File>, Error> {
+fn kubeconfigs(config: &NodeConfig) -> Result<Vec<File>, Error> {
     let beside = |folder: &str| {
         Some(ClientCredentials::Files {
             certificate: format!("{folder}/client.crt"),
@@ -249,7 +241,6 @@ fn kubeconfigs(config: &NodeConfig, host: &Host) -> Result<Vec<File>, Error> {
     if config.kube_proxy.is_some() {
         files.push(kubeconfig_file(
             config,
-            host,
             "kube-proxy",
             None,
             beside("/var/lib/kube-proxy"),
@@ -258,11 +249,10 @@ fn kubeconfigs(config: &NodeConfig, host: &Host) -> Result<Vec<File>, Error> {
     if config.role == Role::ControlPlane {
         for component in ["kube-controller-manager", "kube-scheduler"] {
             let credentials = beside(&format!("{KUBERNETES}/{component}"));
-            files.push(kubeconfig_file(config, host, component, None, credentials)?);
+            files.push(kubeconfig_file(config, component, None, credentials)?);
         }
         files.push(
-            kubeconfig_file(config, host, "kubectl", None, beside("/var/lib/kubectl"))?
-                .mode("0400"),
+            kubeconfig_file(config, "kubectl", None, beside("/var/lib/kubectl"))?.mode("0400"),
         );
     }
     Ok(files)
@@ -270,19 +260,14 @@ fn kubeconfigs(config: &NodeConfig, host: &Host) -> Result<Vec<File>, Error> {
 
 fn kubeconfig_file(
     config: &NodeConfig,
-    host: &Host,
     component: &str,
     path: Option<String>,
     credentials: Option<ClientCredentials>,
 ) -> Result<File, Error> {
     let content = kubeconfig(&Kubeconfig {
         name: "local".to_owned(),
-        server: api_server(config, host),
-        // Without DNS the API is found at a load balancer, whose name is in no certificate.
-        tls_server_name: config
-            .api_server
-            .is_none()
-            .then(|| format!("api.internal.{}", config.cluster)),
+        server: config.api_server.clone(),
+        tls_server_name: None,
         trust_bundle: Some(config.ca_certificates.clone()),
         credentials,
     })?;

@@ -7,8 +7,8 @@ pub struct Host {
     pub instance_id: String,
     /// Availability zone.
     pub zone: String,
-    /// The host that handed out NodeConfig, for clusters without DNS; empty on control planes.
-    pub bootstrap_host: String,
+    /// Private addresses of the control plane, for workers of clusters without DNS.
+    pub control_plane_addresses: Vec<String>,
     /// Distribution.
     pub distribution: Distribution,
     /// The kernel has version 1 of control groups.
@@ -36,7 +36,7 @@ impl Host {
         Self {
             instance_id: "<instance-id>".to_owned(),
             zone: "<zone>".to_owned(),
-            bootstrap_host: "<bootstrap-host>".to_owned(),
+            control_plane_addresses: Vec::new(),
             distribution: Distribution::Debian,
             cgroup_v1: false,
             systemd_resolved: true,

@@ -74,7 +74,7 @@ pub fn user_data(of: &UserData<'_>) -> Result<Option<Text>, Error> {
     Ok(Some(with_late(
         &text,
         late,
-        &Text::late(&load_balancer, "dns_name"),
+        &Text::late(&load_balancer, "private_addresses"),
     )))
 }
 
@@ -87,9 +87,9 @@ fn script(of: &UserData<'_>, group: &Group) -> Result<String, Error> {
     } = of.expanded;
     let boot = boot_config(of, group)?;
     let late = boot
-        .bootstrap_servers
+        .control_plane_addresses
         .iter()
-        .any(|server| server.contains(LATE));
+        .any(|addresses| addresses.contains(LATE));
     let boot = to_yaml(&boot)?;
     let nodeup = find(&of.agents.nodeup, "nodeup", group)?;
     let said = groups.iter().find(|other| other.name() == group.name);
@@ -123,12 +123,11 @@ fn script(of: &UserData<'_>, group: &Group) -> Result<String, Error> {
 fn boot_config(of: &UserData<'_>, group: &Group) -> Result<BootConfig, Error> {
     let full = &of.expanded.full;
     let worker = group.role != Role::ControlPlane;
-    let server = || {
-        Ok::<_, Error>(format!(
-            "https://{}:{BOOTSTRAP_PORT}",
-            bootstrap_host(full)?
-        ))
-    };
+    // kOps' name of its controller.
+    let server = format!(
+        "https://kops-controller.internal.{}:{BOOTSTRAP_PORT}",
+        full.name
+    );
     Ok(BootConfig {
         format: BOOT_FORMAT,
         cluster: full.name.clone(),
@@ -136,18 +135,18 @@ fn boot_config(of: &UserData<'_>, group: &Group) -> Result<BootConfig, Error> {
         role: group.role,
         node_config: of.node_config.to_owned(),
         config_base: (!worker).then(|| full.state.config_base.clone()),
-        bootstrap_servers: if worker { vec![server()?] } else { Vec::new() },
+        bootstrap_servers: if worker { vec![server] } else { Vec::new() },
+        control_plane_addresses: if worker { addresses(full)? } else { None },
         ca_certificates: worker.then(|| of.trust_bundle.to_owned()),
     })
 }
 
-/// The name workers dial: kOps' name of its controller, or the load balancer where names are published nowhere.
-fn bootstrap_host(full: &FullSpec) -> Result<String, Error> {
+/// Where workers find the control plane if names are published nowhere: the load balancer's own addresses. Its name may
+/// mean addresses outside the VPC, from where security groups would not know the workers.
+fn addresses(full: &FullSpec) -> Result<Option<String>, Error> {
     match (full.dns.kind, &full.api.load_balancer) {
-        (DnsKind::Public | DnsKind::Private, _) => {
-            Ok(format!("kops-controller.internal.{}", full.name))
-        }
-        (DnsKind::None, Some(_)) => Ok(LATE.to_owned()),
+        (DnsKind::Public | DnsKind::Private, _) => Ok(None),
+        (DnsKind::None, Some(_)) => Ok(Some(LATE.to_owned())),
         (DnsKind::None, None) => Err(Error::NoBootstrapAddress),
     }
 }

@@ -48,12 +48,9 @@ pub(super) fn judge(wanted: &Wanted<'_>, certificate: &str, key: &str) -> Standi
         validity.not_after.to_datetime(),
     );
     let left = ends - wanted.now;
-    let enough = if wanted.until_it_ends {
-        left.is_positive()
-    } else {
-        left * 3 > ends - begins
-    };
-    if enough && begins <= wanted.now {
+    if begins > wanted.now || !left.is_positive() {
+        Standing::Ended
+    } else if wanted.until_it_ends || left * 3 > ends - begins {
         Standing::Good
     } else {
         Standing::Expiring

@@ -40,7 +40,10 @@ fn a_certificate_is_renewed_when_a_third_of_its_life_is_left_and_kubelets_is_kub
     let due = days(&mut machine, 310);
     assert_eq!(due.len(), wanted.len() - 1, "{due:?}");
     assert!(!due.contains(&format!("certificate/{KUBELET}")));
+    assert!(machine.plan_text(&wanted).contains("expiring"));
     assert_eq!(days(&mut machine, 456).len(), wanted.len());
+    let text = machine.plan_text(&wanted);
+    assert!(text.contains("ended") && !text.contains("expiring"));
     assert!(machine.apply(&wanted).is_complete());
     assert!(machine.planned(&wanted).is_empty());
 }

@@ -6,8 +6,11 @@ use model::bootstrap::{
     Binding, Certificate, IDENTITY_HEADER, JOIN_PATH, Join, Joined, REPORT_PATH, Refused,
     SignedIdentity,
 };
-use model::pki::{KeyAlgorithm, Keyset, Leaf, SystemKeys, Usage, issue, mint, sign, trust_bundle};
+use model::pki::{
+    KeyAlgorithm, Keyset, Leaf, SystemKeys, Usage, issue, mint, request_for, sign, trust_bundle,
+};
 use model::report::BootReport;
+use model::secret::Secret;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -73,6 +76,19 @@ impl Endpoint {
             authority,
             inner,
         }
+    }
+
+    /// A client's certificate for that key, that ends soon.
+    pub fn certificate_of_hours(&self, name: &str, key: &str, hours: i64) -> String {
+        let leaf = Leaf {
+            common_name: name.to_owned(),
+            organization: None,
+            usage: Usage::Client,
+            names: Vec::new(),
+            validity: Duration::hours(hours),
+        };
+        let request = request_for(&leaf, &Secret::new(key)).unwrap();
+        sign(&self.authority, &request, &leaf, OffsetDateTime::now_utc()).unwrap()
     }
 
     pub fn joins(&self) -> Vec<Join> {

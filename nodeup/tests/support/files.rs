@@ -57,6 +57,12 @@ impl Files {
         Self { address, state }
     }
 
+    /// The next requests meet this mood.
+    pub fn answer_with(&self, mood: Mood, times: usize) {
+        let moods = std::iter::repeat_n(mood, times);
+        self.state.lock().unwrap().moods.extend(moods);
+    }
+
     pub fn url(&self, path: &str) -> String {
         format!("http://{}/{path}", self.address)
     }

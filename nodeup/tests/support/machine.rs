@@ -25,13 +25,18 @@ pub struct Machine {
     pub config: NodeConfig,
     pub stored: StoredNodeConfig,
     pub downloads: Vec<Files>,
-    metadata: String,
+    pub environment: Vec<(&'static str, String)>,
 }
 
 impl Machine {
     /// A worker of a cluster with that authority.
     pub fn worker(authority: &Keyset, servers: &[String]) -> Self {
-        Self::new("nodes-eu-west-1a", Role::Node, authority, |boot| {
+        Self::worker_with(authority, servers, 0)
+    }
+
+    /// The same, whose downloads have programs of that many bytes.
+    pub fn worker_with(authority: &Keyset, servers: &[String], size: usize) -> Self {
+        Self::new("nodes-eu-west-1a", Role::Node, authority, size, |boot| {
             boot.bootstrap_servers = servers.to_vec();
             boot.ca_certificates = Some(trust_bundle(authority));
         })
@@ -53,6 +58,7 @@ impl Machine {
             "control-plane-eu-west-1a",
             Role::ControlPlane,
             &authority,
+            0,
             |_| (),
         );
         machine.store(&machine.stored.keys[0], machine.stored.text.as_bytes());
@@ -70,6 +76,7 @@ impl Machine {
         group: &str,
         role: Role,
         authority: &Keyset,
+        size: usize,
         change: impl FnOnce(&mut BootConfig),
     ) -> Self {
         let folder = TempDir::new().unwrap();
@@ -77,7 +84,7 @@ impl Machine {
         let mut config = config.unwrap().unwrap();
         let mut downloads = Vec::new();
         for asset in &mut config.assets {
-            let content = content(&asset.name);
+            let content = content(&asset.name, size);
             let server = Files::serving(&content, Vec::new());
             asset.urls = vec![server.url(&asset.name)];
             asset.sha256 = Some(sha256(&content));
@@ -105,7 +112,7 @@ impl Machine {
             config,
             stored,
             downloads,
-            metadata: metadata_service(),
+            environment: vec![("AWS_EC2_METADATA_SERVICE_ENDPOINT", metadata_service())],
         };
         programs::install(&machine.folder.path().join("programs"));
         machine.write("etc/passwd", "root:x:0:0::/root:/bin/sh\n");
@@ -156,7 +163,8 @@ impl Machine {
     pub fn start(&self, arguments: &[&str]) -> Child {
         let programs = self.folder.path().join("programs");
         let path = std::env::var("PATH").unwrap();
-        Command::new(env!("CARGO_BIN_EXE_nodeup"))
+        let nodeup = std::env::var("KCTL_NODEUP");
+        Command::new(nodeup.unwrap_or(env!("CARGO_BIN_EXE_nodeup").to_owned()))
             .arg("--boot-config")
             .arg(self.folder.path().join("boot.yaml"))
             .arg("--root")
@@ -166,7 +174,7 @@ impl Machine {
             .env("PATH", format!("{}:{path}", programs.display()))
             .env("FAKES", &programs)
             .env("ROOT", self.folder.path().join("root"))
-            .env("AWS_EC2_METADATA_SERVICE_ENDPOINT", &self.metadata)
+            .envs(self.environment.clone())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -252,24 +260,37 @@ pub fn finished(stages: &[Stage]) -> Vec<&str> {
     finished.map(|of| of.name.as_str()).collect()
 }
 
-/// A download of that name, in the form that the real one has.
-fn content(name: &str) -> Vec<u8> {
+/// A download of that name, in the form that the real one has. Programs are their name, repeated with noise up to that
+/// size: about as compressible as programs are.
+fn content(name: &str, size: usize) -> Vec<u8> {
     let members: &[&str] = match name {
         "containerd" => &["bin/containerd", "bin/containerd-shim-runc-v2", "bin/ctr"],
         "cni-plugins" => &["bridge", "host-local", "loopback"],
         "crictl" => &["crictl"],
-        _ => return name.as_bytes().to_vec(),
+        _ => return program(name, size),
     };
     let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     for member in members {
+        let program = program(member, size / members.len());
         let mut header = tar::Header::new_gnu();
-        header.set_size(member.len() as u64);
+        header.set_size(program.len() as u64);
         header.set_mode(0o755);
         archive
-            .append_data(&mut header, member, member.as_bytes())
+            .append_data(&mut header, member, program.as_slice())
             .unwrap();
     }
     archive.into_inner().unwrap().finish().unwrap()
+}
+
+fn program(name: &str, size: usize) -> Vec<u8> {
+    let mut program = name.as_bytes().to_vec();
+    let mut noise = 1_u32;
+    while program.len() < size {
+        noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        program.extend_from_slice(&noise.to_be_bytes()[..2]);
+        program.extend_from_slice(b"\0\0\x48\x8b");
+    }
+    program
 }
 
 pub fn sha256(content: &[u8]) -> String {

@@ -6,3 +6,4 @@ pub mod files;
 pub mod imds;
 pub mod machine;
 pub mod programs;
+pub mod s3;

@@ -10,7 +10,7 @@ use aws::store::Store;
 use kube::Client;
 use model::addons::ChannelAddon;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// What errors that are no addon's are about.
@@ -23,7 +23,7 @@ pub(super) struct Follower {
     log: Log,
     /// Addons that somebody else may have applied at the same time in another version, and what was applied of them here: they are
     /// applied again, and what only this version had is removed.
-    doubtful: BTreeMap<String, Vec<ObjectId>>,
+    doubtful: BTreeMap<String, BTreeSet<ObjectId>>,
 }
 
 /// An addon to apply.
@@ -84,6 +84,11 @@ impl Follower {
             );
         }
         record.write(&self.cluster.client).await?;
+        // Until the record is written again: somebody else may write it before, or this look be given up.
+        for one in &work {
+            let doubt = self.doubtful.entry(one.addon.name.clone()).or_default();
+            doubt.extend(one.ids.iter().cloned());
+        }
         let mut applied = Vec::new();
         for one in &work {
             if self.apply(one).await {
@@ -97,11 +102,6 @@ impl Follower {
         }
         for name in left(&list, &record) {
             well &= self.remove_addon(&name, &mut record).await;
-        }
-        // If somebody else has written the record meanwhile, what was just applied is in doubt.
-        for one in &applied {
-            let doubt = self.doubtful.entry(one.addon.name.clone()).or_default();
-            doubt.extend(one.ids.iter().cloned());
         }
         record.write(&self.cluster.client).await?;
         for one in &applied {
@@ -159,9 +159,11 @@ impl Follower {
         }
         let Some(error) = first else {
             self.log.well(name);
-            let count = work.objects.len();
-            self.log
-                .changed(&format!("{name}: {count} objects applied"));
+            let objects = match work.objects.len() {
+                1 => "1 object".to_owned(),
+                count => format!("{count} objects"),
+            };
+            self.log.changed(&format!("{name}: {objects} applied"));
             return true;
         };
         let error = if failures > 1 {
@@ -233,7 +235,7 @@ impl Follower {
 }
 
 /// Notes objects that may be there beside those that are noted. An addon that has new ones is not applied.
-fn note(ids: &[ObjectId], entry: &mut Entry) {
+fn note<'a>(ids: impl IntoIterator<Item = &'a ObjectId>, entry: &mut Entry) {
     let before = entry.objects.len();
     for id in ids {
         if !entry.objects.contains(id) {

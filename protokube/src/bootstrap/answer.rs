@@ -8,7 +8,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use model::bootstrap::{
-    IDENTITY_HEADER, JOIN_LIMIT, JOIN_PATH, REPORT_LIMIT, REPORT_PATH, Refusal,
+    HEALTH_PATH, IDENTITY_HEADER, JOIN_LIMIT, JOIN_PATH, REPORT_LIMIT, REPORT_PATH, Refusal,
 };
 use serde::Serialize;
 use std::convert::Infallible;
@@ -25,6 +25,7 @@ pub(super) async fn answer(
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path().to_owned();
     let (what, limit) = match path.as_str() {
+        HEALTH_PATH if request.method() == Method::GET => return Ok(empty(StatusCode::OK)),
         JOIN_PATH => ("joining", JOIN_LIMIT),
         REPORT_PATH => ("a report", REPORT_LIMIT),
         _ => return Ok(empty(StatusCode::NOT_FOUND)),

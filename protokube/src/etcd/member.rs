@@ -11,7 +11,9 @@ use anyhow::bail;
 use aws::machine::Volume;
 use model::api::write::to_yaml;
 use model::components::EtcdStart;
-use model::etcd::{Own, Place, Step, decide, formed, manifest_on_volume, stray};
+use model::etcd::{
+    Own, Place, Step, as_existing, decide, formed, has_data, manifest_on_volume, stray,
+};
 use model::report::Status;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,8 +40,6 @@ pub struct Member<E, R> {
 /// What is remembered from look to look; a protokube that starts again does without.
 #[derive(Debug, Default)]
 struct Memory {
-    /// When the process began that a new manifest is to replace.
-    replaced: Option<f64>,
     /// The volume's size in GiB that its file system fills.
     grown: Option<u64>,
 }
@@ -102,7 +102,7 @@ impl<E: Ec2, R: Running> Member<E, R> {
     }
 
     /// After a reboot the link says which volume was here: it is mounted without asking anybody, so that a machine comes back while AWS
-    /// does not answer. What is on it was decided when the link was made.
+    /// does not answer. What is on it was decided when the link was made; a member with data founds nothing any more.
     async fn resume(&self) -> anyhow::Result<()> {
         let path = self.settings.link();
         let Some(to) = self.host.link(&path) else {
@@ -121,11 +121,16 @@ impl<E: Ec2, R: Running> Member<E, R> {
             let Some(device) = host.device(&disk) else {
                 return Ok(());
             };
-            let (_, mounted_now) = host.look(&disk, &device)?;
-            if mounted_now {
-                host.make_link(&path, &to.to_string_lossy())?;
+            let (content, mounted_now) = host.look(&disk, &device)?;
+            if !mounted_now {
+                return Ok(());
             }
-            Ok(())
+            let manifest = to.to_string_lossy();
+            let said = host.read(&manifest)?.filter(|_| has_data(&content));
+            if let Some(said) = said {
+                host.write(&manifest, &as_existing(&said)?, MANIFEST_MODE)?;
+            }
+            host.make_link(&path, &manifest)
         })
         .await
     }
@@ -211,15 +216,10 @@ impl<E: Ec2, R: Running> Member<E, R> {
 
     /// Lets kubelet run the member like that, and sees to it that its cluster is recorded as formed.
     async fn start(&self, start: &EtcdStart, look: &Look<'_>) -> anyhow::Result<Outcome> {
-        self.put_manifest(start, look).await?;
+        self.put_manifest(start, look)?;
         if let Some(why) = self.running.unhealthy().await {
             return Ok(self.waits(&format!("etcd is not healthy yet: {why}")));
         }
-        let replaced = self.memory(|memory| memory.replaced);
-        if replaced.is_some() && replaced == self.running.began().await {
-            return Ok(self.waits("kubelet is to start it again as a member of what exists"));
-        }
-        self.memory(|memory| memory.replaced = None);
         let members = self.running.members(&look.held.member).await?;
         let Some(record) = &look.read.record else {
             bail!("etcd runs without a record of its formation");
@@ -246,33 +246,30 @@ impl<E: Ec2, R: Running> Member<E, R> {
         Ok(Outcome::Stepped)
     }
 
-    /// The manifest on the volume, and the link to it in kubelet's folder.
-    async fn put_manifest(&self, start: &EtcdStart, look: &Look<'_>) -> anyhow::Result<()> {
-        let new = matches!(start, EtcdStart::New { .. });
+    /// The manifest on the volume, and the link to it in kubelet's folder. One that kubelet runs is left as it is: it changes
+    /// when the volume is mounted, before kubelet can read it, so that forming costs no restart.
+    fn put_manifest(&self, start: &EtcdStart, look: &Look<'_>) -> anyhow::Result<()> {
         let disk = look.disk.disk();
         let data = self.host.data(&disk);
-        let pod = self.settings.pod(&look.held.member, start, &data)?;
-        let text = to_yaml(&pod)?;
+        let link = self.settings.link();
         let on_volume = manifest_on_volume(&self.settings.pod_name());
         let on_volume = format!("{}/{on_volume}", disk.folder());
-        if new {
-            self.host.make_folder(&data, DATA_MODE)?;
-        } else if self.host.read(&on_volume)?.is_some_and(|said| said != text) {
-            // To be asked before the manifest is there: kubelet may be quick.
-            let began = self.running.began().await;
-            self.memory(|memory| memory.replaced = began);
-        }
-        let changed = self.host.write(&on_volume, &text, MANIFEST_MODE)?;
-        let link = self.settings.link();
         let leads_there = self
             .host
             .link(&link)
             .is_some_and(|to| to == Path::new(&on_volume));
-        // kubelet watches the folder, and not what its links lead to.
-        if changed || look.mounted_now || !leads_there {
-            self.host.make_link(&link, &on_volume)?;
+        let runs = leads_there && !look.mounted_now && self.host.read(&on_volume)?.is_some();
+        if runs {
+            return Ok(());
         }
-        Ok(())
+        if matches!(start, EtcdStart::New { .. }) {
+            self.host.make_folder(&data, DATA_MODE)?;
+        }
+        let pod = self.settings.pod(&look.held.member, start, &data)?;
+        self.host
+            .write(&on_volume, &to_yaml(&pod)?, MANIFEST_MODE)?;
+        // kubelet watches the folder, and not what its links lead to.
+        self.host.make_link(&link, &on_volume)
     }
 
     /// The file system follows the volume's size. Once for each size, and once after each start.

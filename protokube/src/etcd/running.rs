@@ -108,6 +108,8 @@ impl Peer {
         let client = reqwest::Client::builder()
             .no_proxy()
             .timeout(TIMEOUT)
+            // etcd offers version 2 and answers in version 1 there.
+            .http1_only()
             .tls_certs_only(trusted)
             .identity(reqwest::Identity::from_pem(identity.as_bytes())?)
             .resolve(name, SocketAddr::new(self.address, self.port))

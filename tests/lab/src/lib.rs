@@ -9,6 +9,7 @@ pub mod cgroup;
 pub mod content;
 pub mod daemon;
 pub mod host;
+pub mod json_file;
 pub mod ledger;
 pub mod mounts;
 pub mod netns;

@@ -1,6 +1,6 @@
 //! Undoing a lab: all that its ledger names and nothing else, as often as asked, whoever was killed while making it.
 
-use crate::ledger::{self, Made};
+use crate::ledger::{self, Ledger, Made};
 use crate::place::Place;
 use crate::process::Process;
 use crate::{cgroup, mounts, netns, tool};
@@ -169,17 +169,21 @@ fn loops(_: &Place, made: &Made) -> Result<()> {
     release_loop(file)
 }
 
-/// Detaches every loop device of a file, and waits until they are gone.
-pub(crate) fn release_loop(file: &Path) -> Result<()> {
-    release(file, |_| true)
+/// Detaches every loop device of a file, and waits until they are gone. Nobody else makes anything any more.
+fn release_loop(file: &Path) -> Result<()> {
+    release(file, |_| true, || Ok(Command::new("losetup")))
 }
 
 /// Detaches one loop device of a file, and waits until it is gone; by now it may be another file's.
-pub(crate) fn release_device(file: &Path, device: &Path) -> Result<()> {
-    release(file, |one| one == device)
+pub(crate) fn release_device(ledger: &Ledger, file: &Path, device: &Path) -> Result<()> {
+    release(file, |one| one == device, || ledger.command("losetup"))
 }
 
-fn release(file: &Path, ours: impl Fn(&Path) -> bool) -> Result<()> {
+fn release(
+    file: &Path,
+    ours: impl Fn(&Path) -> bool,
+    losetup: impl Fn() -> io::Result<Command>,
+) -> Result<()> {
     let end = Instant::now() + BUSY;
     while file.exists() {
         let mut devices = loop_devices(file)?;
@@ -193,7 +197,7 @@ fn release(file: &Path, ours: impl Fn(&Path) -> bool) -> Result<()> {
         }
         for device in devices {
             // Gone meanwhile, or going once its last user is: looked at again above.
-            tool::output(Command::new("losetup").arg("--detach").arg(&device))?;
+            tool::output(losetup()?.arg("--detach").arg(&device))?;
         }
         sleep(PAUSE);
     }

@@ -68,6 +68,46 @@ pub struct Instance {
     pub tags: BTreeMap<String, String>,
 }
 
+impl Instance {
+    /// One that runs, with nothing but what every instance has: to begin a test's world with.
+    pub fn plain(id: &str, address: Ipv4Addr) -> Self {
+        let [a, b, c, d] = address.octets();
+        Self {
+            id: id.to_owned(),
+            state: InstanceState::Running,
+            reboots: 0,
+            vpc: String::new(),
+            subnet: String::new(),
+            zone: "us-east-1a".to_owned(),
+            address,
+            mac: format!("02:0e:{a:02x}:{b:02x}:{c:02x}:{d:02x}"),
+            public_address: None,
+            hostname: format!("ip-{}.ec2.internal", address.to_string().replace('.', "-")),
+            image: "ami-1".to_owned(),
+            instance_type: "t3.medium".to_owned(),
+            user_data: None,
+            profile: None,
+            security_groups: Vec::new(),
+            source_dest_check: true,
+            hop_limit: 1,
+            tokens_required: true,
+            tags: BTreeMap::new(),
+        }
+    }
+}
+
+impl Vpc {
+    /// One with AWS's own resolver: to begin a test's world with.
+    pub fn plain(id: &str, cidr: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            cidrs: vec![cidr.to_owned()],
+            domain_name: None,
+            domain_name_servers: vec!["AmazonProvidedDNS".to_owned()],
+        }
+    }
+}
+
 /// A volume that is not a root volume.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

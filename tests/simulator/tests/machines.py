@@ -7,6 +7,8 @@ import json
 import sys
 from typing import Any
 
+import pytest
+
 from . import conftest
 from .conftest import Server
 
@@ -61,11 +63,14 @@ class Machines(Server):
                 return found
 
 
-def start(folder: Any) -> "tuple[Any, Machines]":
-    """Starts one, settling at once; the process has to be ended."""
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: Any) -> Any:
+    """One of the test module's own, settling at once: nothing runs in it by itself."""
     command = [sys.executable, "-m", "simulator", "--settle", "0", "--machines"]
-    process, endpoint = conftest.start(command, folder / "log")
-    return process, Machines(endpoint, True)
+    process, endpoint = conftest.start(command, tmp_path_factory.mktemp("machines") / "log")
+    yield Machines(endpoint, True)
+    process.terminate()
+    process.wait()
 
 
 def queue(aws: Any, pattern: "dict[str, Any]", service: str = "events.amazonaws.com") -> str:

@@ -13,13 +13,7 @@ from .errors import code_of
 LAUNCHING, TERMINATING = "autoscaling:EC2_INSTANCE_LAUNCHING", "autoscaling:EC2_INSTANCE_TERMINATING"
 
 
-@pytest.fixture(scope="module")
-def aws(tmp_path_factory):
-    """A simulator of our own, since nothing runs in it by itself."""
-    process, server = machines.start(tmp_path_factory.mktemp("lifecycle"))
-    yield server
-    process.terminate()
-    process.wait()
+aws = machines.aws
 
 
 @pytest.fixture

@@ -11,13 +11,7 @@ from .errors import code_of
 from .world_form import problems
 
 
-@pytest.fixture(scope="module")
-def aws(tmp_path_factory):
-    """A simulator of our own, since nothing runs in it by itself."""
-    process, server = machines.start(tmp_path_factory.mktemp("machines"))
-    yield server
-    process.terminate()
-    process.wait()
+aws = machines.aws
 
 
 @pytest.fixture

@@ -10,8 +10,10 @@
     reason = "a test that meets the unexpected fails, and tells its figures"
 )]
 
+mod api_server;
 mod help;
 mod kctl;
+mod machines;
 mod offline;
 mod render;
 mod scenario;

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-const NAME: &str = "demo.example.com";
-const REGION: &str = "eu-west-1";
+pub const NAME: &str = "demo.example.com";
+pub const REGION: &str = "eu-west-1";
 
 /// kctl against a simulator with a bucket, and with binaries for machines.
-fn cloud(simulator: &Simulator) -> Kctl {
+pub fn cloud(simulator: &Simulator) -> Kctl {
     simulator.python(REGION, "boto('s3').create_bucket(Bucket='state', CreateBucketConfiguration={'LocationConstraint': 'eu-west-1'})");
     let mut kctl = Kctl::new();
     let assets = kctl.path("assets/linux/amd64");

@@ -13,6 +13,7 @@ mod budget;
 mod cluster;
 mod facts;
 mod failures;
+mod fleet;
 mod kinds;
 mod private_zone;
 mod simulator;

@@ -29,6 +29,15 @@ fn folder() -> PathBuf {
 impl Simulator {
     /// Starts one and waits until it answers.
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// One whose instances, volumes and consoles are as they are reported to be.
+    pub fn with_machines() -> Self {
+        Self::start_with(&["--machines"])
+    }
+
+    fn start_with(options: &[&str]) -> Self {
         let venv = Command::new(folder().join("simulator/venv.sh"))
             .output()
             .expect("the simulator's Python environment");
@@ -37,6 +46,7 @@ impl Simulator {
         let mut child = Command::new(&python)
             .args(["-m", "simulator", "--port", "0", "--settle", "0.2"])
             .arg("--until-stdin-closes")
+            .args(options)
             .current_dir(folder())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -118,6 +128,11 @@ impl Simulator {
 
     pub fn faults(&self, faults: &Value) {
         self.control("POST", "faults", &faults.to_string());
+    }
+
+    /// What machines are reported to be; with [`Simulator::with_machines`].
+    pub fn report(&self, report: &Value) {
+        self.control("POST", "report", &report.to_string());
     }
 
     fn control(&self, method: &str, name: &str, body: &str) -> String {

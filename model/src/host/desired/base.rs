@@ -5,7 +5,7 @@ use crate::full::Role;
 use crate::host::{
     Directory, Error, HostsBlock, KernelModule, Packages, Propagation, Sysctl, Thing,
 };
-use crate::node::{self, Host, NodeConfig};
+use crate::node::{self, ControlPlane, Host, NodeConfig};
 use std::collections::BTreeMap;
 
 /// Modules, and what is there when they are.
@@ -37,7 +37,7 @@ pub(super) fn things(config: &NodeConfig, host: &Host) -> Result<Vec<Thing>, Err
         path: "/var/lib/kubelet".to_owned(),
         shared: true,
     }));
-    things.extend(own_names(config).map(Thing::HostsBlock));
+    things.extend(names(config, host).map(Thing::HostsBlock));
     Ok(things)
 }
 
@@ -108,18 +108,34 @@ fn directories(config: &NodeConfig) -> impl Iterator<Item = (String, &'static st
     directories.into_iter()
 }
 
-/// Control planes of clusters without DNS reach the API by its names all the same: it is on the machine itself.
-fn own_names(config: &NodeConfig) -> Option<HostsBlock> {
-    let control_plane = config.control_plane.as_ref()?;
-    let published = control_plane
-        .static_pods
-        .values()
-        .flat_map(|pod| pod.metadata.annotations.keys())
-        .any(|name| name.starts_with("dns.alpha.kubernetes.io/"));
-    let name = |first: &str| format!("127.0.0.1 {first}.{}", config.cluster);
-    (!published).then(|| HostsBlock {
+/// Names that machines of clusters without DNS find here: on control planes the API is on the machine itself, workers
+/// are told where it is.
+fn names(config: &NodeConfig, host: &Host) -> Option<HostsBlock> {
+    let line = |address: &str, names: &[&str]| {
+        let names = names
+            .iter()
+            .map(|name| format!(" {name}.{}", config.cluster));
+        format!("{address}{}", names.collect::<String>())
+    };
+    let lines: Vec<String> = match &config.control_plane {
+        Some(of) if publishes(of) => Vec::new(),
+        Some(_) => vec![line("127.0.0.1", &["api", "api.internal"])],
+        None => {
+            let addresses = host.control_plane_addresses.iter();
+            let names = ["api.internal", "kops-controller.internal"];
+            addresses.map(|address| line(address, &names)).collect()
+        }
+    };
+    (!lines.is_empty()).then(|| HostsBlock {
         path: "/etc/hosts".to_owned(),
         keeper: "nodeup".to_owned(),
-        lines: vec![name("api"), name("api.internal")],
+        lines,
     })
+}
+
+/// True if names follow the control plane's addresses.
+fn publishes(control_plane: &ControlPlane) -> bool {
+    let pods = control_plane.static_pods.values();
+    pods.flat_map(|pod| pod.metadata.annotations.keys())
+        .any(|name| name.starts_with("dns.alpha.kubernetes.io/"))
 }

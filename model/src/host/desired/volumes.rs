@@ -15,11 +15,15 @@ pub(super) fn things(config: &NodeConfig) -> Result<Vec<Thing>, Error> {
 /// The mount itself, and a unit that systemd mounts it with at the next boot, before nodeup runs.
 fn of_volume(volume: &VolumeMountSpec, config: &NodeConfig) -> Result<Vec<Thing>, Error> {
     let plain = |text: &str| text.replace('%', "%%");
+    let options = match volume.mount_options.join(",") {
+        none if none.is_empty() => "defaults".to_owned(),
+        options => plain(&options),
+    };
     let content = templates::render(&templates::VolumeMount {
         device: plain(&volume.device),
         path: plain(&volume.path),
         filesystem: volume.filesystem.clone(),
-        options: plain(&volume.mount_options.join(",")),
+        options,
     });
     let content = content.map_err(|source| node::Error::Template {
         group: config.group.clone(),

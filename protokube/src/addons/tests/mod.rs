@@ -302,7 +302,7 @@ async fn an_error_of_the_server_is_said_once_and_tried_again() {
                 "first: could not apply ConfigMap kube-system/a: told to fail (status 500)"
                     .to_owned()
             ),
-            (Status::Finished, "second: 1 objects applied".to_owned()),
+            (Status::Finished, "second: 1 object applied".to_owned()),
         ]
     );
     assert!(scene.record("first")["sha256"].is_null());
@@ -355,7 +355,7 @@ async fn what_left_an_addon_and_addons_that_left_the_list_are_removed_the_last_f
     assert_eq!(
         scene.changes(),
         [
-            "first: 1 objects applied",
+            "first: 1 object applied",
             "first: ConfigMap kube-system/a removed",
             "second: DaemonSet own/d removed",
             "second: Namespace own removed",

@@ -16,7 +16,7 @@ pub struct ControlPlane {
     children: Vec<Child>,
     pub authority: Keyset,
     pub url: String,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Drop for ControlPlane {
@@ -24,6 +24,17 @@ impl Drop for ControlPlane {
         for child in &mut self.children {
             child.kill().unwrap();
             child.wait().unwrap();
+        }
+        if std::thread::panicking() {
+            for program in ["etcd", "api"] {
+                let log = self.folder.path().join(program).join("log");
+                let log = fs::read_to_string(log).unwrap_or_default();
+                let from = log.lines().count().saturating_sub(30);
+                eprintln!(
+                    "{program}:\n{}",
+                    log.lines().skip(from).collect::<Vec<_>>().join("\n")
+                );
+            }
         }
     }
 }
@@ -78,7 +89,8 @@ impl ControlPlane {
             file("client-ca-file", "ca.crt"),
             file("tls-cert-file", "server.crt"),
             file("tls-private-key-file", "server.key"),
-            file("service-account-key-file", "server.key"),
+            // Keys in PKCS#8 it takes for signing only.
+            file("service-account-key-file", "server.crt"),
             file("service-account-signing-key-file", "server.key"),
             "--service-account-issuer=https://kubernetes.default".to_owned(),
             "--service-cluster-ip-range=100.64.0.0/16".to_owned(),
@@ -92,7 +104,7 @@ impl ControlPlane {
             ],
             authority,
             url: format!("https://127.0.0.1:{api}"),
-            _folder: folder,
+            folder,
         }
     }
 

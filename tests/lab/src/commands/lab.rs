@@ -3,10 +3,10 @@
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use lab::daemon::{self, Options, Up, begin};
+use lab::json_file;
 use lab::operator;
 use lab::place::Place;
 use lab::report;
-use std::fs;
 use std::io::{Write, stderr, stdout};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -76,8 +76,9 @@ pub fn run(place: &Place, command: LabCommand) -> Result<ExitCode> {
         }
         LabCommand::Serve => {
             log();
-            let text = fs::read(begin::options_path(place)).context("reading the lab's options")?;
-            daemon::serve(place, &serde_json::from_slice(&text)?)?;
+            let options = json_file::read(&begin::options_path(place))?;
+            let options: Options = options.context("no options: `lab up` writes them")?;
+            daemon::serve(place, &options)?;
         }
         LabCommand::Run { words } => {
             let mut command = operator::command(place, &lab(place)?, &words)?;

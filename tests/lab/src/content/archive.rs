@@ -45,42 +45,27 @@ impl Tree {
     /// A program: the file at `source`, executable.
     #[must_use]
     pub fn program(self, path: &str, source: PathBuf) -> Self {
-        let content = Content::Of(source);
-        self.with(
-            path,
-            Node::File {
-                mode: 0o755,
-                content,
-                low_ports: false,
-            },
-        )
+        self.file(path, 0o755, Content::Of(source), false)
     }
 
     /// A program that may listen below port 1024 without being root.
     #[must_use]
     pub fn low_port_program(self, path: &str, source: PathBuf) -> Self {
-        let content = Content::Of(source);
-        self.with(
-            path,
-            Node::File {
-                mode: 0o755,
-                content,
-                low_ports: true,
-            },
-        )
+        self.file(path, 0o755, Content::Of(source), true)
     }
 
     #[must_use]
     pub fn text(self, path: &str, text: &str) -> Self {
-        let content = Content::Bytes(text.as_bytes().to_owned());
-        self.with(
-            path,
-            Node::File {
-                mode: 0o644,
-                content,
-                low_ports: false,
-            },
-        )
+        self.file(path, 0o644, Content::Bytes(text.into()), false)
+    }
+
+    fn file(self, path: &str, mode: u32, content: Content, low_ports: bool) -> Self {
+        let file = Node::File {
+            mode,
+            content,
+            low_ports,
+        };
+        self.with(path, file)
     }
 
     #[must_use]

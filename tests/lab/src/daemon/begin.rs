@@ -1,8 +1,9 @@
 //! Beginning a lab: the daemon is started as a process of its own, and has begun once it says where it can be reached.
 
-use super::{Options, Up, write_whole};
+use super::{Options, Up};
 use crate::content::{Served, Store};
 use crate::host::cache;
+use crate::json_file;
 use crate::ledger::Ledger;
 use crate::place::Place;
 use crate::services::ca::Ca;
@@ -45,7 +46,7 @@ pub fn begin(place: &Place, options: &Options, program: &Path) -> Result<Up> {
         );
     }
     let ledger = Ledger::begin(place).context("beginning the lab")?;
-    write_whole(&options_path(place), &serde_json::to_vec_pretty(options)?)?;
+    json_file::write(&options_path(place), options)?;
     drop(ledger);
     let log = log_path(place);
     let output = File::create(&log).with_context(|| format!("writing {}", log.display()))?;

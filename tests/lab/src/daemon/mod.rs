@@ -9,6 +9,7 @@ pub mod simulator;
 
 use crate::cgroup;
 use crate::host::{Image, cache, requirements_ready};
+use crate::json_file;
 use crate::ledger::{Ledger, Made};
 use crate::network::{self, Health, Router, dhcp, faults, health};
 use crate::place::Place;
@@ -18,7 +19,7 @@ use anyhow::{Context, Result};
 use rounds::Rounds;
 use serde::{Deserialize, Serialize};
 use simulator::Simulator;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -74,17 +75,7 @@ impl Up {
 
     /// What the daemon wrote once everything answered; `None` before.
     pub fn read(place: &Place) -> Result<Option<Self>> {
-        let path = Self::path(place);
-        match std::fs::read(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            text => {
-                let text = text.with_context(|| format!("reading {}", path.display()))?;
-                let up = serde_json::from_slice(&text);
-                Ok(Some(up.with_context(|| {
-                    format!("{} is not of a lab", path.display())
-                })?))
-            }
-        }
+        Ok(json_file::read(&Self::path(place))?)
     }
 }
 
@@ -143,7 +134,7 @@ pub fn serve(place: &Place, options: &Options) -> Result<()> {
             tools: options.tools.clone(),
         };
         let rounds = Rounds::new(place, &ledger, lower, router, simulator, worlds, verdicts);
-        write_whole(&Up::path(place), &serde_json::to_vec_pretty(&up)?)?;
+        json_file::write(&Up::path(place), &up)?;
         let mut terminate = signal(SignalKind::terminate())?;
         tokio::select! {
             ended = rounds.run() => ended,
@@ -208,11 +199,4 @@ async fn first_end(
         },
         error = ended.recv() => Err(error.unwrap_or_else(|| anyhow::anyhow!("what runs beside ended"))),
     }
-}
-
-/// Writes beside and renames: a reader sees all of it or nothing.
-fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
-    let beside = path.with_extension("partial");
-    std::fs::write(&beside, content).with_context(|| format!("writing {}", beside.display()))?;
-    std::fs::rename(&beside, path).with_context(|| format!("writing {}", path.display()))
 }

@@ -76,25 +76,9 @@ mod tests {
 
     fn instance(state: InstanceState, reboots: u32) -> Instance {
         Instance {
-            id: "i-1".into(),
             state,
             reboots,
-            vpc: String::new(),
-            subnet: String::new(),
-            zone: String::new(),
-            address: [10, 0, 0, 4].into(),
-            mac: String::new(),
-            public_address: None,
-            hostname: String::new(),
-            image: String::new(),
-            instance_type: String::new(),
-            user_data: None,
-            profile: None,
-            security_groups: Vec::new(),
-            source_dest_check: true,
-            hop_limit: 1,
-            tokens_required: true,
-            tags: std::collections::BTreeMap::new(),
+            ..Instance::plain("i-1", [10, 0, 0, 4].into())
         }
     }
 

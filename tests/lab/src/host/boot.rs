@@ -3,12 +3,12 @@
 use super::image::write;
 use super::layer::Lower;
 use super::recipe;
-use super::state::{Host, HostSpec, Paths, write_json};
+use super::state::{Host, HostSpec, Paths};
 use super::volume;
 use crate::ledger::{Ledger, Made};
 use crate::place::Place;
 use crate::process::Process;
-use crate::{cgroup, mounts, netns, tool};
+use crate::{cgroup, json_file, mounts, netns, tool};
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 use std::ffi::OsString;
@@ -188,7 +188,7 @@ fn launch(
         .with_context(|| format!("the launcher said {pid:?}, not its pid"))?;
     let launcher = Process::of(pid)?;
     ledger.record(&Made::Process(launcher))?;
-    write_json(
+    json_file::write(
         &paths.host(),
         &Host {
             spec: spec.clone(),

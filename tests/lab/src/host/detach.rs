@@ -1,9 +1,10 @@
 //! Detaching volumes: refused by what is in use, as EC2 does, unless forced, which is pulling the plug.
 
-use super::state::{Host, Paths, State, write_json};
+use super::state::{Host, Paths, State};
 use super::volume::{Attached, file, lock, write_devices};
+use crate::ledger::Ledger;
 use crate::place::Place;
-use crate::{cgroup, mounts, process, teardown, tool};
+use crate::{cgroup, json_file, mounts, process, teardown, tool};
 use anyhow::{Context, Result, bail};
 use rustix::fs::OFlags;
 use std::collections::BTreeSet;
@@ -32,6 +33,7 @@ pub fn detach_volume(place: &Place, instance: &str, volume: &str, force: bool) -
 }
 
 fn detach(place: &Place, instance: &str, volume: &str, force: bool) -> Result<Detached> {
+    let ledger = Ledger::open(place).context("opening the ledger")?;
     let _lock = lock(place)?;
     let host = Host::read(place, instance)?;
     let mut volumes = host.volumes(place)?;
@@ -51,18 +53,19 @@ fn detach(place: &Place, instance: &str, volume: &str, force: bool) -> Result<De
         shut_down(place, instance, &attached)?;
     }
     hide(place, &host, &attached)?;
-    write_json(&Paths::of(place, instance).volumes(), &volumes)?;
+    json_file::write(&Paths::of(place, instance).volumes(), &volumes)?;
     write_devices(place, instance)?;
     drop(held);
     if force {
         // A file system that was cut off keeps the loop device until it is unmounted.
         tool::run(
-            Command::new("losetup")
+            ledger
+                .command("losetup")?
                 .arg("--detach")
                 .arg(&attached.loop_device),
         )?;
     } else {
-        teardown::release_device(&file(place, volume), &attached.loop_device)?;
+        teardown::release_device(&ledger, &file(place, volume), &attached.loop_device)?;
     }
     Ok(Detached::Done)
 }
@@ -155,12 +158,15 @@ fn mounted(place: &Place, instance: &str, device: &str) -> Result<Vec<PathBuf>> 
 
 /// Takes all volumes from a host whose processes are gone.
 pub(super) fn release_all(place: &Place, host: &Host) -> Result<()> {
+    let ledger = Ledger::open(place).context("opening the ledger")?;
     let _lock = lock(place)?;
     for attached in host.volumes(place)? {
-        teardown::release_device(&file(place, &attached.volume), &attached.loop_device)?;
+        teardown::release_device(
+            &ledger,
+            &file(place, &attached.volume),
+            &attached.loop_device,
+        )?;
     }
-    write_json(
-        &Paths::of(place, &host.spec.instance).volumes(),
-        &Vec::<Attached>::new(),
-    )
+    let volumes = Paths::of(place, &host.spec.instance).volumes();
+    Ok(json_file::write(&volumes, &Vec::<Attached>::new())?)
 }

@@ -1,14 +1,14 @@
 //! What is known of a host: where its things are, and how it is now.
 
 use super::volume::Attached;
+use crate::json_file;
 use crate::place::Place;
 use crate::process::{self, Process};
 use anyhow::{Context, Result, bail};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -86,7 +86,7 @@ impl Paths {
 impl Host {
     pub fn read(place: &Place, instance: &str) -> Result<Self> {
         let path = Paths::of(place, instance).host();
-        read_json(&path)?.with_context(|| {
+        json_file::read(&path)?.with_context(|| {
             let lab = place.name();
             format!(
                 "no host {instance} in lab {lab} (no {}): `lab list` shows those there are",
@@ -144,7 +144,7 @@ impl Host {
     }
 
     pub fn volumes(&self, place: &Place) -> Result<Vec<Attached>> {
-        Ok(read_json(&Paths::of(place, &self.spec.instance).volumes())?.unwrap_or_default())
+        Ok(json_file::read(&Paths::of(place, &self.spec.instance).volumes())?.unwrap_or_default())
     }
 }
 
@@ -159,7 +159,7 @@ pub fn hosts(place: &Place) -> Result<Vec<Host>> {
     for entry in entries {
         let entry = entry.with_context(|| format!("listing {}", folder.display()))?;
         // Without the file it never booted, or is just going.
-        hosts.extend(read_json::<Host>(&entry.path().join("host.json"))?);
+        hosts.extend(json_file::read::<Host>(&entry.path().join("host.json"))?);
     }
     hosts.sort_by(|one, other| one.spec.instance.cmp(&other.spec.instance));
     Ok(hosts)
@@ -187,24 +187,4 @@ pub fn system_state(place: &Place, instance: &str) -> Result<String> {
     // Its exit code says the same as the word.
     let output = super::exec_output(place, instance, &["systemctl", "is-system-running"])?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
-/// `None` when there is no such file.
-pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
-    let text = match fs::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        other => other.with_context(|| format!("reading {}", path.display()))?,
-    };
-    serde_json::from_slice(&text)
-        .with_context(|| format!("reading {}", path.display()))
-        .map(Some)
-}
-
-/// Written beside and renamed: readers see the old or the new.
-pub(super) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
-    let part = path.with_extension("part");
-    let text =
-        serde_json::to_vec_pretty(value).with_context(|| format!("writing {}", path.display()))?;
-    fs::write(&part, text).with_context(|| format!("writing {}", part.display()))?;
-    fs::rename(&part, path).with_context(|| format!("naming {}", path.display()))
 }

@@ -2,10 +2,10 @@
 //! make there.
 
 use super::image::write;
-use super::state::{Host, Paths, State, read_json, write_json};
+use super::state::{Host, Paths, State};
 use crate::ledger::{Ledger, Made};
 use crate::place::Place;
-use crate::{teardown, tool};
+use crate::{json_file, teardown, tool};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
@@ -129,7 +129,7 @@ fn attach(place: &Place, ledger: &Ledger, instance: &str, spec: &VolumeSpec) -> 
         minor,
     };
     volumes.push(attached.clone());
-    write_json(&Paths::of(place, instance).volumes(), &volumes)?;
+    json_file::write(&Paths::of(place, instance).volumes(), &volumes)?;
     write_devices(place, instance)?;
     show(place, &host)?;
     Ok(attached)
@@ -197,7 +197,7 @@ fn device_number(path: &Path) -> Result<(u32, u32)> {
 /// Writes the host's script of devices, from what is attached.
 pub(super) fn write_devices(place: &Place, instance: &str) -> Result<()> {
     let paths = Paths::of(place, instance);
-    let volumes: Vec<Attached> = read_json(&paths.volumes())?.unwrap_or_default();
+    let volumes: Vec<Attached> = json_file::read(&paths.volumes())?.unwrap_or_default();
     let mut script =
         String::from("# The volumes attached to this machine.\nmkdir -p /dev/disk/by-id\n");
     for attached in &volumes {

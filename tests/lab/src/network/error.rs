@@ -35,17 +35,17 @@ pub enum Error {
         other: String,
         range: String,
     },
-    #[error("{path}: {source}; remove it to begin without faults")]
-    State {
-        path: String,
-        source: serde_json::Error,
-    },
+    #[error(transparent)]
+    File(#[from] crate::json_file::Error),
     #[error("no machine {0:?} in this lab; `lab network` lists them")]
     Unknown(String),
     #[error(
         "nothing carries delayed packets: the lab's daemon does not run; start it with `lab up`"
     )]
     NoRelay,
+    /// Of a tool outside of any namespace of the lab.
+    #[error(transparent)]
+    Tool(anyhow::Error),
     #[error(transparent)]
     Netns(#[from] crate::netns::Error),
     #[error("the thread in network namespace {netns} panicked while {doing}")]

@@ -6,6 +6,7 @@ mod tables;
 
 use super::error::{Error, Result, doing};
 use super::{names, netns, routing, snapshot};
+use crate::json_file;
 use crate::place::Place;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,7 +89,7 @@ pub fn heal(place: &Place, instance: Option<&str>) -> Result<()> {
 
 /// What is in force.
 pub fn read(place: &Place) -> Result<Faults> {
-    snapshot::load(&file(place))
+    Ok(json_file::read(&file(place))?.unwrap_or_default())
 }
 
 /// Loads the tables again, for links that came meanwhile.
@@ -108,7 +109,7 @@ fn change(place: &Place, change: impl FnOnce(&mut Faults)) -> Result<()> {
     faults
         .hosts
         .retain(|_, host| *host != HostFaults::default());
-    snapshot::replace(&file(place), &faults)?;
+    json_file::write(&file(place), &faults)?;
     load(place, &faults)
 }
 

@@ -1,9 +1,10 @@
 //! Network namespaces of the lab: made, commanded. A command is `ip` or `nft` with its input; nothing is parsed from
-//! human output.
+//! human output. What a command makes is inside a namespace and goes with it, so only the namespace itself is in the ledger.
 
 use super::error::{Error, Result, doing};
 use crate::ledger::{Ledger, Made};
 use crate::netns::path;
+use crate::{teardown, tool};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -31,15 +32,16 @@ pub fn add(ledger: &Ledger, netns: &str) -> Result<()> {
     if path(netns).exists() {
         delete(netns)?;
     }
-    run("", Command::new("ip").args(["netns", "add", netns]), "").map(drop)
+    let made = ledger
+        .command("ip")
+        .map_err(anyhow::Error::from)
+        .and_then(|mut ip| tool::run(ip.args(["netns", "add", netns])));
+    made.map(drop).map_err(Error::Tool)
 }
 
 /// Removes the name; the namespace itself goes with the last process in it.
 pub fn delete(netns: &str) -> Result<()> {
-    if !path(netns).exists() {
-        return Ok(());
-    }
-    run("", Command::new("ip").args(["netns", "delete", netns]), "").map(drop)
+    teardown::remove_netns(netns).map_err(Error::Tool)
 }
 
 /// Runs `work` on a thread of its own inside the namespace.

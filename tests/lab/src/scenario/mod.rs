@@ -91,12 +91,22 @@ pub struct Lab {
     _lease: Lease,
 }
 
-/// Why a lab is not possible here, for a test to say as it skips itself; `None` where it is.
-pub fn impossible() -> Option<String> {
-    if rustix::process::geteuid().is_root() {
-        return None;
+/// Whether a test has to skip itself since a lab is not possible here; says so.
+pub fn skipped(test: &str) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        said_skipped(
+            test,
+            "it makes network namespaces and mounts; run it as root",
+        );
     }
-    Some("a lab makes network namespaces and mounts: run this test as root".to_owned())
+    !root
+}
+
+/// Says that a test skips itself, and why.
+pub fn said_skipped(test: &str, why: &str) {
+    // Nobody reads it, then.
+    let _ = writeln!(stderr(), "SKIPPED {test}: {why}");
 }
 
 impl Lab {

@@ -14,6 +14,7 @@ pub struct Entry {
     pub service: &'static str,
     /// Address.
     pub source: String,
+    /// Whose address that is, where one instance has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
     /// HTTP's, or the type of a DNS query.

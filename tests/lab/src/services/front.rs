@@ -6,16 +6,18 @@ use super::ca::Ca;
 use super::http::{Body, BoxError, connection, logged, refusal};
 use super::simulator::{Error as SimulatorError, Simulator};
 use super::sites::{Site, Sites};
-use super::{mirror, registry};
+use super::{is_there, mirror, registry};
+use crate::world::World;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::uri::PathAndQuery;
 use hyper::{Request, Response, StatusCode, Uri};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
@@ -42,6 +44,8 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 pub struct Front {
     pub sites: Sites,
     pub simulator: Simulator,
+    /// Whose public address a client has.
+    pub world: watch::Receiver<Arc<World>>,
     pub log: AccessLog,
 }
 
@@ -121,7 +125,7 @@ async fn respond(
     let mut entry = Entry {
         service: service(site.as_ref()),
         source: client.ip().to_string(),
-        instance: None,
+        instance: instance_at(&front.world.borrow(), client.ip()),
         method: request.method().to_string(),
         path: without_signature(request.uri()),
         host: host.clone(),
@@ -150,6 +154,13 @@ async fn respond(
         refusal(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string())
     });
     Ok(logged(response, &front.log, entry))
+}
+
+/// The instance that has a public address; none for a NAT gateway's, behind which are many.
+fn instance_at(world: &World, source: IpAddr) -> Option<String> {
+    let mut instances = world.instances.iter().filter(|one| is_there(one));
+    let found = instances.find(|one| one.public_address.map(IpAddr::V4) == Some(source))?;
+    Some(found.id.clone())
 }
 
 /// To the simulator and back, with everything that the client signed as the client sent it.

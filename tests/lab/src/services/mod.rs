@@ -108,6 +108,7 @@ pub fn start(services: Services) -> Result<JoinSet<Error>, Error> {
     let front = Arc::new(Front {
         sites,
         simulator,
+        world: world.clone(),
         log: log.clone(),
     });
     let metadata = Metadata::new(world.clone(), simulator, log, Arc::clone(&clock))?;

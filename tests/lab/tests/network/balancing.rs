@@ -1,10 +1,11 @@
 //! Network load balancers: by health and zone, by public address, with groups, and what happens to connections.
 
-use super::bench::{Bench, PATIENCE, echoes, line, possible, says};
+use super::bench::{Bench, PATIENCE, echoes, line, says};
 use super::worlds::{
     A, B, BALANCER_A, BALANCER_C, BALANCER_PUBLIC, C, D, balanced, group, out, rule,
 };
 use lab::network::{Health, health, names, ruleset, topology::Topology};
+use lab::scenario::skipped;
 use lab::world::World;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -38,7 +39,7 @@ fn words(of: &[&str]) -> BTreeSet<String> {
 
 #[test]
 fn a_balancer_chooses_by_zone_and_health() {
-    if !possible("a_balancer_chooses_by_zone_and_health") {
+    if skipped("a_balancer_chooses_by_zone_and_health") {
         return;
     }
     let mut bench = bench("net-balance", balanced());
@@ -62,7 +63,7 @@ fn a_balancer_chooses_by_zone_and_health() {
 
 #[test]
 fn the_client_keeps_its_address_unless_told_otherwise() {
-    if !possible("the_client_keeps_its_address_unless_told_otherwise") {
+    if skipped("the_client_keeps_its_address_unless_told_otherwise") {
         return;
     }
     let mut bench = bench("net-client", balanced());
@@ -77,7 +78,7 @@ fn the_client_keeps_its_address_unless_told_otherwise() {
 
 #[test]
 fn an_internet_facing_balancer_is_reached_from_outside() {
-    if !possible("an_internet_facing_balancer_is_reached_from_outside") {
+    if skipped("an_internet_facing_balancer_is_reached_from_outside") {
         return;
     }
     let mut bench = bench("net-facing", balanced());
@@ -103,7 +104,7 @@ fn an_internet_facing_balancer_is_reached_from_outside() {
 
 #[test]
 fn a_balancers_groups_stand_before_its_targets() {
-    if !possible("a_balancers_groups_stand_before_its_targets") {
+    if skipped("a_balancers_groups_stand_before_its_targets") {
         return;
     }
     let mut world = balanced();
@@ -138,7 +139,7 @@ fn a_balancers_groups_stand_before_its_targets() {
 
 #[test]
 fn connections_drain_with_a_target_and_are_reset_without() {
-    if !possible("connections_drain_with_a_target_and_are_reset_without") {
+    if skipped("connections_drain_with_a_target_and_are_reset_without") {
         return;
     }
     let mut bench = bench("net-drain", balanced());
@@ -159,7 +160,7 @@ fn connections_drain_with_a_target_and_are_reset_without() {
 
 #[test]
 fn checks_find_out_which_targets_answer() {
-    if !possible("checks_find_out_which_targets_answer") {
+    if skipped("checks_find_out_which_targets_answer") {
         return;
     }
     let mut bench = Bench::new("net-checks", balanced());
@@ -200,7 +201,7 @@ fn checks_find_out_which_targets_answer() {
 
 #[test]
 fn checks_ask_over_http_and_https() {
-    if !possible("checks_ask_over_http_and_https") {
+    if skipped("checks_ask_over_http_and_https") {
         return;
     }
     let mut world = balanced();

@@ -2,6 +2,7 @@
 
 use super::worlds::address;
 use ipnet::Ipv4Net;
+use lab::host::requirements_ready;
 use lab::ledger::{self, Ledger, Made};
 use lab::network::{Health, Router, attach_host, detach_host, netns};
 use lab::place::Place;
@@ -22,20 +23,9 @@ pub struct Bench {
     pub world: World,
 }
 
-/// Whether the test can run at all; says so when it cannot.
-pub fn possible(test: &str) -> bool {
-    let root = std::fs::metadata("/proc/self/mem").is_ok()
-        && Command::new("nft").arg("--version").output().is_ok();
-    let uid = std::fs::read_to_string("/proc/self/status").unwrap();
-    let is_root = uid.lines().any(|line| line.starts_with("Uid:\t0\t"));
-    if !root || !is_root {
-        eprintln!("SKIPPED {test}: needs root and nftables");
-    }
-    root && is_root
-}
-
 impl Bench {
     pub fn new(name: &str, world: World) -> Self {
+        requirements_ready().unwrap();
         let place = Place::named(name).unwrap();
         sweep(&place);
         std::fs::create_dir_all(place.run()).unwrap();

@@ -1,10 +1,11 @@
 //! Faults: applied, seen, healed.
 
-use super::bench::{Bench, PATIENCE, echoes, line, possible, says};
+use super::bench::{Bench, PATIENCE, echoes, line, says};
 use super::worlds::{A, B, BALANCER_A, C, balanced};
 use clap::Parser;
 use lab::network::commands;
 use lab::network::faults::{self, Partition, relay};
+use lab::scenario::skipped;
 use std::time::{Duration, Instant};
 
 fn bench(name: &str) -> Bench {
@@ -17,7 +18,7 @@ fn bench(name: &str) -> Bench {
 
 #[test]
 fn a_partition_cuts_and_heals() {
-    if !possible("a_partition_cuts_and_heals") {
+    if skipped("a_partition_cuts_and_heals") {
         return;
     }
     let mut bench = bench("net-cut");
@@ -45,7 +46,7 @@ fn a_partition_cuts_and_heals() {
 
 #[test]
 fn a_pair_is_cut_and_others_are_not() {
-    if !possible("a_pair_is_cut_and_others_are_not") {
+    if skipped("a_pair_is_cut_and_others_are_not") {
         return;
     }
     let bench = bench("net-pair");
@@ -60,7 +61,7 @@ fn a_pair_is_cut_and_others_are_not() {
 
 #[test]
 fn a_host_is_cut_off_from_balancers_only() {
-    if !possible("a_host_is_cut_off_from_balancers_only") {
+    if skipped("a_host_is_cut_off_from_balancers_only") {
         return;
     }
     let bench = bench("net-nolb");
@@ -79,7 +80,7 @@ struct Line {
 
 #[test]
 fn the_command_names_hosts_as_people_do() {
-    if !possible("the_command_names_hosts_as_people_do") {
+    if skipped("the_command_names_hosts_as_people_do") {
         return;
     }
     let bench = bench("net-command");
@@ -107,7 +108,7 @@ fn the_command_names_hosts_as_people_do() {
 
 #[test]
 fn packets_are_lost_and_late() {
-    if !possible("packets_are_lost_and_late") {
+    if skipped("packets_are_lost_and_late") {
         return;
     }
     let bench = bench("net-late");

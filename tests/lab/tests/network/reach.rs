@@ -1,8 +1,9 @@
 //! Security groups, routes, gateways, what is always there, and that nothing is left.
 
-use super::bench::{Bench, possible, says};
+use super::bench::{Bench, says};
 use super::worlds::{A, B, C, D, address, rule, world};
 use lab::network::netns;
+use lab::scenario::skipped;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 #[test]
 fn a_security_group_decides_who_reaches_a_host() {
-    if !possible("a_security_group_decides_who_reaches_a_host") {
+    if skipped("a_security_group_decides_who_reaches_a_host") {
         return;
     }
     let mut bench = Bench::new("net-groups", world());
@@ -49,7 +50,7 @@ fn a_security_group_decides_who_reaches_a_host() {
 
 #[test]
 fn a_world_applied_twice_changes_nothing() {
-    if !possible("a_world_applied_twice_changes_nothing") {
+    if skipped("a_world_applied_twice_changes_nothing") {
         return;
     }
     let mut bench = Bench::new("net-twice", super::worlds::balanced());
@@ -64,7 +65,7 @@ fn a_world_applied_twice_changes_nothing() {
 
 #[test]
 fn hosts_come_and_go() {
-    if !possible("hosts_come_and_go") {
+    if skipped("hosts_come_and_go") {
         return;
     }
     let mut bench = Bench::new("net-come", world());
@@ -98,7 +99,7 @@ fn hosts_come_and_go() {
 
 #[test]
 fn other_protocols_go_by_name_and_number() {
-    if !possible("other_protocols_go_by_name_and_number") {
+    if skipped("other_protocols_go_by_name_and_number") {
         return;
     }
     let mut world = world();
@@ -141,7 +142,7 @@ fn other_protocols_go_by_name_and_number() {
 
 #[test]
 fn pods_are_reached_by_the_route_to_their_host() {
-    if !possible("pods_are_reached_by_the_route_to_their_host") {
+    if skipped("pods_are_reached_by_the_route_to_their_host") {
         return;
     }
     let mut bench = Bench::new("net-pods", world());
@@ -203,7 +204,7 @@ fn pods_are_reached_by_the_route_to_their_host() {
 
 #[test]
 fn the_internet_is_reached_by_a_route_and_a_public_address() {
-    if !possible("the_internet_is_reached_by_a_route_and_a_public_address") {
+    if skipped("the_internet_is_reached_by_a_route_and_a_public_address") {
         return;
     }
     let mut bench = Bench::new("net-internet", world());
@@ -235,7 +236,7 @@ fn the_internet_is_reached_by_a_route_and_a_public_address() {
 
 #[test]
 fn the_operator_reaches_public_addresses_only() {
-    if !possible("the_operator_reaches_public_addresses_only") {
+    if skipped("the_operator_reaches_public_addresses_only") {
         return;
     }
     let mut bench = Bench::new("net-operator", world());
@@ -258,7 +259,7 @@ fn the_operator_reaches_public_addresses_only() {
 
 #[test]
 fn vpcs_are_apart_but_for_public_addresses() {
-    if !possible("vpcs_are_apart_but_for_public_addresses") {
+    if skipped("vpcs_are_apart_but_for_public_addresses") {
         return;
     }
     let bench = Bench::new("net-apart", world());
@@ -273,7 +274,7 @@ fn vpcs_are_apart_but_for_public_addresses() {
 
 #[test]
 fn metadata_and_names_need_no_rule() {
-    if !possible("metadata_and_names_need_no_rule") {
+    if skipped("metadata_and_names_need_no_rule") {
         return;
     }
     let mut bench = Bench::new("net-always", world());
@@ -320,7 +321,7 @@ fn metadata_and_names_need_no_rule() {
 
 #[test]
 fn metadata_travels_as_far_as_the_instance_says() {
-    if !possible("metadata_travels_as_far_as_the_instance_says") {
+    if skipped("metadata_travels_as_far_as_the_instance_says") {
         return;
     }
     let mut bench = Bench::new("net-hops", world());
@@ -342,7 +343,7 @@ fn metadata_travels_as_far_as_the_instance_says() {
 
 #[test]
 fn a_host_cannot_speak_as_another() {
-    if !possible("a_host_cannot_speak_as_another") {
+    if skipped("a_host_cannot_speak_as_another") {
         return;
     }
     let bench = Bench::new("net-spoof", world());
@@ -372,7 +373,7 @@ fn a_host_cannot_speak_as_another() {
 
 #[test]
 fn all_is_gone_afterwards_and_the_machine_is_as_before() {
-    if !possible("all_is_gone_afterwards_and_the_machine_is_as_before") {
+    if skipped("all_is_gone_afterwards_and_the_machine_is_as_before") {
         return;
     }
     let before = machine("net-gone");

@@ -1,23 +1,13 @@
 //! Worlds to test with, as values: the smallest that show each thing.
 
 use lab::world::{
-    BalancerAddress, HealthCheck, Instance, InstanceState, InternetGateway, Listener, LoadBalancer,
-    NatGateway, Route, RouteTable, Rule, SecurityGroup, Subnet, Target, TargetGroup, Vpc, World,
+    BalancerAddress, HealthCheck, Instance, InternetGateway, Listener, LoadBalancer, NatGateway,
+    Route, RouteTable, Rule, SecurityGroup, Subnet, Target, TargetGroup, Vpc, World,
 };
-use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 pub fn address(text: &str) -> Ipv4Addr {
     text.parse().unwrap()
-}
-
-pub fn vpc(id: &str, cidr: &str) -> Vpc {
-    Vpc {
-        id: id.into(),
-        cidrs: vec![cidr.into()],
-        domain_name: None,
-        domain_name_servers: vec!["AmazonProvidedDNS".into()],
-    }
 }
 
 pub fn subnet(id: &str, vpc: &str, zone: &str, cidr: &str, table: &str) -> Subnet {
@@ -45,30 +35,14 @@ pub fn table(id: &str, vpc: &str, routes: &[(&str, &str)]) -> RouteTable {
 }
 
 pub fn instance(id: &str, subnet: &Subnet, at: &str, groups: &[&str]) -> Instance {
-    let octets = address(at).octets();
     Instance {
-        id: id.into(),
-        state: InstanceState::Running,
-        reboots: 0,
         vpc: subnet.vpc.clone(),
         subnet: subnet.id.clone(),
         zone: subnet.zone.clone(),
-        address: address(at),
-        mac: format!(
-            "02:0e:{:02x}:{:02x}:{:02x}:{:02x}",
-            octets[0], octets[1], octets[2], octets[3]
-        ),
-        public_address: None,
         hostname: format!("{id}.ec2.internal"),
-        image: "ami-1".into(),
-        instance_type: "t3.medium".into(),
-        user_data: None,
-        profile: None,
         security_groups: groups.iter().map(|group| (*group).into()).collect(),
-        source_dest_check: true,
         hop_limit: 2,
-        tokens_required: true,
-        tags: BTreeMap::default(),
+        ..Instance::plain(id, address(at))
     }
 }
 
@@ -91,6 +65,13 @@ pub fn group(id: &str, vpc: &str, ingress: Vec<Rule>, egress: Vec<Rule>) -> Secu
         ingress,
         egress,
     }
+}
+
+fn vpcs() -> Vec<Vpc> {
+    vec![
+        Vpc::plain("vpc-1", "10.1.0.0/16"),
+        Vpc::plain("vpc-2", "10.2.0.0/16"),
+    ]
 }
 
 pub fn out() -> Vec<Rule> {
@@ -148,7 +129,7 @@ pub fn world() -> World {
     World {
         serial: 1,
         region: "us-test-1".into(),
-        vpcs: vec![vpc("vpc-1", "10.1.0.0/16"), vpc("vpc-2", "10.2.0.0/16")],
+        vpcs: vpcs(),
         route_tables: vec![
             table(
                 "rtb-public1",

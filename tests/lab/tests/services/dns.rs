@@ -1,6 +1,6 @@
 //! What DNS answers, from where.
 
-use crate::support::{instance, vpc, world};
+use crate::support::{instance, world};
 use hickory_proto::op::{Message, Query, ResponseCode};
 use hickory_proto::rr::{Name, RecordType};
 use lab::services::access_log::AccessLog;
@@ -9,7 +9,7 @@ use lab::services::dns::{Dns, Door, Settings};
 use lab::services::sites::Sites;
 use lab::world::{
     BalancerAddress, HealthCheck, HostedZone, Listener, LoadBalancer, Record, Target, TargetGroup,
-    World,
+    Vpc, World,
 };
 use std::net::Ipv4Addr;
 use std::time::Instant;
@@ -125,7 +125,10 @@ pub fn door(vpc: &str) -> Door {
 /// Two VPCs with an instance each.
 fn two_vpcs() -> World {
     let mut world = world();
-    world.vpcs = vec![vpc("vpc-1", "10.0.0.0/16"), vpc("vpc-2", "10.1.0.0/16")];
+    world.vpcs = vec![
+        Vpc::plain("vpc-1", "10.0.0.0/16"),
+        Vpc::plain("vpc-2", "10.1.0.0/16"),
+    ];
     world.instances = vec![
         instance("i-1", "vpc-1", INSIDE),
         instance("i-2", "vpc-2", OTHER),

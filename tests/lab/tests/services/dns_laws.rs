@@ -2,11 +2,11 @@
 //! was made. The clock is an argument.
 
 use crate::dns::{INSIDE, Said, door, lab, record, zone};
-use crate::support::{instance, vpc, world};
+use crate::support::{instance, world};
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::RecordType;
 use lab::services::dns::Settings;
-use lab::world::World;
+use lab::world::{Vpc, World};
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,10 @@ const NAME: &str = "api.k.example.com";
 
 fn world_with(address: Option<&str>) -> World {
     let mut world = world();
-    world.vpcs = vec![vpc("vpc-1", "10.0.0.0/16"), vpc("vpc-2", "10.1.0.0/16")];
+    world.vpcs = vec![
+        Vpc::plain("vpc-1", "10.0.0.0/16"),
+        Vpc::plain("vpc-2", "10.1.0.0/16"),
+    ];
     world.instances = vec![instance("i-1", "vpc-1", INSIDE)];
     let records = address.map(|address| record(NAME, "A", &[address]));
     let records = records.into_iter().collect();

@@ -1,7 +1,8 @@
 //! What passes through the front to the simulator, and back.
 
-use crate::support::{TestFront, curl, read_head, stand_in, value};
-use std::net::SocketAddr;
+use crate::support::{TestFront, curl, instance, read_head, stand_in, value, world};
+use lab::world::{Instance, InstanceState, World};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -9,6 +10,40 @@ use tokio::net::{TcpListener, TcpStream};
 /// Answers with the head and the body that came.
 async fn echo() -> SocketAddr {
     stand_in(|head, body| [head.into_bytes(), body].concat()).await
+}
+
+#[tokio::test]
+async fn the_log_names_the_instance_behind_a_public_address() {
+    let mut client = instance("i-1", "vpc-1", Ipv4Addr::new(10, 0, 0, 4));
+    client.public_address = Some(Ipv4Addr::LOCALHOST);
+    let elsewhere = instance("i-2", "vpc-1", Ipv4Addr::LOCALHOST);
+    for (instances, named) in [
+        (vec![elsewhere.clone(), client.clone()], "i-1"),
+        // Its address is somebody else's by now.
+        (
+            vec![Instance {
+                state: InstanceState::Terminated,
+                ..client
+            }],
+            "",
+        ),
+        (vec![elsewhere], ""),
+    ] {
+        let world = World {
+            instances,
+            ..world()
+        };
+        let front = TestFront::of(echo().await, world).await;
+        for url in ["http://sts.amazonaws.com/", "http://dl.k8s.io/missing"] {
+            front.get(&[url]).await.expect("an answer");
+        }
+        let found: Vec<_> = front
+            .log()
+            .iter()
+            .map(|line| line["instance"].as_str().unwrap_or_default().to_owned())
+            .collect();
+        assert_eq!(found, [named, named]);
+    }
 }
 
 #[tokio::test]

@@ -5,8 +5,7 @@ use lab::services::ca::Ca;
 use lab::services::front::{self, Front};
 use lab::services::simulator::Simulator;
 use lab::services::sites::Sites;
-use lab::world::{Instance, InstanceState, Vpc, World};
-use std::collections::BTreeMap;
+use lab::world::{Instance, World};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Stdio;
@@ -15,37 +14,12 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
+use tokio::sync::watch;
 
 pub fn instance(id: &str, vpc: &str, address: Ipv4Addr) -> Instance {
     Instance {
-        id: id.to_owned(),
-        state: InstanceState::Running,
-        reboots: 0,
         vpc: vpc.to_owned(),
-        subnet: "subnet-1".to_owned(),
-        zone: "us-east-1a".to_owned(),
-        address,
-        mac: "02:00:00:00:00:01".to_owned(),
-        public_address: None,
-        hostname: format!("ip-{}.ec2.internal", address.to_string().replace('.', "-")),
-        image: "ami-1".to_owned(),
-        instance_type: "t3.medium".to_owned(),
-        user_data: None,
-        profile: None,
-        security_groups: Vec::new(),
-        source_dest_check: true,
-        hop_limit: 1,
-        tokens_required: true,
-        tags: BTreeMap::new(),
-    }
-}
-
-pub fn vpc(id: &str, cidr: &str) -> Vpc {
-    Vpc {
-        id: id.to_owned(),
-        cidrs: vec![cidr.to_owned()],
-        domain_name: None,
-        domain_name_servers: vec!["AmazonProvidedDNS".to_owned()],
+        ..Instance::plain(id, address)
     }
 }
 
@@ -167,6 +141,10 @@ pub struct TestFront {
 
 impl TestFront {
     pub async fn before(simulator: SocketAddr) -> Self {
+        Self::of(simulator, World::default()).await
+    }
+
+    pub async fn of(simulator: SocketAddr, world: World) -> Self {
         let folder = TempDir::new().expect("folder");
         let sites = Sites {
             mirror: folder.path().join("mirror"),
@@ -176,6 +154,8 @@ impl TestFront {
         let front = Arc::new(Front {
             sites,
             simulator: Simulator { address: simulator },
+            // It stays as it is.
+            world: watch::channel(Arc::new(world)).1,
             log,
         });
         let ca = Arc::new(Ca::open(folder.path()).expect("authority"));

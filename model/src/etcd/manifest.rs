@@ -1,0 +1,78 @@
+//! A member's manifest on its volume: one that founded its cluster says at the next start that the cluster exists.
+
+use super::{Content, Inside};
+use crate::api::write::to_yaml;
+use crate::manifests::Pod;
+
+const STATE: &str = "ETCD_INITIAL_CLUSTER_STATE";
+const TOKEN: &str = "ETCD_INITIAL_CLUSTER_TOKEN";
+
+/// Why a manifest could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ManifestError {
+    /// It is not the YAML of a pod.
+    #[error("the manifest on the volume is no pod")]
+    Unreadable(#[source] Box<serde_saphyr::Error>),
+    /// It has no YAML form.
+    #[error("could not write the manifest")]
+    Unwritable(#[from] crate::api::write::Error),
+}
+
+/// True if etcd has written its log there: it founds nothing any more.
+pub fn has_data(content: &Content) -> bool {
+    matches!(
+        content,
+        Content::FileSystem(Inside::Marked { data: true, .. })
+    )
+}
+
+/// The manifest of the same member as one of a cluster that exists.
+pub fn as_existing(manifest: &str) -> Result<String, ManifestError> {
+    let read = serde_saphyr::from_str(manifest);
+    let mut pod: Pod = read.map_err(|error| ManifestError::Unreadable(Box::new(error)))?;
+    for container in &mut pod.spec.containers {
+        container.env.retain(|variable| variable.name != TOKEN);
+        let state = container.env.iter_mut().find(|one| one.name == STATE);
+        if let Some(state) = state {
+            state.value = Some("existing".to_owned());
+        }
+    }
+    Ok(to_yaml(&pod)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::etcd::{EtcdClusterSpec, EtcdMemberSpec};
+    use crate::components::{EtcdMemberNames, EtcdStart, etcd_ports};
+    use crate::manifests::{EtcdPod, etcd};
+
+    #[test]
+    fn what_founded_becomes_what_belongs_and_nothing_else_of_it_changes() {
+        let spec = EtcdClusterSpec {
+            name: "main".into(),
+            etcd_members: vec![EtcdMemberSpec {
+                name: "a".into(),
+                ..EtcdMemberSpec::default()
+            }],
+            ..EtcdClusterSpec::default()
+        };
+        let yaml = |start: &EtcdStart| {
+            to_yaml(&etcd(&EtcdPod {
+                etcd: &spec,
+                image: "etcd",
+                names: &EtcdMemberNames::of(&spec, "x.example.com"),
+                ports: etcd_ports("main").unwrap(),
+                member: "a",
+                start,
+                data: "/data",
+            }))
+            .unwrap()
+        };
+        let new = yaml(&EtcdStart::New { token: "t".into() });
+        let existing = yaml(&EtcdStart::Existing);
+        assert_ne!(new, existing);
+        assert_eq!(as_existing(&new).unwrap(), existing);
+        assert_eq!(as_existing(&existing).unwrap(), existing);
+    }
+}

@@ -1,0 +1,168 @@
+//! A cluster's API as far as kctl asks it: TLS with a certificate of the cluster's authority, client certificates
+//! demanded, lists in pages.
+
+use model::pki::{KeyAlgorithm, Keyset, Leaf, SystemKeys, Usage, issue, mint, trust_bundle};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use time::{Duration, OffsetDateTime};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// Items in a page, so that every list of more comes in several.
+const PAGE: usize = 2;
+
+/// A running one.
+pub struct ApiServer {
+    /// `https://127.0.0.1:PORT`.
+    pub url: String,
+    says: Arc<Mutex<Says>>,
+}
+
+#[derive(Default)]
+struct Says {
+    /// Answers with this status.
+    failing: Option<u16>,
+    nodes: Vec<Value>,
+    pods: Vec<Value>,
+}
+
+impl ApiServer {
+    /// One with a certificate for that name by that authority.
+    pub fn start(authority: &Keyset, name: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("https://{}", listener.local_addr().expect("an address"));
+        let config = Arc::new(config(authority, name));
+        let says: Arc<Mutex<Says>> = Arc::default();
+        let shared = Arc::clone(&says);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                // A client that does not like the certificate goes away.
+                let _ = serve(stream.expect("a connection"), &config, &shared);
+            }
+        });
+        Self { url, says }
+    }
+
+    /// What it says from now on.
+    pub fn says(&self, nodes: Vec<Value>, pods: Vec<Value>) {
+        *self.says.lock().expect("its words") = Says {
+            failing: None,
+            nodes,
+            pods,
+        };
+    }
+
+    /// From now on it fails.
+    pub fn fails(&self, status: u16) {
+        self.says.lock().expect("its words").failing = Some(status);
+    }
+}
+
+/// An authority that is none of the cluster's.
+pub fn another_authority() -> Keyset {
+    let now = OffsetDateTime::now_utc();
+    mint("other", KeyAlgorithm::EcdsaP256, &mut SystemKeys::at(now)).expect("a keyset")
+}
+
+fn config(authority: &Keyset, name: &str) -> ServerConfig {
+    let leaf = Leaf {
+        common_name: "kubernetes-master".to_owned(),
+        organization: None,
+        usage: Usage::Server,
+        names: vec![name.to_owned()],
+        validity: Duration::days(1),
+    };
+    let now = OffsetDateTime::now_utc();
+    let issued = issue(authority, &leaf, &mut SystemKeys::at(now)).expect("a certificate");
+    let certificates = |pem: &str| -> Vec<CertificateDer<'static>> {
+        let all = CertificateDer::pem_slice_iter(pem.as_bytes());
+        all.collect::<Result<_, _>>().expect("certificates")
+    };
+    let mut trusted = RootCertStore::empty();
+    for certificate in certificates(&trust_bundle(authority)) {
+        trusted.add(certificate).expect("an authority");
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let clients = WebPkiClientVerifier::builder_with_provider(trusted.into(), provider.clone());
+    let key = PrivateKeyDer::from_pem_slice(issued.key.reveal().as_bytes()).expect("a key");
+    ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("TLS")
+        .with_client_cert_verifier(clients.build().expect("a verifier"))
+        .with_single_cert(certificates(&issued.certificate), key)
+        .expect("a server's certificate")
+}
+
+fn serve(tcp: TcpStream, config: &Arc<ServerConfig>, says: &Mutex<Says>) -> std::io::Result<()> {
+    let connection = ServerConnection::new(Arc::clone(config)).map_err(std::io::Error::other)?;
+    let mut stream = BufReader::new(StreamOwned::new(connection, tcp));
+    let mut first = String::new();
+    stream.read_line(&mut first)?;
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line)? == 0 || line.trim().is_empty() {
+            break;
+        }
+    }
+    let target = first.split(' ').nth(1).unwrap_or_default().to_owned();
+    let stream = stream.get_mut();
+    let (status, body) = if is_administrator(&stream.conn) {
+        answer(&target, &says.lock().expect("its words"))
+    } else {
+        (401, failure(401, "Unauthorized"))
+    };
+    let body = body.to_string();
+    let head = format!(
+        "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all((head + &body).as_bytes())?;
+    stream.conn.send_close_notify();
+    stream.flush()
+}
+
+fn is_administrator(connection: &ServerConnection) -> bool {
+    let certificate = connection.peer_certificates().and_then(|all| all.first());
+    let certificate = certificate.expect("a client certificate");
+    let (_, certificate) = X509Certificate::from_der(certificate).expect("X.509");
+    let lives = certificate.validity().time_to_expiration();
+    assert!(
+        lives.is_some_and(|left| left <= Duration::hours(2)),
+        "a short life"
+    );
+    let mut groups = certificate.subject().iter_organization();
+    groups.any(|group| group.as_str() == Ok("system:masters"))
+}
+
+fn answer(target: &str, says: &Says) -> (u16, Value) {
+    if let Some(status) = says.failing {
+        return (status, failure(status, "etcdserver: request timed out"));
+    }
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let (kind, items) = match path {
+        "/api/v1/nodes" => ("NodeList", &says.nodes),
+        "/api/v1/namespaces/kube-system/pods" => ("PodList", &says.pods),
+        _ => return (404, failure(404, path)),
+    };
+    let mut fields = query.split('&');
+    let from = fields.find_map(|field| field.strip_prefix("continue="));
+    let from: usize = from.map_or(0, |from| from.parse().expect("a number"));
+    let page: Vec<&Value> = items.iter().skip(from).take(PAGE).collect();
+    let next = from + page.len();
+    let next = if next < items.len() {
+        next.to_string()
+    } else {
+        String::new()
+    };
+    let list = json!({"kind": kind, "apiVersion": "v1", "metadata": {"resourceVersion": "1", "continue": next}, "items": page});
+    (200, list)
+}
+
+fn failure(code: u16, message: &str) -> Value {
+    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "reason": "", "code": code})
+}
