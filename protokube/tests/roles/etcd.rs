@@ -11,7 +11,7 @@ use tokio::sync::watch;
 const LINK: &str = "/etc/kubernetes/manifests/etcd-main.manifest";
 
 /// A protokube that was just started on that machine.
-async fn member(machine: &Machine) -> Member<Cloud, Etcd> {
+fn member(machine: &Machine) -> Member<Cloud, Etcd> {
     let settings = Settings {
         etcd: config().control_plane.unwrap().etcd[0].clone(),
         config: Arc::new(config()),
@@ -30,7 +30,7 @@ async fn member(machine: &Machine) -> Member<Cloud, Etcd> {
         settings,
         Arc::clone(&machine.cloud),
         machine.host.clone(),
-        Formation::of(&machine.store().await, "main"),
+        Formation::of(&machine.store, "main"),
         running,
         settled,
     )
@@ -46,7 +46,7 @@ async fn settle(member: &Member<Cloud, Etcd>) {
 }
 
 async fn record(machine: &Machine) -> Record {
-    let store = machine.store().await;
+    let store = &machine.store;
     let object = store.get(&record_key("main")).await.unwrap().unwrap();
     Record::read("main", &object.bytes).unwrap()
 }
@@ -58,9 +58,9 @@ fn manifest(machine: &Machine) -> String {
 
 #[tokio::test]
 async fn a_blank_volume_becomes_a_member_of_what_exists_with_one_restart() {
-    let machine = Machine::new();
+    let machine = Machine::new().await;
     machine.cloud.add_volume("vol-0a", "main");
-    settle(&member(&machine).await).await;
+    settle(&member(&machine)).await;
     let State::Formed { cluster_id, .. } = record(&machine).await.state else {
         panic!("not formed");
     };
@@ -78,11 +78,11 @@ async fn a_blank_volume_becomes_a_member_of_what_exists_with_one_restart() {
 
 #[tokio::test]
 async fn nothing_changes_once_it_is_settled() {
-    let machine = Machine::new();
+    let machine = Machine::new().await;
     machine.cloud.add_volume("vol-0a", "main");
-    settle(&member(&machine).await).await;
+    settle(&member(&machine)).await;
     let before = machine.tree();
-    settle(&member(&machine).await).await;
+    settle(&member(&machine)).await;
     assert_eq!(machine.tree(), before);
     assert_eq!(machine.kubelet.lock().unwrap().starts, 2);
 }
@@ -90,19 +90,19 @@ async fn nothing_changes_once_it_is_settled() {
 /// Whatever dies, and wherever, also if the machine starts again each time: the same files, and one cluster.
 #[tokio::test]
 async fn a_protokube_that_dies_anywhere_goes_on_to_the_same_files() {
-    let whole = Machine::new();
+    let whole = Machine::new().await;
     whole.cloud.add_volume("vol-0a", "main");
-    settle(&member(&whole).await).await;
+    settle(&member(&whole)).await;
     let (wanted, calls) = (whole.tree(), whole.fuse.lock().unwrap().done);
     assert!(calls > 10, "{calls}");
     for dies_at in 1..=calls {
         for reboots in [false, true] {
-            let machine = Machine::new();
+            let machine = Machine::new().await;
             machine.cloud.add_volume("vol-0a", "main");
             machine.fuse.lock().unwrap().dies_at = Some(dies_at);
             let mut looks = 0;
             // Each look is another protokube's.
-            while !matches!(member(&machine).await.look().await, Ok(Outcome::Settled)) {
+            while !matches!(member(&machine).look().await, Ok(Outcome::Settled)) {
                 looks += 1;
                 assert!(looks < 50, "dies at {dies_at}: does not settle");
                 if reboots {
@@ -117,14 +117,14 @@ async fn a_protokube_that_dies_anywhere_goes_on_to_the_same_files() {
 
 #[tokio::test]
 async fn what_is_lost_besides_the_data_comes_back() {
-    let machine = Machine::new();
+    let machine = Machine::new().await;
     machine.cloud.add_volume("vol-0a", "main");
-    settle(&member(&machine).await).await;
+    settle(&member(&machine)).await;
     let wanted = machine.tree();
     let on_volume = machine.host.link(LINK).unwrap();
     for lost in [LINK, on_volume.to_str().unwrap(), "/store/etcd/main.json"] {
         std::fs::remove_file(machine.path(lost)).unwrap();
-        settle(&member(&machine).await).await;
+        settle(&member(&machine)).await;
         assert_eq!(machine.tree(), wanted, "without {lost}");
     }
     assert_eq!(machine.kubelet.lock().unwrap().founded, 1);
@@ -132,12 +132,12 @@ async fn what_is_lost_besides_the_data_comes_back() {
 
 #[tokio::test]
 async fn after_a_reboot_it_comes_back_without_aws() {
-    let machine = Machine::new();
+    let machine = Machine::new().await;
     machine.cloud.add_volume("vol-0a", "main");
-    settle(&member(&machine).await).await;
+    settle(&member(&machine)).await;
     machine.reboot();
     *machine.cloud.down.lock().unwrap() = true;
-    let member = member(&machine).await;
+    let member = member(&machine);
     let error = member.run().await.unwrap_err().to_string();
     assert!(error.contains("nobody answers"), "{error}");
     let etcd = Etcd {
@@ -150,13 +150,13 @@ async fn after_a_reboot_it_comes_back_without_aws() {
 
 #[tokio::test]
 async fn a_blank_volume_founds_no_second_cluster() {
-    let machine = Machine::new();
+    let machine = Machine::new().await;
     machine.cloud.add_volume("vol-0a", "main");
-    settle(&member(&machine).await).await;
+    settle(&member(&machine)).await;
     machine.reboot();
     machine.cloud.volumes.lock().unwrap().clear();
     machine.cloud.add_volume("vol-0b", "main");
-    let member = member(&machine).await;
+    let member = member(&machine);
     let mut said = String::new();
     for _ in 0..20 {
         if let Err(error) = member.look().await {
@@ -171,9 +171,9 @@ async fn a_blank_volume_founds_no_second_cluster() {
 
 #[tokio::test]
 async fn somebody_elses_data_is_never_started_or_written_to() {
-    let machine = Machine::new();
+    let machine = Machine::new().await;
     machine.cloud.add_volume("vol-0a", "main");
-    let first = member(&machine).await;
+    let first = member(&machine);
     assert_eq!(first.look().await.unwrap(), Outcome::Waits, "attached");
     // An etcd volume of another tool.
     std::fs::write(machine.path("dev/nvme1n1"), "ext4").unwrap();
@@ -182,7 +182,7 @@ async fn somebody_elses_data_is_never_started_or_written_to() {
     std::fs::write(&theirs, "theirs").unwrap();
     let before = machine.tree();
     for _ in 0..3 {
-        let error = member(&machine).await.look().await.unwrap_err().to_string();
+        let error = member(&machine).look().await.unwrap_err().to_string();
         assert!(error.contains("db") && error.contains("vol-0a"), "{error}");
     }
     let mut after = machine.tree();
@@ -192,9 +192,9 @@ async fn somebody_elses_data_is_never_started_or_written_to() {
 
 #[tokio::test]
 async fn the_file_system_follows_the_volume_once_for_each_size() {
-    let machine = Machine::new();
+    let machine = Machine::new().await;
     machine.cloud.add_volume("vol-0a", "main");
-    let member = member(&machine).await;
+    let member = member(&machine);
     let resized = || {
         let said = std::fs::read_to_string(machine.path("programs/resized"));
         said.unwrap_or_default().lines().count()

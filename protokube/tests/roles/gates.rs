@@ -105,7 +105,7 @@ async fn until(machine: &Machine, names: &[&str]) {
 
 #[tokio::test]
 async fn each_manifest_waits_for_what_it_needs() {
-    let machine = Machine::new();
+    let machine = Machine::new().await;
     let (outside, gates) = Outside::new().await;
     let (pods, probe) = (pods(), Probe::new().unwrap());
     let opened = async {
@@ -158,7 +158,7 @@ async fn each_manifest_waits_for_what_it_needs() {
 
 #[tokio::test]
 async fn manifests_that_are_right_are_left_alone_and_others_come_back_behind_their_gates() {
-    let machine = Machine::new();
+    let machine = Machine::new().await;
     let (outside, gates) = Outside::new().await;
     let (pods, probe) = (pods(), Probe::new().unwrap());
     for (name, pod) in &pods {

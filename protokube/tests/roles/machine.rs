@@ -15,18 +15,21 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use tempfile::TempDir;
+use tokio::sync::OnceCell;
 
 pub const INSTANCE: &str = "i-0a";
 pub const ZONE: &str = "eu-west-1a";
 
 /// NodeConfig of a control plane with one member of each etcd cluster.
 pub fn config() -> NodeConfig {
-    let expanded = expanded();
-    node_config(&expanded, "control-plane-eu-west-1a", "", &agents())
-        .unwrap()
-        .unwrap()
+    static CONFIG: LazyLock<NodeConfig> = LazyLock::new(|| {
+        node_config(&expanded(), "control-plane-eu-west-1a", "", &agents())
+            .unwrap()
+            .unwrap()
+    });
+    CONFIG.clone()
 }
 
 /// Counts what is done to the outside, and lets one thing fail as if the process died there.
@@ -54,10 +57,12 @@ pub struct Machine {
     pub host: Host,
     pub cloud: Arc<Cloud>,
     pub kubelet: Arc<Mutex<Kubelet>>,
+    /// The state store, a folder beside the machine's.
+    pub store: Store,
 }
 
 impl Machine {
-    pub fn new() -> Self {
+    pub async fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let root = folder.path().to_owned();
         let fuse = SharedFuse::default();
@@ -82,7 +87,20 @@ impl Machine {
             root: root.clone(),
             ..Kubelet::default()
         };
+        let access = Access {
+            region: Some("eu-west-1".into()),
+            keys: Some(Keys {
+                id: "id".into(),
+                secret: "secret".into(),
+                session: None,
+            }),
+            ..Access::default()
+        };
+        let url = format!("file://{}", root.join("store").display());
+        static CLIENTS: OnceCell<Clients> = OnceCell::const_new();
+        let clients = CLIENTS.get_or_init(|| Clients::reach(&access)).await;
         Self {
+            store: Store::open(&url, clients).unwrap(),
             host: Host::at(&root, path, Arc::new(mounts)),
             cloud: Arc::new(cloud),
             kubelet: Arc::new(Mutex::new(kubelet)),
@@ -93,21 +111,6 @@ impl Machine {
 
     pub fn path(&self, path: &str) -> PathBuf {
         self.folder.path().join(path.trim_start_matches('/'))
-    }
-
-    /// The state store, a folder beside the machine's.
-    pub async fn store(&self) -> Store {
-        let access = Access {
-            region: Some("eu-west-1".into()),
-            keys: Some(Keys {
-                id: "id".into(),
-                secret: "secret".into(),
-                session: None,
-            }),
-            ..Access::default()
-        };
-        let url = format!("file://{}", self.path("store").display());
-        Store::open(&url, &Clients::reach(&access).await).unwrap()
     }
 
     /// The machine starts again: nothing is mounted and nothing runs; disks and files stay.

@@ -29,7 +29,7 @@ fn instance(id: &str, private: &str) -> Instance {
 
 #[tokio::test]
 async fn members_are_named_in_the_same_file_beside_what_others_wrote() {
-    let machine = Machine::new();
+    let machine = Machine::new().await;
     let (config, file) = (config(), machine.path("etc/hosts"));
     let inode = file.metadata().unwrap().ino();
     machine.cloud.add_volume("vol-0a", "main");
@@ -97,7 +97,7 @@ impl Records for Zone {
 
 #[tokio::test]
 async fn the_zone_is_written_when_machines_change_and_never_emptied() {
-    let machine = Machine::new();
+    let machine = Machine::new().await;
     let (config, zone) = (config(), Zone::default());
     let placeholder = |name: &str| {
         let addresses = Addresses {
