@@ -37,8 +37,7 @@ pub fn crash(lab: &mut Lab) -> Result<()> {
     })
 }
 
-/// The machine boots, nodeup reports, the cluster is healthy. What a boot undoes (mounts, modules, sysctls) is changed again:
-/// which, is said.
+/// The machine boots, nodeup reports that it had nothing to change, the cluster is healthy.
 fn comes_back(lab: &mut Lab, id: &str, happens: impl FnOnce(&Lab) -> Result<()>) -> Result<()> {
     let (boot, before) = (lab.boot(id)?, reports::told(lab, id)?);
     happens(lab)?;
