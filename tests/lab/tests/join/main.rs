@@ -24,8 +24,11 @@ use std::time::Duration;
 const TEST: &str = "launched_machines_become_nodes";
 const LAB: &str = "t-join";
 
+/// Its name.
 pub const CLUSTER: &str = "demo.example.com";
+/// Auto Scaling group of the control plane.
 pub const CONTROL_PLANE: &str = "control-plane-us-east-1a.masters.demo.example.com";
+/// Auto Scaling group of both workers.
 pub const WORKERS: &str = "nodes-us-east-1a.demo.example.com";
 
 /// Machines on a busy machine of two cores take their time.
