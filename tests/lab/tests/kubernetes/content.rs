@@ -1,28 +1,15 @@
 //! What the machines download: where it lies and whether it came from there.
 
 use super::Cluster;
-use anyhow::{Context, Result, bail, ensure};
-use lab::content::modules::{MODULES, module};
-use lab::content::{Served, Store, sources};
-use lab::daemon::begin;
-use lab::host;
+use anyhow::{Context, Result, ensure};
+use lab::content::modules::module;
+use lab::content::{Served, sources};
 use lab::scenario::Lab;
 use model::catalog::{Catalog, Component};
 use model::full::Arch;
 use model::validate::versions::Version;
 use serde_json::Value;
 use std::collections::BTreeSet;
-
-/// What `lab content` made. Builds no Go: that takes longer than a test should.
-pub fn served() -> Result<Served> {
-    let store = Store::open(&host::cache()?)?;
-    for module in MODULES {
-        if store.slot(module)?.find()?.is_none() {
-            bail!("{} is not built: `lab content` builds it", module.name);
-        }
-    }
-    begin::served(&mut |line| eprintln!("{line}"))
-}
 
 /// The public URL of a program in the version that the lab serves.
 pub fn url(component: Component) -> Result<String> {
