@@ -50,8 +50,9 @@ impl Lab {
     /// The deployment's pods that are not on their way out, by name.
     pub fn pods(&self) -> Result<Vec<Pod>> {
         let pods = self.objects(&["pods", "--selector=app=web"])?;
-        let pods = pods["items"].as_array().context("a list of pods")?;
-        let stay = |pod: &&Value| pod["metadata"]["deletionTimestamp"].is_null();
+        let pods = pods.get("items").and_then(Value::as_array);
+        let pods = pods.context("a list of pods")?;
+        let stay = |pod: &&Value| pod.pointer("/metadata/deletionTimestamp").is_none();
         let mut found: Vec<Pod> = pods.iter().filter(stay).map(pod).collect::<Result<_>>()?;
         found.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(found)

@@ -1,15 +1,40 @@
-//! etcd's volumes, attached by control planes as protokube does: by AWS's API, with their role.
+//! Volumes, attached by control planes as protokube does: by AWS's API, with their role.
 
-use super::{CONTROL_PLANES, WORKERS, only};
+use super::{CLUSTER, CONTROL_PLANES, WORKERS, only};
 use anyhow::{Context, Result, ensure};
 use lab::scenario::{LIMIT, Lab};
 use lab::world::{Instance, Volume};
+use serde_json::json;
 
-/// The first volume of a host's zone.
+/// A volume in a host's zone that its role may attach and protokube does not look for; made when first asked for.
 pub fn volume(lab: &Lab, host: &Instance) -> Result<Volume> {
+    let name = format!("scenario-{}", host.zone);
+    let by_name = json!({"Filters": [{"Name": "tag:Name", "Values": [name]}]});
+    let found = lab.aws("ec2", "DescribeVolumes", &by_name)?;
+    let id = match found["Volumes"][0]["VolumeId"].as_str() {
+        Some(id) => id.to_owned(),
+        None => make(lab, &name, &host.zone)?,
+    };
     let mut volumes = lab.world()?.volumes.into_iter();
-    let found = volumes.find(|volume| volume.zone == host.zone);
-    found.with_context(|| format!("no volume in {}", host.zone))
+    let found = volumes.find(|volume| volume.id == id);
+    found.with_context(|| format!("{id} is not in the world"))
+}
+
+fn make(lab: &Lab, name: &str, zone: &str) -> Result<String> {
+    let tags = [
+        ("Name", name),
+        ("KubernetesCluster", CLUSTER),
+        ("k8s.io/role/master", "1"),
+    ];
+    let tags = tags.map(|(key, value)| json!({"Key": key, "Value": value}));
+    let wanted = json!({
+        "AvailabilityZone": zone,
+        "Size": 1,
+        "TagSpecifications": [{"ResourceType": "volume", "Tags": tags}],
+    });
+    let made = lab.aws("ec2", "CreateVolume", &wanted)?;
+    let id = made["VolumeId"].as_str();
+    Ok(id.context("the answer names no volume")?.to_owned())
 }
 
 fn state(lab: &Lab, id: &str) -> Result<String> {
@@ -41,7 +66,7 @@ pub fn comes_and_goes(lab: &mut Lab) -> Result<()> {
     let attach = [
         ("VolumeId", &*volume.id),
         ("InstanceId", &host.id),
-        ("Device", "/dev/xvdu"),
+        ("Device", "/dev/xvdz"),
     ];
     lab.caller(&host.id)?
         .query("ec2", "AttachVolume", &attach)?
@@ -63,11 +88,7 @@ pub fn comes_and_goes(lab: &mut Lab) -> Result<()> {
     )?;
     // As long as it is mounted, it does not go.
     let detach = [("VolumeId", &*volume.id), ("InstanceId", &host.id)];
-    let detached = lab.aws(
-        "ec2",
-        "DetachVolume",
-        &serde_json::json!({"VolumeId": volume.id}),
-    )?;
+    let detached = lab.aws("ec2", "DetachVolume", &json!({"VolumeId": volume.id}))?;
     ensure!(detached["State"] == "detaching", "{detached}");
     ensure!(state(lab, &volume.id)? == "detaching");
     lab.sh(&host.id, "grep -q kept /mnt/v/word; umount /mnt/v")?;
@@ -82,11 +103,7 @@ pub fn comes_and_goes(lab: &mut Lab) -> Result<()> {
         &host.id,
         &format!("mount {link} /mnt/v; grep -q kept /mnt/v/word; umount /mnt/v"),
     )?;
-    lab.aws(
-        "ec2",
-        "DetachVolume",
-        &serde_json::json!({"VolumeId": detach[0].1}),
-    )?;
+    lab.aws("ec2", "DetachVolume", &json!({"VolumeId": detach[0].1}))?;
     becomes(lab, &volume.id, "free")
 }
 
@@ -99,7 +116,7 @@ pub fn second_attach(lab: &mut Lab) -> Result<()> {
         [
             ("VolumeId", volume.as_str()),
             ("InstanceId", instance),
-            ("Device", "/dev/xvdu"),
+            ("Device", "/dev/xvdz"),
         ]
     };
     caller.query("ec2", "AttachVolume", &to(&host.id))?.done()?;
@@ -116,7 +133,7 @@ pub fn other_zone(lab: &mut Lab) -> Result<()> {
     let attach = [
         ("VolumeId", &*volume),
         ("InstanceId", &host.id),
-        ("Device", "/dev/xvdu"),
+        ("Device", "/dev/xvdz"),
     ];
     let refused = lab
         .caller(&host.id)?
