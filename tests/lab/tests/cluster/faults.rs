@@ -62,7 +62,7 @@ pub fn attach_to_killed(lab: &mut Lab) -> Result<()> {
     let volume = volumes::volume(lab, &host)?.id;
     let before = lab.boot(&host.id)?;
     lab.kill(&host.id)?;
-    let attach = json!({"VolumeId": volume, "InstanceId": host.id, "Device": "/dev/xvdv"});
+    let attach = json!({"VolumeId": volume, "InstanceId": host.id, "Device": "/dev/xvdz"});
     lab.aws("ec2", "AttachVolume", &attach)?;
     volumes::becomes(lab, &volume, "attached")?;
     lab.start(&host.id)?;
