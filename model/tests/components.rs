@@ -115,7 +115,7 @@ fn proxy(expanded: &Expanded) -> Pod {
     let flags = components::proxy(&config).unwrap();
     manifests::proxy(
         &manifests::Proxy::new(&config, flags),
-        Some("https://127.0.0.1"),
+        "https://127.0.0.1",
         &Host {
             instance_id: "i-1".into(),
             ..Host::placeholder()

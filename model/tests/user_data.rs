@@ -416,13 +416,14 @@ fn without_dns_workers_wait_for_the_load_balancers_name() {
     let text = rendered(&expanded, Role::Node, &agents()).unwrap();
     let load_balancer = Id::new("lb", "api.a.example.com");
     assert_eq!(text.needs(), [load_balancer]);
-    let resolved =
-        text.resolved(&|_, attribute| (attribute == "dns_name").then(|| "nlb.example".into()));
+    let resolved = text.resolved(&|_, attribute| {
+        (attribute == "private_addresses").then(|| "10.0.0.4,10.0.1.4".into())
+    });
     assert!(
         resolved
             .as_known()
             .unwrap()
-            .contains("https://nlb.example:3988")
+            .contains("controlPlaneAddresses: 10.0.0.4,10.0.1.4")
     );
     assert!(
         rendered(&expanded, Role::ControlPlane, &agents())

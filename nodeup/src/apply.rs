@@ -19,6 +19,7 @@ pub async fn apply(run: &Run, built: Built, stages: &Stages) -> anyhow::Result<u
     let mut changes = BTreeSet::new();
     let mut downloaded = Ok(());
     if !built.wanted.is_empty() {
+        host::forget_starts(built.desired.clone(), built.context.clone()).await?;
         let downloads = download(run, &built.wanted, built.store.as_ref(), &*told);
         let early = host::apply(early(&built.desired), built.context.clone());
         let (ended, applied) = futures::join!(downloads, early);

@@ -23,6 +23,6 @@ mod volume;
 
 pub use context::{Applied, Context};
 pub use local::LocalHost;
-pub use run::{apply, certificates_due, plan};
+pub use run::{apply, forget_starts, plan};
 pub use signer::Signer;
 pub use system::{Answer, Machine, MountRequest, System};

@@ -5,7 +5,7 @@ use super::session::Session;
 use crate::api::Question;
 use crate::args::{ReportFormat, Validate};
 use crate::error::{CommandError, Context, Kind, Outcome};
-use crate::health::{Health, health};
+use crate::health::{self, Health, health};
 use crate::interrupt::Interrupts;
 use crate::ui::health as shown;
 use crate::ui::waiting::Waiting;
@@ -152,7 +152,11 @@ struct Document<'a> {
 fn unhealthy(name: &str, health: &Health, what: &Validate) -> CommandError {
     let count = health.findings.len();
     let problems = if count == 1 { "problem" } else { "problems" };
-    let first = health.findings.iter().find_map(|found| found.next.clone());
+    // What a machine says is closer to the cause than the silence of an API that waits for it.
+    let machines = health.findings.iter();
+    let machines = machines.filter(|found| found.kind == health::Kind::Machine);
+    let mut ordered = machines.chain(&health.findings);
+    let first = ordered.find_map(|found| found.next.clone());
     let hint = first.unwrap_or_else(|| "look again in a minute".to_owned());
     let error = CommandError::said(
         Kind::Unhealthy,

@@ -7,8 +7,8 @@ use reqwest::{Client, Response, StatusCode};
 use std::io;
 use tokio::sync::mpsc;
 
-/// Pieces between the network and the disk: each may be some 100 KB, and several downloads run at once.
-const QUEUE: usize = 8;
+/// Pieces between the network and the disk: each may be 400 KB, and several downloads run at once.
+const QUEUE: usize = 2;
 
 /// Why a server's answer is of no use.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use super::{Applied, Context, LocalHost};
 use anyhow::Context as _;
 use model::engine::{self, Clock, Event, Failure, Id, Journal, Options, Outside, Plan, World};
-use model::host::{Certificate, HostResource, Thing};
+use model::host::{HostResource, Thing};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -15,14 +15,7 @@ pub async fn apply(desired: Vec<HostResource>, context: Context) -> anyhow::Resu
     let world = LocalHost::new(desired.clone(), context);
     let snapshot = world.observe().await?;
     let plan = engine::plan(&desired, &snapshot).context("could not plan the machine's changes")?;
-    let restarts = plan.steps.values().filter_map(|step| match &step.after {
-        Some(HostResource {
-            thing: Thing::Unit(unit),
-            ..
-        }) => Some(unit.name.clone()),
-        _ => None,
-    });
-    world.forget_starts(restarts.collect()).await?;
+    world.forget_starts(starts(&plan)).await?;
     let outside = Outside {
         world: &world,
         journal: &NoJournal,
@@ -37,6 +30,25 @@ pub async fn apply(desired: Vec<HostResource>, context: Context) -> anyhow::Resu
     };
     let report = engine::apply(&plan, &snapshot, &outside, &mut hear).await?;
     Ok(applied(&report))
+}
+
+/// Forgets what the units that have to be started again were started with. For whoever applies a part first: a unit may
+/// not be in that part, and what it reads is.
+pub async fn forget_starts(desired: Vec<HostResource>, context: Context) -> anyhow::Result<()> {
+    let world = LocalHost::new(desired.clone(), context);
+    let plan = engine::plan(&desired, &world.observe().await?);
+    let plan = plan.context("could not plan the machine's changes")?;
+    Ok(world.forget_starts(starts(&plan)).await?)
+}
+
+/// Units that a plan starts.
+fn starts(plan: &Plan<HostResource>) -> Vec<String> {
+    let steps = plan.steps.values().filter_map(|step| step.after.as_ref());
+    let units = steps.filter_map(|after| match &after.thing {
+        Thing::Unit(unit) => Some(unit.name.clone()),
+        _ => None,
+    });
+    units.collect()
 }
 
 fn applied(report: &engine::Report) -> Applied {
@@ -66,26 +78,6 @@ pub async fn plan(
     let world = LocalHost::new(desired.clone(), context);
     let snapshot = world.observe().await?;
     engine::plan(&desired, &snapshot).context("could not plan the machine's changes")
-}
-
-/// Certificates that are not as they should be, and so have to be issued: none, and a worker need not join again.
-/// Looks at nothing else of the machine.
-pub async fn certificates_due(
-    desired: &[HostResource],
-    context: &Context,
-) -> anyhow::Result<Vec<Certificate>> {
-    let certificates = desired
-        .iter()
-        .filter(|of| matches!(of.thing, Thing::Certificate(_)));
-    let alone: Vec<HostResource> = certificates
-        .map(|of| HostResource::new(of.thing.clone()))
-        .collect();
-    let due = plan(alone, context.clone()).await?.steps.into_values();
-    let certificate = |after: HostResource| match after.thing {
-        Thing::Certificate(certificate) => Some(certificate),
-        _ => None,
-    };
-    Ok(due.filter_map(|step| certificate(step.after?)).collect())
 }
 
 /// Time since the run began. Not the machine's: that may be set while this runs.

@@ -1,11 +1,11 @@
 //! Certificates: issued when they are not as wanted, and left alone when they are.
 
-use crate::machine::{Machine, keysets, run, today};
+use crate::machine::{Machine, keysets, today};
 use model::bootstrap;
 use model::full::Role;
 use model::host::{HostResource, Thing};
 use model::pki::{KeyAlgorithm, SystemKeys, issue, mint, trust_bundle};
-use nodeup::host::{Signer, certificates_due};
+use nodeup::host::Signer;
 use std::sync::Arc;
 use time::Duration;
 
@@ -129,8 +129,7 @@ fn a_worker_gets_what_joining_gave_and_need_not_join_again() {
     let wanted = only_certificates(machine.desired(Role::Node, |_| ()));
     let mut keys = SystemKeys::at(today());
     machine.signer = Arc::default();
-    let due = run(certificates_due(&wanted, &machine.context())).unwrap();
-    assert_eq!(due.len(), 2);
+    assert_eq!(machine.planned(&wanted).len(), 2);
     let applied = machine.apply(&wanted);
     assert_eq!(
         applied.failed.len(),
@@ -139,7 +138,10 @@ fn a_worker_gets_what_joining_gave_and_need_not_join_again() {
     );
 
     let authority = &keysets()["kubernetes-ca"];
-    let joined = due.iter().map(|certificate| {
+    let joined = wanted.iter().map(|resource| {
+        let Thing::Certificate(certificate) = &resource.thing else {
+            panic!()
+        };
         let which = match certificate.common_name.as_str() {
             "system:kube-proxy" => bootstrap::Certificate::KubeProxy,
             _ => bootstrap::Certificate::Kubelet,
@@ -155,20 +157,10 @@ fn a_worker_gets_what_joining_gave_and_need_not_join_again() {
     });
     assert!(machine.apply(&wanted).is_complete());
     machine.signer = Arc::default();
-    assert!(
-        run(certificates_due(&wanted, &machine.context()))
-            .unwrap()
-            .is_empty()
-    );
     assert!(machine.planned(&wanted).is_empty());
     // The authority is trusted no more.
     machine.trust_bundle = trust_bundle(&keysets()["etcd-clients-ca"]);
-    assert_eq!(
-        run(certificates_due(&wanted, &machine.context()))
-            .unwrap()
-            .len(),
-        2
-    );
+    assert_eq!(machine.planned(&wanted).len(), 2);
 }
 
 #[test]

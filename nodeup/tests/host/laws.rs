@@ -155,6 +155,27 @@ proptest! {
 }
 
 #[test]
+fn a_part_that_is_applied_first_hides_nothing_from_the_units_of_the_rest() {
+    let machine = Machine::new();
+    let wanted = wanted(&machine, Role::Node, 110);
+    assert!(machine.apply(&wanted).is_complete());
+    std::fs::write(machine.at("/etc/sysconfig/kubelet"), "changed\n").unwrap();
+    let first = wanted
+        .iter()
+        .filter(|of| matches!(of.thing, Thing::File(_)));
+    let first: Vec<HostResource> = first
+        .map(|of| HostResource::new(of.thing.clone()))
+        .collect();
+    crate::machine::run(nodeup::host::forget_starts(
+        wanted.clone(),
+        machine.context(),
+    ))
+    .unwrap();
+    assert!(machine.apply(&first).is_complete());
+    assert_eq!(machine.planned(&wanted), ["unit/kubelet.service"]);
+}
+
+#[test]
 fn no_plan_shows_a_key() {
     for role in ROLES {
         let machine = Machine::new();

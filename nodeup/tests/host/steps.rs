@@ -139,7 +139,7 @@ fn our_block_goes_into_the_hosts_file_that_pods_have_open() {
     let hosts = machine.text("/etc/hosts");
     assert!(
         hosts.starts_with("127.0.0.1 localhost\n")
-            && hosts.contains("127.0.0.1 api.internal.a.example.com\n")
+            && hosts.contains("127.0.0.1 api.a.example.com api.internal.a.example.com\n")
     );
     assert!(machine.planned(&wanted).is_empty());
 }

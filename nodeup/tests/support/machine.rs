@@ -103,6 +103,7 @@ impl Machine {
             config_base: (role == Role::ControlPlane)
                 .then(|| format!("file://{}", folder.path().join("store").display())),
             bootstrap_servers: Vec::new(),
+            control_plane_addresses: None,
             ca_certificates: None,
         };
         change(&mut boot);

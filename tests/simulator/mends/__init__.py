@@ -102,6 +102,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         instances.templates_set_network_profile_and_metadata,
         instances.network_interfaces_die_with_their_instance,
         instances.private_dns_names_follow_the_subnet,
+        instances.topology_is_described_for_types_that_have_one,
         partial(instances.termination_takes_a_while, options),
         partial(instances.launches_are_reported, options),
         partial(machines.instances_wait_for_their_machine, options),

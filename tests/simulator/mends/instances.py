@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+from moto.core.responses import ActionResult
 from moto.ec2.models import EC2Backend
 from moto.ec2.models.amis import Ami
 from moto.ec2.models.instances import Instance
@@ -12,7 +13,7 @@ from moto.ec2.responses.instances import InstanceResponse
 from moto.ec2.utils import convert_tag_spec
 
 from .machines import enter
-from .patch import replace, replace_property
+from .patch import add, replace, replace_property
 
 if TYPE_CHECKING:
     from . import Options
@@ -191,3 +192,17 @@ def launches_are_reported(options: "Options") -> None:
             if previous.name not in ("shutting-down", "terminated"):
                 options.events.terminate(instance)
         return result
+
+
+def topology_is_described_for_types_that_have_one() -> None:
+    """AWS: DescribeInstanceTopology tells where instances are in the network, of the types that support it (large
+    accelerated ones); others are left out of the answer, and an id that does not exist is an error.
+    moto: has no such operation (HTTP 500).
+    """
+
+    @add(InstanceResponse)
+    def describe_instance_topology(response: Any) -> ActionResult:
+        response.error_on_dryrun()
+        for identity in response._get_param("InstanceIds", []):
+            response.ec2_backend.get_instance(identity)
+        return ActionResult({"Instances": []})

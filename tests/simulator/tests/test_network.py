@@ -343,3 +343,11 @@ def test_an_association_is_replaced_under_a_new_id(aws):
     aws.ec2.disassociate_route_table(AssociationId=new)
     for identity in (first, second):
         aws.ec2.delete_route_table(RouteTableId=identity)
+
+
+def test_an_instance_without_a_topology_is_left_out(both):
+    (subnet,) = make.subnets(both, make.vpc(both), "a")
+    launch = {"ImageId": make.image(both), "InstanceType": "t3.medium", "SubnetId": subnet, "MinCount": 1}
+    instance = both.ec2.run_instances(**launch, MaxCount=1)["Instances"][0]["InstanceId"]
+    assert both.ec2.describe_instance_topology(InstanceIds=[instance])["Instances"] == []
+    assert code_of(both.ec2.describe_instance_topology, InstanceIds=["i-0123456789abcdef0"]) == "InvalidInstanceID.NotFound"

@@ -3,18 +3,23 @@
 
 mod caller;
 mod calls;
+mod chance;
 mod lease;
 mod machines;
 mod operator;
 mod stages;
+mod web;
 
 pub use caller::{Answer, Caller, Credentials};
 pub use calls::Refusal;
+pub use chance::{fraction, number};
 pub use machines::Reached;
 pub use operator::SPEC;
 pub use stages::{Stage, stages};
+pub use web::Pod;
 
-use crate::content::Served;
+use crate::content::modules::MODULES;
+use crate::content::{Served, Store};
 use crate::daemon::{Options, Up, begin, simulator::Simulator};
 use crate::ledger::{Ledger, Made};
 use crate::place::Place;
@@ -107,6 +112,20 @@ pub fn skipped(test: &str) -> bool {
 pub fn said_skipped(test: &str, why: &str) {
     // Nobody reads it, then.
     let _ = writeln!(stderr(), "SKIPPED {test}: {why}");
+}
+
+/// What `lab content` made, for [`Settings::content`]. Builds no Go: that takes longer than a test should.
+pub fn built() -> Result<Served> {
+    let store = Store::open(&host::cache()?)?;
+    for module in MODULES {
+        if store.slot(module)?.find()?.is_none() {
+            bail!("{} is not built: `lab content` builds it", module.name);
+        }
+    }
+    begin::served(&mut |line| {
+        // Nobody reads it, then.
+        let _ = writeln!(stderr(), "{line}");
+    })
 }
 
 impl Lab {

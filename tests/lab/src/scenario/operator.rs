@@ -11,8 +11,12 @@ use std::process::{Command, Stdio};
 const BUCKET: &str = "kctl-lab-store";
 
 /// What specs of clusters in the lab say beside what they would say on AWS: machines share one clock, which none of them may
-/// keep, and reach no mirror of their distribution.
-pub const SPEC: [&str; 2] = ["spec.ntp.managed=false", "spec.updatePolicy=external"];
+/// keep, reach no mirror of their distribution, and share one disk, whose share that is free is not theirs to keep.
+pub const SPEC: [&str; 3] = [
+    "spec.ntp.managed=false",
+    "spec.updatePolicy=external",
+    "spec.kubelet.evictionHard=memory.available<100Mi,nodefs.available<1%,imagefs.available<1%",
+];
 
 /// Where in the store the catalog of what the lab's download sites serve is.
 const CATALOG: &str = "catalog.yaml";
@@ -36,6 +40,11 @@ impl Lab {
     pub fn store(&self) -> Result<&'static str> {
         self.aws("s3", "CreateBucket", &json!({"Bucket": BUCKET}))?;
         Ok(BUCKET)
+    }
+
+    /// Name of that bucket.
+    pub fn bucket(&self) -> &'static str {
+        BUCKET
     }
 
     /// `kctl create cluster NAME` with more words, as a cluster in the lab has to be; in the store that [`Self::store`] made.

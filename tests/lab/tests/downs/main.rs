@@ -19,7 +19,7 @@ use driver::{DRIVER, LAB};
 use lab::ledger::{self, Made};
 use lab::place::Place;
 use lab::process::Process;
-use lab::scenario::{self, Lab, Settings};
+use lab::scenario::{self, Lab, Settings, fraction, number};
 use lab::teardown;
 use rustix::process::Signal;
 use std::collections::{BTreeMap, BTreeSet};
@@ -225,21 +225,6 @@ impl Machine {
             processes,
         })
     }
-}
-
-fn number(name: &str) -> Result<Option<u64>> {
-    let text = std::env::var(name).ok().filter(|text| !text.is_empty());
-    let number = text.map(|text| text.parse()).transpose();
-    number.with_context(|| format!("{name} is no number"))
-}
-
-/// A number from 0 to 1 for each seed and position (splitmix64).
-fn fraction(seed: u64, position: u64) -> f64 {
-    let mut bits = seed.wrapping_add((position + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    for (shift, factor) in [(30, 0xbf58_476d_1ce4_e5b9), (27, 0x94d0_49bb_1331_11eb)] {
-        bits = (bits ^ (bits >> shift)).wrapping_mul(factor);
-    }
-    f64::from(u32::try_from(bits >> 32).unwrap()) / f64::from(u32::MAX)
 }
 
 /// Not a test of its own: the lab that is killed above.

@@ -1,28 +1,15 @@
 //! What the machines download: where it lies and whether it came from there.
 
 use super::Cluster;
-use anyhow::{Context, Result, bail, ensure};
-use lab::content::modules::{MODULES, module};
-use lab::content::{Served, Store, sources};
-use lab::daemon::begin;
-use lab::host;
+use anyhow::{Context, Result, ensure};
+use lab::content::modules::module;
+use lab::content::{Served, sources};
 use lab::scenario::Lab;
 use model::catalog::{Catalog, Component};
 use model::full::Arch;
 use model::validate::versions::Version;
 use serde_json::Value;
 use std::collections::BTreeSet;
-
-/// What `lab content` made. Builds no Go: that takes longer than a test should.
-pub fn served() -> Result<Served> {
-    let store = Store::open(&host::cache()?)?;
-    for module in MODULES {
-        if store.slot(module)?.find()?.is_none() {
-            bail!("{} is not built: `lab content` builds it", module.name);
-        }
-    }
-    begin::served(&mut |line| eprintln!("{line}"))
-}
 
 /// The public URL of a program in the version that the lab serves.
 pub fn url(component: Component) -> Result<String> {
@@ -42,7 +29,7 @@ pub fn image(served: &Served, repository: &str) -> Result<String> {
     Ok(format!("{repository}:{}", tag.as_str().context("a tag")?))
 }
 
-/// Both machines downloaded from these hosts, by the front's log, which has their public addresses.
+/// Both machines downloaded from these hosts, by the front's log.
 pub fn came(lab: &Lab, cluster: &Cluster) -> Result<()> {
     let log = std::fs::read_to_string(lab.place().run().join("access.log"))?;
     let mut seen = BTreeSet::new();
@@ -50,21 +37,17 @@ pub fn came(lab: &Lab, cluster: &Cluster) -> Result<()> {
         let entry: Value = serde_json::from_str(line)?;
         let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
         if entry["status"] == 200 && entry["bytes"].as_u64() > Some(1 << 20) {
-            seen.insert((text("source"), text("service"), text("host")));
+            seen.insert((text("instance"), text("service"), text("host")));
         }
     }
     for instance in [&cluster.machines.control, &cluster.machines.worker] {
-        let address = lab
-            .instance(instance)?
-            .public_address
-            .context("a public address")?;
         for (service, host) in [
             ("mirror", "dl.k8s.io"),
             ("mirror", "github.com"),
             ("registry", "registry.k8s.io"),
             ("registry", "ghcr.io"),
         ] {
-            let one = (address.to_string(), service.to_owned(), host.to_owned());
+            let one = (instance.clone(), service.to_owned(), host.to_owned());
             ensure!(seen.contains(&one), "not {one:?}, but {seen:?}");
         }
     }

@@ -39,7 +39,7 @@ fn a_cluster_starts_by_hand() -> Result<()> {
     if scenario::skipped(TEST) {
         return Ok(());
     }
-    let served = match content::served() {
+    let served = match scenario::built() {
         Ok(served) => served,
         Err(why) => {
             scenario::said_skipped(TEST, &format!("{why:#}"));

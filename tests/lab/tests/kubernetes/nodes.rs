@@ -20,19 +20,6 @@ pub struct Nodes {
     pub worker: String,
 }
 
-/// What kubectl says.
-pub fn kubectl(lab: &Lab, words: &[&str]) -> Result<String> {
-    lab.run(&[&["kubectl"], words].concat())
-}
-
-/// The same as JSON.
-pub fn objects(lab: &Lab, words: &[&str]) -> Result<Value> {
-    Ok(serde_json::from_str(&kubectl(
-        lab,
-        &[&["get", "--output=json"], words].concat(),
-    )?)?)
-}
-
 /// Makes an administrator's kubeconfig, with the API's public address, and waits until the API answers.
 pub fn admin(lab: &Lab, machines: &Machines) -> Result<Nodes> {
     let (control, worker) = (
@@ -61,7 +48,7 @@ pub fn admin(lab: &Lab, machines: &Machines) -> Result<Nodes> {
     })?;
     std::fs::write(lab.place().run().join("kubeconfig"), text.reveal())?;
     lab.until("the API is ready", PATIENCE, |lab| {
-        let said = kubectl(lab, &["get", "--raw=/readyz"])?;
+        let said = lab.kubectl(&["get", "--raw=/readyz"])?;
         ensure!(said == "ok", "it says {said}");
         Ok(())
     })?;
@@ -102,7 +89,7 @@ pub fn ready(lab: &Lab, nodes: &Nodes, served: &Served, launch: Instant) -> Resu
     }
     let file = lab.place().run().join("addons.yaml");
     std::fs::write(&file, addons)?;
-    kubectl(lab, &["apply", "--filename", &file.display().to_string()])?;
+    lab.kubectl(&["apply", "--filename", &file.display().to_string()])?;
     for (what, name) in [("control plane", &nodes.control), ("worker", &nodes.worker)] {
         lab.until(&format!("{name} is Ready"), PATIENCE, |lab| {
             is_ready(lab, name)
@@ -117,7 +104,7 @@ pub fn ready(lab: &Lab, nodes: &Nodes, served: &Served, launch: Instant) -> Resu
 }
 
 fn is_ready(lab: &Lab, name: &str) -> Result<()> {
-    let node = objects(lab, &["node", name])?;
+    let node = lab.objects(&["node", name])?;
     let conditions = node["status"]["conditions"]
         .as_array()
         .context("conditions")?;
@@ -145,7 +132,7 @@ pub fn known_to_the_cloud(lab: &Lab, cluster: &Cluster) -> Result<()> {
     ] {
         let instance = lab.instance(id)?;
         lab.until(&format!("{name} is initialized"), PATIENCE, |lab| {
-            let node = objects(lab, &["node", name])?;
+            let node = lab.objects(&["node", name])?;
             let spec = &node["spec"];
             ensure!(
                 spec["taints"].is_null(),

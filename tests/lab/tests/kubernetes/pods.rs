@@ -1,29 +1,16 @@
 //! Pods, and what they reach.
 
 use super::machines::PODS;
-use super::nodes::{kubectl, objects};
 use super::{Cluster, PATIENCE};
 use anyhow::{Context, Result, ensure};
-use lab::scenario::{LIMIT, Lab};
-use serde_json::{Value, json};
-use std::path::Path;
-
-/// A pod of the deployment.
-struct Pod {
-    name: String,
-    address: String,
-}
+use lab::scenario::{LIMIT, Lab, Pod};
+use serde_json::json;
 
 /// Of a node.
 fn pod(lab: &Lab, node: &str) -> Result<Pod> {
-    let selector = format!("--field-selector=spec.nodeName={node}");
-    let pods = objects(lab, &["pods", "--selector=app=web", &selector])?;
-    let pod = &pods["items"][0];
-    let text = |value: &Value| Ok::<_, anyhow::Error>(value.as_str().context("no pod")?.to_owned());
-    Ok(Pod {
-        name: text(&pod["metadata"]["name"])?,
-        address: text(&pod["status"]["podIP"])?,
-    })
+    let mut pods = lab.pods()?.into_iter();
+    let found = pods.find(|pod| pod.node == node);
+    found.with_context(|| format!("no pod on {node}"))
 }
 
 fn both(lab: &Lab, cluster: &Cluster) -> Result<(Pod, Pod)> {
@@ -33,33 +20,9 @@ fn both(lab: &Lab, cluster: &Cluster) -> Result<(Pod, Pod)> {
     ))
 }
 
-fn exec(lab: &Lab, pod: &Pod, words: &[&str]) -> Result<String> {
-    kubectl(lab, &[&["exec", &pod.name, "--", "/web"], words].concat())
-}
-
-/// Who answered a URL, and whom it saw.
-fn get(lab: &Lab, pod: &Pod, url: &str) -> Result<Value> {
-    Ok(serde_json::from_str(&exec(lab, pod, &["-get", url])?)?)
-}
-
 pub fn run(lab: &Lab, cluster: &Cluster) -> Result<()> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kubernetes/pods.yaml");
-    kubectl(lab, &["apply", "--filename", &file.display().to_string()])?;
-    let seconds = format!("--timeout={}s", PATIENCE.as_secs());
-    for (namespace, deployment) in [
-        ("default", "deployment/web"),
-        ("kube-system", "deployment/coredns"),
-    ] {
-        let words = [
-            "rollout",
-            "status",
-            "--namespace",
-            namespace,
-            deployment,
-            &seconds,
-        ];
-        kubectl(lab, &words)?;
-    }
+    lab.web(2, PATIENCE)?;
+    lab.rolled_out("kube-system", "deployment/coredns", PATIENCE)?;
     let (first, second) = both(lab, cluster)?;
     for (pod, range) in [(first, PODS[0]), (second, PODS[1])] {
         let range: ipnet::Ipv4Net = range.parse()?;
@@ -75,7 +38,7 @@ pub fn run(lab: &Lab, cluster: &Cluster) -> Result<()> {
 pub fn logs(lab: &Lab, cluster: &Cluster) -> Result<()> {
     let (first, second) = both(lab, cluster)?;
     for pod in [first, second] {
-        let said = kubectl(lab, &["logs", &pod.name])?;
+        let said = lab.kubectl(&["logs", &pod.name])?;
         ensure!(
             said.contains(&format!("{} serves at :8080", pod.name)),
             "{said}"
@@ -87,12 +50,12 @@ pub fn logs(lab: &Lab, cluster: &Cluster) -> Result<()> {
 /// CoreDNS runs on either node: only a pod beside it reaches it by now.
 pub fn names(lab: &Lab, cluster: &Cluster) -> Result<()> {
     let selector = "--selector=k8s-app=kube-dns";
-    let dns = objects(lab, &["pods", "--namespace=kube-system", selector])?;
+    let dns = lab.objects(&["pods", "--namespace=kube-system", selector])?;
     let node = dns["items"][0]["spec"]["nodeName"]
         .as_str()
         .context("no CoreDNS")?;
     let pod = pod(lab, node)?;
-    let service = objects(lab, &["service", "web"])?;
+    let service = lab.objects(&["service", "web"])?;
     let address = service["spec"]["clusterIP"]
         .as_str()
         .context("an address")?
@@ -105,7 +68,7 @@ pub fn names(lab: &Lab, cluster: &Cluster) -> Result<()> {
         ("dl.k8s.io", "198.18.0.1"),
         (&cluster.nodes.control, super::machines::API),
     ] {
-        let seen = exec(lab, &pod, &["-lookup", name])?;
+        let seen = lab.in_pod(&pod, &["-lookup", name])?;
         ensure!(seen.trim() == wanted, "{name} is {seen}");
     }
     Ok(())
@@ -115,10 +78,10 @@ pub fn names(lab: &Lab, cluster: &Cluster) -> Result<()> {
 fn apart(lab: &Lab, cluster: &Cluster) -> Result<()> {
     let (first, second) = both(lab, cluster)?;
     for (from, to) in [(&first, &second), (&second, &first)] {
-        let seen = get(lab, from, &format!("http://{}:8080/", to.address));
+        let seen = lab.from_pod(from, &format!("http://{}:8080/", to.address));
         ensure!(seen.is_err(), "{} answers {}", to.name, from.name);
         // The pod itself serves.
-        let own = get(lab, from, &format!("http://{}:8080/", from.address))?;
+        let own = lab.from_pod(from, &format!("http://{}:8080/", from.address))?;
         ensure!(own["host"] == from.name, "{own}");
     }
     Ok(())
@@ -151,7 +114,7 @@ pub fn reach(lab: &Lab, cluster: &Cluster) -> Result<()> {
     let (first, second) = both(lab, cluster)?;
     for (from, to) in [(&first, &second), (&second, &first)] {
         let url = format!("http://{}:8080/", to.address);
-        let seen = lab.until("the route is there", LIMIT, |lab| get(lab, from, &url))?;
+        let seen = lab.until("the route is there", LIMIT, |lab| lab.from_pod(from, &url))?;
         ensure!(seen["host"] == to.name, "{seen}");
         let client = seen["client"].as_str().context("a client")?;
         ensure!(
@@ -162,7 +125,7 @@ pub fn reach(lab: &Lab, cluster: &Cluster) -> Result<()> {
         );
         // By name through the service, and each of its pods in time.
         lab.until("the service leads to the other pod", LIMIT, |lab| {
-            let seen = get(lab, from, "http://web/")?;
+            let seen = lab.from_pod(from, "http://web/")?;
             ensure!(seen["host"] == to.name, "{seen}");
             Ok(())
         })?;

@@ -1,0 +1,82 @@
+//! Kubernetes in a scenario: kubectl where the operator is, and a deployment of the lab's test image that says who answers
+//! whom.
+
+use super::Lab;
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::time::Duration;
+
+const DEPLOYMENT: &str = include_str!("web.yaml");
+
+/// A pod of the deployment `web`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pod {
+    pub name: String,
+    pub node: String,
+    pub address: String,
+}
+
+impl Lab {
+    /// What kubectl says, with the kubeconfig that `kctl export kubeconfig` or the scenario wrote.
+    pub fn kubectl(&self, words: &[&str]) -> Result<String> {
+        self.run(&[&["kubectl"], words].concat())
+    }
+
+    /// What `kubectl get` says, as JSON.
+    pub fn objects(&self, words: &[&str]) -> Result<Value> {
+        let text = self.kubectl(&[&["get", "--output=json"], words].concat())?;
+        serde_json::from_str(&text).with_context(|| format!("kubectl get {}", words.join(" ")))
+    }
+
+    /// Waits until a deployment runs wholly.
+    pub fn rolled_out(&self, namespace: &str, deployment: &str, limit: Duration) -> Result<()> {
+        let seconds = format!("--timeout={}s", limit.as_secs());
+        let words = ["rollout", "status", "--namespace", namespace, deployment];
+        self.kubectl(&[&words[..], &[&seconds]].concat()).map(drop)
+    }
+
+    /// The deployment `web` and its service, in `default`: so many pods, evenly over the nodes; waits until they serve.
+    pub fn web(&self, replicas: usize, limit: Duration) -> Result<Vec<Pod>> {
+        let file = self.place.run().join("web.yaml");
+        std::fs::write(
+            &file,
+            DEPLOYMENT.replace("@REPLICAS@", &replicas.to_string()),
+        )?;
+        self.kubectl(&["apply", "--filename", &file.display().to_string()])?;
+        self.rolled_out("default", "deployment/web", limit)?;
+        self.pods()
+    }
+
+    /// The deployment's pods that are not on their way out, by name.
+    pub fn pods(&self) -> Result<Vec<Pod>> {
+        let pods = self.objects(&["pods", "--selector=app=web"])?;
+        let pods = pods["items"].as_array().context("a list of pods")?;
+        let stay = |pod: &&Value| pod["metadata"]["deletionTimestamp"].is_null();
+        let mut found: Vec<Pod> = pods.iter().filter(stay).map(pod).collect::<Result<_>>()?;
+        found.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(found)
+    }
+
+    /// What the test program says in a pod.
+    pub fn in_pod(&self, pod: &Pod, words: &[&str]) -> Result<String> {
+        self.kubectl(&[&["exec", &pod.name, "--", "/web"], words].concat())
+    }
+
+    /// Asks a URL from a pod: who answered (`host`), and whom it saw (`client`).
+    pub fn from_pod(&self, pod: &Pod, url: &str) -> Result<Value> {
+        Ok(serde_json::from_str(&self.in_pod(pod, &["-get", url])?)?)
+    }
+}
+
+fn pod(pod: &Value) -> Result<Pod> {
+    let text = |path: &str| {
+        let found = pod.pointer(path).and_then(Value::as_str);
+        let found = found.with_context(|| format!("a pod has no {path}"));
+        found.map(str::to_owned)
+    };
+    Ok(Pod {
+        name: text("/metadata/name")?,
+        node: text("/spec/nodeName")?,
+        address: text("/status/podIP")?,
+    })
+}

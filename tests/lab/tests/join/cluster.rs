@@ -1,0 +1,90 @@
+//! The cluster: made, waited for, looked at.
+
+use super::{CLUSTER, CONTROL_PLANE, PATIENCE, WORKERS, reports};
+use anyhow::{Context, Result, ensure};
+use lab::scenario::Lab;
+use lab::world::Instance;
+use serde_json::Value;
+use std::time::Instant;
+
+/// Put on a node by kubelet until the cloud controller manager knows it.
+const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
+
+pub fn make(lab: &mut Lab) -> Result<()> {
+    lab.store()?;
+    let words = [
+        "--zones=us-east-1a",
+        "--control-plane-count=1",
+        "--node-count=2",
+        "--networking=flannel",
+        "--dns=none",
+    ];
+    lab.create(CLUSTER, &words)?;
+    lab.kctl(&["update", CLUSTER, "--yes"])?;
+    lab.kctl(&["export", "kubeconfig", CLUSTER, "--admin=12h"])
+        .map(drop)
+}
+
+/// The control plane.
+pub fn control_plane(lab: &Lab) -> Result<Instance> {
+    Ok(lab.members(CONTROL_PLANE, 1)?.remove(0))
+}
+
+/// Both workers.
+pub fn workers(lab: &Lab) -> Result<Vec<Instance>> {
+    lab.members(WORKERS, 2)
+}
+
+/// Whether a node is Ready, and known to the cloud controller manager; an error says what it is.
+pub fn is_ready(lab: &Lab, id: &str) -> Result<()> {
+    let node = lab.objects(&["node", id])?;
+    let conditions = node["status"]["conditions"]
+        .as_array()
+        .context("conditions")?;
+    let ready = conditions.iter().find(|one| one["type"] == "Ready");
+    let ready = ready.context("nothing is said of Ready")?;
+    ensure!(ready["status"] == "True", "{ready}");
+    let taints = node["spec"]["taints"].as_array();
+    let tainted = taints.is_some_and(|all| all.iter().any(|one| one["key"] == UNINITIALIZED));
+    ensure!(!tainted, "{}", node["spec"]["taints"]);
+    Ok(())
+}
+
+/// Waits for that.
+pub fn becomes_ready(lab: &Lab, id: &str) -> Result<()> {
+    lab.until(&format!("{id} is a Ready node"), PATIENCE, |lab| {
+        is_ready(lab, id)
+    })
+}
+
+pub fn ready(lab: &mut Lab) -> Result<()> {
+    let begun = Instant::now();
+    let mut all = workers(lab)?;
+    all.insert(0, control_plane(lab)?);
+    for machine in &all {
+        becomes_ready(lab, &machine.id)?;
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    eprintln!("       three Ready nodes {seconds:.1} s after the end of kctl update");
+    for machine in &all {
+        let report = reports::told(lab, &machine.id)?;
+        eprintln!("       {}", reports::figures(&report));
+    }
+    Ok(())
+}
+
+pub fn healthy(lab: &mut Lab) -> Result<()> {
+    let said = lab.kctl(&[
+        "validate",
+        CLUSTER,
+        "--wait=15m",
+        "--interval=2s",
+        "-o",
+        "json",
+    ])?;
+    let said: Value = serde_json::from_str(&said)?;
+    ensure!(said["healthy"] == true, "{said}");
+    let nodes = said["nodes"].as_array().context("nodes")?;
+    ensure!(nodes.len() == 3, "{said}");
+    Ok(())
+}

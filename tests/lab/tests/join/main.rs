@@ -1,0 +1,91 @@
+//! Launched machines become Ready nodes, on every way there is: undisturbed, run twice, rebooted, crashed, nodeup killed,
+//! and what operators are told of those that cannot. One cluster for all of it. It needs root, kctl (`KCTL_BIN`), nodeup and
+//! protokube as hosts can run them (`KCTL_ASSETS`), and everything that `lab content` builds.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "a test"
+)]
+
+mod again;
+mod cluster;
+mod files;
+mod kills;
+mod pods;
+mod refusals;
+mod reports;
+
+use anyhow::Result;
+use lab::scenario::{self, Lab, Settings};
+use std::time::Duration;
+
+const TEST: &str = "launched_machines_become_nodes";
+const LAB: &str = "t-join";
+
+/// Its name.
+pub const CLUSTER: &str = "demo.example.com";
+/// Auto Scaling group of the control plane.
+pub const CONTROL_PLANE: &str = "control-plane-us-east-1a.masters.demo.example.com";
+/// Auto Scaling group of both workers.
+pub const WORKERS: &str = "nodes-us-east-1a.demo.example.com";
+
+/// Machines on a busy machine of two cores take their time.
+pub const PATIENCE: Duration = Duration::from_mins(15);
+
+type Step = (&'static str, fn(&mut Lab) -> Result<()>);
+
+const STEPS: [Step; 13] = [
+    ("three machines become Ready nodes", cluster::ready),
+    ("kctl says that it is healthy", cluster::healthy),
+    ("six pods run, on both workers", pods::run),
+    (
+        "pods reach each other across nodes, and services by name",
+        pods::reach,
+    ),
+    ("logs, exec and port-forward", pods::operator),
+    ("nodeup's second run changes nothing", again::second_run),
+    ("a rebooted worker comes back", again::reboot),
+    ("a crashed control plane comes back", again::crash),
+    (
+        "nodeup killed while it applies ends with the same files",
+        kills::killed,
+    ),
+    (
+        "a worker whose port 3988 is closed says so",
+        refusals::closed_port,
+    ),
+    (
+        "a worker whose nodeup has another hash says so",
+        refusals::wrong_hash,
+    ),
+    (
+        "a worker whose NodeConfig is missing says so",
+        refusals::missing_object,
+    ),
+    ("pods still reach each other", pods::reach),
+];
+
+#[test]
+fn launched_machines_become_nodes() -> Result<()> {
+    if scenario::skipped(TEST) {
+        return Ok(());
+    }
+    let served = match scenario::built() {
+        Ok(served) => served,
+        Err(why) => {
+            scenario::said_skipped(TEST, &format!("{why:#}"));
+            return Ok(());
+        }
+    };
+    let mut lab = Lab::up(&Settings {
+        content: Some(served),
+        ..Settings::new(LAB, env!("CARGO_BIN_EXE_lab"))
+    })?;
+    lab.step("kctl makes a cluster", cluster::make)?;
+    for (title, step) in STEPS {
+        lab.step(title, step)?;
+    }
+    lab.down()
+}

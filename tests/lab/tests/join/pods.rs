@@ -1,0 +1,106 @@
+//! What pods and operators reach.
+
+use super::{PATIENCE, cluster};
+use anyhow::{Context, Result, ensure};
+use lab::scenario::{LIMIT, Lab, Pod};
+use std::collections::BTreeSet;
+
+/// How many pods the deployment has.
+const PODS: usize = 6;
+
+/// Forwards a port of the machine that the operator is at, and asks there.
+const FORWARD: &str = "
+kubectl port-forward deployment/web 18080:8080 >/dev/null &
+trap 'kill $!' EXIT
+for try in $(seq 60); do
+    curl --silent --fail --max-time 5 http://127.0.0.1:18080/ && exit
+    sleep 1
+done
+exit 1";
+
+pub fn run(lab: &mut Lab) -> Result<()> {
+    let pods = lab.web(PODS, PATIENCE)?;
+    let on: BTreeSet<&str> = pods.iter().map(|pod| pod.node.as_str()).collect();
+    let workers = cluster::workers(lab)?;
+    let wanted: BTreeSet<&str> = workers.iter().map(|one| one.id.as_str()).collect();
+    ensure!(pods.len() == PODS && on == wanted, "{pods:?}");
+    Ok(())
+}
+
+/// A pod of each node.
+fn one_of_each(lab: &Lab) -> Result<Vec<Pod>> {
+    let mut pods = lab.pods()?;
+    pods.sort_by(|one, other| one.node.cmp(&other.node));
+    pods.dedup_by(|one, other| one.node == other.node);
+    ensure!(pods.len() > 1, "all pods are on one node: {pods:?}");
+    Ok(pods)
+}
+
+/// From a pod of each node: all the others, the service by address and name, names of the cluster and of outside.
+pub fn reach(lab: &mut Lab) -> Result<()> {
+    lab.rolled_out("default", "deployment/web", PATIENCE)?;
+    let service = lab.objects(&["service", "web"])?;
+    let address = service["spec"]["clusterIP"].as_str();
+    let address = address.context("the service has no address")?;
+    for from in one_of_each(lab)? {
+        lab.until(&format!("{} reaches all", from.name), LIMIT, |lab| {
+            reaches_all(lab, &from, address)
+        })?;
+    }
+    Ok(())
+}
+
+fn reaches_all(lab: &Lab, from: &Pod, service: &str) -> Result<()> {
+    let pods = lab.pods()?;
+    for to in &pods {
+        let seen = lab.from_pod(from, &format!("http://{}:8080/", to.address))?;
+        ensure!(
+            seen["host"] == to.name,
+            "{} instead of {}",
+            seen["host"],
+            to.name
+        );
+        let client = seen["client"].as_str().context("a client")?;
+        let own = client
+            .rsplit_once(':')
+            .is_some_and(|(host, _)| host == from.address);
+        ensure!(
+            own || to.node == from.node,
+            "{} is seen as {client}",
+            from.name
+        );
+    }
+    for url in [
+        format!("http://{service}/"),
+        "http://web.default/".to_owned(),
+    ] {
+        let seen = lab.from_pod(from, &url)?;
+        let known = pods.iter().any(|pod| seen["host"] == pod.name);
+        ensure!(known, "{url} is answered by {seen}");
+    }
+    for (name, wanted) in [
+        ("web.default.svc.cluster.local", service),
+        // The lab's download sites, as the VPC's resolver has them.
+        ("dl.k8s.io", "198.18.0.1"),
+    ] {
+        let seen = lab.in_pod(from, &["-lookup", name])?;
+        ensure!(seen.trim() == wanted, "{name} is {seen}");
+    }
+    Ok(())
+}
+
+/// What goes from the API to kubelets.
+pub fn operator(lab: &mut Lab) -> Result<()> {
+    let pods = lab.pods()?;
+    for pod in &pods {
+        let said = lab.kubectl(&["logs", &pod.name])?;
+        ensure!(
+            said.contains(&format!("{} serves at :8080", pod.name)),
+            "{said}"
+        );
+    }
+    let seen = lab.run(&["sh", "-c", FORWARD])?;
+    let seen: serde_json::Value = serde_json::from_str(&seen)?;
+    ensure!(pods.iter().any(|pod| seen["host"] == pod.name), "{seen}");
+    Ok(())
+}
