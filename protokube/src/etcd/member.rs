@@ -310,10 +310,11 @@ fn mount_and_look(
 ) -> anyhow::Result<(Content, bool)> {
     let (content, mounted_now) = host.look(disk, device)?;
     let manifest = format!("{}/{}", disk.folder(), manifest_on_volume(pod));
-    if mounted_now && has_founded(&content) {
-        if let Some(said) = host.read(&manifest)? {
-            host.write(&manifest, &as_existing(&said)?, MANIFEST_MODE)?;
-        }
+    if mounted_now
+        && has_founded(&content)
+        && let Some(said) = host.read(&manifest)?
+    {
+        host.write(&manifest, &as_existing(&said)?, MANIFEST_MODE)?;
     }
     Ok((content, mounted_now))
 }
