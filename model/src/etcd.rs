@@ -12,5 +12,5 @@ mod record;
 pub use choose::{Choice, Holder, Place, SeenVolume, choose, device_name, volume_tag};
 pub use content::{Content, Inside, MARKER, Marker, data_folder, manifest_on_volume};
 pub use decide::{Own, Step, decide, formed, stray};
-pub use manifest::{ManifestError, as_existing, has_data};
+pub use manifest::{ManifestError, as_existing, has_founded};
 pub use record::{Error, FORMAT, Record, RecordedMember, State, record_key};

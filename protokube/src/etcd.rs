@@ -2,10 +2,8 @@
 //! `model::etcd`; here it is carried out, and everything is looked at again.
 //!
 //! The manifest lies on the volume and the folder of manifests has a link to it, so kubelet cannot run etcd without its volume. A
-//! member that founds its cluster has a manifest that says so; once the cluster is formed and recorded it is rewritten to say that the
-//! cluster exists, which restarts the pod exactly once. That is done at once, before the API server is let to start: kubelet reads its
-//! folder every 20 seconds whatever happens, so a manifest left for later would restart etcd under a running API server, and one
-//! never rewritten could found a second cluster over data that was lost.
+//! member that founds its cluster has a manifest that says so. A manifest that kubelet runs is left as it is, because to change it is to
+//! restart etcd under the API server; it says that the cluster exists from the next start of the machine on, before kubelet can read it.
 
 mod disk;
 mod formation;

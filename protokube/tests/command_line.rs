@@ -5,6 +5,8 @@
 mod support;
 
 use model::node::{node_config, stored};
+use rustix::process::{Pid, Signal, kill_process};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output};
 use support::{agents, expanded};
@@ -19,8 +21,8 @@ fn protokube(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Runs with the configurations of a group's machine, BootConfig naming that NodeConfig's hash or another.
-fn with_configurations(folder: &Path, named: Option<&str>) -> Output {
+/// The configurations of a group's machine, BootConfig naming that NodeConfig's hash or another.
+fn configurations(folder: &Path, named: Option<&str>) -> [String; 2] {
     let config = node_config(&expanded(), "control-plane-eu-west-1a", "", &agents())
         .unwrap()
         .unwrap();
@@ -33,7 +35,11 @@ fn with_configurations(folder: &Path, named: Option<&str>) -> Output {
     );
     std::fs::write(&boot, text).unwrap();
     std::fs::write(&node, stored.text).unwrap();
-    let [boot, node] = [boot, node].map(|path| path.to_str().unwrap().to_owned());
+    [boot, node].map(|path| path.to_str().unwrap().to_owned())
+}
+
+fn with_configurations(folder: &Path, named: Option<&str>) -> Output {
+    let [boot, node] = configurations(folder, named);
     protokube(&["--boot-config", &boot, "--node-config", &node])
 }
 
@@ -69,6 +75,24 @@ fn without_a_metadata_service_it_fails_and_says_why_in_a_stage_line() {
     let line = lines.first().expect("a stage line");
     assert_eq!(line.source, "protokube");
     assert!(line.detail.contains("instance-id"), "{said}");
+}
+
+#[test]
+fn asked_to_stop_it_ends_well() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let [boot, node] = configurations(folder.path(), None);
+    // A metadata service that takes the call and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", silent.local_addr().unwrap());
+    let mut running = Command::new(env!("CARGO_BIN_EXE_protokube"))
+        .args(["--boot-config", &boot, "--node-config", &node])
+        .env("AWS_EC2_METADATA_SERVICE_ENDPOINT", endpoint)
+        .spawn()
+        .unwrap();
+    let _call = silent.accept().unwrap();
+    let id = Pid::from_child(&running);
+    kill_process(id, Signal::TERM).unwrap();
+    assert!(running.wait().unwrap().success());
 }
 
 #[test]

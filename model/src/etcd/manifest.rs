@@ -18,12 +18,15 @@ pub enum ManifestError {
     Unwritable(#[from] crate::api::write::Error),
 }
 
-/// True if etcd has written its log there: it founds nothing any more.
-pub fn has_data(content: &Content) -> bool {
-    matches!(
-        content,
-        Content::FileSystem(Inside::Marked { data: true, .. })
-    )
+/// True if the member founds nothing any more: etcd has written its log there, or its cluster was formed. The second is so
+/// even where the data was lost.
+pub fn has_founded(content: &Content) -> bool {
+    match content {
+        Content::FileSystem(Inside::Marked { marker, data }) => {
+            *data || marker.cluster_id.is_some()
+        }
+        _ => false,
+    }
 }
 
 /// The manifest of the same member as one of a cluster that exists.

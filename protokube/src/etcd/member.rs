@@ -12,7 +12,7 @@ use aws::machine::Volume;
 use model::api::write::to_yaml;
 use model::components::EtcdStart;
 use model::etcd::{
-    Own, Place, Step, as_existing, decide, formed, has_data, manifest_on_volume, stray,
+    Content, Own, Place, Step, as_existing, decide, formed, has_founded, manifest_on_volume, stray,
 };
 use model::report::Status;
 use std::path::Path;
@@ -102,7 +102,7 @@ impl<E: Ec2, R: Running> Member<E, R> {
     }
 
     /// After a reboot the link says which volume was here: it is mounted without asking anybody, so that a machine comes back while AWS
-    /// does not answer. What is on it was decided when the link was made; a member with data founds nothing any more.
+    /// does not answer. What is on it was decided when the link was made; a member that founded its cluster is one of what exists from now on.
     async fn resume(&self) -> anyhow::Result<()> {
         let path = self.settings.link();
         let Some(to) = self.host.link(&path) else {
@@ -112,6 +112,7 @@ impl<E: Ec2, R: Running> Member<E, R> {
             return Ok(());
         };
         let (host, prefix) = (self.host.clone(), self.settings.names().prefix);
+        let pod = self.settings.pod_name();
         blocking(move || {
             let disk = Disk {
                 volume: &volume,
@@ -121,16 +122,10 @@ impl<E: Ec2, R: Running> Member<E, R> {
             let Some(device) = host.device(&disk) else {
                 return Ok(());
             };
-            let (content, mounted_now) = host.look(&disk, &device)?;
-            if !mounted_now {
-                return Ok(());
+            if mount_and_look(&host, &disk, &device, &pod)?.1 {
+                host.make_link(&path, &to.to_string_lossy())?;
             }
-            let manifest = to.to_string_lossy();
-            let said = host.read(&manifest)?.filter(|_| has_data(&content));
-            if let Some(said) = said {
-                host.write(&manifest, &as_existing(&said)?, MANIFEST_MODE)?;
-            }
-            host.make_link(&path, &manifest)
+            Ok(())
         })
         .await
     }
@@ -155,8 +150,9 @@ impl<E: Ec2, R: Running> Member<E, R> {
         };
         let names = self.settings.names();
         let disk = OwnDisk::new(&self.host, &held, &names.prefix);
+        let pod = self.settings.pod_name();
         let (content, mounted_now) = disk
-            .work(|host, disk, held| host.look(disk, &held.device))
+            .work(move |host, disk, held| mount_and_look(host, disk, &held.device, &pod))
             .await?;
         let token = (self.settings.token)()?;
         let own = Own {
@@ -302,6 +298,25 @@ impl<E: Ec2, R: Running> Member<E, R> {
     fn memory<T>(&self, with: impl FnOnce(&mut Memory) -> T) -> T {
         with(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// What a disk holds. Where this mounts a member that founded its cluster, the member's manifest says from now on that the
+/// cluster exists: whatever is decided next, and whatever became of the data, it founds no second one.
+fn mount_and_look(
+    host: &Host,
+    disk: &Disk<'_>,
+    device: &Path,
+    pod: &str,
+) -> anyhow::Result<(Content, bool)> {
+    let (content, mounted_now) = host.look(disk, device)?;
+    let manifest = format!("{}/{}", disk.folder(), manifest_on_volume(pod));
+    if mounted_now
+        && has_founded(&content)
+        && let Some(said) = host.read(&manifest)?
+    {
+        host.write(&manifest, &as_existing(&said)?, MANIFEST_MODE)?;
+    }
+    Ok((content, mounted_now))
 }
 
 /// The volume that a link in the folder of manifests leads to: `/mnt/master-VOLUME/...`.

@@ -12,9 +12,6 @@ use std::time::Duration;
 /// A call that takes longer is given up.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// When etcd's process began, seconds since 1970.
-const BEGAN: &str = "process_start_time_seconds ";
-
 /// The header in which members say their cluster's id.
 const CLUSTER_ID: &str = "x-etcd-cluster-id";
 
@@ -22,9 +19,6 @@ const CLUSTER_ID: &str = "x-etcd-cluster-id";
 pub trait Running: Send + Sync + 'static {
     /// Nothing if it is healthy, which needs a leader; else why not.
     fn unhealthy(&self) -> impl Future<Output = Option<String>> + Send;
-
-    /// When its process began; `None` if nothing answers.
-    fn began(&self) -> impl Future<Output = Option<f64>> + Send;
 
     /// Who its members are.
     fn members(&self, member: &str) -> impl Future<Output = anyhow::Result<Members>> + Send;
@@ -72,12 +66,6 @@ impl Running for Http {
             .await
     }
 
-    async fn began(&self) -> Option<f64> {
-        let metrics = self.probe.ask(&format!("{}/metrics", self.health)).await;
-        let metrics = metrics.ok()?;
-        began(&metrics.text)
-    }
-
     async fn members(&self, member: &str) -> anyhow::Result<Members> {
         let Peer { port, names, .. } = &self.peer;
         let name = names.host(member);
@@ -118,13 +106,6 @@ impl Peer {
     }
 }
 
-/// When a process began, by its metrics.
-fn began(metrics: &str) -> Option<f64> {
-    let mut lines = metrics.lines();
-    let value = lines.find_map(|line| line.strip_prefix(BEGAN))?;
-    value.trim().parse().ok()
-}
-
 /// etcd's answer. A member that has not come up yet has no addresses for clients.
 fn read_members(cluster_id: String, text: &str) -> anyhow::Result<Members> {
     #[derive(Deserialize)]
@@ -156,13 +137,5 @@ mod tests {
         let members = read_members("cdf8".into(), text).unwrap();
         assert_eq!(members.named, ["etcd-a"]);
         assert!(read_members("cdf8".into(), "[]").is_err());
-    }
-
-    #[test]
-    fn the_process_start_is_read_from_metrics() {
-        let text = "# HELP process_start_time_seconds Start.\n# TYPE process_start_time_seconds gauge\n\
-            process_start_time_seconds 1.70000000012e+09\n";
-        assert_eq!(began(text), Some(1_700_000_000.12));
-        assert_eq!(began(""), None);
     }
 }

@@ -163,6 +163,39 @@ async fn after_a_reboot_it_comes_back_without_aws() {
     assert_eq!(unhealthy, None, "kubelet runs it from the mounted volume");
 }
 
+/// The machine starts for the first time since its cluster was formed, and etcd's log is gone: with protokube that resumes, and with
+/// one that sees the volume only later.
+#[tokio::test]
+async fn data_that_was_lost_is_not_founded_over() {
+    for resumes in [true, false] {
+        let machine = Machine::new().await;
+        machine.cloud.add_volume("vol-0a", "main");
+        settle(&member(&machine)).await;
+        machine.reboot();
+        std::fs::remove_dir_all(machine.path("disks/nvme1n1/var/etcd/data/member")).unwrap();
+        let again = member(&machine);
+        let error = if resumes {
+            again.run().await.unwrap_err()
+        } else {
+            again.look().await.unwrap_err()
+        };
+        assert!(
+            error.to_string().contains("founds no second cluster"),
+            "{error}"
+        );
+        let etcd = Etcd {
+            kubelet: Arc::clone(&machine.kubelet),
+            fuse: machine.fuse.clone(),
+        };
+        let said = protokube::etcd::Running::unhealthy(&etcd).await;
+        assert!(
+            said.unwrap().contains("existing"),
+            "etcd waits for its peers"
+        );
+        assert_eq!(machine.kubelet.lock().unwrap().founded, 1);
+    }
+}
+
 #[tokio::test]
 async fn a_blank_volume_founds_no_second_cluster() {
     let machine = Machine::new().await;

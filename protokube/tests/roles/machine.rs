@@ -300,8 +300,8 @@ impl Ec2 for Cloud {
 #[derive(Debug, Default)]
 pub struct Kubelet {
     root: PathBuf,
-    /// The manifest's text and when its process began.
-    pub running: Option<(String, f64)>,
+    /// The manifest's text.
+    pub running: Option<String>,
     pub starts: usize,
     pub founded: usize,
 }
@@ -318,7 +318,7 @@ impl Kubelet {
             self.running = None;
             bail!("kubelet sees no manifest");
         };
-        if self.running.as_ref().is_some_and(|(of, _)| *of == manifest) {
+        if self.running.as_ref() == Some(&manifest) {
             return Ok(());
         }
         self.running = None;
@@ -345,9 +345,7 @@ impl Kubelet {
             self.founded += 1;
         }
         self.starts += 1;
-        #[expect(clippy::cast_precision_loss)]
-        let began = self.starts as f64;
-        self.running = Some((manifest, began));
+        self.running = Some(manifest);
         Ok(())
     }
 
@@ -375,11 +373,6 @@ impl Running for Etcd {
         }
         let synced = self.kubelet.lock().unwrap().sync();
         synced.err().map(|error| error.to_string())
-    }
-
-    async fn began(&self) -> Option<f64> {
-        let kubelet = self.kubelet.lock().unwrap();
-        kubelet.running.as_ref().map(|(_, began)| *began)
     }
 
     async fn members(&self, member: &str) -> anyhow::Result<Members> {
