@@ -12,7 +12,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::Api;
+use kube::api::{Api, ListParams};
 use kube::{Client, Config};
 use model::addons::{Addon, addons};
 use model::cloud::ObjectContent;
@@ -248,7 +248,7 @@ async fn a_real_api_server_takes_every_object_as_it_is() {
 
     let sets: Api<DaemonSet> = Api::all(client.clone());
     let names = async || -> Vec<String> {
-        let found = sets.list(&Default::default()).await.unwrap();
+        let found = sets.list(&ListParams::default()).await.unwrap();
         found
             .items
             .into_iter()
