@@ -108,10 +108,7 @@ pub fn hook(lab: &mut Lab) -> Result<()> {
         Ok(())
     })?;
     ensure!(lab.instance(&host.id)?.state == InstanceState::Running);
-    lab.sh(
-        &host.id,
-        "systemctl is-system-running || systemctl is-system-running | grep degraded",
-    )?;
+    lab.sh(&host.id, "systemctl is-active basic.target")?;
     let done = json!({"LifecycleHookName": hook, "InstanceId": host.id, "LifecycleActionResult": "CONTINUE"});
     lab.aws("autoscaling", "CompleteLifecycleAction", &with(done))?;
     gone(lab, &host)?;
