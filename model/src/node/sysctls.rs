@@ -2,7 +2,7 @@
 
 use crate::full::FullSpec;
 
-const SYSCTLS: [&str; 24] = [
+const SYSCTLS: [&str; 25] = [
     "vm.max_map_count=1048576",
     "kernel.softlockup_panic=1",
     "kernel.softlockup_all_cpu_backtrace=1",
@@ -28,6 +28,7 @@ const SYSCTLS: [&str; 24] = [
     "kernel.panic=10",
     "kernel.panic_on_oops=1",
     "kernel.keys.root_maxkeys=1000000",
+    "kernel.keys.root_maxbytes=25000000",
 ];
 
 /// The parameters of every machine, and after them the user's: `spec.sysctlParameters`, then the group's.
