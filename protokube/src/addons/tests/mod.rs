@@ -2,9 +2,9 @@
 
 mod server;
 
-use super::log::Log;
 use super::round::Follower;
 use super::{Pace, follow};
+use crate::log::{Log, Voice};
 use aws::store::{Expect, Store};
 use aws::{Access, Clients, Keys};
 use hyper::Method;
@@ -47,8 +47,12 @@ impl Scene {
     /// A protokube.
     fn follower(&self) -> Follower {
         let lines = self.lines.clone();
-        let log = Log::to(Arc::new(move |line| lines.lock().unwrap().push(line)));
-        Follower::new(self.server.client(), self.store.clone(), log)
+        let log = Log::to(move |line| {
+            let line = serde_json::from_str(line).unwrap();
+            lines.lock().unwrap().push(line);
+        });
+        let voice = Voice::to(log, "addons");
+        Follower::new(self.server.client(), self.store.clone(), voice)
     }
 
     async fn put(&self, key: &str, text: String) {
