@@ -77,16 +77,14 @@ impl Voice {
         }
     }
 
-    /// Says it, unless it was the last thing said; true if it was said.
-    pub fn say(&self, status: Status, detail: &str) -> bool {
+    /// Says it, unless it was the last thing said.
+    pub fn say(&self, status: Status, detail: &str) {
         let mut last = lock(&self.last);
         let said = Some((status, detail.to_owned()));
-        if *last == said {
-            return false;
+        if *last != said {
+            self.log.say(&self.stage, status, None, detail);
+            *last = said;
         }
-        self.log.say(&self.stage, status, None, detail);
-        *last = said;
-        true
     }
 
     /// Something was changed: always said.
@@ -123,10 +121,14 @@ mod tests {
         let lines = Arc::new(Mutex::new(0));
         let count = Arc::clone(&lines);
         let voice = Voice::to(Log::to(move |_| *count.lock().unwrap() += 1), "test");
-        assert!(voice.say(Status::Started, "waits"));
-        assert!(!voice.say(Status::Started, "waits"));
-        assert!(voice.say(Status::Finished, ""));
-        assert!(voice.say(Status::Started, "waits"));
-        assert_eq!(*lines.lock().unwrap(), 3);
+        for (status, detail, all) in [
+            (Status::Started, "waits", 1),
+            (Status::Started, "waits", 1),
+            (Status::Finished, "", 2),
+            (Status::Started, "waits", 3),
+        ] {
+            voice.say(status, detail);
+            assert_eq!(*lines.lock().unwrap(), all);
+        }
     }
 }
