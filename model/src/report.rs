@@ -2,6 +2,7 @@
 //! why one has not joined.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -10,6 +11,12 @@ pub const REPORT_FORMAT: u32 = 1;
 
 /// What a line says at most, in characters: journald cuts longer ones, and half a line of JSON is none.
 const DETAIL: usize = 4000;
+
+/// Changes that a report names at most: a first boot makes some hundred.
+const NAMED: usize = 20;
+
+/// How much of a change's name a report has at most, in characters: users' files may have long paths.
+const NAME: usize = 120;
 
 /// How far a stage came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,9 +70,9 @@ impl StageLine {
     }
 }
 
-/// One run of nodeup.
+/// One run of nodeup. Fields that a reader does not know are passed over: the machine may be of a newer release.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct BootReport {
     /// [`REPORT_FORMAT`].
     pub format: u32,
@@ -83,8 +90,11 @@ pub struct BootReport {
     pub started: String,
     /// Stages in their order, each once.
     pub stages: Vec<Stage>,
-    /// How many changes this run made.
+    /// How many changes this run made, however it ended.
     pub changes: usize,
+    /// The first of them, by name: `file//etc/hosts`, `unit/kubelet.service`. Empty in reports of older releases.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
     /// The last error, with its causes; none once all is well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -92,7 +102,7 @@ pub struct BootReport {
 
 /// A stage of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Stage {
     /// `identify`, `fetch`, `verify`, `build`, `apply`, `report`.
     pub name: String,
@@ -100,6 +110,28 @@ pub struct Stage {
     pub status: Status,
     /// How long it took so far.
     pub seconds: f64,
+}
+
+/// As many of these names as a report has.
+pub fn named(changes: &BTreeSet<String>) -> Vec<String> {
+    let short = |name: &String| name.chars().take(NAME).collect();
+    changes.iter().take(NAMED).map(short).collect()
+}
+
+/// What was changed in one line: `3 changes: file//etc/hosts, unit/kubelet.service and 1 more`.
+pub fn changed_line(changes: usize, changed: &[String]) -> String {
+    let count = match changes {
+        0 => return "no changes".to_owned(),
+        1 => "1 change".to_owned(),
+        count => format!("{count} changes"),
+    };
+    let names = changed.join(", ");
+    match changes.saturating_sub(changed.len()) {
+        0 => format!("{count}: {names}"),
+        // A report of an older release names none.
+        _ if changed.is_empty() => count,
+        more => format!("{count}: {names} and {more} more"),
+    }
 }
 
 /// Key of a machine's boot report, relative to the cluster's base in the state store.
@@ -128,6 +160,35 @@ mod tests {
         assert_eq!(line.detail.chars().count(), DETAIL);
         let text = serde_json::to_string(&line).unwrap();
         assert_eq!(stage_lines(&text), [line]);
+    }
+
+    #[test]
+    fn changes_are_named_as_far_as_a_report_has_room() {
+        let changes: BTreeSet<String> = (0..NAMED + 5)
+            .map(|index| format!("file//{index:03}/{}", "long/".repeat(1000)))
+            .collect();
+        let named = named(&changes);
+        assert_eq!(named.len(), NAMED);
+        assert!(named.iter().all(|name| name.chars().count() == NAME));
+        let line = |changes, changed: &[&str]| {
+            let changed: Vec<String> = changed.iter().map(ToString::to_string).collect();
+            changed_line(changes, &changed)
+        };
+        assert_eq!(line(0, &[]), "no changes");
+        assert_eq!(line(1, &["file//a"]), "1 change: file//a");
+        assert_eq!(
+            line(3, &["file//a", "unit/b"]),
+            "3 changes: file//a, unit/b and 1 more"
+        );
+        assert_eq!(line(3, &[]), "3 changes");
+    }
+
+    #[test]
+    fn reports_of_older_and_newer_releases_are_read() {
+        let report = r#"{"format":1,"instance":"i-1","cluster":"a","group":"b","release":"9","nodeConfig":"",
+            "started":"t","stages":[{"name":"apply","status":"finished","seconds":1,"new":1}],"changes":3,"new":[]}"#;
+        let report: BootReport = serde_json::from_str(report).unwrap();
+        assert_eq!((report.changes, report.changed.len()), (3, 0));
     }
 
     #[test]

@@ -13,10 +13,14 @@ use model::engine::{Id, Resource};
 use model::host::{HostResource, Thing};
 use std::collections::BTreeSet;
 
-/// Downloads, and makes the machine what it should be: how many changes that took.
-pub async fn apply(run: &Run, built: Built, stages: &Stages) -> anyhow::Result<usize> {
+/// Downloads, and makes the machine what it should be. What it changes is in `changes`, however it ends.
+pub async fn apply(
+    run: &Run,
+    built: Built,
+    stages: &Stages,
+    changes: &mut BTreeSet<String>,
+) -> anyhow::Result<()> {
     let told = stages.attempts();
-    let mut changes = BTreeSet::new();
     let mut downloaded = Ok(());
     if !built.wanted.is_empty() {
         host::forget_starts(built.desired.clone(), built.context.clone()).await?;
@@ -32,7 +36,7 @@ pub async fn apply(run: &Run, built: Built, stages: &Stages) -> anyhow::Result<u
     let error = applied.error();
     changes.extend(applied.changes);
     match (downloaded, error) {
-        (Ok(()), None) => Ok(changes.len()),
+        (Ok(()), None) => Ok(()),
         (Ok(()), Some(error)) => Err(anyhow!(error)),
         (Err(cause), None) => Err(cause),
         (Err(cause), Some(error)) => Err(anyhow!("{cause:#}; {error}")),

@@ -5,11 +5,13 @@ use anyhow::{Context, Error};
 use model::engine::Plan;
 use model::host::HostResource;
 use model::node::{BootConfig, read_boot_config};
+use model::report::{changed_line, named};
 use nodeup::arguments::{self, Arguments};
 use nodeup::place::Place;
 use nodeup::run::Run;
 use nodeup::stage::Stages;
 use nodeup::{apply, build, fetch, host, identify, report};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -39,27 +41,35 @@ async fn main() -> ExitCode {
 /// The run of a machine that knows who it is. Its end is reported however it ended; a report that cannot be sent
 /// neither hides what failed before nor makes a good run fail.
 async fn whole(run: &Run, stages: &mut Stages) -> ExitCode {
-    let outcome = node(run, stages).await;
+    let mut changes = BTreeSet::new();
+    let outcome = node(run, stages, &mut changes).await;
+    if !changes.is_empty() {
+        stages.notes()(&changed_line(changes.len(), &named(&changes)));
+    }
     match &outcome {
-        Ok(_) => stages.end(),
+        Ok(()) => stages.end(),
         Err(error) => stages.failed(error),
     }
     if !run.dry_run {
         stages.begin("report");
-        let said = report::report(run, stages, outcome.as_ref().copied());
+        let said = report::report(run, stages, &changes, outcome.as_ref().err());
         match report::send(run, &said, &*stages.attempts()).await {
             Ok(()) => stages.end(),
             Err(error) => stages.failed(&error),
         }
     }
     match outcome {
-        Ok(_) => ExitCode::SUCCESS,
+        Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-/// From the configuration's name to a node: how many changes that took.
-async fn node(run: &Run, stages: &mut Stages) -> anyhow::Result<usize> {
+/// From the configuration's name to a node. What that changed is in `changes`, however it ended.
+async fn node(
+    run: &Run,
+    stages: &mut Stages,
+    changes: &mut BTreeSet<String>,
+) -> anyhow::Result<()> {
     stages.begin("fetch");
     let fetched = fetch::fetch(run, stages).await?;
 
@@ -70,11 +80,11 @@ async fn node(run: &Run, stages: &mut Stages) -> anyhow::Result<usize> {
     let built = build::build(run, &config, fetched, stages).await?;
     if run.dry_run {
         stages.end();
-        return show(&built.plan).map(|()| 0);
+        return show(&built.plan);
     }
 
     stages.begin("apply");
-    apply::apply(run, built, stages).await
+    apply::apply(run, built, stages, changes).await
 }
 
 async fn identified(arguments: Arguments) -> anyhow::Result<Run> {

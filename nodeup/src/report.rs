@@ -9,7 +9,8 @@ use crate::stored;
 use anyhow::Error;
 use aws::store::Expect;
 use model::bootstrap::REPORT_PATH;
-use model::report::{BootReport, REPORT_FORMAT, report_key};
+use model::report::{BootReport, REPORT_FORMAT, named, report_key};
+use std::collections::BTreeSet;
 
 /// How often the report of a run that made a node is tried, over some minutes: there will be no other one soon.
 const TRIES: usize = 30;
@@ -17,8 +18,13 @@ const TRIES: usize = 30;
 /// How often that of another is: one that failed is followed by the next run, and one without changes has no news.
 const TRIES_OF_OTHERS: usize = 3;
 
-/// What is said of this run.
-pub fn report(run: &Run, stages: &Stages, outcome: Result<usize, &Error>) -> BootReport {
+/// What is said of this run: what it changed, and the error it ended with.
+pub fn report(
+    run: &Run,
+    stages: &Stages,
+    changes: &BTreeSet<String>,
+    error: Option<&Error>,
+) -> BootReport {
     let boot = &run.boot;
     BootReport {
         format: REPORT_FORMAT,
@@ -29,8 +35,9 @@ pub fn report(run: &Run, stages: &Stages, outcome: Result<usize, &Error>) -> Boo
         node_config: boot.node_config.clone(),
         started: stages.started(),
         stages: stages.all(),
-        changes: outcome.unwrap_or_default(),
-        error: outcome.err().map(|error| format!("{error:#}")),
+        changes: changes.len(),
+        changed: named(changes),
+        error: error.map(|error| format!("{error:#}")),
     }
 }
 

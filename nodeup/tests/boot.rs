@@ -5,7 +5,7 @@
 mod cluster;
 mod support;
 
-use model::report::{BootReport, report_key};
+use model::report::{BootReport, changed_line, report_key};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::thread::sleep;
@@ -60,6 +60,15 @@ fn a_worker_joins_becomes_a_node_and_says_so() {
     assert_eq!(reports.len(), 1);
     assert_eq!(finished(&reports[0].stages), STAGES);
     assert!(reports[0].changes > 10 && reports[0].error.is_none());
+    // The report says what changed, and so does a line.
+    let line = changed_line(reports[0].changes, &reports[0].changed);
+    assert!(line.contains("certificate/"), "{line}");
+    assert!(
+        ran.lines
+            .iter()
+            .any(|of| of.stage == "apply" && of.detail == line),
+        "{ran:#?}"
+    );
 }
 
 #[test]
@@ -229,6 +238,8 @@ fn a_binary_with_another_hash_in_the_store_does_not_run() {
     assert!(!machine.path("opt/kctl/protokube").exists());
     let report = fs::read_to_string(machine.object(&report_key("i-0abc"))).unwrap();
     assert!(report.contains(&key));
+    // What did not need it was done all the same, and is named.
+    assert!(report.contains("certificate//"), "{report}");
 }
 
 #[test]

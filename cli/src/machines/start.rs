@@ -65,6 +65,10 @@ pub struct Start {
     pub note: Option<String>,
     /// What to do about the error.
     pub next: Option<String>,
+    /// How many changes nodeup's last run made, if it reported.
+    pub changes: Option<usize>,
+    /// The first of them, by name.
+    pub changed: Vec<String>,
     /// Where it is known from.
     pub known_from: Source,
 }
@@ -87,6 +91,8 @@ impl Start {
             error: None,
             note: Some(note),
             next: None,
+            changes: None,
+            changed: Vec::new(),
             known_from,
         }
     }
@@ -142,6 +148,8 @@ pub(super) fn of_report(report: &BootReport) -> Start {
     let start = Start {
         status: stage.map(|stage| stage.status),
         at: Some(report.started.clone()),
+        changes: Some(report.changes),
+        changed: report.changed.clone(),
         ..Start::plain(
             &format!("nodeup/{name}"),
             "nodeup is done, kubelet has not registered the node".to_owned(),

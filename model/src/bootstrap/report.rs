@@ -41,7 +41,9 @@ pub fn check_report(
         &mut report.started,
     ];
     let stages = report.stages.iter_mut().map(|stage| &mut stage.name);
-    for text in texts.into_iter().chain(stages).chain(&mut report.error) {
+    let changed = report.changed.iter_mut();
+    let said = stages.chain(changed).chain(&mut report.error);
+    for text in texts.into_iter().chain(said) {
         *text = text.replace(is_unprintable, " ");
     }
     Ok(report)
@@ -66,7 +68,8 @@ mod tests {
             node_config: "0".repeat(64),
             started: "2030-01-01T00:00:00Z".to_owned(),
             stages: Vec::new(),
-            changes: 0,
+            changes: 1,
+            changed: vec![format!("file/{error}")],
             error: Some(error.to_owned()),
         };
         serde_json::to_vec(&report).unwrap()
@@ -87,5 +90,6 @@ mod tests {
         let body = report("i-1", "no disk\n\u{1b}[2Jcleared\u{9b}m");
         let report = check_report(&body, "i-1", "a.example.com", "nodes").unwrap();
         assert_eq!(report.error.unwrap(), "no disk\n [2Jcleared m");
+        assert_eq!(report.changed, ["file/no disk\n [2Jcleared m"]);
     }
 }

@@ -15,6 +15,7 @@ fn report(instance: &str) -> BootReport {
         started: "2030-01-01T00:00:00Z".to_owned(),
         stages: Vec::new(),
         changes: 3,
+        changed: vec!["unit/containerd.service".to_owned()],
         error: Some("containerd does not start".to_owned()),
     }
 }

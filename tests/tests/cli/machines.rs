@@ -228,7 +228,7 @@ impl Cluster {
         let report = json!({
             "format": 1, "instance": id, "cluster": NAME, "group": "nodes-eu-west-1a", "release": "0.1.0", "nodeConfig": "",
             "started": "2026-11-21T10:00:00Z", "stages": [{"name": "apply", "status": "failed", "seconds": 2.0}],
-            "changes": 3, "error": error,
+            "changes": 3, "changed": ["unit/containerd.service"], "error": error,
         });
         let (key, body) = (
             format!("clusters/{NAME}/nodes/{id}.json"),
@@ -290,6 +290,14 @@ fn a_machine_that_has_not_joined_shows_how_far_it_came_and_what_stopped_it() {
         );
     }
     assert_eq!(cluster.calls("ec2.GetConsoleOutput"), 8);
+
+    let json = cluster.kctl.run(&[&get[..], &["-o", "json"]].concat());
+    let machines: Value = serde_json::from_str(&json.good()).expect("JSON");
+    let mut all = machines.as_array().expect("a list").iter();
+    let reported = all.find(|machine| machine["start"]["knownFrom"] == "report");
+    let start = &reported.expect("one that reported")["start"];
+    assert_eq!(start["changes"], json!(3));
+    assert_eq!(start["changed"], json!(["unit/containerd.service"]));
 }
 
 #[test]
