@@ -126,6 +126,13 @@ impl Server {
         change(found.next().unwrap().1);
     }
 
+    /// It has that kind from now on, at that path, in namespaces; and no other of that API version.
+    pub fn has(&self, api_version: &str, kind: &'static str, path: &'static str) {
+        let kinds = vec![(kind, path, true)];
+        let mut world = self.world.lock().unwrap();
+        world.kinds.insert(api_version.to_owned(), kinds);
+    }
+
     pub fn fail(&self, method: Method, path: &str, status: u16, times: usize) {
         let mut world = self.world.lock().unwrap();
         world
