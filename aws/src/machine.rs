@@ -7,7 +7,8 @@ mod sign;
 mod sts;
 
 pub use ec2::{Attachment, Instance, Volume};
-pub use sts::{CallerIdentity, SignedCall};
+pub use sign::SignedCall;
+pub use sts::CallerIdentity;
 
 use crate::failure::own;
 use crate::{Clients, Imds};

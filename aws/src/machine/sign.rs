@@ -1,12 +1,22 @@
 //! Signature version 4 over one POST.
 
-use super::sts::SignedCall;
 use aws_credential_types::Credentials;
 use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
 use aws_sigv4::sign::v4;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::time::SystemTime;
+
+/// A signed POST.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedCall {
+    /// Where it goes.
+    pub url: String,
+    /// Its headers by lower-case name, `authorization` among them.
+    pub headers: BTreeMap<String, String>,
+    /// Its body.
+    pub body: String,
+}
 
 /// What is signed.
 pub(super) struct Call<'a> {

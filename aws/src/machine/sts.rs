@@ -1,7 +1,7 @@
 //! Who somebody is, by a GetCallerIdentity that they signed and somebody else sends: the receiver learns from STS
 //! whose signature it is, and the sender's credentials stay where they are.
 
-use super::{Machine, answer};
+use super::{Machine, SignedCall, answer};
 use crate::failure::own;
 use model::engine::{Class, Failure};
 use std::collections::BTreeMap;
@@ -9,17 +9,6 @@ use std::time::SystemTime;
 
 /// The call's form.
 const BODY: &str = "Action=GetCallerIdentity&Version=2011-06-15";
-
-/// A signed POST.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SignedCall {
-    /// Where it goes.
-    pub url: String,
-    /// Its headers by lower-case name, `authorization` among them.
-    pub headers: BTreeMap<String, String>,
-    /// Its body.
-    pub body: String,
-}
 
 /// Whose signature it is, as STS says.
 #[derive(Clone, Debug, PartialEq, Eq)]
