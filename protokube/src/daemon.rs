@@ -1,21 +1,17 @@
-//! The daemon: who this machine is, and every role as a task of its own until the service is stopped.
+//! What this machine is: its configurations, and what the roles work with.
 
 use crate::arguments::Arguments;
 use crate::etcd::Settled;
 use crate::host::Host;
-use crate::log::Log;
 use crate::probe::Probe;
-use crate::roles;
 use anyhow::{Context, bail};
 use aws::Clients;
 use aws::machine::Machine;
 use aws::store::Store;
 use model::node::{BootConfig, NodeConfig, read_boot_config, read_node_config};
-use model::report::Status;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What roles work with.
 #[derive(Debug)]
@@ -42,33 +38,8 @@ pub struct Daemon {
     pub settled: Arc<Settled>,
 }
 
-/// Runs until the service is stopped. An error is one of the start: the service begins again.
-pub async fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let log = Log::stderr();
-    let (boot, config) = configuration(arguments)?;
-    let mut stopped = Stopped::new()?;
-    let daemon = tokio::select! {
-        daemon = identify(&boot, config) => daemon?,
-        () = stopped.asked() => return Ok(()),
-    };
-    let detail = format!("{} of {}", daemon.instance, daemon.config.cluster);
-    log.say("identify", Status::Finished, None, &detail);
-    let mut roles = roles::start(&Arc::new(daemon));
-    tokio::select! {
-        () = stopped.asked() => {
-            roles.shutdown().await;
-            log.say("stop", Status::Finished, None, "");
-            Ok(())
-        }
-        Some(ended) = roles.join_next() => match ended {
-            Err(error) => Err(error).context("a role ended in a way that none may"),
-            Ok(()) => bail!("a role ended"),
-        },
-    }
-}
-
 /// Both configurations, the second verified by what the first says of it.
-fn configuration(arguments: &Arguments) -> anyhow::Result<(BootConfig, NodeConfig)> {
+pub fn configuration(arguments: &Arguments) -> anyhow::Result<(BootConfig, NodeConfig)> {
     let text = |path: &Path| {
         std::fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))
     };
@@ -84,7 +55,8 @@ fn configuration(arguments: &Arguments) -> anyhow::Result<(BootConfig, NodeConfi
     Ok((boot, config))
 }
 
-async fn identify(boot: &BootConfig, config: NodeConfig) -> anyhow::Result<Daemon> {
+/// This machine, as its metadata service and its configurations say.
+pub async fn identify(boot: &BootConfig, config: NodeConfig) -> anyhow::Result<Daemon> {
     let imds = aws::Imds::new();
     let get = async |path: &str| {
         let value = imds.get(path).await?;
@@ -112,27 +84,4 @@ async fn identify(boot: &BootConfig, config: NodeConfig) -> anyhow::Result<Daemo
         probe: Probe::new()?,
         settled: Arc::default(),
     })
-}
-
-/// The ways in which a service is asked to stop.
-struct Stopped {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Stopped {
-    fn new() -> anyhow::Result<Self> {
-        let of = |kind| signal(kind).context("could not listen for signals");
-        Ok(Self {
-            terminate: of(SignalKind::terminate())?,
-            interrupt: of(SignalKind::interrupt())?,
-        })
-    }
-
-    async fn asked(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
 }

@@ -7,9 +7,11 @@
 
 mod disk;
 mod formation;
+mod manifest;
 mod member;
 mod running;
 mod settings;
+mod volumes;
 
 pub use formation::Formation;
 pub use member::{Member, Outcome};

@@ -19,6 +19,6 @@ pub mod manifests;
 pub mod names;
 pub mod probe;
 pub mod roles;
+pub mod service;
 pub mod supervise;
-pub mod volumes;
 mod watching;

@@ -1,8 +1,8 @@
 //! protokube's command line.
 
 use protokube::arguments::{Called, USAGE, parse};
-use protokube::daemon;
 use protokube::log::Log;
+use protokube::service;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -19,7 +19,7 @@ async fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match daemon::run(&arguments).await {
+    match service::run(&arguments).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let failed = model::report::Status::Failed;

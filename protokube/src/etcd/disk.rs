@@ -1,8 +1,11 @@
 //! Work on a member's disk, which may take its time and is done where waiting hurts nobody.
 
+use super::volumes::Held;
 use crate::host::{Disk, Host};
-use crate::volumes::Held;
 use anyhow::Context;
+
+/// etcd insists that nobody else reads its data.
+const DATA_MODE: u32 = 0o700;
 
 /// A member's disk on this machine.
 #[derive(Clone, Debug)]
@@ -38,6 +41,11 @@ impl OwnDisk {
         let own = self.clone();
         blocking(move || work(&own.host, &own.disk(), &own.held)).await
     }
+}
+
+/// The folder with etcd's data, which the pod must find there.
+pub(super) fn make_data(host: &Host, disk: &Disk<'_>) -> anyhow::Result<()> {
+    host.make_folder(&host.data(disk), DATA_MODE)
 }
 
 /// What blocks, elsewhere.

@@ -1,28 +1,18 @@
 //! This machine's member of one etcd cluster, from looking for its volume to serving.
 
-use super::disk::{OwnDisk, blocking};
+use super::disk::{OwnDisk, make_data};
 use super::formation::Read;
-use super::{Formation, Running, Settings, Settled};
+use super::volumes::{Found, Held, find};
+use super::{Formation, Running, Settings, Settled, manifest};
 use crate::ec2::{Ec2, etcd_volumes, seen};
 use crate::host::{Disk, Host};
 use crate::log::Voice;
-use crate::volumes::{Found, Held, find};
 use anyhow::bail;
 use aws::machine::Volume;
-use model::api::write::to_yaml;
 use model::components::EtcdStart;
-use model::etcd::{
-    Content, Own, Place, Step, as_existing, decide, formed, has_founded, manifest_on_volume, stray,
-};
+use model::etcd::{Own, Place, Step, decide, formed, stray};
 use model::report::Status;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Manifests hold no secrets, and nobody edits them.
-const MANIFEST_MODE: u32 = 0o440;
-
-/// etcd insists that nobody else reads its data.
-const DATA_MODE: u32 = 0o700;
 
 /// The member.
 #[derive(Debug)]
@@ -88,7 +78,7 @@ impl<E: Ec2, R: Running> Member<E, R> {
 
     /// Brings it up and keeps it up.
     pub async fn run(&self) -> anyhow::Result<()> {
-        self.resume().await?;
+        manifest::resume(&self.host, &self.settings).await?;
         loop {
             let (busy, idle) = self.settings.pace;
             let outcome = self.look().await?;
@@ -99,35 +89,6 @@ impl<E: Ec2, R: Running> Member<E, R> {
                 Outcome::Settled => tokio::time::sleep(idle).await,
             }
         }
-    }
-
-    /// After a reboot the link says which volume was here: it is mounted without asking anybody, so that a machine comes back while AWS
-    /// does not answer. What is on it was decided when the link was made; a member that founded its cluster is one of what exists from now on.
-    async fn resume(&self) -> anyhow::Result<()> {
-        let path = self.settings.link();
-        let Some(to) = self.host.link(&path) else {
-            return Ok(());
-        };
-        let Some(volume) = volume_of(&to) else {
-            return Ok(());
-        };
-        let (host, prefix) = (self.host.clone(), self.settings.names().prefix);
-        let pod = self.settings.pod_name();
-        blocking(move || {
-            let disk = Disk {
-                volume: &volume,
-                asked: "",
-                prefix: &prefix,
-            };
-            let Some(device) = host.device(&disk) else {
-                return Ok(());
-            };
-            if mount_and_look(&host, &disk, &device, &pod)?.1 {
-                host.make_link(&path, &to.to_string_lossy())?;
-            }
-            Ok(())
-        })
-        .await
     }
 
     /// One look and at most one step.
@@ -152,7 +113,7 @@ impl<E: Ec2, R: Running> Member<E, R> {
         let disk = OwnDisk::new(&self.host, &held, &names.prefix);
         let pod = self.settings.pod_name();
         let (content, mounted_now) = disk
-            .work(move |host, disk, held| mount_and_look(host, disk, &held.device, &pod))
+            .work(move |host, disk, held| manifest::mount_and_look(host, disk, &held.device, &pod))
             .await?;
         let token = (self.settings.token)()?;
         let own = Own {
@@ -197,7 +158,7 @@ impl<E: Ec2, R: Running> Member<E, R> {
                 let mark = move |host: &Host, disk: &Disk<'_>, _: &Held| {
                     host.mark(disk, &marker)?;
                     if new {
-                        host.make_folder(&host.data(disk), DATA_MODE)?;
+                        make_data(host, disk)?;
                     }
                     Ok(())
                 };
@@ -212,7 +173,14 @@ impl<E: Ec2, R: Running> Member<E, R> {
 
     /// Lets kubelet run the member like that, and sees to it that its cluster is recorded as formed.
     async fn start(&self, start: &EtcdStart, look: &Look<'_>) -> anyhow::Result<Outcome> {
-        self.put_manifest(start, look)?;
+        manifest::put(
+            &self.host,
+            &self.settings,
+            &look.disk.disk(),
+            &look.held.member,
+            start,
+            look.mounted_now,
+        )?;
         if let Some(why) = self.running.unhealthy().await {
             return Ok(self.waits(&format!("etcd is not healthy yet: {why}")));
         }
@@ -240,32 +208,6 @@ impl<E: Ec2, R: Running> Member<E, R> {
             self.voice.say(Status::Started, &detail);
         }
         Ok(Outcome::Stepped)
-    }
-
-    /// The manifest on the volume, and the link to it in kubelet's folder. One that kubelet runs is left as it is: it changes
-    /// when the volume is mounted, before kubelet can read it, so that forming costs no restart.
-    fn put_manifest(&self, start: &EtcdStart, look: &Look<'_>) -> anyhow::Result<()> {
-        let disk = look.disk.disk();
-        let data = self.host.data(&disk);
-        let link = self.settings.link();
-        let on_volume = manifest_on_volume(&self.settings.pod_name());
-        let on_volume = format!("{}/{on_volume}", disk.folder());
-        let leads_there = self
-            .host
-            .link(&link)
-            .is_some_and(|to| to == Path::new(&on_volume));
-        let runs = leads_there && !look.mounted_now && self.host.read(&on_volume)?.is_some();
-        if runs {
-            return Ok(());
-        }
-        if matches!(start, EtcdStart::New { .. }) {
-            self.host.make_folder(&data, DATA_MODE)?;
-        }
-        let pod = self.settings.pod(&look.held.member, start, &data)?;
-        self.host
-            .write(&on_volume, &to_yaml(&pod)?, MANIFEST_MODE)?;
-        // kubelet watches the folder, and not what its links lead to.
-        self.host.make_link(&link, &on_volume)
     }
 
     /// The file system follows the volume's size. Once for each size, and once after each start.
@@ -298,29 +240,4 @@ impl<E: Ec2, R: Running> Member<E, R> {
     fn memory<T>(&self, with: impl FnOnce(&mut Memory) -> T) -> T {
         with(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner))
     }
-}
-
-/// What a disk holds. Where this mounts a member that founded its cluster, the member's manifest says from now on that the
-/// cluster exists: whatever is decided next, and whatever became of the data, it founds no second one.
-fn mount_and_look(
-    host: &Host,
-    disk: &Disk<'_>,
-    device: &Path,
-    pod: &str,
-) -> anyhow::Result<(Content, bool)> {
-    let (content, mounted_now) = host.look(disk, device)?;
-    let manifest = format!("{}/{}", disk.folder(), manifest_on_volume(pod));
-    if mounted_now
-        && has_founded(&content)
-        && let Some(said) = host.read(&manifest)?
-    {
-        host.write(&manifest, &as_existing(&said)?, MANIFEST_MODE)?;
-    }
-    Ok((content, mounted_now))
-}
-
-/// The volume that a link in the folder of manifests leads to: `/mnt/master-VOLUME/...`.
-fn volume_of(link: &Path) -> Option<String> {
-    let rest = link.to_str()?.strip_prefix("/mnt/master-")?;
-    rest.split('/').next().map(str::to_owned)
 }
