@@ -10,16 +10,15 @@ use std::time::Instant;
 /// Put on a node by kubelet until the cloud controller manager knows it.
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
-pub fn make(lab: &mut Lab) -> Result<()> {
+/// By `kctl create cluster` with those words too, and `kctl update`.
+pub fn make(lab: &Lab, words: &[&str]) -> Result<()> {
     lab.store()?;
-    let words = [
+    let size = [
         "--zones=us-east-1a",
         "--control-plane-count=1",
         "--node-count=2",
-        "--networking=flannel",
-        "--dns=none",
     ];
-    lab.create(CLUSTER, &words)?;
+    lab.create(CLUSTER, &[&size, words].concat())?;
     lab.kctl(&["update", CLUSTER, "--yes"])?;
     lab.kctl(&["export", "kubeconfig", CLUSTER, "--admin=12h"])
         .map(drop)

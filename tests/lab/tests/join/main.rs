@@ -21,9 +21,6 @@ use anyhow::Result;
 use lab::scenario::{self, Lab, Settings};
 use std::time::Duration;
 
-const TEST: &str = "launched_machines_become_nodes";
-const LAB: &str = "t-join";
-
 /// Its name.
 pub const CLUSTER: &str = "demo.example.com";
 /// Auto Scaling group of the control plane.
@@ -49,7 +46,7 @@ const STEPS: [Step; 13] = [
     ("a rebooted worker comes back", again::reboot),
     ("a crashed control plane comes back", again::crash),
     (
-        "nodeup killed while it applies ends with the same files",
+        "nodeup killed while it works ends with the same files",
         kills::killed,
     ),
     (
@@ -64,28 +61,36 @@ const STEPS: [Step; 13] = [
         "a worker whose NodeConfig is missing says so",
         refusals::missing_object,
     ),
-    ("pods still reach each other", pods::reach),
+    (
+        "pods run on the new machines too, and reach each other",
+        pods::again,
+    ),
 ];
 
 #[test]
-#[ignore = "takes many minutes; not part of make test until it has run whole"]
 fn launched_machines_become_nodes() -> Result<()> {
-    if scenario::skipped(TEST) {
+    let words = ["--networking=flannel", "--dns=none"];
+    scenario("launched_machines_become_nodes", "t-join", &words, &STEPS)
+}
+
+/// A lab of that name with a cluster that `kctl create cluster` made with those words too; then one step after the other.
+fn scenario(test: &str, lab: &str, words: &[&str], steps: &[Step]) -> Result<()> {
+    if scenario::skipped(test) {
         return Ok(());
     }
     let served = match scenario::built() {
         Ok(served) => served,
         Err(why) => {
-            scenario::said_skipped(TEST, &format!("{why:#}"));
+            scenario::said_skipped(test, &format!("{why:#}"));
             return Ok(());
         }
     };
     let mut lab = Lab::up(&Settings {
         content: Some(served),
-        ..Settings::new(LAB, env!("CARGO_BIN_EXE_lab"))
+        ..Settings::new(lab, env!("CARGO_BIN_EXE_lab"))
     })?;
-    lab.step("kctl makes a cluster", cluster::make)?;
-    for (title, step) in STEPS {
+    lab.step("kctl makes a cluster", |lab| cluster::make(lab, words))?;
+    for (title, step) in steps {
         lab.step(title, step)?;
     }
     lab.down()

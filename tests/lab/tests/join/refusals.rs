@@ -15,11 +15,11 @@ fn start(lab: &Lab, id: &str) -> Result<Value> {
     Ok(machine.with_context(|| format!("no {id} in {said}"))?["start"].clone())
 }
 
-/// Does the harm, has a worker replaced, waits until kctl names `stage` and one of the words of a cause for the new one; then
-/// undoes the harm, and waits for a Ready node.
+/// Does the harm, has a worker replaced, waits until kctl names `stage` and one of the words of a cause for the new one; and
+/// in the next step that one; then undoes the harm, and waits for a Ready node.
 fn told(
     lab: &mut Lab,
-    (stage, words): (&str, &[&str]),
+    (stage, words, step): (&str, &[&str], &str),
     harm: impl FnOnce(&Lab) -> Result<()>,
     undo: impl FnOnce(&Lab) -> Result<()>,
 ) -> Result<()> {
@@ -34,7 +34,8 @@ fn told(
         Ok(start)
     })?;
     eprintln!("       {start}");
-    ensure!(start["next"].is_string(), "no next step: {start}");
+    let next = start["next"].as_str().context("a next step")?;
+    ensure!(next.contains(step), "{next}");
     undo(lab)?;
     cluster::becomes_ready(lab, &worker.id)
 }
@@ -43,7 +44,11 @@ pub fn closed_port(lab: &mut Lab) -> Result<()> {
     let rules = rules(lab)?;
     told(
         lab,
-        ("nodeup/fetch", &["3988"]),
+        (
+            "nodeup/fetch",
+            &["3988", "did not answer in time"],
+            "security group",
+        ),
         |lab| change(lab, "RevokeSecurityGroupIngress", &rules),
         |lab| change(lab, "AuthorizeSecurityGroupIngress", &rules),
     )
@@ -109,7 +114,11 @@ pub fn wrong_hash(lab: &mut Lab) -> Result<()> {
     let keys = keys(lab, "", "/nodeup")?;
     told(
         lab,
-        ("user-data/fetch", &["sha256"]),
+        (
+            "user-data/fetch",
+            &["sha256"],
+            "kctl update --yes uploads it",
+        ),
         |lab| {
             for key in &keys {
                 copy(lab, key, &format!("{ASIDE}{key}"))?;
@@ -133,7 +142,7 @@ pub fn missing_object(lab: &mut Lab) -> Result<()> {
         .collect::<Result<_>>()?;
     told(
         lab,
-        ("nodeup/fetch", &["NodeConfig"]),
+        ("nodeup/fetch", &["NodeConfig"], "kctl update --yes writes"),
         |lab| {
             for key in &keys {
                 let asked = json!({"Bucket": lab.bucket(), "Key": key});
