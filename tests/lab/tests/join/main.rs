@@ -12,10 +12,12 @@
 mod again;
 mod cluster;
 mod files;
+mod identity;
 mod kills;
 mod pods;
 mod refusals;
 mod reports;
+mod unrolled;
 
 use anyhow::Result;
 use lab::scenario::{self, Lab, Settings};
@@ -33,7 +35,7 @@ pub const PATIENCE: Duration = Duration::from_mins(15);
 
 type Step = (&'static str, fn(&mut Lab) -> Result<()>);
 
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 20] = [
     ("three machines become Ready nodes", cluster::ready),
     ("kctl says that it is healthy", cluster::healthy),
     ("six pods run, on both workers", pods::run),
@@ -44,7 +46,19 @@ const STEPS: [Step; 13] = [
     ("logs, exec and port-forward", pods::operator),
     ("nodeup's second run changes nothing", again::second_run),
     ("a rebooted worker comes back", again::reboot),
+    ("a changed flag restarts nothing", unrolled::flag),
     ("a crashed control plane comes back", again::crash),
+    ("with the flags it had", unrolled::still_old),
+    ("a worker's role reads nothing but assets", identity::store),
+    ("a new key is refused to a Ready node", identity::new_key),
+    (
+        "the control plane may not join as a worker",
+        identity::other_role,
+    ),
+    (
+        "nor an instance of another cluster",
+        identity::other_cluster,
+    ),
     (
         "nodeup killed while it works ends with the same files",
         kills::killed,
@@ -60,6 +74,10 @@ const STEPS: [Step; 13] = [
     (
         "a worker whose NodeConfig is missing says so",
         refusals::missing_object,
+    ),
+    (
+        "a worker whose image cannot boot is named",
+        refusals::broken_image,
     ),
     (
         "pods run on the new machines too, and reach each other",
