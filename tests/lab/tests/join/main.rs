@@ -11,10 +11,12 @@
 
 mod again;
 mod cluster;
+mod figures;
 mod files;
 mod kills;
 mod pods;
 mod refusals;
+mod renewals;
 mod reports;
 mod zone;
 
@@ -74,6 +76,22 @@ const STEPS: [Step; 14] = [
 #[test]
 fn launched_machines_become_nodes() -> Result<()> {
     scenario("launched_machines_become_nodes", "t-join", &STEPS)
+}
+
+#[test]
+#[ignore = "prints figures: make bench"]
+fn figures() -> Result<()> {
+    scenario("figures", "t-joining", &figures::STEPS)
+}
+
+#[test]
+#[ignore = "twenty minutes, mostly waiting: make soak"]
+fn kubelets_renew_their_certificates() -> Result<()> {
+    scenario(
+        "kubelets_renew_their_certificates",
+        "t-renewals",
+        &renewals::STEPS,
+    )
 }
 
 #[test]
