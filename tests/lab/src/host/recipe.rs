@@ -14,10 +14,26 @@ pub(crate) struct RecipeFile {
     pub content: &'static str,
 }
 
-/// The host's first process.
-pub(crate) const INIT: &str = "/usr/lib/kctl-lab/init";
+/// Owner's name of the machine image that cannot boot, as the simulator has it; `spec.image` is `136693071363/` and this.
+pub const PANICS: &str = "kctl-lab-panics-amd64-20260713-1";
 
-pub(crate) const FILES: [RecipeFile; 11] = [
+/// The first process of a host of that image.
+pub(crate) fn init(image: &str) -> &'static str {
+    // The simulator makes ids of names.
+    let digest = format!("ami-{:x}", Sha256::digest(PANICS));
+    if image.len() == 21 && digest.starts_with(image) {
+        "/usr/lib/kctl-lab/panic"
+    } else {
+        "/usr/lib/kctl-lab/init"
+    }
+}
+
+pub(crate) const FILES: [RecipeFile; 12] = [
+    RecipeFile {
+        path: "usr/lib/kctl-lab/panic",
+        mode: 0o755,
+        content: include_str!("../../image/panic"),
+    },
     RecipeFile {
         path: "usr/lib/kctl-lab/init",
         mode: 0o755,

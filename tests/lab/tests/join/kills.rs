@@ -18,10 +18,10 @@ const LONGEST: f64 = 6.0;
 const ESCAPES: usize = 5;
 
 pub fn killed(lab: &mut Lab) -> Result<()> {
-    let wanted = number("KCTL_LAB_KILLS")?.unwrap_or(3);
+    let wanted = number("KCTL_NODEUP_KILLS")?.unwrap_or(10);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     let seed = number("KCTL_LAB_SEED")?.unwrap_or(now.as_secs());
-    eprintln!("       KCTL_LAB_SEED={seed} KCTL_LAB_KILLS={wanted}");
+    eprintln!("       KCTL_LAB_SEED={seed} KCTL_NODEUP_KILLS={wanted}");
     let undisturbed = cluster::workers(lab)?.remove(0);
     let expected = files::of(lab, &undisturbed)?;
     ensure!(expected.len() > 20, "nodeup made only {expected:?}");
@@ -107,8 +107,8 @@ fn kill(
         if pid == 0 {
             break;
         }
-        // What is left gets shorter with each kill.
-        let longest = whole / f64::from(u32::try_from(done + 1)?);
+        // What is left gets shorter with each kill: archives that are unpacked stay so.
+        let longest = whole / f64::from(u32::try_from(done + 1)?).powi(2);
         std::thread::sleep(Duration::from_secs_f64(longest * moment()));
         // It may be done by now, and is nobody's then. systemd would start it in ten seconds.
         let kill = format!("kill -9 {pid} && systemctl start --no-block nodeup.service");

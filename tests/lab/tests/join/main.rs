@@ -13,11 +13,13 @@ mod again;
 mod cluster;
 mod figures;
 mod files;
+mod identity;
 mod kills;
 mod pods;
 mod refusals;
 mod renewals;
 mod reports;
+mod unrolled;
 mod zone;
 
 use anyhow::Result;
@@ -36,7 +38,7 @@ pub const PATIENCE: Duration = Duration::from_mins(15);
 
 type Step = (&'static str, fn(&mut Lab) -> Result<()>);
 
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 21] = [
     ("kctl makes a cluster", |lab| {
         cluster::make(lab, &["--networking=flannel", "--dns=none"])
     }),
@@ -50,7 +52,19 @@ const STEPS: [Step; 14] = [
     ("logs, exec and port-forward", pods::operator),
     ("nodeup's second run changes nothing", again::second_run),
     ("a rebooted worker comes back", again::reboot),
+    ("a changed flag restarts nothing", unrolled::flag),
     ("a crashed control plane comes back", again::crash),
+    ("with the flags it had", unrolled::still_old),
+    ("a worker's role reads nothing but assets", identity::store),
+    ("a new key is refused to a Ready node", identity::new_key),
+    (
+        "the control plane may not join as a worker",
+        identity::other_role,
+    ),
+    (
+        "nor an instance of another cluster",
+        identity::other_cluster,
+    ),
     (
         "nodeup killed while it works ends with the same files",
         kills::killed,
@@ -66,6 +80,10 @@ const STEPS: [Step; 14] = [
     (
         "a worker whose NodeConfig is missing says so",
         refusals::missing_object,
+    ),
+    (
+        "a worker whose image cannot boot is named",
+        refusals::broken_image,
     ),
     (
         "pods run on the new machines too, and reach each other",

@@ -3,6 +3,7 @@
 use super::reports::{key, object};
 use super::{CLUSTER, PATIENCE, cluster, kills};
 use anyhow::{Context, Result, ensure};
+use lab::host::PANICS;
 use lab::scenario::Lab;
 use serde_json::{Value, json};
 
@@ -37,7 +38,34 @@ fn told(
     let next = start["next"].as_str().context("a next step")?;
     ensure!(next.contains(step), "{next}");
     undo(lab)?;
+    if stage == "boot" {
+        // No machine gets another image.
+        let mut others = cluster::workers(lab)?;
+        others.retain(|one| one.id != worker.id);
+        let kept = others.first().context("the other worker")?;
+        let new = kills::another(lab, kept)?;
+        return cluster::becomes_ready(lab, &new.id);
+    }
     cluster::becomes_ready(lab, &worker.id)
+}
+
+pub fn broken_image(lab: &mut Lab) -> Result<()> {
+    let name = ["nodes-us-east-1a", "--name", CLUSTER];
+    let said = lab.kctl(&[&["get", "instancegroups"], &name[..], &["-o", "json"]].concat())?;
+    let group: Value = serde_json::from_str(&said)?;
+    let image = group.pointer("/spec/image").and_then(Value::as_str);
+    let image = image.with_context(|| said.clone())?;
+    let edit = |lab: &Lab, image: &str| {
+        let image = format!("spec.image={image}");
+        lab.kctl(&[&["edit", "instancegroup"], &name[..], &["--set", &image]].concat())?;
+        lab.kctl(&["update", CLUSTER, "--yes"]).map(drop)
+    };
+    told(
+        lab,
+        ("boot", &["Kernel panic"], "image"),
+        |lab| edit(lab, &format!("136693071363/{PANICS}")),
+        |lab| edit(lab, image),
+    )
 }
 
 pub fn closed_port(lab: &mut Lab) -> Result<()> {
