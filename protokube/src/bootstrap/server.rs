@@ -8,7 +8,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use model::bootstrap::HEADER_LIMIT;
-use model::pki::{Leaf, Usage};
+use model::pki::{LEAF_VALIDITY, Leaf, Usage};
 use model::report::Status;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
@@ -101,7 +101,7 @@ fn identity(context: &Context) -> anyhow::Result<Identity> {
         organization: None,
         usage: Usage::Server,
         names: vec![format!("kops-controller.internal.{}", context.cluster)],
-        validity: context.validity,
+        validity: LEAF_VALIDITY,
     };
     Identity::issue(&context.authority, &leaf, (context.clock)())
 }

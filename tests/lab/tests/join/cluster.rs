@@ -12,16 +12,21 @@ const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
 /// By `kctl create cluster` with those words too, and `kctl update`.
 pub fn make(lab: &Lab, words: &[&str]) -> Result<()> {
+    create(lab, words)?;
+    lab.kctl(&["update", CLUSTER, "--yes"])?;
+    lab.kctl(&["export", "kubeconfig", CLUSTER, "--admin=12h"])
+        .map(drop)
+}
+
+/// Its spec, in a new store.
+pub fn create(lab: &Lab, words: &[&str]) -> Result<()> {
     lab.store()?;
     let size = [
         "--zones=us-east-1a",
         "--control-plane-count=1",
         "--node-count=2",
     ];
-    lab.create(CLUSTER, &[&size, words].concat())?;
-    lab.kctl(&["update", CLUSTER, "--yes"])?;
-    lab.kctl(&["export", "kubeconfig", CLUSTER, "--admin=12h"])
-        .map(drop)
+    lab.create(CLUSTER, &[&size, words].concat()).map(drop)
 }
 
 /// The control plane.

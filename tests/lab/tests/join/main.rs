@@ -11,13 +11,16 @@
 
 mod again;
 mod cluster;
+mod figures;
 mod files;
 mod identity;
 mod kills;
 mod pods;
 mod refusals;
+mod renewals;
 mod reports;
 mod unrolled;
+mod zone;
 
 use anyhow::Result;
 use lab::scenario::{self, Lab, Settings};
@@ -35,7 +38,10 @@ pub const PATIENCE: Duration = Duration::from_mins(15);
 
 type Step = (&'static str, fn(&mut Lab) -> Result<()>);
 
-const STEPS: [Step; 20] = [
+const STEPS: [Step; 21] = [
+    ("kctl makes a cluster", |lab| {
+        cluster::make(lab, &["--networking=flannel", "--dns=none"])
+    }),
     ("three machines become Ready nodes", cluster::ready),
     ("kctl says that it is healthy", cluster::healthy),
     ("six pods run, on both workers", pods::run),
@@ -87,12 +93,33 @@ const STEPS: [Step; 20] = [
 
 #[test]
 fn launched_machines_become_nodes() -> Result<()> {
-    let words = ["--networking=flannel", "--dns=none"];
-    scenario("launched_machines_become_nodes", "t-join", &words, &STEPS)
+    scenario("launched_machines_become_nodes", "t-join", &STEPS)
 }
 
-/// A lab of that name with a cluster that `kctl create cluster` made with those words too; then one step after the other.
-fn scenario(test: &str, lab: &str, words: &[&str], steps: &[Step]) -> Result<()> {
+#[test]
+#[ignore = "prints figures: make bench"]
+fn figures() -> Result<()> {
+    scenario("figures", "t-joining", &figures::STEPS)
+}
+
+#[test]
+#[ignore = "twenty minutes, mostly waiting: make soak"]
+fn kubelets_renew_their_certificates() -> Result<()> {
+    scenario(
+        "kubelets_renew_their_certificates",
+        "t-renewals",
+        &renewals::STEPS,
+    )
+}
+
+#[test]
+#[ignore = "four minutes more: make soak"]
+fn names_and_routes_follow_machines() -> Result<()> {
+    scenario("names_and_routes_follow_machines", "t-zone", &zone::STEPS)
+}
+
+/// A lab of that name, and in it one step after the other.
+fn scenario(test: &str, lab: &str, steps: &[Step]) -> Result<()> {
     if scenario::skipped(test) {
         return Ok(());
     }
@@ -107,7 +134,6 @@ fn scenario(test: &str, lab: &str, words: &[&str], steps: &[Step]) -> Result<()>
         content: Some(served),
         ..Settings::new(lab, env!("CARGO_BIN_EXE_lab"))
     })?;
-    lab.step("kctl makes a cluster", |lab| cluster::make(lab, words))?;
     for (title, step) in steps {
         lab.step(title, step)?;
     }
