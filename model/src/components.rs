@@ -9,6 +9,8 @@ mod etcd;
 mod flags;
 mod kubelet;
 mod kubelet_config;
+#[cfg(test)]
+mod naming_test;
 mod paths;
 mod proxy;
 mod scheduler;

@@ -1,6 +1,8 @@
 //! Every name and tag that a cluster's AWS objects carry, as kOps gives them: an existing kOps cluster's
 //! objects are recognised by these.
 
+pub mod dns;
+
 use crate::cloud::Tags;
 use crate::full::{FullSpec, Role};
 use base64::Engine as _;

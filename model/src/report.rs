@@ -2,9 +2,14 @@
 //! why one has not joined.
 
 use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 /// The format of reports.
 pub const REPORT_FORMAT: u32 = 1;
+
+/// What a line says at most, in characters: journald cuts longer ones, and half a line of JSON is none.
+const DETAIL: usize = 4000;
 
 /// How far a stage came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,7 +23,7 @@ pub enum Status {
     Failed,
 }
 
-/// One line on the serial console, as JSON; user data and nodeup write the same form.
+/// One line on the serial console, as JSON; user data, nodeup and protokube write the same form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StageLine {
@@ -36,6 +41,26 @@ pub struct StageLine {
     /// The error with its causes, or empty.
     #[serde(default)]
     pub detail: String,
+}
+
+impl StageLine {
+    /// A line of that time, which nothing took any time for yet. A detail that is too long is cut.
+    pub fn new(
+        time: OffsetDateTime,
+        source: &str,
+        stage: &str,
+        status: Status,
+        detail: &str,
+    ) -> Self {
+        Self {
+            time: time.format(&Rfc3339).unwrap_or_default(),
+            source: source.to_owned(),
+            stage: stage.to_owned(),
+            status,
+            seconds: 0.0,
+            detail: detail.chars().take(DETAIL).collect(),
+        }
+    }
 }
 
 /// One run of nodeup.
@@ -94,6 +119,16 @@ pub fn stage_lines(console: &str) -> Vec<StageLine> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_is_short_enough_for_the_journal_and_is_read_back() {
+        let long = "ü".repeat(DETAIL + 1);
+        let now = OffsetDateTime::UNIX_EPOCH;
+        let line = StageLine::new(now, "nodeup", "apply", Status::Failed, &long);
+        assert_eq!(line.detail.chars().count(), DETAIL);
+        let text = serde_json::to_string(&line).unwrap();
+        assert_eq!(stage_lines(&text), [line]);
+    }
 
     #[test]
     fn stage_lines_are_found_among_everything_else() {

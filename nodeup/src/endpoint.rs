@@ -7,6 +7,7 @@ use aws::machine::Machine;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use model::bootstrap::{Binding, IDENTITY_HEADER, Refused, SignedIdentity};
+use model::names::dns;
 use model::node::BootConfig;
 use reqwest::{Certificate, Client, StatusCode, Url, redirect};
 use std::net::{IpAddr, SocketAddr};
@@ -87,7 +88,7 @@ impl Endpoint<'_> {
         let host = given.host_str().with_context(wrong)?;
         let host = host.trim_matches(['[', ']']).to_owned();
         let port = given.port_or_known_default().with_context(wrong)?;
-        let name = server_name(&self.boot.cluster);
+        let name = dns::bootstrap(&self.boot.cluster);
         let url = Url::parse(&format!("https://{name}:{port}{path}")).with_context(wrong)?;
         Ok((url, host, port))
     }
@@ -124,11 +125,6 @@ impl Endpoint<'_> {
         };
         Ok(STANDARD.encode(serde_json::to_vec(&identity)?))
     }
-}
-
-/// The name in the endpoint's certificate, whatever address leads there.
-fn server_name(cluster: &str) -> String {
-    format!("kops-controller.internal.{cluster}")
 }
 
 /// Addresses that user data names.

@@ -45,16 +45,6 @@ pub fn is_fixed(parameter: &Path) -> bool {
     parameter.exists() && rustix::fs::access(parameter, Access::WRITE_OK).is_err()
 }
 
-/// The host of `https://HOST:PORT`.
-pub fn host_of(url: &str) -> String {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = rest.split('/').next().unwrap_or_default();
-    authority
-        .rsplit_once(':')
-        .map_or(authority, |(host, _)| host)
-        .to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,14 +76,5 @@ mod tests {
         assert!(may_lower_oom_score("Name:\tx\nCapBnd:\t000001ffffffffff\n"));
         assert!(!may_lower_oom_score("CapBnd:\t000001fffeffffff\n"));
         assert!(may_lower_oom_score(""));
-    }
-
-    #[test]
-    fn the_host_of_a_server_is_its_name() {
-        assert_eq!(
-            host_of("https://kops-controller.internal.a.example.com:3988"),
-            "kops-controller.internal.a.example.com"
-        );
-        assert_eq!(host_of("https://nlb.example/"), "nlb.example");
     }
 }

@@ -5,9 +5,9 @@ use crate::endpoint::Endpoint;
 use crate::retry::{Told, Trouble, repeat};
 use crate::secret_file;
 use anyhow::{Context, anyhow, bail};
-use model::bootstrap::{Certificate, FORMAT, JOIN_PATH, Join, Joined};
+use model::bootstrap::{Certificate, FORMAT, JOIN_PATH, Join, Joined, leaf};
 use model::node::Host;
-use model::pki::{Issued, Leaf, SystemKeys, Usage, request, request_for};
+use model::pki::{Issued, Leaf, SystemKeys, request, request_for};
 use model::secret::Secret;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::PemObject;
@@ -37,7 +37,8 @@ pub async fn join(
 ) -> anyhow::Result<Membership> {
     let (mut private, mut requests) = (BTreeMap::new(), BTreeMap::new());
     for kind in [Certificate::Kubelet, Certificate::KubeProxy] {
-        let leaf = leaf(kind, host);
+        // Its life is the signer's matter.
+        let leaf = leaf(kind, &host.instance_id, Duration::ZERO);
         let (request, key) =
             key_and_request(&keys.join(file(kind)), &leaf, (endpoint.clock)().into())?;
         requests.insert(kind, request);
@@ -76,24 +77,6 @@ async fn ask(endpoint: &Endpoint<'_>, body: &[u8]) -> Result<Joined, Trouble> {
         return Err(Trouble::Final(error));
     }
     Ok(joined)
-}
-
-/// What each certificate is to say; its life is the signer's matter.
-fn leaf(kind: Certificate, host: &Host) -> Leaf {
-    let (common_name, organization) = match kind {
-        Certificate::Kubelet => (
-            format!("system:node:{}", host.instance_id),
-            Some("system:nodes".to_owned()),
-        ),
-        Certificate::KubeProxy => ("system:kube-proxy".to_owned(), None),
-    };
-    Leaf {
-        common_name,
-        organization,
-        usage: Usage::Client,
-        names: Vec::new(),
-        validity: Duration::days(455),
-    }
 }
 
 fn file(kind: Certificate) -> &'static str {

@@ -3,15 +3,6 @@
 use model::node::DIRECTORY;
 use std::path::{Path, PathBuf};
 
-/// kubelet's client certificate and key in one PEM; kubelet renews it.
-pub const KUBELET_CLIENT: &str = "/var/lib/kubelet/pki/kubelet-client-current.pem";
-
-/// kube-proxy's client certificate and key.
-pub const PROXY_CLIENT: [&str; 2] = [
-    "/var/lib/kube-proxy/client.crt",
-    "/var/lib/kube-proxy/client.key",
-];
-
 /// The root of a machine.
 #[derive(Clone, Debug)]
 pub struct Place(PathBuf);

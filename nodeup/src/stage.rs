@@ -9,9 +9,6 @@ use std::time::Instant;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// What a line says at most: journald cuts longer ones, and half a line of JSON is none.
-const DETAIL: usize = 4000;
-
 /// Who hears what happens within a stage.
 pub type Teller = Arc<dyn Fn(&str) + Send + Sync>;
 
@@ -38,7 +35,7 @@ impl Stages {
 
     /// When the run began, RFC 3339.
     pub fn started(&self) -> String {
-        said(self.started)
+        self.started.format(&Rfc3339).unwrap_or_default()
     }
 
     /// Ends the stage before well, if there is one, and begins the next.
@@ -111,12 +108,8 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn tell(stage: &str, status: Status, seconds: f64, detail: &str) {
     let line = StageLine {
-        time: said(OffsetDateTime::now_utc()),
-        source: "nodeup".to_owned(),
-        stage: stage.to_owned(),
-        status,
         seconds: rounded(seconds),
-        detail: detail.chars().take(DETAIL).collect(),
+        ..StageLine::new(OffsetDateTime::now_utc(), "nodeup", stage, status, detail)
     };
     // One write: lines of other programs on the console do not fall into it.
     let text = serde_json::to_string(&line).unwrap_or_default() + "\n";
@@ -125,8 +118,4 @@ fn tell(stage: &str, status: Status, seconds: f64, detail: &str) {
 
 fn rounded(seconds: f64) -> f64 {
     (seconds * 1000.0).round() / 1000.0
-}
-
-fn said(time: OffsetDateTime) -> String {
-    time.format(&Rfc3339).unwrap_or_default()
 }

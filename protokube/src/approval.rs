@@ -25,17 +25,7 @@ const AGAIN: Duration = Duration::from_mins(1);
 const CALL: usize = 200;
 
 /// Approves for ever; an error of the API or of EC2 ends it.
-pub async fn run(client: Client, machine: Machine, cluster: &str) -> anyhow::Result<()> {
-    run_with(client, machine, cluster, &Log::stderr()).await
-}
-
-/// The same, with lines to elsewhere.
-pub async fn run_with(
-    client: Client,
-    machine: Machine,
-    cluster: &str,
-    log: &Log,
-) -> anyhow::Result<()> {
+pub async fn run(client: Client, machine: Machine, cluster: &str, log: &Log) -> anyhow::Result<()> {
     let requests: Api<Request> = Api::all(client);
     let mut left_alone: BTreeMap<String, Instant> = BTreeMap::new();
     loop {

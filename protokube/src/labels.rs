@@ -30,17 +30,7 @@ struct Wanted {
 }
 
 /// Labels Nodes for ever; an error of the API or of EC2 ends it.
-pub async fn run(client: Client, machine: Machine, cluster: &str) -> anyhow::Result<()> {
-    run_with(client, machine, cluster, &Log::stderr()).await
-}
-
-/// The same, with lines to elsewhere.
-pub async fn run_with(
-    client: Client,
-    machine: Machine,
-    cluster: &str,
-    log: &Log,
-) -> anyhow::Result<()> {
+pub async fn run(client: Client, machine: Machine, cluster: &str, log: &Log) -> anyhow::Result<()> {
     let nodes: Api<Node> = Api::all(client);
     let mut wanted = look(&machine, cluster).await?;
     // Nodes that the API did not let be labelled, with what it said: told once.

@@ -19,7 +19,6 @@ pub mod manifests;
 pub mod names;
 pub mod probe;
 pub mod roles;
-pub mod stage;
 pub mod supervise;
 pub mod volumes;
 mod watching;

@@ -1,13 +1,13 @@
 //! What protokube says of its work: stage lines, one JSON object each, on standard error, which its unit sends to the
-//! journal.
+//! journal and to the serial console.
 
 use model::report::{StageLine, Status};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 /// Where lines go. Cloning is cheap.
 #[derive(Clone)]
@@ -26,7 +26,8 @@ impl Log {
     /// Standard error. A line that cannot be written has nowhere else to go.
     pub fn stderr() -> Self {
         Self::to(|line| {
-            let _ = writeln!(std::io::stderr(), "{line}");
+            // One write: lines of other programs on the console do not fall into it.
+            let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
         })
     }
 
@@ -37,16 +38,8 @@ impl Log {
 
     /// One line. `detail` must hold nothing secret.
     pub fn say(&self, stage: &str, status: Status, instance: Option<&str>, detail: &str) {
-        let line = StageLine {
-            time: OffsetDateTime::now_utc()
-                .format(&Rfc3339)
-                .unwrap_or_default(),
-            source: "protokube".to_owned(),
-            stage: stage.to_owned(),
-            status,
-            seconds: 0.0,
-            detail: detail.to_owned(),
-        };
+        let now = OffsetDateTime::now_utc();
+        let line = StageLine::new(now, "protokube", stage, status, detail);
         let line = serde_json::to_string(&Line { line, instance });
         (self.0)(&line.unwrap_or_default());
     }
@@ -55,5 +48,87 @@ impl Log {
 impl fmt::Debug for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Log")
+    }
+}
+
+/// What a role says. It looks every few seconds, and says only what is new.
+#[derive(Debug)]
+pub struct Voice {
+    log: Log,
+    stage: String,
+    last: Mutex<Option<(Status, String)>>,
+    /// The last error by what it is about.
+    errors: Mutex<BTreeMap<String, String>>,
+}
+
+impl Voice {
+    /// Of this stage, on standard error.
+    pub fn of(stage: impl Into<String>) -> Self {
+        Self::to(Log::stderr(), stage)
+    }
+
+    /// The same, with lines to elsewhere.
+    pub fn to(log: Log, stage: impl Into<String>) -> Self {
+        Self {
+            log,
+            stage: stage.into(),
+            last: Mutex::default(),
+            errors: Mutex::default(),
+        }
+    }
+
+    /// Says it, unless it was the last thing said.
+    pub fn say(&self, status: Status, detail: &str) {
+        let mut last = lock(&self.last);
+        let said = Some((status, detail.to_owned()));
+        if *last != said {
+            self.log.say(&self.stage, status, None, detail);
+            *last = said;
+        }
+    }
+
+    /// Something was changed: always said.
+    pub fn changed(&self, what: &str) {
+        self.log.say(&self.stage, Status::Finished, None, what);
+    }
+
+    /// Something failed: said if it is another error than the last about the same.
+    pub fn failed(&self, about: &str, error: &anyhow::Error) {
+        let text = format!("{about}: {error:#}");
+        let mut errors = lock(&self.errors);
+        if errors.get(about) != Some(&text) {
+            self.log.say(&self.stage, Status::Failed, None, &text);
+            errors.insert(about.to_owned(), text);
+        }
+    }
+
+    /// It is well: the same error would be a new one.
+    pub fn well(&self, about: &str) {
+        lock(&self.errors).remove(about);
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_is_said_once_until_something_else_was() {
+        let lines = Arc::new(Mutex::new(0));
+        let count = Arc::clone(&lines);
+        let voice = Voice::to(Log::to(move |_| *count.lock().unwrap() += 1), "test");
+        for (status, detail, all) in [
+            (Status::Started, "waits", 1),
+            (Status::Started, "waits", 1),
+            (Status::Finished, "", 2),
+            (Status::Started, "waits", 3),
+        ] {
+            voice.say(status, detail);
+            assert_eq!(*lines.lock().unwrap(), all);
+        }
     }
 }

@@ -3,8 +3,8 @@
 //! protokube that starts again restarts nothing.
 
 use crate::host::Host;
+use crate::log::Voice;
 use crate::probe::Probe;
-use crate::stage::Voice;
 use model::api::write::to_yaml;
 use model::manifests::{HEALTH_PORT, Pod, manifest_path};
 use model::report::Status;

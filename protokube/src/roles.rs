@@ -166,14 +166,24 @@ async fn serve_workers(daemon: Arc<Daemon>) -> anyhow::Result<()> {
 }
 
 async fn approve(daemon: Arc<Daemon>) -> anyhow::Result<()> {
-    let machine = Machine::clone(&daemon.machine);
-    let role = approval::run(client(&daemon).await?, machine, &daemon.config.cluster);
+    let (machine, log) = (Machine::clone(&daemon.machine), Log::stderr());
+    let role = approval::run(
+        client(&daemon).await?,
+        machine,
+        &daemon.config.cluster,
+        &log,
+    );
     for_a_while(api::CLIENT_LIFE, role).await
 }
 
 async fn label(daemon: Arc<Daemon>) -> anyhow::Result<()> {
-    let machine = Machine::clone(&daemon.machine);
-    let role = labels::run(client(&daemon).await?, machine, &daemon.config.cluster);
+    let (machine, log) = (Machine::clone(&daemon.machine), Log::stderr());
+    let role = labels::run(
+        client(&daemon).await?,
+        machine,
+        &daemon.config.cluster,
+        &log,
+    );
     for_a_while(api::CLIENT_LIFE, role).await
 }
 

@@ -1,7 +1,7 @@
 //! Roles run side by side for ever. One that ends is started again, later and later while it keeps failing; no role's error ends
 //! another.
 
-use crate::stage::Voice;
+use crate::log::Voice;
 use model::report::Status;
 use std::convert::Infallible;
 use std::future::Future;

@@ -3,7 +3,7 @@
 use aws::{Clients, balancer_dns_name};
 use model::api::{Cluster, DnsType};
 use model::engine::Failure;
-use model::names::{api_load_balancer, load_balancer};
+use model::names::{api_load_balancer, dns, load_balancer};
 use url::Url;
 
 /// Where the API answers.
@@ -98,8 +98,8 @@ impl Names {
         let or = |said: &Option<String>, usual: String| said.clone().unwrap_or(usual);
         Self {
             published: dns.and_then(|dns| dns.type_) != Some(DnsType::None),
-            public: or(&spec.master_public_name, format!("api.{name}")),
-            internal: or(&spec.master_internal_name, format!("api.internal.{name}")),
+            public: or(&spec.master_public_name, dns::api(name)),
+            internal: or(&spec.master_internal_name, dns::api_internal(name)),
             port: if tls { BESIDE_USERS_CERTIFICATE } else { HTTPS },
         }
     }

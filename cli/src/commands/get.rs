@@ -11,6 +11,7 @@ use crate::state::{self, ClusterState, Keys, store_error};
 use crate::ui::table;
 use futures::future::try_join_all;
 use model::api::{Cluster, DnsType, InstanceGroup, Object, write};
+use model::names::dns;
 use model::read::{Document, ReadOptions, read_documents_with};
 use serde::Serialize;
 
@@ -137,7 +138,7 @@ fn cluster_table(clusters: &[Cluster], wide: bool) -> String {
                 dns.to_owned(),
                 spec.master_public_name
                     .clone()
-                    .unwrap_or_else(|| format!("api.{}", cluster.name())),
+                    .unwrap_or_else(|| dns::api(cluster.name())),
             ]);
         }
         row

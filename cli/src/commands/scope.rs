@@ -6,7 +6,7 @@ use model::api::Cluster;
 use model::cloud::Cloud;
 use model::components::EtcdMemberNames;
 use model::full::Role;
-use model::names;
+use model::names::{self, dns};
 
 /// What a scope is made from, besides the spec.
 #[derive(Clone, Debug)]
@@ -67,10 +67,10 @@ fn record_names(spec: &Cluster) -> Vec<String> {
         &spec.spec.master_internal_name,
     ];
     let mut all = vec![
-        format!("api.{name}"),
-        format!("api.internal.{name}"),
-        format!("kops-controller.internal.{name}"),
-        format!("bastion.{name}"),
+        dns::api(name),
+        dns::api_internal(name),
+        dns::bootstrap(name),
+        dns::bastion(name),
     ];
     all.extend(said.into_iter().flatten().cloned());
     for etcd in &spec.spec.etcd_clusters {

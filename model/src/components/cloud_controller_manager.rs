@@ -7,7 +7,7 @@ use crate::api::cloud_controller_manager::CloudControllerManagerConfig;
 const COMPONENT: &str = "cloud-controller-manager";
 
 /// kOps' exceptions.
-const NAMING: Naming = Naming {
+pub(super) const NAMING: Naming = Naming {
     component: COMPONENT,
     named: &[
         ("allocateNodeCIDRs", "allocate-node-cidrs"),
@@ -29,18 +29,4 @@ pub fn cloud_controller_manager(config: &CloudControllerManagerConfig) -> Result
     let mut flags = flags(config, &NAMING)?;
     scheduler::elect(config.leader_election.as_ref(), COMPONENT, &mut flags)?;
     Ok(flags)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{CloudControllerManagerConfig, NAMING};
-    use crate::components::flags::unknown_fields;
-
-    #[test]
-    fn every_exception_is_a_field() {
-        assert_eq!(
-            unknown_fields::<CloudControllerManagerConfig>(&NAMING),
-            Vec::<String>::new()
-        );
-    }
 }

@@ -8,7 +8,7 @@ use crate::api::kube_controller_manager::KubeControllerManagerConfig;
 const COMPONENT: &str = "kube-controller-manager";
 
 /// kOps' exceptions.
-const NAMING: Naming = Naming {
+pub(super) const NAMING: Naming = Naming {
     component: COMPONENT,
     named: &[
         ("allocateNodeCIDRs", "allocate-node-cidrs"),
@@ -62,18 +62,4 @@ pub fn controller_manager(config: &KubeControllerManagerConfig) -> Result<Flags,
     flags.fill("flex-volume-plugin-dir", VOLUME_PLUGINS);
     flags.fill("root-ca-file", format!("{KUBERNETES}/ca.crt"));
     Ok(flags)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{KubeControllerManagerConfig, NAMING};
-    use crate::components::flags::unknown_fields;
-
-    #[test]
-    fn every_exception_is_a_field() {
-        assert_eq!(
-            unknown_fields::<KubeControllerManagerConfig>(&NAMING),
-            Vec::<String>::new()
-        );
-    }
 }

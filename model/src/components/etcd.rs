@@ -2,6 +2,7 @@
 
 use super::paths::KUBERNETES;
 use crate::api::etcd::EtcdClusterSpec;
+use crate::names::dns;
 use std::collections::BTreeMap;
 
 /// The ports of an etcd cluster. kOps'; the last serves health and metrics to this machine alone.
@@ -52,7 +53,7 @@ impl EtcdMemberNames {
                 .iter()
                 .map(|member| member.name.clone())
                 .collect(),
-            domain: format!("internal.{cluster}"),
+            domain: dns::internal(cluster),
         }
     }
 

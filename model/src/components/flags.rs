@@ -151,36 +151,6 @@ fn kebab(field: &str) -> String {
     name
 }
 
-/// Every field that a naming mentions exists in the configuration it is for: a misspelt one would never match.
-#[cfg(test)]
-pub(super) fn unknown_fields<T: Serialize + serde::de::DeserializeOwned>(
-    naming: &Naming,
-) -> Vec<String> {
-    let samples = [
-        serde_json::json!("text"),
-        serde_json::json!(1),
-        serde_json::json!(true),
-        serde_json::json!(["text"]),
-        serde_json::json!({ "key": "text" }),
-        serde_json::json!([{ "name": "text" }]),
-        serde_json::json!({}),
-    ];
-    let known = |field: &str| {
-        samples
-            .iter()
-            .any(|sample| serde_json::from_value::<T>(serde_json::json!({ field: sample })).is_ok())
-    };
-    let named = naming.named.iter().map(|(field, _)| *field);
-    let empty = naming.empty.iter().map(|(field, _)| *field);
-    let lists = naming.none.iter().chain(naming.repeated).copied();
-    named
-        .chain(empty)
-        .chain(lists)
-        .filter(|field| !known(field))
-        .map(str::to_owned)
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::{Flags, Naming, flags, kebab};

@@ -6,7 +6,7 @@ use crate::api::kubelet::KubeletConfigSpec;
 
 /// kOps' exceptions. What is no flag is in the configuration file, except for the image of the pause container
 /// (containerd's) and labels (the control plane's: kubelet may not set those of roles on its own Node).
-const NAMING: Naming = Naming {
+pub(super) const NAMING: Naming = Naming {
     component: "kubelet",
     named: &[
         ("kubeAPIQPS", "kube-api-qps"),
@@ -97,18 +97,4 @@ pub fn kubelet(config: &KubeletConfigSpec) -> Result<Flags, Error> {
         "/var/lib/kubelet/credential-provider.conf",
     );
     Ok(flags)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{KubeletConfigSpec, NAMING};
-    use crate::components::flags::unknown_fields;
-
-    #[test]
-    fn every_exception_is_a_field() {
-        assert_eq!(
-            unknown_fields::<KubeletConfigSpec>(&NAMING),
-            Vec::<String>::new()
-        );
-    }
 }

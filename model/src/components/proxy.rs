@@ -8,7 +8,7 @@ use crate::api::kube_proxy::KubeProxyConfig;
 const COMPONENT: &str = "kube-proxy";
 
 /// kOps' exceptions.
-const NAMING: Naming = Naming {
+pub(super) const NAMING: Naming = Naming {
     component: COMPONENT,
     named: &[
         ("ipvsExcludeCidrs", "ipvs-exclude-cidrs"),
@@ -32,18 +32,4 @@ pub fn proxy(config: &KubeProxyConfig) -> Result<Flags, Error> {
     flags.fill("kubeconfig", component_kubeconfig(COMPONENT));
     flags.fill("oom-score-adj", "-998");
     Ok(flags)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{KubeProxyConfig, NAMING};
-    use crate::components::flags::unknown_fields;
-
-    #[test]
-    fn every_exception_is_a_field() {
-        assert_eq!(
-            unknown_fields::<KubeProxyConfig>(&NAMING),
-            Vec::<String>::new()
-        );
-    }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const COMPONENT: &str = "kube-scheduler";
 
 /// kOps' exceptions.
-const NAMING: Naming = Naming {
+pub(super) const NAMING: Naming = Naming {
     component: COMPONENT,
     named: &[
         ("enableContentionProfiling", "contention-profiling"),
@@ -36,7 +36,7 @@ const NAMING: Naming = Naming {
 };
 
 /// kOps' exceptions.
-const ELECTION: Naming = Naming {
+pub(super) const ELECTION: Naming = Naming {
     component: "leader election",
     named: &[(
         "leaderElectRenewDeadlineDuration",
@@ -102,22 +102,4 @@ pub(super) fn elect(
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{ELECTION, KubeSchedulerConfig, LeaderElectionConfiguration, NAMING};
-    use crate::components::flags::unknown_fields;
-
-    #[test]
-    fn every_exception_is_a_field() {
-        assert_eq!(
-            unknown_fields::<KubeSchedulerConfig>(&NAMING),
-            Vec::<String>::new()
-        );
-        assert_eq!(
-            unknown_fields::<LeaderElectionConfiguration>(&ELECTION),
-            Vec::<String>::new()
-        );
-    }
 }

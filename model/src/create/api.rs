@@ -4,6 +4,7 @@ use super::options::{CreateOptions, Topology};
 use crate::api::api_access::{APISpec, DNSAccessSpec, LoadBalancerAccessSpec};
 use crate::api::cluster::ClusterSpec;
 use crate::api::{DnsType, LoadBalancerClass, LoadBalancerType};
+use crate::names::dns;
 
 /// A load balancer where machines are private, where there are no names, and where one was asked
 /// for; names otherwise.
@@ -31,5 +32,5 @@ pub(super) fn choose(options: &CreateOptions, spec: &mut ClusterSpec) {
     spec.master_public_name = options
         .api_public_name
         .clone()
-        .or_else(|| has_names.then(|| format!("api.{}", options.name)));
+        .or_else(|| has_names.then(|| dns::api(&options.name)));
 }

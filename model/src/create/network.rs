@@ -7,6 +7,7 @@ use crate::api::topology::{BastionSpec, DNSSpec, TopologySpec};
 use crate::api::{DnsType, SubnetType};
 use crate::expand::{DEFAULT_NETWORK, with_ranges};
 use crate::facts::Facts;
+use crate::names::dns;
 use crate::read::Problem;
 use std::collections::BTreeMap;
 
@@ -134,7 +135,7 @@ pub(super) fn topology(
     spec.topology = Some(TopologySpec {
         dns: Some(DNSSpec { type_: Some(dns) }),
         bastion: (private && options.bastion && dns != DnsType::None).then(|| BastionSpec {
-            bastion_public_name: Some(format!("bastion.{}", options.name)),
+            bastion_public_name: Some(dns::bastion(&options.name)),
             ..BastionSpec::default()
         }),
         ..TopologySpec::default()

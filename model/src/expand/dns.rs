@@ -6,6 +6,7 @@ use crate::api::DnsType;
 use crate::api::cluster::ClusterSpec;
 use crate::facts::HostedZone;
 use crate::full::{Dns, DnsKind, Zone};
+use crate::names::dns;
 
 /// The id of a hosted zone that nobody could look up.
 pub const STAND_IN_ZONE: &str = "Z00000000000000000000";
@@ -13,11 +14,8 @@ pub const STAND_IN_ZONE: &str = "Z00000000000000000000";
 /// Names of the API, and the hosted zone.
 pub(super) fn complete(spec: &mut ClusterSpec, known: &Known, found: &mut Found) {
     let name = &known.name;
-    fill(&mut spec.master_public_name, format!("api.{name}"));
-    fill(
-        &mut spec.master_internal_name,
-        format!("api.internal.{name}"),
-    );
+    fill(&mut spec.master_public_name, dns::api(name));
+    fill(&mut spec.master_internal_name, dns::api_internal(name));
     let topology = spec.topology.get_or_insert_default();
     let dns = topology.dns.get_or_insert_default();
     fill(&mut dns.type_, DnsType::Public);

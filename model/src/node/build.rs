@@ -64,7 +64,6 @@ pub fn node_config(
         kube_proxy: kube_proxy(cluster, of)?,
         containerd: containerd(cluster, said),
         networking: full.pods.networking.clone(),
-        non_masquerade_cidr: full.pods.non_masquerade_cidr.to_string(),
         control_plane: control_plane(cluster, full, of)?,
         files: fixed::files(cluster, said, of, role)?,
         units: fixed::units(cluster, said, of, role, agents)?,

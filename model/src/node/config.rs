@@ -48,8 +48,6 @@ pub struct NodeConfig {
     pub containerd: ContainerdConfig,
     /// The CNI.
     pub networking: Networking,
-    /// Not masqueraded: pods and services.
-    pub non_masquerade_cidr: String,
     /// Control planes: what else they run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane: Option<ControlPlane>,

@@ -88,10 +88,10 @@ fn kubelet(config: &NodeConfig, host: &Host) -> Result<Vec<File>, Error> {
         }
     }
     let kubeconfig_path = flags.get("kubeconfig").map(str::to_owned);
-    let credentials = Some(ClientCredentials::Files {
+    let credentials = ClientCredentials::Files {
         certificate: KUBELET_CLIENT.to_owned(),
         key: KUBELET_CLIENT.to_owned(),
-    });
+    };
     Ok(vec![
         environment(
             "/etc/sysconfig/kubelet",
@@ -231,11 +231,9 @@ fn cni_template() -> String {
 
 /// kubeconfigs of the components. Certificates and keys lie beside them, so these are no secrets.
 fn kubeconfigs(config: &NodeConfig) -> Result<Vec<File>, Error> {
-    let beside = |folder: &str| {
-        Some(ClientCredentials::Files {
-            certificate: format!("{folder}/client.crt"),
-            key: format!("{folder}/client.key"),
-        })
+    let beside = |folder: &str| ClientCredentials::Files {
+        certificate: format!("{folder}/client.crt"),
+        key: format!("{folder}/client.key"),
     };
     let mut files = Vec::new();
     if config.kube_proxy.is_some() {
@@ -262,14 +260,15 @@ fn kubeconfig_file(
     config: &NodeConfig,
     component: &str,
     path: Option<String>,
-    credentials: Option<ClientCredentials>,
+    credentials: ClientCredentials,
 ) -> Result<File, Error> {
     let content = kubeconfig(&Kubeconfig {
         name: "local".to_owned(),
         server: config.api_server.clone(),
+        // The certificate has every name that machines dial.
         tls_server_name: None,
         trust_bundle: Some(config.ca_certificates.clone()),
-        credentials,
+        credentials: Some(credentials),
     })?;
     let path = path.unwrap_or_else(|| component_kubeconfig(component));
     Ok(File::new(path, content.reveal()).mode("0400"))

@@ -10,6 +10,7 @@ use crate::cloud::{Kind, Lb};
 use crate::engine::{Id, Part, Text};
 use crate::expand::Expanded;
 use crate::full::{Arch, DnsKind, FullSpec, Group, Role};
+use crate::names;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::{Compression, write::GzEncoder};
@@ -70,7 +71,7 @@ pub fn user_data(of: &UserData<'_>) -> Result<Option<Text>, Error> {
             size: text.len(),
         });
     }
-    let load_balancer = Id::new(Lb::TYPE, format!("api.{}", full.name));
+    let load_balancer = Id::new(Lb::TYPE, names::api_load_balancer(&full.name));
     Ok(Some(with_late(
         &text,
         late,
@@ -123,11 +124,8 @@ fn script(of: &UserData<'_>, group: &Group) -> Result<String, Error> {
 fn boot_config(of: &UserData<'_>, group: &Group) -> Result<BootConfig, Error> {
     let full = &of.expanded.full;
     let worker = group.role != Role::ControlPlane;
-    // kOps' name of its controller.
-    let server = format!(
-        "https://kops-controller.internal.{}:{BOOTSTRAP_PORT}",
-        full.name
-    );
+    let server = names::dns::bootstrap(&full.name);
+    let server = format!("https://{server}:{BOOTSTRAP_PORT}");
     Ok(BootConfig {
         format: BOOT_FORMAT,
         cluster: full.name.clone(),

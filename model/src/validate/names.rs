@@ -2,6 +2,7 @@
 
 use crate::api::cluster::ClusterSpec;
 use crate::api::{InstanceGroup, InstanceGroupRole};
+use crate::names::dns;
 use crate::read::Problem;
 
 use super::ClusterInput;
@@ -93,7 +94,7 @@ fn cluster_name(name: &str, problems: &mut Vec<Problem>) {
 /// Names that are made of the cluster's, against the limits of those that are not cut with a hash
 /// ([`crate::names`]): roles, balancers and queues are, as in kOps.
 fn cloud_names(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
-    let made = format!("kops-controller.internal.{}", input.cluster.name());
+    let made = dns::bootstrap(input.cluster.name());
     too_long("metadata.name", "the DNS name", &made, DNS_NAME, problems);
 }
 

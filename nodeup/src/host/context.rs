@@ -1,6 +1,6 @@
 //! What an apply works with, and what it came to.
 
-use super::{Machine, Signer, System};
+use super::{Signer, System};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,27 +25,6 @@ pub struct Context {
     pub stop: Arc<dyn Fn() -> bool + Send + Sync>,
     /// Hears what was left out or is being waited for, a line at a time.
     pub tell: Arc<dyn Fn(&str) + Send + Sync>,
-}
-
-impl Context {
-    /// This machine, with nobody to stop it; `tell` hears what was left out.
-    pub fn this_machine(
-        cache: PathBuf,
-        signer: Signer,
-        trust_bundle: String,
-        tell: Arc<dyn Fn(&str) + Send + Sync>,
-    ) -> Self {
-        Self {
-            root: PathBuf::from("/"),
-            cache,
-            signer: Arc::new(signer),
-            trust_bundle,
-            system: Arc::new(Machine),
-            clock: Arc::new(OffsetDateTime::now_utc),
-            stop: Arc::new(|| false),
-            tell,
-        }
-    }
 }
 
 impl fmt::Debug for Context {

@@ -2,7 +2,7 @@
 
 use super::{Applied, Context, LocalHost};
 use anyhow::Context as _;
-use model::engine::{self, Clock, Event, Failure, Id, Journal, Options, Outside, Plan, World};
+use model::engine::{self, Clock, Event, Failure, Id, NoJournal, Options, Outside, Plan, World};
 use model::host::{HostResource, Thing};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -18,6 +18,7 @@ pub async fn apply(desired: Vec<HostResource>, context: Context) -> anyhow::Resu
     world.forget_starts(starts(&plan)).await?;
     let outside = Outside {
         world: &world,
+        // Paths and names are unique.
         journal: &NoJournal,
         clock: &Elapsed(Instant::now()),
         options: Options::default(),
@@ -90,22 +91,5 @@ impl Clock for Elapsed {
 
     async fn sleep(&self, duration: Duration) {
         tokio::time::sleep(duration).await;
-    }
-}
-
-/// Nothing on a host can be made twice: paths and names are unique.
-struct NoJournal;
-
-impl Journal for NoJournal {
-    async fn open(&self) -> Result<Vec<Id>, Failure> {
-        Ok(Vec::new())
-    }
-
-    async fn record(&self, _ids: &[Id]) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    async fn clear(&self) -> Result<(), Failure> {
-        Ok(())
     }
 }

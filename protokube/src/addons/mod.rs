@@ -2,7 +2,6 @@
 
 mod cluster;
 mod kinds;
-mod log;
 mod object;
 mod record;
 mod round;
@@ -10,9 +9,9 @@ mod round;
 mod tests;
 mod wanted;
 
+use crate::log::Voice;
 use aws::store::Store;
 use kube::Client;
-use log::Log;
 use round::Follower;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
@@ -40,7 +39,7 @@ const PACE: Pace = Pace {
 /// Several control planes may do this at once. What is applied is recorded in the cluster, so that a look at an unchanged list is
 /// one read of the store and one of the API.
 pub async fn run(client: Client, store: Store) -> anyhow::Result<()> {
-    follow(Follower::new(client, store, Log::stderr()), PACE).await
+    follow(Follower::new(client, store, Voice::of("addons")), PACE).await
 }
 
 async fn follow(mut follower: Follower, pace: Pace) -> anyhow::Result<()> {

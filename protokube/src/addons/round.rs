@@ -1,10 +1,10 @@
 //! One look: what is wanted is compared with what was applied; the difference is applied, then what is left over removed.
 
 use super::cluster::{Cluster, Removal};
-use super::log::Log;
 use super::object::ObjectId;
 use super::record::{Entry, NAME, NAMESPACE, Record};
 use super::wanted;
+use crate::log::Voice;
 use anyhow::anyhow;
 use aws::store::Store;
 use kube::Client;
@@ -20,7 +20,7 @@ const ALL: &str = "addons";
 pub(super) struct Follower {
     cluster: Cluster,
     store: Store,
-    log: Log,
+    voice: Voice,
     /// Addons that somebody else may have applied at the same time in another version, and what was applied of them here: they are
     /// applied again, and what only this version had is removed.
     doubtful: BTreeMap<String, BTreeSet<ObjectId>>,
@@ -34,11 +34,11 @@ struct Work {
 }
 
 impl Follower {
-    pub fn new(client: Client, store: Store, log: Log) -> Self {
+    pub fn new(client: Client, store: Store, voice: Voice) -> Self {
         Self {
             cluster: Cluster::new(client),
             store,
-            log,
+            voice,
             doubtful: BTreeMap::new(),
         }
     }
@@ -47,11 +47,11 @@ impl Follower {
     pub async fn look(&mut self) -> bool {
         match self.try_look().await {
             Ok(well) => {
-                self.log.well(ALL);
+                self.voice.well(ALL);
                 well
             }
             Err(error) => {
-                self.log.failed(ALL, &error);
+                self.voice.failed(ALL, &error);
                 false
             }
         }
@@ -60,7 +60,7 @@ impl Follower {
     /// A look was given up.
     pub fn too_long(&mut self, after: Duration) -> bool {
         let error = anyhow!("no end after {} seconds; trying again", after.as_secs());
-        self.log.failed(ALL, &error);
+        self.voice.failed(ALL, &error);
         false
     }
 
@@ -71,7 +71,7 @@ impl Follower {
             let error = anyhow!(
                 "its entry in ConfigMap {NAMESPACE}/{NAME} cannot be read: it is applied again"
             );
-            self.log.failed(&name, &error);
+            self.voice.failed(&name, &error);
         }
         for (name, ids) in &self.doubtful {
             note(ids, record.entries.entry(name.clone()).or_default());
@@ -121,13 +121,13 @@ impl Follower {
             let applied = entry.and_then(|entry| entry.sha256.as_deref());
             let same = applied == Some(addon.manifest_hash.as_str());
             if same && !self.doubtful.contains_key(&addon.name) {
-                self.log.well(&addon.name);
+                self.voice.well(&addon.name);
                 continue;
             }
             match self.read(addon).await {
                 Ok(one) => work.push(one),
                 Err(error) => {
-                    self.log.failed(&addon.name, &error);
+                    self.voice.failed(&addon.name, &error);
                     well = false;
                 }
             }
@@ -158,12 +158,12 @@ impl Follower {
             }
         }
         let Some(error) = first else {
-            self.log.well(name);
+            self.voice.well(name);
             let objects = match work.objects.len() {
                 1 => "1 object".to_owned(),
                 count => format!("{count} objects"),
             };
-            self.log.changed(&format!("{name}: {objects} applied"));
+            self.voice.changed(&format!("{name}: {objects} applied"));
             return true;
         };
         let error = if failures > 1 {
@@ -174,7 +174,7 @@ impl Follower {
         } else {
             error
         };
-        self.log.failed(name, &error);
+        self.voice.failed(name, &error);
         false
     }
 
@@ -215,19 +215,19 @@ impl Follower {
         for id in objects.iter().rev() {
             let about = format!("{addon}: {id}");
             match self.cluster.remove(id, addon).await {
-                Ok(Removal::Removed) => self.log.changed(&format!("{addon}: {id} removed")),
+                Ok(Removal::Removed) => self.voice.changed(&format!("{addon}: {id} removed")),
                 Ok(Removal::Gone) => {}
                 Ok(Removal::NotOurs) => {
                     let why = "is not wanted any more, and left alone: its labels do not say that it is kctl's";
-                    self.log.changed(&format!("{about} {why}"));
+                    self.voice.changed(&format!("{about} {why}"));
                 }
                 Err(error) => {
-                    self.log.failed(&about, &error);
+                    self.voice.failed(&about, &error);
                     kept.push(id.clone());
                     continue;
                 }
             }
-            self.log.well(&about);
+            self.voice.well(&about);
         }
         kept.reverse();
         kept

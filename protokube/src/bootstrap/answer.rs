@@ -23,8 +23,7 @@ pub(super) async fn answer(
     instances: &Instances,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    let path = request.uri().path().to_owned();
-    let (what, limit) = match path.as_str() {
+    let (what, limit) = match request.uri().path() {
         HEALTH_PATH if request.method() == Method::GET => return Ok(empty(StatusCode::OK)),
         JOIN_PATH => ("joining", JOIN_LIMIT),
         REPORT_PATH => ("a report", REPORT_LIMIT),
@@ -33,11 +32,8 @@ pub(super) async fn answer(
     if request.method() != Method::POST {
         return Ok(empty(StatusCode::METHOD_NOT_ALLOWED));
     }
-    let result = match path.as_str() {
-        JOIN_PATH => asked_to_join(context, instances, request, limit).await,
-        _ => asked_to_report(context, instances, request, limit).await,
-    };
-    Ok(result.unwrap_or_else(|rejection| {
+    let done = done(context, instances, request, limit).await;
+    Ok(done.unwrap_or_else(|rejection| {
         rejection.tell(&context.log, what);
         let status = StatusCode::from_u16(rejection.refusal.status());
         let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -45,25 +41,21 @@ pub(super) async fn answer(
     }))
 }
 
-async fn asked_to_join(
+/// Hears a request out, and does what it asks for.
+async fn done(
     context: &Context,
     instances: &Instances,
     request: Request<Incoming>,
     limit: usize,
 ) -> Result<Response<Full<Bytes>>, Rejection> {
+    let joins = request.uri().path() == JOIN_PATH;
     let (header, body) = parts(request, limit).await?;
-    let joined = join::join(context, instances, header.as_deref(), &body).await?;
-    Ok(json(StatusCode::OK, &joined))
-}
-
-async fn asked_to_report(
-    context: &Context,
-    instances: &Instances,
-    request: Request<Incoming>,
-    limit: usize,
-) -> Result<Response<Full<Bytes>>, Rejection> {
-    let (header, body) = parts(request, limit).await?;
-    report::report(context, instances, header.as_deref(), &body).await?;
+    let header = header.as_deref();
+    if joins {
+        let joined = join::join(context, instances, header, &body).await?;
+        return Ok(json(StatusCode::OK, &joined));
+    }
+    report::report(context, instances, header, &body).await?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 

@@ -8,6 +8,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use model::bootstrap::HEADER_LIMIT;
+use model::names::dns;
 use model::pki::{LEAF_VALIDITY, Leaf, Usage};
 use model::report::Status;
 use rustls::ServerConfig;
@@ -100,7 +101,7 @@ fn identity(context: &Context) -> anyhow::Result<Identity> {
         common_name: "kops-controller".to_owned(),
         organization: None,
         usage: Usage::Server,
-        names: vec![format!("kops-controller.internal.{}", context.cluster)],
+        names: vec![dns::bootstrap(&context.cluster)],
         validity: LEAF_VALIDITY,
     };
     Identity::issue(&context.authority, &leaf, (context.clock)())

@@ -5,7 +5,7 @@ use super::formation::Read;
 use super::{Formation, Running, Settings, Settled};
 use crate::ec2::{Ec2, etcd_volumes, seen};
 use crate::host::{Disk, Host};
-use crate::stage::Voice;
+use crate::log::Voice;
 use crate::volumes::{Found, Held, find};
 use anyhow::bail;
 use aws::machine::Volume;

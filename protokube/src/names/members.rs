@@ -4,7 +4,7 @@
 use super::hosts::{FILE, block, entries};
 use crate::ec2::{Ec2, Filter, etcd_volumes, seen};
 use crate::host::Host;
-use crate::stage::Voice;
+use crate::log::Voice;
 use aws::machine::{Instance, Volume};
 use model::components::EtcdMemberNames;
 use model::node::NodeConfig;

@@ -2,6 +2,7 @@
 
 use aws::dns::{Addresses, Found};
 use aws::machine::Instance;
+use model::names::dns;
 use model::node::NodeConfig;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -55,7 +56,7 @@ pub fn wanted(config: &NodeConfig) -> Vec<Wanted> {
         }
     }
     all.push(Wanted {
-        name: format!("kops-controller.internal.{}", config.cluster),
+        name: dns::bootstrap(&config.cluster),
         which: Which::Private,
     });
     all

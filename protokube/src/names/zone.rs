@@ -3,7 +3,7 @@
 
 use super::records::{Published, Wanted, changes, wanted};
 use crate::ec2::{Ec2, control_planes};
-use crate::stage::Voice;
+use crate::log::Voice;
 use anyhow::{Context, bail};
 use aws::Clients;
 use aws::dns::{self, Addresses};

@@ -2,7 +2,7 @@
 
 use crate::fakes::api::FakeApi;
 use crate::fakes::aws::FakeAws;
-use crate::fakes::{INSTANCE, Lines, NAME, instance, machine};
+use crate::fakes::{INSTANCE, Lines, NAME, control_plane, instance};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
@@ -18,20 +18,13 @@ struct Fixture {
 async fn start(api: FakeApi, instances: &[&str]) -> Fixture {
     let (aws, lines) = (FakeAws::default(), Lines::default());
     let url = aws.start().await;
-    let machine = machine(
-        &aws,
-        &url,
-        "AKIA",
-        "masters.a.example.com",
-        "i-0fedcba9876543210",
-    )
-    .await;
+    let machine = control_plane(&aws, &url).await;
     for id in instances {
         aws.state().instances.push(instance(id));
     }
     let (client, log) = (api.client().await, lines.log());
     tokio::spawn(async move {
-        let ended = protokube::approval::run_with(client, machine, NAME, &log).await;
+        let ended = protokube::approval::run(client, machine, NAME, &log).await;
         panic!("{ended:?}");
     });
     Fixture { api, aws, lines }

@@ -2,7 +2,7 @@
 
 use crate::fakes::api::FakeApi;
 use crate::fakes::aws::FakeAws;
-use crate::fakes::{GROUP, INSTANCE, Lines, NAME, instance, machine};
+use crate::fakes::{GROUP, INSTANCE, Lines, NAME, control_plane, instance};
 use serde_json::json;
 
 struct Fixture {
@@ -13,17 +13,10 @@ struct Fixture {
 async fn start(api: FakeApi, aws: FakeAws) -> Fixture {
     let lines = Lines::default();
     let url = aws.start().await;
-    let machine = machine(
-        &aws,
-        &url,
-        "AKIA",
-        "masters.a.example.com",
-        "i-0fedcba9876543210",
-    )
-    .await;
+    let machine = control_plane(&aws, &url).await;
     let (client, log) = (api.client().await, lines.log());
     tokio::spawn(async move {
-        let ended = protokube::labels::run_with(client, machine, NAME, &log).await;
+        let ended = protokube::labels::run(client, machine, NAME, &log).await;
         panic!("{ended:?}");
     });
     Fixture { api, lines }

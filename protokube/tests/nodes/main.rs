@@ -2,6 +2,8 @@
 #![cfg(test)]
 
 mod approval;
+#[path = "../support/control_plane.rs"]
+mod control_plane;
 mod fakes;
 mod health;
 mod joining;
@@ -9,5 +11,7 @@ mod labels;
 mod real;
 mod refusals;
 mod reports;
+#[path = "../support/store.rs"]
+mod store;
 #[path = "../../../model/tests/support/mod.rs"]
 mod support;

@@ -1,10 +1,10 @@
 //! A machine made of folders, a cloud with its volumes, and a kubelet that runs etcd as its manifest says.
 
+use crate::store::store_in;
 use crate::support::{agents, expanded};
 use anyhow::{Context, bail};
 use aws::machine::{Attachment, Instance, Volume};
 use aws::store::Store;
-use aws::{Access, Clients, Keys};
 use model::engine::{Class, Failure};
 use model::manifests::{Pod, manifest_path};
 use model::node::{NodeConfig, node_config};
@@ -17,7 +17,6 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex};
 use tempfile::TempDir;
-use tokio::sync::OnceCell;
 
 pub const INSTANCE: &str = "i-0a";
 pub const ZONE: &str = "eu-west-1a";
@@ -87,20 +86,8 @@ impl Machine {
             root: root.clone(),
             ..Kubelet::default()
         };
-        let access = Access {
-            region: Some("eu-west-1".into()),
-            keys: Some(Keys {
-                id: "id".into(),
-                secret: "secret".into(),
-                session: None,
-            }),
-            ..Access::default()
-        };
-        let url = format!("file://{}", root.join("store").display());
-        static CLIENTS: OnceCell<Clients> = OnceCell::const_new();
-        let clients = CLIENTS.get_or_init(|| Clients::reach(&access)).await;
         Self {
-            store: Store::open(&url, clients).unwrap(),
+            store: store_in(&root.join("store")).await,
             host: Host::at(&root, path, Arc::new(mounts)),
             cloud: Arc::new(cloud),
             kubelet: Arc::new(Mutex::new(kubelet)),

@@ -6,6 +6,8 @@ mod etcd;
 mod gates;
 mod machine;
 mod names;
+#[path = "../support/store.rs"]
+mod store;
 
 #[path = "../../../model/tests/support/mod.rs"]
 mod support;

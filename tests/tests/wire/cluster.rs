@@ -6,8 +6,7 @@ use aws::store::Store;
 use aws::{AwsWorld, Clients, FactsWanted, Scope, collect_facts};
 use model::cloud::{Cloud, settle::settle};
 use model::engine::{
-    Clock, Event, Failure, Id, Journal, Options, Outside, Plan, Report, Snapshot, World, apply,
-    plan,
+    Clock, Event, NoJournal, Options, Outside, Plan, Report, Snapshot, World, apply, plan,
 };
 use model::facts::Facts;
 use model::names;
@@ -167,22 +166,6 @@ fn wanted() -> FactsWanted {
         machine_types: types.chain(["m5.large".to_owned()]).collect(),
         hosted_zones: true,
         ..FactsWanted::default()
-    }
-}
-
-struct NoJournal;
-
-impl Journal for NoJournal {
-    async fn open(&self) -> Result<Vec<Id>, Failure> {
-        Ok(Vec::new())
-    }
-
-    async fn record(&self, _ids: &[Id]) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    async fn clear(&self) -> Result<(), Failure> {
-        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@ use model::engine::{Id, Part, Resource, Text};
 use model::expand::expand;
 use model::facts::Facts;
 use model::full::FullSpec;
+use model::names;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
@@ -59,7 +60,7 @@ pub fn full(facts: &Facts, edit: impl Fn(&mut String)) -> FullSpec {
 
 /// The cluster's objects; user data name the balancer, as those of a cluster without DNS do.
 pub fn desired(full: &FullSpec, objects: Vec<S3Object>) -> Vec<Cloud> {
-    let balancer = Id::new("lb", format!("api.{}", full.name));
+    let balancer = Id::new("lb", names::api_load_balancer(&full.name));
     let user_data = |group: &model::full::Group| {
         let late = Text::late(&balancer, "dns_name");
         let parts = [Part::Literal(format!("#!/bin/sh\n# {}\nAPI=", group.name))];

@@ -5,6 +5,7 @@ use crate::full::Role;
 use crate::host::{
     Directory, Error, HostsBlock, KernelModule, Packages, Propagation, Sysctl, Thing,
 };
+use crate::names::dns;
 use crate::node::{self, ControlPlane, Host, NodeConfig};
 use std::collections::BTreeMap;
 
@@ -111,19 +112,17 @@ fn directories(config: &NodeConfig) -> impl Iterator<Item = (String, &'static st
 /// Names that machines of clusters without DNS find here: on control planes the API is on the machine itself, workers
 /// are told where it is.
 fn names(config: &NodeConfig, host: &Host) -> Option<HostsBlock> {
-    let line = |address: &str, names: &[&str]| {
-        let names = names
-            .iter()
-            .map(|name| format!(" {name}.{}", config.cluster));
-        format!("{address}{}", names.collect::<String>())
-    };
+    let name = &config.cluster;
+    let line = |address: &str, names: [String; 2]| format!("{address} {}", names.join(" "));
     let lines: Vec<String> = match &config.control_plane {
         Some(of) if publishes(of) => Vec::new(),
-        Some(_) => vec![line("127.0.0.1", &["api", "api.internal"])],
+        Some(_) => vec![line("127.0.0.1", [dns::api(name), dns::api_internal(name)])],
         None => {
             let addresses = host.control_plane_addresses.iter();
-            let names = ["api.internal", "kops-controller.internal"];
-            addresses.map(|address| line(address, &names)).collect()
+            let names = [dns::api_internal(name), dns::bootstrap(name)];
+            addresses
+                .map(|address| line(address, names.clone()))
+                .collect()
         }
     };
     (!lines.is_empty()).then(|| HostsBlock {

@@ -1,12 +1,13 @@
 //! The follower against an API server on loopback and a store in a folder.
 
 mod server;
+#[path = "../../../tests/support/store.rs"]
+mod store;
 
-use super::log::Log;
 use super::round::Follower;
 use super::{Pace, follow};
+use crate::log::{Log, Voice};
 use aws::store::{Expect, Store};
-use aws::{Access, Clients, Keys};
 use hyper::Method;
 use model::node::sha256;
 use model::report::{StageLine, Status};
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 use server::Server;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use store::store_in;
 use tempfile::TempDir;
 
 struct Scene {
@@ -26,19 +28,9 @@ struct Scene {
 impl Scene {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let access = Access {
-            region: Some("eu-west-1".into()),
-            keys: Some(Keys {
-                id: "id".into(),
-                secret: "secret".into(),
-                session: None,
-            }),
-            ..Access::default()
-        };
-        let url = format!("file://{}", folder.path().display());
         Self {
             server: Server::start().await,
-            store: Store::open(&url, &Clients::reach(&access).await).unwrap(),
+            store: store_in(folder.path()).await,
             lines: Arc::default(),
             _folder: folder,
         }
@@ -47,8 +39,12 @@ impl Scene {
     /// A protokube.
     fn follower(&self) -> Follower {
         let lines = self.lines.clone();
-        let log = Log::to(Arc::new(move |line| lines.lock().unwrap().push(line)));
-        Follower::new(self.server.client(), self.store.clone(), log)
+        let log = Log::to(move |line| {
+            let line = serde_json::from_str(line).unwrap();
+            lines.lock().unwrap().push(line);
+        });
+        let voice = Voice::to(log, "addons");
+        Follower::new(self.server.client(), self.store.clone(), voice)
     }
 
     async fn put(&self, key: &str, text: String) {

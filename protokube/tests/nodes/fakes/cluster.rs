@@ -2,6 +2,7 @@
 
 use super::aws::{ACCOUNT, FakeAws, Instance};
 use super::{Lines, Worker};
+use crate::store::store_in;
 use crate::support::{agents, expanded};
 use aws::machine::Machine;
 use aws::store::{Expect, Store};
@@ -61,16 +62,8 @@ impl Cluster {
         let trusted = trust_bundle(&authority);
         let config = node_config(&expanded(), GROUP, &trusted, &agents());
         let node_config = stored(&config.unwrap().unwrap()).unwrap();
-        let machine = machine(
-            &aws,
-            &aws_url,
-            "AKIAPROTOKUBE",
-            "masters.a.example.com",
-            "i-0fedcba9876543210",
-        )
-        .await;
-        let clients = Clients::reach(&Access::default()).await;
-        let store = Store::open(&format!("file://{}", folder.path().display()), &clients).unwrap();
+        let machine = control_plane(&aws, &aws_url).await;
+        let store = store_in(folder.path()).await;
         let text = node_config.text.clone().into_bytes();
         store
             .put(&node_config.keys[0], text, Expect::Any)
@@ -152,8 +145,14 @@ pub fn instance(id: &str) -> Instance {
     }
 }
 
+/// protokube's own machine.
+pub async fn control_plane(aws: &FakeAws, url: &str) -> Machine {
+    let role = "masters.a.example.com";
+    machine(aws, url, "AKIAPROTOKUBE", role, "i-0fedcba9876543210").await
+}
+
 /// A machine whose credentials AWS knows as that session of that role.
-pub async fn machine(aws: &FakeAws, url: &str, key: &str, role: &str, session: &str) -> Machine {
+async fn machine(aws: &FakeAws, url: &str, key: &str, role: &str, session: &str) -> Machine {
     let arn = format!("arn:aws:sts::{ACCOUNT}:assumed-role/{role}/{session}");
     let secret = format!("secret of {key}");
     let known = (secret.clone(), arn);

@@ -8,6 +8,6 @@ mod lines;
 mod signature;
 mod worker;
 
-pub use cluster::{Cluster, GROUP, INSTANCE, NAME, instance, machine};
+pub use cluster::{Cluster, GROUP, INSTANCE, NAME, control_plane, instance};
 pub use lines::Lines;
 pub use worker::{Answer, Worker};

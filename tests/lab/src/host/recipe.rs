@@ -28,69 +28,65 @@ pub(crate) fn init(image: &str) -> &'static str {
     }
 }
 
+const fn file(path: &'static str, mode: u32, content: &'static str) -> RecipeFile {
+    RecipeFile {
+        path,
+        mode,
+        content,
+    }
+}
+
 pub(crate) const FILES: [RecipeFile; 12] = [
-    RecipeFile {
-        path: "usr/lib/kctl-lab/panic",
-        mode: 0o755,
-        content: include_str!("../../image/panic"),
-    },
-    RecipeFile {
-        path: "usr/lib/kctl-lab/init",
-        mode: 0o755,
-        content: include_str!("../../image/init"),
-    },
-    RecipeFile {
-        path: "usr/local/sbin/systemd-detect-virt",
-        mode: 0o755,
-        content: include_str!("../../image/systemd-detect-virt"),
-    },
-    RecipeFile {
-        path: "usr/local/sbin/dmidecode",
-        mode: 0o755,
-        content: include_str!("../../image/dmidecode"),
-    },
-    RecipeFile {
-        path: "etc/cloud/cloud.cfg.d/90-ec2.cfg",
-        mode: 0o644,
-        content: include_str!("../../image/cloud.cfg"),
-    },
-    RecipeFile {
-        path: "etc/systemd/resolved.conf.d/90-ec2.conf",
-        mode: 0o644,
-        content: include_str!("../../image/resolved.conf"),
-    },
-    RecipeFile {
-        path: "etc/systemd/journald.conf.d/90-ec2.conf",
-        mode: 0o644,
-        content: include_str!("../../image/journald.conf"),
-    },
-    RecipeFile {
-        path: "etc/sysctl.d/10-ec2.conf",
-        mode: 0o644,
-        content: include_str!("../../image/sysctl.conf"),
-    },
-    RecipeFile {
-        path: "etc/hosts",
-        mode: 0o644,
-        content: "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n",
-    },
-    RecipeFile {
-        path: "etc/hostname",
-        mode: 0o644,
-        content: "localhost\n",
-    },
+    file(
+        "usr/lib/kctl-lab/panic",
+        0o755,
+        include_str!("../../image/panic"),
+    ),
+    file(
+        "usr/lib/kctl-lab/init",
+        0o755,
+        include_str!("../../image/init"),
+    ),
+    file(
+        "usr/local/sbin/systemd-detect-virt",
+        0o755,
+        include_str!("../../image/systemd-detect-virt"),
+    ),
+    file(
+        "usr/local/sbin/dmidecode",
+        0o755,
+        include_str!("../../image/dmidecode"),
+    ),
+    file(
+        "etc/cloud/cloud.cfg.d/90-ec2.cfg",
+        0o644,
+        include_str!("../../image/cloud.cfg"),
+    ),
+    file(
+        "etc/systemd/resolved.conf.d/90-ec2.conf",
+        0o644,
+        include_str!("../../image/resolved.conf"),
+    ),
+    file(
+        "etc/systemd/journald.conf.d/90-ec2.conf",
+        0o644,
+        include_str!("../../image/journald.conf"),
+    ),
+    file(
+        "etc/sysctl.d/10-ec2.conf",
+        0o644,
+        include_str!("../../image/sysctl.conf"),
+    ),
+    file(
+        "etc/hosts",
+        0o644,
+        "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n",
+    ),
+    file("etc/hostname", 0o644, "localhost\n"),
     // Empty: systemd gives each host its own at its first boot.
-    RecipeFile {
-        path: "etc/machine-id",
-        mode: 0o444,
-        content: "",
-    },
+    file("etc/machine-id", 0o444, ""),
     // The root file system is there already.
-    RecipeFile {
-        path: "etc/fstab",
-        mode: 0o644,
-        content: "",
-    },
+    file("etc/fstab", 0o644, ""),
 ];
 
 /// Units that begin with the machine though the distribution leaves that to the image's maker.

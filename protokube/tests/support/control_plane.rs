@@ -1,4 +1,4 @@
-//! A real etcd and kube-apiserver in a folder of their own.
+//! A real etcd and kube-apiserver in a folder of their own. `KCTL_KUBERNETES` names the folder with the programs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +16,7 @@ pub struct ControlPlane {
     children: Vec<Child>,
     pub authority: Keyset,
     pub url: String,
-    folder: TempDir,
+    pub folder: TempDir,
 }
 
 impl Drop for ControlPlane {
@@ -45,9 +45,9 @@ fn free_port() -> u16 {
 }
 
 fn run(program: &str, folder: &Path, arguments: &[String]) -> Child {
-    let program = std::env::var(program).unwrap_or_else(|_| panic!("{program} names no program"));
+    let programs = std::env::var_os("KCTL_KUBERNETES").expect("KCTL_KUBERNETES names no folder");
     let log = fs::File::create(folder.join("log")).unwrap();
-    Command::new(program)
+    Command::new(Path::new(&programs).join(program))
         .args(arguments)
         .current_dir(folder)
         .stdout(Stdio::null())
@@ -86,6 +86,7 @@ impl ControlPlane {
             format!("--etcd-servers={etcd_url}"),
             format!("--secure-port={api}"),
             "--bind-address=127.0.0.1".to_owned(),
+            "--advertise-address=127.0.0.1".to_owned(),
             file("client-ca-file", "ca.crt"),
             file("tls-cert-file", "server.crt"),
             file("tls-private-key-file", "server.key"),
@@ -96,11 +97,12 @@ impl ControlPlane {
             "--service-cluster-ip-range=100.64.0.0/16".to_owned(),
             "--authorization-mode=Node,RBAC".to_owned(),
             "--anonymous-auth=false".to_owned(),
+            "--allow-privileged=true".to_owned(),
         ];
         Self {
             children: vec![
-                run("KCTL_ETCD", &etcd_folder, &etcd),
-                run("KCTL_KUBE_APISERVER", &api_folder, &server),
+                run("etcd", &etcd_folder, &etcd),
+                run("kube-apiserver", &api_folder, &server),
             ],
             authority,
             url: format!("https://127.0.0.1:{api}"),

@@ -1,17 +1,15 @@
 //! The same against a real etcd and kube-apiserver: that the API server takes our patches, watches and probes as the
-//! made-up one does. `KCTL_ETCD` and `KCTL_KUBE_APISERVER` name the programs.
-
-mod plane;
+//! made-up one does.
 
 use crate::approval::spec;
+use crate::control_plane::ControlPlane;
 use crate::fakes::aws::FakeAws;
-use crate::fakes::{INSTANCE, Lines, NAME, instance, machine};
+use crate::fakes::{INSTANCE, Lines, NAME, control_plane, instance};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use model::pki::trust_bundle;
-use plane::ControlPlane;
 use protokube::bootstrap::{ApiNodes, NodeState, Nodes};
 use protokube::identity::system_clock;
 use serde_json::json;
@@ -63,23 +61,16 @@ async fn a_real_api_server_takes_approvals_labels_and_probes() {
     let (aws, lines) = (FakeAws::default(), Lines::default());
     aws.state().instances.push(instance(INSTANCE));
     let url = aws.start().await;
-    let machine = machine(
-        &aws,
-        &url,
-        "AKIA",
-        "masters.a.example.com",
-        "i-0fedcba9876543210",
-    )
-    .await;
+    let machine = control_plane(&aws, &url).await;
     let admin = plane.client("protokube", "system:masters");
     let (client, of, log) = (admin.clone(), machine.clone(), lines.log());
     tokio::spawn(async move {
-        let ended = protokube::approval::run_with(client, of, NAME, &log).await;
+        let ended = protokube::approval::run(client, of, NAME, &log).await;
         panic!("{ended:?}");
     });
     let (client, log) = (admin.clone(), lines.log());
     tokio::spawn(async move {
-        let ended = protokube::labels::run_with(client, machine, NAME, &log).await;
+        let ended = protokube::labels::run(client, machine, NAME, &log).await;
         panic!("{ended:?}");
     });
     let kubelet = plane.client(&format!("system:node:{INSTANCE}"), "system:nodes");
