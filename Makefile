@@ -22,7 +22,7 @@ help:
 	@echo "make test       every test; as root those with real machines too (the first time 13 minutes more, for what they download)"
 	@echo "make lint       what it checks first"
 	@echo "make lab        as root: a cluster whose instances are real machines on this one; make lab-down removes it"
-	@echo "make bench      figures: calls, time, memory, size"
+	@echo "make bench      figures: calls, time, memory, size; as root how long machines take to become nodes"
 	@echo "make soak       the long tests, hours of them; what they said lies in $(CACHE)/soak. SEEDS, SOAK_KILLS: how long"
 	@echo "make binaries   kctl, nodeup, protokube and lab, in $(BIN)"
 
@@ -49,7 +49,7 @@ content: binaries
 
 bench:
 	$(CARGO) build --release --bin kctl
-	PATH="$(CARGO_TARGET_DIR)/release:$$PATH" tests/bench/run
+	KCTL_BIN="$(CARGO_TARGET_DIR)/release/kctl" tests/bench/run
 
 soak: content
 	$(TOOLS) SEEDS=$(SEEDS) KILLS=$(SOAK_KILLS) OUT=$(CACHE)/soak tests/bench/soak

@@ -19,7 +19,7 @@ mod tools;
 mod unit;
 
 pub use certificate::{Certificate, CertificateStorage, Standing};
-pub use desired::{desired, signing_hours};
+pub use desired::{desired, signing_duration};
 pub use directory::Directory;
 pub use download::{Download, Place};
 pub use error::Error;

@@ -30,6 +30,7 @@ pub use etcd::{etcd_members, etcd_pod, etcd_pods};
 pub use file::{File, Unit};
 pub(crate) use files::KUBELET_CLIENT;
 pub use files::files;
+pub(crate) use fixed::{RENEWAL_SERVICE, RENEWAL_TIMER};
 pub use host::{Distribution, Host};
 pub use packages::packages;
 pub(crate) use packages::{needed, upkeep};

@@ -13,7 +13,7 @@ mod source;
 
 pub use error::Error;
 pub use file::{read_keyset, write_keyset};
-pub use issue::{Issued, Leaf, Usage, issue};
+pub use issue::{Issued, LEAF_VALIDITY, Leaf, Usage, issue};
 pub use keyset::{Keyset, KeysetItem, trust_bundle};
 pub use kubeconfig::{ClientCredentials, Kubeconfig, kubeconfig};
 pub use mint::mint;

@@ -27,6 +27,8 @@ mod text;
 pub mod versions;
 mod volumes;
 
+pub use scalars::seconds;
+
 use crate::api::{Cluster, InstanceGroup, Object, Resource, SSHCredential, Spec};
 use crate::read::{Document, ObjectRef, Problem};
 

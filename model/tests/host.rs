@@ -271,6 +271,30 @@ fn certificates_say_who_signs_them_and_whom_they_name() {
 }
 
 #[test]
+fn kubelets_certificates_live_as_long_as_kubernetes_signs_and_others_for_a_year() {
+    let days = |days: i64| days * 24 * 60 * 60;
+    for (said, kubelet) in [
+        (None, days(455)),
+        (Some("10m"), 600),
+        (Some("8760h"), days(365)),
+    ] {
+        let expanded = expanded_with(|cluster, _| {
+            let manager = cluster.spec.kube_controller_manager.get_or_insert_default();
+            manager.cluster_signing_duration = said.map(str::to_owned);
+        });
+        let all = desired(&config_of(&expanded, Role::ControlPlane), &machine(false)).unwrap();
+        for thing in all.into_iter().map(|resource| resource.thing) {
+            if let Thing::Certificate(certificate) = thing {
+                let own = certificate.common_name == "system:node:i-0abc";
+                let expected = if own { kubelet } else { days(455) };
+                let name = &certificate.common_name;
+                assert_eq!(certificate.validity_seconds, expected, "{name}, {said:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn no_desired_state_holds_a_key() {
     for role in [Role::ControlPlane, Role::Node] {
         let text = serde_json::to_string(&of(role)).unwrap();

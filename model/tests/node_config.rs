@@ -475,10 +475,18 @@ fn units_are_what_systemd_accepts() {
     .unwrap();
     let mut units = config_of(&expanded, Role::ControlPlane).units;
     units.push(model::node::Unit::new("nodeup.service", boot));
+    let files = config_of(&expanded, Role::ControlPlane).files;
+    let services = files.iter().filter_map(|file| {
+        let name = file.path.strip_prefix("/etc/systemd/system/")?;
+        Some(model::node::Unit::new(name, &file.content))
+    });
+    units.extend(services);
     let names: Vec<&str> = units.iter().map(|unit| unit.name.as_str()).collect();
     for expected in [
         "containerd.service",
         "kubelet.service",
+        "nodeup-certificates.service",
+        "nodeup-certificates.timer",
         "protokube.service",
         "cni-iptables-setup.service",
         "pull.service",

@@ -4,14 +4,14 @@ use std::io::Write;
 use std::path::PathBuf;
 
 /// How it is called.
-pub const USAGE: &str =
-    "usage: nodeup --boot-config FILE [--dry-run] [--root DIR] | --version | --help";
+pub const USAGE: &str = "usage: nodeup --boot-config FILE [--certificates] [--dry-run] [--root DIR] | --version | --help";
 
 const HELP: &str = "
 Makes this machine a Kubernetes node, in stages: identify, fetch, verify, build, apply, report. Runs at every boot; what
 is as it should be is left alone. One JSON line a stage goes to standard error.
 
   --boot-config FILE  what user data wrote: cluster, instance group, sha256 of the group's configuration
+  --certificates      renew certificates that end soon, and leave everything else as it is: what a timer does once a week
   --dry-run           print what would be changed, as JSON, and change nothing
   --root DIR          look at the machine below DIR, and change that: with --dry-run, or for tests
   --version           print the version
@@ -25,6 +25,8 @@ example: what would the next boot change on this machine?
 pub struct Arguments {
     /// BootConfig, as user data wrote it.
     pub boot_config: PathBuf,
+    /// Certificates only.
+    pub certificates: bool,
     /// Show what would be done.
     pub dry_run: bool,
     /// The machine's root folder.
@@ -36,11 +38,12 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Option<Argum
     let mut arguments = arguments.into_iter();
     let mut boot_config = None;
     let mut root = PathBuf::from("/");
-    let mut dry_run = false;
+    let (mut certificates, mut dry_run) = (false, false);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--version" => return Ok(said(concat!("nodeup ", env!("CARGO_PKG_VERSION")))),
             "--help" | "-h" => return Ok(said(&format!("{USAGE}\n{HELP}"))),
+            "--certificates" => certificates = true,
             "--dry-run" => dry_run = true,
             "--boot-config" => {
                 let file = arguments.next().ok_or("--boot-config needs a file")?;
@@ -53,6 +56,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Option<Argum
     let boot_config = boot_config.ok_or("--boot-config is missing")?;
     Ok(Some(Arguments {
         boot_config,
+        certificates,
         dry_run,
         root,
     }))

@@ -1,7 +1,7 @@
 //! From the verified configuration to what is to be done: the machine as it should be, how it differs, and everything
 //! that closing the difference takes: authorities and downloads.
 
-use crate::fetch::Fetched;
+use crate::fetch::{Fetched, certificates_alone};
 use crate::host::{self, Context, Signer};
 use crate::retry::Told;
 use crate::run::Run;
@@ -68,8 +68,11 @@ pub async fn build(
     fetched: Fetched,
     stages: &Stages,
 ) -> anyhow::Result<Built> {
-    let desired =
+    let mut desired =
         desired(config, run.host()).context("could not make the machine's desired state")?;
+    if run.certificates {
+        desired = certificates_alone(desired);
+    }
     let store = match &run.boot.config_base {
         Some(base) => Some(stored::open(base, &run.identified.clients)?),
         None => None,

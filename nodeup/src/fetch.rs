@@ -114,11 +114,9 @@ enum Due {
 
 /// The certificates alone: a worker that joins does not know yet what else it is to have.
 async fn due(run: &Run, config: &NodeConfig, stages: &Stages) -> anyhow::Result<Due> {
-    let desired = desired(config, run.host())?.into_iter();
-    let certificates = desired.filter(|of| matches!(of.thing, Thing::Certificate(_)));
-    let alone = certificates.map(|of| HostResource::new(of.thing)).collect();
+    let certificates = certificates_alone(desired(config, run.host())?);
     let context = run.context(Signer::default(), &config.ca_certificates, stages);
-    let plan = host::plan(alone, context).await?;
+    let plan = host::plan(certificates, context).await?;
     let due = plan.steps.values().map(|step| {
         let before = step.before.as_ref().map(|have| &have.resource.thing);
         match before {
@@ -127,6 +125,14 @@ async fn due(run: &Run, config: &NodeConfig, stages: &Stages) -> anyhow::Result<
         }
     });
     Ok(due.max().unwrap_or(Due::Nothing))
+}
+
+/// The certificates of a desired state, waiting for nothing else of it.
+pub fn certificates_alone(desired: Vec<HostResource>) -> Vec<HostResource> {
+    let all = desired.into_iter().map(|of| of.thing);
+    all.filter(|thing| matches!(thing, Thing::Certificate(_)))
+        .map(HostResource::new)
+        .collect()
 }
 
 fn of(standing: Standing) -> Due {

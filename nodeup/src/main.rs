@@ -91,6 +91,7 @@ async fn identified(arguments: Arguments) -> anyhow::Result<Run> {
     let boot = boot_config(&arguments)?;
     let identified = identify::identify(&boot).await?;
     Ok(Run {
+        certificates: arguments.certificates,
         dry_run: arguments.dry_run,
         boot,
         identified,

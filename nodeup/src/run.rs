@@ -10,6 +10,8 @@ use std::time::SystemTime;
 
 /// One run.
 pub struct Run {
+    /// Nothing but certificates is to be looked at.
+    pub certificates: bool,
     /// Nothing is to be changed.
     pub dry_run: bool,
     /// What user data says.

@@ -372,9 +372,15 @@ fn what_ends_soon_is_renewed_with_the_same_key_and_is_no_reason_to_wait() {
     assert_eq!(client(&machine, "crt"), soon);
     assert_eq!(fs::read(&started).unwrap(), before);
 
+    // While the machine runs: the certificate, and nothing else that is not as it was.
     machine.boot.bootstrap_servers = servers;
     machine.write_boot();
-    assert_eq!(machine.run(&[]).code, Some(0));
+    machine.write("etc/containerd/config.toml", "another's");
+    assert_eq!(machine.run(&["--certificates"]).code, Some(0));
     assert_eq!(client(&machine, "key"), key);
     assert!(![good, soon].contains(&client(&machine, "crt")));
+    assert_eq!(endpoint.reports().last().unwrap().changes, 1);
+    let other = fs::read_to_string(machine.path("etc/containerd/config.toml")).unwrap();
+    assert_eq!(other, "another's");
+    assert_eq!(fs::read(&started).unwrap(), before);
 }

@@ -47,8 +47,8 @@ pub struct Context {
     pub nodes: Arc<dyn Nodes>,
     /// The time.
     pub clock: Clock,
-    /// How long certificates of workers and of this endpoint are valid.
-    pub validity: Duration,
+    /// How long kubelets' first certificates are valid.
+    pub signing: Duration,
     /// Where refusals are told.
     pub log: Log,
 }

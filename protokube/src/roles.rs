@@ -12,10 +12,10 @@ use crate::{addons, api, approval, health, labels, names};
 use aws::machine::Machine;
 use model::api::etcd::EtcdClusterSpec;
 use model::components::{EtcdMemberNames, KUBERNETES, etcd_ports};
-use model::host::signing_hours;
+use model::host::signing_duration;
 use model::manifests::HEALTH_PORT;
 use model::node::{BOOTSTRAP_PORT, etcd_members};
-use model::pki::{KUBERNETES_CA, Keyset};
+use model::pki::{KUBERNETES_CA, Keyset, LEAF_VALIDITY};
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -143,7 +143,7 @@ async fn serve_health(daemon: Arc<Daemon>) -> anyhow::Result<()> {
         trust_bundle: daemon.config.ca_certificates.clone(),
         authority: authority(&daemon).await?,
         clock: system_clock(),
-        validity: validity(&daemon),
+        validity: LEAF_VALIDITY,
     };
     health::serve(context).await
 }
@@ -159,7 +159,7 @@ async fn serve_workers(daemon: Arc<Daemon>) -> anyhow::Result<()> {
         store: daemon.store.clone(),
         nodes: Arc::new(ApiNodes::new(client(&daemon).await?)),
         clock: system_clock(),
-        validity: validity(&daemon),
+        signing: signing_duration(&daemon.config),
         log: Log::stderr(),
     };
     for_a_while(api::CLIENT_LIFE, bootstrap::serve(Arc::new(context))).await
@@ -199,8 +199,4 @@ async fn client(daemon: &Daemon) -> anyhow::Result<kube::Client> {
 
 async fn authority(daemon: &Daemon) -> anyhow::Result<Arc<Keyset>> {
     Ok(Arc::new(keyset(&daemon.store, KUBERNETES_CA).await?))
-}
-
-fn validity(daemon: &Daemon) -> time::Duration {
-    time::Duration::hours(signing_hours(&daemon.config))
 }

@@ -11,8 +11,9 @@ mod units;
 pub use boot::{Heredoc, UserData};
 pub use helpers::{corefile, heredoc, sh, systemd, systemd_word};
 pub use units::{
-    ContainerdService, Environment, HookService, KubeletService, Logrotate, MasqueradeService,
-    NodeupService, ProtokubeService, Variable, VolumeMount,
+    CertificatesService, CertificatesTimer, ContainerdService, Environment, HookService,
+    KubeletService, Logrotate, MasqueradeService, NodeupService, ProtokubeService, Variable,
+    VolumeMount,
 };
 
 use serde::Serialize;

@@ -4,8 +4,9 @@
 use crate::addons::samples;
 use crate::boot::UserData;
 use crate::units::{
-    ContainerdService, Environment, HookService, KubeletService, Logrotate, MasqueradeService,
-    NodeupService, ProtokubeService, Variable, VolumeMount,
+    CertificatesService, CertificatesTimer, ContainerdService, Environment, HookService,
+    KubeletService, Logrotate, MasqueradeService, NodeupService, ProtokubeService, Variable,
+    VolumeMount,
 };
 use crate::{Template, render};
 use handlebars::template::{HelperTemplate, Parameter, Template as Parsed, TemplateElement};
@@ -170,6 +171,10 @@ fn templates_and_contexts_agree() {
         findings(&NodeupService {
             directory: directory(),
         }),
+        findings(&CertificatesService {
+            directory: directory(),
+        }),
+        findings(&CertificatesTimer {}),
         findings(&ProtokubeService {
             directory: directory(),
         }),

@@ -10,6 +10,17 @@ pub struct NodeupService {
     pub directory: String,
 }
 
+/// `nodeup-certificates.service`: renews certificates while a machine runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CertificatesService {
+    /// Where nodeup and its configuration lie.
+    pub directory: String,
+}
+
+/// `nodeup-certificates.timer`, which starts it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CertificatesTimer {}
+
 /// `protokube.service`, on control planes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProtokubeService {
@@ -102,6 +113,16 @@ pub struct Logrotate {
 impl Template for NodeupService {
     const NAME: &'static str = "units/nodeup.service.hbs";
     const SOURCE: &'static str = include_str!("../units/nodeup.service.hbs");
+}
+
+impl Template for CertificatesService {
+    const NAME: &'static str = "units/certificates.service.hbs";
+    const SOURCE: &'static str = include_str!("../units/certificates.service.hbs");
+}
+
+impl Template for CertificatesTimer {
+    const NAME: &'static str = "units/certificates.timer.hbs";
+    const SOURCE: &'static str = include_str!("../units/certificates.timer.hbs");
 }
 
 impl Template for ProtokubeService {

@@ -112,8 +112,8 @@ def main() -> None:
     """Prints the table."""
     binary = pathlib.Path(shutil.which("kctl") or "kctl")
     print(f"kctl {binary.stat().st_size / 1e6:.1f} MB on disk; create cluster --dry-run {dry_run():.0f} ms (median of 20)")
-    for asset in sorted(pathlib.Path(os.environ["KCTL_ASSETS"]).rglob("nodeup")):
-        print(f"nodeup {asset.parent.name} {asset.stat().st_size / 1e6:.1f} MB on disk")
+    for asset in sorted(path for path in pathlib.Path(os.environ["KCTL_ASSETS"]).rglob("*") if path.name in ("nodeup", "protokube")):
+        print(f"{asset.name} {asset.parent.name} {asset.stat().st_size / 1e6:.1f} MB on disk")
     print(f"{'groups':>6} {'':12} {'AWS':>6} {'store':>6} {'seconds':>8} {'MB':>6}")
     for groups in [int(word) for word in sys.argv[1:]] or [1, 6, 30, 100]:
         with tempfile.TemporaryDirectory() as work:

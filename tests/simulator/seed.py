@@ -31,6 +31,8 @@ def images() -> "list[dict[str, Any]]":
     # The date in this name is older than the release: a trap for whoever takes the newest by name.
     name = "ubuntu/images/hvm-ssd-gp3/ubuntu-resolute-26.04-amd64-server-20220404"
     seeded.append(_image(CANONICAL, name, "amd64", "/dev/sda1"))
+    # In the lab its kernel panics (tests/lab/src/host/recipe.rs): for what operators are told of an image that cannot boot.
+    seeded.append(_image(DEBIAN, "kctl-lab-panics-amd64-20260713-1", "amd64", "/dev/xvda"))
     return seeded
 
 

@@ -34,6 +34,21 @@ const STEPS: &[(&str, &str, &str)] = &[
     ),
     (
         "nodeup/",
+        "run kctl update",
+        "kctl update --yes writes what this machine's launch template names; it asks again by itself",
+    ),
+    (
+        "nodeup/",
+        "the api server does not answer",
+        "a new control plane takes a few minutes; if this stays, see what it says itself: kctl get instances",
+    ),
+    (
+        "nodeup/",
+        "refused:",
+        "a control plane answers and does not accept this machine; it tells more there: journalctl -u protokube",
+    ),
+    (
+        "nodeup/",
         "3988",
         "no control plane answers there: see whether one is Ready (kctl get instances), and that its security group and the load balancer let port 3988 through",
     ),

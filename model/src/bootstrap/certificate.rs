@@ -2,7 +2,7 @@
 
 use super::subject::is_subject;
 use super::{Certificate, Refusal};
-use crate::pki::{Leaf, Usage};
+use crate::pki::{LEAF_VALIDITY, Leaf, Usage};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use time::Duration;
@@ -22,14 +22,16 @@ impl Certificate {
     }
 }
 
-/// What the certificate says when an instance gets it.
-pub fn leaf(certificate: Certificate, instance: &str, validity: Duration) -> Leaf {
-    let (common_name, organization) = match certificate {
+/// What the certificate says when an instance gets it. A kubelet's is valid for `signing`, as those are that it gets by itself
+/// afterwards; kube-proxy renews none, so its life is another's matter.
+pub fn leaf(certificate: Certificate, instance: &str, signing: Duration) -> Leaf {
+    let (common_name, organization, validity) = match certificate {
         Certificate::Kubelet => (
             format!("system:node:{instance}"),
             Some("system:nodes".to_owned()),
+            signing,
         ),
-        Certificate::KubeProxy => ("system:kube-proxy".to_owned(), None),
+        Certificate::KubeProxy => ("system:kube-proxy".to_owned(), None, LEAF_VALIDITY),
     };
     Leaf {
         common_name,

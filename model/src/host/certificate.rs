@@ -21,7 +21,7 @@ pub struct Certificate {
     /// DNS names and addresses, sorted.
     pub names: Vec<String>,
     /// How long it is valid from its issue.
-    pub validity_hours: i64,
+    pub validity_seconds: i64,
     /// Wanted: [`Standing::Good`].
     pub standing: Standing,
 }
@@ -83,7 +83,7 @@ impl Certificate {
             organization: self.organization.clone(),
             usage: self.usage,
             names: self.names.clone(),
-            validity: Duration::hours(self.validity_hours),
+            validity: Duration::seconds(self.validity_seconds),
         }
     }
 }

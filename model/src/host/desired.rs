@@ -9,7 +9,7 @@ mod needs;
 mod units;
 mod volumes;
 
-pub use certificates::signing_hours;
+pub use certificates::signing_duration;
 
 use super::{Error, HostResource};
 use crate::node::{Host, NodeConfig};

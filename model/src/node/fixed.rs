@@ -10,6 +10,10 @@ use crate::api::write::to_yaml;
 use crate::components;
 use crate::full::{Group, Role};
 
+/// What renews certificates, and the timer that starts it: no unit that runs, so a file.
+pub(crate) const RENEWAL_SERVICE: &str = "/etc/systemd/system/nodeup-certificates.service";
+pub(crate) const RENEWAL_TIMER: &str = "nodeup-certificates.timer";
+
 /// Those files, sorted by path.
 pub(super) fn files(
     cluster: &ClusterSpec,
@@ -32,15 +36,22 @@ pub(super) fn files(
         ],
         _ => &["kube-proxy"],
     };
+    let template = |source| Error::Template {
+        group: group.name.clone(),
+        source,
+    };
     for log in logs {
         let path = format!("/var/log/{log}.log");
-        let content = templates::render(&templates::Logrotate { path });
-        let content = content.map_err(|source| Error::Template {
-            group: group.name.clone(),
-            source,
-        })?;
+        let content = templates::render(&templates::Logrotate { path }).map_err(template)?;
         files.push(File::new(format!("/etc/logrotate.d/{log}"), content));
     }
+    let renewal = templates::CertificatesService {
+        directory: DIRECTORY.to_owned(),
+    };
+    files.push(File::new(
+        RENEWAL_SERVICE,
+        templates::render(&renewal).map_err(template)?,
+    ));
     files.sort();
     Ok(files)
 }
@@ -64,6 +75,10 @@ pub(super) fn units(
     units.push(Unit::new(
         "kubelet.service",
         templates::render(&kubelet).map_err(template)?,
+    ));
+    units.push(Unit::new(
+        RENEWAL_TIMER,
+        templates::render(&templates::CertificatesTimer {}).map_err(template)?,
     ));
     if containerd(cluster, said).skip_install != Some(true) {
         let containerd = templates::ContainerdService {

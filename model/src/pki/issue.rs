@@ -9,6 +9,10 @@ use rcgen::{
 use std::net::IpAddr;
 use time::{Duration, OffsetDateTime};
 
+/// How long certificates are valid that nobody renews while their machine is up: long enough for a year between two boots.
+/// kOps'.
+pub const LEAF_VALIDITY: Duration = Duration::days(455);
+
 /// What a certificate may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {
@@ -58,7 +62,8 @@ pub fn issue(keyset: &Keyset, leaf: &Leaf, source: &mut dyn KeySource) -> Result
     })
 }
 
-/// What the certificate says but its number: it ends no later than its authority does.
+/// What the certificate says but its number: it ends no later than its authority does. It is valid from before now, but a
+/// short-lived one by no more than it is to live: kubelets renew theirs once most of the time between both ends is over.
 pub(super) fn certificate_params(
     leaf: &Leaf,
     now: OffsetDateTime,
@@ -70,7 +75,9 @@ pub(super) fn certificate_params(
         subject.push(DnType::OrganizationName, organization);
     }
     let mut params = CertificateParams::default();
-    params.not_before = now.checked_sub(BACKDATED).ok_or(Error::Time)?;
+    params.not_before = now
+        .checked_sub(BACKDATED.min(leaf.validity))
+        .ok_or(Error::Time)?;
     params.not_after = ends.min(authority_ends);
     params.distinguished_name = subject;
     params.subject_alt_names = leaf

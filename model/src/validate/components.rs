@@ -3,7 +3,12 @@
 use crate::api::cluster::ClusterSpec;
 use crate::read::Problem;
 
+use super::scalars::seconds;
 use super::text::one_of;
+
+/// Lives of kubelets' certificates, seconds: Kubernetes signs none for less than ten minutes, and none outlives its authority,
+/// which has ten years.
+const SIGNING: (f64, f64) = (600.0, 315_360_000.0);
 
 pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     apiserver(spec, problems);
@@ -19,6 +24,15 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
             format!("a /{size} is no range for the pods of a node"),
         );
         problems.push(problem.hint("use 16 to 30; 24 has room for 254 pods"));
+    }
+    let signing = controller_manager.and_then(|config| config.cluster_signing_duration.as_deref());
+    let signing = signing.and_then(|said| Some((said, seconds(said)?)));
+    if let Some((said, _)) = signing.filter(|(_, life)| *life < SIGNING.0 || *life > SIGNING.1) {
+        let problem = Problem::error(
+            "spec.kubeControllerManager.ClusterSigningDuration",
+            format!("kubelets' certificates cannot be good for {said}"),
+        );
+        problems.push(problem.hint("use 10m to 87600h; 8760h is Kubernetes' default"));
     }
     for (path, format) in [
         (

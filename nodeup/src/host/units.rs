@@ -21,15 +21,26 @@ impl State {
         self.0.get(property).map_or("", String::as_str)
     }
 
-    /// It runs, or is about to.
+    /// It runs, or is about to: at boot systemd may not have come to it yet.
     fn is_up(&self) -> bool {
-        matches!(
-            self.get("ActiveState"),
-            "active" | "activating" | "reloading"
-        )
+        match self.get("ActiveState") {
+            "active" | "activating" | "reloading" => true,
+            "inactive" => self.is_queued() && !self.ends(),
+            _ => false,
+        }
     }
 
-    /// It is of the kind that ends, and ended well.
+    /// systemd has a job for it.
+    fn is_queued(&self) -> bool {
+        !matches!(self.get("Job"), "" | "0")
+    }
+
+    /// It is of the kind that ends.
+    fn ends(&self) -> bool {
+        self.get("Type") == "oneshot" && self.get("RemainAfterExit") != "yes"
+    }
+
+    /// It is of that kind, and ended well.
     fn ended_well(&self) -> bool {
         self.get("ActiveState") == "inactive"
             && self.get("Type") == "oneshot"
@@ -60,7 +71,7 @@ pub(super) fn states(
     if names.is_empty() {
         return Ok(BTreeMap::new());
     }
-    const PROPERTIES: &str = "--property=Id,Type,ActiveState,SubState,UnitFileState,Result,ExecMainStatus,Job,ConditionResult,ConditionTimestampMonotonic";
+    const PROPERTIES: &str = "--property=Id,Type,RemainAfterExit,ActiveState,SubState,UnitFileState,Result,ExecMainStatus,Job,ConditionResult,ConditionTimestampMonotonic";
     let mut arguments = vec!["show", PROPERTIES];
     arguments.extend(names);
     let answer = systemctl(system, &arguments)?;
@@ -159,9 +170,8 @@ pub(super) fn came_up(
     }
     let states = states(system, &[&want.name])?;
     let state = states.get(&want.name).cloned().unwrap_or_default();
-    let queued = !matches!(state.get("Job"), "" | "0");
     match state.get("ActiveState") {
-        _ if queued => {}
+        _ if state.is_queued() => {}
         "active" => {
             record(disk, want)?;
             return Ok(None);

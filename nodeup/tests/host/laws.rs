@@ -62,7 +62,9 @@ fn a_reboot_runs_what_ended_once_more_and_leaves_what_runs_alone() {
     let machine = Machine::new();
     let wanted = wanted(&machine, Role::Node, 110);
     assert!(machine.apply(&wanted).is_complete());
-    machine.reboot();
+    machine.reboot("queued");
+    assert_eq!(machine.planned(&wanted), ["unit/hook.service"]);
+    machine.reboot("active");
     let starts = |name: &str| machine.memory.lock().unwrap().units[name].starts;
     assert_eq!((starts("kubelet.service"), starts("hook.service")), (1, 1));
     assert_eq!(machine.planned(&wanted), ["unit/hook.service"]);

@@ -255,14 +255,14 @@ impl Machine {
         serde_json::to_string(&plan).unwrap()
     }
 
-    /// The machine starts again: enabled units run, what is in memory is gone.
-    pub fn reboot(&self) {
+    /// The machine starts again: enabled units run, or systemd is about to start them; what is in memory is gone.
+    pub fn reboot(&self, up_as: &str) {
         fs::write(self.at("/proc/sys/kernel/random/boot_id"), "boot-2\n").unwrap();
         let _ = fs::remove_dir_all(self.at("/run"));
         let mut memory = self.memory.lock().unwrap();
         for unit in memory.units.values_mut() {
-            let up = unit.enabled && unit.state == "active";
-            unit.state = if up { "active" } else { "inactive" }.to_owned();
+            let up = unit.enabled && ["active", "queued"].contains(&unit.state.as_str());
+            unit.state = if up { up_as } else { "inactive" }.to_owned();
         }
     }
 
@@ -357,14 +357,19 @@ impl Programs {
                     } else {
                         "simple"
                     };
+                    let (state, job) = match unit.state.as_str() {
+                        "" => ("inactive", 0),
+                        "queued" => ("inactive", 7),
+                        state => (state, 0),
+                    };
+                    let remains = if file(name).contains("RemainAfterExit=yes") {
+                        "yes"
+                    } else {
+                        "no"
+                    };
+                    let file = if unit.enabled { "enabled" } else { "disabled" };
                     format!(
-                        "Id={name}\nType={kind}\nActiveState={}\nSubState=x\nUnitFileState={}\nResult=success\nExecMainStatus=0\nJob=0\nConditionResult=yes\nConditionTimestampMonotonic=1\n",
-                        if unit.state.is_empty() {
-                            "inactive"
-                        } else {
-                            &unit.state
-                        },
-                        if unit.enabled { "enabled" } else { "disabled" },
+                        "Id={name}\nType={kind}\nRemainAfterExit={remains}\nActiveState={state}\nSubState=x\nUnitFileState={file}\nResult=success\nExecMainStatus=0\nJob={job}\nConditionResult=yes\nConditionTimestampMonotonic=1\n",
                     )
                 };
                 let shown: Vec<String> = names.iter().map(show).collect();

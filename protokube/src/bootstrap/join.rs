@@ -112,7 +112,7 @@ fn sign(
 ) -> Result<BTreeMap<Certificate, String>, Rejection> {
     let now = (context.clock)();
     let one = |(certificate, request): (&Certificate, &String)| {
-        let leaf = leaf(*certificate, instance, context.validity);
+        let leaf = leaf(*certificate, instance, context.signing);
         let signed = pki::sign(&context.authority, request, &leaf, now)
             .with_context(|| format!("could not sign for {}", leaf.common_name));
         let signed = signed.map_err(|error| Rejection::unavailable("the authority", &error))?;

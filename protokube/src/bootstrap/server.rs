@@ -9,7 +9,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use model::bootstrap::HEADER_LIMIT;
 use model::names::dns;
-use model::pki::{Leaf, Usage};
+use model::pki::{LEAF_VALIDITY, Leaf, Usage};
 use model::report::Status;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
@@ -102,7 +102,7 @@ fn identity(context: &Context) -> anyhow::Result<Identity> {
         organization: None,
         usage: Usage::Server,
         names: vec![dns::bootstrap(&context.cluster)],
-        validity: context.validity,
+        validity: LEAF_VALIDITY,
     };
     Identity::issue(&context.authority, &leaf, (context.clock)())
 }

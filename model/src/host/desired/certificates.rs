@@ -4,10 +4,9 @@ use crate::components::{EtcdMemberNames, KUBERNETES};
 use crate::full::Role;
 use crate::host::{Certificate, CertificateStorage, Standing, Thing};
 use crate::node::{Host, KUBELET_CLIENT, NodeConfig};
-use crate::pki::{AGGREGATOR_CA, ETCD_CLIENTS_CA, KUBERNETES_CA, Usage};
-
-/// kOps' validity of what a machine issues to itself: long enough for a year between two updates.
-const VALIDITY_HOURS: i64 = 455 * 24;
+use crate::pki::{AGGREGATOR_CA, ETCD_CLIENTS_CA, KUBERNETES_CA, LEAF_VALIDITY, Usage};
+use crate::validate::seconds;
+use time::Duration;
 
 pub(super) fn things(config: &NodeConfig, host: &Host) -> Vec<Thing> {
     let mut all = vec![kubelet(config, host)];
@@ -33,20 +32,21 @@ fn client(path: &str, name: &str) -> Certificate {
         organization: None,
         usage: Usage::Client,
         names: Vec::new(),
-        validity_hours: VALIDITY_HOURS,
+        validity_seconds: LEAF_VALIDITY.whole_seconds(),
         standing: Standing::Good,
     }
 }
 
-/// How long kubelets' first client certificates are valid, in hours: as long as those that the controller manager signs after
-/// them, if that is said. Of a control plane's configuration.
-pub fn signing_hours(config: &NodeConfig) -> i64 {
+/// How long kubelets' first client certificates are valid: as long as those that the controller manager signs after them, if
+/// that is said. Of a control plane's configuration.
+pub fn signing_duration(config: &NodeConfig) -> Duration {
     let said = config.control_plane.as_ref().and_then(|control_plane| {
         let manager = control_plane.static_pods.get("kube-controller-manager")?;
         let mut arguments = manager.spec.containers.iter().flat_map(|of| &of.args);
-        arguments.find_map(|flag| hours(flag.strip_prefix("--cluster-signing-duration=")?))
+        arguments.find_map(|flag| seconds(flag.strip_prefix("--cluster-signing-duration=")?))
     });
-    said.unwrap_or(VALIDITY_HOURS)
+    said.and_then(Duration::checked_seconds_f64)
+        .unwrap_or(LEAF_VALIDITY)
 }
 
 fn kubelet(config: &NodeConfig, host: &Host) -> Certificate {
@@ -55,7 +55,7 @@ fn kubelet(config: &NodeConfig, host: &Host) -> Certificate {
             link: KUBELET_CLIENT.to_owned(),
         },
         organization: Some("system:nodes".to_owned()),
-        validity_hours: signing_hours(config),
+        validity_seconds: signing_duration(config).whole_seconds(),
         ..client("", &format!("system:node:{}", host.instance_id))
     }
 }
@@ -137,51 +137,4 @@ fn etcd(config: &NodeConfig) -> Vec<Certificate> {
         Some([server, peer])
     };
     clusters.filter_map(of_cluster).flatten().collect()
-}
-
-/// Go's form of a duration, such as `8760h0m0s`, in whole hours; `None` for less than one.
-fn hours(duration: &str) -> Option<i64> {
-    let mut seconds = 0.0;
-    let mut number = String::new();
-    let mut letters = duration.chars().peekable();
-    while let Some(letter) = letters.next() {
-        if letter.is_ascii_digit() || letter == '.' {
-            number.push(letter);
-            continue;
-        }
-        let milli = letter == 'm' && letters.next_if_eq(&'s').is_some();
-        let unit = match letter {
-            _ if milli => 0.001,
-            'h' => 3600.0,
-            'm' => 60.0,
-            's' => 1.0,
-            _ => return None,
-        };
-        seconds += std::mem::take(&mut number).parse::<f64>().ok()? * unit;
-    }
-    let whole = (seconds / 3600.0).floor();
-    // Within what a certificate can say, so that the number is a whole one.
-    #[expect(clippy::cast_possible_truncation, reason = "bounded just before")]
-    (number.is_empty() && (1.0..=876_000.0).contains(&whole)).then_some(whole as i64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::hours;
-
-    #[test]
-    fn durations_are_read_as_go_writes_them() {
-        for (text, expected) in [
-            ("8760h0m0s", Some(8760)),
-            ("1h30m", Some(1)),
-            ("90m", Some(1)),
-            ("30m", None),
-            ("7200000ms", Some(2)),
-            ("8760", None),
-            ("1d", None),
-            ("", None),
-        ] {
-            assert_eq!(hours(text), expected, "{text}");
-        }
-    }
 }

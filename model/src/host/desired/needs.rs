@@ -3,7 +3,7 @@
 use crate::components::{KUBERNETES, MANIFESTS};
 use crate::engine::Id;
 use crate::host::{HostResource, Thing, Unit};
-use crate::node::NodeConfig;
+use crate::node::{NodeConfig, RENEWAL_SERVICE, RENEWAL_TIMER};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// All things with their needs, sorted by id.
@@ -158,6 +158,7 @@ fn of_unit(unit: &Unit, config: &NodeConfig, all: &All<'_>) -> BTreeSet<Id> {
                 || (is_in(other, &folders) && !manifest)
         }),
         "cni-iptables-setup.service" => all(&machine),
+        RENEWAL_TIMER => all(&|other| is_in(other, &[RENEWAL_SERVICE])),
         _ if !unit.enabled => BTreeSet::new(),
         _ if unit.content.is_none() => all(&|other| match other {
             Thing::Packages(packages) => packages.name == "upkeep",

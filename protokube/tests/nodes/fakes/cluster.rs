@@ -83,7 +83,7 @@ impl Cluster {
             store: store.clone(),
             nodes: Arc::new(FakeNodes(Arc::clone(&node))),
             clock,
-            validity: Duration::days(455),
+            signing: Duration::minutes(10),
             log: lines.log(),
         };
         tokio::spawn(bootstrap::serve_on(Arc::new(context), listener));

@@ -13,7 +13,7 @@ use std::path::Path;
 /// Build what the lab serves, as far as the cache lacks it.
 #[derive(Debug, Args)]
 pub struct Content {
-    /// Build only this module
+    /// Build only this module; say where its programs are
     #[arg(long, value_name = "NAME", conflicts_with_all = ["list", "prune"])]
     only: Option<String>,
     /// Show modules and what the cache has of them; build nothing
@@ -44,7 +44,9 @@ impl Content {
         }
         if let Some(name) = &self.only {
             let built = store.build(module(name)?, &mut say)?;
-            return show(&[built], None, out);
+            let folder = built.folder.display().to_string();
+            show(&[built], None, out)?;
+            return writeln!(out, "programs {folder}").context("saying where they are");
         }
         let (served, built) = store.ready(roots, &mut say)?;
         if self.prune {

@@ -102,6 +102,7 @@ impl Machines {
         let spec = HostSpec {
             instance: id.clone(),
             instance_type: instance.instance_type.clone(),
+            image: instance.image.clone(),
         };
         tokio::task::spawn_blocking(move || {
             let result = match order {

@@ -241,6 +241,6 @@ fn runtime(paths: &Paths, spec: &HostSpec, namespace: &str) -> Result<Vec<OsStri
         word.push(format!(":{inside}"));
         words.push(word);
     }
-    words.push(recipe::INIT.into());
+    words.push(recipe::init(&spec.image).into());
     Ok(words)
 }

@@ -22,7 +22,7 @@ pub use exec::{exec, exec_output};
 pub use image::{Image, cache};
 pub use layer::Lower;
 pub use power::{kill9, poweroff, reboot, start, terminate};
-pub use recipe::packages as image_packages;
+pub use recipe::{PANICS, packages as image_packages};
 pub use requirements::ready as requirements_ready;
 pub use state::{Host, HostSpec, State, hosts, system_state, wait};
 pub use volume::{Attached, VolumeSpec, attach_volume, attached_volumes};

@@ -14,6 +14,20 @@ pub(crate) struct RecipeFile {
     pub content: &'static str,
 }
 
+/// Owner's name of the machine image that cannot boot, as the simulator has it; `spec.image` is `136693071363/` and this.
+pub const PANICS: &str = "kctl-lab-panics-amd64-20260713-1";
+
+/// The first process of a host of that image.
+pub(crate) fn init(image: &str) -> &'static str {
+    // The simulator makes ids of names.
+    let digest = format!("ami-{:x}", Sha256::digest(PANICS));
+    if image.len() == 21 && digest.starts_with(image) {
+        "/usr/lib/kctl-lab/panic"
+    } else {
+        "/usr/lib/kctl-lab/init"
+    }
+}
+
 const fn file(path: &'static str, mode: u32, content: &'static str) -> RecipeFile {
     RecipeFile {
         path,
@@ -22,10 +36,12 @@ const fn file(path: &'static str, mode: u32, content: &'static str) -> RecipeFil
     }
 }
 
-/// The host's first process.
-pub(crate) const INIT: &str = "/usr/lib/kctl-lab/init";
-
-pub(crate) const FILES: [RecipeFile; 11] = [
+pub(crate) const FILES: [RecipeFile; 12] = [
+    file(
+        "usr/lib/kctl-lab/panic",
+        0o755,
+        include_str!("../../image/panic"),
+    ),
     file(
         "usr/lib/kctl-lab/init",
         0o755,

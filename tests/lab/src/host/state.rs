@@ -19,6 +19,8 @@ pub struct HostSpec {
     pub instance: String,
     /// As `m6i.large`; what the host's firmware says.
     pub instance_type: String,
+    /// Id of the machine image. All are the lab's own, but [`super::PANICS`].
+    pub image: String,
 }
 
 /// A host that was booted once. Kept in `run/hosts/INSTANCE/host.json`.

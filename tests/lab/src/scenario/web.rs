@@ -47,12 +47,17 @@ impl Lab {
         self.pods()
     }
 
-    /// The deployment's pods that are not on their way out, by name.
+    /// The deployment's pods that have not ended and are not on their way out, by name.
     pub fn pods(&self) -> Result<Vec<Pod>> {
         let pods = self.objects(&["pods", "--selector=app=web"])?;
         let pods = pods.get("items").and_then(Value::as_array);
         let pods = pods.context("a list of pods")?;
-        let stay = |pod: &&Value| pod.pointer("/metadata/deletionTimestamp").is_none();
+        let ended = |pod: &Value| {
+            let phase = pod.pointer("/status/phase").and_then(Value::as_str);
+            matches!(phase, Some("Succeeded" | "Failed"))
+        };
+        let stay =
+            |pod: &&Value| pod.pointer("/metadata/deletionTimestamp").is_none() && !ended(pod);
         let mut found: Vec<Pod> = pods.iter().filter(stay).map(pod).collect::<Result<_>>()?;
         found.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(found)

@@ -17,6 +17,7 @@ pub fn spec(number: u8) -> HostSpec {
     HostSpec {
         instance: instance(number),
         instance_type: "m6i.large".to_owned(),
+        image: "ami-1".to_owned(),
     }
 }
 

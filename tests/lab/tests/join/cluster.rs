@@ -10,19 +10,23 @@ use std::time::Instant;
 /// Put on a node by kubelet until the cloud controller manager knows it.
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
-pub fn make(lab: &mut Lab) -> Result<()> {
-    lab.store()?;
-    let words = [
-        "--zones=us-east-1a",
-        "--control-plane-count=1",
-        "--node-count=2",
-        "--networking=flannel",
-        "--dns=none",
-    ];
-    lab.create(CLUSTER, &words)?;
+/// By `kctl create cluster` with those words too, and `kctl update`.
+pub fn make(lab: &Lab, words: &[&str]) -> Result<()> {
+    create(lab, words)?;
     lab.kctl(&["update", CLUSTER, "--yes"])?;
     lab.kctl(&["export", "kubeconfig", CLUSTER, "--admin=12h"])
         .map(drop)
+}
+
+/// Its spec, in a new store.
+pub fn create(lab: &Lab, words: &[&str]) -> Result<()> {
+    lab.store()?;
+    let size = [
+        "--zones=us-east-1a",
+        "--control-plane-count=1",
+        "--node-count=2",
+    ];
+    lab.create(CLUSTER, &[&size, words].concat()).map(drop)
 }
 
 /// The control plane.

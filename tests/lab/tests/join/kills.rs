@@ -11,14 +11,17 @@ use std::time::{Duration, SystemTime};
 /// At most so many in the life of one host: it comes closer to its end each time.
 const KILLS_OF_A_HOST: u64 = 6;
 
+/// Seconds that nodeup takes undisturbed; one that escapes its kills tells how long it took here.
+const LONGEST: f64 = 6.0;
+
 /// How many hosts may escape all their kills by being done before.
 const ESCAPES: usize = 5;
 
 pub fn killed(lab: &mut Lab) -> Result<()> {
-    let wanted = number("KCTL_LAB_KILLS")?.unwrap_or(3);
+    let wanted = number("KCTL_NODEUP_KILLS")?.unwrap_or(10);
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     let seed = number("KCTL_LAB_SEED")?.unwrap_or(now.as_secs());
-    eprintln!("       KCTL_LAB_SEED={seed} KCTL_LAB_KILLS={wanted}");
+    eprintln!("       KCTL_LAB_SEED={seed} KCTL_NODEUP_KILLS={wanted}");
     let undisturbed = cluster::workers(lab)?.remove(0);
     let expected = files::of(lab, &undisturbed)?;
     ensure!(expected.len() > 20, "nodeup made only {expected:?}");
@@ -28,10 +31,11 @@ pub fn killed(lab: &mut Lab) -> Result<()> {
         fraction(seed, position)
     };
     let (mut kills, mut escapes) = (0, 0);
+    let mut whole = LONGEST;
     while kills < wanted {
         let worker = another(lab, &undisturbed)?;
         let of_this = (wanted - kills).min(KILLS_OF_A_HOST);
-        let done = kill(lab, &worker, of_this, &mut moment)?;
+        let done = kill(lab, &worker, of_this, whole, &mut moment)?;
         kills += done;
         escapes += usize::from(done == 0);
         ensure!(
@@ -40,6 +44,9 @@ pub fn killed(lab: &mut Lab) -> Result<()> {
         );
         cluster::becomes_ready(lab, &worker.id)?;
         let report = reports::told(lab, &worker.id)?;
+        if done == 0 {
+            whole = report.stages.iter().map(|stage| stage.seconds).sum();
+        }
         eprintln!(
             "       killed {done} times, then {}",
             reports::figures(&report)
@@ -82,29 +89,36 @@ fn nodeup(lab: &Lab, host: &str) -> Result<(u32, String)> {
     Ok((pid.parse()?, state.to_owned()))
 }
 
-/// Kills nodeup in a new host so often, or until it is done; how often.
-fn kill(lab: &Lab, host: &Instance, times: u64, moment: &mut impl FnMut() -> f64) -> Result<u64> {
-    let (mut last, mut done) = (0, 0);
+/// Kills nodeup in a new host so often, or until it is done; how often. `whole` seconds is what it takes undisturbed.
+fn kill(
+    lab: &Lab,
+    host: &Instance,
+    times: u64,
+    whole: f64,
+    moment: &mut impl FnMut() -> f64,
+) -> Result<u64> {
+    let mut done = 0;
     while done < times {
         let pid = lab.until("nodeup runs or is done", PATIENCE, |lab| {
             let (pid, state) = nodeup(lab, &host.id)?;
-            ensure!(
-                state == "active" || (pid > 0 && pid != last),
-                "it is {state} {pid}"
-            );
+            ensure!(state == "active" || pid > 0, "it is {state}");
             Ok(if state == "active" { 0 } else { pid })
         })?;
         if pid == 0 {
             break;
         }
-        // A run is longer the less was done before it; what is left gets shorter with each kill.
-        let longest = 12.0 / f64::from(u32::try_from(done + 1)?);
+        // What is left gets shorter with each kill: archives that are unpacked stay so.
+        let longest = whole / f64::from(u32::try_from(done + 1)?).powi(2);
         std::thread::sleep(Duration::from_secs_f64(longest * moment()));
-        last = pid;
-        // It may be done by now, and is nobody's then.
-        if lab.sh(&host.id, &format!("kill -9 {pid}")).is_ok() {
+        // It may be done by now, and is nobody's then. systemd would start it in ten seconds.
+        let kill = format!("kill -9 {pid} && systemctl start --no-block nodeup.service");
+        if lab.sh(&host.id, &kill).is_ok() {
             done += 1;
             eprintln!("       nodeup {pid} of {} killed", host.id);
+            lab.until("systemd sees it", LIMIT, |lab| {
+                ensure!(nodeup(lab, &host.id)?.0 != pid, "it does not");
+                Ok(())
+            })?;
         }
     }
     Ok(done)

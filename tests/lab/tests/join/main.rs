@@ -11,18 +11,20 @@
 
 mod again;
 mod cluster;
+mod figures;
 mod files;
+mod identity;
 mod kills;
 mod pods;
 mod refusals;
+mod renewals;
 mod reports;
+mod unrolled;
+mod zone;
 
 use anyhow::Result;
 use lab::scenario::{self, Lab, Settings};
 use std::time::Duration;
-
-const TEST: &str = "launched_machines_become_nodes";
-const LAB: &str = "t-join";
 
 /// Its name.
 pub const CLUSTER: &str = "demo.example.com";
@@ -36,7 +38,10 @@ pub const PATIENCE: Duration = Duration::from_mins(15);
 
 type Step = (&'static str, fn(&mut Lab) -> Result<()>);
 
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 21] = [
+    ("kctl makes a cluster", |lab| {
+        cluster::make(lab, &["--networking=flannel", "--dns=none"])
+    }),
     ("three machines become Ready nodes", cluster::ready),
     ("kctl says that it is healthy", cluster::healthy),
     ("six pods run, on both workers", pods::run),
@@ -47,9 +52,21 @@ const STEPS: [Step; 13] = [
     ("logs, exec and port-forward", pods::operator),
     ("nodeup's second run changes nothing", again::second_run),
     ("a rebooted worker comes back", again::reboot),
+    ("a changed flag restarts nothing", unrolled::flag),
     ("a crashed control plane comes back", again::crash),
+    ("with the flags it had", unrolled::still_old),
+    ("a worker's role reads nothing but assets", identity::store),
+    ("a new key is refused to a Ready node", identity::new_key),
     (
-        "nodeup killed while it applies ends with the same files",
+        "the control plane may not join as a worker",
+        identity::other_role,
+    ),
+    (
+        "nor an instance of another cluster",
+        identity::other_cluster,
+    ),
+    (
+        "nodeup killed while it works ends with the same files",
         kills::killed,
     ),
     (
@@ -64,28 +81,60 @@ const STEPS: [Step; 13] = [
         "a worker whose NodeConfig is missing says so",
         refusals::missing_object,
     ),
-    ("pods still reach each other", pods::reach),
+    (
+        "a worker whose image cannot boot is named",
+        refusals::broken_image,
+    ),
+    (
+        "pods run on the new machines too, and reach each other",
+        pods::again,
+    ),
 ];
 
 #[test]
-#[ignore = "takes many minutes; not part of make test until it has run whole"]
 fn launched_machines_become_nodes() -> Result<()> {
-    if scenario::skipped(TEST) {
+    scenario("launched_machines_become_nodes", "t-join", &STEPS)
+}
+
+#[test]
+#[ignore = "prints figures: make bench"]
+fn figures() -> Result<()> {
+    scenario("figures", "t-joining", &figures::STEPS)
+}
+
+#[test]
+#[ignore = "twenty minutes, mostly waiting: make soak"]
+fn kubelets_renew_their_certificates() -> Result<()> {
+    scenario(
+        "kubelets_renew_their_certificates",
+        "t-renewals",
+        &renewals::STEPS,
+    )
+}
+
+#[test]
+#[ignore = "four minutes more: make soak"]
+fn names_and_routes_follow_machines() -> Result<()> {
+    scenario("names_and_routes_follow_machines", "t-zone", &zone::STEPS)
+}
+
+/// A lab of that name, and in it one step after the other.
+fn scenario(test: &str, lab: &str, steps: &[Step]) -> Result<()> {
+    if scenario::skipped(test) {
         return Ok(());
     }
     let served = match scenario::built() {
         Ok(served) => served,
         Err(why) => {
-            scenario::said_skipped(TEST, &format!("{why:#}"));
+            scenario::said_skipped(test, &format!("{why:#}"));
             return Ok(());
         }
     };
     let mut lab = Lab::up(&Settings {
         content: Some(served),
-        ..Settings::new(LAB, env!("CARGO_BIN_EXE_lab"))
+        ..Settings::new(lab, env!("CARGO_BIN_EXE_lab"))
     })?;
-    lab.step("kctl makes a cluster", cluster::make)?;
-    for (title, step) in STEPS {
+    for (title, step) in steps {
         lab.step(title, step)?;
     }
     lab.down()

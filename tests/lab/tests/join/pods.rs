@@ -27,6 +27,18 @@ pub fn run(lab: &mut Lab) -> Result<()> {
     Ok(())
 }
 
+/// The same with pods made anew, on the workers that there are now.
+pub fn again(lab: &mut Lab) -> Result<()> {
+    lab.kubectl(&["delete", "deployment", "web"])?;
+    lab.until("no pod is left", PATIENCE, |lab| {
+        let left = lab.pods()?;
+        ensure!(left.is_empty(), "{left:?}");
+        Ok(())
+    })?;
+    run(lab)?;
+    reach(lab)
+}
+
 /// A pod of each node.
 fn one_of_each(lab: &Lab) -> Result<Vec<Pod>> {
     let mut pods = lab.pods()?;

@@ -3,6 +3,7 @@
 use super::reports::{key, object};
 use super::{CLUSTER, PATIENCE, cluster, kills};
 use anyhow::{Context, Result, ensure};
+use lab::host::PANICS;
 use lab::scenario::Lab;
 use serde_json::{Value, json};
 
@@ -15,11 +16,11 @@ fn start(lab: &Lab, id: &str) -> Result<Value> {
     Ok(machine.with_context(|| format!("no {id} in {said}"))?["start"].clone())
 }
 
-/// Does the harm, has a worker replaced, waits until kctl names `stage` and one of the words of a cause for the new one; then
-/// undoes the harm, and waits for a Ready node.
+/// Does the harm, has a worker replaced, waits until kctl names `stage` and one of the words of a cause for the new one; and
+/// in the next step that one; then undoes the harm, and waits for a Ready node.
 fn told(
     lab: &mut Lab,
-    (stage, words): (&str, &[&str]),
+    (stage, words, step): (&str, &[&str], &str),
     harm: impl FnOnce(&Lab) -> Result<()>,
     undo: impl FnOnce(&Lab) -> Result<()>,
 ) -> Result<()> {
@@ -34,16 +35,48 @@ fn told(
         Ok(start)
     })?;
     eprintln!("       {start}");
-    ensure!(start["next"].is_string(), "no next step: {start}");
+    let next = start["next"].as_str().context("a next step")?;
+    ensure!(next.contains(step), "{next}");
     undo(lab)?;
+    if stage == "boot" {
+        // No machine gets another image.
+        let mut others = cluster::workers(lab)?;
+        others.retain(|one| one.id != worker.id);
+        let kept = others.first().context("the other worker")?;
+        let new = kills::another(lab, kept)?;
+        return cluster::becomes_ready(lab, &new.id);
+    }
     cluster::becomes_ready(lab, &worker.id)
+}
+
+pub fn broken_image(lab: &mut Lab) -> Result<()> {
+    let name = ["nodes-us-east-1a", "--name", CLUSTER];
+    let said = lab.kctl(&[&["get", "instancegroups"], &name[..], &["-o", "json"]].concat())?;
+    let group: Value = serde_json::from_str(&said)?;
+    let image = group.pointer("/spec/image").and_then(Value::as_str);
+    let image = image.with_context(|| said.clone())?;
+    let edit = |lab: &Lab, image: &str| {
+        let image = format!("spec.image={image}");
+        lab.kctl(&[&["edit", "instancegroup"], &name[..], &["--set", &image]].concat())?;
+        lab.kctl(&["update", CLUSTER, "--yes"]).map(drop)
+    };
+    told(
+        lab,
+        ("boot", &["Kernel panic"], "image"),
+        |lab| edit(lab, &format!("136693071363/{PANICS}")),
+        |lab| edit(lab, image),
+    )
 }
 
 pub fn closed_port(lab: &mut Lab) -> Result<()> {
     let rules = rules(lab)?;
     told(
         lab,
-        ("nodeup/fetch", &["3988"]),
+        (
+            "nodeup/fetch",
+            &["3988", "did not answer in time"],
+            "security group",
+        ),
         |lab| change(lab, "RevokeSecurityGroupIngress", &rules),
         |lab| change(lab, "AuthorizeSecurityGroupIngress", &rules),
     )
@@ -109,7 +142,11 @@ pub fn wrong_hash(lab: &mut Lab) -> Result<()> {
     let keys = keys(lab, "", "/nodeup")?;
     told(
         lab,
-        ("user-data/fetch", &["sha256"]),
+        (
+            "user-data/fetch",
+            &["sha256"],
+            "kctl update --yes uploads it",
+        ),
         |lab| {
             for key in &keys {
                 copy(lab, key, &format!("{ASIDE}{key}"))?;
@@ -133,7 +170,7 @@ pub fn missing_object(lab: &mut Lab) -> Result<()> {
         .collect::<Result<_>>()?;
     told(
         lab,
-        ("nodeup/fetch", &["NodeConfig"]),
+        ("nodeup/fetch", &["NodeConfig"], "kctl update --yes writes"),
         |lab| {
             for key in &keys {
                 let asked = json!({"Bucket": lab.bucket(), "Key": key});
