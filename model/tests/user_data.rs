@@ -409,7 +409,7 @@ fn workers_learn_where_to_ask_and_whom_to_trust_and_nothing_of_the_store() {
 }
 
 #[test]
-fn without_dns_workers_wait_for_the_load_balancers_name() {
+fn without_dns_workers_wait_for_the_load_balancers_private_addresses() {
     let mut expanded = without_dns();
     // Even where the group wants it compressed: what is not known yet could not be written in later.
     compressed(&mut expanded);

@@ -2,6 +2,7 @@
 
 use super::rules::{self, ALL, PATH_MTU, Peer, tcp};
 use super::security_groups;
+use crate::bootstrap::HEALTH_PATH;
 use crate::cloud::{
     AccessLogs, Cloud, HealthCheck, Lb, LbListener, LbTargetGroup, SecurityGroup,
     SecurityGroupRule, SubnetMapping,
@@ -48,7 +49,7 @@ pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
             group.protocol = "TLS".into();
         }
         if front.port == BOOTSTRAP {
-            group.health_check.health_check_path = Some("/healthz".into());
+            group.health_check.health_check_path = Some(HEALTH_PATH.into());
             group.health_check.health_check_protocol = "HTTPS".into();
         }
         all.push(group.into());
