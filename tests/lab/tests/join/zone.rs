@@ -75,8 +75,8 @@ fn shared(lab: &mut Lab) -> Result<()> {
         becomes(lab, &worker, &format!("{name}.{CLUSTER}"), control.address)?;
     }
     let balancers = lab.world()?.load_balancers;
-    let addresses = balancers.iter().flat_map(|one| &one.addresses);
-    let address = addresses.filter_map(|one| one.public_address).next();
+    let mut addresses = balancers.iter().flat_map(|one| &one.addresses);
+    let address = addresses.find_map(|one| one.public_address);
     let address = address.context("no balancer with a public address")?;
     let seen = lab.lookup(&worker.id, &format!("api.{CLUSTER}"))?;
     ensure!(
