@@ -1,7 +1,7 @@
-//! Where a cluster's API answers, from its completed spec and, without DNS, from its load balancer.
+//! Where a cluster's API answers, from its completed spec and, where its names are not to be had, from its load balancer.
 
 use aws::{Clients, balancer_dns_name};
-use model::api::{Cluster, DnsType};
+use model::api::{Cluster, DnsType, LoadBalancerType};
 use model::engine::Failure;
 use model::names::{api_load_balancer, dns, load_balancer};
 use url::Url;
@@ -19,15 +19,20 @@ pub struct Server {
     pub certified_as: Option<String>,
 }
 
-/// The API's address: its name in DNS, or its load balancer's where names are published nowhere. `None`: there is no
-/// such balancer (yet). `spec` is the completed spec.
+/// The API's address: its name in DNS, or its load balancer's where names are published nowhere, or for the VPC only. `None`:
+/// there is no such balancer (yet). `spec` is the completed spec.
 pub async fn server(
     spec: &Cluster,
     clients: &Clients,
     internal: bool,
 ) -> Result<Option<Server>, Failure> {
     let names = Names::of(spec);
-    if names.published {
+    let named = match names.seen_by {
+        Seen::Everybody => true,
+        Seen::Vpc => internal,
+        Seen::Nobody => false,
+    };
+    if named {
         let host = if internal {
             names.internal
         } else {
@@ -81,8 +86,18 @@ const HTTPS: u16 = 443;
 /// With a certificate of the user's on 443, client certificates are understood on 8443 only.
 const BESIDE_USERS_CERTIFICATE: u16 = 8443;
 
+/// Who can look up the API's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    Nobody,
+    /// The names are in a private zone, and a balancer that is no internal one says that operators are elsewhere. kOps' rule.
+    Vpc,
+    /// Everybody who is to reach the API.
+    Everybody,
+}
+
 struct Names {
-    published: bool,
+    seen_by: Seen,
     public: String,
     internal: String,
     port: u16,
@@ -94,10 +109,15 @@ impl Names {
         let spec = &spec.spec;
         let dns = spec.topology.as_ref().and_then(|one| one.dns.as_ref());
         let balancer = spec.api.as_ref().and_then(|api| api.load_balancer.as_ref());
+        let faces_all = balancer.is_some_and(|one| one.type_ != Some(LoadBalancerType::Internal));
         let tls = balancer.is_some_and(|balancer| balancer.ssl_certificate.is_some());
         let or = |said: &Option<String>, usual: String| said.clone().unwrap_or(usual);
         Self {
-            published: dns.and_then(|dns| dns.type_) != Some(DnsType::None),
+            seen_by: match dns.and_then(|dns| dns.type_) {
+                Some(DnsType::None) => Seen::Nobody,
+                Some(DnsType::Private) if faces_all => Seen::Vpc,
+                _ => Seen::Everybody,
+            },
             public: or(&spec.master_public_name, dns::api(name)),
             internal: or(&spec.master_internal_name, dns::api_internal(name)),
             port: if tls { BESIDE_USERS_CERTIFICATE } else { HTTPS },
@@ -123,6 +143,34 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::api::api_access::LoadBalancerAccessSpec;
+    use model::api::topology::DNSSpec;
+
+    #[test]
+    fn names_of_a_private_zone_are_for_operators_beside_an_internal_balancer_or_none() {
+        use DnsType::{None as Nowhere, Private, Public};
+        use LoadBalancerType::Internal;
+        let internet = LoadBalancerType::Public;
+        for (dns, balancer, expected) in [
+            (Some(Nowhere), Some(internet), Seen::Nobody),
+            (Some(Private), Some(internet), Seen::Vpc),
+            (Some(Private), Some(Internal), Seen::Everybody),
+            (Some(Private), None, Seen::Everybody),
+            (Some(Public), Some(internet), Seen::Everybody),
+            (None, None, Seen::Everybody),
+        ] {
+            let mut cluster = Cluster::default();
+            let topology = cluster.spec.topology.get_or_insert_default();
+            topology.dns = dns.map(|type_| DNSSpec { type_: Some(type_) });
+            cluster.spec.api.get_or_insert_default().load_balancer =
+                balancer.map(|type_| LoadBalancerAccessSpec {
+                    type_: Some(type_),
+                    ..LoadBalancerAccessSpec::default()
+                });
+            let seen_by = Names::of(&cluster).seen_by;
+            assert_eq!(seen_by, expected, "{dns:?} {balancer:?}");
+        }
+    }
 
     #[test]
     fn an_address_of_the_users_is_verified_by_the_apis_name() {

@@ -118,6 +118,12 @@ fn names_and_routes_follow_machines() -> Result<()> {
     scenario("names_and_routes_follow_machines", "t-zone", &zone::STEPS)
 }
 
+#[test]
+#[ignore = "two minutes more: make soak"]
+fn names_may_be_private() -> Result<()> {
+    scenario("names_may_be_private", "t-private", &zone::PRIVATE_STEPS)
+}
+
 /// A lab of that name, and in it one step after the other.
 fn scenario(test: &str, lab: &str, steps: &[Step]) -> Result<()> {
     if scenario::skipped(test) {

@@ -1,4 +1,5 @@
-//! A cluster with a hosted zone, and with kubenet: the API's names follow the control plane, the VPC's routes lead to pods.
+//! Clusters with a hosted zone. A public one, and kubenet: the API's names follow the control plane, the VPC's routes lead to
+//! pods. A private one: machines find each other by name, and the operator the API by its load balancer's.
 
 use super::{CLUSTER, CONTROL_PLANE, PATIENCE, Step, cluster, pods};
 use anyhow::{Context, Result, ensure};
@@ -15,7 +16,7 @@ const ZONE: &str = "example.com";
 const LIFE: u32 = 60;
 
 pub const STEPS: [Step; 12] = [
-    ("a hosted zone", make),
+    ("a hosted zone", public),
     ("kctl makes a cluster", |lab| {
         cluster::make(lab, &["--dns=public", "--networking=kubenet"])
     }),
@@ -34,9 +35,67 @@ pub const STEPS: [Step; 12] = [
     ("logs, exec and port-forward again", pods::operator),
 ];
 
-fn make(lab: &mut Lab) -> Result<()> {
+pub const PRIVATE_STEPS: [Step; 6] = [
+    ("a private hosted zone", private),
+    ("kctl makes a cluster", |lab| {
+        let balancer = "--api-loadbalancer-type=public";
+        cluster::make(lab, &["--dns=private", "--networking=flannel", balancer])
+    }),
+    ("three machines become Ready nodes", cluster::ready),
+    ("kctl says that it is healthy", cluster::healthy),
+    ("names are the control plane's and the balancer's", shared),
+    ("six pods run, on both workers", pods::run),
+];
+
+fn public(lab: &mut Lab) -> Result<()> {
     let asked = json!({"Name": ZONE, "CallerReference": "join"});
     lab.aws("route53", "CreateHostedZone", &asked).map(drop)
+}
+
+/// AWS makes it with a VPC: one that is there already. kctl adds the cluster's.
+fn private(lab: &mut Lab) -> Result<()> {
+    let vpc = lab.aws("ec2", "CreateVpc", &json!({"CidrBlock": "10.99.0.0/16"}))?;
+    let vpc = &vpc["Vpc"]["VpcId"];
+    let asked = json!({
+        "Name": ZONE,
+        "CallerReference": "join",
+        "VPC": {"VPCRegion": "us-east-1", "VPCId": vpc},
+        "HostedZoneConfig": {"PrivateZone": true, "Comment": ""},
+    });
+    lab.aws("route53", "CreateHostedZone", &asked).map(drop)
+}
+
+/// With a balancer that machines do not use: only its name is not the control plane's.
+fn shared(lab: &mut Lab) -> Result<()> {
+    let (control, worker) = (
+        cluster::control_plane(lab)?,
+        cluster::workers(lab)?.remove(0),
+    );
+    for name in ["api.internal", "kops-controller.internal"] {
+        becomes(lab, &worker, &format!("{name}.{CLUSTER}"), control.address)?;
+    }
+    let balancers = lab.world()?.load_balancers;
+    let mut addresses = balancers.iter().flat_map(|one| &one.addresses);
+    let address = addresses.find_map(|one| one.public_address);
+    let address = address.context("no balancer with a public address")?;
+    let seen = lab.lookup(&worker.id, &format!("api.{CLUSTER}"))?;
+    ensure!(
+        seen == [address],
+        "{} sees {seen:?}, not {address}",
+        worker.id
+    );
+    Ok(())
+}
+
+/// Waits until the zone has an address for a name, and a worker sees it.
+fn becomes(lab: &Lab, worker: &Instance, name: &str, address: Ipv4Addr) -> Result<()> {
+    lab.until(&format!("{name} is {address}"), PATIENCE, |lab| {
+        let said = published(lab, name)?;
+        ensure!(said == (vec![address], LIFE), "the zone has {said:?}");
+        let seen = lab.lookup(&worker.id, name)?;
+        ensure!(seen == [address], "{} sees {seen:?}", worker.id);
+        Ok(())
+    })
 }
 
 /// What the zone says of a name: addresses, and how long they may be kept.
@@ -66,13 +125,7 @@ fn follow(lab: &Lab, control: &Instance) -> Result<()> {
             control.address,
         ),
     ] {
-        lab.until(&format!("{name} is {address}"), PATIENCE, |lab| {
-            let said = published(lab, &name)?;
-            ensure!(said == (vec![address], LIFE), "the zone has {said:?}");
-            let seen = lab.lookup(&worker.id, &name)?;
-            ensure!(seen == [address], "{} sees {seen:?}", worker.id);
-            Ok(())
-        })?;
+        becomes(lab, &worker, &name, address)?;
     }
     lab.until("the API answers the operator", PATIENCE, |lab| {
         lab.kubectl(&["get", "--raw=/readyz"]).map(drop)
