@@ -3,6 +3,8 @@ CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kctl
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 export KCTL_CACHE := $(CACHE)
 BIN := $(CARGO_TARGET_DIR)/debug
+# A failed test tells its errors' chain; where each was made says nothing more.
+export RUST_LIB_BACKTRACE ?= 0
 CARGO ?= cargo
 # Moments at which tests kill a lab.
 KILLS ?= 3

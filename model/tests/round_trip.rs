@@ -26,7 +26,7 @@ fn yaml_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn samples() -> Vec<(String, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/specs");
+    let folder = Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("tests/specs");
     let name = |path: &Path| {
         path.file_name()
             .unwrap_or_default()

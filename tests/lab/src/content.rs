@@ -37,9 +37,9 @@ const RECIPE: [&str; 6] = [
 /// What of it is not what its name says; lies beside it and is part of docs/lab/content.md.
 const NOTICE: &str = include_str!("../content.NOTICE");
 
-/// The folder of Go modules in this program's checkout.
+/// The folder of Go modules in the checkout.
 pub fn sources() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("content")
+    crate::checkout::tests().join("lab/content")
 }
 
 /// Everything in its place.

@@ -6,6 +6,7 @@
 )]
 
 pub mod cgroup;
+pub mod checkout;
 pub mod content;
 pub mod daemon;
 pub mod host;

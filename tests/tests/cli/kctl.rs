@@ -135,7 +135,7 @@ impl Ran {
 
 /// The folder of the repository.
 pub fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo runs this"))
         .parent()
         .expect("the repository")
         .to_owned()

@@ -129,12 +129,8 @@ fn scenario(test: &str, lab: &str, steps: &[Step]) -> Result<()> {
     if scenario::skipped(test) {
         return Ok(());
     }
-    let served = match scenario::built() {
-        Ok(served) => served,
-        Err(why) => {
-            scenario::said_skipped(test, &format!("{why:#}"));
-            return Ok(());
-        }
+    let Some(served) = scenario::built(test)? else {
+        return Ok(());
     };
     let mut lab = Lab::up(&Settings {
         content: Some(served),

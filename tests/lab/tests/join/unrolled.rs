@@ -1,10 +1,10 @@
 //! A changed spec and `kctl update` without a roll: what runs goes on as it is, also over a reboot; new machines would differ.
 
 use super::{CLUSTER, CONTROL_PLANE, cluster};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use lab::scenario::{LIMIT, Lab};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -16,13 +16,14 @@ const FLAG: &str = "--max-requests-inflight=512";
 const LOOK: Duration = Duration::from_secs(20);
 
 pub fn flag(lab: &mut Lab) -> Result<()> {
-    let before = lab.until("every pod runs", LIMIT, containers)?;
+    let before = settled(lab)?;
     let control = cluster::control_plane(lab)?;
     lab.kctl(&["edit", "cluster", CLUSTER, "--set", SETTING])?;
     lab.kctl(&["update", CLUSTER, "--yes"])?;
     sleep(LOOK);
     let after = containers(lab)?;
-    ensure!(before == after, "before: {before:?}\nafter: {after:?}");
+    let changed = differing(&before, &after);
+    ensure!(changed.is_empty(), "{}", changed.join("\n"));
     let new = newest_user_data(lab)?;
     let own = lab.instance(&control.id)?.user_data;
     ensure!(
@@ -49,8 +50,38 @@ pub fn still_old(lab: &mut Lab) -> Result<()> {
     Ok(())
 }
 
-/// Every container in the cluster, by pod: which, and how often it was started again. All of them run.
-fn containers(lab: &Lab) -> Result<BTreeMap<String, Vec<(Value, Value)>>> {
+/// Of every pod, its containers: which, and how often each was started again.
+type Containers = BTreeMap<String, Vec<(Value, Value)>>;
+
+/// What runs, once nothing of it changes any more. Pods of a machine that has just booted are replaced long after its node
+/// is Ready.
+fn settled(lab: &Lab) -> Result<Containers> {
+    let mut last = Containers::new();
+    lab.until("every pod runs, and goes on to", LIMIT, |lab| {
+        let now = containers(lab)?;
+        let changed = differing(&last, &now);
+        last = now;
+        if changed.is_empty() {
+            return Ok(last.clone());
+        }
+        sleep(LOOK);
+        bail!("{}", changed.join("\n"))
+    })
+}
+
+/// The pods that are not the same, as they were and as they are.
+fn differing(before: &Containers, after: &Containers) -> Vec<String> {
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let differs = |name: &&String| before.get(*name) != after.get(*name);
+    let told = |name: &String| {
+        let (was, is) = (before.get(name), after.get(name));
+        format!("{name}: {was:?} became {is:?}")
+    };
+    names.into_iter().filter(differs).map(told).collect()
+}
+
+/// All of them run.
+fn containers(lab: &Lab) -> Result<Containers> {
     let pods = lab.objects(&["pods", "--all-namespaces"])?;
     let pods = pods["items"].as_array().context("pods")?;
     let of = |pod: &Value| {

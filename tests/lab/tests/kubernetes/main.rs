@@ -39,12 +39,8 @@ fn a_cluster_starts_by_hand() -> Result<()> {
     if scenario::skipped(TEST) {
         return Ok(());
     }
-    let served = match scenario::built() {
-        Ok(served) => served,
-        Err(why) => {
-            scenario::said_skipped(TEST, &format!("{why:#}"));
-            return Ok(());
-        }
+    let Some(served) = scenario::built(TEST)? else {
+        return Ok(());
     };
     let mut lab = Lab::up(&Settings {
         content: Some(served.clone()),

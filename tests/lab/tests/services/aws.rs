@@ -36,13 +36,8 @@ struct RealSimulator {
     _folder: TempDir,
 }
 
-fn tests_folder() -> PathBuf {
-    let lab = Path::new(env!("CARGO_MANIFEST_DIR"));
-    lab.parent().expect("tests").to_owned()
-}
-
 async fn python() -> PathBuf {
-    let venv = Command::new(tests_folder().join("simulator/venv.sh"));
+    let venv = Command::new(lab::checkout::tests().join("simulator/venv.sh"));
     let output = { venv }
         .stderr(Stdio::inherit())
         .output()
@@ -67,7 +62,7 @@ impl RealSimulator {
                 "--port-file",
             ])
             .arg(&file)
-            .current_dir(tests_folder())
+            .current_dir(lab::checkout::tests())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .kill_on_drop(true)
