@@ -25,9 +25,9 @@ impl Found {
         self.push(Problem::error(path, message).hint(hint));
     }
 
-    /// Something about the cluster that its author should know.
-    pub fn warning(&mut self, path: impl Into<String>, message: impl Into<String>) {
-        self.push(Problem::warning(path, message));
+    /// Something about the cluster that its author should know, and what to do about it.
+    pub fn warning(&mut self, path: impl Into<String>, message: impl Into<String>, hint: &str) {
+        self.push(Problem::warning(path, message).hint(hint));
     }
 
     fn push(&mut self, mut problem: Problem) {

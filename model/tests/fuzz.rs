@@ -1,0 +1,96 @@
+//! The laws that libFuzzer tries for hours (`make soak`, tests/fuzz), on what they begin with and some thousand changes of it.
+
+#[path = "../../tests/fuzz/src/lib.rs"]
+mod laws;
+
+use laws::{TARGETS, seeds::seeds, seeds::words};
+use proptest::prelude::*;
+use proptest::sample::Index;
+use proptest::test_runner::{TestError, TestRunner};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+fn all_seeds() -> BTreeMap<&'static str, Vec<Vec<u8>>> {
+    let model = std::env::var("CARGO_MANIFEST_DIR").unwrap();
+    seeds(&Path::new(&model).join(".."))
+}
+
+/// A stretch of a seed replaced by a word, some bytes, or a stretch of another seed.
+fn input(seeds: Vec<Vec<u8>>, words: Vec<String>) -> impl Strategy<Value = Vec<u8>> {
+    let others = prop::sample::select(seeds.clone());
+    let piece = prop_oneof![
+        prop::sample::select(words).prop_map(String::into_bytes),
+        prop::collection::vec(any::<u8>(), 0..12),
+        "[0-9]{1,24}".prop_map(String::into_bytes),
+        (others, any::<Index>(), any::<Index>()).prop_map(|(other, a, b)| {
+            let (a, b) = (a.index(other.len() + 1), b.index(other.len() + 1));
+            other[a.min(b)..a.max(b)].to_vec()
+        }),
+    ];
+    let edit = (any::<Index>(), 0_usize..24, piece);
+    let edits = prop::collection::vec(edit, 0..4);
+    (prop::sample::select(seeds), edits).prop_map(|(mut bytes, edits)| {
+        for (start, length, piece) in edits {
+            let start = start.index(bytes.len() + 1);
+            let end = (start + length).min(bytes.len());
+            bytes.splice(start..end, piece);
+        }
+        bytes
+    })
+}
+
+fn holds(name: &str, cases: u32) {
+    let (_, law) = TARGETS.iter().find(|(of, _)| *of == name).unwrap();
+    let seeds = all_seeds().remove(name).unwrap();
+    assert!(
+        seeds.len() >= 5,
+        "{name} begins with {} inputs",
+        seeds.len()
+    );
+    seeds.iter().for_each(|seed| law(seed));
+    let config = ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    let words = words().into_iter().collect();
+    let tried = TestRunner::new(config).run(&input(seeds, words), |bytes| {
+        let broken = std::panic::catch_unwind(|| law(&bytes)).is_err();
+        prop_assert!(!broken, "{:?}", String::from_utf8_lossy(&bytes));
+        Ok(())
+    });
+    match tried {
+        Err(TestError::Fail(input, _)) => panic!("broken by {input}"),
+        other => other.unwrap_or_else(|error| panic!("{error}")),
+    }
+}
+
+#[test]
+fn spec_files() {
+    holds("read", 2000);
+}
+
+#[test]
+fn what_follows_from_specs() {
+    holds("expand", 2000);
+}
+
+#[test]
+fn configurations_of_machines() {
+    holds("node_config", 2000);
+}
+
+#[test]
+fn saved_plans() {
+    holds("plan", 4000);
+}
+
+#[test]
+fn address_ranges() {
+    holds("cidr", 4000);
+}
+
+#[test]
+fn messages_of_machines() {
+    holds("messages", 4000);
+}
