@@ -110,6 +110,7 @@ fn envelope(root: &Node) -> Result<&'static str, Box<Problem>> {
     }
 }
 
+#[track_caller]
 fn refused<T>(path: &str, message: String, hint: &str) -> Result<T, Box<Problem>> {
     Err(Box::new(Problem::error(path, message).hint(hint)))
 }

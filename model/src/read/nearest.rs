@@ -47,7 +47,7 @@ pub fn hint<'a>(name: &str, known: &[&'a str]) -> String {
         return format!("did you mean \"{near}\"?");
     }
     if known.is_empty() {
-        return "no fields are known here".to_owned();
+        return "there are none here: remove it, or add what it names first".to_owned();
     }
     let mut names: Vec<&'a str> = known.to_vec();
     names.sort_unstable();

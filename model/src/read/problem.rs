@@ -1,6 +1,7 @@
 //! A finding about a spec: what is wrong, where it stands, and what to do about it.
 
 use std::fmt::Write as _;
+use std::panic::Location;
 
 /// Whether a finding stops the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,6 +62,8 @@ pub struct Problem {
     pub hint: Option<String>,
     /// Where it stands; `None` for specs that come from no file.
     pub place: Option<Place>,
+    /// Which rule found it: where in kctl's source it is told. A test holds that every rule has a broken spec.
+    pub rule: &'static Location<'static>,
 }
 
 /// Findings that are told at once, at most: of more than these nobody reads the rest before mending them.
@@ -86,6 +89,7 @@ const SHOWN_COLUMNS: usize = 120;
 
 impl Problem {
     /// An error about a field.
+    #[track_caller]
     pub fn error(path: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Error,
@@ -94,10 +98,12 @@ impl Problem {
             message: message.into(),
             hint: None,
             place: None,
+            rule: Location::caller(),
         }
     }
 
     /// A warning about a field.
+    #[track_caller]
     pub fn warning(path: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Warning,

@@ -16,6 +16,8 @@ pub const MAX_BYTES: usize = 4 << 20;
 pub(crate) const MAX_DEPTH: usize = 32;
 /// Keys, values and elements at most, aliases expanded.
 const MAX_NODES: usize = 100_000;
+/// Objects of a file at most: 40 times as many groups as any test has.
+const MAX_DOCUMENTS: usize = 4096;
 /// Copies made of anchored parts at most.
 const MAX_ALIASED: usize = 20_000;
 
@@ -79,6 +81,7 @@ fn limits() -> Option<Budget> {
     serde_saphyr::budget! {
         max_depth: MAX_DEPTH,
         max_nodes: MAX_NODES,
+        max_documents: MAX_DOCUMENTS,
         max_events: 2 * MAX_NODES,
         max_recorded_anchor_events: MAX_ALIASED,
         max_total_scalar_bytes: 2 * MAX_BYTES,
