@@ -94,3 +94,28 @@ fn address_ranges() {
 fn messages_of_machines() {
     holds("messages", 4000);
 }
+
+/// For libFuzzer: inputs in `KCTL_FUZZ_SEEDS/TARGET/`, words of texts in `KCTL_FUZZ_SEEDS/words`.
+#[test]
+#[ignore = "writes into the folder KCTL_FUZZ_SEEDS, for tests/fuzz/run"]
+fn seeds_are_written() {
+    let folder = std::env::var("KCTL_FUZZ_SEEDS").unwrap();
+    let folder = Path::new(&folder);
+    for (target, inputs) in all_seeds() {
+        let folder = folder.join(target);
+        std::fs::create_dir_all(&folder).unwrap();
+        for (index, input) in inputs.iter().enumerate() {
+            std::fs::write(folder.join(format!("seed-{index:04}")), input).unwrap();
+        }
+    }
+    let words = words();
+    let escaped = words.iter().map(|word| {
+        let bytes = word.bytes().map(|byte| match byte {
+            b'"' | b'\\' => format!("\\{}", char::from(byte)),
+            b' '..=b'~' => char::from(byte).to_string(),
+            _ => format!("\\x{byte:02x}"),
+        });
+        format!("\"{}\"\n", bytes.collect::<String>())
+    });
+    std::fs::write(folder.join("words"), escaped.collect::<String>()).unwrap();
+}
