@@ -13,6 +13,7 @@
 mod kctl;
 mod kills;
 mod life;
+mod refused;
 #[path = "../wire/simulator.rs"]
 #[expect(dead_code, reason = "the wire tests use more of it")]
 mod simulator;
