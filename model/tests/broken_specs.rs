@@ -2,6 +2,14 @@
 //! it, in `NN-NAME.txt`. `UPDATE_GOLDEN=1 cargo test -p model --test broken_specs` rewrites them;
 //! review the change like code.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

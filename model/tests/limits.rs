@@ -1,6 +1,14 @@
 //! What no honest spec reaches is refused with its cause and a next step, before it takes the machine's memory or the
 //! evening; and what a large cluster reaches takes time in proportion.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
+
 mod support;
 
 use model::api::set::set;
