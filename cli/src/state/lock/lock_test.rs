@@ -199,12 +199,14 @@ async fn after_its_time_nothing_is_written_and_no_renewal_comes_back_from_that()
         .unwrap();
     let write = async |key: &str| store.put(key, Vec::new(), Expect::Any).await;
     write("before").await.unwrap();
+    let file = place.dir.path().join("before");
+    let sha256 = store.sha256("before").await.unwrap().expect("an object");
     // As after a stop that was longer than its life.
     store.fence().raise(fence::now());
     for written in [
         write("after").await.map(drop),
         store.delete("before", Expect::Any).await,
-        store.put_file("file", &place.file(), &[]).await,
+        store.put_file("file", &file, &sha256).await,
     ] {
         assert!(
             matches!(written, Err(StoreError::Fenced { .. })),
