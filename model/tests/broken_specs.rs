@@ -1,6 +1,8 @@
 //! What a user reads about a broken spec: each `broken_specs/NN-NAME.yaml` has its findings beside
 //! it, in `NN-NAME.txt`. `UPDATE_GOLDEN=1 cargo test -p model --test broken_specs` rewrites them;
 //! review the change like code. Tests run in their package's folder.
+#![cfg(test)]
+#![allow(clippy::indexing_slicing, clippy::panic, reason = "a test")]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
