@@ -5,12 +5,16 @@ mod denial;
 mod hint;
 mod quota;
 
+use crate::fence::Fenced;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use model::engine::{Class, Failure};
 use std::error::Error;
+
+/// The code of a write that was not begun because the lock was lost.
+pub(crate) const FENCED: &str = "LockLost";
 
 /// The services' answers as [`Failure`]s.
 #[cfg(feature = "identity")]
@@ -120,7 +124,11 @@ where
         .map_or_else(|| error.to_string(), ToString::to_string);
     let mut failure = own(Class::Unknown, call, message);
     failure.hint = Some(hint::of(Class::Unknown, call, "", ""));
-    if unsigned {
+    if causes.iter().any(|cause| cause.is::<Fenced>()) {
+        failure.class = Class::Invalid;
+        failure.hint = None;
+        FENCED.clone_into(&mut failure.code);
+    } else if unsigned {
         failure.class = Class::Denied;
         failure.hint = Some("no AWS credentials were found: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run `aws sso login`".to_owned());
     } else if matches!(error, SdkError::ConstructionFailure(_)) {

@@ -61,7 +61,14 @@ pub async fn run(what: &DeleteCluster, session: &Session<'_>) -> Result<Outcome,
             session,
             &keys,
             "delete cluster",
-            async |lock, interrupts| delete(&doomed, what, session, lock, interrupts).await,
+            what.lock_wait,
+            async |lock, interrupts| {
+                let doomed = match doomed.state.is_current(&session.store).await? {
+                    true => doomed,
+                    false => self::doomed(&name, session).await?,
+                };
+                delete(&doomed, what, session, lock, interrupts).await
+            },
         )
         .await;
     }
@@ -178,7 +185,7 @@ async fn delete(
     doomed: &Doomed,
     what: &DeleteCluster,
     session: &Session<'_>,
-    lock: &Lock<'_>,
+    lock: &Lock,
     interrupts: &Interrupts,
 ) -> Result<Outcome, CommandError> {
     let name = doomed.state.name();
@@ -320,9 +327,13 @@ async fn unregister(
             format!("type its name, or: kctl delete cluster {name} --unregister --yes"),
         ));
     }
-    locked(session, keys, "delete cluster", async |_, _| {
-        forget(name, keys, session).await
-    })
+    locked(
+        session,
+        keys,
+        "delete cluster",
+        what.lock_wait,
+        async |_, _| forget(name, keys, session).await,
+    )
     .await
 }
 

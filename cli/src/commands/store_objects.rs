@@ -1,6 +1,6 @@
 //! `kctl create -f` and `kctl replace -f`: objects from files into the store.
 
-use super::objects::{Objects, read_files};
+use super::objects::{Objects, Texts};
 use super::session::{Session, named};
 use crate::args::{Global, Replace};
 use crate::error::{CommandError, Context, Kind, Outcome};
@@ -29,9 +29,9 @@ pub async fn create(
     options: &Global,
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
-    let documents = read_files(files, ReadOptions::default())?;
+    let texts = Texts::read(files)?;
     store(
-        documents,
+        &texts,
         Policy {
             create: true,
             replace: false,
@@ -52,9 +52,9 @@ pub async fn replace(
     let read = ReadOptions {
         allow_unsupported: what.allow_unsupported,
     };
-    let documents = read_files(&what.files, read)?;
+    let texts = Texts::read(&what.files)?;
     store(
-        documents,
+        &texts,
         Policy {
             create: what.force,
             replace: true,
@@ -67,12 +67,13 @@ pub async fn replace(
 }
 
 async fn store(
-    documents: Vec<Document>,
+    texts: &Texts,
     policy: Policy,
     read: ReadOptions,
     options: &Global,
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
+    let documents = texts.objects(read)?;
     let existing = clusters(&session.store).await?;
     let by_cluster = by_cluster(documents, named(options, None)?.as_deref())?;
     let mut ready = Vec::new();
@@ -89,7 +90,11 @@ async fn store(
         ready.push((name, state, documents));
     }
     for (name, state, documents) in &ready {
-        write(name, state.as_ref(), documents, session).await?;
+        let written = write(name, state.as_ref(), documents, session).await;
+        written.map_err(|error| match error.kind {
+            Kind::Precondition => texts.kept(error),
+            _ => error,
+        })?;
         session.shell.hint(&format!(
             "kctl update {name}    shows what would change in AWS"
         ));
@@ -212,7 +217,9 @@ async fn write(
                 let expect = state.map_or(Expect::Absent, |state| {
                     Expect::Version(state.cluster.version.clone())
                 });
-                write_object(store, &keys.config(), &dated(cluster.clone())?, expect).await?;
+                let object = dated(cluster.clone())?;
+                let written = write_object(store, &keys.config(), &object, expect).await;
+                written.map_err(|error| raced(error, document))?;
             }
             Object::InstanceGroup(group) => {
                 let stored = state.and_then(|state| {
@@ -232,7 +239,8 @@ async fn write(
                     .metadata
                     .labels
                     .insert(CLUSTER_LABEL.to_owned(), name.to_owned());
-                write_object(store, &keys.group(group.name()), &group, expect).await?;
+                let written = write_object(store, &keys.group(group.name()), &group, expect).await;
+                written.map_err(|error| raced(error, document))?;
             }
             Object::SSHCredential(key) => {
                 write_ssh_key(session, &keys, &key.spec.public_key).await?;
@@ -243,6 +251,19 @@ async fn write(
         session.shell.done(&format!("stored {kind} {object}"));
     }
     Ok(())
+}
+
+/// Says which object somebody else was faster with.
+fn raced(error: CommandError, document: &Document) -> CommandError {
+    if error.kind != Kind::Precondition {
+        return error;
+    }
+    let (kind, name) = (document.object.kind(), &document.object.metadata().name);
+    CommandError::said(
+        Kind::Precondition,
+        format!("{kind} {name} was changed by somebody else at the same time: it was not stored"),
+        "see what is there now with `kctl get -o yaml`, bring your change into that, and repeat the command",
+    )
 }
 
 /// Stores a new cluster.

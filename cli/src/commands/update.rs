@@ -19,6 +19,7 @@ use model::cloud::settle::settle;
 use model::engine::{Plan, PlanError, Report};
 use model::pki::KUBERNETES_CA;
 use model::read::ReadOptions;
+use std::time::Duration;
 
 /// How to update.
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub struct How {
     pub refresh: bool,
     /// How strictly to read the spec.
     pub read: ReadOptions,
+    /// How long to wait for somebody else's lock.
+    pub lock_wait: Option<Duration>,
     /// Write a kubeconfig after the changes.
     pub kubeconfig: Option<KubeconfigCredentials>,
 }
@@ -58,6 +61,7 @@ pub async fn run(options: &Update, session: &Session<'_>) -> Result<Outcome, Com
         read: ReadOptions {
             allow_unsupported: options.allow_unsupported,
         },
+        lock_wait: options.lock_wait,
         kubeconfig: kubeconfig.then(|| options.credentials.clone()),
     };
     let outcome = update(&name, &how, session).await;
@@ -67,7 +71,7 @@ pub async fn run(options: &Update, session: &Session<'_>) -> Result<Outcome, Com
 
 /// Shows the plan of a cluster, and applies it if wanted.
 pub async fn update(name: &str, how: &How, session: &Session<'_>) -> Result<Outcome, CommandError> {
-    let mut looked = look(name, how.read, session).await?;
+    let looked = look(name, how.read, session).await?;
     heading(&looked, how, session)?;
     if !how.yes {
         looked.found.missing.iter().for_each(|missing| {
@@ -85,10 +89,17 @@ pub async fn update(name: &str, how: &How, session: &Session<'_>) -> Result<Outc
         ));
     }
     let keys = looked.state.keys.clone();
-    locked(session, &keys, "update", async |lock, interrupts| {
-        looked.mint(session).await?;
-        make(&looked, how, session, lock, interrupts).await
-    })
+    locked(
+        session,
+        &keys,
+        "update",
+        how.lock_wait,
+        async |lock, interrupts| {
+            let mut looked = Box::pin(looked.again(how.read, session)).await?;
+            looked.mint(session).await?;
+            make(&looked, how, session, lock, interrupts).await
+        },
+    )
     .await
 }
 
@@ -180,7 +191,7 @@ async fn make(
     looked: &Looked,
     how: &How,
     session: &Session<'_>,
-    lock: &Lock<'_>,
+    lock: &Lock,
     interrupts: &Interrupts,
 ) -> Result<Outcome, CommandError> {
     let assembled = looked.assemble()?;

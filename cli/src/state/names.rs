@@ -14,6 +14,11 @@ impl Keys {
         }
     }
 
+    /// Whose they are.
+    pub fn cluster(&self) -> &str {
+        &self.cluster
+    }
+
     /// A key below the cluster's.
     pub fn below(&self, path: &str) -> String {
         format!("{}/{path}", self.cluster)
@@ -78,6 +83,11 @@ impl Keys {
     /// Who changes the cluster now.
     pub fn lock(&self) -> String {
         self.below("lock")
+    }
+
+    /// What operations' keys begin with.
+    pub fn operation_log(&self) -> String {
+        self.below("operations/")
     }
 
     /// What an operation did.

@@ -6,6 +6,7 @@ pub mod diff;
 pub mod error;
 pub mod health;
 pub mod instances;
+pub mod lock;
 pub mod paint;
 pub mod plan;
 pub mod plan_json;

@@ -55,7 +55,7 @@ impl SimCloud {
 
 impl World<Cloud> for SimCloud {
     async fn observe(&self) -> Result<Snapshot<Cloud>, Failure> {
-        self.request("observe", None, |state, times| Ok(state.sweep(times.now)))
+        self.request("observe", None, |state, times| Ok(state.sweep(times.read)))
             .await
     }
 
@@ -67,7 +67,7 @@ impl World<Cloud> for SimCloud {
         };
         self.request("find", None, move |state, times| {
             let (id, naming) = (body.resource.id(), naming(&body));
-            let found = state.look(times.now, |object, other| match &naming {
+            let found = state.look(times.read, |object, other| match &naming {
                 Naming::Taken(_) => rules::naming(other) == naming,
                 _ => !object.foreign && other.resource.id() == id,
             });

@@ -77,6 +77,8 @@ pub struct Converged {
     pub steps: usize,
     /// Steps that removed a duplicate.
     pub doubles: usize,
+    /// The last run asked a person to choose one of two.
+    pub asks: bool,
 }
 
 /// Runs again and again, as an impatient operator does, until a run finds nothing to do and the judge agrees.
@@ -90,7 +92,9 @@ pub fn converge(
     let mut took = Converged::default();
     while took.runs < most {
         took.runs += 1;
-        match update(cloud, desired, options, &|| false, &mut |_| {}) {
+        let end = update(cloud, desired, options, &|| false, &mut |_| {});
+        took.asks = matches!(end, End::NoPlan(PlanError::BothUsed(_)));
+        match end {
             End::Killed => took.kills += 1,
             End::Blind(_) | End::NoPlan(_) => took.failed += 1,
             End::Ran(plan, report) => {

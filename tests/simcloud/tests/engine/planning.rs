@@ -4,7 +4,7 @@ use crate::strategies::{calm_with, desired, run, shape, sweep};
 use model::cloud::{Cloud, Vpc};
 use model::engine::{Action, Id, Observed, PlanError, Reason, Resource, Snapshot, plan};
 use proptest::prelude::*;
-use tests::sim::{End, Shape, Truth, judge};
+use simcloud::{End, Shape, Truth, judge};
 
 fn reversed<T: Clone>(list: &[T]) -> Vec<T> {
     list.iter().rev().cloned().collect()

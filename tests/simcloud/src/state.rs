@@ -1,8 +1,9 @@
 //! The objects of the simulated cloud, with their past: reads may show what was true a while ago.
 
+use super::faults::Rng;
 use super::shape::Shape;
 use model::cloud::Cloud;
-use model::engine::{Attrs, Id, Observed, Ref, Refs, Resource, Snapshot};
+use model::engine::{Attrs, Id, Noted, Observed, Ref, Refs, Resource, Snapshot};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
@@ -111,13 +112,32 @@ fn timestamp(at: Duration) -> String {
     format!("2026-01-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
 }
 
+/// A read: for each object it may be answered by another server, each a little behind.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Read {
+    /// When.
+    pub now: Duration,
+    /// How far behind a server may be.
+    pub behind: Duration,
+    /// Decides which are how far.
+    pub seed: u64,
+}
+
+impl Read {
+    /// The time that it shows of that object.
+    fn looks_at(&self, object: u64) -> Duration {
+        let behind = Rng::new(self.seed.wrapping_add(object)).time(self.behind);
+        self.now.saturating_sub(behind)
+    }
+}
+
 /// Everything that outlives a process.
 #[derive(Clone, Debug, Default)]
 pub struct State {
     /// All objects ever.
     pub objects: Vec<Object>,
     /// The journal in the state store.
-    pub journal: Vec<Id>,
+    pub journal: Noted,
     /// How often an object was made while a living one had its id.
     pub made_twice: usize,
 }
@@ -192,24 +212,31 @@ impl State {
             .find(|object| object.physical == physical)
     }
 
-    /// What a sweep at `now` shows.
-    pub fn sweep(&self, now: Duration) -> Snapshot<Cloud> {
-        let own = self.objects.iter().filter(|object| !object.foreign);
-        let items = own.filter_map(|object| Some(object.observed(object.shown(now)?)));
+    /// What a sweep shows.
+    pub fn sweep(&self, read: Read) -> Snapshot<Cloud> {
+        let own = self.shown(read).filter(|(object, _)| !object.foreign);
+        let items = own.map(|(object, body)| object.observed(body));
         Snapshot {
             items: items.collect(),
         }
     }
 
-    /// The first object that a read at `now` shows and that is meant.
+    /// The first object that a read shows and that is meant.
     pub fn look(
         &self,
-        now: Duration,
+        read: Read,
         meant: impl Fn(&Object, &Body) -> bool,
     ) -> Option<(&Object, Observed<Cloud>)> {
-        self.objects.iter().find_map(|object| {
-            let body = object.shown(now)?;
-            meant(object, body).then(|| (object, object.observed(body)))
+        let found = self.shown(read).find(|(object, body)| meant(object, body));
+        found.map(|(object, body)| (object, object.observed(body)))
+    }
+
+    /// What a read shows.
+    fn shown(&self, read: Read) -> impl Iterator<Item = (&Object, &Body)> {
+        let objects = self.objects.iter().zip(0..);
+        objects.filter_map(move |(object, number)| {
+            let body = object.shown(read.looks_at(number))?;
+            Some((object, &**body))
         })
     }
 }

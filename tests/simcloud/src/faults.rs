@@ -17,6 +17,9 @@ pub struct Kill {
 pub struct Faults {
     /// Longest time from a write until reads show it.
     pub lag: Duration,
+    /// Longest time that what answers a read may be behind, for each object another: a read may lack what an earlier one had, and
+    /// show parts of a change.
+    pub flicker: Duration,
     /// Longest time a call takes each way.
     pub latency: Duration,
     /// Longest time a NAT gateway or a load balancer takes to be usable, or a group or gateway to be gone.

@@ -3,7 +3,7 @@
 use super::clock::SimClock;
 use super::faults::{Faults, Rng};
 use super::rules::refused;
-use super::state::{Object, State};
+use super::state::{Object, Read, State};
 use model::engine::{Class, Clock, Failure, Id, Resource};
 use std::cell::{Cell, RefCell};
 use std::future::pending;
@@ -30,12 +30,13 @@ pub struct SimCloud {
     late: RefCell<Vec<(Duration, Effect)>>,
 }
 
-/// When something happens, when reads will show it, and how long it takes to be usable or gone.
+/// When something happens, when reads will show it, how long it takes to be usable or gone, and, of a read, how late it is.
 #[derive(Clone, Copy)]
 pub struct Times {
     pub now: Duration,
     pub shows: Duration,
     pub slow: Duration,
+    pub read: Read,
 }
 
 /// A request on the wire. If the process dies now, it may still arrive.
@@ -103,6 +104,11 @@ impl SimCloud {
             now,
             shows: now + self.rng.time(faults.lag),
             slow: now + self.rng.time(faults.slow),
+            read: Read {
+                now,
+                behind: faults.flicker,
+                seed: self.rng.next(),
+            },
         }
     }
 

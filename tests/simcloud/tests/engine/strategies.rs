@@ -1,10 +1,10 @@
 //! Clusters and clouds to try the laws on.
 
 use model::cloud::Cloud;
-use model::engine::{Options, Snapshot};
+use model::engine::{Clock, Options, Snapshot};
 use proptest::prelude::*;
+use simcloud::{End, Faults, Read, Shape, SimCloud, State, update};
 use std::time::Duration;
-use tests::sim::{End, Faults, Shape, SimCloud, State, update};
 
 /// Any cluster.
 pub fn shape() -> impl Strategy<Value = Shape> {
@@ -53,8 +53,9 @@ pub fn run(cloud: &SimCloud, desired: &[Cloud]) -> End {
 
 /// What a sweep over the cloud shows now.
 pub fn sweep(cloud: &SimCloud) -> Snapshot<Cloud> {
-    cloud
-        .state
-        .borrow()
-        .sweep(model::engine::Clock::now(&cloud.clock))
+    let read = Read {
+        now: cloud.clock.now(),
+        ..Read::default()
+    };
+    cloud.state.borrow().sweep(read)
 }
