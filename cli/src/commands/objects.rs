@@ -5,7 +5,7 @@ use crate::error::{CommandError, Context};
 use crate::state::ClusterState;
 use crate::ui::Shell;
 use model::api::{Cluster, InstanceGroup, Object, SSHCredential};
-use model::read::{Document, Problem, ReadOptions, read_documents_with};
+use model::read::{Document, MAX_BYTES, Problem, ReadOptions, read_documents_with};
 use model::validate::{ClusterInput, locate, validate};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -173,13 +173,15 @@ pub fn read_files(files: &[PathBuf], options: ReadOptions) -> Result<Vec<Documen
 
 /// A file's text; `-` is stdin.
 pub fn read_text(file: &Path) -> Result<String, CommandError> {
+    // One more than the reader takes, so that it refuses what is longer: /dev/zero has no end.
+    let most = MAX_BYTES as u64 + 1;
     let mut text = String::new();
     let read = if file == Path::new("-") {
-        std::io::stdin().read_to_string(&mut text).map(|_| text)
+        std::io::stdin().take(most).read_to_string(&mut text)
     } else {
-        std::fs::read_to_string(file)
+        std::fs::File::open(file).and_then(|open| open.take(most).read_to_string(&mut text))
     };
-    read.usage(
+    read.map(|_| text).usage(
         format!("could not read {}", file.display()),
         "name a file that is there and is text",
     )

@@ -15,6 +15,7 @@ mod kills;
 mod life;
 mod locks;
 mod races;
+mod refused;
 #[path = "../wire/simulator.rs"]
 #[expect(dead_code, reason = "the wire tests use more of it")]
 mod simulator;
