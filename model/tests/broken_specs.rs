@@ -3,6 +3,13 @@
 //! review the change like code. Tests run in their package's folder.
 #![cfg(test)]
 #![allow(clippy::indexing_slicing, clippy::panic, reason = "a test")]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -2,6 +2,13 @@
 //! evening; and what a large cluster reaches takes time in proportion.
 #![cfg(test)]
 #![allow(clippy::indexing_slicing, clippy::panic, reason = "a test")]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
 
 mod support;
 
