@@ -5,7 +5,7 @@ use crate::clock::SystemClock;
 use crate::error::{CommandError, Kind};
 use crate::interrupt::Interrupts;
 use crate::state::{Keys, Lock, Operation, StoreJournal, outdated};
-use crate::ui::plan_json::Target;
+use crate::planned::Target;
 use crate::ui::progress::{Progress, names, seconds};
 use aws::AwsWorld;
 use aws::store::{Entry, Expect};

@@ -7,7 +7,7 @@ use crate::agents::Found;
 use crate::downloads;
 use crate::error::{CommandError, Context, Kind};
 use crate::state::{ClusterState, NO_CREDENTIALS, Public, mint_into, store_error};
-use crate::ui::plan_json::Target;
+use crate::planned::Target;
 use aws::{Clients, FactsWanted, collect_facts};
 use model::catalog::Catalog;
 use model::engine::{Class, Failure};

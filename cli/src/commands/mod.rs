@@ -17,6 +17,7 @@ mod render;
 mod running;
 mod scope;
 mod session;
+mod spec_log;
 mod store_objects;
 mod update;
 mod validate;

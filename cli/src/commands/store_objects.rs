@@ -2,9 +2,10 @@
 
 use super::objects::{Objects, read_files};
 use super::session::{Session, named};
+use super::spec_log;
 use crate::args::{Global, Replace};
 use crate::error::{CommandError, Context, Kind, Outcome};
-use crate::state::{ClusterState, Keys, clusters, store_error, write_object};
+use crate::state::{ClusterState, Keys, SpecChange, clusters, store_error, write_object};
 use aws::store::Expect;
 use model::api::metadata::CLUSTER_LABEL;
 use model::api::{Object, Resource, Spec};
@@ -89,7 +90,8 @@ async fn store(
         ready.push((name, state, documents));
     }
     for (name, state, documents) in &ready {
-        write(name, state.as_ref(), documents, session).await?;
+        let command = if policy.replace { "replace" } else { "create" };
+        write(command, name, state.as_ref(), documents, session).await?;
         session.shell.hint(&format!(
             "kctl update {name}    shows what would change in AWS"
         ));
@@ -198,13 +200,14 @@ fn allowed(
 
 /// Writes the objects. The Cluster goes first: who writes it has the name.
 async fn write(
+    command: &str,
     name: &str,
     state: Option<&ClusterState>,
     documents: &[Document],
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
     let keys = Keys::of(name);
-    let (store, mut documents) = (&session.store, documents.to_vec());
+    let (store, mut documents, mut changes) = (&session.store, documents.to_vec(), Vec::new());
     documents.sort_by_key(|document| !matches!(document.object, Object::Cluster(_)));
     for document in &documents {
         match &document.object {
@@ -212,7 +215,10 @@ async fn write(
                 let expect = state.map_or(Expect::Absent, |state| {
                     Expect::Version(state.cluster.version.clone())
                 });
-                write_object(store, &keys.config(), &dated(cluster.clone())?, expect).await?;
+                let cluster = dated(cluster.clone())?;
+                write_object(store, &keys.config(), &cluster, expect).await?;
+                let before = state.map(|state| &state.cluster.object);
+                changes.extend(SpecChange::of(before, Some(&cluster)));
             }
             Object::InstanceGroup(group) => {
                 let stored = state.and_then(|state| {
@@ -233,6 +239,8 @@ async fn write(
                     .labels
                     .insert(CLUSTER_LABEL.to_owned(), name.to_owned());
                 write_object(store, &keys.group(group.name()), &group, expect).await?;
+                let before = stored.map(|stored| &stored.object);
+                changes.extend(SpecChange::of(before, Some(&group)));
             }
             Object::SSHCredential(key) => {
                 write_ssh_key(session, &keys, &key.spec.public_key).await?;
@@ -242,6 +250,7 @@ async fn write(
         let (kind, object) = (document.object.kind(), &document.object.metadata().name);
         session.shell.done(&format!("stored {kind} {object}"));
     }
+    spec_log::log(command, &keys, changes, session).await;
     Ok(())
 }
 
@@ -255,7 +264,7 @@ pub async fn write_new(
     if let Some(key) = ssh_key {
         ssh_fingerprint(key)?;
     }
-    write(name, None, &objects.documents, session).await?;
+    write("create cluster", name, None, &objects.documents, session).await?;
     match ssh_key {
         Some(key) => write_ssh_key(session, &Keys::of(name), key).await,
         None => Ok(()),

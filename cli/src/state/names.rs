@@ -80,8 +80,13 @@ impl Keys {
         self.below("lock")
     }
 
+    /// What operations' keys begin with.
+    pub fn operations(&self) -> String {
+        self.below("operations/")
+    }
+
     /// What an operation did.
     pub fn operation(&self, name: &str) -> String {
-        self.below(&format!("operations/{name}.json"))
+        format!("{}{name}.json", self.operations())
     }
 }

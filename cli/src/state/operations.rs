@@ -1,0 +1,157 @@
+//! The log of a cluster's operations, as it is read: the newest ones, with what cannot be read told as such.
+
+use super::operation::{FORMAT, Operation};
+use super::{Keys, lock::hostname, store_error};
+use crate::error::CommandError;
+use aws::store::Store;
+use futures::future::try_join_all;
+use serde_json::Value;
+use std::path::Path;
+
+/// One operation of the log.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// Its name in the store: when it began, and something that nobody else has.
+    pub id: String,
+    /// What is written about it, or why that cannot be read.
+    pub record: Result<Operation, String>,
+    /// True if it is running as far as the lock says.
+    pub runs: bool,
+}
+
+impl Listed {
+    /// `done`, `failed`, `interrupted`, `running`, `no end recorded` or `unreadable`.
+    pub fn result(&self) -> &str {
+        match &self.record {
+            Err(_) => "unreadable",
+            Ok(record) if record.outcome == "running" && !self.runs => "no end recorded",
+            Ok(record) => &record.outcome,
+        }
+    }
+}
+
+/// The log.
+#[derive(Debug)]
+pub struct Operations<'a> {
+    store: &'a Store,
+    keys: &'a Keys,
+    /// Newest first.
+    ids: Vec<String>,
+}
+
+impl<'a> Operations<'a> {
+    /// One listing.
+    pub async fn list(store: &'a Store, keys: &'a Keys) -> Result<Self, CommandError> {
+        let prefix = keys.operations();
+        let entries = store.list(&prefix, None).await.map_err(store_error)?;
+        let id = |key: &str| Some(key.strip_prefix(&prefix)?.strip_suffix(".json")?.to_owned());
+        let mut ids: Vec<String> = entries.iter().filter_map(|entry| id(&entry.key)).collect();
+        // Names begin with times.
+        ids.sort_by(|a, b| b.cmp(a));
+        Ok(Self { store, keys, ids })
+    }
+
+    /// Ids, the newest first.
+    pub fn ids(&self) -> &[String] {
+        &self.ids
+    }
+
+    /// Reads the records of those ids: one read each, and one of the lock if one of them may be running.
+    pub async fn read(&self, ids: &[String]) -> Result<Vec<Listed>, CommandError> {
+        let records = try_join_all(ids.iter().map(|id| self.record(id))).await?;
+        let runs = |record: &Result<Operation, String>| {
+            record.as_ref().is_ok_and(|record| record.outcome == "running")
+        };
+        let holder = match records.iter().any(runs) {
+            true => self.holder().await?,
+            false => None,
+        };
+        let listed = ids.iter().zip(records).map(|(id, record)| Listed {
+            id: id.clone(),
+            runs: record.as_ref().is_ok_and(|record| holds(holder.as_ref(), record)),
+            record,
+        });
+        Ok(listed.collect())
+    }
+
+    async fn record(&self, id: &str) -> Result<Result<Operation, String>, CommandError> {
+        let key = self.keys.operation(id);
+        let Some(object) = self.store.get(&key).await.map_err(store_error)? else {
+            return Ok(Err("it was deleted a moment ago".to_owned()));
+        };
+        Ok(parse(&object.bytes))
+    }
+
+    /// Who holds the lock, if anybody does.
+    async fn holder(&self) -> Result<Option<Value>, CommandError> {
+        let lock = self.store.get(&self.keys.lock()).await.map_err(store_error)?;
+        Ok(lock.and_then(|lock| serde_json::from_slice(&lock.bytes).ok()))
+    }
+}
+
+fn parse(bytes: &[u8]) -> Result<Operation, String> {
+    let json: Value = serde_json::from_slice(bytes).map_err(|error| format!("not JSON: {error}"))?;
+    match json.get("format").and_then(Value::as_u64) {
+        Some(format) if format == u64::from(FORMAT) => {}
+        Some(format) => return Err(format!("it has format {format}, and this kctl reads {FORMAT}")),
+        None => return Err("it has no format".to_owned()),
+    }
+    serde_json::from_value(json).map_err(|error| error.to_string())
+}
+
+/// True if the lock is that operation's, and its process is not known to have ended.
+fn holds(holder: Option<&Value>, record: &Operation) -> bool {
+    let field = |name: &str| holder.and_then(|holder| holder.get(name));
+    let same = field("who").and_then(Value::as_str) == Some(record.who.as_str())
+        && field("process").and_then(Value::as_u64) == record.process.map(u64::from);
+    let here = field("host").and_then(Value::as_str) == Some(hostname().as_str());
+    let gone = |process: u32| {
+        Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{process}")).exists()
+    };
+    same && !(here && record.process.is_some_and(gone))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn record(outcome: &str, process: u32) -> Operation {
+        Operation {
+            who: "a@b".to_owned(),
+            outcome: outcome.to_owned(),
+            process: Some(process),
+            ..Operation::default()
+        }
+    }
+
+    #[test]
+    fn what_has_no_end_runs_only_while_the_lock_is_its_own() {
+        let lock = |who: &str, process: u32, host: &str| json!({"who": who, "process": process, "host": host});
+        let result = |record: Operation, holder: Option<Value>| {
+            let runs = holds(holder.as_ref(), &record);
+            let listed = Listed { id: String::new(), record: Ok(record), runs };
+            listed.result().to_owned()
+        };
+        let running = || record("running", 7);
+        assert_eq!(result(running(), Some(lock("a@b", 7, "elsewhere"))), "running");
+        assert_eq!(result(running(), Some(lock("a@b", 8, "elsewhere"))), "no end recorded");
+        assert_eq!(result(running(), Some(lock("c@b", 7, "elsewhere"))), "no end recorded");
+        assert_eq!(result(running(), None), "no end recorded");
+        assert_eq!(result(record("running", u32::MAX), Some(lock("a@b", u32::MAX, &hostname()))), "no end recorded");
+        assert_eq!(result(record("done", 7), None), "done");
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_why() {
+        for (bytes, why) in [
+            ("{", "not JSON"),
+            ("{}", "no format"),
+            (r#"{"format": 2}"#, "format 2"),
+            (r#"{"format": 1}"#, "missing field"),
+        ] {
+            let error = parse(bytes.as_bytes()).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}
