@@ -26,14 +26,14 @@ fn yaml_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn samples() -> Vec<(String, String)> {
-    let folder = Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("tests/specs");
+    let folder = Path::new("tests/specs");
     let name = |path: &Path| {
         path.file_name()
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned()
     };
-    yaml_files(&folder)
+    yaml_files(folder)
         .iter()
         .map(|path| {
             (

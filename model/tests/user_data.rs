@@ -69,8 +69,7 @@ struct Server {
 
 impl Server {
     fn start(content: &Path, settings: &Value) -> Self {
-        let program = Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap())
-            .join("tests/user_data/server.py");
+        let program = Path::new("tests/user_data/server.py");
         let mut child = Command::new("python3")
             .arg(program)
             .arg(content)

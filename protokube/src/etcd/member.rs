@@ -50,7 +50,6 @@ struct Look<'a> {
     held: &'a Held,
     disk: OwnDisk,
     read: &'a Read,
-    mounted_now: bool,
 }
 
 impl<E: Ec2, R: Running> Member<E, R> {
@@ -111,9 +110,11 @@ impl<E: Ec2, R: Running> Member<E, R> {
         };
         let names = self.settings.names();
         let disk = OwnDisk::new(&self.host, &held, &names.prefix);
-        let pod = self.settings.pod_name();
-        let (content, mounted_now) = disk
-            .work(move |host, disk, held| manifest::mount_and_look(host, disk, &held.device, &pod))
+        let settings = self.settings.clone();
+        let content = disk
+            .work(move |host, disk, held| {
+                manifest::mount_and_look(host, &settings, disk, &held.device)
+            })
             .await?;
         let token = (self.settings.token)()?;
         let own = Own {
@@ -130,7 +131,6 @@ impl<E: Ec2, R: Running> Member<E, R> {
             held: &held,
             disk,
             read: &read,
-            mounted_now,
         };
         let outcome = self.carry_out(step, &look).await?;
         if outcome == Outcome::Settled {
@@ -179,7 +179,6 @@ impl<E: Ec2, R: Running> Member<E, R> {
             &look.disk.disk(),
             &look.held.member,
             start,
-            look.mounted_now,
         )?;
         if let Some(why) = self.running.unhealthy().await {
             return Ok(self.waits(&format!("etcd is not healthy yet: {why}")));

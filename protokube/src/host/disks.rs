@@ -60,8 +60,8 @@ impl Host {
         fs::canonicalize(self.path(&format!("/dev/{name}"))).ok()
     }
 
-    /// What a disk holds. One with a file system is checked and mounted to see. The flag: it was not mounted before.
-    pub fn look(&self, disk: &Disk<'_>, device: &Path) -> anyhow::Result<(Content, bool)> {
+    /// What a disk holds. One with a file system is checked and mounted to see.
+    pub fn look(&self, disk: &Disk<'_>, device: &Path) -> anyhow::Result<Content> {
         let what = || {
             format!(
                 "could not see what {} holds ({})",
@@ -71,9 +71,9 @@ impl Host {
         };
         if self.mounted(disk, device)? {
             let inside = self.inside(disk).with_context(what)?;
-            return Ok((Content::FileSystem(inside), false));
+            return Ok(Content::FileSystem(inside));
         }
-        let content = match self.signature(device).with_context(what)? {
+        Ok(match self.signature(device).with_context(what)? {
             Some(kind) if kind == "ext4" => {
                 self.mount(disk, device)?;
                 Content::FileSystem(self.inside(disk).with_context(what)?)
@@ -81,9 +81,7 @@ impl Host {
             Some(kind) => Content::Other(kind),
             None if is_zero(device).with_context(what)? => Content::Blank,
             None => Content::Unrecognized,
-        };
-        let mounted = matches!(content, Content::FileSystem(_));
-        Ok((content, mounted))
+        })
     }
 
     /// Writes the marker of a mounted disk.
@@ -124,7 +122,7 @@ impl Host {
     }
 
     /// True if the disk is mounted in its place; another disk there is an error.
-    fn mounted(&self, disk: &Disk<'_>, device: &Path) -> anyhow::Result<bool> {
+    pub fn mounted(&self, disk: &Disk<'_>, device: &Path) -> anyhow::Result<bool> {
         let folder = self.path(&disk.folder());
         let there = self.mounts.device_at(&folder);
         let there = there.context("could not read the table of mounts")?;

@@ -28,6 +28,7 @@ fn machine() -> (TempDir, Host, PathBuf) {
     let mounts = Links {
         root: folder.path().to_owned(),
         fuse: SharedFuse::default(),
+        kubelet: None,
     };
     let programs = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
     let host = Host::at(folder.path(), programs, Arc::new(mounts));
@@ -38,11 +39,13 @@ fn machine() -> (TempDir, Host, PathBuf) {
 #[test]
 fn a_disk_of_zeros_is_blank_and_with_a_file_system_it_is_empty() {
     let (_folder, host, device) = machine();
-    assert_eq!(host.look(&DISK, &device).unwrap(), (Content::Blank, false));
+    assert_eq!(host.look(&DISK, &device).unwrap(), Content::Blank);
     host.format(&DISK, &device).unwrap();
     let made = Content::FileSystem(Inside::Nothing);
-    assert_eq!(host.look(&DISK, &device).unwrap(), (made.clone(), true));
-    assert_eq!(host.look(&DISK, &device).unwrap(), (made, false), "mounted");
+    assert!(!host.mounted(&DISK, &device).unwrap());
+    assert_eq!(host.look(&DISK, &device).unwrap(), made);
+    assert!(host.mounted(&DISK, &device).unwrap());
+    assert_eq!(host.look(&DISK, &device).unwrap(), made);
     assert!(
         host.format(&DISK, &device).is_err(),
         "not while it is mounted"
@@ -55,13 +58,13 @@ fn anything_on_a_disk_makes_it_not_blank() {
     let (_folder, host, device) = machine();
     let file = fs::File::options().write(true).open(&device).unwrap();
     file.write_all_at(b"x", (1 << 20) - 1).unwrap();
-    assert_eq!(host.look(&DISK, &device).unwrap().0, Content::Unrecognized);
+    assert_eq!(host.look(&DISK, &device).unwrap(), Content::Unrecognized);
     let swap = Command::new("/usr/sbin/mkswap")
         .arg(&device)
         .output()
         .unwrap();
     assert!(swap.status.success());
-    let content = host.look(&DISK, &device).unwrap().0;
+    let content = host.look(&DISK, &device).unwrap();
     assert_eq!(content, Content::Other("swap".into()));
 }
 

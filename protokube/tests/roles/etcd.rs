@@ -167,7 +167,9 @@ async fn after_a_reboot_it_comes_back_without_aws() {
 /// one that sees the volume only later.
 #[tokio::test]
 async fn data_that_was_lost_is_not_founded_over() {
-    for resumes in [true, false] {
+    let etcd_waits_for_peers = (true, "existing");
+    let nothing_is_run = (false, "no manifest");
+    for (resumes, why) in [etcd_waits_for_peers, nothing_is_run] {
         let machine = Machine::new().await;
         machine.cloud.add_volume("vol-0a", "main");
         settle(&member(&machine)).await;
@@ -188,10 +190,8 @@ async fn data_that_was_lost_is_not_founded_over() {
             fuse: machine.fuse.clone(),
         };
         let said = protokube::etcd::Running::unhealthy(&etcd).await;
-        assert!(
-            said.unwrap().contains("existing"),
-            "etcd waits for its peers"
-        );
+        let said = said.unwrap();
+        assert!(said.contains(why), "{said}");
         assert_eq!(machine.kubelet.lock().unwrap().founded, 1);
     }
 }

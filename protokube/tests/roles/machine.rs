@@ -70,9 +70,14 @@ impl Machine {
             fs::create_dir_all(root.join(made)).unwrap();
         }
         fs::write(root.join("etc/hosts"), "127.0.0.1 localhost\n").unwrap();
+        let kubelet = Arc::new(Mutex::new(Kubelet {
+            root: root.clone(),
+            ..Kubelet::default()
+        }));
         let mounts = Links {
             root: root.clone(),
             fuse: fuse.clone(),
+            kubelet: Some(Arc::clone(&kubelet)),
         };
         let path = format!("{}:/usr/bin:/bin", root.join("programs").display());
         let cloud = Cloud {
@@ -82,15 +87,11 @@ impl Machine {
             instances: Mutex::default(),
             down: Mutex::default(),
         };
-        let kubelet = Kubelet {
-            root: root.clone(),
-            ..Kubelet::default()
-        };
         Self {
             store: store_in(&root.join("store")).await,
             host: Host::at(&root, path, Arc::new(mounts)),
             cloud: Arc::new(cloud),
-            kubelet: Arc::new(Mutex::new(kubelet)),
+            kubelet,
             fuse,
             folder,
         }
@@ -109,7 +110,8 @@ impl Machine {
                 fs::create_dir(&at).unwrap();
             }
         }
-        self.kubelet.lock().unwrap().running = None;
+        let mut kubelet = self.kubelet.lock().unwrap();
+        (kubelet.running, kubelet.read) = (None, None);
     }
 
     /// Everything that protokube and its programs wrote, by path.
@@ -171,6 +173,8 @@ fn programs(root: &Path) {
 pub struct Links {
     pub root: PathBuf,
     pub fuse: SharedFuse,
+    /// Looks as soon as something is mounted.
+    pub kubelet: Option<Arc<Mutex<Kubelet>>>,
 }
 
 impl Mounts for Links {
@@ -185,7 +189,11 @@ impl Mounts for Links {
         let disk = self.root.join("disks").join(device.file_name().unwrap());
         fs::create_dir_all(disk.join("lost+found"))?;
         fs::remove_dir(folder)?;
-        symlink(disk, folder)
+        symlink(disk, folder)?;
+        if let Some(kubelet) = &self.kubelet {
+            kubelet.lock().unwrap().look();
+        }
+        Ok(())
     }
 }
 
@@ -287,6 +295,8 @@ impl Ec2 for Cloud {
 #[derive(Debug, Default)]
 pub struct Kubelet {
     root: PathBuf,
+    /// What it read first since it started.
+    read: Option<String>,
     /// The manifest's text.
     pub running: Option<String>,
     pub starts: usize,
@@ -294,14 +304,21 @@ pub struct Kubelet {
 }
 
 impl Kubelet {
+    fn below(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    /// The manifest that it sees now.
+    fn look(&mut self) -> Option<String> {
+        let link = fs::read_link(self.below(&manifest_path("etcd-main"))).ok()?;
+        let manifest = fs::read_to_string(self.below(link.to_str()?)).ok()?;
+        self.read.get_or_insert_with(|| manifest.clone());
+        Some(manifest)
+    }
+
     /// What kubelet does with the folder of manifests, and etcd with its data.
     fn sync(&mut self) -> anyhow::Result<()> {
-        let below = |path: &str| self.root.join(path.trim_start_matches('/'));
-        let link = fs::read_link(below(&manifest_path("etcd-main")));
-        let manifest = link
-            .ok()
-            .and_then(|to| fs::read_to_string(below(to.to_str()?)).ok());
-        let Some(manifest) = manifest else {
+        let Some(manifest) = self.look() else {
             self.running = None;
             bail!("kubelet sees no manifest");
         };
@@ -309,6 +326,11 @@ impl Kubelet {
             return Ok(());
         }
         self.running = None;
+        // It ends the pod it knows first, and ends none before it has heard of the API server, which needs etcd.
+        if self.read.as_ref() != Some(&manifest) {
+            bail!("kubelet waits for the end of the pod that it read first");
+        }
+        let below = |path: &str| self.below(path);
         let pod: Pod = serde_saphyr::from_str(&manifest)?;
         let container = &pod.spec.containers[0];
         let variable = |name: &str| {
