@@ -6,7 +6,7 @@ mod file;
 mod stale;
 
 pub use file::{read, write};
-pub use stale::{Now, Stale, stale};
+pub use stale::{Changed, Now, Stale, stale};
 
 use crate::error::{CommandError, Context};
 use crate::state::ClusterState;
@@ -100,9 +100,7 @@ fn observed(plan: &Plan<Cloud>, seen: &Snapshot<Cloud>) -> BTreeMap<Id, String> 
         }
         for need in step.after.iter().flat_map(Resource::needs) {
             if let Some(physical) = physical.get(&need) {
-                found
-                    .entry(need)
-                    .or_insert_with(|| (*physical).clone());
+                found.entry(need).or_insert_with(|| (*physical).clone());
             }
         }
     }

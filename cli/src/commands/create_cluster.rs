@@ -104,6 +104,7 @@ pub async fn run(
             allow_unsupported: what.allow_unsupported,
         },
         kubeconfig: kubeconfig.then(|| what.credentials.clone()),
+        plan_out: None,
     };
     let outcome = update(&name, &how, session).await?;
     if what.yes {

@@ -198,7 +198,7 @@ fn allowed(
     }
 }
 
-/// Writes the objects. The Cluster goes first: who writes it has the name.
+/// Writes the objects, and what was written into the log.
 async fn write(
     command: &str,
     name: &str,
@@ -206,8 +206,22 @@ async fn write(
     documents: &[Document],
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
+    let mut changes = Vec::new();
+    let written = write_all(name, state, documents, session, &mut changes).await;
+    spec_log::log(command, &Keys::of(name), changes, session).await;
+    written
+}
+
+/// Writes the objects. The Cluster goes first: who writes it has the name.
+async fn write_all(
+    name: &str,
+    state: Option<&ClusterState>,
+    documents: &[Document],
+    session: &Session<'_>,
+    changes: &mut Vec<SpecChange>,
+) -> Result<(), CommandError> {
     let keys = Keys::of(name);
-    let (store, mut documents, mut changes) = (&session.store, documents.to_vec(), Vec::new());
+    let (store, mut documents) = (&session.store, documents.to_vec());
     documents.sort_by_key(|document| !matches!(document.object, Object::Cluster(_)));
     for document in &documents {
         match &document.object {
@@ -250,7 +264,6 @@ async fn write(
         let (kind, object) = (document.object.kind(), &document.object.metadata().name);
         session.shell.done(&format!("stored {kind} {object}"));
     }
-    spec_log::log(command, &keys, changes, session).await;
     Ok(())
 }
 

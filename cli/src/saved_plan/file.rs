@@ -39,7 +39,11 @@ pub fn read(path: &Path) -> Result<SavedPlan, CommandError> {
         "name a file that `kctl update --plan-out FILE` wrote",
     )?;
     let json: Value = serde_json::from_slice(&bytes).map_err(|error| {
-        let what = format!("{shown}:{}:{}: this is not a whole plan", error.line(), error.column());
+        let what = format!(
+            "{shown}:{}:{}: this is not a whole plan",
+            error.line(),
+            error.column()
+        );
         CommandError::new(Kind::Usage, anyhow::Error::new(error).context(what), AGAIN)
     })?;
     if json.get("kind").and_then(Value::as_str) != Some(KIND) {
@@ -60,8 +64,12 @@ pub fn read(path: &Path) -> Result<SavedPlan, CommandError> {
     let claimed = json.get("sha256").and_then(Value::as_str);
     if claimed != Some(digest(&json).as_str()) {
         return Err(CommandError::usage(
-            format!("{shown} was changed after kctl wrote it: its content is not that of its sha256"),
-            format!("take the file as it was written, or {AGAIN}; to get another plan, change the spec"),
+            format!(
+                "{shown} was changed after kctl wrote it: its content is not that of its sha256"
+            ),
+            format!(
+                "take the file as it was written, or {AGAIN}; to get another plan, change the spec"
+            ),
         ));
     }
     SavedPlan::deserialize(json.clone(), path)
@@ -71,7 +79,10 @@ impl SavedPlan {
     fn deserialize(json: Value, path: &Path) -> Result<Self, CommandError> {
         let version = version(&json);
         serde_json::from_value(json).map_err(|error| {
-            let what = format!("this kctl cannot read the plan in {}{version}", path.display());
+            let what = format!(
+                "this kctl cannot read the plan in {}{version}",
+                path.display()
+            );
             let error = anyhow::Error::new(error).context(what);
             CommandError::new(Kind::Precondition, error, AGAIN)
         })
@@ -129,7 +140,8 @@ mod tests {
     #[test]
     fn a_digest_is_over_values_and_not_over_their_layout() {
         let one = json!({"a": 1, "b": [{"x": null, "y": "z"}]});
-        let laid_out = "{\n \"b\": [ {\"y\": \"z\", \"x\": null} ], \"sha256\": \"any\", \"a\": 1 }";
+        let laid_out =
+            "{\n \"b\": [ {\"y\": \"z\", \"x\": null} ], \"sha256\": \"any\", \"a\": 1 }";
         let same: Value = serde_json::from_str(laid_out).unwrap();
         assert_eq!(digest(&one), digest(&same));
         for other in [

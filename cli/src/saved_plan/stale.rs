@@ -98,7 +98,9 @@ pub fn stale(saved: &SavedPlan, now: &Now<'_>) -> Stale {
 
 /// Of what both know, what is another object now. What one does not know is a matter of its steps.
 fn identities(was: &BTreeMap<Id, String>, is: &BTreeMap<Id, String>) -> Vec<Changed> {
-    let both = was.iter().filter_map(|(id, was)| Some((id, was, is.get(id)?)));
+    let both = was
+        .iter()
+        .filter_map(|(id, was)| Some((id, was, is.get(id)?)));
     both.filter(|(_, was, is)| was != is)
         .map(|(id, was, is)| changed(&id.to_string(), Some(was), Some(is)))
         .collect()

@@ -91,12 +91,7 @@ pub fn who() -> String {
 
 impl Operation {
     /// One that begins now.
-    pub fn begin(
-        keys: &Keys,
-        command: &str,
-        target: Option<&Target>,
-        now: OffsetDateTime,
-    ) -> Self {
+    pub fn begin(keys: &Keys, command: &str, target: Option<&Target>, now: OffsetDateTime) -> Self {
         let stamp = now
             .format(format_description!(
                 "[year][month][day]T[hour][minute][second]Z"

@@ -60,7 +60,9 @@ impl<'a> Operations<'a> {
     pub async fn read(&self, ids: &[String]) -> Result<Vec<Listed>, CommandError> {
         let records = try_join_all(ids.iter().map(|id| self.record(id))).await?;
         let runs = |record: &Result<Operation, String>| {
-            record.as_ref().is_ok_and(|record| record.outcome == "running")
+            record
+                .as_ref()
+                .is_ok_and(|record| record.outcome == "running")
         };
         let holder = match records.iter().any(runs) {
             true => self.holder().await?,
@@ -68,7 +70,9 @@ impl<'a> Operations<'a> {
         };
         let listed = ids.iter().zip(records).map(|(id, record)| Listed {
             id: id.clone(),
-            runs: record.as_ref().is_ok_and(|record| holds(holder.as_ref(), record)),
+            runs: record
+                .as_ref()
+                .is_ok_and(|record| holds(holder.as_ref(), record)),
             record,
         });
         Ok(listed.collect())
@@ -84,16 +88,25 @@ impl<'a> Operations<'a> {
 
     /// Who holds the lock, if anybody does.
     async fn holder(&self) -> Result<Option<Value>, CommandError> {
-        let lock = self.store.get(&self.keys.lock()).await.map_err(store_error)?;
+        let lock = self
+            .store
+            .get(&self.keys.lock())
+            .await
+            .map_err(store_error)?;
         Ok(lock.and_then(|lock| serde_json::from_slice(&lock.bytes).ok()))
     }
 }
 
 fn parse(bytes: &[u8]) -> Result<Operation, String> {
-    let json: Value = serde_json::from_slice(bytes).map_err(|error| format!("not JSON: {error}"))?;
+    let json: Value =
+        serde_json::from_slice(bytes).map_err(|error| format!("not JSON: {error}"))?;
     match json.get("format").and_then(Value::as_u64) {
         Some(format) if format == u64::from(FORMAT) => {}
-        Some(format) => return Err(format!("it has format {format}, and this kctl reads {FORMAT}")),
+        Some(format) => {
+            return Err(format!(
+                "it has format {format}, and this kctl reads {FORMAT}"
+            ));
+        }
         None => return Err("it has no format".to_owned()),
     }
     serde_json::from_value(json).map_err(|error| error.to_string())
@@ -130,15 +143,34 @@ mod tests {
         let lock = |who: &str, process: u32, host: &str| json!({"who": who, "process": process, "host": host});
         let result = |record: Operation, holder: Option<Value>| {
             let runs = holds(holder.as_ref(), &record);
-            let listed = Listed { id: String::new(), record: Ok(record), runs };
+            let listed = Listed {
+                id: String::new(),
+                record: Ok(record),
+                runs,
+            };
             listed.result().to_owned()
         };
         let running = || record("running", 7);
-        assert_eq!(result(running(), Some(lock("a@b", 7, "elsewhere"))), "running");
-        assert_eq!(result(running(), Some(lock("a@b", 8, "elsewhere"))), "no end recorded");
-        assert_eq!(result(running(), Some(lock("c@b", 7, "elsewhere"))), "no end recorded");
+        assert_eq!(
+            result(running(), Some(lock("a@b", 7, "elsewhere"))),
+            "running"
+        );
+        assert_eq!(
+            result(running(), Some(lock("a@b", 8, "elsewhere"))),
+            "no end recorded"
+        );
+        assert_eq!(
+            result(running(), Some(lock("c@b", 7, "elsewhere"))),
+            "no end recorded"
+        );
         assert_eq!(result(running(), None), "no end recorded");
-        assert_eq!(result(record("running", u32::MAX), Some(lock("a@b", u32::MAX, &hostname()))), "no end recorded");
+        assert_eq!(
+            result(
+                record("running", u32::MAX),
+                Some(lock("a@b", u32::MAX, &hostname()))
+            ),
+            "no end recorded"
+        );
         assert_eq!(result(record("done", 7), None), "done");
     }
 

@@ -33,9 +33,15 @@ impl SpecChange {
             (_, None) => Action::Delete,
             _ => Action::Update,
         };
-        let fields = before.zip(after).map(|(before, after)| changes(before, after).len());
+        let fields = before
+            .zip(after)
+            .map(|(before, after)| changes(before, after).len());
         // The digest of the text that is stored.
-        let digest = |object: &Resource<S>| write::to_yaml(object).ok().map(|text| sha256(text.as_bytes()));
+        let digest = |object: &Resource<S>| {
+            write::to_yaml(object)
+                .ok()
+                .map(|text| sha256(text.as_bytes()))
+        };
         (fields != Some(0)).then(|| Self {
             object: format!("{} {name}", S::KIND),
             action,

@@ -3,8 +3,8 @@
 
 use super::Shell;
 use super::plan_json::changes;
-use crate::planned::{Summary, Target};
 use crate::error::{CommandError, Kind, Outcome};
+use crate::planned::{Summary, Target};
 use crate::saved_plan::Stale;
 use model::cloud::Cloud;
 use model::engine::{Event, Plan, Report};

@@ -1,8 +1,8 @@
 //! Why a saved plan no longer applies, in a few lines.
 
+use super::Paint;
 use super::cloud::short_hashes;
 use super::diff::lines;
-use super::Paint;
 use crate::saved_plan::{Changed, Stale};
 use model::engine::{Action, Moved};
 
@@ -22,13 +22,28 @@ pub fn reasons(stale: &Stale) -> Vec<String> {
     if stale.facts {
         all.push("the spec is the same, but what AWS or the catalog say of its images, zones, machine types or downloads is not".to_owned());
     }
-    all.extend(stale.kctl.iter().map(|one| format!("kctl is another one: {}", was_is(one))));
-    let stepped = |one: &&Changed| !stale.steps.iter().any(|step| step.id().to_string() == one.what);
+    all.extend(
+        stale
+            .kctl
+            .iter()
+            .map(|one| format!("kctl is another one: {}", was_is(one))),
+    );
+    let stepped = |one: &&Changed| {
+        !stale
+            .steps
+            .iter()
+            .any(|step| step.id().to_string() == one.what)
+    };
     let identities = stale.identities.iter().filter(stepped);
-    all.extend(identities.map(|one| format!("{} is another object in AWS: {}", one.what, was_is(one))));
+    all.extend(
+        identities.map(|one| format!("{} is another object in AWS: {}", one.what, was_is(one))),
+    );
     all.extend(stale.steps.iter().take(STEPS).map(step));
     if stale.steps.len() > STEPS {
-        all.push(format!("and {} more steps (-o json shows all)", stale.steps.len() - STEPS));
+        all.push(format!(
+            "and {} more steps (-o json shows all)",
+            stale.steps.len() - STEPS
+        ));
     }
     all
 }
@@ -50,11 +65,16 @@ fn spec(one: &Changed) -> String {
 fn step(one: &Moved) -> String {
     let id = short_hashes(&one.id().to_string());
     match one {
-        Moved::Appeared { action, .. } => format!("{id}: would be {} now, and was not to be", done(*action)),
-        Moved::Vanished { action, .. } => format!("{id}: was to be {}, and would not be now", done(*action)),
+        Moved::Appeared { action, .. } => {
+            format!("{id}: would be {} now, and was not to be", done(*action))
+        }
+        Moved::Vanished { action, .. } => {
+            format!("{id}: was to be {}, and would not be now", done(*action))
+        }
         Moved::Differs { fields, .. } => {
             let told = fields.iter().take(FIELDS);
-            let told = told.filter_map(|change| lines(change, false, Paint::default()).into_iter().next());
+            let told =
+                told.filter_map(|change| lines(change, false, Paint::default()).into_iter().next());
             let mut told: Vec<String> = told.map(|line| short_hashes(&line)).collect();
             if fields.len() > FIELDS {
                 told.push(format!("and {} more fields", fields.len() - FIELDS));

@@ -2,7 +2,9 @@
 
 use crate::strategies::{calm_with, desired, run, shape, sweep};
 use model::cloud::{Cloud, Vpc};
-use model::engine::{Action, Id, Observed, Moved, PlanError, Reason, Resource, Snapshot, moved, plan};
+use model::engine::{
+    Action, Id, Moved, Observed, PlanError, Reason, Resource, Snapshot, moved, plan,
+};
 use proptest::prelude::*;
 use tests::sim::{End, Shape, Truth, judge};
 
