@@ -130,12 +130,11 @@ mod tests {
     use serde_json::json;
 
     fn record(outcome: &str, process: u32) -> Operation {
-        Operation {
-            who: "a@b".to_owned(),
-            outcome: outcome.to_owned(),
-            process: Some(process),
-            ..Operation::default()
-        }
+        let mut record = Operation::default();
+        "a@b".clone_into(&mut record.who);
+        outcome.clone_into(&mut record.outcome);
+        record.process = Some(process);
+        record
     }
 
     #[test]

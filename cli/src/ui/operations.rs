@@ -97,7 +97,7 @@ fn word(step: &Ended) -> &'static str {
         ("done", Some(Action::Create)) => "added",
         ("done", Some(Action::Update)) => "changed",
         ("done", Some(Action::Delete)) => "deleted",
-        _ => "not tried",
+        _ => "not_tried",
     }
 }
 
@@ -118,10 +118,10 @@ fn changes(record: &Operation) -> String {
             planned.add, planned.change, planned.delete
         );
     }
-    let order = ["added", "changed", "deleted", "failed", "not tried"];
+    let order = ["added", "changed", "deleted", "failed", "not_tried"];
     let told = order
         .iter()
-        .filter_map(|word| Some(format!("{} {word}", counts.get(word)?)));
+        .filter_map(|word| Some(format!("{} {}", counts.get(word)?, word.replace('_', " "))));
     told.collect::<Vec<_>>().join(", ")
 }
 

@@ -34,12 +34,12 @@ pub fn cloud(simulator: &Simulator) -> Kctl {
 }
 
 /// Milliseconds that every call takes longer.
-fn latency(simulator: &Simulator, milliseconds: u32) {
+pub fn latency(simulator: &Simulator, milliseconds: u32) {
     let url = format!("{}/_simulator/latency", simulator.endpoint);
     simulator.python(REGION, &format!("import urllib.request as u\nu.urlopen(u.Request({url:?}, method='POST', data=b'{milliseconds}'))"));
 }
 
-fn create(kctl: &Kctl, more: &[&str]) -> crate::kctl::Ran {
+pub fn create(kctl: &Kctl, more: &[&str]) -> crate::kctl::Ran {
     let words = [
         "create",
         "cluster",
@@ -51,7 +51,7 @@ fn create(kctl: &Kctl, more: &[&str]) -> crate::kctl::Ran {
 }
 
 /// Ids of AWS, sizes and hashes are not the point.
-fn told(text: &str) -> String {
+pub fn told(text: &str) -> String {
     let words = text.split_inclusive(|c: char| c.is_whitespace() || c == '/' || c == '-');
     let plain = |word: &str| {
         let bare = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
