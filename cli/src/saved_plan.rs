@@ -6,7 +6,7 @@ mod file;
 mod stale;
 
 pub use file::{read, write};
-pub use stale::{Changed, Now, Stale, stale};
+pub use stale::{AppliedBy, Changed, Now, Stale, stale};
 
 use crate::error::{CommandError, Context};
 use crate::state::ClusterState;

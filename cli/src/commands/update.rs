@@ -1,5 +1,7 @@
 //! `kctl update`: what AWS lacks of the spec is shown, and with `--yes` made; or kept in a file, and made later.
 
+mod compare;
+mod keep;
 mod saved;
 mod show;
 
@@ -22,6 +24,7 @@ use model::cloud::settle::settle;
 use model::engine::{Plan, PlanError, Snapshot};
 use model::pki::KUBERNETES_CA;
 use model::read::ReadOptions;
+use saved::Held;
 use show::{Shown, show};
 use std::path::PathBuf;
 
@@ -83,7 +86,8 @@ pub async fn run(options: &Update, session: &Session<'_>) -> Result<Outcome, Com
         how.refresh = plan.refresh;
         how.read.allow_unsupported = plan.allow_unsupported;
         told(&name, &how, session, async |run| {
-            saved::update(&name, file, &plan, run).await
+            let plan = &plan;
+            saved::update(&name, Held { file, plan, run }).await
         })
         .await
     } else {
@@ -278,7 +282,7 @@ async fn preview(looked: &Looked, run: Run<'_>) -> Result<Outcome, CommandError>
         async |_, plan, seen| {
             show(&Shown::of(plan, &assembled.stand_ins, &looked.target), run)?;
             if let Some(file) = &run.how.plan_out {
-                saved::keep(file, plan, seen, looked, &assembled, run)?;
+                keep::keep(file, plan, seen, looked, &assembled, run)?;
             } else if !plan.is_empty() && !run.how.output.is_for_programs() {
                 run.session.shell.hint(&format!(
                     "kctl update {} --yes    makes these changes",

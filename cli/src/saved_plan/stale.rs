@@ -40,6 +40,20 @@ pub struct Stale {
     pub steps: Vec<Moved>,
     /// Nothing is left to do.
     pub nothing_left: bool,
+    /// Operations that applied this very plan.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub applied_by: Vec<AppliedBy>,
+}
+
+/// An operation that applied a saved plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AppliedBy {
+    /// Its id.
+    pub operation: String,
+    /// How it ended.
+    pub result: String,
+    /// Who it was.
+    pub who: String,
 }
 
 /// Something that was one thing and is another.
@@ -93,6 +107,7 @@ pub fn stale(saved: &SavedPlan, now: &Now<'_>) -> Stale {
         identities: identities(&was.observed, &is.observed),
         nothing_left: now.plan.is_empty() && !saved.plan.is_empty(),
         steps,
+        applied_by: Vec::new(),
     }
 }
 

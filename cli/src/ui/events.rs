@@ -45,13 +45,13 @@ impl<'a> Events<'a> {
     }
 
     /// In which account and region.
-    pub fn target(&self, target: &Target) {
+    pub fn target(self, target: &Target) {
         self.line(&json!({"event": "target", "account": target.account, "region": target.region}));
     }
 
     /// What would be done, or will: a line for each step, and one for all of them. `late`: texts in it that will be
     /// others.
-    pub fn planned(&self, plan: &Plan<Cloud>, late: &[String]) {
+    pub fn planned(self, plan: &Plan<Cloud>, late: &[String]) {
         for change in changes(plan) {
             let mut value = serde_json::to_value(change).unwrap_or_default();
             super::plan_json::hide(&mut value, late);
@@ -64,17 +64,17 @@ impl<'a> Events<'a> {
     }
 
     /// Whether a saved plan still applies.
-    pub fn stale(&self, stale: &Stale) {
+    pub fn stale(self, stale: &Stale) {
         self.line(&json!({"event": "saved_plan", "applies": stale.applies(), "moved": stale}));
     }
 
     /// One event of the apply.
-    pub fn on(&self, event: &Event) {
+    pub fn on(self, event: &Event) {
         self.line(event);
     }
 
     /// How the apply ended.
-    pub fn applied(&self, report: &Report) {
+    pub fn applied(self, report: &Report) {
         self.line(&json!({
             "event": "applied",
             "complete": report.is_complete(),
@@ -86,7 +86,7 @@ impl<'a> Events<'a> {
     }
 
     /// The last line.
-    pub fn end(&self, ended: &Result<Outcome, CommandError>) {
+    pub fn end(self, ended: &Result<Outcome, CommandError>) {
         let (outcome, code) = match ended {
             Ok(Outcome::Fine) => ("fine", Outcome::Fine.exit_code()),
             Ok(pending @ Outcome::ChangesPending) => ("changes_pending", pending.exit_code()),
@@ -100,7 +100,7 @@ impl<'a> Events<'a> {
         self.line(&line);
     }
 
-    fn line<T: Serialize>(&self, what: &T) {
+    fn line<T: Serialize>(self, what: &T) {
         let time = OffsetDateTime::now_utc();
         let time = time
             .replace_millisecond(time.millisecond())

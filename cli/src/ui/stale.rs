@@ -5,6 +5,7 @@ use super::cloud::short_hashes;
 use super::diff::lines;
 use crate::saved_plan::{Changed, Stale};
 use model::engine::{Action, Moved};
+use serde_json::Value;
 
 /// More steps than these are only counted.
 const STEPS: usize = 10;
@@ -18,6 +19,16 @@ pub fn reasons(stale: &Stale) -> Vec<String> {
         .iter()
         .map(|one| format!("{} is another one: {}", one.what, was_is(one)))
         .collect();
+    let applied = stale.applied_by.iter();
+    all.extend(applied.map(|one| {
+        format!(
+            "it was applied by {} in operation {}: {}",
+            one.who, one.operation, one.result
+        )
+    }));
+    if stale.nothing_left {
+        return all;
+    }
     all.extend(stale.spec.iter().map(spec));
     if stale.facts {
         all.push("the spec is the same, but what AWS or the catalog say of its images, zones, machine types or downloads is not".to_owned());
@@ -72,6 +83,13 @@ fn step(one: &Moved) -> String {
             format!("{id}: was to be {}, and would not be now", done(*action))
         }
         Moved::Differs { fields, .. } => {
+            // Of another action everything else is another too.
+            if let Some(change) = fields.iter().find(|change| change.field == "action") {
+                let word =
+                    |value: &Value| serde_json::from_value(value.clone()).map_or("nothing", done);
+                let (was, is) = (word(&change.before), word(&change.after));
+                return format!("{id}: was to be {was}, and would be {is} now");
+            }
             let told = fields.iter().take(FIELDS);
             let told =
                 told.filter_map(|change| lines(change, false, Paint::default()).into_iter().next());

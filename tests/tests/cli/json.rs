@@ -99,10 +99,8 @@ fn written() -> Written {
     all.streams
         .push(lines(&run(&["update", "--yes", "-o", "events"])));
     simulator.faults(&json!([]));
-    all.operations = one(&run(&["get", "operations", "-o", "json"]))
-        .as_array()
-        .expect("a list")
-        .clone();
+    let operations = kctl.run(&["get", "operations", "-o", "json"]).out;
+    all.operations = serde_json::from_str(&operations).expect("a list");
     all.streams
         .push(lines(&run(&["delete", "cluster", "--yes", "-o", "events"])));
     all

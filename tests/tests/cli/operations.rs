@@ -23,6 +23,7 @@ fn told(kctl: &Kctl) -> Vec<String> {
 /// Starts an update that is slow, and waits until it makes something.
 fn started(simulator: &Simulator, kctl: &Kctl, call: &str) -> std::process::Child {
     latency(simulator, 100);
+    simulator.forget_calls();
     let child = kctl.start(&["update", "--yes"], Stdio::null());
     while simulator.calls()["calls"].get(call).is_none() {
         std::thread::sleep(Duration::from_millis(20));

@@ -112,7 +112,11 @@ fn a_new_cluster_is_made_from_a_saved_plan_and_its_keys_with_it() {
 
     refused(
         &apply(&kctl, "new.plan"),
-        &["nothing is left to do", "applied already"],
+        &[
+            "nothing is left to do",
+            "it was applied by tester@",
+            ": done",
+        ],
     );
     refused(
         &kctl.run(&["update", "--plan", "new.plan"]),
@@ -168,7 +172,7 @@ fn a_plan_is_refused_once_the_spec_or_aws_moved_and_holds_again_when_they_are_ba
     refused(
         &apply(&kctl, "max.plan"),
         &[
-            "nothing of it was done",
+            "nothing of it was done now",
             &spec,
             &group,
             "after.max_size  3 -> 4",
@@ -189,7 +193,7 @@ fn a_plan_is_refused_once_the_spec_or_aws_moved_and_holds_again_when_they_are_ba
     somebody_sets_max(&simulator, 1);
     simulator.python(
         REGION,
-        &format!("boto('sqs').delete_queue(QueueUrl=boto('sqs').list_queues()['QueueUrls'][0])"),
+        "boto('sqs').delete_queue(QueueUrl=boto('sqs').list_queues()['QueueUrls'][0])",
     );
     refused(
         &apply(&kctl, "max.plan"),
@@ -280,7 +284,7 @@ fn a_file_that_is_no_plan_is_told_with_the_place_and_a_next_step() {
     let newer = doctored(&kctl, "good.plan", |plan| plan["format"] = json!(2));
     wrong(&newer, 4, &["format 2", "reads format 1", "kctl 0.1.0"]);
     let edited = doctored(&kctl, "good.plan", |plan| {
-        plan["made"] = json!("2020-01-01T00:00:00Z")
+        plan["made"] = json!("2020-01-01T00:00:00Z");
     });
     wrong(&edited, 2, &["was changed after kctl wrote it"]);
     let lighter = doctored(&kctl, "good.plan", |plan| {
