@@ -11,7 +11,7 @@ use model::engine::{Event, Plan, Report};
 use serde::Serialize;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
+use time::macros::format_description;
 
 /// The version of the lines.
 const FORMAT: u32 = 1;
@@ -101,12 +101,11 @@ impl<'a> Events<'a> {
     }
 
     fn line<T: Serialize>(self, what: &T) {
-        let time = OffsetDateTime::now_utc();
-        let time = time
-            .replace_millisecond(time.millisecond())
-            .unwrap_or(time)
-            .format(&Rfc3339)
-            .unwrap_or_default();
+        // Always with milliseconds, so that times are in order as texts too.
+        let time = OffsetDateTime::now_utc().format(format_description!(
+            "[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z"
+        ));
+        let time = time.unwrap_or_default();
         match serde_json::to_string(&Line { time, what }) {
             // Nobody reads: an apply goes on all the same.
             Ok(text) => drop(self.shell.result(&text)),

@@ -20,15 +20,21 @@ fn told(kctl: &Kctl) -> Vec<String> {
     records(kctl).iter().map(line).collect()
 }
 
-/// Starts an update that is slow, and waits until it makes something.
-fn started(simulator: &Simulator, kctl: &Kctl, call: &str) -> std::process::Child {
-    latency(simulator, 100);
-    simulator.forget_calls();
+/// Starts an update that is slow, and waits until it is in the middle of its changes.
+fn started(simulator: &Simulator, kctl: &Kctl) -> std::process::Child {
+    let before = records(kctl).len();
+    latency(simulator, 300);
     let child = kctl.start(&["update", "--yes"], Stdio::null());
-    while simulator.calls()["calls"].get(call).is_none() {
+    while records(kctl).len() == before {
         std::thread::sleep(Duration::from_millis(20));
     }
     child
+}
+
+/// The newest operation in full.
+fn newest(kctl: &Kctl) -> String {
+    let id = records(kctl)[0]["id"].as_str().expect("an id").to_owned();
+    kctl.run(&["get", "operation", &id]).good()
 }
 
 #[test]
@@ -37,24 +43,34 @@ fn success_failure_interrupt_and_kill_are_told_apart() {
     let kctl = stored(&simulator);
     assert_eq!(told(&kctl), ["create cluster: done"]);
 
-    let mut child = started(&simulator, &kctl, "ec2.CreateVpc");
+    simulator.faults(&json!([{"service": "ec2", "operation": "CreateSubnet", "times": 1, "code": "SubnetLimitExceeded", "message": "too many subnets", "status": 400}]));
+    assert_eq!(kctl.run(&["update", "--yes"]).code, 1);
+    simulator.faults(&json!([]));
+    assert_eq!(told(&kctl)[0], "update: failed");
+    let failed = newest(&kctl);
+    for words in [
+        "ec2:CreateSubnet failed with SubnetLimitExceeded: too many subnets",
+        "request id: ",
+        "Result      failed",
+        "autoscaling_group/nodes-eu-west-1a",
+        "not tried: subnet/eu-west-1a",
+    ] {
+        assert!(failed.contains(words), "{words}: {failed}");
+    }
+
+    let mut child = started(&simulator, &kctl);
     assert_eq!(told(&kctl)[0], "update: running");
     child.kill().expect("killed");
     child.wait().expect("gone");
+    latency(&simulator, 0);
     assert_eq!(told(&kctl)[0], "update: no end recorded");
-    let killed = kctl
-        .run(&[
-            "get",
-            "operation",
-            records(&kctl)[0]["id"].as_str().expect("an id"),
-        ])
-        .good();
+    let killed = newest(&kctl);
     assert!(
         killed.contains("no end recorded: it was killed") && killed.contains(" to add, "),
         "{killed}"
     );
 
-    let child = started(&simulator, &kctl, "ec2.CreateSubnet");
+    let child = started(&simulator, &kctl);
     Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status()
@@ -63,29 +79,14 @@ fn success_failure_interrupt_and_kill_are_told_apart() {
     latency(&simulator, 0);
     assert_eq!(told(&kctl)[0], "update: interrupted");
 
-    simulator.faults(&json!([{"service": "autoscaling", "operation": "CreateAutoScalingGroup", "times": 9, "code": "LimitExceeded", "message": "no more groups", "status": 400}]));
-    assert_eq!(kctl.run(&["update", "--yes"]).code, 1);
-    simulator.faults(&json!([]));
-    assert_eq!(told(&kctl)[0], "update: failed");
-    let id = records(&kctl)[0]["id"].as_str().expect("an id").to_owned();
-    let failed = kctl.run(&["get", "operation", &id]).good();
-    for words in [
-        "autoscaling:CreateAutoScalingGroup failed with LimitExceeded: no more groups",
-        "request id: ",
-        "Result      failed",
-        "autoscaling_group/nodes-eu-west-1a",
-    ] {
-        assert!(failed.contains(words), "{words}: {failed}");
-    }
-
     kctl.run(&["update", "--yes"]).good();
     assert_eq!(
         told(&kctl),
         [
             "update: done",
-            "update: failed",
             "update: interrupted",
             "update: no end recorded",
+            "update: failed",
             "create cluster: done"
         ]
     );
