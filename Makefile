@@ -11,12 +11,14 @@ KILLS ?= 3
 # The same in the soak, and how many worlds of faults its engine goes through.
 SOAK_KILLS ?= 50
 SEEDS ?= 1000000
+# How long libFuzzer tries each law of tests/fuzz.
+FUZZ_SECONDS ?= 3600
 
 # What tests run: our programs, nodeup and protokube as machines run them, Go where there is one (lab content is kept by its version).
 TOOLS = KCTL_BIN="$(BIN)/kctl" KCTL_ASSETS="$$(tests/assets/build)" \
 	PATH="$$(tests/lab/go 2>/dev/null || echo "$(BIN)"):$$(tests/venv tests/lint/requirements.txt)/bin:$$PATH"
 
-.PHONY: help binaries demo simulator test lint content bench soak lab lab-down
+.PHONY: help binaries demo simulator test lint content bench soak fuzz lab lab-down
 
 help:
 	@echo "make demo       create, change and delete a cluster in the AWS simulator, and watch"
@@ -26,6 +28,7 @@ help:
 	@echo "make lab        as root: a cluster whose instances are real machines on this one; make lab-down removes it"
 	@echo "make bench      figures: calls, time, memory, size; as root how long machines take to become nodes"
 	@echo "make soak       the long tests, hours of them; what they said lies in $(CACHE)/soak. SEEDS, SOAK_KILLS: how long"
+	@echo "make fuzz       libFuzzer on everything that reads what others wrote: FUZZ_SECONDS for each of six laws, part of the soak"
 	@echo "make binaries   kctl, nodeup, protokube and lab, in $(BIN)"
 
 binaries:
@@ -43,6 +46,7 @@ test: lint content
 
 lint:
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path tests/fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets -- --deny warnings
 	PATH="$$(tests/venv tests/lint/requirements.txt)/bin:$$PATH" tests/lint/run
 
@@ -54,7 +58,10 @@ bench:
 	KCTL_BIN="$(CARGO_TARGET_DIR)/release/kctl" tests/bench/run
 
 soak: content
-	$(TOOLS) SEEDS=$(SEEDS) KILLS=$(SOAK_KILLS) OUT=$(CACHE)/soak tests/bench/soak
+	$(TOOLS) SEEDS=$(SEEDS) KILLS=$(SOAK_KILLS) FUZZ_SECONDS=$(FUZZ_SECONDS) OUT=$(CACHE)/soak tests/bench/soak
+
+fuzz:
+	FUZZ_SECONDS=$(FUZZ_SECONDS) OUT=$(CACHE)/soak tests/fuzz/run
 
 lab: binaries
 	KCTL_ASSETS="$$(tests/assets/build)" PATH="$(BIN):$$PATH" tests/lab/cluster

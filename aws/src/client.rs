@@ -1,6 +1,7 @@
 //! One client per service with the same rules for all of them: who signs, how often an attempt is
 //! repeated, how long it may take, and a count of every attempt.
 
+use crate::fence::Fence;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{AppName, BehaviorVersion, Region, SdkConfig};
@@ -27,12 +28,13 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Where requests go when nothing names a region: S3 answers there for every bucket.
 const DEFAULT_REGION: &str = "us-east-1";
 
-/// The clients of one account in one region. Cloning is cheap; clones share the count of calls.
+/// The clients of one account in one region. Cloning is cheap; clones share the count of calls and the fence.
 #[derive(Clone, Debug)]
 pub struct Clients {
     config: SdkConfig,
     region: String,
     calls: Calls,
+    fence: Fence,
     #[cfg(feature = "store")]
     pub(crate) s3: aws_sdk_s3::Client,
     #[cfg(feature = "identity")]
@@ -53,13 +55,14 @@ pub struct Clients {
     pub(crate) sqs: aws_sdk_sqs::Client,
 }
 
-/// A client of one service: the shared configuration and the counter.
+/// A client of one service: the shared configuration, the counter and the fence.
 #[cfg(feature = "identity")]
 macro_rules! client {
-    ($service:ident, $config:expr, $calls:expr) => {
+    ($service:ident, $config:expr, $calls:expr, $fence:expr) => {
         $service::Client::from_conf(
             $service::config::Builder::from($config)
                 .interceptor($calls.clone())
+                .interceptor($fence.clone())
                 .build(),
         )
     };
@@ -143,13 +146,29 @@ impl Clients {
         let region = config
             .region()
             .map_or_else(|| DEFAULT_REGION.to_owned(), ToString::to_string);
-        Self::build(&config, &region, Calls::default())
+        Self::build(&config, &region, Calls::default(), Fence::default())
     }
 
-    /// The same account, credentials and count of calls in another region.
+    /// The same account, credentials, count of calls and fence in another region.
     #[must_use]
     pub fn in_region(&self, region: &str) -> Self {
-        Self::build(&self.config, region, self.calls.clone())
+        Self::build(&self.config, region, self.calls.clone(), self.fence.clone())
+    }
+
+    /// The same, but that no fence stops it: for what keeps the lock that the fence belongs to.
+    #[must_use]
+    pub fn unfenced(&self) -> Self {
+        Self::build(
+            &self.config,
+            &self.region,
+            self.calls.clone(),
+            Fence::default(),
+        )
+    }
+
+    /// What says until when writes may begin. All clones, in whichever region, have the same.
+    pub fn fence(&self) -> &Fence {
+        &self.fence
     }
 
     /// The region requests go to.
@@ -172,45 +191,47 @@ impl Clients {
         self.config.credentials_provider()
     }
 
-    fn build(config: &SdkConfig, region: &str, calls: Calls) -> Self {
+    fn build(config: &SdkConfig, region: &str, calls: Calls, fence: Fence) -> Self {
         let config = config
             .to_builder()
             .region(Region::new(region.to_owned()))
             .build();
         Self {
             #[cfg(feature = "store")]
-            s3: s3(&config, &calls),
+            s3: s3(&config, &calls, &fence),
             #[cfg(feature = "identity")]
-            sts: client!(aws_sdk_sts, &config, calls),
+            sts: client!(aws_sdk_sts, &config, calls, fence),
             #[cfg(feature = "cloud")]
-            autoscaling: client!(aws_sdk_autoscaling, &config, calls),
+            autoscaling: client!(aws_sdk_autoscaling, &config, calls, fence),
             #[cfg(feature = "cloud")]
-            ec2: client!(aws_sdk_ec2, &config, calls),
+            ec2: client!(aws_sdk_ec2, &config, calls, fence),
             #[cfg(feature = "cloud")]
-            elb: client!(aws_sdk_elasticloadbalancingv2, &config, calls),
+            elb: client!(aws_sdk_elasticloadbalancingv2, &config, calls, fence),
             #[cfg(feature = "cloud")]
-            events: client!(aws_sdk_eventbridge, &config, calls),
+            events: client!(aws_sdk_eventbridge, &config, calls, fence),
             #[cfg(feature = "cloud")]
-            iam: client!(aws_sdk_iam, &config, calls),
+            iam: client!(aws_sdk_iam, &config, calls, fence),
             #[cfg(feature = "route53")]
-            route53: client!(aws_sdk_route53, &config, calls),
+            route53: client!(aws_sdk_route53, &config, calls, fence),
             #[cfg(feature = "cloud")]
-            sqs: client!(aws_sdk_sqs, &config, calls),
+            sqs: client!(aws_sdk_sqs, &config, calls, fence),
             region: region.to_owned(),
             config,
             calls,
+            fence,
         }
     }
 }
 
 /// S3. Behind an endpoint of the user's a bucket is a path: its name as a host name would not resolve.
 #[cfg(feature = "store")]
-fn s3(config: &SdkConfig, calls: &Calls) -> aws_sdk_s3::Client {
+fn s3(config: &SdkConfig, calls: &Calls, fence: &Fence) -> aws_sdk_s3::Client {
     let custom =
         config.endpoint_url().is_some() || std::env::var_os("AWS_ENDPOINT_URL_S3").is_some();
     let config = aws_sdk_s3::config::Builder::from(config)
         .force_path_style(custom)
-        .interceptor(calls.clone());
+        .interceptor(calls.clone())
+        .interceptor(fence.clone());
     aws_sdk_s3::Client::from_conf(config.build())
 }
 

@@ -1,13 +1,20 @@
 //! Errors of the SDK as failures of the engine's kind, classified once, here and nowhere else.
 
 mod codes;
+mod denial;
+mod hint;
+mod quota;
 
+use crate::fence::Fenced;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use model::engine::{Class, Failure};
 use std::error::Error;
+
+/// The code of a write that was not begun because the lock was lost.
+pub(crate) const FENCED: &str = "LockLost";
 
 /// The services' answers as [`Failure`]s.
 #[cfg(feature = "identity")]
@@ -34,6 +41,7 @@ where
         self.called(call).map_err(|mut failure| {
             if failure.class == Class::Gone {
                 failure.class = Class::NotYet;
+                failure.hint = Some(hint::of(Class::NotYet, call, &failure.code, ""));
             }
             failure
         })
@@ -77,7 +85,8 @@ where
         return unanswered(call, error);
     };
     let code = service.code().unwrap_or_default().to_owned();
-    let message = codes::readable(service.message().unwrap_or_default());
+    let whole = service.message().unwrap_or_default();
+    let message = denial::readable(whole);
     let status = error
         .raw_response()
         .map_or(0, |response| response.status().as_u16());
@@ -85,7 +94,7 @@ where
     Failure {
         class,
         call: call.to_owned(),
-        hint: codes::hint(class, call, &code),
+        hint: Some(hint::of(class, call, &code, whole)),
         code,
         message,
         request_id: service
@@ -106,11 +115,17 @@ where
         .last()
         .map_or_else(|| error.to_string(), ToString::to_string);
     let mut failure = own(Class::Unknown, call, message);
-    if unsigned {
+    failure.hint = Some(hint::of(Class::Unknown, call, "", ""));
+    if causes.iter().any(|cause| cause.is::<Fenced>()) {
+        failure.class = Class::Invalid;
+        failure.hint = None;
+        FENCED.clone_into(&mut failure.code);
+    } else if unsigned {
         failure.class = Class::Denied;
         failure.hint = Some("no AWS credentials were found: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run `aws sso login`".to_owned());
     } else if matches!(error, SdkError::ConstructionFailure(_)) {
         failure.class = Class::Invalid;
+        failure.hint = Some(hint::of(Class::Invalid, call, "", ""));
     }
     failure
 }

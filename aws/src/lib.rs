@@ -13,6 +13,7 @@ mod failure;
 
 #[cfg(feature = "cloud")]
 mod facts;
+pub mod fence;
 #[cfg(feature = "cloud")]
 pub mod fleet;
 #[cfg(feature = "identity")]

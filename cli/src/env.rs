@@ -13,6 +13,8 @@ pub const CLUSTER_NAME: &str = "KCTL_CLUSTER_NAME";
 pub const KOPS_CLUSTER_NAME: &str = "KOPS_CLUSTER_NAME";
 /// Folder with the binaries that machines download: `linux/amd64/nodeup`, `linux/arm64/protokube`, ...
 pub const ASSETS: &str = "KCTL_ASSETS";
+/// How long a cluster's lock lives without a renewal; for tests.
+pub const LOCK_LIFE: &str = "KCTL_LOCK_LIFE";
 /// Kubeconfig files, as kubectl reads them; the first is written.
 pub const KUBECONFIG: &str = "KUBECONFIG";
 /// Editor of `kctl edit`; first choice.
@@ -57,6 +59,10 @@ pub const DOCUMENTED: &[(&str, &str)] = &[
     (
         KUBECONFIG,
         "kubeconfig files as kubectl reads them; the first is written",
+    ),
+    (
+        LOCK_LIFE,
+        "for tests: how long a cluster's lock lives without a renewal, from 2s to 10m; default: 30s",
     ),
     (VISUAL, "editor of `kctl edit`"),
     (EDITOR, "the same, second choice; then `vi`"),

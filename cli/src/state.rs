@@ -13,7 +13,7 @@ mod spec_change;
 
 pub use cluster::{ClusterState, Stored, write_object};
 pub use journal::StoreJournal;
-pub use lock::Lock;
+pub use lock::{Lock, Seen, Standing, Terms, life, spoken};
 pub use names::Keys;
 pub use operation::{Ended, Operation, outdated, who};
 pub use operations::{Listed, Operations};
@@ -45,6 +45,11 @@ pub fn store_error(error: StoreError) -> CommandError {
             Kind::Precondition,
             error,
             "somebody else was faster: look at what is there now, and repeat the command",
+        ),
+        StoreError::Fenced { .. } => CommandError::new(
+            Kind::Precondition,
+            error,
+            "see who works on it with `kctl lock status`, and repeat the command",
         ),
         StoreError::NoBucket { .. } => CommandError::new(
             Kind::Usage,

@@ -86,6 +86,7 @@ pub fn expand(
             "",
             "AWS was not asked: account, images, machine types and hosted zones that are not among \
              the facts are made up",
+            "use this to look at, not to apply; --facts FILE gives real ones",
         );
     }
     let known = Known {

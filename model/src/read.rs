@@ -14,15 +14,18 @@ mod yaml;
 use std::sync::Arc;
 
 pub use locations::{Locations, Source};
-pub use problem::{ObjectRef, Place, Problem, Severity, render};
+pub use yaml::MAX_BYTES;
+
+pub use problem::{ObjectRef, Place, Problem, Severity, Snippet, render};
 
 use crate::api::Object;
 
 pub(crate) use access::split_list;
 pub(crate) use document::{refusal_problem, unknown_problem};
-pub(crate) use node::{Content, Entry, Node, Scalar, Span};
+pub(crate) use node::{Content, Entry, Node, Scalar, Span, quoted};
+pub(crate) use problem::{MOST, first_of};
 pub(crate) use typed::read as read_node;
-pub(crate) use yaml::parse as parse_yaml;
+pub(crate) use yaml::{MAX_DEPTH, parse as parse_yaml, read_as};
 
 /// An object of a spec file.
 #[derive(Clone, Debug)]
@@ -70,8 +73,7 @@ pub fn read_documents_with(
         text: text.to_owned(),
         shown: !text.contains("privateMaterial") && !text.contains("PRIVATE KEY"),
     });
-    let roots =
-        yaml::parse(text).map_err(|error| vec![document::syntax_problem(&source, &error)])?;
+    let roots = yaml::parse(text).map_err(|error| vec![document::unparsed(&source, &error)])?;
     let mut documents = Vec::new();
     let mut problems = Vec::new();
     for root in &roots {
@@ -84,6 +86,7 @@ pub fn read_documents_with(
         return Ok(documents);
     }
     problems.extend(documents.into_iter().flat_map(|document| document.warnings));
+    let mut problems = problem::first_of(problems);
     problems.sort_by_key(|problem| {
         problem
             .place

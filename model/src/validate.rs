@@ -30,7 +30,9 @@ mod volumes;
 pub use scalars::seconds;
 
 use crate::api::{Cluster, InstanceGroup, Object, Resource, SSHCredential, Spec};
-use crate::read::{Document, ObjectRef, Problem};
+use std::collections::BTreeMap;
+
+use crate::read::{Document, ObjectRef, Problem, first_of};
 
 /// The objects of one cluster, as the user wrote them.
 #[derive(Clone, Copy, Debug)]
@@ -49,16 +51,13 @@ pub fn validate(input: &ClusterInput<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     check_cluster(input, &mut problems);
     about(&mut problems, 0, input.cluster, 0);
-    for (index, group) in input.instance_groups.iter().enumerate() {
+    let mut before: BTreeMap<&str, usize> = BTreeMap::new();
+    for group in input.instance_groups {
         let first = problems.len();
         check_group(group, input, &mut problems);
-        let before = input.instance_groups.iter().take(index);
-        about(
-            &mut problems,
-            first,
-            group,
-            before.filter(|other| other.name() == group.name()).count(),
-        );
+        let occurrence = before.entry(group.name()).or_default();
+        about(&mut problems, first, group, *occurrence);
+        *occurrence += 1;
     }
     for key in input.ssh_keys {
         let first = problems.len();
@@ -144,7 +143,7 @@ pub fn validate_documents(documents: &[Document]) -> Vec<Problem> {
             instance_groups: &groups,
             ssh_keys: &keys,
         };
-        let mut found = validate(&input);
+        let mut found = first_of(validate(&input));
         locate(&mut found, &own);
         problems.extend(found);
     }

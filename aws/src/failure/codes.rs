@@ -34,6 +34,7 @@ const DENIED: &[&str] = &[
     "NotAuthorized",
     "OptInRequired",
     "RequestExpired",
+    "RequestTimeTooSkewed",
     "SignatureDoesNotMatch",
     "UnauthorizedOperation",
     "UnrecognizedClientException",
@@ -135,73 +136,9 @@ fn is_not_found(code: &str) -> bool {
     absent && !code.starts_with("InvalidAMIID")
 }
 
-/// What to do about it.
-pub(super) fn hint(class: Class, call: &str, code: &str) -> Option<String> {
-    match (class, code) {
-        (Class::Denied, "ExpiredToken" | "ExpiredTokenException" | "RequestExpired") => Some(
-            "the credentials have expired, or this machine's clock is wrong: sign in again"
-                .to_owned(),
-        ),
-        (
-            Class::Denied,
-            "AuthFailure"
-            | "InvalidAccessKeyId"
-            | "InvalidClientTokenId"
-            | "SignatureDoesNotMatch"
-            | "UnrecognizedClientException",
-        ) => Some(
-            "AWS does not accept these credentials: check AWS_PROFILE and the AWS_* variables"
-                .to_owned(),
-        ),
-        (Class::Denied, _) => Some(format!("the credentials need the IAM action {call}")),
-        (Class::Quota, _) => Some(format!(
-            "the quota {} is used up: delete what is not needed, or ask for more in Service Quotas",
-            quota(code).map_or_else(|| format!("behind {code}"), |name| format!("{name:?}"))
-        )),
-        (_, "OptInRequired") => {
-            Some("this account has not opted in to the service or region".to_owned())
-        }
-        (_, "InvalidAMIID.NotFound") => Some(
-            "the image is not in this region or was withdrawn: set spec.image to one that exists"
-                .to_owned(),
-        ),
-        _ => None,
-    }
-}
-
-/// The name under which Service Quotas lists the limit.
-fn quota(code: &str) -> Option<&'static str> {
-    Some(match code {
-        "AddressLimitExceeded" => "EC2-VPC Elastic IPs",
-        "InternetGatewayLimitExceeded" => "Internet gateways per Region",
-        "NatGatewayLimitExceeded" => "NAT gateways per Availability Zone",
-        "RouteLimitExceeded" => "Routes per route table",
-        "RouteTableLimitExceeded" => "Route tables per VPC",
-        "RulesPerSecurityGroupLimitExceeded" => "Inbound or outbound rules per security group",
-        "SecurityGroupLimitExceeded" => "VPC security groups per Region",
-        "SubnetLimitExceeded" => "Subnets per VPC",
-        "TooManyListeners" => "Listeners per Network Load Balancer",
-        "TooManyLoadBalancers" => "Network Load Balancers per Region",
-        "TooManyTargetGroups" => "Target Groups per Region",
-        "VolumeLimitExceeded" => "Storage for EBS volumes, in TiB",
-        "VpcLimitExceeded" => "VPCs per Region",
-        _ => return None,
-    })
-}
-
-/// Without the encoded authorization message: a kilobyte that only `sts:DecodeAuthorizationMessage` reads.
-pub(super) fn readable(message: &str) -> String {
-    message
-        .split("Encoded authorization failure message")
-        .next()
-        .unwrap_or_default()
-        .trim_end()
-        .to_owned()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Class, classify, hint, readable};
+    use super::{Class, classify};
 
     #[test]
     fn every_code_has_the_class_that_makes_the_engine_do_the_right_thing() {
@@ -249,17 +186,5 @@ mod tests {
                 "{code} {message} {status}"
             );
         }
-    }
-
-    #[test]
-    fn a_denied_call_names_its_iam_action() {
-        let said = hint(Class::Denied, "ec2:CreateVpc", "UnauthorizedOperation");
-        assert!(said.is_some_and(|hint| hint.contains("ec2:CreateVpc")));
-    }
-
-    #[test]
-    fn the_encoded_authorization_message_is_not_shown() {
-        let message = "You are not authorized. Encoded authorization failure message: AQ0xyz";
-        assert_eq!(readable(message), "You are not authorized.");
     }
 }

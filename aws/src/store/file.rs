@@ -1,12 +1,14 @@
 //! A state store in a directory: files of mode 0600 in directories of mode 0700, written beside and
 //! renamed, every write under one lock so that conditions hold between processes.
 
-use super::{Entry, Expect, Object, StoreError, Version, digest_of, hex, sha256};
+use super::{Entry, Expect, Object, StoreError, Version, digest_of, fenced_at, hex, sha256};
+use crate::fence::Fence;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, Seek, Write};
+use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 /// Names of ours in the directory; no listing shows them and no key can be them.
 const OURS: &str = ".kctl-";
@@ -14,19 +16,40 @@ const OURS: &str = ".kctl-";
 #[derive(Clone, Debug)]
 pub(super) struct FileStore {
     dir: PathBuf,
+    fence: Fence,
 }
 
 impl FileStore {
-    pub(super) fn new(dir: PathBuf) -> Self {
-        Self { dir }
+    pub(super) fn new(dir: PathBuf, fence: Fence) -> Self {
+        Self { dir, fence }
+    }
+
+    pub(super) fn unfenced(&self) -> Self {
+        Self::new(self.dir.clone(), Fence::default())
     }
 
     pub(super) fn get(&self, key: &str) -> Result<Option<Object>, StoreError> {
         let path = self.path(key)?;
-        Ok(read(&path)?.map(|bytes| Object {
-            version: sha256(&bytes),
-            bytes,
-        }))
+        let open = || {
+            let mut file = File::open(&path)?;
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            Ok((bytes, file.metadata()?.modified()?))
+        };
+        match open() {
+            Ok((bytes, written)) => Ok(Some(Object {
+                version: sha256(&bytes),
+                bytes,
+                // A file of the future was written now.
+                age: Some(
+                    SystemTime::now()
+                        .duration_since(written)
+                        .unwrap_or_default(),
+                ),
+            })),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(failed(&path, error)),
+        }
     }
 
     pub(super) fn put(
@@ -41,7 +64,7 @@ impl FileStore {
         let dir = path.parent().unwrap_or(&self.dir);
         make_dir(dir)?;
         let write = |file: &mut File| file.write_all(bytes);
-        replace(dir, &path, write).map_err(|error| failed(&path, error))?;
+        replace(dir, &path, write, || self.allowed(key))?;
         Ok(sha256(bytes))
     }
 
@@ -65,7 +88,7 @@ impl FileStore {
             let message = format!("{} has changed meanwhile", from.display());
             Err(io::Error::new(ErrorKind::InvalidData, message))
         };
-        replace(dir, &path, write).map_err(|error| failed(&path, error))
+        replace(dir, &path, write, || self.allowed(key))
     }
 
     pub(super) fn sha256(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
@@ -102,6 +125,7 @@ impl FileStore {
         if matches!(expect, Expect::Version(_)) {
             check(key, &path, expect)?;
         }
+        self.allowed(key)?;
         match fs::remove_file(&path) {
             Err(error) if !is_absent(&error) => Err(failed(&path, error)),
             _ => {
@@ -162,6 +186,11 @@ impl FileStore {
             }
         }
         Ok(path)
+    }
+
+    /// Asked when the lock of the directory is held, which may take a while: right before something changes.
+    fn allowed(&self, key: &str) -> Result<(), StoreError> {
+        self.fence.check().map_err(|fenced| fenced_at(key, fenced))
     }
 
     /// Holds until dropped; the kernel frees it if the process dies.
@@ -238,12 +267,14 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-/// Writes beside, flushes, renames, flushes the directory: after a crash there is the old or the new content.
+/// Writes beside, flushes, renames if that is `allowed`, flushes the directory: after a crash there is the old or the
+/// new content.
 fn replace(
     dir: &Path,
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
-) -> io::Result<()> {
+    allowed: impl FnOnce() -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
     static SERIAL: AtomicU64 = AtomicU64::new(0);
     let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
     let beside = dir.join(format!("{OURS}{}-{serial}", std::process::id()));
@@ -255,12 +286,15 @@ fn replace(
         .mode(0o600)
         .open(&beside)
         .and_then(|mut file| write(&mut file).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&beside, path));
+        .map_err(|error| failed(path, error))
+        .and_then(|()| allowed())
+        .and_then(|()| fs::rename(&beside, path).map_err(|error| failed(path, error)));
     if written.is_err() {
         let _ = fs::remove_file(&beside);
     }
     written?;
-    File::open(dir)?.sync_all()
+    let flushed = File::open(dir).and_then(|dir| dir.sync_all());
+    flushed.map_err(|error| failed(path, error))
 }
 
 fn make_dir(dir: &Path) -> Result<(), StoreError> {

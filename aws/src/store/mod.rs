@@ -1,6 +1,7 @@
 //! The state store: objects by key, in an S3 bucket or a directory, written under conditions so that
 //! two operators cannot overwrite each other.
 
+mod age;
 mod file;
 mod s3;
 mod url;
@@ -8,6 +9,7 @@ mod url;
 pub use url::Location;
 
 use crate::Clients;
+use crate::fence::{Fence, Fenced};
 use file::FileStore;
 use s3::S3Store;
 use sha2::{Digest, Sha256};
@@ -15,6 +17,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Which content an object has; equal versions mean equal content. For S3 the `ETag`, for files the sha256.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +30,8 @@ pub struct Object {
     pub bytes: Vec<u8>,
     /// Its version, for [`Expect::Version`].
     pub version: Version,
+    /// How long ago it was written, by the store's own clock: at least so long. `None`: the store does not say.
+    pub age: Option<Duration>,
 }
 
 /// An object as listed.
@@ -70,6 +75,15 @@ pub enum StoreError {
     Conflict {
         /// The object.
         key: String,
+    },
+    /// It was to be written under a lock that was lost.
+    #[error("{key} was not written")]
+    Fenced {
+        /// The object.
+        key: String,
+        /// Why.
+        #[source]
+        source: Fenced,
     },
     /// There is no such bucket.
     #[error(
@@ -119,6 +133,7 @@ pub enum StoreError {
 pub struct Store {
     backend: Backend,
     counts: Arc<Counts>,
+    fence: Fence,
 }
 
 #[derive(Clone, Debug)]
@@ -141,12 +156,33 @@ impl Store {
             Location::S3 { bucket, prefix } => {
                 Backend::S3(S3Store::new(clients.clone(), bucket, prefix))
             }
-            Location::File { dir } => Backend::File(FileStore::new(dir)),
+            Location::File { dir } => Backend::File(FileStore::new(dir, clients.fence().clone())),
         };
         Ok(Self {
             backend,
             counts: Arc::default(),
+            fence: clients.fence().clone(),
         })
+    }
+
+    /// What says until when writes may begin: that of the clients it was opened with.
+    pub fn fence(&self) -> &Fence {
+        &self.fence
+    }
+
+    /// The same store, but that no fence stops it: for what keeps the lock that the fence belongs to. What it writes
+    /// must be under a condition.
+    #[must_use]
+    pub fn unfenced(&self) -> Self {
+        let backend = match &self.backend {
+            Backend::S3(store) => Backend::S3(store.unfenced()),
+            Backend::File(store) => Backend::File(store.unfenced()),
+        };
+        Self {
+            backend,
+            counts: self.counts.clone(),
+            fence: Fence::default(),
+        }
     }
 
     /// The object with that key.
@@ -308,6 +344,13 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+fn fenced_at(key: &str, source: Fenced) -> StoreError {
+    StoreError::Fenced {
+        key: key.to_owned(),
+        source,
+    }
 }
 
 /// Both stores take the same keys, so that what works with one works with the other.

@@ -1,8 +1,10 @@
 //! A state store in a bucket. Conditions are S3's own: If-None-Match and If-Match on the `ETag`.
 
-use super::{Entry, Expect, Object, StoreError, Version, hex};
+use super::age::{Answered, age};
+use super::{Entry, Expect, Object, StoreError, Version, fenced_at, hex};
 use crate::Clients;
 use crate::failure;
+use crate::fence::Fenced;
 use aws_sdk_s3::config::retry::RetryConfig;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::ServerSideEncryption;
@@ -56,23 +58,36 @@ impl S3Store {
         }
     }
 
+    /// The same, but that no fence stops it.
+    pub(super) fn unfenced(&self) -> Self {
+        Self {
+            clients: Arc::new(Mutex::new(self.clients().unfenced())),
+            bucket: self.bucket.clone(),
+            prefix: self.prefix.clone(),
+        }
+    }
+
     pub(super) async fn get(&self, key: &str) -> Result<Option<Object>, StoreError> {
         let call = |s3: aws_sdk_s3::Client| {
             let request = s3.get_object().bucket(&self.bucket).key(self.full(key));
             async move {
+                let answered = Answered::default();
+                let request = request.customize().interceptor(answered.clone());
                 let answer = request.send().await;
                 let answer = answer.map_err(|error| miss(GET, &error))?;
+                let age = age(answered.at(), answer.last_modified);
                 let etag = answer.e_tag;
                 let body = answer.body.collect().await.map_err(|error| {
                     Miss::Failed(failure::own(Class::Unknown, GET, error.to_string()))
                 })?;
-                Ok((body.into_bytes().to_vec(), etag))
+                Ok((body.into_bytes().to_vec(), etag, age))
             }
         };
         match self.in_region(call).await {
-            Ok((bytes, etag)) => Ok(Some(Object {
+            Ok((bytes, etag, age)) => Ok(Some(Object {
                 version: self.version(key, etag)?,
                 bytes,
+                age,
             })),
             Err(failure) if is_absent(&failure) => Ok(None),
             Err(failure) => Err(self.error(key, GET, failure)),
@@ -368,6 +383,7 @@ impl S3Store {
         let (bucket, key) = (self.bucket.clone(), self.full(key));
         match source.class {
             _ if source.code == "NoSuchBucket" => StoreError::NoBucket { bucket },
+            _ if source.code == failure::FENCED => fenced_at(&key, Fenced),
             Class::Denied => StoreError::Denied {
                 bucket,
                 key,

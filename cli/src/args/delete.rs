@@ -1,7 +1,9 @@
 //! `kctl delete`.
 
 use super::PlanFormat;
+use crate::duration;
 use clap::{Args, Subcommand};
+use std::time::Duration;
 
 /// `kctl delete`.
 #[derive(Debug, Args)]
@@ -37,6 +39,9 @@ pub struct DeleteCluster {
     /// Form of the plan
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: PlanFormat,
+    /// Wait for the lock if somebody else changes the cluster, but no longer than this: 10m, 90s
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub lock_wait: Option<Duration>,
     /// Only forget the cluster: delete its spec and state, leave AWS as it is
     #[arg(long)]
     pub unregister: bool,

@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// Every visible command, in the groups and the order in which they are shown.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Change", &["create", "edit", "replace", "update", "delete"]),
-    ("Look", &["get", "validate", "render"]),
+    ("Look", &["get", "validate", "render", "lock"]),
     ("Use", &["export", "completion", "version"]),
 ];
 

@@ -7,6 +7,7 @@ mod edit;
 mod export;
 mod get;
 mod help;
+mod lock;
 mod reach;
 mod render;
 mod update;
@@ -22,6 +23,7 @@ pub use edit::{Edit, EditCluster, EditGroup, EditWhat, Replace, Setters};
 pub use export::{Export, ExportKubeconfig, ExportWhat, KubeconfigCredentials};
 pub use get::{Form, Get, GetInstances, GetObjects, GetOperations, Kind as GetKind};
 pub use help::command;
+pub use lock::{Lock, LockRelease, LockStatus, LockWhat};
 pub use reach::Reach;
 pub use render::Render;
 pub use update::Update;
@@ -103,6 +105,8 @@ pub enum Command {
     Validate(Validate),
     /// Delete a cluster or an instance group
     Delete(Delete),
+    /// Show or release the lock of a cluster
+    Lock(Lock),
     /// Write a kubeconfig
     Export(Export),
     /// Write everything that follows from a spec into a folder, without AWS

@@ -1,8 +1,10 @@
 //! `kctl update`.
 
 use super::{ClusterWords, KubeconfigCredentials, PlanFormat};
+use crate::duration;
 use clap::Args;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// `kctl update [cluster] [NAME]`.
 #[derive(Debug, Default, Args)]
@@ -42,6 +44,9 @@ pub struct Update {
     /// Accept known kOps fields that kctl does not act on, with a warning
     #[arg(long)]
     pub allow_unsupported: bool,
+    /// With --yes: wait for the lock if somebody else changes the cluster, but no longer than this: 10m, 90s
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub lock_wait: Option<Duration>,
     /// With --yes: write a kubeconfig [default: only with --admin]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub create_kube_config: Option<bool>,

@@ -5,17 +5,20 @@ use crate::clock::SystemClock;
 use crate::error::{CommandError, Kind};
 use crate::interrupt::Interrupts;
 use crate::planned::Target;
-use crate::state::{Keys, Lock, Operation, StoreJournal, outdated};
+use crate::state::{Keys, Lock, Operation, StoreJournal, Terms, life, outdated};
 use crate::ui::events::Events;
 use crate::ui::progress::{Progress, names, seconds};
 use aws::AwsWorld;
+use aws::fence::Fenced;
 use aws::store::{Entry, Expect};
 use model::cloud::Cloud;
 use model::engine::{
     Clock, Event, Options, Outside, Plan, Report, Snapshot, apply, observe_settled,
 };
 use std::cell::RefCell;
+use std::error::Error;
 use std::future::pending;
+use std::pin::pin;
 use std::time::Duration;
 use time::OffsetDateTime;
 
@@ -78,7 +81,7 @@ impl Work<'_> {
         plan: &Plan<Cloud>,
         snapshot: &Snapshot<Cloud>,
         saved: Option<&str>,
-        lock: &Lock<'_>,
+        lock: &Lock,
     ) -> Result<Report, CommandError> {
         let now = OffsetDateTime::now_utc();
         let operation = Operation::begin(self.keys, command, Some(self.target), now);
@@ -114,6 +117,10 @@ impl Work<'_> {
         })?;
         let mut operation = operation.into_inner();
         operation.end(outcome(&report), took);
+        // The journal and the log are the next holder's: ours stays as it is, running.
+        if lock.is_lost() {
+            return Ok(report);
+        }
         self.close(&operation).await;
         if let Some(events) = &self.events {
             events.applied(&report);
@@ -192,37 +199,64 @@ async fn ticking(progress: &RefCell<Progress<'_>>) {
     }
 }
 
-/// Runs `body` under the cluster's lock, and gives the lock back however it ends.
+/// Runs `body` under the cluster's lock, waiting for it so long, and gives the lock back however it ends.
 pub async fn locked<T>(
     session: &Session<'_>,
     keys: &Keys,
     command: &str,
-    body: impl AsyncFnOnce(&Lock<'_>, &Interrupts) -> Result<T, CommandError>,
+    wait: Option<Duration>,
+    body: impl AsyncFnOnce(&Lock, &Interrupts) -> Result<T, CommandError>,
 ) -> Result<T, CommandError> {
     let shell = session.shell;
-    let waits = |who: &str| {
-        shell.note(&format!(
-            "the cluster is locked by {who}: watching whether they are still at it"
-        ));
+    let terms = Terms {
+        what: command,
+        life: life()?,
+        wait: wait.unwrap_or_default(),
     };
-    let lock = Lock::take(&session.store, keys, command, waits).await?;
     let interrupts = Interrupts::default();
-    let keep = async {
-        lock.keep().await;
-        shell.warning("the lock could not be renewed: nothing more is started");
-        pending::<()>().await;
-    };
     let first = || {
         shell.note("stopping: what is under way is finished first (Ctrl-C again leaves at once)");
     };
+    let mut leave = pin!(interrupts.leave(first));
+    let lock = tokio::select! {
+        biased;
+        lock = Box::pin(Lock::take(&session.store, keys, &terms, |words| shell.note(words))) => lock?,
+        () = &mut leave => return Err(interrupted()),
+    };
+    let keep = async {
+        let lost = lock.keep().await;
+        shell.warning(&format!("{lost}: nothing more is started"));
+        pending::<()>().await;
+    };
     let ended = tokio::select! {
         biased;
-        ended = body(&lock, &interrupts) => ended,
+        ended = Box::pin(body(&lock, &interrupts)) => ended,
         () = keep => Err(interrupted()),
-        () = interrupts.leave(first) => Err(interrupted()),
+        () = leave => Err(interrupted()),
+    };
+    let ended = if lock.is_lost() {
+        ended.map_err(|error| lost(error, keys))
+    } else {
+        ended
     };
     lock.release().await;
     ended
+}
+
+/// What a command came to that lost its lock.
+fn lost(error: CommandError, keys: &Keys) -> CommandError {
+    let cluster = keys.cluster();
+    let sentence = "the lock was lost: nothing further was started";
+    let next = format!(
+        "see who works on it with `kctl lock status {cluster}`, and repeat the command when they are done"
+    );
+    match error.cause {
+        Some(cause) if cause.chain().any(<dyn Error>::is::<Fenced>) => {
+            CommandError::new(Kind::Precondition, cause, next)
+        }
+        Some(cause) => CommandError::new(Kind::Precondition, cause.context(sentence), next),
+        None => CommandError::said(Kind::Precondition, sentence, next),
+    }
 }
 
 fn interrupted() -> CommandError {

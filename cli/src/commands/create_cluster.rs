@@ -103,6 +103,7 @@ pub async fn run(
         read: ReadOptions {
             allow_unsupported: what.allow_unsupported,
         },
+        lock_wait: None,
         kubeconfig: kubeconfig.then(|| what.credentials.clone()),
         plan_out: None,
     };

@@ -81,9 +81,19 @@ async fn ours(
         session.shell.result(&format!("{line}\n\n"))?;
     }
     if what.yes || (session.shell.asks() && !programs) {
-        return locked(session, keys, "delete cluster", async |lock, interrupts| {
-            delete(&doomed, what, events, session, lock, interrupts).await
-        })
+        return locked(
+            session,
+            keys,
+            "delete cluster",
+            what.lock_wait,
+            async |lock, interrupts| {
+                let doomed = match doomed.state.is_current(&session.store).await? {
+                    true => doomed,
+                    false => self::doomed(name, session).await?,
+                };
+                delete(&doomed, what, events, session, lock, interrupts).await
+            },
+        )
         .await;
     }
     let journal = StoreJournal::read(&session.store, keys, &doomed.state.entries).await?;
@@ -202,7 +212,7 @@ async fn delete(
     what: &DeleteCluster,
     events: Option<Events<'_>>,
     session: &Session<'_>,
-    lock: &Lock<'_>,
+    lock: &Lock,
     interrupts: &Interrupts,
 ) -> Result<Outcome, CommandError> {
     let name = doomed.state.name();
@@ -351,9 +361,13 @@ async fn unregister(
             format!("type its name, or: kctl delete cluster {name} --unregister --yes"),
         ));
     }
-    locked(session, keys, "delete cluster", async |_, _| {
-        forget(name, keys, session).await
-    })
+    locked(
+        session,
+        keys,
+        "delete cluster",
+        what.lock_wait,
+        async |_, _| forget(name, keys, session).await,
+    )
     .await
 }
 

@@ -7,7 +7,7 @@ use super::spec_log;
 use crate::args::DeleteGroup;
 use crate::error::{CommandError, Kind, Outcome};
 use crate::state::{ClusterState, SpecChange, store_error};
-use aws::store::Expect;
+use aws::store::{Expect, StoreError};
 use model::read::ReadOptions;
 
 /// Removes the group's object from the store.
@@ -41,7 +41,14 @@ pub async fn run(what: &DeleteGroup, session: &Session<'_>) -> Result<Outcome, C
         .store
         .delete(&key, Expect::Version(stored.version.clone()))
         .await
-        .map_err(store_error)?;
+        .map_err(|error| match error {
+            StoreError::Conflict { .. } => CommandError::said(
+                Kind::Precondition,
+                format!("InstanceGroup {} was changed by somebody else at the same time: it was not deleted", what.group),
+                format!("see what it is now with `kctl get ig {} -o yaml`, and repeat the command", what.group),
+            ),
+            error => store_error(error),
+        })?;
     let change = SpecChange::of(Some(&stored.object), None);
     let change = change.into_iter().collect();
     spec_log::log("delete instancegroup", &state.keys, change, session).await;

@@ -173,6 +173,23 @@ async fn catalog(objects: &Objects, session: &Session<'_>) -> Result<Catalog, Co
 }
 
 impl Looked {
+    /// The same under the lock: as it was looked at, if nobody changed anything since; else looked at anew.
+    pub async fn again(
+        mut self,
+        read: ReadOptions,
+        session: &Session<'_>,
+    ) -> Result<Self, CommandError> {
+        if self.state.is_current(&session.store).await? {
+            return Ok(self);
+        }
+        session
+            .shell
+            .note("somebody changed the cluster meanwhile: looking again");
+        self = Box::pin(look(self.state.name(), read, session)).await?;
+        self.found.complete()?;
+        Ok(self)
+    }
+
     /// Mints the keysets that are missing and writes down what is public of all.
     pub async fn mint(&mut self, session: &Session<'_>) -> Result<(), CommandError> {
         let names = keysets_of(&self.expanded);

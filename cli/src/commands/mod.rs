@@ -10,6 +10,7 @@ mod edit;
 mod export;
 mod get;
 mod inspect;
+mod lock;
 mod look;
 mod objects;
 mod reference;
@@ -23,7 +24,7 @@ mod update;
 mod validate;
 mod version;
 
-use crate::args::{Cli, Command, CreateWhat, DeleteWhat, ExportWhat};
+use crate::args::{Cli, Command, CreateWhat, DeleteWhat, ExportWhat, LockWhat};
 use crate::error::{CommandError, Outcome};
 use crate::ui::Shell;
 use session::Session;
@@ -50,6 +51,10 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
         },
         Command::Update(what) => update::run(what, &open().await?).await,
         Command::Validate(what) => validate::run(what, &open().await?).await,
+        Command::Lock(what) => match &what.what {
+            LockWhat::Status(what) => lock::status(what, &open().await?).await,
+            LockWhat::Release(what) => lock::release(what, &open().await?).await,
+        },
         Command::Export(what) => match &what.what {
             ExportWhat::Kubeconfig(what) => export::run(what, &open().await?).await,
         },

@@ -5,9 +5,9 @@ use crate::error::{CommandError, Context};
 use crate::state::ClusterState;
 use crate::ui::Shell;
 use model::api::{Cluster, InstanceGroup, Object, SSHCredential};
-use model::read::{Document, Problem, ReadOptions, read_documents_with};
+use model::read::{Document, MAX_BYTES, Problem, ReadOptions, read_documents_with};
 use model::validate::{ClusterInput, locate, validate};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 /// The objects of one cluster.
@@ -107,36 +107,81 @@ impl Objects {
     }
 }
 
+/// Files and their texts.
+#[derive(Debug)]
+pub struct Texts(Vec<(PathBuf, String)>);
+
+impl Texts {
+    /// Reads them; `-` is stdin.
+    pub fn read(files: &[PathBuf]) -> Result<Self, CommandError> {
+        let texts = files
+            .iter()
+            .map(|file| Ok((file.clone(), read_text(file)?)));
+        Ok(Self(texts.collect::<Result<_, CommandError>>()?))
+    }
+
+    /// All objects, in their order.
+    pub fn objects(&self, options: ReadOptions) -> Result<Vec<Document>, CommandError> {
+        let (mut documents, mut problems) = (Vec::new(), Vec::new());
+        for (file, text) in &self.0 {
+            match read_documents_with(&file.display().to_string(), text, options) {
+                Ok(read) => documents.extend(read),
+                Err(found) => problems.extend(found),
+            }
+        }
+        if !problems.is_empty() {
+            return Err(problems.into());
+        }
+        if documents.is_empty() {
+            return Err(CommandError::usage(
+                "the files hold no objects",
+                "`kctl create cluster --dry-run` prints some",
+            ));
+        }
+        Ok(documents)
+    }
+
+    /// Says where they are, for whoever has to begin again; what came through a pipe is put into a file.
+    pub fn kept(&self, error: CommandError) -> CommandError {
+        self.0.iter().fold(error, |error, (file, text)| {
+            if file != Path::new("-") {
+                return error.hint(format!("your text is in {}", file.display()));
+            }
+            match keep(text) {
+                Ok(path) => error.hint(format!("your text is in {}", path.display())),
+                Err(cause) => error.hint(format!("your text could not be kept: {cause}")),
+            }
+        })
+    }
+}
+
+/// Puts a text into a file that only this user can read.
+fn keep(text: &str) -> std::io::Result<PathBuf> {
+    let mut file = tempfile::Builder::new()
+        .prefix("kctl-")
+        .suffix(".yaml")
+        .tempfile()?;
+    file.write_all(text.as_bytes())?;
+    let (_, path) = file.keep()?;
+    Ok(path)
+}
+
 /// All objects of files, in their order; `-` is stdin.
 pub fn read_files(files: &[PathBuf], options: ReadOptions) -> Result<Vec<Document>, CommandError> {
-    let (mut documents, mut problems) = (Vec::new(), Vec::new());
-    for file in files {
-        match read_documents_with(&file.display().to_string(), &read_text(file)?, options) {
-            Ok(read) => documents.extend(read),
-            Err(found) => problems.extend(found),
-        }
-    }
-    if !problems.is_empty() {
-        return Err(problems.into());
-    }
-    if documents.is_empty() {
-        return Err(CommandError::usage(
-            "the files hold no objects",
-            "`kctl create cluster --dry-run` prints some",
-        ));
-    }
-    Ok(documents)
+    Texts::read(files)?.objects(options)
 }
 
 /// A file's text; `-` is stdin.
 pub fn read_text(file: &Path) -> Result<String, CommandError> {
+    // One more than the reader takes, so that it refuses what is longer: /dev/zero has no end.
+    let most = MAX_BYTES as u64 + 1;
     let mut text = String::new();
     let read = if file == Path::new("-") {
-        std::io::stdin().read_to_string(&mut text).map(|_| text)
+        std::io::stdin().take(most).read_to_string(&mut text)
     } else {
-        std::fs::read_to_string(file)
+        std::fs::File::open(file).and_then(|open| open.take(most).read_to_string(&mut text))
     };
-    read.usage(
+    read.map(|_| text).usage(
         format!("could not read {}", file.display()),
         "name a file that is there and is text",
     )

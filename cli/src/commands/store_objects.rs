@@ -1,6 +1,6 @@
 //! `kctl create -f` and `kctl replace -f`: objects from files into the store.
 
-use super::objects::{Objects, read_files};
+use super::objects::{Objects, Texts};
 use super::session::{Session, named};
 use super::spec_log;
 use crate::args::{Global, Replace};
@@ -30,9 +30,9 @@ pub async fn create(
     options: &Global,
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
-    let documents = read_files(files, ReadOptions::default())?;
+    let texts = Texts::read(files)?;
     store(
-        documents,
+        &texts,
         Policy {
             create: true,
             replace: false,
@@ -53,9 +53,9 @@ pub async fn replace(
     let read = ReadOptions {
         allow_unsupported: what.allow_unsupported,
     };
-    let documents = read_files(&what.files, read)?;
+    let texts = Texts::read(&what.files)?;
     store(
-        documents,
+        &texts,
         Policy {
             create: what.force,
             replace: true,
@@ -68,12 +68,13 @@ pub async fn replace(
 }
 
 async fn store(
-    documents: Vec<Document>,
+    texts: &Texts,
     policy: Policy,
     read: ReadOptions,
     options: &Global,
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
+    let documents = texts.objects(read)?;
     let existing = clusters(&session.store).await?;
     let by_cluster = by_cluster(documents, named(options, None)?.as_deref())?;
     let mut ready = Vec::new();
@@ -91,7 +92,11 @@ async fn store(
     }
     for (name, state, documents) in &ready {
         let command = if policy.replace { "replace" } else { "create" };
-        write(command, name, state.as_ref(), documents, session).await?;
+        let written = write(command, name, state.as_ref(), documents, session).await;
+        written.map_err(|error| match error.kind {
+            Kind::Precondition => texts.kept(error),
+            _ => error,
+        })?;
         session.shell.hint(&format!(
             "kctl update {name}    shows what would change in AWS"
         ));
@@ -229,10 +234,11 @@ async fn write_all(
                 let expect = state.map_or(Expect::Absent, |state| {
                     Expect::Version(state.cluster.version.clone())
                 });
-                let cluster = dated(cluster.clone())?;
-                write_object(store, &keys.config(), &cluster, expect).await?;
+                let object = dated(cluster.clone())?;
+                let written = write_object(store, &keys.config(), &object, expect).await;
+                written.map_err(|error| raced(error, document))?;
                 let before = state.map(|state| &state.cluster.object);
-                changes.extend(SpecChange::of(before, Some(&cluster)));
+                changes.extend(SpecChange::of(before, Some(&object)));
             }
             Object::InstanceGroup(group) => {
                 let stored = state.and_then(|state| {
@@ -252,7 +258,8 @@ async fn write_all(
                     .metadata
                     .labels
                     .insert(CLUSTER_LABEL.to_owned(), name.to_owned());
-                write_object(store, &keys.group(group.name()), &group, expect).await?;
+                let written = write_object(store, &keys.group(group.name()), &group, expect).await;
+                written.map_err(|error| raced(error, document))?;
                 let before = stored.map(|stored| &stored.object);
                 changes.extend(SpecChange::of(before, Some(&group)));
             }
@@ -265,6 +272,19 @@ async fn write_all(
         session.shell.done(&format!("stored {kind} {object}"));
     }
     Ok(())
+}
+
+/// Says which object somebody else was faster with.
+fn raced(error: CommandError, document: &Document) -> CommandError {
+    if error.kind != Kind::Precondition {
+        return error;
+    }
+    let (kind, name) = (document.object.kind(), &document.object.metadata().name);
+    CommandError::said(
+        Kind::Precondition,
+        format!("{kind} {name} was changed by somebody else at the same time: it was not stored"),
+        "see what is there now with `kctl get -o yaml`, bring your change into that, and repeat the command",
+    )
 }
 
 /// Stores a new cluster.

@@ -27,6 +27,7 @@ use model::read::ReadOptions;
 use saved::Held;
 use show::{Shown, show};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How to update.
 #[derive(Clone, Debug)]
@@ -41,6 +42,8 @@ pub struct How {
     pub refresh: bool,
     /// How strictly to read the spec.
     pub read: ReadOptions,
+    /// How long to wait for somebody else's lock.
+    pub lock_wait: Option<Duration>,
     /// Write a kubeconfig after the changes.
     pub kubeconfig: Option<KubeconfigCredentials>,
     /// Write the plan to this file.
@@ -75,6 +78,7 @@ pub async fn run(options: &Update, session: &Session<'_>) -> Result<Outcome, Com
         read: ReadOptions {
             allow_unsupported: options.allow_unsupported,
         },
+        lock_wait: options.lock_wait,
         kubeconfig: kubeconfig.then(|| options.credentials.clone()),
         plan_out: options.plan_out.clone(),
     };
@@ -127,7 +131,7 @@ async fn told(
 /// The plan that is made now: shown, kept, or applied.
 async fn ours(name: &str, run: Run<'_>) -> Result<Outcome, CommandError> {
     let Run { how, session, .. } = run;
-    let mut looked = look(name, how.read, session).await?;
+    let looked = look(name, how.read, session).await?;
     heading(&looked, run)?;
     if !how.yes {
         if how.plan_out.is_some() {
@@ -143,37 +147,23 @@ async fn ours(name: &str, run: Run<'_>) -> Result<Outcome, CommandError> {
     }
     ready(&looked, session)?;
     let keys = looked.state.keys.clone();
-    locked(session, &keys, "update", async |lock, interrupts| {
+    let body = async |lock: &Lock, interrupts: &Interrupts| {
+        let mut looked = Box::pin(looked.again(how.read, session)).await?;
         looked.mint(session).await?;
         let assembled = looked.assemble()?;
-        planning(
-            &looked,
-            &assembled,
-            run,
-            interrupts,
-            async |work, plan, seen| {
-                // One JSON document tells of the apply too.
-                if how.output != PlanFormat::Json || plan.is_empty() {
-                    show(&Shown::of(plan, &assembled.stand_ins, &looked.target), run)?;
-                }
-                make(
-                    &Applied {
-                        plan,
-                        seen,
-                        saved: None,
-                    },
-                    work,
-                    &looked,
-                    run,
-                    lock,
-                )
-                .await
-            },
-        )
-        .await?;
+        let plan = async |work: &Work<'_>, plan: &Plan<Cloud>, seen: &Snapshot<Cloud>| {
+            // One JSON document tells of the apply too.
+            if how.output != PlanFormat::Json || plan.is_empty() {
+                let shown = Shown::of(plan, &assembled.stand_ins, &looked.target);
+                show(&shown, run)?;
+            }
+            let saved = None;
+            make(&Applied { plan, seen, saved }, work, &looked, run, lock).await
+        };
+        planning(&looked, &assembled, run, interrupts, plan).await?;
         kubeconfig(&looked, &assembled, run).await
-    })
-    .await
+    };
+    locked(session, &keys, "update", how.lock_wait, body).await
 }
 
 /// Fails if machines could not be made; says what else they would lack.
@@ -319,7 +309,7 @@ async fn make(
     work: &Work<'_>,
     looked: &Looked,
     run: Run<'_>,
-    lock: &Lock<'_>,
+    lock: &Lock,
 ) -> Result<(), CommandError> {
     let Applied { plan, seen, saved } = *applied;
     if plan.is_empty() {

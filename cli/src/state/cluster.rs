@@ -84,6 +84,18 @@ impl ClusterState {
         })
     }
 
+    /// True if the store lists what it listed when this was read, but for the lock and the log of operations.
+    pub async fn is_current(&self, store: &Store) -> Result<bool, CommandError> {
+        let (all, after) = (self.keys.all(), self.keys.before_listed());
+        let now = store.list(&all, Some(&after)).await.map_err(store_error)?;
+        let (lock, log) = (self.keys.lock(), self.keys.operation_log());
+        let counts = |entry: &&Entry| entry.key != lock && !entry.key.starts_with(&log);
+        Ok(now
+            .iter()
+            .filter(counts)
+            .eq(self.entries.iter().filter(counts)))
+    }
+
     /// The name.
     pub fn name(&self) -> &str {
         self.cluster.object.name()
@@ -125,7 +137,7 @@ async fn object(
     key: &str,
     options: ReadOptions,
 ) -> Result<(Document, String, Version), CommandError> {
-    let Bytes { bytes, version } = store
+    let Bytes { bytes, version, .. } = store
         .get(key)
         .await
         .map_err(store_error)?

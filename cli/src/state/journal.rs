@@ -1,11 +1,11 @@
 //! `journal/creations.json`: what an apply is about to create that AWS would create twice, written before the
-//! first of it and forgotten after an orderly end. Its generation goes into client tokens: it is the same when
+//! first of it, and what of that was there after an orderly end. Its generation goes into client tokens: it is the same when
 //! an interrupted apply is repeated, and another after an orderly one.
 
 use super::{Keys, store_error};
 use crate::error::CommandError;
 use aws::store::{Entry, Expect, Store, StoreError, Version};
-use model::engine::{Class, Failure, Id, Journal};
+use model::engine::{Class, Failure, Id, Journal, Noted};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 
@@ -13,6 +13,8 @@ use std::cell::RefCell;
 struct Content {
     generation: u64,
     creating: Vec<Id>,
+    #[serde(default)]
+    made: Vec<Id>,
 }
 
 /// The journal of one cluster.
@@ -43,6 +45,7 @@ impl<'a> StoreJournal<'a> {
                 let unreadable = || Content {
                     generation: 0,
                     creating: vec![Id::new("journal", "unreadable")],
+                    made: Vec::new(),
                 };
                 let content =
                     serde_json::from_slice(&object.bytes).unwrap_or_else(|_| unreadable());
@@ -78,8 +81,9 @@ impl<'a> StoreJournal<'a> {
 }
 
 impl Journal for StoreJournal<'_> {
-    async fn open(&self) -> Result<Vec<Id>, Failure> {
-        Ok(self.now.borrow().0.creating.clone())
+    async fn open(&self) -> Result<Noted, Failure> {
+        let Content { creating, made, .. } = self.now.borrow().0.clone();
+        Ok(Noted { creating, made })
     }
 
     async fn record(&self, ids: &[Id]) -> Result<(), Failure> {
@@ -88,11 +92,12 @@ impl Journal for StoreJournal<'_> {
         self.write(content).await
     }
 
-    async fn clear(&self) -> Result<(), Failure> {
+    async fn close(&self, made: &[Id]) -> Result<(), Failure> {
         let generation = self.now.borrow().0.generation + 1;
         self.write(Content {
             generation,
             creating: Vec::new(),
+            made: made.to_vec(),
         })
         .await
     }
@@ -144,14 +149,15 @@ mod tests {
         let after_a_kill = StoreJournal::read(&store, &keys, &listed().await)
             .await
             .unwrap();
-        assert_eq!(after_a_kill.open().await.unwrap(), ids);
+        assert_eq!(after_a_kill.open().await.unwrap().creating, ids);
         assert_eq!(after_a_kill.generation(), journal.generation());
-        after_a_kill.clear().await.unwrap();
+        after_a_kill.close(&ids).await.unwrap();
 
         let next = StoreJournal::read(&store, &keys, &listed().await)
             .await
             .unwrap();
-        assert!(next.open().await.unwrap().is_empty());
+        let noted = next.open().await.unwrap();
+        assert_eq!((noted.creating, noted.made), (Vec::new(), ids.clone()));
         assert_ne!(next.generation(), journal.generation());
         assert!(
             journal.record(&ids).await.is_err(),

@@ -14,6 +14,11 @@ impl Keys {
         }
     }
 
+    /// Whose they are.
+    pub fn cluster(&self) -> &str {
+        &self.cluster
+    }
+
     /// A key below the cluster's.
     pub fn below(&self, path: &str) -> String {
         format!("{}/{path}", self.cluster)
@@ -81,12 +86,12 @@ impl Keys {
     }
 
     /// What operations' keys begin with.
-    pub fn operations(&self) -> String {
+    pub fn operation_log(&self) -> String {
         self.below("operations/")
     }
 
     /// What an operation did.
     pub fn operation(&self, name: &str) -> String {
-        format!("{}{name}.json", self.operations())
+        format!("{}{name}.json", self.operation_log())
     }
 }

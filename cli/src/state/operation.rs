@@ -204,7 +204,7 @@ impl Operation {
 
 /// Keys of operations in a listing that are too old to keep, names being times.
 pub fn outdated(keys: &Keys, entries: &[Entry]) -> Vec<String> {
-    let prefix = keys.operations();
+    let prefix = keys.operation_log();
     let mut all: Vec<String> = entries
         .iter()
         .filter(|entry| entry.key.starts_with(&prefix))

@@ -1,12 +1,11 @@
 //! The log of a cluster's operations, as it is read: the newest ones, with what cannot be read told as such.
 
 use super::operation::{FORMAT, Operation};
-use super::{Keys, lock::hostname, store_error};
+use super::{Keys, Seen, Standing, store_error};
 use crate::error::CommandError;
 use aws::store::Store;
 use futures::future::try_join_all;
 use serde_json::Value;
-use std::path::Path;
 
 /// One operation of the log.
 #[derive(Clone, Debug)]
@@ -42,7 +41,7 @@ pub struct Operations<'a> {
 impl<'a> Operations<'a> {
     /// One listing.
     pub async fn list(store: &'a Store, keys: &'a Keys) -> Result<Self, CommandError> {
-        let prefix = keys.operations();
+        let prefix = keys.operation_log();
         let entries = store.list(&prefix, None).await.map_err(store_error)?;
         let id = |key: &str| Some(key.strip_prefix(&prefix)?.strip_suffix(".json")?.to_owned());
         let mut ids: Vec<String> = entries.iter().filter_map(|entry| id(&entry.key)).collect();
@@ -64,15 +63,15 @@ impl<'a> Operations<'a> {
                 .as_ref()
                 .is_ok_and(|record| record.outcome == "running")
         };
-        let holder = match records.iter().any(runs) {
-            true => self.holder().await?,
+        let lock = match records.iter().any(runs) {
+            true => Seen::read(self.store, self.keys).await?,
             false => None,
         };
         let listed = ids.iter().zip(records).map(|(id, record)| Listed {
             id: id.clone(),
             runs: record
                 .as_ref()
-                .is_ok_and(|record| holds(holder.as_ref(), record)),
+                .is_ok_and(|record| holds(lock.as_ref(), record)),
             record,
         });
         Ok(listed.collect())
@@ -84,16 +83,6 @@ impl<'a> Operations<'a> {
             return Ok(Err("it was deleted a moment ago".to_owned()));
         };
         Ok(parse(&object.bytes))
-    }
-
-    /// Who holds the lock, if anybody does.
-    async fn holder(&self) -> Result<Option<Value>, CommandError> {
-        let lock = self
-            .store
-            .get(&self.keys.lock())
-            .await
-            .map_err(store_error)?;
-        Ok(lock.and_then(|lock| serde_json::from_slice(&lock.bytes).ok()))
     }
 }
 
@@ -112,36 +101,47 @@ fn parse(bytes: &[u8]) -> Result<Operation, String> {
     serde_json::from_value(json).map_err(|error| error.to_string())
 }
 
-/// True if the lock is that operation's, and its process is not known to have ended.
-fn holds(holder: Option<&Value>, record: &Operation) -> bool {
-    let field = |name: &str| holder.and_then(|holder| holder.get(name));
-    let same = field("who").and_then(Value::as_str) == Some(record.who.as_str())
-        && field("process").and_then(Value::as_u64) == record.process.map(u64::from);
-    let here = field("host").and_then(Value::as_str) == Some(hostname().as_str());
-    let gone = |process: u32| {
-        Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{process}")).exists()
+/// True if the lock is that operation's, and counts.
+fn holds(lock: Option<&Seen>, record: &Operation) -> bool {
+    let Some((lock, holder)) = lock.and_then(|lock| Some((lock, lock.holder.as_ref()?))) else {
+        return false;
     };
-    same && !(here && record.process.is_some_and(gone))
+    let same = (&holder.who, Some(holder.process)) == (&record.who, record.process);
+    same && matches!(lock.standing(), Standing::Alive(_))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use crate::state::lock::Holder;
+    use aws::store::Version;
+    use std::time::Duration;
 
-    fn record(outcome: &str, process: u32) -> Operation {
+    /// One of this process.
+    fn record(outcome: &str) -> Operation {
+        let holder = Holder::this("update", Duration::from_secs(30));
         let mut record = Operation::default();
-        "a@b".clone_into(&mut record.who);
+        record.who = holder.who;
+        record.process = Some(holder.process);
         outcome.clone_into(&mut record.outcome);
-        record.process = Some(process);
         record
     }
 
     #[test]
-    fn what_has_no_end_runs_only_while_the_lock_is_its_own() {
-        let lock = |who: &str, process: u32, host: &str| json!({"who": who, "process": process, "host": host});
-        let result = |record: Operation, holder: Option<Value>| {
-            let runs = holds(holder.as_ref(), &record);
+    fn what_has_no_end_runs_only_while_the_lock_is_its_own_and_counts() {
+        let life = Duration::from_secs(30);
+        let lock = |change: fn(&mut Holder), age: u64| {
+            let mut holder = Holder::this("update", life);
+            change(&mut holder);
+            Seen {
+                holder: Some(holder),
+                version: Version("1".to_owned()),
+                age: Some(Duration::from_secs(age)),
+            }
+        };
+        let result = |outcome: &str, lock: Option<Seen>| {
+            let record = record(outcome);
+            let runs = holds(lock.as_ref(), &record);
             let listed = Listed {
                 id: String::new(),
                 record: Ok(record),
@@ -149,28 +149,16 @@ mod tests {
             };
             listed.result().to_owned()
         };
-        let running = || record("running", 7);
-        assert_eq!(
-            result(running(), Some(lock("a@b", 7, "elsewhere"))),
-            "running"
-        );
-        assert_eq!(
-            result(running(), Some(lock("a@b", 8, "elsewhere"))),
-            "no end recorded"
-        );
-        assert_eq!(
-            result(running(), Some(lock("c@b", 7, "elsewhere"))),
-            "no end recorded"
-        );
-        assert_eq!(result(running(), None), "no end recorded");
-        assert_eq!(
-            result(
-                record("running", u32::MAX),
-                Some(lock("a@b", u32::MAX, &hostname()))
-            ),
-            "no end recorded"
-        );
-        assert_eq!(result(record("done", 7), None), "done");
+        assert_eq!(result("running", Some(lock(|_| {}, 1))), "running");
+        for other in [
+            lock(|holder| holder.process += 1, 1),
+            lock(|holder| holder.who.push('x'), 1),
+            lock(|_| {}, 31),
+        ] {
+            assert_eq!(result("running", Some(other)), "no end recorded");
+        }
+        assert_eq!(result("running", None), "no end recorded");
+        assert_eq!(result("done", Some(lock(|_| {}, 1))), "done");
     }
 
     #[test]

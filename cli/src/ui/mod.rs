@@ -7,6 +7,7 @@ pub mod error;
 pub mod events;
 pub mod health;
 pub mod instances;
+pub mod lock;
 pub mod operations;
 pub mod paint;
 pub mod plan;

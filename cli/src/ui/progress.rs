@@ -232,7 +232,7 @@ impl<'a> Progress<'a> {
 
 fn settling_words(ids: &[Id], for_ms: u64) -> String {
     format!(
-        "an earlier run was interrupted while it made {}: waiting {} until AWS shows it",
+        "an earlier run made {}, or was making it when it ended: waiting {} until AWS shows it",
         names(ids),
         seconds(for_ms)
     )

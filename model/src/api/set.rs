@@ -3,8 +3,8 @@
 //! The changed object goes through the reader, so a wrong name or value is refused as in a file.
 
 use crate::read::path::{self, Step};
-use crate::read::{Content, Entry, Node, Problem, Scalar};
-use crate::read::{parse_yaml, read_node, refusal_problem, split_list, unknown_problem};
+use crate::read::{Content, Entry, MAX_DEPTH, Node, Problem, Scalar};
+use crate::read::{parse_yaml, quoted, read_node, refusal_problem, split_list, unknown_problem};
 
 use super::object::{Resource, Spec};
 use super::{set_names, unsupported};
@@ -48,8 +48,14 @@ pub fn unset<S: Spec + Default>(object: &mut Resource<S>, path: &str) -> Result<
 fn steps(kind: &str, path: &str) -> Result<Vec<Step>, Vec<Problem>> {
     let mut steps = path::parse(path).map_err(|error| {
         let hint = "a path looks like spec.subnets[0].cidr";
-        vec![Problem::error("", format!("\"{path}\" is not a field path: {error}")).hint(hint)]
+        let message = format!("{} is not a field path: {error}", quoted(path));
+        vec![Problem::error("", message).hint(hint)]
     })?;
+    if steps.len() > MAX_DEPTH {
+        let message = format!("the path has {} steps, no field is so deep", steps.len());
+        let hint = "a path looks like spec.subnets[0].cidr; put a name with dots in [\"...\"]";
+        return Err(vec![Problem::error("", message).hint(hint)]);
+    }
     if let (Some(Step::Field(first)), true) = (steps.first(), steps.len() > 1)
         && first.eq_ignore_ascii_case(kind)
     {
@@ -65,13 +71,19 @@ fn change<S: Spec + Default>(
     steps: &[Step],
     value: Option<&Node>,
 ) -> Result<(), Vec<Problem>> {
-    let unwritable = |error: serde_json::Error| vec![Problem::error(path, error.to_string())];
+    let unwritable = |error: serde_json::Error| {
+        let hint = "report this: it is a defect of kctl";
+        vec![Problem::error(path, error.to_string()).hint(hint)]
+    };
     let mut root = Node::from(&serde_json::to_value(&*object).map_err(unwritable)?);
     let placed = match value {
         Some(value) => place(&mut root, steps, value),
         None => remove(&mut root, steps),
     };
-    placed.map_err(|message| vec![Problem::error(path, message)])?;
+    placed.map_err(|message| {
+        let hint = "look at the object with `kctl get -o yaml`, and name a field or the next element of a list";
+        vec![Problem::error(path, message).hint(hint)]
+    })?;
     let used_before = unsupported::present(
         S::KIND,
         &Node::from(&serde_json::to_value(&*object).map_err(unwritable)?),

@@ -31,10 +31,11 @@ pub(super) fn build(
     }
     let zones = options.control_plane_zones();
     if options.control_planes() > 1 && options.control_planes() > zones.len() {
-        problems.push(Problem::warning(
+        let problem = Problem::warning(
             "--control-plane-zones",
             "several control planes share a zone and fail with it",
-        ));
+        );
+        problems.push(problem.hint("name as many zones as there are control planes"));
     }
     for group in &mut groups {
         machines(group, options, facts, spec, problems);

@@ -20,7 +20,7 @@ pub(super) fn choose(options: &CreateOptions, spec: &mut ClusterSpec, problems: 
         "flannel" | "flannel-vxlan" => networking.flannel = Some(flannel("vxlan")),
         "flannel-udp" => {
             let message = "flannel's UDP backend is slow; prefer flannel";
-            problems.push(Problem::warning(FLAG, message));
+            problems.push(Problem::warning(FLAG, message).hint("pass --networking flannel"));
             networking.flannel = Some(flannel("udp"));
         }
         "cni" => networking.cni = Some(CNINetworkingSpec::default()),

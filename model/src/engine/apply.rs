@@ -58,7 +58,7 @@ pub async fn apply<R: Resource, W: World<R>, J: Journal, C: Clock>(
         run.give_up_journaled(&failure, outside.clock.now());
     }
     run.steps(outside).await;
-    run.close(outside).await;
+    run.close(snapshot, outside).await;
     Ok(run.report)
 }
 
@@ -310,8 +310,13 @@ impl<'a, R: Resource, E: FnMut(Event)> Run<'a, R, E> {
         }
     }
 
-    /// Forgets the journal once the outcome of all that it names is known, and reads show it.
-    async fn close<W: World<R>, J: Journal, C: Clock>(&mut self, outside: &Outside<'_, W, J, C>) {
+    /// Closes the journal once the outcome of all that it names is known, and reads show it.
+    async fn close<W: World<R>, J: Journal, C: Clock>(
+        &mut self,
+        snapshot: &Snapshot<R>,
+        outside: &Outside<'_, W, J, C>,
+    ) {
+        let there = self.journaled_now(snapshot);
         let settled = outside.clock.now().saturating_sub(outside.options.settle);
         self.made.retain(|(_, at)| *at > settled);
         let known = self.doubtful.is_empty()
@@ -321,9 +326,27 @@ impl<'a, R: Resource, E: FnMut(Event)> Run<'a, R, E> {
                 shown(outside, &self.refs, &self.made).await
             };
         if known {
-            let cleared = patiently(outside.clock, &outside.options, || outside.journal.clear());
-            self.report.journal = cleared.await.err();
+            let close = || outside.journal.close(&there);
+            let closed = patiently(outside.clock, &outside.options, close);
+            self.report.journal = closed.await.err();
         }
+    }
+
+    /// The objects there now that the world would make twice.
+    fn journaled_now(&self, snapshot: &Snapshot<R>) -> Vec<Id> {
+        let seen = snapshot.items.iter().map(|item| &item.resource);
+        let seen = seen.filter(|resource| resource.needs_journal());
+        let mut there: BTreeSet<Id> = seen.map(Resource::id).collect();
+        let created = journaled(self.plan);
+        for id in &self.report.done {
+            // The removal of a duplicate has a name of its own, and the other stays.
+            if self.plan.steps.get(id).map(|step| step.action) == Some(Action::Delete) {
+                there.remove(id);
+            } else if created.contains(id) {
+                there.insert(id.clone());
+            }
+        }
+        there.into_iter().collect()
     }
 
     fn tell(&mut self, event: Event) {

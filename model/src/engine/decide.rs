@@ -190,7 +190,11 @@ fn again<R>(
     options: &Options,
 ) -> Verdict {
     if now.saturating_sub(work.since) >= options.deadline {
-        failure.hint.get_or_insert_with(|| still(options));
+        let still = still(options);
+        failure.hint = Some(match failure.hint {
+            Some(hint) => format!("{still}; {hint}"),
+            None => still,
+        });
         return Verdict::Failed(failure);
     }
     work.due = now + after;

@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// Before the look at the world: an earlier run died while it created these, and reads have to settle.
+    /// Before the look at the world that counts: an earlier run died while it created these, or had made them and a first look
+    /// does not show them. Reads have to settle.
     Settling {
-        /// What it was creating.
+        /// Which.
         ids: Vec<Id>,
         /// For how many milliseconds.
         for_ms: u64,

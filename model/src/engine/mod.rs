@@ -33,4 +33,4 @@ pub use resource::{Id, Ref, Resource};
 pub use settle::observe_settled;
 pub use snapshot::{Attrs, Observed, Snapshot};
 pub use text::{Part, Text};
-pub use world::{Clock, Journal, NoJournal, Put, Refs, Removed, World};
+pub use world::{Clock, Journal, NoJournal, Noted, Put, Refs, Removed, World};

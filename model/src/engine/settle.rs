@@ -11,7 +11,8 @@ use std::future::Future;
 use std::time::Duration;
 
 /// Observes the world. If an earlier run died in the middle of creations that could be duplicated, first waits
-/// until reads show what it made.
+/// until reads show what it made. If an object that was made is not seen, waits and looks again before it counts as gone: reads
+/// may be answered by servers of which one is behind the other.
 pub async fn observe_settled<R: Resource, W: World<R>, J: Journal, C: Clock>(
     outside: &Outside<'_, W, J, C>,
     events: &mut impl FnMut(Event),
@@ -23,14 +24,21 @@ pub async fn observe_settled<R: Resource, W: World<R>, J: Journal, C: Clock>(
         options,
         ..
     } = outside;
-    let ids = patiently(*clock, options, || journal.open()).await?;
-    if !ids.is_empty() {
-        events(Event::Settling {
-            ids,
-            for_ms: millis(options.settle),
-        });
-        clock.sleep(options.settle).await;
+    let noted = patiently(*clock, options, || journal.open()).await?;
+    let mut ids = noted.creating;
+    if ids.is_empty() {
+        let seen: Snapshot<R> = patiently(*clock, options, || world.observe()).await?;
+        ids = noted.made;
+        ids.retain(|id| seen.find(id).is_none());
+        if ids.is_empty() {
+            return Ok(seen);
+        }
     }
+    events(Event::Settling {
+        ids,
+        for_ms: millis(options.settle),
+    });
+    clock.sleep(options.settle).await;
     patiently(*clock, options, || world.observe()).await
 }
 

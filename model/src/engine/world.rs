@@ -94,16 +94,25 @@ pub trait World<R: Resource> {
     fn gone(&self, have: &Observed<R>) -> impl Future<Output = Result<Removed, Failure>>;
 }
 
-/// Remembers, outside the process, which creates without a client token are under way.
+/// What a journal remembers of objects that the world would make twice.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Noted {
+    /// An earlier, interrupted run had begun to create them: whether they are there is not known.
+    pub creating: Vec<Id>,
+    /// They were there after the last run that ended in an orderly way.
+    pub made: Vec<Id>,
+}
+
+/// Remembers, outside the process, which creates without a client token are under way, and what came of earlier ones.
 pub trait Journal {
-    /// Ids whose creation an earlier, interrupted run had begun. Not empty: wait for reads to settle before planning.
-    fn open(&self) -> impl Future<Output = Result<Vec<Id>, Failure>>;
+    /// What it says now.
+    fn open(&self) -> impl Future<Output = Result<Noted, Failure>>;
 
     /// Writes the ids that are about to be created, before the first of them.
     fn record(&self, ids: &[Id]) -> impl Future<Output = Result<(), Failure>>;
 
-    /// Forgets them, after the run that made them ended in an orderly way. Also called when there is nothing to forget.
-    fn clear(&self) -> impl Future<Output = Result<(), Failure>>;
+    /// After a run that ended in an orderly way: nothing is being created, and these are there.
+    fn close(&self, made: &[Id]) -> impl Future<Output = Result<(), Failure>>;
 }
 
 /// For worlds in which nothing can be made twice, because names there are unique.
@@ -111,15 +120,15 @@ pub trait Journal {
 pub struct NoJournal;
 
 impl Journal for NoJournal {
-    async fn open(&self) -> Result<Vec<Id>, Failure> {
-        Ok(Vec::new())
+    async fn open(&self) -> Result<Noted, Failure> {
+        Ok(Noted::default())
     }
 
     async fn record(&self, _ids: &[Id]) -> Result<(), Failure> {
         Ok(())
     }
 
-    async fn clear(&self) -> Result<(), Failure> {
+    async fn close(&self, _made: &[Id]) -> Result<(), Failure> {
         Ok(())
     }
 }

@@ -31,7 +31,7 @@ pub fn has_founded(content: &Content) -> bool {
 
 /// The manifest of the same member as one of a cluster that exists.
 pub fn as_existing(manifest: &str) -> Result<String, ManifestError> {
-    let read = serde_saphyr::from_str(manifest);
+    let read = crate::read::read_as(manifest);
     let mut pod: Pod = read.map_err(|error| ManifestError::Unreadable(Box::new(error)))?;
     for container in &mut pod.spec.containers {
         container.env.retain(|variable| variable.name != TOKEN);

@@ -23,6 +23,7 @@ pub(super) fn complete(spec: &mut ClusterSpec, groups: &[InstanceGroup], found: 
         found.warning(
             "spec.kubernetesApiAccess",
             "nobody outside the VPC may reach the API",
+            "name the ranges from which kubectl is used, such as 203.0.113.0/24",
         );
     }
     let unreachable_by_name = dns::kind(spec) == DnsKind::None;

@@ -21,13 +21,15 @@ impl Found {
     }
 
     /// Something about the cluster that stops the command, and what to do about it.
+    #[track_caller]
     pub fn error(&mut self, path: impl Into<String>, message: impl Into<String>, hint: &str) {
         self.push(Problem::error(path, message).hint(hint));
     }
 
-    /// Something about the cluster that its author should know.
-    pub fn warning(&mut self, path: impl Into<String>, message: impl Into<String>) {
-        self.push(Problem::warning(path, message));
+    /// Something about the cluster that its author should know, and what to do about it.
+    #[track_caller]
+    pub fn warning(&mut self, path: impl Into<String>, message: impl Into<String>, hint: &str) {
+        self.push(Problem::warning(path, message).hint(hint));
     }
 
     fn push(&mut self, mut problem: Problem) {
@@ -36,6 +38,7 @@ impl Found {
     }
 
     /// Something about a group that stops the command, and what to do about it.
+    #[track_caller]
     pub fn group_error(
         &mut self,
         group: &InstanceGroup,

@@ -90,7 +90,8 @@ fn networking(spec: &ClusterSpec, found: &mut Found) -> Networking {
     if networking.cni.is_none() {
         found.warning(
             "spec.networking",
-            "kctl does not install this network plugin; install it as with cni: {}",
+            "kctl does not install this network plugin",
+            "install it yourself once the API answers, as with \"cni: {}\"; nodes are not ready before",
         );
     }
     Networking::Cni

@@ -23,7 +23,11 @@ pub(super) fn key(
         return Some(None);
     };
     if public_keys.len() > 1 {
-        found.warning("", "machines get the first of the cluster's SSH keys only");
+        found.warning(
+            "",
+            "machines get the first of the cluster's SSH keys only",
+            "remove the others, or have them written by a hook or fileAssets",
+        );
     }
     let Some(name) = names::key_pair(&known.name, first) else {
         found.error(

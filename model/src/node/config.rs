@@ -9,6 +9,7 @@ use crate::api::write::to_yaml;
 use crate::components::Flags;
 use crate::full::{Asset, Networking, Role};
 use crate::manifests::{Pod, Proxy};
+use crate::read::{MAX_BYTES, read_as};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -164,7 +165,13 @@ pub(super) fn read_formatted<T: serde::de::DeserializeOwned>(
         what,
         source: source.into(),
     };
-    let found: Formatted = serde_saphyr::from_str(text).map_err(unreadable)?;
+    if text.len() > MAX_BYTES {
+        return Err(Error::TooLong {
+            what,
+            bytes: text.len(),
+        });
+    }
+    let found: Formatted = read_as(text).map_err(unreadable)?;
     if found.format > format || found.format + 1 < format {
         return Err(Error::Format {
             what,
@@ -172,7 +179,7 @@ pub(super) fn read_formatted<T: serde::de::DeserializeOwned>(
             known: format,
         });
     }
-    serde_saphyr::from_str(text).map_err(unreadable)
+    read_as(text).map_err(unreadable)
 }
 
 /// sha256 of a text, hex.

@@ -84,6 +84,14 @@ pub enum Error {
         /// What is known.
         known: u32,
     },
+    /// A configuration is longer than any that was written.
+    #[error("{what} has {bytes} bytes, more than any that kctl writes: is it the right file?")]
+    TooLong {
+        /// `BootConfig`, `NodeConfig`.
+        what: &'static str,
+        /// How many it has.
+        bytes: usize,
+    },
     /// A configuration could not be read.
     #[error("could not read {what}")]
     Unreadable {

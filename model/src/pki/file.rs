@@ -35,12 +35,10 @@ pub fn write_keyset(keyset: &Keyset) -> Result<Secret, Error> {
 /// Reads a keyset. `name` is the file's, for keysets that do not say their own. Without a `primaryId` the
 /// newest trusted key that can sign is the primary one, as in kOps.
 pub fn read_keyset(name: &str, yaml: &str) -> Result<Keyset, Error> {
-    let options = serde_saphyr::options! { with_snippet: false };
-    let object: Wire =
-        serde_saphyr::from_str_with_options(yaml, options).map_err(|source| Error::NotAKeyset {
-            name: name.to_owned(),
-            source: source.into(),
-        })?;
+    let object: Wire = crate::read::read_as(yaml).map_err(|source| Error::NotAKeyset {
+        name: name.to_owned(),
+        source: source.into(),
+    })?;
     let items = object
         .spec
         .keys

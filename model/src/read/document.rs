@@ -1,5 +1,6 @@
 //! One document to one object: envelope, fields, then what kctl does not do.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::api::cluster::ClusterSpec;
@@ -11,10 +12,11 @@ use crate::api::{API_VERSION, Object, Resource, Spec};
 
 use super::locations::{Locations, Source, place};
 use super::nearest;
-use super::node::{Content, Node, quoted};
+use super::node::{Content, Node, Span, quoted};
 use super::path;
-use super::problem::{ObjectRef, Problem};
+use super::problem::{self, MOST, ObjectRef, Problem};
 use super::typed::{self, Refusal, Unknown};
+use super::yaml::Unparsed;
 use super::{Document, ReadOptions};
 
 const KINDS: [&str; 4] = [
@@ -51,6 +53,7 @@ pub(crate) fn read(
             .to_owned(),
         occurrence: 0,
     });
+    let mut problems = problem::first_of(problems);
     for problem in &mut problems {
         locations.locate(problem);
         problem.object.clone_from(&about);
@@ -107,6 +110,7 @@ fn envelope(root: &Node) -> Result<&'static str, Box<Problem>> {
     }
 }
 
+#[track_caller]
 fn refused<T>(path: &str, message: String, hint: &str) -> Result<T, Box<Problem>> {
     Err(Box::new(Problem::error(path, message).hint(hint)))
 }
@@ -165,7 +169,7 @@ fn typed_body<S: Spec + Default>(
     problems: &mut Vec<Problem>,
 ) -> Option<Resource<S>> {
     let reading = typed::read::<Resource<S>>(root);
-    for unknown in &reading.unknown {
+    for unknown in reading.unknown.iter().take(MOST + 1) {
         if let Some(mut problem) = unknown_problem(S::KIND, unknown) {
             locations.locate_key(&mut problem);
             problems.push(problem);
@@ -200,7 +204,8 @@ pub(crate) fn refusal_problem(refusal: Refusal) -> Problem {
 fn unsupported_problem(found: &unsupported::Found, options: ReadOptions) -> Problem {
     let message = found.entry.message();
     if options.allow_unsupported {
-        return Problem::warning(&found.path, format!("{message}; it is ignored"));
+        return Problem::warning(&found.path, format!("{message}; it is ignored"))
+            .hint("remove it, so that the spec says what is done");
     }
     Problem::error(&found.path, message)
         .hint("remove it, or pass --allow-unsupported to go on without it")
@@ -208,6 +213,9 @@ fn unsupported_problem(found: &unsupported::Found, options: ReadOptions) -> Prob
 
 /// Every key that is given twice in one mapping.
 fn duplicates(node: &Node, at: &str, locations: &Locations, problems: &mut Vec<Problem>) {
+    if problems.len() > MOST {
+        return;
+    }
     match &node.content {
         Content::Scalar(_) => {}
         Content::List(elements) => {
@@ -216,20 +224,19 @@ fn duplicates(node: &Node, at: &str, locations: &Locations, problems: &mut Vec<P
             }
         }
         Content::Map(entries) => {
-            for (index, entry) in entries.iter().enumerate() {
+            let mut before: BTreeMap<&str, Span> = BTreeMap::new();
+            for entry in entries {
                 let field = path::field(at, &entry.key);
-                if let Some(first) = entries
-                    .iter()
-                    .take(index)
-                    .find(|first| first.key == entry.key)
-                {
+                if let Some(first) = before.get(entry.key.as_str()) {
                     let message = format!("{} is given twice", quoted(&entry.key));
                     let mut problem = Problem::error(&field, message).hint(format!(
                         "it is on line {} already; remove one of them",
-                        first.key_span.line
+                        first.line
                     ));
                     problem.place = Some(locations.span_place(entry.key_span));
                     problems.push(problem);
+                } else {
+                    before.insert(&entry.key, entry.key_span);
                 }
                 duplicates(&entry.value, &field, locations, problems);
             }
@@ -237,8 +244,25 @@ fn duplicates(node: &Node, at: &str, locations: &Locations, problems: &mut Vec<P
     }
 }
 
-/// The finding for text that is no YAML at all.
-pub(crate) fn syntax_problem(source: &Source, error: &serde_saphyr::Error) -> Problem {
+/// The finding for text that is no YAML at all, or no spec's.
+pub(crate) fn unparsed(source: &Source, error: &Unparsed) -> Problem {
+    let error = match error {
+        Unparsed::Syntax(error) => error,
+        Unparsed::Paths => {
+            let message = "the file's keys are longer than those of any spec, and have many values below them";
+            let mut problem = Problem::error("", message)
+                .hint("look for a long text that is followed by a colon");
+            problem.place = Some(place(
+                source,
+                Span {
+                    line: 1,
+                    column: 1,
+                    width: 1,
+                },
+            ));
+            return problem;
+        }
+    };
     let mut problem = super::syntax::explain(error);
     problem.place = error
         .location()

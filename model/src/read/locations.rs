@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::node::{Content, Node, Span};
 use super::path;
-use super::problem::{Place, Problem};
+use super::problem::{Place, Problem, Snippet};
 
 /// A text and the name it came under.
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ pub(crate) fn place(source: &Source, span: Span) -> Place {
         line: span.line,
         column: span.column,
         width: span.width.max(1),
-        snippet: source.shown.then(|| line.to_owned()),
+        snippet: source.shown.then(|| Snippet::of(line, span.column)),
     }
 }
 

@@ -2,7 +2,12 @@
 
 /// The known name that was probably meant, if one is near enough.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Comparing takes the product of both lengths; no known name is nearly as long.
+    const LONGEST: usize = 100;
     let wanted = name.to_lowercase();
+    if wanted.len() > LONGEST {
+        return None;
+    }
     known
         .into_iter()
         .map(|candidate| (score(&wanted, &candidate.to_lowercase()), candidate))
@@ -42,7 +47,7 @@ pub fn hint<'a>(name: &str, known: &[&'a str]) -> String {
         return format!("did you mean \"{near}\"?");
     }
     if known.is_empty() {
-        return "no fields are known here".to_owned();
+        return "there are none here: remove it, or add what it names first".to_owned();
     }
     let mut names: Vec<&'a str> = known.to_vec();
     names.sort_unstable();

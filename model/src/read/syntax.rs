@@ -12,8 +12,16 @@ pub(crate) fn explain(error: &Error) -> Problem {
         Error::Budget {
             breach: BudgetBreach::Depth { .. },
             ..
-        } => Problem::error("", "the file is nested deeper than any spec")
-            .hint("look for brackets that are not closed"),
+        } => too_deep(),
+        Error::Budget {
+            breach:
+                BudgetBreach::Documents { .. }
+                | BudgetBreach::Nodes { .. }
+                | BudgetBreach::Events { .. }
+                | BudgetBreach::ScalarBytes { .. },
+            ..
+        } => Problem::error("", "the file is larger than any spec")
+            .hint("pass the objects of one cluster alone; of anchors (&) and aliases (*) in each other, use fewer"),
         Error::Budget { .. }
         | Error::AliasReplayLimitExceeded { .. }
         | Error::AliasReplayStackDepthExceeded { .. }
@@ -28,9 +36,18 @@ pub(crate) fn explain(error: &Error) -> Problem {
         }
         error => {
             let text = UserMessageFormatter.format_message(error);
+            // The scanner's own limit, which it meets before the budget is asked.
+            if text.contains("recursion limit") {
+                return too_deep();
+            }
             Problem::error("", format!("not valid YAML: {text}")).hint(hint(&text))
         }
     }
+}
+
+fn too_deep() -> Problem {
+    Problem::error("", "the file is nested deeper than any spec")
+        .hint("look for brackets that are not closed")
 }
 
 fn hint(text: &str) -> &'static str {

@@ -11,6 +11,7 @@ use serde::de::{self, DeserializeOwned, Deserializer, IntoDeserializer, Visitor}
 use super::access::{Elements, Fields};
 use super::nearest;
 use super::node::{Content, Node, Scalar, quoted};
+use super::problem::MOST;
 
 /// A field that does not exist.
 #[derive(Clone, Debug)]
@@ -77,8 +78,8 @@ pub(crate) struct Pass {
     pub unknown: RefCell<Vec<Unknown>>,
 }
 
-/// Refusals per document at most; a file with more is not a spec.
-const MAX_REFUSALS: usize = 100;
+/// Refusals per document at most: more are not told.
+const MAX_REFUSALS: usize = MOST + 1;
 
 /// Reads a tree as `T`.
 pub(crate) fn read<T: DeserializeOwned>(root: &Node) -> Reading<T> {

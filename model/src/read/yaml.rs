@@ -2,45 +2,103 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Visitor,
+};
 use serde_saphyr::options::{AliasLimits, DuplicateKeyPolicy, NonFiniteFloatPolicy};
 use serde_saphyr::{Budget, Location, Options, Spanned};
 
 use super::node::{Content, Entry, Node, Scalar, Span};
 
 /// Bytes of a file at most: 200 times kOps' largest fixture with user data in every group.
-pub(crate) const MAX_BYTES: usize = 4 << 20;
-/// Nesting at most; the spec's own is below 12.
-const MAX_DEPTH: usize = 48;
+pub const MAX_BYTES: usize = 4 << 20;
+/// Nesting at most; the spec's own is below 12. Each level takes 50 KB of stack in an unoptimised build, and threads have 2 MB.
+pub(crate) const MAX_DEPTH: usize = 32;
 /// Keys, values and elements at most, aliases expanded.
 const MAX_NODES: usize = 100_000;
+/// Objects of a file at most: 40 times as many groups as any test has.
+const MAX_DOCUMENTS: usize = 4096;
 /// Copies made of anchored parts at most.
 const MAX_ALIASED: usize = 20_000;
 
-/// The documents of a text; empty ones are left out.
-pub(crate) fn parse(text: &str) -> Result<Vec<Node>, serde_saphyr::Error> {
-    let documents: Vec<Raw> = serde_saphyr::from_multiple_with_options(text, options())?;
-    Ok(documents
-        .into_iter()
-        .map(|raw| raw.into_node(text))
-        .collect())
+/// Bytes of all field paths together at most: findings are placed by them. Only long keys around long lists come near.
+const MAX_PATHS: usize = 64 << 20;
+
+/// A text that is no spec.
+pub(crate) enum Unparsed {
+    /// It is not YAML, or beyond a limit of the reader.
+    Syntax(serde_saphyr::Error),
+    /// Its keys are too long for so many values below them.
+    Paths,
 }
 
-fn options() -> Options {
-    let limits: Option<Budget> = serde_saphyr::budget! {
+/// Reads YAML that is no spec (configurations of machines, keysets, manifests) as a type, within the same limits.
+pub(crate) fn read_as<T: DeserializeOwned>(text: &str) -> Result<T, serde_saphyr::Error> {
+    let options = serde_saphyr::options! {
+        budget: limits(),
+        alias_limits: aliases(),
+        // A line of the file may be a secret's.
+        with_snippet: false,
+    };
+    serde_saphyr::from_str_with_options(text, options)
+}
+
+/// The documents of a text; empty ones are left out.
+pub(crate) fn parse(text: &str) -> Result<Vec<Node>, Unparsed> {
+    let documents: Result<Vec<Raw>, _> = serde_saphyr::from_multiple_with_options(text, options());
+    let nodes: Vec<Node> = documents
+        .map_err(Unparsed::Syntax)?
+        .into_iter()
+        .map(|raw| raw.into_node(text))
+        .collect();
+    let bytes = nodes
+        .iter()
+        .fold(0_usize, |sum, node| sum.saturating_add(path_bytes(node, 0)));
+    if bytes > MAX_PATHS {
+        return Err(Unparsed::Paths);
+    }
+    Ok(nodes)
+}
+
+/// Bytes of the paths of a part and all below it; its own path has `own`.
+fn path_bytes(node: &Node, own: usize) -> usize {
+    const INDEX: usize = 8;
+    let below = |bytes: usize, key: usize, node: &Node| {
+        bytes.saturating_add(path_bytes(node, own.saturating_add(key)))
+    };
+    match &node.content {
+        Content::Scalar(_) => own,
+        Content::List(elements) => elements
+            .iter()
+            .fold(own, |bytes, element| below(bytes, INDEX, element)),
+        Content::Map(entries) => entries.iter().fold(own, |bytes, entry| {
+            below(bytes, entry.key.len().saturating_add(1), &entry.value)
+        }),
+    }
+}
+
+fn limits() -> Option<Budget> {
+    serde_saphyr::budget! {
         max_depth: MAX_DEPTH,
         max_nodes: MAX_NODES,
+        max_documents: MAX_DOCUMENTS,
         max_events: 2 * MAX_NODES,
         max_recorded_anchor_events: MAX_ALIASED,
         max_total_scalar_bytes: 2 * MAX_BYTES,
-    };
-    let aliases: AliasLimits = serde_saphyr::alias_limits! {
+    }
+}
+
+fn aliases() -> AliasLimits {
+    serde_saphyr::alias_limits! {
         max_total_replayed_events: MAX_ALIASED,
         max_replay_stack_depth: 16,
-    };
+    }
+}
+
+fn options() -> Options {
     serde_saphyr::options! {
-        budget: limits,
-        alias_limits: aliases,
+        budget: limits(),
+        alias_limits: aliases(),
         // Reported by us, all of them, with the place of the first.
         duplicate_keys: DuplicateKeyPolicy::PassThrough,
         non_finite_float_policy: NonFiniteFloatPolicy::AsString,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::api::SubnetType;
 use crate::api::cluster::ClusterSpec;
-use crate::read::Problem;
+use crate::read::{MOST, Problem};
 
 use super::cidr::{free_hint, overlap, range, vpc_range};
 
@@ -43,7 +43,14 @@ fn ranges(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         else {
             continue;
         };
-        let hint = || free_hint(&homes, &all, net.prefix_len());
+        // Looking for room takes long where there are very many: nobody reads that many hints.
+        let hint = || {
+            if index < MOST {
+                free_hint(&homes, &all, net.prefix_len())
+            } else {
+                "give it a range of its own".to_owned()
+            }
+        };
         if spec.network_cidr.is_some()
             && !homes.is_empty()
             && !homes.iter().any(|home| home.contains(&net))

@@ -3,6 +3,7 @@
 use crate::kctl::Kctl;
 use crate::simulator::Simulator;
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -31,12 +32,6 @@ pub fn cloud(simulator: &Simulator) -> Kctl {
         kctl.set(name, value);
     }
     kctl
-}
-
-/// Milliseconds that every call takes longer.
-pub fn latency(simulator: &Simulator, milliseconds: u32) {
-    let url = format!("{}/_simulator/latency", simulator.endpoint);
-    simulator.python(REGION, &format!("import urllib.request as u\nu.urlopen(u.Request({url:?}, method='POST', data=b'{milliseconds}'))"));
 }
 
 pub fn create(kctl: &Kctl, more: &[&str]) -> crate::kctl::Ran {
@@ -175,7 +170,7 @@ fn an_interrupt_ends_in_order_and_the_next_run_goes_on() {
     let simulator = Simulator::start();
     let kctl = cloud(&simulator);
     create(&kctl, &[]).good();
-    latency(&simulator, 150);
+    simulator.latency(150);
     let child = kctl.start(&["update", "--yes"], Stdio::null());
     let process = child.id().to_string();
     while simulator.calls()["calls"].get("ec2.CreateVpc").is_none() {
@@ -188,7 +183,42 @@ fn an_interrupt_ends_in_order_and_the_next_run_goes_on() {
     let ran = kctl.end(child);
     assert_eq!(ran.code, 130, "{}", ran.err);
     assert!(ran.err.contains("changes left"), "{}", ran.err);
-    latency(&simulator, 0);
+    simulator.latency(0);
+    kctl.run(&["update", "--yes"]).good();
+    assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
+}
+
+#[test]
+fn a_second_interrupt_leaves_at_once_and_the_next_run_goes_on() {
+    let simulator = Simulator::start();
+    let kctl = cloud(&simulator);
+    create(&kctl, &[]).good();
+    simulator.latency(300);
+    let mut child = kctl.start(&["update", "--yes"], Stdio::null());
+    let interrupt = |process: u32| {
+        let mut kill = Command::new("kill");
+        let sent = kill.args(["-INT", &process.to_string()]).status();
+        assert!(sent.expect("kill").success());
+    };
+    while simulator.calls()["calls"].get("ec2.CreateVpc").is_none() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    interrupt(child.id());
+    let mut said = String::new();
+    let mut lines = BufReader::new(child.stderr.take().expect("standard error"));
+    while !said.contains("Ctrl-C again leaves at once") {
+        assert_ne!(lines.read_line(&mut said).expect("a line"), 0, "{said}");
+    }
+    // What is under way takes longer than that is heard.
+    interrupt(child.id());
+    lines.read_to_string(&mut said).expect("text");
+    assert_eq!(child.wait().expect("its end").code(), Some(130), "{said}");
+    assert!(
+        !said.contains("changes left"),
+        "it waited for an orderly end: {said}"
+    );
+    assert!(said.contains("goes on from there"), "{said}");
+    simulator.latency(0);
     kctl.run(&["update", "--yes"]).good();
     assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
 }
@@ -199,14 +229,14 @@ fn a_kill_leaves_nothing_that_the_next_run_does_not_find() {
     let kctl = cloud(&simulator);
     let empty = simulator.listing(REGION);
     create(&kctl, &[]).good();
-    latency(&simulator, 50);
+    simulator.latency(50);
     let mut child = kctl.start(&["update", "--yes"], Stdio::null());
     while simulator.calls()["calls"].get("ec2.CreateSubnet").is_none() {
         std::thread::sleep(Duration::from_millis(20));
     }
     child.kill().expect("killed");
     child.wait().expect("gone");
-    latency(&simulator, 0);
+    simulator.latency(0);
     kctl.run(&["update", "--yes"]).good();
     assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
     kctl.run(&["delete", "cluster", NAME, "--yes"]).good();

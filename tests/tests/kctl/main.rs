@@ -13,6 +13,9 @@
 mod kctl;
 mod kills;
 mod life;
+mod locks;
+mod races;
+mod refused;
 #[path = "../wire/simulator.rs"]
 #[expect(dead_code, reason = "the wire tests use more of it")]
 mod simulator;

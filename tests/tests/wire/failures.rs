@@ -193,6 +193,123 @@ async fn failures_say_what_they_are_and_what_to_do() {
     assert!(hint.contains("VPCs per Region"), "{hint}");
 }
 
+/// Of every class one answer of AWS, through the SDK: what the engine is told, and what the user reads.
+#[expect(clippy::too_many_lines, reason = "a table of failures")]
+#[tokio::test]
+async fn every_class_of_failure_has_its_next_step() {
+    const WHO: &str = "arn:aws:sts::123456789012:assumed-role/deploy/jo";
+    let simulator = Simulator::start();
+    let cluster = InCluster::new(&simulator).await;
+    let wanted = desired(&full(&cluster.facts, |_| {}), objects("completed: 1\n"));
+    let world = cluster.world(&wanted);
+    let denied = |end: &str| {
+        format!(
+            "You are not authorized to perform this operation. User: {WHO} is not authorized to perform: \
+             ec2:DescribeVpcs on resource: *{end}. Encoded authorization failure message: AQ0xyz"
+        )
+    };
+    for (code, message, status, class, said) in [
+        (
+            "UnauthorizedOperation",
+            denied(" because no identity-based policy allows the ec2:DescribeVpcs action"),
+            403,
+            Class::Denied,
+            "no identity-based policy of arn:aws:sts::123456789012:assumed-role/deploy/jo allows ec2:DescribeVpcs on *",
+        ),
+        (
+            "UnauthorizedOperation",
+            denied(" with an explicit deny in a service control policy"),
+            403,
+            Class::Denied,
+            "a service control policy of your organization forbids ec2:DescribeVpcs on *",
+        ),
+        (
+            "UnauthorizedOperation",
+            "No. Encoded authorization failure message: AQ0xyz".to_owned(),
+            403,
+            Class::Denied,
+            "decode-authorization-message --encoded-message AQ0xyz",
+        ),
+        (
+            "AuthFailure",
+            "AWS was not able to validate the provided access credentials".to_owned(),
+            401,
+            Class::Denied,
+            "AWS_PROFILE",
+        ),
+        (
+            "RequestLimitExceeded",
+            "Request limit exceeded.".to_owned(),
+            503,
+            Class::Throttled,
+            "EC2 takes no more calls",
+        ),
+        (
+            "VpcLimitExceeded",
+            "The maximum number of VPCs has been reached.".to_owned(),
+            400,
+            Class::Quota,
+            "\"VPCs per Region\" (L-F678F1CE)",
+        ),
+        (
+            "DependencyViolation",
+            "The vpc has dependencies and cannot be deleted.".to_owned(),
+            400,
+            Class::Blocked,
+            "remove what uses it",
+        ),
+        (
+            "Gateway.NotAttached",
+            "The gateway is not attached.".to_owned(),
+            400,
+            Class::NotYet,
+            "goes on where it ended",
+        ),
+        (
+            "InvalidGroup.Duplicate",
+            "The security group exists.".to_owned(),
+            400,
+            Class::Exists,
+            "the name is taken",
+        ),
+        (
+            "InvalidVpcID.NotFound",
+            "The vpc does not exist.".to_owned(),
+            400,
+            Class::Gone,
+            "run this again",
+        ),
+        (
+            "InvalidParameterValue",
+            "Value (x) is invalid.".to_owned(),
+            400,
+            Class::Invalid,
+            "correct what its message names",
+        ),
+        (
+            "InternalError",
+            "An internal error has occurred".to_owned(),
+            500,
+            Class::Unknown,
+            "makes nothing twice",
+        ),
+    ] {
+        // The SDK repeats by itself what may go away.
+        simulator.faults(&json!([{
+            "service": "ec2", "operation": "DescribeVpcs", "times": 8, "code": code, "message": message, "status": status,
+        }]));
+        let failure = world.observe().await.expect_err("a failure");
+        assert_eq!(failure.class, class, "{failure:?}");
+        assert_eq!(
+            (failure.call.as_str(), failure.code.as_str()),
+            ("ec2:DescribeVpcs", code)
+        );
+        let hint = failure.hint.clone().unwrap_or_default();
+        assert!(hint.contains(said), "{code}: {hint}");
+        assert!(!failure.message.contains("AQ0xyz"), "{failure:?}");
+    }
+}
+
 /// A deletion that somebody else's machine blocks says in the end which.
 #[tokio::test]
 async fn what_is_in_the_way_of_a_deletion_is_named() {

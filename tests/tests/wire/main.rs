@@ -13,9 +13,11 @@ mod budget;
 mod cluster;
 mod facts;
 mod failures;
+mod fence;
 mod fleet;
 mod kinds;
 mod private_zone;
+#[expect(dead_code, reason = "the tests of kctl use more of it")]
 mod simulator;
 mod spec;
 mod store;

@@ -126,6 +126,16 @@ impl Simulator {
         self.control("POST", "calls/reset", "");
     }
 
+    /// Milliseconds that every call takes longer.
+    pub fn latency(&self, milliseconds: u32) {
+        self.control("POST", "latency", &milliseconds.to_string());
+    }
+
+    /// What is left of the faults.
+    pub fn faults_left(&self) -> Value {
+        serde_json::from_str(&self.control("GET", "faults", "")).expect("JSON")
+    }
+
     pub fn faults(&self, faults: &Value) {
         self.control("POST", "faults", &faults.to_string());
     }

@@ -42,10 +42,10 @@ pub async fn update(name: &str, held: Held<'_>) -> Result<Outcome, CommandError>
     }
     session.existing(name).await?;
     let keys = Keys::of(name);
-    locked(session, &keys, "update", async |lock, interrupts| {
-        held.apply(name, lock, interrupts).await
-    })
-    .await
+    let wait = held.run.how.lock_wait;
+    let body =
+        async |lock: &Lock, interrupts: &Interrupts| held.apply(name, lock, interrupts).await;
+    locked(session, &keys, "update", wait, body).await
 }
 
 impl Held<'_> {
@@ -72,7 +72,7 @@ impl Held<'_> {
     async fn apply(
         self,
         name: &str,
-        lock: &Lock<'_>,
+        lock: &Lock,
         interrupts: &Interrupts,
     ) -> Result<Outcome, CommandError> {
         let run = self.run;
@@ -114,7 +114,7 @@ impl Held<'_> {
         self,
         checked: (&Plan<Cloud>, &Assembled),
         looked: &Looked,
-        lock: &Lock<'_>,
+        lock: &Lock,
         interrupts: &Interrupts,
     ) -> Result<(), CommandError> {
         let (run, assembled) = (self.run, looked.assemble()?);

@@ -1,0 +1,89 @@
+//! Quotas: which of Service Quotas' a code of AWS means, by its name there, and its code where that is known for sure.
+
+/// A quota in Service Quotas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Quota {
+    /// Its name there.
+    pub name: &'static str,
+    /// The service it is listed under, and its code: of the VPC and load balancing guides, which link to them.
+    pub code: Option<(&'static str, &'static str)>,
+}
+
+const fn quota(name: &'static str, service: &'static str, code: &'static str) -> Quota {
+    Quota {
+        name,
+        code: Some((service, code)),
+    }
+}
+
+/// The quota behind an error; IAM names its own in the message.
+pub(super) fn of(code: &str, message: &str) -> Option<Quota> {
+    Some(match code {
+        "AddressLimitExceeded" => quota("EC2-VPC Elastic IPs", "ec2", "L-0263D0A3"),
+        "InternetGatewayLimitExceeded" => {
+            quota("Internet gateways per Region", "vpc", "L-A4707A72")
+        }
+        "NatGatewayLimitExceeded" => {
+            quota("NAT gateways per Availability Zone", "vpc", "L-FE5A380F")
+        }
+        "RouteLimitExceeded" => quota("Routes per route table", "vpc", "L-93826ACB"),
+        "RouteTableLimitExceeded" => quota("Route tables per VPC", "vpc", "L-589F43AA"),
+        "RulesPerSecurityGroupLimitExceeded" => quota(
+            "Inbound or outbound rules per security group",
+            "vpc",
+            "L-0EA8095F",
+        ),
+        "SecurityGroupLimitExceeded" => {
+            quota("VPC security groups per Region", "vpc", "L-E79EC296")
+        }
+        "SecurityGroupsPerInterfaceLimitExceeded" => {
+            quota("Security groups per network interface", "vpc", "L-2AFB9258")
+        }
+        "SubnetLimitExceeded" => quota("Subnets per VPC", "vpc", "L-407747CB"),
+        "TooManyLoadBalancers" => quota(
+            "Network Load Balancers per Region",
+            "elasticloadbalancing",
+            "L-69A177A2",
+        ),
+        "TooManyTargetGroups" => quota(
+            "Target Groups per Region",
+            "elasticloadbalancing",
+            "L-B22855CB",
+        ),
+        "VpcLimitExceeded" => quota("VPCs per Region", "vpc", "L-F678F1CE"),
+        "TooManyListeners" => unlisted("Listeners per Network Load Balancer"),
+        // One for each type of volume.
+        "VolumeLimitExceeded" => unlisted("Storage for volumes of this type, in TiB"),
+        "LimitExceeded" if message.contains("RolesPerAccount") => {
+            quota("Roles per account", "iam", "L-FE177D64")
+        }
+        "LimitExceeded" if message.contains("InstanceProfilesPerAccount") => {
+            unlisted("Instance profiles per account")
+        }
+        _ => return None,
+    })
+}
+
+const fn unlisted(name: &'static str) -> Quota {
+    Quota { name, code: None }
+}
+
+/// What to do about a quota that is used up.
+pub(super) fn hint(code: &str, message: &str) -> String {
+    let delete = "delete what is not needed";
+    match of(code, message) {
+        Some(Quota {
+            name,
+            code: Some((service, number)),
+        }) => format!(
+            "the quota {name:?} ({number}) is used up: {delete}, or ask for more: `aws service-quotas \
+             request-service-quota-increase --service-code {service} --quota-code {number} --desired-value N`"
+        ),
+        Some(Quota { name, code: None }) => {
+            format!("the quota {name:?} is used up: {delete}, or ask for more in Service Quotas")
+        }
+        None => format!(
+            "the quota behind {code} is used up: {delete}, or look for it in Service Quotas and ask for more"
+        ),
+    }
+}

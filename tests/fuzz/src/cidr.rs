@@ -1,0 +1,48 @@
+//! Address ranges shared out: `NETWORK|ZONE=RANGE|ZONE!=RANGE|...`, `!` for utility subnets, no range for those that want one.
+
+use model::cidr::{Share, Wanted, assign, nth_address, overlap, pod_range, service_range};
+
+pub fn law(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let mut parts = text.split('|').take(65);
+    let network = parts.next().unwrap_or_default();
+    if let Ok(range) = network.parse() {
+        for part in [pod_range(range), service_range(range)] {
+            assert!(part.is_none_or(|part| range.contains(&part)), "{range}");
+        }
+        let _ = nth_address(range, u32::MAX);
+    }
+    let Ok(network) = network.parse() else { return };
+    let wanted: Vec<Wanted> = parts
+        .map(|part| {
+            let (zone, preset) = part.split_once('=').unwrap_or((part, ""));
+            Wanted {
+                zone,
+                share: if zone.ends_with('!') {
+                    Share::Little
+                } else {
+                    Share::Big
+                },
+                preset: preset.parse().ok(),
+            }
+        })
+        .collect();
+    let Ok(ranges) = assign(network, &wanted) else {
+        return;
+    };
+    assert_eq!(ranges.len(), wanted.len());
+    for (index, (range, subnet)) in ranges.iter().zip(&wanted).enumerate() {
+        if let Some(preset) = subnet.preset {
+            assert_eq!(preset, *range);
+            continue;
+        }
+        assert!(network.contains(range), "{range} of {network}");
+        let others = ranges
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != index);
+        for (_, other) in others {
+            assert!(!overlap(*range, *other), "{range} and {other}");
+        }
+    }
+}

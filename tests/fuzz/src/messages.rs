@@ -1,0 +1,66 @@
+//! What machines send to protokube, and what lies in the state store and on volumes. The first byte says which it is.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use model::api::write::to_yaml;
+use model::bootstrap::{Join, asked, check_report, machine, signed_identity};
+use model::etcd::{Marker, Record, as_existing};
+use model::facts::Facts;
+use model::node::read_boot_config;
+use model::pki::{read_keyset, trust_bundle, write_keyset};
+
+pub fn law(data: &[u8]) {
+    let Some((which, rest)) = data.split_first() else {
+        return;
+    };
+    let text = String::from_utf8_lossy(rest);
+    match which % 10 {
+        0 => keyset(&text),
+        1 => drop(Record::read("record", rest).map(|record| record.to_json())),
+        2 => drop(Marker::read("marker", rest).map(|marker| marker.to_json())),
+        3 => drop(as_existing(&text)),
+        4 => drop(signed_identity(Some(&text))),
+        5 => drop(signed_identity(Some(&STANDARD.encode(rest)))),
+        6 => join(rest),
+        7 => drop(machine(
+            "123456789012",
+            &text,
+            "arn:aws:iam::123456789012:role/x",
+        )),
+        8 => drop(check_report(
+            rest,
+            "i-0123456789abcdef0",
+            "demo.example.com",
+            "nodes",
+        )),
+        _ => boot(&text),
+    }
+}
+
+fn keyset(text: &str) {
+    let Ok(keyset) = read_keyset("kubernetes-ca", text) else {
+        return;
+    };
+    let _ = trust_bundle(&keyset);
+    let written = write_keyset(&keyset).expect("a keyset has a YAML form");
+    let again = read_keyset("kubernetes-ca", written.reveal());
+    assert_eq!(
+        again.expect("a keyset is read back").primary,
+        keyset.primary
+    );
+}
+
+fn join(data: &[u8]) {
+    if let Ok(join) = serde_json::from_slice::<Join>(data) {
+        let _ = asked(&join.requests, "i-0123456789abcdef0");
+    }
+}
+
+fn boot(text: &str) {
+    let Ok(boot) = read_boot_config(text) else {
+        return;
+    };
+    let written = to_yaml(&boot).expect("it has a YAML form");
+    assert_eq!(read_boot_config(&written).expect("it is read back"), boot);
+    let _ = Facts::default();
+}

@@ -1,0 +1,54 @@
+//! Valid specs to begin with, and what goes with them.
+
+use model::catalog::Catalog;
+use model::facts::Facts;
+use model::full::Arch;
+use model::node::{Agent, Agents};
+use std::sync::OnceLock;
+
+/// Of the repository's tests.
+pub const SPECS: [&str; 5] = [
+    include_str!("../../../model/tests/specs/minimal.yaml"),
+    include_str!("../../../model/tests/specs/private.yaml"),
+    include_str!("../../../model/tests/support/cluster.yaml"),
+    include_str!("../../../model/tests/fields/base.yaml"),
+    include_str!("../../../model/tests/expand/samples/custom.yaml"),
+];
+
+/// An SSH key.
+pub const KEY: &str = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAQQC7VJTUt9Us8cKj jo@example.com";
+
+/// A certificate, as far as configurations look at it.
+pub const CERTIFICATES: &str = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
+
+/// Nobody was asked.
+pub fn facts() -> Facts {
+    Facts {
+        account: "123456789012".into(),
+        partition: "aws".into(),
+        stand_in: true,
+        ..Facts::default()
+    }
+}
+
+/// Reading it takes longer than a run of a target.
+pub fn catalog() -> &'static Catalog {
+    static CATALOG: OnceLock<Catalog> = OnceLock::new();
+    CATALOG.get_or_init(|| Catalog::embedded().expect("the catalog"))
+}
+
+/// nodeup and protokube of both architectures, with made-up hashes.
+pub fn agents() -> Agents {
+    let both = |digit: &str| {
+        let agent = |arch| Agent {
+            arch,
+            sha256: digit.repeat(64),
+            mirrors: Vec::new(),
+        };
+        vec![agent(Arch::Amd64), agent(Arch::Arm64)]
+    };
+    Agents {
+        nodeup: both("1"),
+        protokube: both("2"),
+    }
+}

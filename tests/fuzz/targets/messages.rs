@@ -1,0 +1,4 @@
+//! libFuzzer on [`fuzz::messages`].
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz::messages(data));

@@ -1,0 +1,252 @@
+//! The objects of the simulated cloud, with their past: reads may show what was true a while ago.
+
+use super::faults::Rng;
+use super::shape::Shape;
+use model::cloud::Cloud;
+use model::engine::{Attrs, Id, Noted, Observed, Ref, Refs, Resource, Snapshot};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// One object at one time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Body {
+    /// What it is.
+    pub resource: Cloud,
+    /// Its attributes.
+    pub attrs: Attrs,
+    /// Physical ids of what it refers to.
+    pub refs: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Version {
+    /// From when on reads show it.
+    shows: Duration,
+    /// `None`: gone.
+    body: Option<Rc<Body>>,
+}
+
+/// One object, dead or alive.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// The cloud's id of it.
+    pub physical: String,
+    /// Not this cluster's.
+    pub foreign: bool,
+    /// When it was made.
+    pub created: Duration,
+    /// From when on it can be used.
+    pub usable: Duration,
+    /// Until when it is in the way after its removal.
+    pub holds: Duration,
+    versions: Vec<Version>,
+}
+
+impl Object {
+    /// As it truly is; `None` once it is removed, even if it still lingers.
+    pub fn body(&self) -> Option<&Rc<Body>> {
+        self.versions.last()?.body.as_ref()
+    }
+
+    /// As reads show it at `now`.
+    fn shown(&self, now: Duration) -> Option<&Rc<Body>> {
+        let mut shown = self.versions.iter().filter(|version| version.shows <= now);
+        shown.next_back()?.body.as_ref()
+    }
+
+    /// True once reads show that it was made.
+    pub fn is_shown(&self, now: Duration) -> bool {
+        self.versions
+            .first()
+            .is_some_and(|first| first.shows <= now)
+    }
+
+    /// What is in the way of others: itself, also while it is going.
+    pub fn lingering(&self, now: Duration) -> Option<&Rc<Body>> {
+        let last = self
+            .versions
+            .iter()
+            .rev()
+            .find_map(|version| version.body.as_ref());
+        last.filter(|_| self.body().is_some() || now < self.holds)
+    }
+
+    /// True if it was ever changed or removed.
+    pub fn was_changed(&self) -> bool {
+        self.versions.len() != 1
+    }
+
+    fn push(&mut self, body: Option<Rc<Body>>, shows: Duration) {
+        let before = self.versions.last().map(|last| last.shows);
+        let shows = shows.max(before.unwrap_or_default());
+        self.versions.push(Version { shows, body });
+    }
+
+    /// Changes it; reads show that from `shows` on.
+    pub fn change(&mut self, body: Body, shows: Duration) {
+        self.push(Some(Rc::new(body)), shows);
+    }
+
+    /// Removes it.
+    pub fn remove(&mut self, shows: Duration) {
+        self.push(None, shows);
+    }
+
+    fn observed(&self, body: &Body) -> Observed<Cloud> {
+        Observed {
+            resource: body.resource.clone(),
+            physical: self.physical.clone(),
+            attrs: body.attrs.clone(),
+            created: Some(timestamp(self.created)),
+            uses: body.refs.clone(),
+            in_use: false,
+        }
+    }
+}
+
+fn timestamp(at: Duration) -> String {
+    let s = at.as_secs();
+    let (day, hour, minute) = (1 + s / 86400, s / 3600 % 24, s / 60 % 60);
+    let (second, milli) = (s % 60, at.subsec_millis());
+    format!("2026-01-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
+}
+
+/// A read: for each object it may be answered by another server, each a little behind.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Read {
+    /// When.
+    pub now: Duration,
+    /// How far behind a server may be.
+    pub behind: Duration,
+    /// Decides which are how far.
+    pub seed: u64,
+}
+
+impl Read {
+    /// The time that it shows of that object.
+    fn looks_at(&self, object: u64) -> Duration {
+        let behind = Rng::new(self.seed.wrapping_add(object)).time(self.behind);
+        self.now.saturating_sub(behind)
+    }
+}
+
+/// Everything that outlives a process.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    /// All objects ever.
+    pub objects: Vec<Object>,
+    /// The journal in the state store.
+    pub journal: Noted,
+    /// How often an object was made while a living one had its id.
+    pub made_twice: usize,
+}
+
+impl State {
+    /// A cloud in which somebody else has a network under the same names.
+    pub fn beside_others() -> Self {
+        let mut state = Self::default();
+        for resource in Shape::default().objects() {
+            let kind = resource.id().kind().to_owned();
+            if ["vpc", "subnet", "security_group"].contains(&kind.as_str()) {
+                let refs = state.objects.first().map(|vpc| vpc.physical.clone());
+                let (attrs, refs) = (Attrs::new(), refs.into_iter().collect());
+                let body = Body {
+                    resource,
+                    attrs,
+                    refs,
+                };
+                state.add(body, true, Duration::ZERO, Duration::ZERO);
+            }
+        }
+        state
+    }
+
+    /// Something of somebody else's that uses one of our objects.
+    pub fn add_foreign_user(&mut self, resource: Cloud, of: &str, now: Duration) {
+        let body = Body {
+            resource,
+            attrs: Attrs::new(),
+            refs: BTreeSet::from([of.to_owned()]),
+        };
+        self.add(body, true, now, now);
+    }
+
+    /// Adds an object and returns its physical id.
+    pub fn add(&mut self, body: Body, foreign: bool, now: Duration, shows: Duration) -> String {
+        let id = body.resource.id();
+        let twin = |object: &Object| object.body().is_some_and(|body| body.resource.id() == id);
+        self.made_twice += usize::from(!foreign && self.living().any(twin));
+        let physical = format!("{}-{:05}", id.kind(), self.objects.len());
+        self.objects.push(Object {
+            physical: physical.clone(),
+            foreign,
+            created: now,
+            usable: now,
+            holds: now,
+            versions: vec![Version {
+                shows,
+                body: Some(Rc::new(body)),
+            }],
+        });
+        physical
+    }
+
+    /// All objects of the cluster that are truly there.
+    pub fn living(&self) -> impl Iterator<Item = &Object> {
+        let own = |object: &&Object| !object.foreign && object.body().is_some();
+        self.objects.iter().filter(own)
+    }
+
+    /// The object with that physical id, dead or alive.
+    pub fn object(&self, physical: &str) -> Option<&Object> {
+        self.objects
+            .iter()
+            .find(|object| object.physical == physical)
+    }
+
+    /// The same, to change it.
+    pub fn object_mut(&mut self, physical: &str) -> Option<&mut Object> {
+        self.objects
+            .iter_mut()
+            .find(|object| object.physical == physical)
+    }
+
+    /// What a sweep shows.
+    pub fn sweep(&self, read: Read) -> Snapshot<Cloud> {
+        let own = self.shown(read).filter(|(object, _)| !object.foreign);
+        let items = own.map(|(object, body)| object.observed(body));
+        Snapshot {
+            items: items.collect(),
+        }
+    }
+
+    /// The first object that a read shows and that is meant.
+    pub fn look(
+        &self,
+        read: Read,
+        meant: impl Fn(&Object, &Body) -> bool,
+    ) -> Option<(&Object, Observed<Cloud>)> {
+        let found = self.shown(read).find(|(object, body)| meant(object, body));
+        found.map(|(object, body)| (object, object.observed(body)))
+    }
+
+    /// What a read shows.
+    fn shown(&self, read: Read) -> impl Iterator<Item = (&Object, &Body)> {
+        let objects = self.objects.iter().zip(0..);
+        objects.filter_map(move |(object, number)| {
+            let body = object.shown(read.looks_at(number))?;
+            Some((object, &**body))
+        })
+    }
+}
+
+/// Physical ids of everything that `want` refers to. Every one must be known by now: the engine's duty.
+pub fn physical_refs(want: &Cloud, refs: &Refs) -> BTreeSet<String> {
+    let physical = |need: Id| {
+        let physical = refs.physical(&Ref::own(&need));
+        assert!(physical.is_some(), "{} was put before {need}", want.id());
+        physical
+    };
+    want.needs().into_iter().filter_map(physical).collect()
+}

@@ -1,0 +1,134 @@
+//! The simulated cloud as the engine sees it: every method is a request or two.
+
+use super::cloud::SimCloud;
+use super::rules::{self, Naming, half_made, naming, needs_usable, refused, slow_end};
+use super::state::{Body, physical_refs};
+use super::verbs::{body, change, create, going, put, remove};
+use model::cloud::Cloud;
+use model::engine::{
+    Attrs, Class, Clock, Failure, Observed, Put, Refs, Removed, Resource, Snapshot, World,
+};
+use std::collections::BTreeSet;
+
+impl SimCloud {
+    /// References to what reads do not show yet are refused now and then; to what is gone, or not usable, always.
+    fn check_refs(&self, want: &Cloud, refs: &BTreeSet<String>) -> Result<(), Failure> {
+        let (state, now) = (self.state.borrow(), self.clock.now());
+        for physical in refs {
+            let object = state
+                .object(physical)
+                .filter(|object| object.body().is_some());
+            let ready = object.is_some_and(|object| {
+                let hidden =
+                    !object.is_shown(now) && self.rng().percent(self.faults.borrow().not_yet);
+                !hidden && (object.usable <= now || !needs_usable(want))
+            });
+            if !ready {
+                let message = format!("{physical} does not exist");
+                return Err(refused(Class::NotYet, "put", &want.id(), &message));
+            }
+        }
+        Ok(())
+    }
+
+    async fn create(&self, want: &Cloud, refs: &Refs) -> Result<Put, Failure> {
+        let refs = physical_refs(want, refs);
+        self.check_refs(want, &refs)?;
+        let body = body(want, refs);
+        let id = want.id();
+        self.request("create", Some(&id), move |state, times| {
+            create(state, body, times)
+        })
+        .await
+    }
+
+    async fn change(&self, want: &Cloud, physical: &str, refs: &Refs) -> Result<Put, Failure> {
+        let refs = physical_refs(want, refs);
+        self.check_refs(want, &refs)?;
+        let (body, physical) = (body(want, refs), physical.to_owned());
+        self.request("change", None, move |state, times| {
+            change(state, &physical, body, times)
+        })
+        .await
+    }
+}
+
+impl World<Cloud> for SimCloud {
+    async fn observe(&self) -> Result<Snapshot<Cloud>, Failure> {
+        self.request("observe", None, |state, times| Ok(state.sweep(times.read)))
+            .await
+    }
+
+    async fn find(&self, want: &Cloud, refs: &Refs) -> Result<Option<Observed<Cloud>>, Failure> {
+        let body = Body {
+            resource: want.clone(),
+            attrs: Attrs::new(),
+            refs: physical_refs(want, refs),
+        };
+        self.request("find", None, move |state, times| {
+            let (id, naming) = (body.resource.id(), naming(&body));
+            let found = state.look(times.read, |object, other| match &naming {
+                Naming::Taken(_) => rules::naming(other) == naming,
+                _ => !object.foreign && other.resource.id() == id,
+            });
+            match found {
+                Some((object, found)) if object.foreign || found.resource.id() != id => {
+                    let message = format!("the name belongs to {}", object.physical);
+                    Err(refused(Class::Invalid, "find", &id, &message))
+                }
+                found => Ok(found.map(|(_, found)| found)),
+            }
+        })
+        .await
+    }
+
+    async fn put(
+        &self,
+        want: &Cloud,
+        have: Option<&Observed<Cloud>>,
+        refs: &Refs,
+    ) -> Result<Put, Failure> {
+        if let Some(have) = have {
+            return self.change(want, &have.physical, refs).await;
+        }
+        let Some(half) = half_made(want) else {
+            return self.create(want, refs).await;
+        };
+        let made = self.create(&half, refs).await?;
+        let whole = self.change(want, &made.physical, refs).await;
+        whole.map_err(|failure| Failure {
+            class: Class::Unknown,
+            ..failure
+        })
+    }
+
+    async fn remove(&self, have: &Observed<Cloud>) -> Result<Removed, Failure> {
+        let have = have.clone();
+        self.request("remove", None, move |state, times| {
+            remove(state, &have, times)
+        })
+        .await
+    }
+
+    async fn ready(&self, want: &Cloud, physical: &str) -> Result<Put, Failure> {
+        let (id, physical) = (want.id(), physical.to_owned());
+        self.request("ready", None, move |state, times| {
+            let object = state
+                .object(&physical)
+                .filter(|object| object.body().is_some());
+            let gone = || refused(Class::Gone, "ready", &id, "does not exist");
+            object.map(|object| put(object, times.now)).ok_or_else(gone)
+        })
+        .await
+    }
+
+    async fn gone(&self, have: &Observed<Cloud>) -> Result<Removed, Failure> {
+        let have = have.clone();
+        self.request("gone", None, move |state, times| {
+            let what = slow_end(&have.resource).unwrap_or_default();
+            let object = state.object(&have.physical);
+            Ok(object.map_or(Removed::Done, |object| going(object, what, times.now)))
+        })
+        .await
+    }
+}

@@ -1,0 +1,223 @@
+//! `kill -9` at any call: the next run finishes the job, and nothing is there twice or left behind.
+
+use crate::strategies::run;
+use model::cloud::Cloud;
+use model::engine::{Clock, Options};
+use simcloud::{Converged, End, Faults, Kill, SimCloud, State, Truth, converge, history};
+use std::time::Duration;
+
+/// Runs until everything is as wanted, at most.
+const RUNS: usize = 60;
+
+#[derive(Debug, Default)]
+struct Figures {
+    points: usize,
+    runs: usize,
+    kills: usize,
+    failed_runs: usize,
+    steps: usize,
+    made_twice: usize,
+    twins_removed: usize,
+    asks: usize,
+    not_converged: usize,
+    duplicated: usize,
+    leaked: usize,
+    foreign_touched: usize,
+}
+
+impl Figures {
+    fn add(&mut self, (took, wrong): &(Converged, Option<Truth>)) {
+        self.asks += usize::from(took.asks);
+        self.not_converged += usize::from(wrong.is_some() && !took.asks);
+        self.runs += took.runs;
+        self.kills += took.kills;
+        self.failed_runs += took.failed;
+        self.steps += took.steps;
+        self.twins_removed += took.doubles;
+        if let Some(truth) = wrong.as_ref().filter(|_| !took.asks) {
+            self.duplicated += truth.duplicated.len();
+            self.leaked += truth.leaked.len();
+            self.foreign_touched += truth.touched.len();
+        }
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.points += other.points;
+        self.runs += other.runs;
+        self.kills += other.kills;
+        self.failed_runs += other.failed_runs;
+        self.steps += other.steps;
+        self.made_twice += other.made_twice;
+        self.twins_removed += other.twins_removed;
+        self.asks += other.asks;
+        self.not_converged += other.not_converged;
+        self.duplicated += other.duplicated;
+        self.leaked += other.leaked;
+        self.foreign_touched += other.foreign_touched;
+    }
+
+    /// Nothing may be wrong at any end.
+    fn check(&self, what: &str) {
+        println!("{what}: {self:?}");
+        let wrong = [
+            self.not_converged,
+            self.duplicated,
+            self.leaked,
+            self.foreign_touched,
+        ];
+        assert_eq!(wrong, [0; 4], "{what}");
+    }
+}
+
+fn lagging() -> Faults {
+    Faults {
+        lag: Duration::from_secs(8),
+        flicker: Duration::from_secs(4),
+        latency: Duration::from_millis(200),
+        slow: Duration::from_mins(1),
+        not_yet: 30,
+        ..Faults::default()
+    }
+}
+
+/// The cloud before each wanted state of the history, that state, and how many calls the way there takes.
+fn undisturbed(faults: &Faults) -> Vec<(State, Duration, Vec<Cloud>, u64)> {
+    let cloud = SimCloud::new(7, faults.clone(), State::beside_others(), Duration::ZERO);
+    let mut ways = Vec::new();
+    for (name, desired) in history() {
+        let (before, at) = (cloud.state.borrow().clone(), cloud.clock.now());
+        let End::Ran(_, report) = run(&cloud, &desired) else {
+            panic!("{name} was killed")
+        };
+        assert!(report.is_complete(), "{name}: {:?}", report.failed);
+        ways.push((before, at, desired, cloud.calls.get()));
+        cloud.clock.pass(Duration::from_mins(1));
+    }
+    ways
+}
+
+#[test]
+fn a_kill_at_every_call_before_and_after_its_effect_leaves_nothing_behind() {
+    let mut figures = Figures::default();
+    for (before, at, desired, calls) in undisturbed(&lagging()) {
+        for call in 1..=calls {
+            for after in [false, true] {
+                let faults = Faults {
+                    kill: Some(Kill { call, after }),
+                    ..lagging()
+                };
+                let cloud = SimCloud::new(call, faults, before.clone(), at);
+                let made_twice = cloud.state.borrow().made_twice;
+                if matches!(run(&cloud, &desired), End::Killed) {
+                    figures.kills += 1;
+                }
+                cloud.faults.borrow_mut().kill = None;
+                figures.points += 1;
+                figures.add(&converge(&cloud, &desired, Options::default(), RUNS));
+                figures.made_twice += cloud.state.borrow().made_twice - made_twice;
+            }
+        }
+    }
+    assert!(figures.kills * 10 > figures.points * 9, "{figures:?}");
+    assert_eq!(figures.made_twice, 0);
+    figures.check("a kill at every call");
+}
+
+/// `KCTL_SIM_SEEDS`, or so many.
+fn seeds(default: u64) -> u64 {
+    let set = std::env::var("KCTL_SIM_SEEDS").ok();
+    set.and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+fn chaos() -> Faults {
+    Faults {
+        throttled: 15,
+        unknown: 8,
+        killed: 2,
+        ..lagging()
+    }
+}
+
+/// Lives one cluster's life under these faults; one spec in five first meets a missing permission or a quota.
+fn live(seed: u64, faults: Faults, figures: &mut Figures) {
+    let cloud = SimCloud::new(seed, faults, State::beside_others(), Duration::ZERO);
+    for (_, desired) in history() {
+        figures.points += 1;
+        if cloud.rng().percent(20) {
+            let kinds = [
+                "vpc",
+                "subnet",
+                "launch_template",
+                "nat_gateway",
+                "iam_role",
+            ];
+            let kind = kinds[usize::try_from(cloud.rng().next() % 5).unwrap()];
+            if cloud.rng().percent(50) {
+                cloud.faults.borrow_mut().denied = Some(kind);
+            } else {
+                cloud.faults.borrow_mut().quota = Some((kind, 1));
+            }
+            // Does not get there.
+            let _ = run(&cloud, &desired);
+            cloud.faults.borrow_mut().denied = None;
+            cloud.faults.borrow_mut().quota = None;
+        }
+        let end = converge(&cloud, &desired, Options::default(), RUNS);
+        if let (_, Some(truth)) = &end {
+            println!("seed {seed}: {truth:?}");
+        }
+        figures.add(&end);
+        if end.0.asks {
+            break;
+        }
+    }
+    figures.made_twice += cloud.state.borrow().made_twice;
+}
+
+/// The lives of all seeds up to that one, on all processors; the figures do not depend on how many there are.
+fn lives(seeds: u64) -> Figures {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let some = |first: u64| {
+        let mut figures = Figures::default();
+        for seed in (first..=seeds).step_by(threads) {
+            live(seed, chaos(), &mut figures);
+        }
+        figures
+    };
+    let firsts = 1..=u64::try_from(threads).unwrap();
+    std::thread::scope(|scope| {
+        let all: Vec<_> = firsts
+            .map(|first| scope.spawn(move || some(first)))
+            .collect();
+        let mut figures = Figures::default();
+        for one in all {
+            figures.join(&one.join().unwrap());
+        }
+        figures
+    })
+}
+
+#[test]
+fn all_faults_at_once_and_it_still_converges() {
+    let seeds = seeds(2000);
+    let figures = lives(seeds);
+    assert_eq!(figures.asks, 0, "{figures:?}");
+    assert!(figures.kills > 0, "{figures:?}");
+    assert_eq!(figures.made_twice, 0, "reads had settled");
+    figures.check(&format!("{seeds} seeds with all faults"));
+}
+
+#[test]
+fn what_reads_show_later_than_the_wait_is_made_twice_found_and_removed_or_a_person_is_asked() {
+    let mut figures = Figures::default();
+    for seed in 1..=60 {
+        let lag = Duration::from_secs(25);
+        assert!(lag > Options::default().settle);
+        live(seed, Faults { lag, ..chaos() }, &mut figures);
+    }
+    assert!(
+        figures.made_twice > 0 && figures.twins_removed > 0,
+        "{figures:?}"
+    );
+    figures.check("reads later than the wait");
+}

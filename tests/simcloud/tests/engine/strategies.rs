@@ -1,0 +1,61 @@
+//! Clusters and clouds to try the laws on.
+
+use model::cloud::Cloud;
+use model::engine::{Clock, Options, Snapshot};
+use proptest::prelude::*;
+use simcloud::{End, Faults, Read, Shape, SimCloud, State, update};
+use std::time::Duration;
+
+/// Any cluster.
+pub fn shape() -> impl Strategy<Value = Shape> {
+    let groups = prop::sample::subsequence(vec!["nodes", "spot", "gpu"], 0..=3);
+    let choices = (1..=3_u8, groups, 1..=3_i32, 1..=3_u32, any::<[bool; 5]>());
+    choices.prop_map(|(zones, groups, size, dhcp, [a, b, c, d, e])| Shape {
+        zones,
+        groups: groups.into_iter().map(|group| (group, size)).collect(),
+        owner: if a { "a-team" } else { "b-team" },
+        boot: if b { "first" } else { "second" },
+        dhcp,
+        private: c,
+        balancer: d,
+        events: e,
+    })
+}
+
+/// What is wanted: any cluster, or nothing.
+pub fn desired() -> impl Strategy<Value = Vec<Cloud>> {
+    prop_oneof![1 => Just(Vec::new()), 9 => shape().prop_map(|shape| shape.objects())]
+}
+
+/// A cloud in which calls take their time and nothing goes wrong.
+pub fn calm() -> SimCloud {
+    let faults = Faults {
+        latency: Duration::from_millis(100),
+        slow: Duration::from_mins(1),
+        ..Faults::default()
+    };
+    SimCloud::new(1, faults, State::beside_others(), Duration::ZERO)
+}
+
+/// A calm cloud in which these objects are.
+pub fn calm_with(desired: &[Cloud]) -> SimCloud {
+    let cloud = calm();
+    match run(&cloud, desired) {
+        End::Ran(_, report) if report.is_complete() => cloud,
+        other => panic!("a calm cloud does what it is told: {other:?}"),
+    }
+}
+
+/// One run without a listener.
+pub fn run(cloud: &SimCloud, desired: &[Cloud]) -> End {
+    update(cloud, desired, Options::default(), &|| false, &mut |_| {})
+}
+
+/// What a sweep over the cloud shows now.
+pub fn sweep(cloud: &SimCloud) -> Snapshot<Cloud> {
+    let read = Read {
+        now: cloud.clock.now(),
+        ..Read::default()
+    };
+    cloud.state.borrow().sweep(read)
+}

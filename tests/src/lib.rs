@@ -1,3 +1,0 @@
-//! What the tests share: the simulated cloud.
-
-pub mod sim;

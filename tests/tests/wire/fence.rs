@@ -1,0 +1,80 @@
+//! A fence stops writes wherever they begin: a call, the SDK's own repetition of one, the store. Reads go on.
+
+use crate::cluster::InCluster;
+use crate::simulator::Simulator;
+use crate::spec::{desired, full, objects};
+use aws::store::{Expect, StoreError};
+use model::engine::{Refs, Resource, World};
+use serde_json::json;
+use std::time::Duration;
+
+#[tokio::test]
+async fn no_write_and_no_repetition_of_one_begins_behind_a_fence() {
+    let simulator = Simulator::start();
+    let cluster = InCluster::new(&simulator).await;
+    let wanted = desired(&full(&cluster.facts, |_| {}), objects("completed: 1\n"));
+    let role = wanted
+        .iter()
+        .find(|one| one.id().kind() == "iam_role")
+        .expect("a role");
+    let world = cluster.world(&wanted);
+    let elsewhere = cluster.clients.in_region("eu-central-1");
+    let call = "iam.CreateRole";
+
+    // The SDK repeats a throttled call; after its first attempt the fence, which all clients share, is shut.
+    simulator.faults(
+        &json!([{"operation": "CreateRole", "code": "Throttling", "status": 400, "times": 1000}]),
+    );
+    let refs = Refs::default();
+    let shut = async {
+        while simulator.calls()["calls"].get(call).is_none() {
+            tokio::task::yield_now().await;
+        }
+        elsewhere.fence().shut();
+    };
+    let (put, ()) = tokio::join!(world.put(role, None, &refs), shut);
+    let failure = put.expect_err("a failure");
+    assert_eq!(failure.code, "LockLost", "{failure}");
+    assert!(
+        failure.message.contains("nothing further was started"),
+        "{failure}"
+    );
+
+    simulator.faults(&json!([]));
+    simulator.forget_calls();
+    let failure = world
+        .put(role, None, &Refs::default())
+        .await
+        .expect_err("a failure");
+    assert_eq!(failure.code, "LockLost", "{failure}");
+    let put = cluster.store.put("key", vec![1], Expect::Any).await;
+    let deleted = cluster.store.delete("key", Expect::Any).await;
+    for refused in [put.map(drop), deleted] {
+        assert!(
+            matches!(refused, Err(StoreError::Fenced { .. })),
+            "{refused:?}"
+        );
+    }
+    world.observe().await.expect("reads go on");
+    assert!(cluster.store.get("key").await.expect("a read").is_none());
+    let calls = simulator.calls();
+    for write in [call, "s3.PutObject", "s3.DeleteObject"] {
+        assert!(calls["calls"].get(write).is_none(), "{write}: {calls}");
+    }
+
+    let keeper = cluster.store.unfenced();
+    keeper
+        .put("key", vec![1], Expect::Absent)
+        .await
+        .expect("what keeps the lock may write");
+    let read = cluster
+        .store
+        .get("key")
+        .await
+        .expect("a read")
+        .expect("the object");
+    assert!(
+        read.age.is_some_and(|age| age < Duration::from_hours(1)),
+        "{read:?}"
+    );
+}
