@@ -14,6 +14,8 @@ pub mod health;
 pub mod interrupt;
 pub mod kubeconfig;
 pub mod machines;
+pub mod planned;
+pub mod saved_plan;
 pub mod state;
 pub mod ui;
 

@@ -6,16 +6,20 @@ mod journal;
 mod lock;
 mod names;
 mod operation;
+mod operations;
 mod public;
 mod secrets;
+mod spec_change;
 
 pub use cluster::{ClusterState, Stored, write_object};
 pub use journal::StoreJournal;
 pub use lock::{Lock, Seen, Standing, Terms, life, spoken};
 pub use names::Keys;
-pub use operation::{Operation, outdated};
+pub use operation::{Ended, Operation, outdated, who};
+pub use operations::{Listed, Operations};
 pub use public::Public;
 pub use secrets::{keyset, mint_into, mint_keyset};
+pub use spec_change::SpecChange;
 
 use crate::error::{CommandError, Kind};
 use aws::store::{Store, StoreError};

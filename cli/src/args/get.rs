@@ -61,6 +61,12 @@ pub enum Kind {
         after_help = "Examples:\n  kctl get keypairs\n  kctl get keypairs kubernetes-ca -o wide"
     )]
     KeyPairs(GetObjects),
+    /// Show what was done to a cluster: who, when, what came of it; with an ID every step of one operation
+    #[command(
+        visible_alias = "operation",
+        after_help = "Examples:\n  kctl get operations\n  kctl get operations --limit 100 -o json\n  kctl get operation 20261121T10"
+    )]
+    Operations(GetOperations),
 }
 
 /// Which objects to show, and how.
@@ -83,6 +89,20 @@ pub struct GetInstances {
     /// How the API is reached.
     #[command(flatten)]
     pub reach: Reach,
+    /// Form of the output
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: ListFormat,
+}
+
+/// `kctl get operations`.
+#[derive(Clone, Debug, Default, Args)]
+pub struct GetOperations {
+    /// Only this one, with its steps; the beginning of its ID is enough
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+    /// How many, the newest first
+    #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "id")]
+    pub limit: usize,
     /// Form of the output
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: ListFormat,

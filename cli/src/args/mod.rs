@@ -21,7 +21,7 @@ pub use create::{
 pub use delete::{Delete, DeleteCluster, DeleteGroup, DeleteWhat};
 pub use edit::{Edit, EditCluster, EditGroup, EditWhat, Replace, Setters};
 pub use export::{Export, ExportKubeconfig, ExportWhat, KubeconfigCredentials};
-pub use get::{Form, Get, GetInstances, GetObjects, Kind as GetKind};
+pub use get::{Form, Get, GetInstances, GetObjects, GetOperations, Kind as GetKind};
 pub use help::command;
 pub use lock::{Lock, LockRelease, LockStatus, LockWhat};
 pub use reach::Reach;
@@ -194,6 +194,15 @@ pub enum PlanFormat {
     Table,
     /// For people, in full
     Wide,
-    /// One JSON document
+    /// One JSON document at the end
     Json,
+    /// JSON lines while it runs
+    Events,
+}
+
+impl PlanFormat {
+    /// True if stdout is for programs alone.
+    pub fn is_for_programs(self) -> bool {
+        matches!(self, Self::Json | Self::Events)
+    }
 }

@@ -3,6 +3,7 @@
 use super::{ClusterWords, KubeconfigCredentials, PlanFormat};
 use crate::duration;
 use clap::Args;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// `kctl update [cluster] [NAME]`.
@@ -13,7 +14,10 @@ use std::time::Duration;
 Examples:
   kctl update                                  show what would change
   kctl update demo.example.com --yes           change it
-  kctl update -o json --exit-code              for programs: exit code 10 if something would change"
+  kctl update -o json --exit-code              for programs: exit code 10 if something would change
+  kctl update --plan-out change.plan           show what would change, and keep it for review
+  kctl update --plan change.plan               show it again, and whether it still applies
+  kctl update --plan change.plan --yes         change exactly that, or nothing"
 )]
 pub struct Update {
     /// The cluster.
@@ -28,6 +32,12 @@ pub struct Update {
     /// Exit with 10 if there are changes that were not made
     #[arg(long)]
     pub exit_code: bool,
+    /// Write the plan to a file, to be reviewed and applied later; it holds what user data and spec hold
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["yes", "plan"])]
+    pub plan_out: Option<PathBuf>,
+    /// Show a plan that --plan-out wrote; with --yes, apply it, unless something else would be done by now
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["refresh", "allow_unsupported"])]
+    pub plan: Option<PathBuf>,
     /// Read everything anew, also what is otherwise compared through digests
     #[arg(long)]
     pub refresh: bool,

@@ -4,14 +4,17 @@ use super::session::Session;
 use crate::clock::SystemClock;
 use crate::error::{CommandError, Kind};
 use crate::interrupt::Interrupts;
+use crate::planned::Target;
 use crate::state::{Keys, Lock, Operation, StoreJournal, Terms, life, outdated};
-use crate::ui::plan_json::Target;
+use crate::ui::events::Events;
 use crate::ui::progress::{Progress, names, seconds};
 use aws::AwsWorld;
 use aws::fence::Fenced;
 use aws::store::{Entry, Expect};
 use model::cloud::Cloud;
-use model::engine::{Clock, Options, Outside, Plan, Report, Snapshot, apply, observe_settled};
+use model::engine::{
+    Clock, Event, Options, Outside, Plan, Report, Snapshot, apply, observe_settled,
+};
 use std::cell::RefCell;
 use std::error::Error;
 use std::future::pending;
@@ -39,6 +42,8 @@ pub struct Work<'a> {
     pub journal: &'a StoreJournal<'a>,
     /// What signals want.
     pub interrupts: &'a Interrupts,
+    /// Who hears of everything in JSON.
+    pub events: Option<Events<'a>>,
 }
 
 impl Work<'_> {
@@ -53,29 +58,34 @@ impl Work<'_> {
             stop: &|| false,
         };
         let mut progress = Progress::new(self.session.shell);
-        let seen = observe_settled(&outside, &mut |event| progress.on(&event)).await;
+        let mut hear = |event| {
+            progress.on(&event);
+            self.tell(&event);
+        };
+        let seen = observe_settled(&outside, &mut hear).await;
         progress.finish();
         seen.map_err(super::look::aws_error)
     }
 
+    fn tell(&self, event: &Event) {
+        if let Some(events) = &self.events {
+            events.on(event);
+        }
+    }
+
     /// Applies a plan and says how it went. An incomplete one is an error after everything that could be done was.
+    /// `saved`: the digest of the saved plan that it is.
     pub async fn apply(
         &self,
         command: &str,
         plan: &Plan<Cloud>,
         snapshot: &Snapshot<Cloud>,
+        saved: Option<&str>,
         lock: &Lock,
     ) -> Result<Report, CommandError> {
-        let Target {
-            account, region, ..
-        } = self.target;
-        let operation = Operation::begin(
-            self.keys,
-            command,
-            account,
-            region,
-            OffsetDateTime::now_utc(),
-        );
+        let now = OffsetDateTime::now_utc();
+        let operation = Operation::begin(self.keys, command, Some(self.target), now);
+        let operation = operation.planned(plan, saved);
         operation.write(&self.session.store).await?;
         self.interrupts.applying();
         let clock = SystemClock::start();
@@ -93,6 +103,7 @@ impl Work<'_> {
         let mut hear = |event| {
             operation.borrow_mut().on(&event);
             progress.borrow_mut().on(&event);
+            self.tell(&event);
         };
         let applied = tokio::select! {
             biased;
@@ -111,6 +122,9 @@ impl Work<'_> {
             return Ok(report);
         }
         self.close(&operation).await;
+        if let Some(events) = &self.events {
+            events.applied(&report);
+        }
         if let Some(failure) = &report.journal {
             let words = format!(
                 "the journal could not be cleared, so the next run waits before it looks: {failure}"

@@ -105,6 +105,7 @@ pub async fn run(
         },
         lock_wait: None,
         kubeconfig: kubeconfig.then(|| what.credentials.clone()),
+        plan_out: None,
     };
     let outcome = update(&name, &how, session).await?;
     if what.yes {

@@ -10,9 +10,11 @@ use crate::args::{DeleteCluster, PlanFormat};
 use crate::error::{CommandError, Context, Kind, Outcome};
 use crate::interrupt::Interrupts;
 use crate::kubeconfig;
+use crate::planned::Target;
 use crate::state::{ClusterState, Keys, Lock, StoreJournal, store_error};
+use crate::ui::events::Events;
 use crate::ui::plan::{self, View};
-use crate::ui::plan_json::{Document, Target};
+use crate::ui::plan_json::Document;
 use aws::store::{Entry, Expect};
 use aws::{AwsWorld, Clients};
 use model::api::{Cluster, DnsType};
@@ -42,42 +44,64 @@ struct Doomed {
 pub async fn run(what: &DeleteCluster, session: &Session<'_>) -> Result<Outcome, CommandError> {
     let name = session.cluster(what.cluster.as_deref()).await?;
     let keys = Keys::of(&name);
-    if what.unregister {
-        return unregister(&name, &keys, what, session).await;
+    let listened = what.output == PlanFormat::Events;
+    let events = listened.then(|| Events::begin(session.shell, "delete cluster", &name));
+    let ended = if what.unregister {
+        unregister(&name, &keys, what, session).await
+    } else {
+        ours(&name, &keys, what, events, session).await
+    };
+    if let Some(events) = events {
+        events.end(&ended);
     }
-    let doomed = doomed(&name, session).await?;
+    ended
+}
+
+async fn ours(
+    name: &str,
+    keys: &Keys,
+    what: &DeleteCluster,
+    events: Option<Events<'_>>,
+    session: &Session<'_>,
+) -> Result<Outcome, CommandError> {
+    let doomed = doomed(name, session).await?;
+    if let Some(events) = events {
+        events.target(&doomed.target);
+    }
     let Target {
         cluster,
         account,
         region,
     } = &doomed.target;
     let line = format!("Cluster {cluster}  account {account}  {region}");
-    match what.output {
-        PlanFormat::Json => session.shell.note(&line),
-        _ => session.shell.result(&format!("{line}\n\n"))?,
+    let programs = what.output.is_for_programs();
+    if programs {
+        session.shell.note(&line);
+    } else {
+        session.shell.result(&format!("{line}\n\n"))?;
     }
-    if what.yes || (session.shell.asks() && what.output != PlanFormat::Json) {
+    if what.yes || (session.shell.asks() && !programs) {
         return locked(
             session,
-            &keys,
+            keys,
             "delete cluster",
             what.lock_wait,
             async |lock, interrupts| {
                 let doomed = match doomed.state.is_current(&session.store).await? {
                     true => doomed,
-                    false => self::doomed(&name, session).await?,
+                    false => self::doomed(name, session).await?,
                 };
-                delete(&doomed, what, session, lock, interrupts).await
+                delete(&doomed, what, events, session, lock, interrupts).await
             },
         )
         .await;
     }
-    let journal = StoreJournal::read(&session.store, &keys, &doomed.state.entries).await?;
+    let journal = StoreJournal::read(&session.store, keys, &doomed.state.entries).await?;
     let world = world(&doomed, &journal, session);
     let interrupts = Interrupts::default();
-    let work = work(&doomed, session, &world, &journal, &interrupts);
+    let work = work(&doomed, session, &world, &journal, &interrupts, events);
     let plan = super::update::planned(model::engine::plan(&[], &work.observe().await?))?;
-    show(&plan, &doomed, what, None, session).await?;
+    show(&plan, &doomed, what, None, events, session).await?;
     session.shell.hint(&format!(
         "kctl delete cluster {name} --yes    deletes all of it"
     ));
@@ -169,6 +193,7 @@ fn work<'a>(
     world: &'a AwsWorld,
     journal: &'a StoreJournal<'a>,
     interrupts: &'a Interrupts,
+    events: Option<Events<'a>>,
 ) -> Work<'a> {
     Work {
         session,
@@ -178,12 +203,14 @@ fn work<'a>(
         world,
         journal,
         interrupts,
+        events,
     }
 }
 
 async fn delete(
     doomed: &Doomed,
     what: &DeleteCluster,
+    events: Option<Events<'_>>,
     session: &Session<'_>,
     lock: &Lock,
     interrupts: &Interrupts,
@@ -192,12 +219,12 @@ async fn delete(
     let journal =
         StoreJournal::read(&session.store, &doomed.state.keys, &doomed.state.entries).await?;
     let world = world(doomed, &journal, session);
-    let work = work(doomed, session, &world, &journal, interrupts);
+    let work = work(doomed, session, &world, &journal, interrupts, events);
     let seen = work.observe().await?;
     let plan = super::update::planned(model::engine::plan(&[], &seen))?;
     let json = what.output == PlanFormat::Json;
     if !json {
-        show(&plan, doomed, what, None, session).await?;
+        show(&plan, doomed, what, None, events, session).await?;
     }
     let question =
         format!("All of this is deleted, and nothing brings it back. Type {name} to go on:");
@@ -210,14 +237,16 @@ async fn delete(
     }
     let mut report = Report::default();
     if !plan.is_empty() {
-        report = work.apply("delete cluster", &plan, &seen, lock).await?;
+        report = work
+            .apply("delete cluster", &plan, &seen, None, lock)
+            .await?;
         let again = format!("kctl delete cluster {name} --yes");
         if let Some(error) = Work::incomplete(&report, &again) {
             return Err(error.hint("the spec is kept until everything in AWS is gone"));
         }
     }
     if json {
-        show(&plan, doomed, what, Some(&report), session).await?;
+        show(&plan, doomed, what, Some(&report), events, session).await?;
     }
     forget(name, &doomed.state.keys, session).await
 }
@@ -227,8 +256,13 @@ async fn show(
     doomed: &Doomed,
     what: &DeleteCluster,
     report: Option<&Report>,
+    events: Option<Events<'_>>,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
+    if let Some(events) = events {
+        events.planned(plan, &[]);
+        return Ok(());
+    }
     if what.output == PlanFormat::Json {
         let text = serde_json::to_string_pretty(&Document::of(plan, &doomed.target, report));
         return session.shell.result(&text.failed(

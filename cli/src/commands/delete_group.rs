@@ -3,9 +3,10 @@
 
 use super::objects::Objects;
 use super::session::Session;
+use super::spec_log;
 use crate::args::DeleteGroup;
 use crate::error::{CommandError, Kind, Outcome};
-use crate::state::{ClusterState, store_error};
+use crate::state::{ClusterState, SpecChange, store_error};
 use aws::store::{Expect, StoreError};
 use model::read::ReadOptions;
 
@@ -48,6 +49,9 @@ pub async fn run(what: &DeleteGroup, session: &Session<'_>) -> Result<Outcome, C
             ),
             error => store_error(error),
         })?;
+    let change = SpecChange::of(Some(&stored.object), None);
+    let change = change.into_iter().collect();
+    spec_log::log("delete instancegroup", &state.keys, change, session).await;
     session
         .shell
         .done(&format!("took instance group {} out of {name}", what.group));

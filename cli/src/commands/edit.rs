@@ -4,9 +4,10 @@ mod editor;
 
 use super::objects::Objects;
 use super::session::Session;
+use super::spec_log;
 use crate::args::{Edit, EditWhat, Setters};
 use crate::error::{CommandError, Context, Kind, Outcome};
-use crate::state::{ClusterState, Stored, write_object};
+use crate::state::{ClusterState, SpecChange, Stored, write_object};
 use aws::store::Expect;
 use editor::Editor;
 use model::api::{Object, Resource, Spec, set, write};
@@ -233,6 +234,9 @@ async fn save<S: Spec>(
         }
         Err(error) => return Err(error),
     }
+    let changes = SpecChange::of(Some(&stored.object), Some(object));
+    let changes = changes.into_iter().collect();
+    spec_log::log("edit", &place.state.keys, changes, place.session).await;
     let name = place.state.name();
     shell.done(&format!("stored {} {}", S::KIND, object.name()));
     shell.hint(&format!(

@@ -2,6 +2,7 @@
 
 mod instances;
 mod keys;
+mod operations;
 
 use super::session::Session;
 use crate::args::{Form, Get, GetKind, GetObjects, ListFormat};
@@ -39,6 +40,7 @@ pub async fn run(options: &Get, session: &Session<'_>) -> Result<Outcome, Comman
         Some(GetKind::Instances(what)) => instances::run(what, session).await?,
         Some(GetKind::SshPublicKeys(what)) => keys::ssh(what, session).await?,
         Some(GetKind::KeyPairs(what)) => keys::pairs(what, session).await?,
+        Some(GetKind::Operations(what)) => operations::run(what, session).await?,
     }
     Ok(Outcome::Fine)
 }

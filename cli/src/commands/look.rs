@@ -6,19 +6,19 @@ use super::session::Session;
 use crate::agents::Found;
 use crate::downloads;
 use crate::error::{CommandError, Context, Kind};
+use crate::planned::Target;
 use crate::state::{ClusterState, NO_CREDENTIALS, Public, mint_into, store_error};
-use crate::ui::plan_json::Target;
 use aws::{Clients, FactsWanted, collect_facts};
 use model::catalog::Catalog;
 use model::engine::{Class, Failure};
 use model::expand::{Expanded, Wanted, wanted};
 use model::facts::Facts;
-use model::pki::Keyset;
+use model::pki::{KUBERNETES_CA, Keyset};
 use model::read::ReadOptions;
 use std::collections::BTreeSet;
 
 /// A cluster as it is in the store, completed with what AWS says.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Looked {
     /// What is stored.
     pub state: ClusterState,
@@ -212,6 +212,12 @@ impl Looked {
                 .into_iter()
                 .map(|name| stand_in_keyset(name)),
         );
+        assemble(self.expanded.clone(), &keysets, &self.found)
+    }
+
+    /// The same, as if the authority whose certificate machines trust did not exist yet.
+    pub fn assemble_unminted(&self) -> Result<Assembled, CommandError> {
+        let keysets = [stand_in_keyset(KUBERNETES_CA)];
         assemble(self.expanded.clone(), &keysets, &self.found)
     }
 }

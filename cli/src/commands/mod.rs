@@ -18,6 +18,7 @@ mod render;
 mod running;
 mod scope;
 mod session;
+mod spec_log;
 mod store_objects;
 mod update;
 mod validate;

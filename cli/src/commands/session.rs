@@ -62,6 +62,11 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// The cluster that is named on the command line or in the environment.
+    pub fn named(&self, positional: Option<&str>) -> Result<Option<String>, CommandError> {
+        named(self.options, positional)
+    }
+
     /// Fails if the store has no cluster of that name; says which have a similar one.
     pub async fn existing(&self, name: &str) -> Result<(), CommandError> {
         let all = state::clusters(&self.store).await?;

@@ -2,9 +2,10 @@
 
 use super::objects::{Objects, Texts};
 use super::session::{Session, named};
+use super::spec_log;
 use crate::args::{Global, Replace};
 use crate::error::{CommandError, Context, Kind, Outcome};
-use crate::state::{ClusterState, Keys, clusters, store_error, write_object};
+use crate::state::{ClusterState, Keys, SpecChange, clusters, store_error, write_object};
 use aws::store::Expect;
 use model::api::metadata::CLUSTER_LABEL;
 use model::api::{Object, Resource, Spec};
@@ -90,7 +91,8 @@ async fn store(
         ready.push((name, state, documents));
     }
     for (name, state, documents) in &ready {
-        let written = write(name, state.as_ref(), documents, session).await;
+        let command = if policy.replace { "replace" } else { "create" };
+        let written = write(command, name, state.as_ref(), documents, session).await;
         written.map_err(|error| match error.kind {
             Kind::Precondition => texts.kept(error),
             _ => error,
@@ -201,12 +203,27 @@ fn allowed(
     }
 }
 
-/// Writes the objects. The Cluster goes first: who writes it has the name.
+/// Writes the objects, and what was written into the log.
 async fn write(
+    command: &str,
     name: &str,
     state: Option<&ClusterState>,
     documents: &[Document],
     session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let mut changes = Vec::new();
+    let written = write_all(name, state, documents, session, &mut changes).await;
+    spec_log::log(command, &Keys::of(name), changes, session).await;
+    written
+}
+
+/// Writes the objects. The Cluster goes first: who writes it has the name.
+async fn write_all(
+    name: &str,
+    state: Option<&ClusterState>,
+    documents: &[Document],
+    session: &Session<'_>,
+    changes: &mut Vec<SpecChange>,
 ) -> Result<(), CommandError> {
     let keys = Keys::of(name);
     let (store, mut documents) = (&session.store, documents.to_vec());
@@ -220,6 +237,8 @@ async fn write(
                 let object = dated(cluster.clone())?;
                 let written = write_object(store, &keys.config(), &object, expect).await;
                 written.map_err(|error| raced(error, document))?;
+                let before = state.map(|state| &state.cluster.object);
+                changes.extend(SpecChange::of(before, Some(&object)));
             }
             Object::InstanceGroup(group) => {
                 let stored = state.and_then(|state| {
@@ -241,6 +260,8 @@ async fn write(
                     .insert(CLUSTER_LABEL.to_owned(), name.to_owned());
                 let written = write_object(store, &keys.group(group.name()), &group, expect).await;
                 written.map_err(|error| raced(error, document))?;
+                let before = stored.map(|stored| &stored.object);
+                changes.extend(SpecChange::of(before, Some(&group)));
             }
             Object::SSHCredential(key) => {
                 write_ssh_key(session, &keys, &key.spec.public_key).await?;
@@ -276,7 +297,7 @@ pub async fn write_new(
     if let Some(key) = ssh_key {
         ssh_fingerprint(key)?;
     }
-    write(name, None, &objects.documents, session).await?;
+    write("create cluster", name, None, &objects.documents, session).await?;
     match ssh_key {
         Some(key) => write_ssh_key(session, &Keys::of(name), key).await,
         None => Ok(()),

@@ -1,4 +1,9 @@
-//! `kctl update`: what AWS lacks of the spec is shown, and with `--yes` made.
+//! `kctl update`: what AWS lacks of the spec is shown, and with `--yes` made; or kept in a file, and made later.
+
+mod compare;
+mod keep;
+mod saved;
+mod show;
 
 use super::applying::{Work, locked};
 use super::assemble::Assembled;
@@ -8,17 +13,20 @@ use super::running::Running;
 use super::scope::{Place, scope};
 use super::session::Session;
 use crate::args::{KubeconfigCredentials, PlanFormat, Update};
-use crate::error::{CommandError, Context, Kind, Outcome};
+use crate::error::{CommandError, Kind, Outcome};
 use crate::interrupt::Interrupts;
+use crate::saved_plan::{self, SavedPlan, Stale};
 use crate::state::{Lock, Public, StoreJournal};
-use crate::ui::plan::{self, View};
-use crate::ui::plan_json::Document;
+use crate::ui::events::Events;
 use aws::AwsWorld;
 use model::cloud::Cloud;
 use model::cloud::settle::settle;
-use model::engine::{Plan, PlanError, Report};
+use model::engine::{Plan, PlanError, Snapshot};
 use model::pki::KUBERNETES_CA;
 use model::read::ReadOptions;
+use saved::Held;
+use show::{Shown, show};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How to update.
@@ -38,6 +46,16 @@ pub struct How {
     pub lock_wait: Option<Duration>,
     /// Write a kubeconfig after the changes.
     pub kubeconfig: Option<KubeconfigCredentials>,
+    /// Write the plan to this file.
+    pub plan_out: Option<PathBuf>,
+}
+
+/// One run: how, with what, and who hears of it in JSON.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    how: &'a How,
+    session: &'a Session<'a>,
+    events: Option<Events<'a>>,
 }
 
 /// Updates the cluster that the options name.
@@ -48,12 +66,11 @@ pub async fn run(options: &Update, session: &Session<'_>) -> Result<Outcome, Com
             "kctl update [cluster] [NAME]",
         ));
     }
-    let name = session.cluster(options.target.cluster()).await?;
     // Who asks for credentials wants the file.
     let kubeconfig = options
         .create_kube_config
         .unwrap_or(options.credentials.admin.is_some());
-    let how = How {
+    let mut how = How {
         yes: options.yes,
         output: options.output,
         exit_code: options.exit_code,
@@ -63,24 +80,94 @@ pub async fn run(options: &Update, session: &Session<'_>) -> Result<Outcome, Com
         },
         lock_wait: options.lock_wait,
         kubeconfig: kubeconfig.then(|| options.credentials.clone()),
+        plan_out: options.plan_out.clone(),
     };
-    let outcome = update(&name, &how, session).await;
+    let outcome = if let Some(file) = &options.plan {
+        let plan = saved_plan::read(file)?;
+        let named = session.named(options.target.cluster())?;
+        let name = named.unwrap_or_else(|| plan.cluster.clone());
+        // Compared with a plan that is made in the same way.
+        how.refresh = plan.refresh;
+        how.read.allow_unsupported = plan.allow_unsupported;
+        told(&name, &how, session, async |run| {
+            let plan = &plan;
+            saved::update(&name, Held { file, plan, run }).await
+        })
+        .await
+    } else {
+        let name = session.cluster(options.target.cluster()).await?;
+        update(&name, &how, session).await
+    };
     tracing::debug!(reads = session.store.reads(), writes = session.store.writes(), calls = ?session.clients.calls(), "asked");
     outcome
 }
 
 /// Shows the plan of a cluster, and applies it if wanted.
 pub async fn update(name: &str, how: &How, session: &Session<'_>) -> Result<Outcome, CommandError> {
+    told(name, how, session, async |run| ours(name, run).await).await
+}
+
+/// Runs `body`, and tells programs that listen how it begins and ends.
+async fn told(
+    name: &str,
+    how: &How,
+    session: &Session<'_>,
+    body: impl AsyncFnOnce(Run<'_>) -> Result<Outcome, CommandError>,
+) -> Result<Outcome, CommandError> {
+    let listened = how.output == PlanFormat::Events;
+    let events = listened.then(|| Events::begin(session.shell, "update", name));
+    let ended = body(Run {
+        how,
+        session,
+        events,
+    })
+    .await;
+    if let Some(events) = events {
+        events.end(&ended);
+    }
+    ended
+}
+
+/// The plan that is made now: shown, kept, or applied.
+async fn ours(name: &str, run: Run<'_>) -> Result<Outcome, CommandError> {
+    let Run { how, session, .. } = run;
     let looked = look(name, how.read, session).await?;
-    heading(&looked, how, session)?;
+    heading(&looked, run)?;
     if !how.yes {
+        if how.plan_out.is_some() {
+            // With a stand-in in the place of a binary it could never be applied.
+            looked.found.complete()?;
+        }
         looked.found.missing.iter().for_each(|missing| {
             session.shell.warning(&format!(
                 "{missing} was not found: what follows from it is not known yet"
             ));
         });
-        return preview(&looked, how, session).await;
+        return preview(&looked, run).await;
     }
+    ready(&looked, session)?;
+    let keys = looked.state.keys.clone();
+    let body = async |lock: &Lock, interrupts: &Interrupts| {
+        let mut looked = Box::pin(looked.again(how.read, session)).await?;
+        looked.mint(session).await?;
+        let assembled = looked.assemble()?;
+        let plan = async |work: &Work<'_>, plan: &Plan<Cloud>, seen: &Snapshot<Cloud>| {
+            // One JSON document tells of the apply too.
+            if how.output != PlanFormat::Json || plan.is_empty() {
+                let shown = Shown::of(plan, &assembled.stand_ins, &looked.target);
+                show(&shown, run)?;
+            }
+            let saved = None;
+            make(&Applied { plan, seen, saved }, work, &looked, run, lock).await
+        };
+        planning(&looked, &assembled, run, interrupts, plan).await?;
+        kubeconfig(&looked, &assembled, run).await
+    };
+    locked(session, &keys, "update", how.lock_wait, body).await
+}
+
+/// Fails if machines could not be made; says what else they would lack.
+fn ready(looked: &Looked, session: &Session<'_>) -> Result<(), CommandError> {
     looked.found.complete()?;
     if session.url.starts_with("file://") {
         session.shell.warning(&format!(
@@ -88,32 +175,23 @@ pub async fn update(name: &str, how: &How, session: &Session<'_>) -> Result<Outc
             session.url
         ));
     }
-    let keys = looked.state.keys.clone();
-    locked(
-        session,
-        &keys,
-        "update",
-        how.lock_wait,
-        async |lock, interrupts| {
-            let mut looked = Box::pin(looked.again(how.read, session)).await?;
-            looked.mint(session).await?;
-            make(&looked, how, session, lock, interrupts).await
-        },
-    )
-    .await
+    Ok(())
 }
 
-fn heading(looked: &Looked, how: &How, session: &Session<'_>) -> Result<(), CommandError> {
+fn heading(looked: &Looked, run: Run<'_>) -> Result<(), CommandError> {
     let target = &looked.target;
+    if let Some(events) = run.events {
+        events.target(target);
+    }
     let line = format!(
         "Cluster {}  account {}  {}",
         target.cluster, target.account, target.region
     );
-    if how.output == PlanFormat::Json {
-        session.shell.note(&line);
+    if run.how.output.is_for_programs() {
+        run.session.shell.note(&line);
         return Ok(());
     }
-    session.shell.result(&format!("{line}\n\n"))
+    run.session.shell.result(&format!("{line}\n\n"))
 }
 
 /// AWS as the cluster's.
@@ -157,92 +235,122 @@ fn incarnation(public: &Public) -> &str {
         .map_or("", |item| item.id.as_str())
 }
 
-async fn preview(
+/// Looks at AWS, plans, and hands over the plan with what it is applied with.
+async fn planning<T>(
     looked: &Looked,
-    how: &How,
-    session: &Session<'_>,
-) -> Result<Outcome, CommandError> {
-    let assembled = looked.assemble()?;
+    assembled: &Assembled,
+    run: Run<'_>,
+    interrupts: &Interrupts,
+    body: impl AsyncFnOnce(&Work<'_>, &Plan<Cloud>, &Snapshot<Cloud>) -> Result<T, CommandError>,
+) -> Result<T, CommandError> {
+    let session = run.session;
     let journal =
         StoreJournal::read(&session.store, &looked.state.keys, &looked.state.entries).await?;
-    let world = world(looked, &assembled, &journal, how, session);
-    let interrupts = Interrupts::default();
-    let work = work(looked, session, &world, &journal, &interrupts);
+    let world = world(looked, assembled, &journal, run.how, session);
+    let work = Work {
+        session,
+        target: &looked.target,
+        keys: &looked.state.keys,
+        entries: &looked.state.entries,
+        world: &world,
+        journal: &journal,
+        interrupts,
+        events: run.events,
+    };
     let (desired, seen) = settle(assembled.desired.clone(), work.observe().await?);
     let plan = planned(model::engine::plan(&desired, &seen))?;
-    show(&plan, &assembled, looked, how, None, session)?;
-    if plan.is_empty() {
-        return Ok(Outcome::Fine);
-    }
-    if how.output != PlanFormat::Json {
-        session.shell.hint(&format!(
-            "kctl update {} --yes    makes these changes",
-            looked.target.cluster
-        ));
-    }
-    Ok(if how.exit_code {
+    body(&work, &plan, &seen).await
+}
+
+async fn preview(looked: &Looked, run: Run<'_>) -> Result<Outcome, CommandError> {
+    let (assembled, interrupts) = (looked.assemble()?, Interrupts::default());
+    planning(
+        looked,
+        &assembled,
+        run,
+        &interrupts,
+        async |_, plan, seen| {
+            show(&Shown::of(plan, &assembled.stand_ins, &looked.target), run)?;
+            if let Some(file) = &run.how.plan_out {
+                keep::keep(file, plan, seen, looked, &assembled, run)?;
+            } else if !plan.is_empty() && !run.how.output.is_for_programs() {
+                run.session.shell.hint(&format!(
+                    "kctl update {} --yes    makes these changes",
+                    looked.target.cluster
+                ));
+            }
+            Ok(pending(plan, run.how))
+        },
+    )
+    .await
+}
+
+/// How a preview ends.
+fn pending(plan: &Plan<Cloud>, how: &How) -> Outcome {
+    if how.exit_code && !plan.is_empty() {
         Outcome::ChangesPending
     } else {
         Outcome::Fine
-    })
+    }
 }
 
+/// A plan that is applied.
+struct Applied<'a> {
+    plan: &'a Plan<Cloud>,
+    /// What it was made from.
+    seen: &'a Snapshot<Cloud>,
+    /// The saved plan that it is.
+    saved: Option<(&'a SavedPlan, &'a Stale)>,
+}
+
+/// Makes the changes.
 async fn make(
+    applied: &Applied<'_>,
+    work: &Work<'_>,
     looked: &Looked,
-    how: &How,
-    session: &Session<'_>,
+    run: Run<'_>,
     lock: &Lock,
-    interrupts: &Interrupts,
+) -> Result<(), CommandError> {
+    let Applied { plan, seen, saved } = *applied;
+    if plan.is_empty() {
+        return Ok(());
+    }
+    let digest = saved.map(|(saved, _)| saved.sha256());
+    let report = work.apply("update", plan, seen, digest, lock).await?;
+    if run.how.output == PlanFormat::Json {
+        let shown = Shown::of(plan, &[], &looked.target);
+        let report = Some(&report);
+        show(
+            &Shown {
+                report,
+                saved,
+                ..shown
+            },
+            run,
+        )?;
+    }
+    let again = format!("kctl update {} --yes", looked.target.cluster);
+    if let Some(error) = Work::incomplete(&report, &again) {
+        return Err(error);
+    }
+    show::hints(plan, &report, run.session);
+    Ok(())
+}
+
+async fn kubeconfig(
+    looked: &Looked,
+    assembled: &Assembled,
+    run: Run<'_>,
 ) -> Result<Outcome, CommandError> {
-    let assembled = looked.assemble()?;
-    let journal =
-        StoreJournal::read(&session.store, &looked.state.keys, &looked.state.entries).await?;
-    let world = world(looked, &assembled, &journal, how, session);
-    let work = work(looked, session, &world, &journal, interrupts);
-    let (desired, seen) = settle(assembled.desired.clone(), work.observe().await?);
-    let plan = planned(model::engine::plan(&desired, &seen))?;
-    let json = how.output == PlanFormat::Json;
-    if !json || plan.is_empty() {
-        show(&plan, &assembled, looked, how, None, session)?;
-    }
-    if !plan.is_empty() {
-        let report = work.apply("update", &plan, &seen, lock).await?;
-        if json {
-            show(&plan, &assembled, looked, how, Some(&report), session)?;
-        }
-        let again = format!("kctl update {} --yes", looked.target.cluster);
-        if let Some(error) = Work::incomplete(&report, &again) {
-            return Err(error);
-        }
-        hints(&plan, &report, session);
-    }
-    if let Some(credentials) = &how.kubeconfig {
+    if let Some(credentials) = &run.how.kubeconfig {
         let made = Running {
             state: looked.state.clone(),
             spec: assembled.expanded.cluster.clone(),
             clients: looked.clients.clone(),
         };
-        export::write(&made, credentials, session).await?;
+        export::write(&made, credentials, run.session).await?;
     }
     Ok(Outcome::Fine)
-}
-
-fn work<'a>(
-    looked: &'a Looked,
-    session: &'a Session<'a>,
-    world: &'a AwsWorld,
-    journal: &'a StoreJournal<'a>,
-    interrupts: &'a Interrupts,
-) -> Work<'a> {
-    Work {
-        session,
-        target: &looked.target,
-        keys: &looked.state.keys,
-        entries: &looked.state.entries,
-        world,
-        journal,
-        interrupts,
-    }
 }
 
 /// A plan that cannot be made says what to do instead.
@@ -256,57 +364,4 @@ pub fn planned(plan: Result<Plan<Cloud>, PlanError>) -> Result<Plan<Cloud>, Comm
         }
         _ => CommandError::new(Kind::Failed, error, "report this: it is a defect of kctl"),
     })
-}
-
-fn show(
-    plan: &Plan<Cloud>,
-    assembled: &Assembled,
-    looked: &Looked,
-    how: &How,
-    report: Option<&Report>,
-    session: &Session<'_>,
-) -> Result<(), CommandError> {
-    if how.output == PlanFormat::Json {
-        let document = Document::of(plan, &looked.target, report);
-        let text = serde_json::to_string_pretty(&document);
-        let mut text = text.failed(
-            "the plan has no JSON form",
-            "report this: it is a defect of kctl",
-        )?;
-        for stand_in in &assembled.stand_ins {
-            text = text.replace(stand_in.as_str(), crate::ui::diff::LATE);
-        }
-        return session.shell.result(&text);
-    }
-    if plan.is_empty() {
-        return session.shell.result(&format!(
-            "No changes. AWS matches the spec of {}.\n",
-            looked.target.cluster
-        ));
-    }
-    let view = View {
-        plan,
-        wide: how.output == PlanFormat::Wide,
-        paint: session.shell.paint(),
-        stand_ins: &assembled.stand_ins,
-    };
-    session
-        .shell
-        .result(&format!("{}{}\n", plan::render(view), plan::summary(plan)))
-}
-
-/// What comes next.
-fn hints(plan: &Plan<Cloud>, report: &Report, session: &Session<'_>) {
-    let steps = report.done.iter().filter_map(|id| plan.steps.get(id));
-    let templates =
-        steps.filter(|step| step.id.kind() == "launch_template" && step.before.is_some());
-    let templates = templates.count();
-    if templates > 0 {
-        let groups = if templates == 1 {
-            "1 instance group".to_owned()
-        } else {
-            format!("{templates} instance groups")
-        };
-        session.shell.hint(&format!("new machines of {groups} get the new launch template; those that run keep the old one until they are replaced"));
-    }
 }

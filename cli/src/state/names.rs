@@ -92,6 +92,6 @@ impl Keys {
 
     /// What an operation did.
     pub fn operation(&self, name: &str) -> String {
-        self.below(&format!("operations/{name}.json"))
+        format!("{}{name}.json", self.operation_log())
     }
 }

@@ -2,11 +2,14 @@
 //! so that one that was killed can be seen, and again when it ends.
 
 use super::lock::hostname;
+use super::spec_change::SpecChange;
 use super::{Keys, store_error};
 use crate::env;
 use crate::error::{CommandError, Context};
+use crate::planned::{Summary, Target};
 use aws::store::{Entry, Expect, Store};
-use model::engine::{Action, Event, Failure, Id};
+use model::cloud::Cloud;
+use model::engine::{Action, Event, Failure, Id, Plan};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
@@ -16,66 +19,117 @@ use time::macros::format_description;
 /// So many are kept.
 const KEPT: usize = 100;
 
+/// The version of the records. Additions keep it; anything else raises it.
+pub const FORMAT: u32 = 1;
+
 /// An operation. No secrets: no argument values, only names.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Operation {
     format: u32,
-    command: String,
-    version: String,
-    who: String,
-    account: String,
-    region: String,
-    started: String,
+    /// `update`, `delete cluster`, `edit`, ...
+    pub command: String,
+    /// kctl's.
+    pub version: String,
+    /// `user@host`.
+    pub who: String,
+    /// On that host. Tells whether the holder of the lock is still this operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<u32>,
+    /// Twelve digits; empty for changes of the spec, which ask nobody.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub account: String,
+    /// As the account.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub region: String,
+    /// RFC 3339.
+    pub started: String,
     /// `running`, `done`, `failed`, `interrupted`.
-    outcome: String,
+    pub outcome: String,
+    /// How long it took.
     #[serde(skip_serializing_if = "Option::is_none")]
-    took_ms: Option<u64>,
-    steps: BTreeMap<Id, Ended>,
+    pub took_ms: Option<u64>,
+    /// sha256 of the saved plan that it applied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// What it set out to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned: Option<Summary>,
+    /// How its steps ended.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub steps: BTreeMap<Id, Ended>,
+    /// Objects of the spec that it changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<SpecChange>,
     #[serde(skip)]
     key: String,
 }
 
 /// How one step ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Ended {
+pub struct Ended {
+    /// What it did or tried; not known of a step that was never begun.
     #[serde(skip_serializing_if = "Option::is_none")]
-    action: Option<Action>,
+    pub action: Option<Action>,
     /// `done`, `failed`, `skipped`.
-    outcome: String,
+    pub outcome: String,
+    /// How long it took.
     #[serde(skip_serializing_if = "Option::is_none")]
-    took_ms: Option<u64>,
+    pub took_ms: Option<u64>,
+    /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    failure: Option<Failure>,
+    pub failure: Option<Failure>,
+    /// The failed step that it waited for; none for one that an interrupt kept from being tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<Id>,
+}
+
+/// `user@host`: who runs this.
+pub fn who() -> String {
+    let user = env::value(env::USER).unwrap_or_else(|| "somebody".to_owned());
+    format!("{user}@{}", hostname())
 }
 
 impl Operation {
     /// One that begins now.
-    pub fn begin(
-        keys: &Keys,
-        command: &str,
-        account: &str,
-        region: &str,
-        now: OffsetDateTime,
-    ) -> Self {
+    pub fn begin(keys: &Keys, command: &str, target: Option<&Target>, now: OffsetDateTime) -> Self {
         let stamp = now
             .format(format_description!(
                 "[year][month][day]T[hour][minute][second]Z"
             ))
             .unwrap_or_default();
         let id = (now.unix_timestamp_nanos() ^ i128::from(std::process::id())) & 0xff_ffff;
-        let user = env::value(env::USER).unwrap_or_else(|| "somebody".to_owned());
         Self {
-            format: 1,
+            format: FORMAT,
             command: command.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            who: format!("{user}@{}", hostname()),
-            account: account.to_owned(),
-            region: region.to_owned(),
+            who: who(),
+            process: Some(std::process::id()),
+            account: target.map_or_else(String::new, |target| target.account.clone()),
+            region: target.map_or_else(String::new, |target| target.region.clone()),
             started: now.format(&Rfc3339).unwrap_or_default(),
             outcome: "running".to_owned(),
-            took_ms: None,
-            steps: BTreeMap::new(),
             key: keys.operation(&format!("{stamp}-{id:06x}")),
+            ..Self::default()
+        }
+    }
+
+    /// The same with what it sets out to do, and the digest of the saved plan that says so.
+    #[must_use]
+    pub fn planned(self, plan: &Plan<Cloud>, saved: Option<&str>) -> Self {
+        Self {
+            planned: Some(Summary::of(plan)),
+            plan: saved.map(str::to_owned),
+            ..self
+        }
+    }
+
+    /// A change of the spec, which is done.
+    #[must_use]
+    pub fn of_spec(self, objects: Vec<SpecChange>) -> Self {
+        Self {
+            objects,
+            outcome: "done".to_owned(),
+            ..self
         }
     }
 
@@ -94,6 +148,7 @@ impl Operation {
                     outcome: "done".to_owned(),
                     took_ms: Some(*took_ms),
                     failure: None,
+                    because: None,
                 },
             ),
             Event::Failed {
@@ -108,15 +163,17 @@ impl Operation {
                     outcome: "failed".to_owned(),
                     took_ms: Some(*took_ms),
                     failure: Some(failure.clone()),
+                    because: None,
                 },
             ),
-            Event::Skipped { step, .. } => (
+            Event::Skipped { step, because } => (
                 step,
                 Ended {
                     action: None,
                     outcome: "skipped".to_owned(),
                     took_ms: None,
                     failure: None,
+                    because: because.clone(),
                 },
             ),
             _ => return,
@@ -147,7 +204,7 @@ impl Operation {
 
 /// Keys of operations in a listing that are too old to keep, names being times.
 pub fn outdated(keys: &Keys, entries: &[Entry]) -> Vec<String> {
-    let prefix = keys.below("operations/");
+    let prefix = keys.operation_log();
     let mut all: Vec<String> = entries
         .iter()
         .filter(|entry| entry.key.starts_with(&prefix))

@@ -4,14 +4,17 @@
 pub mod cloud;
 pub mod diff;
 pub mod error;
+pub mod events;
 pub mod health;
 pub mod instances;
 pub mod lock;
+pub mod operations;
 pub mod paint;
 pub mod plan;
 pub mod plan_json;
 pub mod progress;
 pub mod shell;
+pub mod stale;
 pub mod table;
 pub mod waiting;
 

@@ -1,8 +1,12 @@
 //! A plan as one JSON document for programs. Additions keep `format`; anything else raises it.
 
+use super::diff::LATE;
+use crate::planned::{Summary, Target};
+use crate::saved_plan::{SavedPlan, Stale};
 use model::cloud::Cloud;
 use model::engine::{Action, Failure, FieldChange, Id, Plan, Reason, Report};
 use serde::Serialize;
+use serde_json::Value;
 
 /// The version of the document.
 const FORMAT: u32 = 1;
@@ -24,11 +28,14 @@ pub struct Document<'a> {
     /// Changes that were not tried.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     skipped: Vec<&'a Id>,
+    /// If it comes from a file: which, and whether it still applies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saved_plan: Option<Saved<'a>>,
 }
 
 /// One step.
 #[derive(Debug, Serialize)]
-struct Change<'a> {
+pub struct Change<'a> {
     id: &'a Id,
     action: Action,
     #[serde(flatten)]
@@ -44,46 +51,40 @@ struct Failed<'a> {
     failure: &'a Failure,
 }
 
-/// How many steps of each sort.
+/// A saved plan.
 #[derive(Debug, Serialize)]
-struct Summary {
-    add: usize,
-    change: usize,
-    delete: usize,
+struct Saved<'a> {
+    sha256: &'a str,
+    made: &'a str,
+    by: &'a str,
+    kctl: &'a str,
+    applies: bool,
+    moved: &'a Stale,
 }
 
-/// Which cluster a plan is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// Its name.
-    pub cluster: String,
-    /// Twelve digits.
-    pub account: String,
-    /// `eu-west-1`.
-    pub region: String,
+/// The steps, by id.
+pub fn changes(plan: &Plan<Cloud>) -> Vec<Change<'_>> {
+    let steps = plan.steps.values();
+    let change = steps.map(|step| Change {
+        id: &step.id,
+        action: step.action,
+        reason: &step.reason,
+        changes: &step.changes,
+    });
+    change.collect()
 }
 
 impl<'a> Document<'a> {
     /// The document of a plan, and of how it went if it was applied.
     pub fn of(plan: &'a Plan<Cloud>, target: &'a Target, report: Option<&'a Report>) -> Self {
-        let change = |step: &'a model::engine::Step<Cloud>| Change {
-            id: &step.id,
-            action: step.action,
-            reason: &step.reason,
-            changes: &step.changes,
-        };
         Self {
             format: FORMAT,
             cluster: &target.cluster,
             account: &target.account,
             region: &target.region,
             applied: report.is_some_and(Report::is_complete),
-            changes: plan.steps.values().map(change).collect(),
-            summary: Summary {
-                add: plan.count(Action::Create),
-                change: plan.count(Action::Update),
-                delete: plan.count(Action::Delete),
-            },
+            changes: changes(plan),
+            summary: Summary::of(plan),
             failed: report
                 .into_iter()
                 .flat_map(|report| &report.failed)
@@ -94,6 +95,37 @@ impl<'a> Document<'a> {
                 .flat_map(|report| &report.skipped)
                 .map(|(id, _)| id)
                 .collect(),
+            saved_plan: None,
         }
+    }
+
+    /// The same, of a plan that was saved.
+    #[must_use]
+    pub fn from(mut self, saved: &'a SavedPlan, moved: &'a Stale) -> Self {
+        self.saved_plan = Some(Saved {
+            sha256: saved.sha256(),
+            made: &saved.made,
+            by: &saved.by,
+            kctl: &saved.kctl,
+            applies: moved.applies(),
+            moved,
+        });
+        self
+    }
+}
+
+/// Writes [`LATE`] in the place of texts that will be others.
+pub fn hide(value: &mut Value, late: &[String]) {
+    match value {
+        Value::String(text) => {
+            for stand_in in late {
+                if text.contains(stand_in.as_str()) {
+                    *text = text.replace(stand_in.as_str(), LATE);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| hide(item, late)),
+        Value::Object(fields) => fields.values_mut().for_each(|item| hide(item, late)),
+        _ => {}
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 const KEYS: [&str; 2] = ["key", "Sid"];
 
 /// Every field in which `want` differs from `have`, in the order of the JSON form.
-pub(super) fn changes<R: Serialize>(have: &R, want: &R) -> Vec<FieldChange> {
+pub fn changes<R: Serialize>(have: &R, want: &R) -> Vec<FieldChange> {
     let mut found = Vec::new();
     let json = |of: &R| serde_json::to_value(of).unwrap_or_default();
     compare("", &json(have), &json(want), &mut found);

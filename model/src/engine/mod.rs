@@ -8,6 +8,7 @@ mod diff;
 mod duplicates;
 mod event;
 mod failure;
+mod moved;
 mod options;
 mod order;
 mod plan;
@@ -21,8 +22,10 @@ mod work;
 mod world;
 
 pub use apply::{Report, apply};
+pub use diff::changes;
 pub use event::Event;
 pub use failure::{Class, Failure};
+pub use moved::{Moved, moved};
 pub use options::{Options, Outside};
 pub use plan::{Action, FORMAT, FieldChange, Plan, PlanError, Reason, Step};
 pub use planner::plan;

@@ -12,11 +12,15 @@
 
 mod api_server;
 mod help;
+mod json;
 mod kctl;
 mod machines;
 mod offline;
+mod operations;
+mod plans;
 mod render;
 mod scenario;
+mod secrets;
 #[allow(dead_code)] // The wire tests use all of it.
 #[path = "../wire/simulator.rs"]
 mod simulator;

@@ -34,7 +34,7 @@ pub fn cloud(simulator: &Simulator) -> Kctl {
     kctl
 }
 
-fn create(kctl: &Kctl, more: &[&str]) -> crate::kctl::Ran {
+pub fn create(kctl: &Kctl, more: &[&str]) -> crate::kctl::Ran {
     let words = [
         "create",
         "cluster",
@@ -46,7 +46,7 @@ fn create(kctl: &Kctl, more: &[&str]) -> crate::kctl::Ran {
 }
 
 /// Ids of AWS, sizes and hashes are not the point.
-fn told(text: &str) -> String {
+pub fn told(text: &str) -> String {
     let words = text.split_inclusive(|c: char| c.is_whitespace() || c == '/' || c == '-');
     let plain = |word: &str| {
         let bare = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());

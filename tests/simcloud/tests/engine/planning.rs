@@ -2,7 +2,9 @@
 
 use crate::strategies::{calm_with, desired, run, shape, sweep};
 use model::cloud::{Cloud, Vpc};
-use model::engine::{Action, Id, Observed, PlanError, Reason, Resource, Snapshot, plan};
+use model::engine::{
+    Action, Id, Moved, Observed, PlanError, Reason, Resource, Snapshot, moved, plan,
+};
 use proptest::prelude::*;
 use simcloud::{End, Shape, Truth, judge};
 
@@ -85,6 +87,39 @@ proptest! {
         let plan = plan(&after, &seen).unwrap();
         let json = serde_json::to_string(&plan).unwrap();
         prop_assert_eq!(serde_json::from_str::<model::engine::Plan<Cloud>>(&json).unwrap(), plan);
+    }
+
+    #[test]
+    fn of_two_plans_what_moved_is_nothing_exactly_if_they_do_the_same(
+        before in desired(),
+        after in desired(),
+        other in desired(),
+    ) {
+        let seen = sweep(&calm_with(&before));
+        let (first, second) = (plan(&after, &seen).unwrap(), plan(&other, &seen).unwrap());
+        prop_assert_eq!(moved(&first, &first), Vec::<Moved>::new());
+        prop_assert_eq!(moved(&first, &second).is_empty(), first == second);
+        let told: Vec<Id> = moved(&first, &second).iter().map(|one| one.id().clone()).collect();
+        let back: Vec<Id> = moved(&second, &first).iter().map(|one| one.id().clone()).collect();
+        prop_assert_eq!(told, back);
+    }
+
+    #[test]
+    fn what_moved_names_the_field_of_the_object_that_somebody_changed(before in desired(), pick in any::<prop::sample::Index>()) {
+        // Everything goes, so that every object has a step.
+        let seen = sweep(&calm_with(&before));
+        prop_assume!(!seen.items.is_empty());
+        let mut touched = seen.clone();
+        let item = pick.index(touched.items.len());
+        touched.items[item].physical.push_str("-another");
+        touched.items[item].in_use ^= true;
+        let told = moved(&plan(&[], &seen).unwrap(), &plan(&[], &touched).unwrap());
+        let fields = |one: &Moved| match one {
+            Moved::Differs { fields, .. } => fields.iter().map(|change| change.field.clone()).collect(),
+            _ => Vec::new(),
+        };
+        let told: Vec<(Id, Vec<String>)> = told.iter().map(|one| (one.id().clone(), fields(one))).collect();
+        prop_assert_eq!(told, [(seen.items[item].resource.id(), vec!["before.physical_id".to_owned()])]);
     }
 
     #[test]

@@ -1,0 +1,117 @@
+//! `kctl get operations`: the log of what was done to a cluster.
+
+use crate::args::{GetOperations, ListFormat};
+use crate::commands::session::Session;
+use crate::error::{CommandError, Context};
+use crate::state::{Keys, Listed, Operations};
+use crate::ui::operations as shown;
+use model::api::write;
+use model::read::nearest;
+use serde::Serialize;
+
+const DEFECT: &str = "report this: it is a defect of kctl";
+
+/// Shows the newest operations of a cluster, or one with its steps.
+pub async fn run(what: &GetOperations, session: &Session<'_>) -> Result<(), CommandError> {
+    let name = session.cluster(None).await?;
+    let keys = Keys::of(&name);
+    let log = Operations::list(&session.store, &keys).await?;
+    if log.ids().is_empty() {
+        session.existing(&name).await?;
+    }
+    if let Some(prefix) = &what.id {
+        return one(prefix, &name, &log, what.output, session).await;
+    }
+    let newest: Vec<String> = log.ids().iter().take(what.limit).cloned().collect();
+    if what.output == ListFormat::Name {
+        let names = newest.iter().map(|id| format!("operation/{id}\n"));
+        return session.shell.result(&names.collect::<String>());
+    }
+    let listed = log.read(&newest).await?;
+    match what.output {
+        ListFormat::Json | ListFormat::Yaml => {
+            let all: Vec<_> = listed.iter().map(shown::record).collect();
+            document(&all, what.output, session)?;
+        }
+        _ if listed.is_empty() => {
+            session
+                .shell
+                .note(&format!("nothing was done to {name} yet"));
+        }
+        form => session
+            .shell
+            .result(&shown::table(&listed, form == ListFormat::Wide))?,
+    }
+    let more = log.ids().len() - newest.len();
+    if more > 0 {
+        let hint = format!(
+            "{more} older ones are not shown: kctl get operations --limit {}",
+            log.ids().len()
+        );
+        session.shell.hint(&hint);
+    }
+    Ok(())
+}
+
+/// One operation, by its id or the beginning of it.
+async fn one(
+    prefix: &str,
+    cluster: &str,
+    log: &Operations<'_>,
+    form: ListFormat,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let id = named(prefix, cluster, log.ids())?;
+    if form == ListFormat::Name {
+        return session.shell.result(&format!("operation/{id}"));
+    }
+    let found: Option<Listed> = log.read(std::slice::from_ref(&id)).await?.pop();
+    let Some(found) = found else { return Ok(()) };
+    if matches!(form, ListFormat::Json | ListFormat::Yaml) {
+        return document(&shown::record(&found), form, session);
+    }
+    session.shell.result(&shown::detail(&found))
+}
+
+fn named(prefix: &str, cluster: &str, ids: &[String]) -> Result<String, CommandError> {
+    let mut matching = ids.iter().filter(|id| id.starts_with(prefix));
+    match (matching.next(), matching.next()) {
+        (Some(only), None) => Ok(only.clone()),
+        (Some(_), Some(_)) => {
+            let all: Vec<&str> = ids
+                .iter()
+                .map(String::as_str)
+                .filter(|id| id.starts_with(prefix))
+                .collect();
+            // An id may be the beginning of no other, but a time may be that of several.
+            Err(CommandError::usage(
+                format!(
+                    "{} operations of {cluster} begin with {prefix}: {}",
+                    all.len(),
+                    all.join(", ")
+                ),
+                "give more of its ID",
+            ))
+        }
+        (None, _) => {
+            let known: Vec<&str> = ids.iter().map(String::as_str).collect();
+            Err(CommandError::usage(
+                format!("{cluster} has no operation {prefix}"),
+                nearest::hint(prefix, &known),
+            ))
+        }
+    }
+}
+
+fn document<T: Serialize>(
+    value: &T,
+    form: ListFormat,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let text = match form {
+        ListFormat::Json => serde_json::to_string_pretty(value)
+            .failed("the operations have no JSON form", DEFECT)?,
+        _ => write::to_yaml(value).failed("the operations have no YAML form", DEFECT)?,
+    };
+    session.shell.result(&text)
+}

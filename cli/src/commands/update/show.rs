@@ -1,0 +1,92 @@
+//! A plan on the terminal, or as JSON.
+
+use super::Run;
+use crate::args::PlanFormat;
+use crate::commands::session::Session;
+use crate::error::{CommandError, Context};
+use crate::planned::Target;
+use crate::saved_plan::{SavedPlan, Stale};
+use crate::ui::plan::{self, View};
+use crate::ui::plan_json::{Document, hide};
+use model::cloud::Cloud;
+use model::engine::{Plan, Report};
+
+/// What is shown.
+pub struct Shown<'a> {
+    /// The plan.
+    pub plan: &'a Plan<Cloud>,
+    /// Texts in it that will be others.
+    pub stand_ins: &'a [String],
+    /// For whom it is.
+    pub target: &'a Target,
+    /// How it went, if it was applied.
+    pub report: Option<&'a Report>,
+    /// The saved plan that it is, and whether that still applies.
+    pub saved: Option<(&'a SavedPlan, &'a Stale)>,
+}
+
+impl<'a> Shown<'a> {
+    /// A plan that was made now.
+    pub fn of(plan: &'a Plan<Cloud>, stand_ins: &'a [String], target: &'a Target) -> Self {
+        Self {
+            plan,
+            stand_ins,
+            target,
+            report: None,
+            saved: None,
+        }
+    }
+}
+
+/// Shows a plan in the form that is wanted.
+pub fn show(shown: &Shown<'_>, run: Run<'_>) -> Result<(), CommandError> {
+    const DEFECT: &str = "report this: it is a defect of kctl";
+    let (plan, shell) = (shown.plan, run.session.shell);
+    if let Some(events) = run.events {
+        events.planned(plan, shown.stand_ins);
+        if let Some((_, stale)) = shown.saved {
+            events.stale(stale);
+        }
+        return Ok(());
+    }
+    if run.how.output == PlanFormat::Json {
+        let mut document = Document::of(plan, shown.target, shown.report);
+        if let Some((saved, stale)) = shown.saved {
+            document = document.from(saved, stale);
+        }
+        let json = serde_json::to_value(&document);
+        let mut json = json.failed("the plan has no JSON form", DEFECT)?;
+        hide(&mut json, shown.stand_ins);
+        let text = serde_json::to_string_pretty(&json);
+        return shell.result(&text.failed("the plan has no JSON form", DEFECT)?);
+    }
+    if plan.is_empty() {
+        return shell.result(&format!(
+            "No changes. AWS matches the spec of {}.\n",
+            shown.target.cluster
+        ));
+    }
+    let view = View {
+        plan,
+        wide: run.how.output == PlanFormat::Wide,
+        paint: shell.paint(),
+        stand_ins: shown.stand_ins,
+    };
+    shell.result(&format!("{}{}\n", plan::render(view), plan::summary(plan)))
+}
+
+/// What comes next.
+pub fn hints(plan: &Plan<Cloud>, report: &Report, session: &Session<'_>) {
+    let steps = report.done.iter().filter_map(|id| plan.steps.get(id));
+    let templates =
+        steps.filter(|step| step.id.kind() == "launch_template" && step.before.is_some());
+    let templates = templates.count();
+    if templates > 0 {
+        let groups = if templates == 1 {
+            "1 instance group".to_owned()
+        } else {
+            format!("{templates} instance groups")
+        };
+        session.shell.hint(&format!("new machines of {groups} get the new launch template; those that run keep the old one until they are replaced"));
+    }
+}

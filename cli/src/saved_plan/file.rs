@@ -1,0 +1,155 @@
+//! The file of a saved plan: written whole or not at all, and read with what is wrong about it and where.
+
+use super::{FORMAT, KIND, SavedPlan, sha256};
+use crate::error::{CommandError, Context, Kind};
+use serde_json::Value;
+use std::io::Write;
+use std::path::Path;
+
+const AGAIN: &str = "make it again with `kctl update --plan-out FILE`";
+
+/// Writes the file, readable by its owner alone. There is the whole plan or what was there before.
+pub fn write(path: &Path, saved: &SavedPlan) -> Result<(), CommandError> {
+    let text = serde_json::to_string_pretty(saved).failed(
+        "the plan has no JSON form",
+        "report this: it is a defect of kctl",
+    )?;
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    // A new file of this kind has the mode 0600.
+    let written = tempfile::NamedTempFile::new_in(folder).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.write_all(b"\n")?;
+        file.as_file().sync_all()?;
+        file.persist(path).map_err(|error| error.error)
+    });
+    written.map(drop).usage(
+        format!("could not write the plan to {}", path.display()),
+        "name a file in a folder that is there and can be written to",
+    )
+}
+
+/// Reads the file: a plan of this format that nobody changed.
+pub fn read(path: &Path) -> Result<SavedPlan, CommandError> {
+    let shown = path.display();
+    let bytes = std::fs::read(path).usage(
+        format!("could not read the plan {shown}"),
+        "name a file that `kctl update --plan-out FILE` wrote",
+    )?;
+    let json: Value = serde_json::from_slice(&bytes).map_err(|error| {
+        let what = format!(
+            "{shown}:{}:{}: this is not a whole plan",
+            error.line(),
+            error.column()
+        );
+        CommandError::new(Kind::Usage, anyhow::Error::new(error).context(what), AGAIN)
+    })?;
+    if json.get("kind").and_then(Value::as_str) != Some(KIND) {
+        return Err(CommandError::usage(
+            format!("{shown} is JSON, but not a plan of kctl: its kind is not {KIND:?}"),
+            "name a file that `kctl update --plan-out FILE` wrote (`-o json` is for reading only)",
+        ));
+    }
+    let format = json.get("format").and_then(Value::as_u64);
+    if format != Some(u64::from(FORMAT)) {
+        let has = format.map_or("no format".to_owned(), |format| format!("format {format}"));
+        return Err(CommandError::said(
+            Kind::Precondition,
+            format!("the plan in {shown} has {has}, and this kctl reads format {FORMAT}"),
+            format!("use the kctl that wrote it{}, or {AGAIN}", version(&json)),
+        ));
+    }
+    let claimed = json.get("sha256").and_then(Value::as_str);
+    if claimed != Some(digest(&json).as_str()) {
+        return Err(CommandError::usage(
+            format!(
+                "{shown} was changed after kctl wrote it: its content is not that of its sha256"
+            ),
+            format!(
+                "take the file as it was written, or {AGAIN}; to get another plan, change the spec"
+            ),
+        ));
+    }
+    SavedPlan::deserialize(json.clone(), path)
+}
+
+impl SavedPlan {
+    fn deserialize(json: Value, path: &Path) -> Result<Self, CommandError> {
+        let version = version(&json);
+        serde_json::from_value(json).map_err(|error| {
+            let what = format!(
+                "this kctl cannot read the plan in {}{version}",
+                path.display()
+            );
+            let error = anyhow::Error::new(error).context(what);
+            CommandError::new(Kind::Precondition, error, AGAIN)
+        })
+    }
+}
+
+fn version(json: &Value) -> String {
+    let version = json.get("kctl").and_then(Value::as_str);
+    version.map_or(String::new(), |version| format!(" (kctl {version})"))
+}
+
+/// The digest of a document but for its own: over its values, however they are laid out.
+pub fn digest(json: &Value) -> String {
+    let mut rest = json.clone();
+    if let Some(fields) = rest.as_object_mut() {
+        fields.remove("sha256");
+    }
+    let mut text = String::new();
+    lay_out(&rest, &mut text);
+    sha256(text.as_bytes())
+}
+
+/// JSON without blanks, names in order.
+fn lay_out(json: &Value, text: &mut String) {
+    match json {
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_by_key(|(name, _)| *name);
+            text.push('{');
+            for (name, value) in fields {
+                text.push_str(&Value::from(name.as_str()).to_string());
+                text.push(':');
+                lay_out(value, text);
+                text.push(',');
+            }
+            text.push('}');
+        }
+        Value::Array(items) => {
+            text.push('[');
+            for item in items {
+                lay_out(item, text);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        other => text.push_str(&other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_digest_is_over_values_and_not_over_their_layout() {
+        let one = json!({"a": 1, "b": [{"x": null, "y": "z"}]});
+        let laid_out =
+            "{\n \"b\": [ {\"y\": \"z\", \"x\": null} ], \"sha256\": \"any\", \"a\": 1 }";
+        let same: Value = serde_json::from_str(laid_out).unwrap();
+        assert_eq!(digest(&one), digest(&same));
+        for other in [
+            json!({"a": 2, "b": [{"x": null, "y": "z"}]}),
+            json!({"a": 1, "b": [{"y": "z"}]}),
+            json!({"a": 1, "b": [], "c": {"x": null, "y": "z"}}),
+        ] {
+            assert_ne!(digest(&one), digest(&other), "{other}");
+        }
+    }
+}

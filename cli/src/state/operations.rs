@@ -1,0 +1,176 @@
+//! The log of a cluster's operations, as it is read: the newest ones, with what cannot be read told as such.
+
+use super::operation::{FORMAT, Operation};
+use super::{Keys, Seen, Standing, store_error};
+use crate::error::CommandError;
+use aws::store::Store;
+use futures::future::try_join_all;
+use serde_json::Value;
+
+/// One operation of the log.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// Its name in the store: when it began, and something that nobody else has.
+    pub id: String,
+    /// What is written about it, or why that cannot be read.
+    pub record: Result<Operation, String>,
+    /// True if it is running as far as the lock says.
+    pub runs: bool,
+}
+
+impl Listed {
+    /// `done`, `failed`, `interrupted`, `running`, `no end recorded` or `unreadable`.
+    pub fn result(&self) -> &str {
+        match &self.record {
+            Err(_) => "unreadable",
+            Ok(record) if record.outcome == "running" && !self.runs => "no end recorded",
+            Ok(record) => &record.outcome,
+        }
+    }
+}
+
+/// The log.
+#[derive(Debug)]
+pub struct Operations<'a> {
+    store: &'a Store,
+    keys: &'a Keys,
+    /// Newest first.
+    ids: Vec<String>,
+}
+
+impl<'a> Operations<'a> {
+    /// One listing.
+    pub async fn list(store: &'a Store, keys: &'a Keys) -> Result<Self, CommandError> {
+        let prefix = keys.operation_log();
+        let entries = store.list(&prefix, None).await.map_err(store_error)?;
+        let id = |key: &str| Some(key.strip_prefix(&prefix)?.strip_suffix(".json")?.to_owned());
+        let mut ids: Vec<String> = entries.iter().filter_map(|entry| id(&entry.key)).collect();
+        // Names begin with times.
+        ids.sort_by(|a, b| b.cmp(a));
+        Ok(Self { store, keys, ids })
+    }
+
+    /// Ids, the newest first.
+    pub fn ids(&self) -> &[String] {
+        &self.ids
+    }
+
+    /// Reads the records of those ids: one read each, and one of the lock if one of them may be running.
+    pub async fn read(&self, ids: &[String]) -> Result<Vec<Listed>, CommandError> {
+        let records = try_join_all(ids.iter().map(|id| self.record(id))).await?;
+        let runs = |record: &Result<Operation, String>| {
+            record
+                .as_ref()
+                .is_ok_and(|record| record.outcome == "running")
+        };
+        let lock = match records.iter().any(runs) {
+            true => Seen::read(self.store, self.keys).await?,
+            false => None,
+        };
+        let listed = ids.iter().zip(records).map(|(id, record)| Listed {
+            id: id.clone(),
+            runs: record
+                .as_ref()
+                .is_ok_and(|record| holds(lock.as_ref(), record)),
+            record,
+        });
+        Ok(listed.collect())
+    }
+
+    async fn record(&self, id: &str) -> Result<Result<Operation, String>, CommandError> {
+        let key = self.keys.operation(id);
+        let Some(object) = self.store.get(&key).await.map_err(store_error)? else {
+            return Ok(Err("it was deleted a moment ago".to_owned()));
+        };
+        Ok(parse(&object.bytes))
+    }
+}
+
+fn parse(bytes: &[u8]) -> Result<Operation, String> {
+    let json: Value =
+        serde_json::from_slice(bytes).map_err(|error| format!("not JSON: {error}"))?;
+    match json.get("format").and_then(Value::as_u64) {
+        Some(format) if format == u64::from(FORMAT) => {}
+        Some(format) => {
+            return Err(format!(
+                "it has format {format}, and this kctl reads {FORMAT}"
+            ));
+        }
+        None => return Err("it has no format".to_owned()),
+    }
+    serde_json::from_value(json).map_err(|error| error.to_string())
+}
+
+/// True if the lock is that operation's, and counts.
+fn holds(lock: Option<&Seen>, record: &Operation) -> bool {
+    let Some((lock, holder)) = lock.and_then(|lock| Some((lock, lock.holder.as_ref()?))) else {
+        return false;
+    };
+    let same = (&holder.who, Some(holder.process)) == (&record.who, record.process);
+    same && matches!(lock.standing(), Standing::Alive(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::lock::Holder;
+    use aws::store::Version;
+    use std::time::Duration;
+
+    /// One of this process.
+    fn record(outcome: &str) -> Operation {
+        let holder = Holder::this("update", Duration::from_secs(30));
+        let mut record = Operation::default();
+        record.who = holder.who;
+        record.process = Some(holder.process);
+        outcome.clone_into(&mut record.outcome);
+        record
+    }
+
+    #[test]
+    fn what_has_no_end_runs_only_while_the_lock_is_its_own_and_counts() {
+        let life = Duration::from_secs(30);
+        let lock = |change: fn(&mut Holder), age: u64| {
+            let mut holder = Holder::this("update", life);
+            change(&mut holder);
+            Seen {
+                holder: Some(holder),
+                version: Version("1".to_owned()),
+                age: Some(Duration::from_secs(age)),
+            }
+        };
+        let result = |outcome: &str, lock: Option<Seen>| {
+            let record = record(outcome);
+            let runs = holds(lock.as_ref(), &record);
+            let listed = Listed {
+                id: String::new(),
+                record: Ok(record),
+                runs,
+            };
+            listed.result().to_owned()
+        };
+        assert_eq!(result("running", Some(lock(|_| {}, 1))), "running");
+        for other in [
+            lock(|holder| holder.process += 1, 1),
+            lock(|holder| holder.who.push('x'), 1),
+            lock(|_| {}, 31),
+        ] {
+            assert_eq!(result("running", Some(other)), "no end recorded");
+        }
+        assert_eq!(result("running", None), "no end recorded");
+        assert_eq!(result("done", Some(lock(|_| {}, 1))), "done");
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_why() {
+        for (bytes, why) in [
+            ("{", "not JSON"),
+            ("{}", "no format"),
+            (r#"{"format": 2}"#, "format 2"),
+            (r#"{"format": 1}"#, "missing field"),
+        ] {
+            let error = parse(bytes.as_bytes()).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}

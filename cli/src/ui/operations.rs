@@ -1,0 +1,239 @@
+//! The log of operations as a table, as records for programs, and one operation with all its steps.
+
+use super::cloud::short_hashes;
+use super::progress::seconds;
+use super::table;
+use crate::state::{Ended, Listed, Operation};
+use model::engine::{Action, Id};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The table.
+pub fn table(listed: &[Listed], wide: bool) -> String {
+    let mut headers = vec![
+        "ID", "STARTED", "WHO", "COMMAND", "RESULT", "TOOK", "CHANGES",
+    ];
+    if wide {
+        headers.extend(["ACCOUNT", "REGION", "PLAN", "KCTL"]);
+    }
+    let row = |one: &Listed| {
+        let Ok(record) = &one.record else {
+            let mut row = vec![String::new(); headers.len()];
+            let why = one.record.as_ref().err().cloned().unwrap_or_default();
+            for (cell, text) in row.iter_mut().zip([
+                one.id.clone(),
+                String::new(),
+                String::new(),
+                String::new(),
+                one.result().to_owned(),
+                String::new(),
+                why,
+            ]) {
+                *cell = text;
+            }
+            return row;
+        };
+        let mut row = vec![
+            one.id.clone(),
+            record
+                .started
+                .split('.')
+                .next()
+                .map(until_second)
+                .unwrap_or_default(),
+            record.who.clone(),
+            record.command.clone(),
+            one.result().to_owned(),
+            record.took_ms.map_or(String::new(), seconds),
+            changes(record),
+        ];
+        if wide {
+            let plan = record.plan.as_deref().map(short_hashes).unwrap_or_default();
+            row.extend([
+                record.account.clone(),
+                record.region.clone(),
+                plan,
+                record.version.clone(),
+            ]);
+        }
+        row
+    };
+    table::render(&headers, &listed.iter().map(row).collect::<Vec<_>>())
+}
+
+/// An RFC 3339 time in UTC without what comes after the second.
+fn until_second(text: &str) -> String {
+    format!("{}Z", text.trim_end_matches('Z'))
+}
+
+/// The record as it is written, with its id, its result as it is known now, and counts.
+pub fn record(one: &Listed) -> Value {
+    let mut value = match &one.record {
+        Ok(record) => serde_json::to_value(record).unwrap_or_default(),
+        Err(why) => json!({ "unreadable": why }),
+    };
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("id".to_owned(), Value::from(one.id.as_str()));
+        fields.insert("result".to_owned(), Value::from(one.result()));
+        if let Ok(record) = &one.record {
+            fields.insert("counts".to_owned(), json!(counts(record)));
+        }
+    }
+    value
+}
+
+/// How many steps ended how: done ones by what they did.
+fn counts(record: &Operation) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    for step in record.steps.values() {
+        *counts.entry(word(step)).or_default() += 1;
+    }
+    counts
+}
+
+fn word(step: &Ended) -> &'static str {
+    match (step.outcome.as_str(), step.action) {
+        ("failed", _) => "failed",
+        ("done", Some(Action::Create)) => "added",
+        ("done", Some(Action::Update)) => "changed",
+        ("done", Some(Action::Delete)) => "deleted",
+        _ => "not_tried",
+    }
+}
+
+/// `12 added, 1 failed`; of changes of the spec the objects; of an operation without an end what it set out to do.
+fn changes(record: &Operation) -> String {
+    if !record.objects.is_empty() {
+        return record
+            .objects
+            .iter()
+            .map(object)
+            .collect::<Vec<_>>()
+            .join(", ");
+    }
+    let counts = counts(record);
+    if let (true, Some(planned)) = (counts.is_empty(), &record.planned) {
+        return format!(
+            "of {} to add, {} to change, {} to delete",
+            planned.add, planned.change, planned.delete
+        );
+    }
+    let order = ["added", "changed", "deleted", "failed", "not_tried"];
+    let told = order
+        .iter()
+        .filter_map(|word| Some(format!("{} {}", counts.get(word)?, word.replace('_', " "))));
+    told.collect::<Vec<_>>().join(", ")
+}
+
+fn object(change: &crate::state::SpecChange) -> String {
+    let how = match (change.action, change.fields) {
+        (Action::Create, _) => "new".to_owned(),
+        (Action::Delete, _) => "removed".to_owned(),
+        (Action::Update, Some(1)) => "1 field".to_owned(),
+        (Action::Update, fields) => format!("{} fields", fields.unwrap_or_default()),
+    };
+    format!("{} ({how})", change.object)
+}
+
+/// One operation: what is written about it, then every step; of those that failed the call and its answer.
+pub fn detail(one: &Listed) -> String {
+    let record = match &one.record {
+        Ok(record) => record,
+        Err(why) => return format!("Operation  {}\nResult     unreadable: {why}\n", one.id),
+    };
+    let mut lines = vec![
+        ("Operation", one.id.clone()),
+        ("Command", record.command.clone()),
+        ("Who", record.who.clone()),
+        ("Started", record.started.clone()),
+        ("Result", result(one)),
+    ];
+    lines.extend(record.took_ms.map(|took| ("Took", seconds(took))));
+    if !record.account.is_empty() {
+        lines.push(("Account", format!("{}  {}", record.account, record.region)));
+    }
+    lines.extend(record.plan.clone().map(|plan| ("Saved plan", plan)));
+    lines.push(("Changes", changes(record)));
+    lines.push(("kctl", record.version.clone()));
+    let mut text: String = lines
+        .iter()
+        .map(|(name, value)| format!("{name:<10}  {value}\n"))
+        .collect();
+    for change in &record.objects {
+        let hash =
+            |digest: &Option<String>| digest.as_deref().map_or("nothing".to_owned(), short_hashes);
+        text.push_str(&format!(
+            "\n{}\n  {} -> {}\n",
+            object(change),
+            hash(&change.before),
+            hash(&change.after)
+        ));
+    }
+    if record.steps.is_empty() {
+        return text;
+    }
+    let row = |(id, step): (&Id, &Ended)| {
+        vec![
+            step.outcome.clone(),
+            step.action
+                .map_or(String::new(), |action| verb(action).to_owned()),
+            short_hashes(&id.to_string()),
+            step.took_ms.map_or(String::new(), seconds),
+        ]
+    };
+    let rows: Vec<_> = record.steps.iter().map(row).collect();
+    text.push('\n');
+    text.push_str(&table::render(
+        &["OUTCOME", "ACTION", "STEP", "TOOK"],
+        &rows,
+    ));
+    text.push_str(&reasons(record));
+    text
+}
+
+/// Of every step that did not get done, why.
+fn reasons(record: &Operation) -> String {
+    let mut text = String::new();
+    for (id, step) in &record.steps {
+        let id = short_hashes(&id.to_string());
+        if let Some(failure) = &step.failure {
+            text.push_str(&format!("\n{id}\n  {failure}\n"));
+            text.push_str(
+                &failure
+                    .request_id
+                    .iter()
+                    .map(|id| format!("  request id: {id}\n"))
+                    .collect::<String>(),
+            );
+            text.push_str(
+                &failure
+                    .hint
+                    .iter()
+                    .map(|hint| format!("  hint: {hint}\n"))
+                    .collect::<String>(),
+            );
+        }
+        if let Some(because) = &step.because {
+            text.push_str(&format!(
+                "\n{id}\n  not tried: {} failed\n",
+                short_hashes(&because.to_string())
+            ));
+        }
+    }
+    text
+}
+
+fn result(one: &Listed) -> String {
+    match one.result() {
+        "no end recorded" => "no end recorded: it was killed, or lost its store, and nobody knows how far it came; `kctl update` shows what is left".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+fn verb(action: Action) -> &'static str {
+    match action {
+        Action::Create => "create",
+        Action::Update => "update",
+        Action::Delete => "delete",
+    }
+}

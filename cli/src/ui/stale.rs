@@ -1,0 +1,111 @@
+//! Why a saved plan no longer applies, in a few lines.
+
+use super::Paint;
+use super::cloud::short_hashes;
+use super::diff::lines;
+use crate::saved_plan::{Changed, Stale};
+use model::engine::{Action, Moved};
+use serde_json::Value;
+
+/// More steps than these are only counted.
+const STEPS: usize = 10;
+/// Fields of one step that are told.
+const FIELDS: usize = 3;
+
+/// Every reason, a line each.
+pub fn reasons(stale: &Stale) -> Vec<String> {
+    let mut all: Vec<String> = stale
+        .place
+        .iter()
+        .map(|one| format!("{} is another one: {}", one.what, was_is(one)))
+        .collect();
+    let applied = stale.applied_by.iter();
+    all.extend(applied.map(|one| {
+        format!(
+            "it was applied by {} in operation {}: {}",
+            one.who, one.operation, one.result
+        )
+    }));
+    if stale.nothing_left {
+        return all;
+    }
+    all.extend(stale.spec.iter().map(spec));
+    if stale.facts {
+        all.push("the spec is the same, but what AWS or the catalog say of its images, zones, machine types or downloads is not".to_owned());
+    }
+    all.extend(
+        stale
+            .kctl
+            .iter()
+            .map(|one| format!("kctl is another one: {}", was_is(one))),
+    );
+    let stepped = |one: &&Changed| {
+        !stale
+            .steps
+            .iter()
+            .any(|step| step.id().to_string() == one.what)
+    };
+    let identities = stale.identities.iter().filter(stepped);
+    all.extend(
+        identities.map(|one| format!("{} is another object in AWS: {}", one.what, was_is(one))),
+    );
+    all.extend(stale.steps.iter().take(STEPS).map(step));
+    if stale.steps.len() > STEPS {
+        all.push(format!(
+            "and {} more steps (-o json shows all)",
+            stale.steps.len() - STEPS
+        ));
+    }
+    all
+}
+
+fn was_is(one: &Changed) -> String {
+    let part = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
+    format!("was {}, is {}", part(&one.was), part(&one.is))
+}
+
+fn spec(one: &Changed) -> String {
+    let what = match (&one.was, &one.is) {
+        (None, _) => "was added",
+        (_, None) => "was removed",
+        _ => "was changed",
+    };
+    format!("the spec: {} {what}", one.what)
+}
+
+fn step(one: &Moved) -> String {
+    let id = short_hashes(&one.id().to_string());
+    match one {
+        Moved::Appeared { action, .. } => {
+            format!("{id}: would be {} now, and was not to be", done(*action))
+        }
+        Moved::Vanished { action, .. } => {
+            format!("{id}: was to be {}, and would not be now", done(*action))
+        }
+        Moved::Differs { fields, .. } => {
+            // Of another action everything else is another too.
+            if let Some(change) = fields.iter().find(|change| change.field == "action") {
+                let word =
+                    |value: &Value| serde_json::from_value(value.clone()).map_or("nothing", done);
+                let (was, is) = (word(&change.before), word(&change.after));
+                return format!("{id}: was to be {was}, and would be {is} now");
+            }
+            let told = fields.iter().take(FIELDS);
+            let told =
+                told.filter_map(|change| lines(change, false, Paint::default()).into_iter().next());
+            let mut told: Vec<String> = told.map(|line| short_hashes(&line)).collect();
+            if fields.len() > FIELDS {
+                told.push(format!("and {} more fields", fields.len() - FIELDS));
+            }
+            format!("{id}: {}", told.join("; "))
+        }
+    }
+}
+
+fn done(action: Action) -> &'static str {
+    match action {
+        Action::Create => "created",
+        Action::Update => "changed",
+        Action::Delete => "deleted",
+    }
+}
