@@ -94,7 +94,7 @@ impl Operation {
     pub fn begin(keys: &Keys, command: &str, target: Option<&Target>, now: OffsetDateTime) -> Self {
         let stamp = now
             .format(format_description!(
-                "[year][month][day]T[hour][minute][second]Z"
+                "[year][month][day]T[hour][minute][second].[subsecond digits:3]Z"
             ))
             .unwrap_or_default();
         let id = (now.unix_timestamp_nanos() ^ i128::from(std::process::id())) & 0xff_ffff;

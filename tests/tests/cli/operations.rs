@@ -20,10 +20,11 @@ fn told(kctl: &Kctl) -> Vec<String> {
     records(kctl).iter().map(line).collect()
 }
 
-/// Starts an update that is slow, and waits until it is in the middle of its changes.
+/// Starts an update, and waits until it is in the middle of its changes, which AWS lets it finish once [`Simulator::faults`] says
+/// something else.
 fn started(simulator: &Simulator, kctl: &Kctl) -> std::process::Child {
     let before = records(kctl).len();
-    simulator.latency(300);
+    simulator.faults(&json!([{"service": "ec2", "operation": "CreateSubnet", "times": 1_000_000, "code": "RequestLimitExceeded", "status": 503}]));
     let child = kctl.start(&["update", "--yes"], Stdio::null());
     while records(kctl).len() == before {
         std::thread::sleep(Duration::from_millis(20));
@@ -61,7 +62,7 @@ fn success_failure_interrupt_and_kill_are_told_apart() {
     assert_eq!(told(&kctl)[0], "update: running");
     child.kill().expect("killed");
     child.wait().expect("gone");
-    simulator.latency(0);
+    simulator.faults(&json!([]));
     assert_eq!(told(&kctl)[0], "update: no end recorded");
     let killed = newest(&kctl);
     assert!(
@@ -74,8 +75,8 @@ fn success_failure_interrupt_and_kill_are_told_apart() {
         .args(["-INT", &child.id().to_string()])
         .status()
         .expect("kill");
+    simulator.faults(&json!([]));
     assert_eq!(kctl.end(child).code, 130);
-    simulator.latency(0);
     assert_eq!(told(&kctl)[0], "update: interrupted");
 
     kctl.run(&["update", "--yes"]).good();
