@@ -93,7 +93,7 @@ pub enum Color {
 pub enum Command {
     /// Create a cluster, or objects from files
     Create(Create),
-    /// Show clusters, instance groups, machines and keys
+    /// Show clusters, instance groups, machines, keys and operations
     Get(Get),
     /// Change a cluster or an instance group in an editor or with --set
     Edit(Edit),

@@ -94,10 +94,11 @@ impl Operation {
     pub fn begin(keys: &Keys, command: &str, target: Option<&Target>, now: OffsetDateTime) -> Self {
         let stamp = now
             .format(format_description!(
-                "[year][month][day]T[hour][minute][second].[subsecond digits:3]Z"
+                "[year][month][day]T[hour][minute][second]Z"
             ))
             .unwrap_or_default();
-        let id = (now.unix_timestamp_nanos() ^ i128::from(std::process::id())) & 0xff_ffff;
+        // In order within a second too: microseconds, then something of this process.
+        let id = (now.microsecond() << 12) | (std::process::id() & 0xfff);
         Self {
             format: FORMAT,
             command: command.to_owned(),
@@ -108,7 +109,7 @@ impl Operation {
             region: target.map_or_else(String::new, |target| target.region.clone()),
             started: now.format(&Rfc3339).unwrap_or_default(),
             outcome: "running".to_owned(),
-            key: keys.operation(&format!("{stamp}-{id:06x}")),
+            key: keys.operation(&format!("{stamp}-{id:08x}")),
             ..Self::default()
         }
     }
