@@ -3,10 +3,14 @@
 use super::{FORMAT, KIND, SavedPlan, sha256};
 use crate::error::{CommandError, Context, Kind};
 use serde_json::Value;
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read, Write};
 use std::path::Path;
 
 const AGAIN: &str = "make it again with `kctl update --plan-out FILE`";
+
+/// Bytes that are read at most. Each group takes some tens of kilobytes.
+const MOST: u64 = 128 << 20;
 
 /// Writes the file, readable by its owner alone. There is the whole plan or what was there before.
 pub fn write(path: &Path, saved: &SavedPlan) -> Result<(), CommandError> {
@@ -34,10 +38,21 @@ pub fn write(path: &Path, saved: &SavedPlan) -> Result<(), CommandError> {
 /// Reads the file: a plan of this format that nobody changed.
 pub fn read(path: &Path) -> Result<SavedPlan, CommandError> {
     let shown = path.display();
-    let bytes = std::fs::read(path).usage(
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes));
+    read.usage(
         format!("could not read the plan {shown}"),
         "name a file that `kctl update --plan-out FILE` wrote",
     )?;
+    if bytes.len() as u64 > MOST {
+        return Err(CommandError::usage(
+            format!(
+                "{shown} has more than {} MiB: no plan is that large",
+                MOST >> 20
+            ),
+            "name a file that `kctl update --plan-out FILE` wrote",
+        ));
+    }
     let json: Value = serde_json::from_slice(&bytes).map_err(|error| {
         let what = format!(
             "{shown}:{}:{}: this is not a whole plan",
