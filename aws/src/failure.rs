@@ -38,13 +38,21 @@ where
 
     #[cfg(feature = "cloud")]
     fn creating(self, call: &str) -> Result<T, Failure> {
-        self.called(call).map_err(|mut failure| {
-            if failure.class == Class::Gone {
-                failure.class = Class::NotYet;
-                failure.hint = Some(hint::of(Class::NotYet, call, &failure.code, ""));
-            }
-            failure
+        self.called(call).map_err(|failure| match failure.class {
+            Class::Gone => not_yet(failure),
+            _ => failure,
         })
+    }
+}
+
+/// The same failure of something that was made a moment ago and will be visible soon.
+#[cfg(feature = "cloud")]
+pub(crate) fn not_yet(failure: Failure) -> Failure {
+    let hint = hint::of(Class::NotYet, &failure.call, &failure.code, "");
+    Failure {
+        class: Class::NotYet,
+        hint: Some(hint),
+        ..failure
     }
 }
 

@@ -2,7 +2,13 @@
 //! it, in `NN-NAME.txt`. `UPDATE_GOLDEN=1 cargo test -p model --test broken_specs` rewrites them;
 //! review the change like code. Tests run in their package's folder.
 #![cfg(test)]
-#![allow(clippy::indexing_slicing, clippy::panic, reason = "a test")]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,12 @@
 //! The laws that libFuzzer tries for hours (`make soak`, tests/fuzz), on what they begin with and some thousand changes of it.
 #![cfg(test)]
-#![allow(clippy::indexing_slicing, clippy::panic, reason = "a test")]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
 
 #[path = "../../tests/fuzz/src/lib.rs"]
 mod laws;

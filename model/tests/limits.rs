@@ -1,7 +1,13 @@
 //! What no honest spec reaches is refused with its cause and a next step, before it takes the machine's memory or the
 //! evening; and what a large cluster reaches takes time in proportion.
 #![cfg(test)]
-#![allow(clippy::indexing_slicing, clippy::panic, reason = "a test")]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
 
 mod support;
 

@@ -3,7 +3,7 @@
 use super::blockers::blocked;
 use super::ec2::{filter, is_owned, read_tags, retag, tagged};
 use super::{Have, Verbs, after_effect, expected, item, made, physical, same};
-use crate::failure::{Classify, answered, own};
+use crate::failure::{Classify, answered, not_yet, own};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_sdk_ec2::types::{self, AttributeBooleanValue, Filter, HostnameType, ResourceType};
@@ -127,7 +127,7 @@ async fn create(world: &AwsWorld, want: &Subnet, refs: &Refs) -> Result<String, 
         }
         Err(mut failure) => {
             if failure.code == "InvalidSubnet.Range" && in_more_ranges(world, want) {
-                failure.class = Class::NotYet;
+                failure = not_yet(failure);
             }
             Err(failure)
         }

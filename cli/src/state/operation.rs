@@ -94,10 +94,10 @@ impl Operation {
     pub fn begin(keys: &Keys, command: &str, target: Option<&Target>, now: OffsetDateTime) -> Self {
         let stamp = now
             .format(format_description!(
-                "[year][month][day]T[hour][minute][second]Z"
+                "[year][month][day]T[hour][minute][second].[subsecond digits:3]Z"
             ))
             .unwrap_or_default();
-        // In order within a second too: microseconds, then something of this process.
+        // In order within a millisecond too: microseconds, then something of this process.
         let id = (now.microsecond() << 12) | (std::process::id() & 0xfff);
         Self {
             format: FORMAT,

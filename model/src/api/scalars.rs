@@ -38,7 +38,9 @@ impl<'de> Deserialize<'de> for IntOrString {
             }
 
             fn visit_u64<E: Error>(self, value: u64) -> Result<IntOrString, E> {
-                Ok(IntOrString::String(value.to_string()))
+                // JSON's and YAML's readers hand over every number that is not negative like this.
+                Ok(i64::try_from(value)
+                    .map_or_else(|_| IntOrString::String(value.to_string()), IntOrString::Int))
             }
 
             fn visit_bool<E: Error>(self, value: bool) -> Result<IntOrString, E> {
@@ -59,6 +61,28 @@ impl fmt::Display for IntOrString {
         match self {
             Self::Int(number) => number.fmt(f),
             Self::String(text) => f.write_str(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::IntOrString;
+
+    #[test]
+    fn a_number_stays_one_whoever_reads_it() {
+        for (text, wanted) in [
+            ("444", IntOrString::Int(444)),
+            ("-1", IntOrString::Int(-1)),
+            ("\"444\"", IntOrString::String("444".to_owned())),
+            (
+                "18446744073709551615",
+                IntOrString::String("18446744073709551615".to_owned()),
+            ),
+        ] {
+            let yaml: IntOrString = serde_saphyr::from_str(text).unwrap();
+            let json: IntOrString = serde_json::from_str(text).unwrap();
+            assert_eq!((yaml, json), (wanted.clone(), wanted), "{text}");
         }
     }
 }

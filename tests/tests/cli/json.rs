@@ -218,8 +218,8 @@ fn alike(value: &Value) -> Value {
         Value::Object(fields) => {
             let alike = fields.iter().map(|(name, value)| {
                 let told = match name.as_str() {
-                    "time" | "made" | "by" | "physical" | "account" | "sha256" | "request_id"
-                    | "store" => json!("..."),
+                    "time" | "made" | "created" | "by" | "physical" | "account" | "sha256"
+                    | "request_id" | "store" => json!("..."),
                     name if name.ends_with("_ms") => json!(0),
                     _ => alike(value),
                 };

@@ -1,12 +1,12 @@
 //! `kill -9` at any moment of an apply, while AWS throttles and fails: the next run finishes the job without waiting,
 //! nothing is there twice, and nothing is left after the cluster is deleted. `KCTL_KILLS` says at how many moments (5),
-//! `KCTL_SEED` which.
+//! `KCTL_SEED` which. A moment is a number of calls: seconds are others on a busy machine.
 
 use crate::kctl::{CLUSTER, Operator};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::process::{Child, Stdio};
+use std::time::Duration;
 
 /// How many things of each kind there are, but for the log, where every run is on record.
 fn kinds(listing: &BTreeSet<String>) -> BTreeMap<String, usize> {
@@ -57,24 +57,27 @@ fn an_apply_killed_at_any_moment_is_finished_by_the_next() {
     let delete = ["delete", "cluster", CLUSTER, "--yes"];
 
     create(&operator);
-    let begun = Instant::now();
+    operator.simulator.forget_calls();
     operator.ok(&["update", "--yes"]);
-    let whole = begun.elapsed();
+    let whole = operator.simulator.count();
     let undisturbed = kinds(&operator.listing());
     operator.ok(&delete);
 
     let mut hit = 0;
     for kill in 0..kills {
         create(&operator);
+        operator.simulator.forget_calls();
         let mut command = operator.command(&["update", "--yes"]);
         let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut run = quiet.spawn().expect("kctl runs");
         // Somewhere in its part of the whole.
-        let part = u64::try_from(whole.as_millis()).expect("few") / kills;
-        let moment = Duration::from_millis(part * kill + random(&mut seed, part));
-        std::thread::sleep(moment);
-        let running = run.try_wait().expect("a process").is_none();
-        hit += usize::from(running);
+        let (from, to) = (whole * kill / kills, whole * (kill + 1) / kills);
+        let moment = from + random(&mut seed, to - from);
+        let ended = |run: &mut Child| run.try_wait().expect("a process").is_some();
+        while operator.simulator.count() < moment && !ended(&mut run) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        hit += usize::from(!ended(&mut run));
         let _ = run.kill();
         run.wait().expect("it ends");
 
@@ -86,11 +89,11 @@ fn an_apply_killed_at_any_moment_is_finished_by_the_next() {
         assert_eq!(
             kinds(&listing),
             undisturbed,
-            "killed after {moment:?}: {listing:#?}"
+            "killed after {moment} calls: {listing:#?}"
         );
         operator.ok(&delete);
-        assert_eq!(operator.listing(), before, "killed after {moment:?}");
+        assert_eq!(operator.listing(), before, "killed after {moment} calls");
     }
-    println!("{hit} of {kills} runs were killed before they had ended, over {whole:?}");
+    println!("{hit} of {kills} runs were killed before they had ended, over {whole} calls");
     assert!(hit > 0, "no run was killed");
 }

@@ -24,7 +24,7 @@ fn add(operator: &Operator, number: usize, lost: &AtomicUsize) {
         };
         let said = "was changed by somebody else";
         assert!(ended.stderr.contains(said), "{}", ended.stderr);
-        std::thread::sleep(Duration::from_millis(200) * tries);
+        std::thread::sleep(Duration::from_millis(500) * tries);
     }
 }
 

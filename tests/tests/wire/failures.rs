@@ -276,7 +276,8 @@ async fn every_class_of_failure_has_its_next_step() {
             "InvalidVpcID.NotFound",
             "The vpc does not exist.".to_owned(),
             400,
-            Class::Gone,
+            // To a sweep, what went since it was listed will not be listed again.
+            Class::NotYet,
             "run this again",
         ),
         (
