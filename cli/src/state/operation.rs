@@ -97,7 +97,7 @@ impl Operation {
                 "[year][month][day]T[hour][minute][second]Z"
             ))
             .unwrap_or_default();
-        // In order within a millisecond too: microseconds, then something of this process.
+        // In order within a second too: microseconds, then something of this process.
         let id = (now.microsecond() << 12) | (std::process::id() & 0xfff);
         Self {
             format: FORMAT,
