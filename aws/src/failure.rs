@@ -123,17 +123,17 @@ where
         .last()
         .map_or_else(|| error.to_string(), ToString::to_string);
     let mut failure = own(Class::Unknown, call, message);
-    failure.hint = Some(hint::of(Class::Unknown, call, "", ""));
     if causes.iter().any(|cause| cause.is::<Fenced>()) {
         failure.class = Class::Invalid;
-        failure.hint = None;
         FENCED.clone_into(&mut failure.code);
     } else if unsigned {
         failure.class = Class::Denied;
         failure.hint = Some("no AWS credentials were found: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run `aws sso login`".to_owned());
-    } else if matches!(error, SdkError::ConstructionFailure(_)) {
-        failure.class = Class::Invalid;
-        failure.hint = Some(hint::of(Class::Invalid, call, "", ""));
+    } else {
+        if matches!(error, SdkError::ConstructionFailure(_)) {
+            failure.class = Class::Invalid;
+        }
+        failure.hint = Some(hint::of(failure.class, call, "", ""));
     }
     failure
 }

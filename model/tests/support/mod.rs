@@ -1,12 +1,14 @@
 //! A small cluster to make machines of.
-#![allow(dead_code)] // Each test takes what it needs.
+#![allow(dead_code, unused_imports)] // Each test takes what it needs.
 
+mod agents;
+
+pub use agents::agents;
 use model::api::{Cluster, InstanceGroup, Object};
 use model::catalog::Catalog;
 use model::expand::{Expanded, expand};
 use model::facts::Facts;
-use model::full::{Arch, FullSpec};
-use model::node::{Agent, Agents};
+use model::full::FullSpec;
 use model::read::read_documents;
 
 /// One control plane, one group of workers and a bastion, with a public hosted zone; changed by `change`.
@@ -46,20 +48,4 @@ pub fn expanded() -> Expanded {
 /// Its full spec.
 pub fn full() -> FullSpec {
     expanded().full
-}
-
-/// nodeup and protokube of both architectures, with made-up hashes.
-pub fn agents() -> Agents {
-    let both = |digit: &str| {
-        let agent = |arch| Agent {
-            arch,
-            sha256: digit.repeat(64),
-            mirrors: Vec::new(),
-        };
-        vec![agent(Arch::Amd64), agent(Arch::Arm64)]
-    };
-    Agents {
-        nodeup: both("1"),
-        protokube: both("2"),
-    }
 }

@@ -1,9 +1,11 @@
 //! Valid specs to begin with, and what goes with them.
 
+#[path = "../../../model/tests/support/agents.rs"]
+mod agents;
+
+pub use agents::agents;
 use model::catalog::Catalog;
 use model::facts::Facts;
-use model::full::Arch;
-use model::node::{Agent, Agents};
 use std::sync::OnceLock;
 
 /// Of the repository's tests.
@@ -35,20 +37,4 @@ pub fn facts() -> Facts {
 pub fn catalog() -> &'static Catalog {
     static CATALOG: OnceLock<Catalog> = OnceLock::new();
     CATALOG.get_or_init(|| Catalog::embedded().expect("the catalog"))
-}
-
-/// nodeup and protokube of both architectures, with made-up hashes.
-pub fn agents() -> Agents {
-    let both = |digit: &str| {
-        let agent = |arch| Agent {
-            arch,
-            sha256: digit.repeat(64),
-            mirrors: Vec::new(),
-        };
-        vec![agent(Arch::Amd64), agent(Arch::Arm64)]
-    };
-    Agents {
-        nodeup: both("1"),
-        protokube: both("2"),
-    }
 }
