@@ -115,6 +115,7 @@ impl Clients {
     /// Clients that reach AWS like this. Calls nothing.
     pub async fn reach(access: &Access) -> Self {
         let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12())
+            .http_client(crate::fence::wire::client())
             .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
             .timeout_config(
                 TimeoutConfig::builder()

@@ -2,18 +2,8 @@
 //! the holder moves the end with every renewal, and every write of every client and of the store asks here before it
 //! begins, so that a process that was stopped for a while begins nothing more.
 
-#[cfg(any(feature = "store", feature = "identity"))]
-use aws_smithy_runtime_api::box_error::BoxError;
-#[cfg(any(feature = "store", feature = "identity"))]
-use aws_smithy_runtime_api::client::interceptors::Intercept;
-#[cfg(any(feature = "store", feature = "identity"))]
-use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
-#[cfg(any(feature = "store", feature = "identity"))]
-use aws_smithy_runtime_api::client::orchestrator::Metadata;
-#[cfg(any(feature = "store", feature = "identity"))]
-use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
-#[cfg(any(feature = "store", feature = "identity"))]
-use aws_smithy_types::config_bag::ConfigBag;
+pub(crate) mod wire;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -23,9 +13,6 @@ const OPEN: u64 = u64::MAX;
 
 /// The end is over, for good.
 const SHUT: u64 = 0;
-
-/// Operations that change nothing, by how their names begin. What is not known to be a read is a write.
-const READS: &[&str] = &["Describe", "Get", "Head", "List"];
 
 /// A write was not begun, because the lock it was to be made under was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -121,62 +108,9 @@ fn nanoseconds(moment: Moment) -> u64 {
     u64::try_from(moment.0.as_nanos()).unwrap_or(OPEN - 1)
 }
 
-/// True if an operation is known to change nothing.
-fn is_read(operation: &str) -> bool {
-    READS.iter().any(|read| {
-        let rest = operation.strip_prefix(read).unwrap_or_default();
-        rest.starts_with(|next: char| next.is_ascii_uppercase())
-    })
-}
-
-#[cfg(any(feature = "store", feature = "identity"))]
-impl Intercept for Fence {
-    fn name(&self) -> &'static str {
-        "fence"
-    }
-
-    /// Of every attempt, the SDK's own repetitions included, once it is signed: the last moment before it is sent.
-    fn read_before_transmit(
-        &self,
-        _context: &BeforeTransmitInterceptorContextRef<'_>,
-        _components: &RuntimeComponents,
-        config: &mut ConfigBag,
-    ) -> Result<(), BoxError> {
-        let read = config
-            .load::<Metadata>()
-            .is_some_and(|call| is_read(call.name()));
-        if read { Ok(()) } else { Ok(self.check()?) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_not_known_to_be_a_read_is_a_write() {
-        for read in [
-            "DescribeVpcs",
-            "GetObject",
-            "HeadObject",
-            "ListObjectsV2",
-            "GetCallerIdentity",
-        ] {
-            assert!(is_read(read), "{read}");
-        }
-        for write in [
-            "CreateVpc",
-            "PutObject",
-            "DeleteObject",
-            "ReceiveMessage",
-            "ChangeResourceRecordSets",
-            "Listen",
-            "Getaway",
-            "",
-        ] {
-            assert!(!is_read(write), "{write}");
-        }
-    }
 
     #[test]
     fn a_fence_lets_writes_through_until_its_end_and_never_again() {

@@ -4,7 +4,7 @@ use super::clock::SimClock;
 use super::faults::{Faults, Rng};
 use super::rules::refused;
 use super::state::{Object, Read, State};
-use model::engine::{Class, Clock, Failure, Id, Resource};
+use model::engine::{Class, Clock, Failure, Id, Noted, Resource};
 use std::cell::{Cell, RefCell};
 use std::future::pending;
 use std::time::Duration;
@@ -23,6 +23,8 @@ pub struct SimCloud {
     pub calls: Cell<u64>,
     /// Most calls under way at once.
     pub peak: Cell<u64>,
+    /// The journal as this process last read or wrote it, and the version that was.
+    pub(super) journal: RefCell<(u64, Noted)>,
     rng: Rng,
     under_way: Cell<u64>,
     dead: Cell<bool>,
@@ -74,6 +76,7 @@ impl SimCloud {
             faults: RefCell::new(faults),
             calls: Cell::new(0),
             peak: Cell::new(0),
+            journal: RefCell::default(),
             rng: Rng::new(seed),
             under_way: Cell::new(0),
             dead: Cell::new(false),

@@ -47,7 +47,9 @@ pub struct Rng(Cell<u64>);
 impl Rng {
     /// Equal seeds give equal chances.
     pub fn new(seed: u64) -> Self {
-        Self(Cell::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
+        // Mixed, or the chances of the next seed were those of this one but for the first.
+        let mixed = Self(Cell::new(seed)).next();
+        Self(Cell::new(mixed))
     }
 
     /// The next number.

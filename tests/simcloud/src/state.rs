@@ -136,8 +136,8 @@ impl Read {
 pub struct State {
     /// All objects ever.
     pub objects: Vec<Object>,
-    /// The journal in the state store.
-    pub journal: Noted,
+    /// The journal in the state store, and how often it was written.
+    pub journal: (u64, Noted),
     /// How often an object was made while a living one had its id.
     pub made_twice: usize,
 }

@@ -163,7 +163,7 @@ fn attempts_end_and_the_journal_stays_open_while_a_creation_is_in_doubt() {
             .iter()
             .all(|(_, failure)| failure.class == Class::Unknown)
     );
-    assert!(cloud.state.borrow().journal.creating.contains(&vpc()));
+    assert!(cloud.state.borrow().journal.1.creating.contains(&vpc()));
     // The next run waits for reads to settle, and makes nothing twice.
     cloud.faults.borrow_mut().unknown = 0;
     let before = cloud.clock.now();
@@ -172,7 +172,7 @@ fn attempts_end_and_the_journal_stays_open_while_a_creation_is_in_doubt() {
     assert!(cloud.clock.now() >= before + Options::default().settle);
     assert!(report.is_complete());
     assert_eq!(judge(&cloud.state.borrow(), &big()), Truth::default());
-    let journal = cloud.state.borrow().journal.clone();
+    let journal = cloud.state.borrow().journal.1.clone();
     assert!(
         journal.creating.is_empty() && journal.made.contains(&vpc()),
         "{journal:?}"

@@ -9,6 +9,10 @@
     reason = "a test that meets the unexpected fails, and tells its figures"
 )]
 
+/// A million lives allocate a lot: a third of their time is saved.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod applying;
 mod killing;
 mod planning;
