@@ -8,11 +8,12 @@ mod client;
 mod console;
 #[cfg(feature = "route53")]
 pub mod dns;
-#[cfg(any(feature = "store", feature = "identity"))]
-mod failure;
-
+#[cfg(feature = "cloud")]
+mod engine;
 #[cfg(feature = "cloud")]
 mod facts;
+#[cfg(any(feature = "store", feature = "identity"))]
+mod failure;
 pub mod fence;
 #[cfg(feature = "cloud")]
 pub mod fleet;

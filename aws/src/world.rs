@@ -1,12 +1,8 @@
-//! AWS as a [`World`]: one sweep, and the verbs of whichever kind an object is.
+//! One cluster's part of AWS: through what it is reached, and what tells it from the rest.
 
 use crate::Clients;
-use crate::kinds;
-use crate::observe;
 use crate::scope::Scope;
 use crate::store::Store;
-use model::cloud::Cloud;
-use model::engine::{Failure, Observed, Put, Refs, Removed, Snapshot, World};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -41,36 +37,5 @@ impl AwsWorld {
         let count = counts.entry(physical.to_owned()).or_default();
         *count += 1;
         count.is_multiple_of(6)
-    }
-}
-
-impl World<Cloud> for AwsWorld {
-    async fn observe(&self) -> Result<Snapshot<Cloud>, Failure> {
-        Box::pin(observe::sweep(self)).await
-    }
-
-    async fn find(&self, want: &Cloud, refs: &Refs) -> Result<Option<Observed<Cloud>>, Failure> {
-        kinds::find(self, want, refs).await
-    }
-
-    async fn put(
-        &self,
-        want: &Cloud,
-        have: Option<&Observed<Cloud>>,
-        refs: &Refs,
-    ) -> Result<Put, Failure> {
-        kinds::put(self, want, have, refs).await
-    }
-
-    async fn remove(&self, have: &Observed<Cloud>) -> Result<Removed, Failure> {
-        kinds::remove(self, have).await
-    }
-
-    async fn ready(&self, want: &Cloud, physical: &str) -> Result<Put, Failure> {
-        kinds::ready(self, want, physical).await
-    }
-
-    async fn gone(&self, have: &Observed<Cloud>) -> Result<Removed, Failure> {
-        kinds::gone(self, have).await
     }
 }

@@ -2,16 +2,14 @@
 
 mod api;
 mod cloud_labels;
-mod etcd;
 mod groups;
-mod machine_type;
 mod network;
 mod networking;
 mod options;
+mod wanted;
 
-pub use etcd::etcd_clusters;
-pub use machine_type::{default_machine_type, usual_machine_types};
 pub use options::{Authorization, CreateOptions, Topology};
+pub use wanted::wanted;
 
 use crate::api::authorization::{
     AlwaysAllowAuthorizationSpec, AuthorizationSpec, RBACAuthorizationSpec,
@@ -26,6 +24,7 @@ use crate::api::kubelet::KubeletConfigSpec;
 use crate::api::metadata::Metadata;
 use crate::api::{Cluster, InstanceGroup};
 use crate::catalog::recommended;
+use crate::expand::etcd_clusters;
 use crate::facts::Facts;
 use crate::read::Problem;
 use crate::validate::versions::{NEWEST_MINOR, OLDEST_MINOR, Version};

@@ -11,6 +11,7 @@ mod core_dns;
 mod dns;
 mod duration;
 mod etcd;
+mod etcd_clusters;
 mod fill;
 mod found;
 mod full_group;
@@ -18,6 +19,7 @@ mod groups;
 mod iam;
 mod kubelet;
 mod labels;
+mod machine_type;
 mod machines;
 mod network;
 mod pods;
@@ -29,12 +31,14 @@ mod wanted;
 
 pub use assets::remapped_image;
 pub use dns::STAND_IN_ZONE;
+pub(crate) use etcd_clusters::etcd_clusters;
+pub(crate) use machine_type::{default_machine_type, usual_machine_types};
 pub use machines::{STAND_IN_IMAGE, STAND_IN_ROOT_DEVICE};
 pub(crate) use machines::{arch_of_image, arch_of_type};
 pub use network::STAND_IN_ADDRESS;
 pub(crate) use network::{DEFAULT_NETWORK, with_ranges};
 
-pub use wanted::{Wanted, wanted, wanted_by};
+pub use wanted::{Wanted, wanted};
 
 use crate::api::{Cluster, InstanceGroup};
 use crate::catalog::Catalog;

@@ -3,11 +3,14 @@
 
 pub mod dns;
 
-use crate::cloud::Tags;
 use crate::full::{FullSpec, Role};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use md5::{Digest, Md5};
+use std::collections::BTreeMap;
+
+/// AWS tags by key.
+pub type Tags = BTreeMap<String, String>;
 
 /// The longest name of a load balancer or target group.
 const LOAD_BALANCER_NAME: usize = 32;

@@ -5,6 +5,7 @@ mod agents;
 mod boot;
 mod build;
 mod config;
+mod containerd;
 mod error;
 mod etcd;
 mod file;

@@ -4,7 +4,7 @@ mod access;
 mod document;
 mod locations;
 pub mod nearest;
-mod node;
+pub(crate) mod node;
 pub mod path;
 pub mod problem;
 mod syntax;

@@ -123,8 +123,9 @@ impl Body for Guarded {
 #[cfg(all(test, feature = "store"))]
 mod tests {
     use super::*;
-    use crate::client::{Access, Clients, Keys};
     use crate::fence::Fenced;
+    use aws_config::{BehaviorVersion, Region};
+    use aws_credential_types::Credentials;
     use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
     use tokio::io::AsyncReadExt;
     use tokio::net::TcpListener;
@@ -159,19 +160,17 @@ mod tests {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = server.local_addr().unwrap();
         for with_body in [true, false] {
-            let clients = Clients::reach(&Access {
-                region: Some("us-east-1".to_owned()),
-                endpoint: Some(format!("http://{address}")),
-                keys: Some(Keys {
-                    id: "AKIDEXAMPLE".to_owned(),
-                    secret: "secret".to_owned(),
-                    session: None,
-                }),
-                ..Access::default()
-            })
-            .await;
-            let meanwhile = Meanwhile(clients.fence().clone());
-            let s3 = clients.s3.clone();
+            let fence = Fence::default();
+            let config = aws_sdk_s3::Config::builder()
+                .behavior_version(BehaviorVersion::v2026_01_12())
+                .region(Region::new("us-east-1"))
+                .endpoint_url(format!("http://{address}"))
+                .credentials_provider(Credentials::new("AKID", "secret", None, None, "given"))
+                .force_path_style(true)
+                .http_client(client())
+                .interceptor(fence.clone());
+            let s3 = aws_sdk_s3::Client::from_conf(config.build());
+            let meanwhile = Meanwhile(fence);
             let write = async {
                 if with_body {
                     let put = s3.put_object().bucket("b").key("k");

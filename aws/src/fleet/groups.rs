@@ -4,17 +4,13 @@ use super::templates::{self, Newest};
 use super::{Instance, ScalingGroup};
 use crate::Clients;
 use crate::failure::Classify;
+use crate::kinds::autoscaling::is_going;
 use aws_sdk_autoscaling::types::{AutoScalingGroup, Filter};
 use model::engine::Failure;
 use model::names::INSTANCE_GROUP_TAG;
 
 /// The most that AWS gives at once.
 const PAGE: i32 = 100;
-
-/// A group that has a status is being deleted.
-fn is_going(raw: &AutoScalingGroup) -> bool {
-    raw.status().is_some_and(|status| !status.is_empty())
-}
 
 pub(super) async fn fetch(
     clients: &Clients,

@@ -1,16 +1,16 @@
 //! An Auto Scaling group.
 
-use super::autoscaling_group_update::{processes_and_metrics, update};
-use super::{Have, Verbs, after_effect, item, made, not_ours, physical, physicals, time};
-use crate::failure::{Classify, own};
-use crate::names::{Names, tags};
+use super::autoscaling::{is_going, read_tags, write_tags};
+use super::autoscaling_group_update::{processes_and_metrics, specification, update};
+use super::{Have, Verbs, after_effect, item, made, not_ours, physicals, time};
+use crate::failure::Classify;
+use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_sdk_autoscaling::types::{self as asg, Filter, LaunchTemplateSpecification};
 use model::cloud::{
-    AutoscalingGroup, Cloud, GroupTag, Kind, LaunchTemplate, LaunchTemplateRef, LbTargetGroup,
-    Subnet,
+    AutoscalingGroup, Cloud, Kind, LaunchTemplate, LaunchTemplateRef, LbTargetGroup, Subnet,
 };
-use model::engine::{Class, Failure, Observed, Put, Refs, Removed, Text};
+use model::engine::{Failure, Observed, Put, Refs, Removed, Text};
 use model::names::HOOKS_TAG;
 
 const DESCRIBE: &str = "autoscaling:DescribeAutoScalingGroups";
@@ -34,11 +34,6 @@ async fn fetch_one(world: &AwsWorld, name: &str) -> Result<Option<asg::AutoScali
     let answer = call.auto_scaling_group_names(name).send().await;
     let groups = answer.called(DESCRIBE)?.auto_scaling_groups;
     Ok(groups.and_then(|groups| groups.into_iter().next()))
-}
-
-/// A group with a status is on its way out.
-pub(crate) fn is_going(raw: &asg::AutoScalingGroup) -> bool {
-    raw.status().is_some_and(|status| !status.is_empty())
 }
 
 pub(crate) fn observe(raw: &asg::AutoScalingGroup, names: &Names) -> Option<Observed<Cloud>> {
@@ -93,37 +88,6 @@ fn sorted<'a>(items: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut items: Vec<String> = items.map(ToOwned::to_owned).collect();
     items.sort();
     items
-}
-
-fn read_tags(of: &[asg::TagDescription]) -> Vec<GroupTag> {
-    let foreign = |key: &str| tags([(key, "")]).is_empty();
-    let read = |tag: &asg::TagDescription| {
-        Some(GroupTag {
-            key: tag.key().filter(|key| !foreign(key))?.to_owned(),
-            value: tag.value().unwrap_or_default().to_owned(),
-            propagate_at_launch: tag.propagate_at_launch().unwrap_or_default(),
-        })
-    };
-    let mut tags: Vec<GroupTag> = of.iter().filter_map(read).collect();
-    tags.sort();
-    tags
-}
-
-/// Tags as Auto Scaling takes them.
-pub(super) fn write_tags<'a>(
-    group: &str,
-    tags: impl IntoIterator<Item = &'a GroupTag>,
-) -> Vec<asg::Tag> {
-    let write = |tag: &GroupTag| {
-        asg::Tag::builder()
-            .resource_type("auto-scaling-group")
-            .resource_id(group)
-            .key(&tag.key)
-            .value(&tag.value)
-            .propagate_at_launch(tag.propagate_at_launch)
-            .build()
-    };
-    tags.into_iter().map(write).collect()
 }
 
 impl Verbs for AutoscalingGroup {
@@ -222,24 +186,4 @@ async fn create(world: &AwsWorld, want: &AutoscalingGroup, refs: &Refs) -> Resul
 
 fn some<T>(items: Vec<T>) -> Option<Vec<T>> {
     Some(items).filter(|items| !items.is_empty())
-}
-
-pub(super) fn specification(
-    want: &AutoscalingGroup,
-    refs: &Refs,
-    call: &str,
-) -> Result<LaunchTemplateSpecification, Failure> {
-    let template = &want.launch_template;
-    let version = template.version.as_known();
-    let version = version.ok_or_else(|| {
-        own(
-            Class::Invalid,
-            call,
-            "the launch template's version is not known",
-        )
-    })?;
-    Ok(LaunchTemplateSpecification::builder()
-        .launch_template_id(physical(refs, &template.launch_template_id, call)?)
-        .version(version)
-        .build())
 }

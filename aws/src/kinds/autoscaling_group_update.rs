@@ -1,11 +1,12 @@
 //! Changes of an Auto Scaling group: one call for each thing that differs.
 
-use super::autoscaling_group::{specification, write_tags};
-use super::{lifecycle_hook, physicals};
-use crate::failure::Classify;
+use super::autoscaling::write_tags;
+use super::{lifecycle_hook, physical, physicals};
+use crate::failure::{Classify, own};
 use crate::world::AwsWorld;
+use aws_sdk_autoscaling::types::LaunchTemplateSpecification;
 use model::cloud::{AutoscalingGroup, GroupTag};
-use model::engine::{Failure, Ref, Refs};
+use model::engine::{Class, Failure, Ref, Refs};
 use model::names::HOOKS_TAG;
 
 /// What AWS calls "every minute".
@@ -184,4 +185,25 @@ fn without<T: Clone + PartialEq>(of: &[T], those: &[T]) -> Vec<T> {
         .filter(|one| !those.contains(one))
         .cloned()
         .collect()
+}
+
+/// The launch template as a group names it.
+pub(super) fn specification(
+    want: &AutoscalingGroup,
+    refs: &Refs,
+    call: &str,
+) -> Result<LaunchTemplateSpecification, Failure> {
+    let template = &want.launch_template;
+    let version = template.version.as_known();
+    let version = version.ok_or_else(|| {
+        own(
+            Class::Invalid,
+            call,
+            "the launch template's version is not known",
+        )
+    })?;
+    Ok(LaunchTemplateSpecification::builder()
+        .launch_template_id(physical(refs, &template.launch_template_id, call)?)
+        .version(version)
+        .build())
 }

@@ -2,6 +2,7 @@
 //! that are attached to it.
 
 use super::iam_documents::{as_wanted, name_of, read};
+use super::iam_policy_names::{attached, inline, names_of_policies};
 use super::iam_role::{has_more_policies, mark};
 use super::{Have, Verbs, after_effect, expected, item, made, physical};
 use crate::failure::{Classify, absent};
@@ -59,29 +60,6 @@ fn wants_more(world: &AwsWorld, role: &str) -> bool {
     let attached = expected::<IamRolePolicyAttachment>(world).any(|one| of(&one.role_name));
     let mut inline = expected::<IamRolePolicy>(world);
     attached || inline.any(|one| of(&one.role_name) && one.policy_name != role)
-}
-
-async fn inline(world: &AwsWorld, role: &str) -> Result<Vec<String>, Failure> {
-    let call = world.clients.iam.list_role_policies().role_name(role);
-    let found: Result<Vec<_>, _> = call.into_paginator().items().send().collect().await;
-    found.called("iam:ListRolePolicies")
-}
-
-async fn attached(world: &AwsWorld, role: &str) -> Result<Vec<String>, Failure> {
-    let call = world.clients.iam.list_attached_role_policies();
-    let pages = call.role_name(role).into_paginator();
-    let found: Result<Vec<_>, _> = pages.items().send().collect().await;
-    let found = found.called("iam:ListAttachedRolePolicies")?;
-    Ok(found.into_iter().filter_map(|one| one.policy_arn).collect())
-}
-
-/// Every policy of a role, as AWS calls it.
-pub(super) async fn names_of_policies(
-    world: &AwsWorld,
-    role: &str,
-) -> Result<Vec<String>, Failure> {
-    let (inline, attached) = futures::try_join!(inline(world, role), attached(world, role))?;
-    Ok([inline, attached].concat())
 }
 
 async fn document(

@@ -2,7 +2,7 @@
 
 use super::ec2::is_owned;
 use super::iam_documents::{POLICIES_TAG, as_wanted, name_of, read, read_tags, write_tags};
-use super::iam_policies::names_of_policies;
+use super::iam_policy_names::names_of_policies;
 use super::{Have, Verbs, expected, item, made, not_ours, time};
 use crate::failure::{Classify, absent, answered};
 use crate::names::TagChanges;

@@ -1,7 +1,7 @@
 //! Lifecycle hooks. AWS describes them group by group, so a digest of a group's hooks is a tag of the group,
 //! written once the hooks are as it says: where it is the wanted one, the hooks are not read.
 
-use super::autoscaling_group::{is_going, write_tags};
+use super::autoscaling::{is_going, write_tags};
 use super::{Have, Verbs, after_effect, expected, item, made, physical, same};
 use crate::failure::Classify;
 use crate::names::Names;

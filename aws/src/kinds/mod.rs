@@ -2,6 +2,7 @@
 //! `observe` reads an answer (pure), then the verbs `find`, `put`, `remove`, and `ready` and `gone` where there
 //! is something to wait for.
 
+pub(crate) mod autoscaling;
 pub(crate) mod autoscaling_group;
 pub(crate) mod autoscaling_group_update;
 pub(crate) mod blockers;
@@ -14,6 +15,7 @@ pub(crate) mod event_target;
 pub(crate) mod iam_documents;
 pub(crate) mod iam_instance_profile;
 pub(crate) mod iam_policies;
+pub(crate) mod iam_policy_names;
 pub(crate) mod iam_role;
 pub(crate) mod internet_gateway;
 pub(crate) mod key_pair;

@@ -13,8 +13,7 @@ use crate::error::{CommandError, Context, Kind, Outcome};
 use crate::state::{Keys, store_error};
 use crate::ui::Shell;
 use model::api::{Object, write};
-use model::create::{CreateOptions, create};
-use model::expand::wanted_by;
+use model::create::{CreateOptions, create, wanted};
 use model::facts::Facts;
 use model::read::{Document, ReadOptions, read_documents_with};
 
@@ -72,7 +71,7 @@ pub async fn run(
         ));
     }
     let flags = create_options(what, name.clone(), &session.url);
-    let wanted = wanted_by(&flags);
+    let wanted = wanted(&flags);
     let clients = wanted
         .region
         .as_ref()

@@ -3,8 +3,8 @@
 //! A field leaves this list in the change that makes kctl act on it. What is not here and has a
 //! type is done; what has neither is a typo.
 
+use crate::read::node::{Content, Node, Scalar};
 use crate::read::path;
-use crate::read::{Content, Node, Scalar};
 
 use super::cluster::ClusterSpec;
 use super::instance_group::InstanceGroupSpec;

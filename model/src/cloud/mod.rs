@@ -38,12 +38,10 @@ pub use vpc::{
     DhcpOptions, DhcpOptionsAssociation, InternetGateway, Vpc, VpcIpv4CidrBlockAssociation,
 };
 
+pub use crate::names::Tags;
+
 use crate::engine::{Id, Part, Ref, Resource, Text};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-
-/// AWS tags by key.
-pub type Tags = BTreeMap<String, String>;
 
 /// Looks up an attribute of another resource: `(id, attribute) -> value`, if known by now.
 pub type AttrLookup<'a> = &'a dyn Fn(&Id, &str) -> Option<String>;

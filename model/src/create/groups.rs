@@ -1,6 +1,5 @@
 //! The instance groups of a new cluster.
 
-use super::default_machine_type;
 use super::network::Placed;
 use super::options::CreateOptions;
 use crate::api::cluster::ClusterSpec;
@@ -9,7 +8,7 @@ use crate::api::machine::MixedInstancesPolicySpec;
 use crate::api::metadata::{CLUSTER_LABEL, Metadata};
 use crate::api::{InstanceGroup, InstanceGroupRole as Role, SubnetType};
 use crate::catalog::default_image;
-use crate::expand::{arch_of_image, arch_of_type};
+use crate::expand::{arch_of_image, arch_of_type, default_machine_type};
 use crate::facts::Facts;
 use crate::read::Problem;
 

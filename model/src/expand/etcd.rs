@@ -1,12 +1,12 @@
 //! The etcd clusters: versions, members and their volumes.
 
+use super::etcd_clusters::etcd_clusters;
 use super::fill::fill;
 use super::volumes::{self, DEFAULT_TYPE};
 use super::{Found, Known};
 use crate::api::cluster::ClusterSpec;
 use crate::api::etcd::{EtcdClusterSpec, EtcdMemberSpec};
 use crate::api::{InstanceGroup, InstanceGroupRole};
-use crate::create::etcd_clusters;
 use crate::full::{EtcdCluster, EtcdMember};
 use crate::validate::versions::Version;
 

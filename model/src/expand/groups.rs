@@ -2,6 +2,7 @@
 
 use super::fill::{fill, overlay};
 use super::labels;
+use super::machine_type::default_machine_type;
 use super::machines::{arch_of_image, arch_of_type};
 use super::volumes::{self, DEFAULT_TYPE};
 use super::{Found, Known};
@@ -10,7 +11,6 @@ use crate::api::instance_group::InstanceGroupSpec;
 use crate::api::subnet::ClusterSubnetSpec;
 use crate::api::{InstanceGroup, InstanceGroupRole, SubnetType};
 use crate::catalog::default_image;
-use crate::create::default_machine_type;
 
 /// Subnets of groups that name none: those of their zones, else for workers and bastions all but
 /// utility subnets.

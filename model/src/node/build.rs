@@ -3,7 +3,7 @@
 use super::agents::find;
 use super::config::{ControlPlane, Kubelet, NODE_FORMAT, NodeConfig};
 use super::sysctls::sysctls;
-use super::{Agents, Error, fixed};
+use super::{Agents, Error, containerd, fixed};
 use crate::api::InstanceGroupRole;
 use crate::api::cluster::ClusterSpec;
 use crate::api::etcd::{EtcdClusterSpec, EtcdManagerSpec, EtcdMemberSpec};
@@ -62,7 +62,7 @@ pub fn node_config(
         ca_certificates: trust_bundle.to_owned(),
         kubelet: kubelet(said, of)?,
         kube_proxy: kube_proxy(cluster, of)?,
-        containerd: containerd(cluster, said),
+        containerd: containerd::settings(cluster, said),
         networking: full.pods.networking.clone(),
         control_plane: control_plane(cluster, full, of)?,
         files: fixed::files(cluster, said, of, role)?,
@@ -133,37 +133,6 @@ fn kube_proxy(cluster: &ClusterSpec, group: &Group) -> Result<Option<manifests::
         source,
     })?;
     Ok(Some(manifests::Proxy::new(config, flags)))
-}
-
-/// The group's settings of containerd over the cluster's.
-pub(super) fn containerd(
-    cluster: &ClusterSpec,
-    said: &InstanceGroupSpec,
-) -> crate::api::containerd::ContainerdConfig {
-    let mut merged = cluster.containerd.clone().unwrap_or_default();
-    let Some(own) = said.containerd.clone() else {
-        return merged;
-    };
-    merged.config_additions.extend(own.config_additions);
-    merged.registry_mirrors.extend(own.registry_mirrors);
-    let over = |own: Option<String>, merged: &mut Option<String>| *merged = own.or(merged.take());
-    over(own.address, &mut merged.address);
-    over(own.config_override, &mut merged.config_override);
-    over(own.log_level, &mut merged.log_level);
-    over(own.root, &mut merged.root);
-    over(own.state, &mut merged.state);
-    over(own.version, &mut merged.version);
-    over(own.sandbox_image, &mut merged.sandbox_image);
-    merged.packages = own.packages.or(merged.packages);
-    merged.runc = own.runc.or(merged.runc);
-    merged.skip_install = own.skip_install.or(merged.skip_install);
-    merged.selinux_enabled = own.selinux_enabled.or(merged.selinux_enabled);
-    merged.use_ecr_credentials_for_mirrors = own
-        .use_ecr_credentials_for_mirrors
-        .or(merged.use_ecr_credentials_for_mirrors);
-    merged.install_cri_ctl = own.install_cri_ctl.or(merged.install_cri_ctl);
-    merged.install_nerd_ctl = own.install_nerd_ctl.or(merged.install_nerd_ctl);
-    merged
 }
 
 fn control_plane(

@@ -1,8 +1,7 @@
 //! Files and units that are the same on every machine of a group.
 
 use super::agents::find;
-use super::build::containerd;
-use super::{Agents, DIRECTORY, Error, File, Unit, users};
+use super::{Agents, DIRECTORY, Error, File, Unit, containerd, users};
 use crate::api::InstanceGroupRole;
 use crate::api::cluster::ClusterSpec;
 use crate::api::instance_group::InstanceGroupSpec;
@@ -80,7 +79,7 @@ pub(super) fn units(
         RENEWAL_TIMER,
         templates::render(&templates::CertificatesTimer {}).map_err(template)?,
     ));
-    if containerd(cluster, said).skip_install != Some(true) {
+    if containerd::settings(cluster, said).skip_install != Some(true) {
         let containerd = templates::ContainerdService {
             binary: "/usr/bin/containerd".to_owned(),
             config: "/etc/containerd/config.toml".to_owned(),

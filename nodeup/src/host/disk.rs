@@ -75,7 +75,7 @@ impl Disk {
     pub fn mode_and_owner(&self, about: &fs::Metadata, like: &str) -> io::Result<(String, String)> {
         let mode = format!("{:04o}", about.permissions().mode() & 0o7777);
         let ids = (about.uid(), about.gid());
-        let same = owners::ids(self, like)?.is_some_and(|wanted| wanted == ids);
+        let same = self.ids(like)?.is_some_and(|wanted| wanted == ids);
         let owner = if same {
             like.to_owned()
         } else {
@@ -127,8 +127,13 @@ impl Disk {
         })
     }
 
+    fn ids(&self, owner: &str) -> io::Result<Option<(u32, u32)>> {
+        let (passwd, groups) = (self.text("/etc/passwd")?, self.text("/etc/group")?);
+        Ok(owners::ids(&passwd, &groups, owner))
+    }
+
     fn give(&self, file: &File, owner: &str) -> io::Result<()> {
-        let Some((user, group)) = owners::ids(self, owner)? else {
+        let Some((user, group)) = self.ids(owner)? else {
             let message = format!("there is no user or group {owner}");
             return Err(io::Error::new(ErrorKind::NotFound, message));
         };

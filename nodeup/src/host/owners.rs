@@ -1,14 +1,10 @@
 //! Users and groups of the machine, by its own files: those of directories elsewhere own nothing that nodeup writes.
 
-use super::disk::Disk;
-use std::io;
-
-/// The numbers of `user:group`, either of which may be a number itself; `None` if the machine has no such user or group.
-pub(super) fn ids(disk: &Disk, owner: &str) -> io::Result<Option<(u32, u32)>> {
+/// The numbers of `user:group`, either of which may be a number itself, by what the machine's passwd and group say; `None`
+/// if it has no such user or group.
+pub(super) fn ids(passwd: &str, groups: &str, owner: &str) -> Option<(u32, u32)> {
     let (user, group) = owner.split_once(':').unwrap_or((owner, owner));
-    let user = id(&disk.text("/etc/passwd")?, user);
-    let group = id(&disk.text("/etc/group")?, group);
-    Ok(user.zip(group))
+    id(passwd, user).zip(id(groups, group))
 }
 
 /// The number of a name in a file with lines `name:password:number:...`. root is 0 where there is no file at all.
