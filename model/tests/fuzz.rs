@@ -130,3 +130,14 @@ fn seeds_are_written() {
     });
     std::fs::write(folder.join("words"), escaped.collect::<String>()).unwrap();
 }
+
+proptest! {
+    /// Policies of users have such numbers: one that came back as its neighbour would be a change for ever.
+    #[test]
+    fn a_number_in_json_is_read_as_it_was_written(number in prop::num::f64::NORMAL) {
+        let text = serde_json::to_string(&number).unwrap();
+        let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        prop_assert_eq!(document.as_f64(), Some(number));
+        prop_assert_eq!(document.to_string(), text);
+    }
+}
