@@ -8,7 +8,8 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   kctl render -f cluster.yaml --out rendered
-  kctl create cluster demo.example.com --zones eu-west-1a --dry-run | kctl render -f - --out rendered")]
+  kctl create cluster demo.example.com --zones eu-west-1a --dry-run \\
+      | kctl render -f - --out rendered")]
 pub struct Render {
     /// A file of Cluster, InstanceGroup and SSHCredential objects in YAML; `-` is stdin; repeatable
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]

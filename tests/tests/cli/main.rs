@@ -11,6 +11,7 @@
 )]
 
 mod api_server;
+mod commands_named;
 mod help;
 mod json;
 mod kctl;
