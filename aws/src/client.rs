@@ -1,6 +1,7 @@
 //! One client per service with the same rules for all of them: who signs, how often an attempt is
 //! repeated, how long it may take, and a count of every attempt.
 
+use crate::attempts::{self, Again, Attempts};
 use crate::fence::Fence;
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
@@ -8,19 +9,9 @@ use aws_config::{AppName, BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
 #[cfg(feature = "machine")]
 use aws_credential_types::provider::SharedCredentialsProvider;
-use aws_smithy_runtime_api::box_error::BoxError;
-use aws_smithy_runtime_api::client::interceptors::Intercept;
-use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
-use aws_smithy_runtime_api::client::orchestrator::Metadata;
-use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
-use aws_smithy_types::config_bag::ConfigBag;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-
-/// Attempts of one call, the first included, before a throttled or broken one is given up.
-const ATTEMPTS: u32 = 8;
 
 /// An attempt that takes longer is given up and counts as "nobody knows whether it happened".
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -33,7 +24,7 @@ const DEFAULT_REGION: &str = "us-east-1";
 pub struct Clients {
     config: SdkConfig,
     region: String,
-    calls: Calls,
+    attempts: Attempts,
     fence: Fence,
     #[cfg(feature = "store")]
     pub(crate) s3: aws_sdk_s3::Client,
@@ -58,10 +49,10 @@ pub struct Clients {
 /// A client of one service: the shared configuration, the counter and the fence.
 #[cfg(feature = "identity")]
 macro_rules! client {
-    ($service:ident, $config:expr, $calls:expr, $fence:expr) => {
+    ($service:ident, $config:expr, $attempts:expr, $fence:expr) => {
         $service::Client::from_conf(
             $service::config::Builder::from($config)
-                .interceptor($calls.clone())
+                .interceptor($attempts.clone())
                 .interceptor($fence.clone())
                 .build(),
         )
@@ -116,7 +107,7 @@ impl Clients {
     pub async fn reach(access: &Access) -> Self {
         let mut loader = aws_config::defaults(BehaviorVersion::v2026_01_12())
             .http_client(crate::fence::wire::client())
-            .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS))
+            .retry_config(RetryConfig::standard().with_max_attempts(attempts::MOST))
             .timeout_config(
                 TimeoutConfig::builder()
                     .operation_attempt_timeout(ATTEMPT_TIMEOUT)
@@ -147,13 +138,18 @@ impl Clients {
         let region = config
             .region()
             .map_or_else(|| DEFAULT_REGION.to_owned(), ToString::to_string);
-        Self::build(&config, &region, Calls::default(), Fence::default())
+        Self::build(&config, &region, Attempts::default(), Fence::default())
     }
 
     /// The same account, credentials, count of calls and fence in another region.
     #[must_use]
     pub fn in_region(&self, region: &str) -> Self {
-        Self::build(&self.config, region, self.calls.clone(), self.fence.clone())
+        Self::build(
+            &self.config,
+            region,
+            self.attempts.clone(),
+            self.fence.clone(),
+        )
     }
 
     /// The same, but that no fence stops it: for what keeps the lock that the fence belongs to.
@@ -162,7 +158,7 @@ impl Clients {
         Self::build(
             &self.config,
             &self.region,
-            self.calls.clone(),
+            self.attempts.clone(),
             Fence::default(),
         )
     }
@@ -172,6 +168,13 @@ impl Clients {
         &self.fence
     }
 
+    /// The same, but that `listener` is told of calls that fail again and again, of each once.
+    #[must_use]
+    pub fn telling(&self, listener: impl Fn(&Again) + Send + Sync + 'static) -> Self {
+        let attempts = self.attempts.telling(listener);
+        Self::build(&self.config, &self.region, attempts, self.fence.clone())
+    }
+
     /// The region requests go to.
     pub fn region(&self) -> &str {
         &self.region
@@ -179,11 +182,7 @@ impl Clients {
 
     /// Attempts so far by `service.operation`, repeated ones included.
     pub fn calls(&self) -> BTreeMap<String, u64> {
-        self.calls
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.attempts.counts()
     }
 
     /// Who signs.
@@ -192,33 +191,33 @@ impl Clients {
         self.config.credentials_provider()
     }
 
-    fn build(config: &SdkConfig, region: &str, calls: Calls, fence: Fence) -> Self {
+    fn build(config: &SdkConfig, region: &str, attempts: Attempts, fence: Fence) -> Self {
         let config = config
             .to_builder()
             .region(Region::new(region.to_owned()))
             .build();
         Self {
             #[cfg(feature = "store")]
-            s3: s3(&config, &calls, &fence),
+            s3: s3(&config, &attempts, &fence),
             #[cfg(feature = "identity")]
-            sts: client!(aws_sdk_sts, &config, calls, fence),
+            sts: client!(aws_sdk_sts, &config, attempts, fence),
             #[cfg(feature = "cloud")]
-            autoscaling: client!(aws_sdk_autoscaling, &config, calls, fence),
+            autoscaling: client!(aws_sdk_autoscaling, &config, attempts, fence),
             #[cfg(feature = "cloud")]
-            ec2: client!(aws_sdk_ec2, &config, calls, fence),
+            ec2: client!(aws_sdk_ec2, &config, attempts, fence),
             #[cfg(feature = "cloud")]
-            elb: client!(aws_sdk_elasticloadbalancingv2, &config, calls, fence),
+            elb: client!(aws_sdk_elasticloadbalancingv2, &config, attempts, fence),
             #[cfg(feature = "cloud")]
-            events: client!(aws_sdk_eventbridge, &config, calls, fence),
+            events: client!(aws_sdk_eventbridge, &config, attempts, fence),
             #[cfg(feature = "cloud")]
-            iam: client!(aws_sdk_iam, &config, calls, fence),
+            iam: client!(aws_sdk_iam, &config, attempts, fence),
             #[cfg(feature = "route53")]
-            route53: client!(aws_sdk_route53, &config, calls, fence),
+            route53: client!(aws_sdk_route53, &config, attempts, fence),
             #[cfg(feature = "cloud")]
-            sqs: client!(aws_sdk_sqs, &config, calls, fence),
+            sqs: client!(aws_sdk_sqs, &config, attempts, fence),
             region: region.to_owned(),
             config,
-            calls,
+            attempts,
             fence,
         }
     }
@@ -226,47 +225,12 @@ impl Clients {
 
 /// S3. Behind an endpoint of the user's a bucket is a path: its name as a host name would not resolve.
 #[cfg(feature = "store")]
-fn s3(config: &SdkConfig, calls: &Calls, fence: &Fence) -> aws_sdk_s3::Client {
+fn s3(config: &SdkConfig, attempts: &Attempts, fence: &Fence) -> aws_sdk_s3::Client {
     let custom =
         config.endpoint_url().is_some() || std::env::var_os("AWS_ENDPOINT_URL_S3").is_some();
     let config = aws_sdk_s3::config::Builder::from(config)
         .force_path_style(custom)
-        .interceptor(calls.clone())
+        .interceptor(attempts.clone())
         .interceptor(fence.clone());
     aws_sdk_s3::Client::from_conf(config.build())
-}
-
-/// A service as its endpoints call it.
-fn short(service: &str) -> String {
-    match service {
-        "Auto Scaling" => "autoscaling".to_owned(),
-        "Elastic Load Balancing v2" => "elbv2".to_owned(),
-        "EventBridge" => "events".to_owned(),
-        "Route 53" => "route53".to_owned(),
-        other => other.to_lowercase(),
-    }
-}
-
-/// Counts attempts by `service.operation`.
-#[derive(Clone, Debug, Default)]
-struct Calls(Arc<Mutex<BTreeMap<String, u64>>>);
-
-impl Intercept for Calls {
-    fn name(&self) -> &'static str {
-        "count of calls"
-    }
-
-    fn read_before_attempt(
-        &self,
-        _context: &BeforeTransmitInterceptorContextRef<'_>,
-        _components: &RuntimeComponents,
-        config: &mut ConfigBag,
-    ) -> Result<(), BoxError> {
-        if let Some(call) = config.load::<Metadata>() {
-            let key = format!("{}.{}", short(call.service()), call.name());
-            let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            *counts.entry(key).or_default() += 1;
-        }
-        Ok(())
-    }
 }

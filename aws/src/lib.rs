@@ -1,6 +1,7 @@
 //! AWS, and nothing but AWS: clients, the sweep that observes a cluster, the verbs of each kind, facts,
 //! and the state store. The only crate that names an AWS SDK type.
 
+mod attempts;
 #[cfg(feature = "cloud")]
 mod balancer;
 mod client;
@@ -34,6 +35,7 @@ pub mod store;
 #[cfg(feature = "cloud")]
 mod world;
 
+pub use attempts::Again;
 #[cfg(feature = "cloud")]
 pub use balancer::balancer_dns_name;
 pub use client::{Access, Clients, Keys};

@@ -23,10 +23,7 @@ pub use spec_change::SpecChange;
 
 use crate::error::{CommandError, Kind};
 use aws::store::{Store, StoreError};
-
-/// What to do without credentials.
-pub const NO_CREDENTIALS: &str =
-    "give AWS credentials: AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
+use model::engine::{Class, Failure};
 
 /// A store's failure with what to do about it.
 pub fn store_error(error: StoreError) -> CommandError {
@@ -56,26 +53,31 @@ pub fn store_error(error: StoreError) -> CommandError {
             error,
             "check the name in --state or KCTL_STATE_STORE",
         ),
-        // Nobody answered with a code: the SDK found nothing to sign with.
-        StoreError::Denied { source, .. } if source.code.is_empty() => {
-            CommandError::new(Kind::Failed, error, NO_CREDENTIALS)
-        }
-        StoreError::Denied { .. } => CommandError::new(
-            Kind::Failed,
-            error,
-            "allow it in the policy of the user or role that runs kctl, or choose others with AWS_PROFILE",
-        ),
-        StoreError::S3 { .. } => CommandError::new(
+        // An answer that did not come, most likely of a read: nothing is to be looked for.
+        StoreError::S3 { source, .. } if source.class == Class::Unknown => CommandError::new(
             Kind::Failed,
             error,
             "check the network and AWS_* settings, and try again",
         ),
+        StoreError::Denied { source, .. } | StoreError::S3 { source, .. } => {
+            let failure = source.clone();
+            CommandError::new(Kind::Failed, error, aws_hint(&failure))
+        }
         StoreError::File { .. } => CommandError::new(
             Kind::Failed,
             error,
             "check the directory and who may write there",
         ),
     }
+}
+
+/// What to do about a failed call.
+pub fn aws_hint(failure: &Failure) -> String {
+    let known = failure.hint.clone();
+    known.unwrap_or_else(|| {
+        "check credentials (`aws sts get-caller-identity`), region and network, and try again"
+            .to_owned()
+    })
 }
 
 /// Names of all clusters in the store, sorted.

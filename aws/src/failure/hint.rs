@@ -58,7 +58,9 @@ fn denied(call: &str, code: &str, message: &str) -> String {
         _ => {
             return match (Denial::read(message), encoded(message)) {
                 (Some(denial), _) => denial.hint(),
-                (None, None) => format!("the credentials need the IAM action {call}"),
+                (None, None) => format!(
+                    "allow the IAM action {call} to the user or role of these credentials, or choose others with AWS_PROFILE"
+                ),
                 (None, Some(encoded)) => format!(
                     "the credentials need the IAM action {call}; why they lack it tells `aws sts decode-authorization-message \
                      --encoded-message {encoded}`"

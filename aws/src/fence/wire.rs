@@ -120,6 +120,7 @@ impl Body for Guarded {
     }
 }
 
-#[cfg(all(test, feature = "store"))]
+#[cfg(test)]
+#[cfg(feature = "store")]
 #[path = "wire_test.rs"]
 mod tests;

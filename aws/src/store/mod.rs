@@ -93,8 +93,8 @@ pub enum StoreError {
         /// The bucket.
         bucket: String,
     },
-    /// Not allowed.
-    #[error("access to {key} in the bucket {bucket} is denied: the credentials need {action}")]
+    /// Who asks is known, and not allowed.
+    #[error("access to {} is denied: the credentials need {action}", place(.bucket, .key))]
     Denied {
         /// The bucket.
         bucket: String,
@@ -107,7 +107,7 @@ pub enum StoreError {
         source: model::engine::Failure,
     },
     /// S3 failed otherwise.
-    #[error("{key} in the bucket {bucket} cannot be reached")]
+    #[error("{} cannot be reached", place(.bucket, .key))]
     S3 {
         /// The bucket.
         bucket: String,
@@ -126,6 +126,15 @@ pub enum StoreError {
         #[source]
         source: std::io::Error,
     },
+}
+
+/// An object, or the whole bucket.
+fn place(bucket: &str, key: &str) -> String {
+    if key.is_empty() {
+        format!("the bucket {bucket}")
+    } else {
+        format!("{key} in the bucket {bucket}")
+    }
 }
 
 /// A state store. Cloning is cheap; clones share the counts.

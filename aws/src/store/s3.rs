@@ -381,10 +381,10 @@ impl S3Store {
 
     fn error(&self, key: &str, action: &'static str, source: Failure) -> StoreError {
         let (bucket, key) = (self.bucket.clone(), self.full(key));
-        match source.class {
-            _ if source.code == "NoSuchBucket" => StoreError::NoBucket { bucket },
-            _ if source.code == failure::FENCED => fenced_at(&key, Fenced),
-            Class::Denied => StoreError::Denied {
+        match source.code.as_str() {
+            "NoSuchBucket" => StoreError::NoBucket { bucket },
+            failure::FENCED => fenced_at(&key, Fenced),
+            "AccessDenied" => StoreError::Denied {
                 bucket,
                 key,
                 action,

@@ -7,10 +7,10 @@ use crate::agents::Found;
 use crate::downloads;
 use crate::error::{CommandError, Context, Kind};
 use crate::planned::Target;
-use crate::state::{ClusterState, NO_CREDENTIALS, Public, mint_into, store_error};
+use crate::state::{ClusterState, Public, aws_hint, mint_into, store_error};
 use aws::{Clients, FactsWanted, collect_facts};
 use model::catalog::Catalog;
-use model::engine::{Class, Failure};
+use model::engine::Failure;
 use model::expand::{Expanded, Wanted, wanted};
 use model::facts::Facts;
 use model::pki::{KUBERNETES_CA, Keyset};
@@ -224,16 +224,6 @@ impl Looked {
 
 /// A failed call to AWS, with what to do about it.
 pub fn aws_error(failure: Failure) -> CommandError {
-    let hint = failure.hint.clone().unwrap_or_else(|| match failure.class {
-        Class::Denied if failure.code.is_empty() => NO_CREDENTIALS.to_owned(),
-        Class::Denied => format!(
-            "allow {} to the user or role that runs kctl, or choose others with AWS_PROFILE",
-            failure.call
-        ),
-        Class::Quota => "raise the quota, or delete what is not needed".to_owned(),
-        Class::Throttled => "try again in a few minutes".to_owned(),
-        _ => "check credentials (`aws sts get-caller-identity`), region and network, and try again"
-            .to_owned(),
-    });
+    let hint = aws_hint(&failure);
     CommandError::new(Kind::Failed, failure, hint)
 }

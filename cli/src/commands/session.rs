@@ -26,7 +26,9 @@ impl<'a> Session<'a> {
     /// Opens the store; calls nothing yet.
     pub async fn open(options: &'a Global, shell: &'a Shell) -> Result<Self, CommandError> {
         let url = store_url(options, shell)?;
+        let told = shell.clone();
         let clients = Clients::load(None, None).await;
+        let clients = clients.telling(move |again| told.note(&again.to_string()));
         let store = Store::open(&url, &clients).map_err(store_error)?;
         Ok(Self {
             shell,

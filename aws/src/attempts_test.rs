@@ -1,0 +1,78 @@
+//! Attempts of real calls: to nobody, and to a server that answers as throttled and broken services do.
+
+use super::*;
+use aws_config::retry::RetryConfig;
+use aws_config::{BehaviorVersion, Region};
+use aws_credential_types::Credentials;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+/// Makes two calls there that fail, and returns what was told and how many attempts there were.
+async fn failing(address: &str) -> (Vec<Again>, BTreeMap<String, u64>) {
+    let heard: Arc<Mutex<Vec<Again>>> = Arc::default();
+    let to = heard.clone();
+    let attempts = Attempts::default().telling(move |again| to.lock().unwrap().push(again.clone()));
+    let config = aws_sdk_s3::Config::builder()
+        .behavior_version(BehaviorVersion::v2026_01_12())
+        .region(Region::new("us-east-1"))
+        .endpoint_url(format!("http://{address}"))
+        .credentials_provider(Credentials::new("AKID", "secret", None, None, "given"))
+        .force_path_style(true)
+        .http_client(crate::fence::wire::client())
+        .retry_config(
+            RetryConfig::standard()
+                .with_max_attempts(MOST)
+                .with_initial_backoff(Duration::from_millis(1)),
+        )
+        .interceptor(attempts.clone());
+    let s3 = aws_sdk_s3::Client::from_conf(config.build());
+    for _ in 0..2 {
+        let listed = s3.list_objects_v2().bucket("b").send().await;
+        listed.expect_err("a failure");
+    }
+    let heard = heard.lock().unwrap().clone();
+    (heard, attempts.counts())
+}
+
+/// Answers every request like this, closing the connection.
+async fn answer(server: TcpListener, answer: &'static str) {
+    loop {
+        let (mut connection, _) = server.accept().await.unwrap();
+        let mut request = [0; 4096];
+        // Whoever hangs up first has his reasons.
+        let _ = connection.read(&mut request).await;
+        let _ = connection.write_all(answer.as_bytes()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_answers_is_told_once() {
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let (heard, counts) = failing(&address).await;
+    let [again] = heard.as_slice() else {
+        panic!("{heard:?}");
+    };
+    assert_eq!(
+        again.to_string(),
+        "s3:ListObjectsV2 failed 3 times (Connection refused (os error 111)): trying again, 8 times in all"
+    );
+    assert!(counts["s3.ListObjectsV2"] > u64::from(MOST), "{counts:?}");
+}
+
+#[tokio::test]
+async fn a_service_that_is_busy_is_told_and_one_that_says_no_is_not() {
+    for (status, told) in [("503 Slow Down", 1), ("403 Forbidden", 0)] {
+        let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = server.local_addr().unwrap().to_string();
+        let text = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        let (heard, _) = tokio::select! {
+            failed = failing(&address) => failed,
+            () = answer(server, text.leak()) => unreachable!("it answers for ever"),
+        };
+        assert_eq!(heard.len(), told, "{status}: {heard:?}");
+        assert!(heard.iter().all(|again| again.why == "HTTP 503"));
+    }
+}
