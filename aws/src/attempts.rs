@@ -1,5 +1,6 @@
 //! Every attempt of every call: counted, and told where a call has to be repeated so often that somebody would wonder.
 
+use crate::causes::deepest;
 use aws_smithy_runtime_api::box_error::BoxError;
 use aws_smithy_runtime_api::client::interceptors::Intercept;
 use aws_smithy_runtime_api::client::interceptors::context::{
@@ -135,13 +136,7 @@ impl Intercept for Attempts {
 fn why(context: &FinalizerInterceptorContextRef<'_>) -> Option<String> {
     let error = context.output_or_error()?.err()?;
     if let Some(connector) = error.as_connector_error() {
-        let causes =
-            std::iter::successors(std::error::Error::source(connector), |cause| cause.source());
-        return Some(
-            causes
-                .last()
-                .map_or_else(|| connector.to_string(), ToString::to_string),
-        );
+        return Some(deepest(connector));
     }
     if error.is_timeout_error() {
         return Some("no answer in time".to_owned());

@@ -2,8 +2,6 @@
 
 use super::*;
 use aws_config::retry::RetryConfig;
-use aws_config::{BehaviorVersion, Region};
-use aws_credential_types::Credentials;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -13,13 +11,7 @@ async fn failing(address: &str) -> (Vec<Again>, BTreeMap<String, u64>) {
     let heard: Arc<Mutex<Vec<Again>>> = Arc::default();
     let to = heard.clone();
     let attempts = Attempts::default().telling(move |again| to.lock().unwrap().push(again.clone()));
-    let config = aws_sdk_s3::Config::builder()
-        .behavior_version(BehaviorVersion::v2026_01_12())
-        .region(Region::new("us-east-1"))
-        .endpoint_url(format!("http://{address}"))
-        .credentials_provider(Credentials::new("AKID", "secret", None, None, "given"))
-        .force_path_style(true)
-        .http_client(crate::fence::wire::client())
+    let config = crate::s3_test::at(address)
         .retry_config(
             RetryConfig::standard()
                 .with_max_attempts(MOST)

@@ -5,6 +5,7 @@ mod denial;
 mod hint;
 mod quota;
 
+use crate::causes::{causes, deepest};
 use crate::fence::Fenced;
 use aws_credential_types::provider::error::CredentialsError;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
@@ -119,10 +120,7 @@ where
 {
     let causes = causes(error);
     let unsigned = causes.iter().any(|cause| cause.is::<CredentialsError>());
-    let message = causes
-        .last()
-        .map_or_else(|| error.to_string(), ToString::to_string);
-    let mut failure = own(Class::Unknown, call, message);
+    let mut failure = own(Class::Unknown, call, deepest(error));
     if causes.iter().any(|cause| cause.is::<Fenced>()) {
         failure.class = Class::Invalid;
         FENCED.clone_into(&mut failure.code);
@@ -136,14 +134,4 @@ where
         failure.hint = Some(hint::of(failure.class, call, "", ""));
     }
     failure
-}
-
-fn causes<'a>(error: &'a (dyn Error + 'static)) -> Vec<&'a (dyn Error + 'static)> {
-    let mut causes = Vec::new();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        causes.push(cause);
-        next = cause.source();
-    }
-    causes
 }

@@ -4,6 +4,7 @@
 mod attempts;
 #[cfg(feature = "cloud")]
 mod balancer;
+mod causes;
 mod client;
 #[cfg(feature = "cloud")]
 mod console;
@@ -28,6 +29,9 @@ pub mod machine;
 mod names;
 #[cfg(feature = "cloud")]
 mod observe;
+#[cfg(test)]
+#[cfg(feature = "store")]
+mod s3_test;
 #[cfg(feature = "cloud")]
 mod scope;
 #[cfg(feature = "store")]

@@ -1,9 +1,8 @@
 //! A fence that shuts while a call connects, against a server that notes what came.
 
 use super::*;
+use crate::causes::causes;
 use crate::fence::Fenced;
-use aws_config::{BehaviorVersion, Region};
-use aws_credential_types::Credentials;
 use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextRef;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
@@ -29,24 +28,17 @@ impl Intercept for Meanwhile {
 }
 
 fn is_fenced(error: &(dyn std::error::Error + 'static)) -> bool {
-    std::iter::successors(Some(error), |error| error.source())
-        .any(<dyn std::error::Error>::is::<Fenced>)
+    let mut causes = causes(error).into_iter();
+    causes.any(<dyn std::error::Error>::is::<Fenced>)
 }
 
 #[tokio::test]
 async fn a_write_whose_fence_is_shut_while_it_connects_sends_nothing() {
     let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = server.local_addr().unwrap();
+    let address = server.local_addr().unwrap().to_string();
     for with_body in [true, false] {
         let fence = Fence::default();
-        let config = aws_sdk_s3::Config::builder()
-            .behavior_version(BehaviorVersion::v2026_01_12())
-            .region(Region::new("us-east-1"))
-            .endpoint_url(format!("http://{address}"))
-            .credentials_provider(Credentials::new("AKID", "secret", None, None, "given"))
-            .force_path_style(true)
-            .http_client(client())
-            .interceptor(fence.clone());
+        let config = crate::s3_test::at(&address).interceptor(fence.clone());
         let s3 = aws_sdk_s3::Client::from_conf(config.build());
         let meanwhile = Meanwhile(fence);
         let write = async {
