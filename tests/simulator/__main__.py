@@ -24,13 +24,15 @@ def main() -> int:
 
     options = Options(later=later, events=events, machines=arguments.machines)
     apply(options)
-    server = _server(arguments, options)
-    _identities(server.simulator_state, arguments.session_seconds)
+    state, program = _program(arguments, options)
+    server = _server(program, arguments.port)
+    _identities(state, arguments.session_seconds)
     from .warm import warm_up
 
-    warm_up(server)
+    # By another door: who calls at this one meanwhile waits, and is answered by what stays.
+    warm_up(_server(program, 0), state)
     if arguments.strict:
-        _close_the_gate(server.simulator_state, arguments.operator_credentials)
+        _close_the_gate(state, arguments.operator_credentials)
     address = f"http://127.0.0.1:{server.server_address[1]}"
     if arguments.port_file:
         _write_whole(arguments.port_file, f"{server.server_address[1]}\n")
@@ -91,12 +93,20 @@ def _exit_with_stdin() -> None:
     os._exit(0)
 
 
-def _server(arguments: argparse.Namespace, options: Any) -> Any:
-    """The HTTP server, bound but not yet serving."""
-    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
-    from werkzeug.serving import make_server
+def _program(arguments: argparse.Namespace, options: Any) -> Any:
+    """What the control endpoints read and write, and the WSGI program."""
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
     from .app import State, application
+
+    state = State(later=options.later, lock=options.lock, region=arguments.region)
+    return state, application(DomainDispatcherApplication(create_backend_app), state)
+
+
+def _server(program: Any, port: int) -> Any:
+    """An HTTP server, bound but not yet serving: connections are kept until it does."""
+    from moto.moto_server.werkzeug_app import MotoRequestHandler
+    from werkzeug.serving import make_server
 
     class QuietHandler(MotoRequestHandler):
         """No line per request; answers leave at once; headers are kept as they came, for signatures cover them."""
@@ -112,11 +122,8 @@ def _server(arguments: argparse.Namespace, options: Any) -> Any:
         def log_request(self, *_arguments: Any) -> None:
             pass
 
-    state = State(later=options.later, lock=options.lock, region=arguments.region)
-    program = application(DomainDispatcherApplication(create_backend_app), state)
-    server = make_server("127.0.0.1", arguments.port, program, threaded=True, request_handler=QuietHandler)
+    server = make_server("127.0.0.1", port, program, threaded=True, request_handler=QuietHandler)
     server.daemon_threads = True
-    server.simulator_state = state
     return server
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from .app import reset
+from .app import State, reset
 
 REGION = "us-east-1"
 
 
-def warm_up(server: Any) -> None:
-    """Calls each service through the server itself, then leaves no trace of it."""
+def warm_up(server: Any, state: State) -> None:
+    """Calls each service through a server that nobody else knows and that then closes, and leaves no trace of it."""
     port = server.server_address[1]
     caller = threading.Thread(target=_call_everything, args=(f"http://127.0.0.1:{port}",), daemon=True)
     caller.start()
@@ -19,8 +19,9 @@ def warm_up(server: Any) -> None:
     while caller.is_alive():
         server.handle_request()
     caller.join()
-    with server.simulator_state.lock:
-        reset(server.simulator_state)
+    server.server_close()
+    with state.lock:
+        reset(state)
 
 
 def _call_everything(endpoint: str) -> None:
