@@ -6,6 +6,8 @@ BIN := $(CARGO_TARGET_DIR)/debug
 # A failed test tells its errors' chain; where each was made says nothing more.
 export RUST_LIB_BACKTRACE ?= 0
 CARGO ?= cargo
+# What tests draw their lots from.
+SEED ?= 1
 # Moments at which tests kill a lab.
 KILLS ?= 3
 # The same in the soak, and how many worlds of faults its engine goes through.
@@ -18,7 +20,12 @@ FUZZ_SECONDS ?= 3600
 TOOLS = KCTL_BIN="$(BIN)/kctl" KCTL_ASSETS="$$(tests/assets/build)" \
 	PATH="$$(tests/lab/go 2>/dev/null || echo "$(BIN)"):$$(tests/venv tests/lint/requirements.txt)/bin:$$PATH"
 
-.PHONY: help binaries demo simulator test lint content bench soak fuzz lab lab-down
+# Before the first compile: what a target needs of this machine is there, or is installed, or named.
+READY := $(addprefix ready-,binaries agents demo simulator test lint bench soak fuzz lab)
+
+.PHONY: help binaries agents demo simulator test lint content bench soak fuzz lab lab-down $(READY)
+# cargo uses all cores; what a target names first has to come first.
+.NOTPARALLEL:
 
 help:
 	@echo "make demo       create, change and delete a cluster in the AWS simulator, and watch"
@@ -30,21 +37,27 @@ help:
 	@echo "make soak       the long tests, hours of them; what they said lies in $(CACHE)/soak. SEEDS, SOAK_KILLS: how long"
 	@echo "make fuzz       libFuzzer on everything that reads what others wrote: FUZZ_SECONDS for each of six laws, part of the soak"
 	@echo "make binaries   kctl, nodeup, protokube and lab, in $(BIN)"
+	@echo "make agents     nodeup and protokube as machines run them, for kctl on AWS; prints what to set"
 
-binaries:
+$(READY): ready-%:
+	@tests/ready $*
+
+binaries: ready-binaries
 	$(CARGO) build --workspace --bins
 
-demo: binaries
+demo: ready-demo binaries
 	PATH="$(BIN):$$PATH" tests/demo/run
 
-simulator:
-	tests/demo/simulator
+simulator: ready-simulator binaries
+	@PATH="$(BIN):$$PATH" tests/demo/simulator
 
-test: lint content
-	$(TOOLS) KCTL_LAB_KILLS=$(KILLS) $(CARGO) test --workspace
-	tests/simulator/run-tests
+agents: ready-agents binaries
+	@echo "export PATH=$(BIN):\$$PATH KCTL_ASSETS=$$(tests/assets/build)"
 
-lint:
+test: ready-test lint content
+	$(TOOLS) KCTL_LAB_KILLS=$(KILLS) SEED=$(SEED) CARGO=$(CARGO) tests/run
+
+lint: ready-lint
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path tests/fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets -- --deny warnings
@@ -53,17 +66,17 @@ lint:
 content: binaries
 	PATH="$(BIN):$$PATH" tests/lab/prepare
 
-bench:
+bench: ready-bench
 	$(CARGO) build --release --bin kctl
 	KCTL_BIN="$(CARGO_TARGET_DIR)/release/kctl" tests/bench/run
 
-soak: content
+soak: ready-soak content
 	$(TOOLS) SEEDS=$(SEEDS) KILLS=$(SOAK_KILLS) FUZZ_SECONDS=$(FUZZ_SECONDS) OUT=$(CACHE)/soak tests/bench/soak
 
-fuzz:
+fuzz: ready-fuzz
 	FUZZ_SECONDS=$(FUZZ_SECONDS) OUT=$(CACHE)/soak tests/fuzz/run
 
-lab: binaries
+lab: ready-lab binaries
 	KCTL_ASSETS="$$(tests/assets/build)" PATH="$(BIN):$$PATH" tests/lab/cluster
 
 lab-down: binaries
