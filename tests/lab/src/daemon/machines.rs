@@ -1,7 +1,7 @@
 //! Machines and volumes under orders: each has at most one work going, on a thread of its own; its end is told to the
 //! rounds.
 
-use super::orders::{self, Machine, Order, VolumeOrder};
+use super::orders::{self, Attached, Machine, Order, VolumeOrder};
 use crate::host::{self, Detached, Host, HostSpec, Lower, State, VolumeSpec};
 use crate::ledger::Ledger;
 use crate::network::detach_host;
@@ -30,6 +30,8 @@ pub enum Done {
     },
     Volume {
         volume: String,
+        /// GiB.
+        size: u32,
         /// `None`: nothing came of it yet, it stays `attaching` or `detaching`.
         order: Option<VolumeOrder>,
     },
@@ -42,8 +44,8 @@ pub struct Machines {
     lower: Lower,
     told: UnboundedSender<Done>,
     machines: BTreeMap<String, Machine>,
-    /// Volume to instance.
-    attached: BTreeMap<String, String>,
+    /// By volume.
+    attached: BTreeMap<String, Attached>,
     /// Ids of instances and volumes with work going.
     busy: BTreeSet<String>,
 }
@@ -124,7 +126,7 @@ impl Machines {
     }
 
     fn volume(&mut self, volume: &Volume) {
-        let attached = self.attached.get(&volume.id).map(String::as_str);
+        let attached = self.attached.get(&volume.id);
         let is_on = |instance: &str| {
             !self.busy.contains(instance)
                 && self
@@ -150,6 +152,7 @@ impl Machines {
             }
             let _ = told.send(Done::Volume {
                 volume: id,
+                size,
                 order: done.then_some(order),
             });
         });
@@ -176,22 +179,30 @@ impl Machines {
                 let on = told == InstanceState::Running;
                 if told == InstanceState::Terminated {
                     self.machines.remove(&instance);
-                    self.attached.retain(|_, to| *to != instance);
+                    self.attached.retain(|_, to| to.instance != instance);
                 } else {
                     self.machines
                         .insert(instance.clone(), Machine { on, reboots });
                 }
                 report.instances.insert(instance, told);
             }
-            Done::Volume { volume, order } => {
+            Done::Volume {
+                volume,
+                size,
+                order,
+            } => {
                 self.busy.remove(&volume);
                 if order.is_some() {
                     tracing::info!(volume, ?order, "done");
                 }
                 match order {
                     Some(VolumeOrder::Attach { instance, .. }) => {
-                        self.attached.insert(volume.clone(), instance);
+                        let attached = Attached { instance, size };
+                        self.attached.insert(volume.clone(), attached);
                         report.volumes.insert(volume, "attached".to_owned());
+                    }
+                    Some(VolumeOrder::Grow { instance, .. }) => {
+                        self.attached.insert(volume, Attached { instance, size });
                     }
                     Some(VolumeOrder::Detach { .. }) => {
                         self.attached.remove(&volume);
@@ -231,7 +242,7 @@ impl Machines {
     }
 }
 
-/// Attaches or detaches; whether that is done. What is in use stays, as on AWS, until nobody in the machine uses it.
+/// Attaches, detaches or lets grow; whether that is done. What is in use stays, as on AWS, until nobody in the machine uses it.
 fn change(
     place: &Place,
     ledger: &Ledger,
@@ -240,7 +251,7 @@ fn change(
     order: &VolumeOrder,
 ) -> Result<bool> {
     match order {
-        VolumeOrder::Attach { instance, device } => {
+        VolumeOrder::Attach { instance, device } | VolumeOrder::Grow { instance, device } => {
             let spec = VolumeSpec {
                 id: volume.to_owned(),
                 size,

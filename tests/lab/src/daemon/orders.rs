@@ -42,14 +42,32 @@ pub fn machine(instance: &Instance, now: Option<Machine>) -> Option<Order> {
 /// One step for a volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum VolumeOrder {
-    Attach { instance: String, device: String },
-    Detach { instance: String },
+    Attach {
+        instance: String,
+        device: String,
+    },
+    /// It is larger now than the machine knows.
+    Grow {
+        instance: String,
+        device: String,
+    },
+    Detach {
+        instance: String,
+    },
+}
+
+/// Where a volume is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attached {
+    pub instance: String,
+    /// GiB that the machine sees.
+    pub size: u32,
 }
 
 /// The next step for a volume, if its machine is there to do it; `attached`: to which machine it is now.
 pub fn volume(
     volume: &Volume,
-    attached: Option<&str>,
+    attached: Option<&Attached>,
     is_on: impl Fn(&str) -> bool,
 ) -> Option<VolumeOrder> {
     let wanted = volume
@@ -61,9 +79,13 @@ pub fn volume(
             instance: wanted.instance.clone(),
             device: wanted.device.clone(),
         }),
-        (Some(wanted), Some(now)) if wanted.instance == now => None,
+        (Some(wanted), Some(now)) if wanted.instance == now.instance => (volume.size > now.size)
+            .then(|| VolumeOrder::Grow {
+                instance: wanted.instance.clone(),
+                device: wanted.device.clone(),
+            }),
         (_, Some(now)) => Some(VolumeOrder::Detach {
-            instance: now.to_owned(),
+            instance: now.instance.clone(),
         }),
         _ => None,
     }
@@ -162,22 +184,38 @@ mod tests {
         let detach = |from: &str| VolumeOrder::Detach {
             instance: from.into(),
         };
+        let at = |instance: &str| Attached {
+            instance: instance.into(),
+            size: 1,
+        };
         assert_eq!(volume(&of("attaching"), None, |_| true), Some(attach));
         assert_eq!(volume(&of("attaching"), None, |_| false), None);
-        assert_eq!(volume(&of("attached"), Some("i-1"), |_| true), None);
+        assert_eq!(volume(&of("attached"), Some(&at("i-1")), |_| true), None);
         assert_eq!(
-            volume(&of("attaching"), Some("i-0"), |_| true),
+            volume(&of("attaching"), Some(&at("i-0")), |_| true),
             Some(detach("i-0"))
         );
         assert_eq!(
-            volume(&of("detaching"), Some("i-1"), |_| true),
+            volume(&of("detaching"), Some(&at("i-1")), |_| true),
             Some(detach("i-1"))
         );
+        let larger = Volume {
+            size: 2,
+            ..of("attached")
+        };
+        let grow = VolumeOrder::Grow {
+            instance: "i-1".into(),
+            device: "/dev/xvdu".into(),
+        };
+        assert_eq!(volume(&larger, Some(&at("i-1")), |_| true), Some(grow));
         let free = Volume {
             attachment: None,
             ..of("")
         };
-        assert_eq!(volume(&free, Some("i-1"), |_| true), Some(detach("i-1")));
+        assert_eq!(
+            volume(&free, Some(&at("i-1")), |_| true),
+            Some(detach("i-1"))
+        );
         assert_eq!(volume(&free, None, |_| true), None);
     }
 }

@@ -1,4 +1,5 @@
-//! Detaching volumes: refused by what is in use, as EC2 does, unless forced, which is pulling the plug.
+//! Detaching volumes: refused by what is in use, as EC2 does, unless forced, which is pulling the plug. A crash pulls all of
+//! them.
 
 use super::state::{Host, Paths, State};
 use super::volume::{Attached, file, lock, write_devices};
@@ -13,6 +14,8 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// What became of a detachment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,9 +25,13 @@ pub enum Detached {
     Busy,
 }
 
-/// Ends writing to a file system as if its disk were gone: FS_IOC_SHUTDOWN without flushing, on what is mounted there.
+/// Ends writing to file systems as if their disks were gone: FS_IOC_SHUTDOWN without flushing, on what is mounted there.
 const SHUTDOWN: &str = "import fcntl, os, struct, sys\n\
-    fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587D, struct.pack('I', 2))";
+    points = [os.open(point, os.O_RDONLY) for point in sys.argv[1:]]\n\
+    for point in points: fcntl.ioctl(point, 0x8004587D, struct.pack('I', 2))";
+
+/// How long the kernel may take to let go of what a machine had mounted.
+const LET_GO: Duration = Duration::from_secs(20);
 
 /// Detaches a volume from a host; not attached is [`Detached::Done`].
 pub fn detach_volume(place: &Place, instance: &str, volume: &str, force: bool) -> Result<Detached> {
@@ -112,22 +119,59 @@ fn hide(place: &Place, host: &Host, attached: &Attached) -> Result<()> {
     Ok(())
 }
 
-/// Cuts off every file system of the device, wherever in the host it is mounted: from now on it answers with errors.
+/// Cuts off the file system of the device, wherever in the host it is mounted: from now on it answers with errors.
 fn shut_down(place: &Place, instance: &str, attached: &Attached) -> Result<()> {
-    let device = format!("{}:{}", attached.major, attached.minor);
-    // One file system, however often it is mounted.
-    let points = mounted(place, instance, &device)?;
-    let Some(point) = points.first() else {
+    let points = points(place, instance, std::slice::from_ref(attached))?;
+    if points.is_empty() {
         let device = attached.loop_device.display();
         bail!(
             "{device} is in use, but no file system of it is mounted in the host: end what has it open"
         );
-    };
+    }
+    shut(&points)
+}
+
+/// Cuts off the file systems of all volumes of a host at once: what was not flushed is lost, as when the power fails.
+pub(super) fn cut_off(place: &Place, host: &Host) -> Result<()> {
+    let points = points(place, &host.spec.instance, &host.volumes(place)?)?;
+    if points.is_empty() {
+        return Ok(());
+    }
+    shut(&points)
+}
+
+/// Waits until nothing of a host that has crashed holds its volumes: a file system that was cut off stays so while it is
+/// mounted anywhere, and the next boot would get that one.
+pub(super) fn wait_let_go(place: &Place, host: &Host) -> Result<()> {
+    let end = Instant::now() + LET_GO;
+    for attached in host.volumes(place)? {
+        while hold(&attached)?.is_none() {
+            if Instant::now() > end {
+                let (volume, device) = (&attached.volume, attached.loop_device.display());
+                bail!("{volume} ({device}) is still in use {LET_GO:?} after its machine crashed");
+            }
+            sleep(Duration::from_millis(20));
+        }
+    }
+    Ok(())
+}
+
+/// One place of each file system that lies on one of the volumes; a file system may be mounted often.
+fn points(place: &Place, instance: &str, volumes: &[Attached]) -> Result<Vec<PathBuf>> {
+    let mut points = Vec::new();
+    for attached in volumes {
+        let device = format!("{}:{}", attached.major, attached.minor);
+        points.extend(mounted(place, instance, &device)?.into_iter().next());
+    }
+    Ok(points)
+}
+
+fn shut(points: &[PathBuf]) -> Result<()> {
     let mut python = Command::new("python3");
-    python.args(["-c", SHUTDOWN]).arg(point);
+    python.args(["-c", SHUTDOWN]).args(points);
     tool::run(&mut python)
         .map(drop)
-        .with_context(|| format!("cutting off the file system at {}", point.display()))
+        .with_context(|| format!("cutting off the file systems at {points:?}"))
 }
 
 /// Where a device is mounted in the host's namespaces, as paths the machine can open.

@@ -16,9 +16,12 @@ use std::time::{Duration, Instant};
 /// How long what was killed may take to be gone.
 const KILLED: Duration = Duration::from_secs(20);
 
-/// Crashes a host: its first process is killed, and with it all others, without a word to them. The disk stays.
+/// Crashes a host as a power failure does: its volumes are cut off, so that what was not flushed to them is lost; then its
+/// first process is killed, and with it all others, without a word to them. Its own disk is a folder of the machine and stays
+/// as it is.
 pub fn kill9(place: &Place, instance: &str) -> Result<()> {
     let host = Host::read(place, instance)?;
+    detach::cut_off(place, &host)?;
     if let Some(init) = host.init()? {
         init.signal(Signal::KILL)?;
     } else {
@@ -26,7 +29,8 @@ pub fn kill9(place: &Place, instance: &str) -> Result<()> {
         host.launcher.signal(Signal::KILL)?;
         cgroup::kill(&place.host_cgroup(instance))?;
     }
-    wait(place, instance, &[State::Off, State::Crashed], KILLED).map(drop)
+    wait(place, instance, &[State::Off, State::Crashed], KILLED)?;
+    detach::wait_let_go(place, &host)
 }
 
 /// Asks a host to power itself off, as EC2 does when an instance is stopped; the state after `limit` at the latest.

@@ -181,9 +181,25 @@ impl Lab {
         })
     }
 
-    /// Crashes a host: everything in it is killed, its disk stays. AWS sees nothing.
+    /// Crashes a host as a power failure does: what was not flushed to its volumes is lost, everything in it is killed, its own
+    /// disk stays. AWS sees nothing.
     pub fn kill(&self, id: &str) -> Result<()> {
         host::kill9(&self.place, id)
+    }
+
+    /// Crashes hosts at once.
+    pub fn kill_all(&self, ids: &[&str]) -> Result<()> {
+        let place = &self.place;
+        std::thread::scope(|scope| {
+            let all: Vec<_> = ids
+                .iter()
+                .map(|id| scope.spawn(|| host::kill9(place, id)))
+                .collect();
+            all.into_iter().try_for_each(|one| {
+                let ended = one.join();
+                ended.unwrap_or_else(|_| bail!("a thread panicked"))
+            })
+        })
     }
 
     /// Starts a host that is off or was killed.

@@ -41,7 +41,7 @@ const SESSION: Duration = Duration::from_mins(1);
 
 type Step = (&'static str, fn(&mut Lab) -> Result<()>);
 
-const STEPS: [Step; 16] = [
+const STEPS: [Step; 18] = [
     ("cloud-init found EC2", launch::cloud_init_found_ec2),
     (
         "a host has the launch template's user data",
@@ -69,6 +69,11 @@ const STEPS: [Step; 16] = [
         volumes::comes_and_goes,
     ),
     ("a volume has one machine at a time", volumes::second_attach),
+    ("a volume grows while it is attached", volumes::grows),
+    (
+        "a crash loses what was not flushed, and nothing else",
+        volumes::crash_loses_what_was_not_flushed,
+    ),
     ("a volume stays in its zone", volumes::other_zone),
     ("a reboot keeps the disk", faults::reboot),
     ("a killed host starts again", faults::kill),

@@ -127,6 +127,42 @@ pub fn second_attach(lab: &mut Lab) -> Result<()> {
     becomes(lab, &volume, "attached")
 }
 
+/// It is as large as AWS says, while it is attached.
+pub fn grows(lab: &mut Lab) -> Result<()> {
+    let host = only(lab, CONTROL_PLANES[0])?;
+    let volume = volume(lab, &host)?.id;
+    lab.aws(
+        "ec2",
+        "ModifyVolume",
+        &json!({"VolumeId": volume, "Size": 2}),
+    )?;
+    let size = format!("blockdev --getsize64 $(readlink -f {})", link(&volume));
+    lab.until("the host sees the larger volume", LIMIT, |lab| {
+        let bytes = lab.sh(&host.id, &size)?;
+        ensure!(bytes == (2_u64 << 30).to_string(), "it has {bytes} bytes");
+        Ok(())
+    })
+}
+
+/// As a power failure does. The volume has a file system from a step before, and is attached.
+pub fn crash_loses_what_was_not_flushed(lab: &mut Lab) -> Result<()> {
+    let host = only(lab, CONTROL_PLANES[0])?.id;
+    let volume = volume(lab, &only(lab, CONTROL_PLANES[0])?)?.id;
+    let (mount, boot) = (format!("mount {} /mnt/v", link(&volume)), lab.boot(&host)?);
+    let write =
+        "cd /mnt/v; echo is there >flushed; sync flushed; echo is gone >unflushed; cat *flushed";
+    let written = lab.sh(&host, &format!("{mount}; {write}"))?;
+    ensure!(written == "is there\nis gone", "{written}");
+    lab.kill(&host)?;
+    lab.start(&host)?;
+    lab.booted_again(&host, &boot)?;
+    // Its name may be there, without what was written.
+    let left = format!("{mount}; cd /mnt/v; cat flushed; cat unflushed 2>/dev/null || true");
+    let left = lab.sh(&host, &left)?;
+    ensure!(left == "is there", "after the crash there is {left:?}");
+    lab.sh(&host, "umount /mnt/v").map(drop)
+}
+
 pub fn other_zone(lab: &mut Lab) -> Result<()> {
     let (host, other) = (only(lab, CONTROL_PLANES[1])?, only(lab, CONTROL_PLANES[2])?);
     let volume = volume(lab, &other)?.id;
