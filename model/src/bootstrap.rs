@@ -48,6 +48,9 @@ pub const REPORT_PATH: &str = "/bootstrap/v1/report";
 /// Where load balancers ask whether it answers; kOps' path.
 pub const HEALTH_PATH: &str = "/healthz";
 
+/// Where load balancers ask whether the API server of that machine is ready.
+pub const READY_PATH: &str = "/readyz";
+
 /// The header with a [`SignedIdentity`] as JSON in base64.
 pub const IDENTITY_HEADER: &str = "x-kctl-identity";
 

@@ -9,7 +9,9 @@ mod laws_test;
 mod manifest;
 mod record;
 
-pub use choose::{Choice, Holder, Place, SeenVolume, choose, device_name, volume_tag};
+pub use choose::{
+    Choice, Holder, Place, SeenVolume, choose, device_name, named_volume, volume_tag,
+};
 pub use content::{Content, Inside, MARKER, Marker, data_folder, manifest_on_volume};
 pub use decide::{Own, Step, decide, formed, stray};
 pub use manifest::{ManifestError, as_existing, has_founded};

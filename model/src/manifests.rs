@@ -9,7 +9,7 @@ mod proxy;
 
 pub use api_server::{HEALTH_PORT, api_server};
 pub use controllers::{controller_manager, scheduler};
-pub use etcd::{EtcdPod, etcd, etcd_image};
+pub use etcd::{ETCD_ALARMS, ETCD_SERVES, EtcdPod, etcd, etcd_image};
 pub use pod::{
     Container, EnvVar, HostPath, HttpGet, Metadata, Pod, PodSpec, Port, Probe, Resources,
     SecurityContext, Toleration, Volume, VolumeMount,

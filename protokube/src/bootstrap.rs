@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use time::Duration;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 /// How protokube's lines call this part.
 const STAGE: &str = "bootstrap";
@@ -49,6 +50,8 @@ pub struct Context {
     pub clock: Clock,
     /// How long kubelets' first certificates are valid.
     pub signing: Duration,
+    /// Whether this machine's API server is ready.
+    pub ready: watch::Receiver<bool>,
     /// Where refusals are told.
     pub log: Log,
 }

@@ -4,6 +4,7 @@ use crate::arguments::Arguments;
 use crate::etcd::Settled;
 use crate::host::Host;
 use crate::probe::Probe;
+use crate::readiness::Ready;
 use anyhow::{Context, bail};
 use aws::Clients;
 use aws::machine::Machine;
@@ -36,6 +37,8 @@ pub struct Daemon {
     pub probe: Probe,
     /// How far etcd is.
     pub settled: Arc<Settled>,
+    /// Whether the API server is ready.
+    pub ready: Arc<Ready>,
 }
 
 /// Both configurations, the second verified by what the first says of it.
@@ -83,5 +86,6 @@ pub async fn identify(boot: &BootConfig, config: NodeConfig) -> anyhow::Result<D
         host: Host::machine(),
         probe: Probe::new()?,
         settled: Arc::default(),
+        ready: Arc::default(),
     })
 }

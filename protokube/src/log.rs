@@ -102,6 +102,13 @@ impl Voice {
         }
     }
 
+    /// A failure that stood is over: that is said.
+    pub fn over(&self, about: &str) {
+        if lock(&self.errors).remove(about).is_some() {
+            self.changed(&format!("{about}: over"));
+        }
+    }
+
     /// It is well: the same error would be a new one.
     pub fn well(&self, about: &str) {
         lock(&self.errors).remove(about);

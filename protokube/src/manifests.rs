@@ -6,7 +6,7 @@ use crate::host::Host;
 use crate::log::Voice;
 use crate::probe::Probe;
 use model::api::write::to_yaml;
-use model::manifests::{HEALTH_PORT, Pod, manifest_path};
+use model::manifests::{ETCD_SERVES, HEALTH_PORT, Pod, manifest_path};
 use model::report::Status;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl Gates {
         etcd: impl IntoIterator<Item = (String, u16)>,
         settled: watch::Receiver<BTreeMap<String, bool>>,
     ) -> Self {
-        let health = |(name, port)| (name, format!("http://127.0.0.1:{port}/health"));
+        let health = |(name, port)| (name, format!("http://127.0.0.1:{port}{ETCD_SERVES}"));
         Self {
             kubelet: KUBELET.to_owned(),
             etcd: etcd.into_iter().map(health).collect(),

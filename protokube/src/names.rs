@@ -6,6 +6,6 @@ mod records;
 mod zone;
 
 pub use hosts::entries;
-pub use members::{addresses, hosts_file};
+pub use members::{Members, restore};
 pub use records::{Published, Wanted, changes, wanted};
-pub use zone::{Records, Route53, publish, zone_of};
+pub use zone::{ApiServers, Endpoints, Records, Route53, Zone, zone_of};

@@ -6,9 +6,12 @@ use crate::etcd::{self, Formation, Http, Member, Peer, Settings};
 use crate::identity::system_clock;
 use crate::keysets::keyset;
 use crate::log::Log;
+use crate::log::Voice;
 use crate::manifests::{self, Gates};
+use crate::pace::{Pace, sleep};
 use crate::supervise::{Backoff, for_a_while, supervise};
-use crate::{addons, api, approval, health, labels, names};
+use crate::thread::on_own_thread;
+use crate::{addons, api, approval, health, labels, names, readiness};
 use aws::machine::Machine;
 use model::api::etcd::EtcdClusterSpec;
 use model::components::{EtcdMemberNames, KUBERNETES, etcd_ports};
@@ -24,14 +27,33 @@ use time::OffsetDateTime;
 use tokio::task::JoinSet;
 
 /// Time between looks at a member's volume while it is not up, and afterwards.
-const MEMBER_PACE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_mins(1));
+pub const MEMBER_PACE: Pace = Pace {
+    quick: Duration::from_secs(2),
+    waiting: Duration::from_secs(10),
+    rest: Duration::from_mins(1),
+    sleep,
+};
 
 /// Time between looks at where machines are.
-const NAMES_PACE: Duration = Duration::from_secs(5);
+pub const NAMES_PACE: Pace = Pace {
+    quick: Duration::from_secs(5),
+    waiting: Duration::from_secs(30),
+    rest: Duration::from_mins(1),
+    sleep,
+};
+
+/// Time between looks at which API servers are ready, which this machine's own says.
+pub const READY_PACE: Duration = Duration::from_secs(5);
+
+/// Time between questions to this machine's own, half of what a load balancer waits.
+const OWN_READY_PACE: Duration = Duration::from_secs(2);
 
 /// Starts them all. Dropping the set ends them.
 pub fn start(daemon: &Arc<Daemon>) -> JoinSet<()> {
     let mut set = JoinSet::new();
+    if let Err(error) = names::restore(&daemon.host) {
+        Voice::of("names").failed("last known names", &error);
+    }
     for (index, etcd) in own_etcd(daemon).into_iter().enumerate() {
         if let Some(member) = member(daemon, &etcd, index) {
             let name = format!("etcd-{}", etcd.name);
@@ -41,6 +63,7 @@ pub fn start(daemon: &Arc<Daemon>) -> JoinSet<()> {
         }
     }
     add(&mut set, "health", daemon, serve_health);
+    add(&mut set, "ready", daemon, follow_readiness);
     add(&mut set, "manifests", daemon, write_manifests);
     add(&mut set, "names", daemon, name_members);
     add(&mut set, "dns", daemon, publish_names);
@@ -121,7 +144,20 @@ async fn write_manifests(daemon: Arc<Daemon>) -> anyhow::Result<()> {
 }
 
 async fn name_members(daemon: Arc<Daemon>) -> anyhow::Result<()> {
-    names::hosts_file(&daemon.host, &*daemon.machine, &daemon.config, NAMES_PACE).await
+    let control_plane = daemon.config.control_plane.iter();
+    let formations = control_plane.flat_map(|of| &of.etcd).map(|etcd| {
+        let formation = Formation::of(&daemon.store, &etcd.name);
+        (etcd.name.clone(), formation)
+    });
+    let members = names::Members {
+        host: &daemon.host,
+        ec2: &*daemon.machine,
+        config: &daemon.config,
+        formations: formations.collect(),
+        instance: &daemon.instance,
+        pace: NAMES_PACE,
+    };
+    members.keep().await
 }
 
 /// The names in the cluster's zone, if it has one. Which zone that is, is read anew with each start of the role.
@@ -133,9 +169,26 @@ async fn publish_names(daemon: Arc<Daemon>) -> anyhow::Result<()> {
         clients: daemon.clients.clone(),
         zone,
     };
-    names::publish(&*daemon.machine, &records, &daemon.config, NAMES_PACE).await
+    let servers = names::Endpoints {
+        client: client(&daemon).await?,
+        ready: daemon.ready.subscribe(),
+    };
+    let zone = names::Zone {
+        ec2: &*daemon.machine,
+        records: &records,
+        servers: &servers,
+        config: &daemon.config,
+        pace: (READY_PACE, sleep),
+    };
+    for_a_while(api::CLIENT_LIFE, zone.keep()).await
 }
 
+async fn follow_readiness(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+    let health = format!("http://127.0.0.1:{HEALTH_PORT}");
+    readiness::follow(&health, &daemon.probe, &daemon.ready, OWN_READY_PACE).await
+}
+
+/// kubelet ends an API server whose health nobody tells it: a disk that hangs, or a log that is not read, must not hold this up.
 async fn serve_health(daemon: Arc<Daemon>) -> anyhow::Result<()> {
     let context = health::Context {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, HEALTH_PORT)),
@@ -145,7 +198,7 @@ async fn serve_health(daemon: Arc<Daemon>) -> anyhow::Result<()> {
         clock: system_clock(),
         validity: LEAF_VALIDITY,
     };
-    health::serve(context).await
+    on_own_thread("health", move || health::serve(context)).await
 }
 
 async fn serve_workers(daemon: Arc<Daemon>) -> anyhow::Result<()> {
@@ -160,6 +213,7 @@ async fn serve_workers(daemon: Arc<Daemon>) -> anyhow::Result<()> {
         nodes: Arc::new(ApiNodes::new(client(&daemon).await?)),
         clock: system_clock(),
         signing: signing_duration(&daemon.config),
+        ready: daemon.ready.subscribe(),
         log: Log::stderr(),
     };
     for_a_while(api::CLIENT_LIFE, bootstrap::serve(Arc::new(context))).await

@@ -87,6 +87,9 @@ pub(crate) fn observe(raw: &Raw, names: &Names) -> Option<Observed<Cloud>> {
             health_check_interval_seconds: group
                 .health_check_interval_seconds()
                 .unwrap_or_default(),
+            health_check_timeout_seconds: group.health_check_timeout_seconds().unwrap_or_default(),
+            // `traffic-port`: the target's own.
+            health_check_port: group.health_check_port().and_then(|port| port.parse().ok()),
             health_check_path: group.health_check_path().map(ToOwned::to_owned),
             health_check_protocol: protocol(group.health_check_protocol()),
             unhealthy_threshold_count: group.unhealthy_threshold_count().unwrap_or_default(),
@@ -167,6 +170,8 @@ async fn create(world: &AwsWorld, want: &LbTargetGroup, refs: &Refs) -> Result<S
         .vpc_id(physical(refs, &want.vpc_id, CALL)?)
         .healthy_threshold_count(health.healthy_threshold_count)
         .health_check_interval_seconds(health.health_check_interval_seconds)
+        .health_check_timeout_seconds(health.health_check_timeout_seconds)
+        .health_check_port(checked_port(health))
         .set_health_check_path(health.health_check_path.clone())
         .health_check_protocol(ProtocolEnum::from(health.health_check_protocol.as_str()))
         .unhealthy_threshold_count(health.unhealthy_threshold_count)
@@ -191,6 +196,8 @@ async fn change(
             .target_group_arn(arn)
             .healthy_threshold_count(health.healthy_threshold_count)
             .health_check_interval_seconds(health.health_check_interval_seconds)
+            .health_check_timeout_seconds(health.health_check_timeout_seconds)
+            .health_check_port(checked_port(health))
             .set_health_check_path(health.health_check_path.clone())
             .health_check_protocol(ProtocolEnum::from(health.health_check_protocol.as_str()))
             .unhealthy_threshold_count(health.unhealthy_threshold_count);
@@ -217,6 +224,12 @@ async fn change(
         done.called("elasticloadbalancing:ModifyTargetGroupAttributes")?;
     }
     Ok(())
+}
+
+/// As AWS writes it.
+fn checked_port(health: &HealthCheck) -> String {
+    let port = health.health_check_port;
+    port.map_or_else(|| "traffic-port".to_owned(), |port| port.to_string())
 }
 
 fn attributes(of: &LbTargetGroup) -> [(&'static str, String); 2] {

@@ -159,6 +159,11 @@ pub struct HealthCheck {
     pub healthy_threshold_count: i32,
     /// Seconds between checks.
     pub health_check_interval_seconds: i32,
+    /// Seconds until a check has failed.
+    pub health_check_timeout_seconds: i32,
+    /// Port; the target's own if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health_check_port: Option<i32>,
     /// Path, HTTP and HTTPS only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health_check_path: Option<String>,

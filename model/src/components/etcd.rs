@@ -1,5 +1,6 @@
 //! etcd's environment, as kOps' protokube ran it: one member on one volume, named in DNS and certificates.
 
+use super::etcd_settings::{EtcdSetting, etcd_setting};
 use super::paths::KUBERNETES;
 use crate::api::etcd::EtcdClusterSpec;
 use crate::names::dns;
@@ -85,7 +86,11 @@ pub fn etcd_ports(name: &str) -> Option<EtcdPorts> {
     }
 }
 
-/// The environment of one member. Settings of the user's win, except for those that make the member what it is.
+/// Where etcd answers for metrics and health, besides what the user wants.
+const METRICS: &str = "ETCD_LISTEN_METRICS_URLS";
+
+/// The environment of one member. Of the user's settings those that tune it are taken, and win; addresses for metrics come beside the
+/// one at which this machine asks for its health.
 pub fn etcd_environment(
     etcd: &EtcdClusterSpec,
     names: &EtcdMemberNames,
@@ -125,14 +130,15 @@ pub fn etcd_environment(
     if !plain.is_empty() {
         set("LISTEN_CLIENT_HTTP_URLS", plain.join(","));
     }
-    let own = manager
-        .flat_map(|manager| &manager.env)
-        .filter(|variable| variable.name.starts_with("ETCD_"));
-    for variable in own.filter(|variable| !variable.name.starts_with("ETCD_MANAGER_")) {
-        environment.insert(
-            variable.name.clone(),
-            variable.value.clone().unwrap_or_default(),
-        );
+    let own = manager.flat_map(|manager| &manager.env);
+    for variable in own.filter(|one| etcd_setting(&one.name) == Some(EtcdSetting::Taken)) {
+        let mut value = variable.value.clone().unwrap_or_default();
+        if variable.name == METRICS {
+            let urls = environment.get(METRICS).into_iter().cloned();
+            let urls = urls.chain((!value.is_empty()).then_some(value));
+            value = urls.collect::<Vec<_>>().join(",");
+        }
+        environment.insert(variable.name.clone(), value);
     }
     environment.extend(identity(names, ports, member, start));
     environment
@@ -279,6 +285,8 @@ mod tests {
             env: vec![
                 variable("ETCD_QUOTA_BACKEND_BYTES", "8589934592"),
                 variable("ETCD_NAME", "other"),
+                variable("ETCD_FORCE_NEW_CLUSTER", "true"),
+                variable("ETCD_LISTEN_METRICS_URLS", "http://0.0.0.0:8082"),
                 variable("ETCD_MANAGER_DAILY_BACKUPS_RETENTION", "90d"),
             ],
             listen_metrics_urls: vec!["http://0.0.0.0:8081".into()],
@@ -291,8 +299,10 @@ mod tests {
         assert_eq!(environment["ETCD_ELECTION_TIMEOUT"], "62000");
         assert_eq!(
             environment["ETCD_LISTEN_METRICS_URLS"],
-            "http://127.0.0.1:3993,http://0.0.0.0:8081"
+            "http://127.0.0.1:3993,http://0.0.0.0:8081,http://0.0.0.0:8082",
+            "health is asked for at the first, whatever else is said"
         );
+        assert!(!environment.contains_key("ETCD_FORCE_NEW_CLUSTER"));
         assert!(!environment.contains_key("ETCD_MANAGER_DAILY_BACKUPS_RETENTION"));
     }
 }

@@ -169,6 +169,20 @@ fn volume_of<'a>(
     }
 }
 
+/// The volume that a member's name follows: the recorded one as soon as one is recorded, else the only one with its tag. A copy with the
+/// same tags, on whatever machine it is, never moves a name.
+pub fn named_volume<'a>(
+    member: &str,
+    seen: &'a [SeenVolume],
+    record: Option<&Record>,
+) -> Option<&'a SeenVolume> {
+    let volume = volume_of(member, seen, record).ok()?;
+    let recorded = record.and_then(|record| record.members.get(member));
+    recorded
+        .is_none_or(|recorded| recorded.volume == volume.id)
+        .then_some(volume)
+}
+
 /// The volumes of all members that have exactly one, the recorded one if there are several.
 pub(super) fn volumes_of_members<'a>(
     members: &[String],

@@ -27,6 +27,18 @@ pub struct EtcdPod<'a> {
     pub data: &'a str,
 }
 
+/// Whether a member answers reads of its own data. A member without a leader is not healed by a restart, and an alarm (`NOSPACE`,
+/// `CORRUPT`) of one member is every member's until somebody ends it: neither is a reason to end etcd. So kubeadm, too, excludes
+/// `NOSPACE` (<https://github.com/kubernetes/kubernetes/pull/110744>). etcd 3.5 and 3.6 read both parameters there
+/// (`server/etcdserver/api/etcdhttp/health.go`); `/livez` is not in 3.5.10 and older.
+const LIVE: &str = "/health?serializable=true&exclude=NOSPACE&exclude=CORRUPT";
+
+/// Where a member is asked whether it knows a leader and a quorum answers reads, whatever alarms say.
+pub const ETCD_SERVES: &str = "/health?exclude=NOSPACE&exclude=CORRUPT";
+
+/// Where it is asked about alarms too.
+pub const ETCD_ALARMS: &str = "/health?serializable=true";
+
 /// The image of an etcd cluster: the spec's, or Kubernetes' own of that version, from where images come from.
 pub fn etcd_image(etcd: &EtcdClusterSpec, assets: &AssetsSpec) -> String {
     let version = etcd
@@ -84,14 +96,13 @@ pub fn etcd(of: &EtcdPod<'_>) -> Pod {
             })
             .collect(),
         image: of.image.to_owned(),
-        // Serializable: a member without a leader is not healed by a restart.
-        liveness_probe: Some(probe("/health?serializable=true", 8)),
+        liveness_probe: Some(probe(LIVE, 8)),
         name: name.clone(),
         resources: Resources {
             requests: requests.collect(),
             ..Resources::default()
         },
-        startup_probe: Some(probe("/health?serializable=true", 60)),
+        startup_probe: Some(probe(LIVE, 60)),
         volume_mounts: mounts.mounts,
         ..Container::default()
     };

@@ -1,7 +1,8 @@
 //! The etcd clusters: members, groups, volumes.
 
 use crate::api::InstanceGroupRole;
-use crate::api::etcd::{EtcdClusterSpec, EtcdMemberSpec};
+use crate::api::etcd::{EnvVar, EtcdClusterSpec, EtcdMemberSpec};
+use crate::components::{EtcdSetting, etcd_setting, taken_etcd_settings};
 use crate::read::Problem;
 use crate::read::nearest;
 
@@ -46,6 +47,7 @@ pub fn check(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
         }
         members(&at(index), cluster, input, problems);
         backups(&at(index), cluster, problems);
+        settings(&at(index), cluster, problems);
     }
 }
 
@@ -134,6 +136,35 @@ fn one_member(
             problems.push(
                 Problem::error(path, message).hint(nearest::hint(&member.instance_group, &names)),
             );
+        }
+    }
+}
+
+/// Settings of etcd's own: those that tune it are taken, and no others.
+fn settings(at: &str, cluster: &EtcdClusterSpec, problems: &mut Vec<Problem>) {
+    let variables = cluster.manager.iter().flat_map(|manager| &manager.env);
+    for (index, variable) in variables.enumerate() {
+        let path = format!("{at}.manager.env[{index}].name");
+        problems.extend(setting(&path, variable));
+    }
+}
+
+fn setting(path: &str, EnvVar { name, .. }: &EnvVar) -> Option<Problem> {
+    if name.starts_with("ETCD_MANAGER_") || !name.starts_with("ETCD_") {
+        let message = format!("{name} is a setting of etcd-manager, which kctl does not run");
+        return Some(Problem::warning(path, message).hint("remove it: it does nothing"));
+    }
+    match etcd_setting(name) {
+        Some(EtcdSetting::Taken) => None,
+        Some(EtcdSetting::Refused(does)) => {
+            let message = format!("{name} {does}");
+            Some(Problem::error(path, message).hint("remove it"))
+        }
+        None => {
+            let message = format!("{name} is no setting of etcd 3.5 or 3.6");
+            let known: Vec<String> = taken_etcd_settings().collect();
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            Some(Problem::error(path, message).hint(nearest::hint(name, &known)))
         }
     }
 }

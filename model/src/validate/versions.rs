@@ -57,6 +57,8 @@ impl fmt::Display for Version {
 pub const OLDEST_MINOR: u32 = 32;
 /// The newest minor of Kubernetes 1 that is known.
 pub const NEWEST_MINOR: u32 = 36;
+/// The newest minor of etcd 3 that is known.
+const NEWEST_ETCD_MINOR: u32 = 6;
 /// Minors that are supported, the newest one included; older ones get a warning.
 pub const SUPPORTED_MINORS: u32 = 4;
 
@@ -115,6 +117,12 @@ fn etcd(path: &str, text: &str, problems: &mut Vec<Problem>) {
             let message = format!("\"{text}\" is not a version");
             problems
                 .push(Problem::error(path, message).hint("write three numbers, such as 3.6.12"));
+        }
+        Some(version) if version.major == 3 && version.minor > NEWEST_ETCD_MINOR => {
+            let message = format!("etcd {version} is newer than this kctl knows");
+            problems.push(Problem::error(path, message).hint(format!(
+                "leave it out, use 3.{NEWEST_ETCD_MINOR} or older, or a newer kctl"
+            )));
         }
         Some(version) if version.major != 3 || version.minor < 5 => {
             let message = format!(

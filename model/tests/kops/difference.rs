@@ -127,6 +127,11 @@ fn only_ours(one: &Difference, ours: &str) -> Option<&'static str> {
         ("autoscaling_group", "tag") if ours.contains("kctl.dev/lifecycle-hooks") => "hooks-digest",
         ("autoscaling_group", "launch_template") => "mixed-instances",
         ("route53_record", "") if ours.contains("203.0.113.123") => "placeholders",
+        ("security_group_rule", "")
+            if ours.contains("kops-controller-elb-to-cp") || one.name.contains("3988") =>
+        {
+            "ready-targets"
+        }
         _ => return None,
     })
 }
@@ -157,6 +162,11 @@ fn changed(one: &Difference, ours: &str, theirs: &str) -> Option<&'static str> {
     let kept = "\"delete_on_termination\":false";
     let deleted = "\"delete_on_termination\":true";
     Some(match (one.kind.as_str(), one.attribute.as_str()) {
+        ("lb_target_group", "health_check")
+            if ours.contains("\"path\":\"/readyz\"") && theirs.contains("\"protocol\":\"TCP\"") =>
+        {
+            "ready-targets"
+        }
         ("autoscaling_group", "enabled_metrics") if theirs.contains("WarmPool") => "warm-pool",
         ("launch_template", "block_device_mappings") if ours.replace(kept, deleted) == *theirs => {
             "volumes-kept"

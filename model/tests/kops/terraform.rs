@@ -347,6 +347,9 @@ fn balancing(cloud: &Cloud) -> Value {
             "health_check": [{
                 "healthy_threshold": one.health_check.healthy_threshold_count,
                 "interval": one.health_check.health_check_interval_seconds,
+                "port": one.health_check.health_check_port.map(|port| port.to_string()),
+                // Terraform leaves AWS' own unsaid.
+                "timeout": Some(one.health_check.health_check_timeout_seconds).filter(|seconds| *seconds != 10),
                 "path": one.health_check.health_check_path,
                 "protocol": one.health_check.health_check_protocol,
                 "unhealthy_threshold": one.health_check.unhealthy_threshold_count,

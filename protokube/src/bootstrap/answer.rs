@@ -8,7 +8,8 @@ use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use model::bootstrap::{
-    HEALTH_PATH, IDENTITY_HEADER, JOIN_LIMIT, JOIN_PATH, REPORT_LIMIT, REPORT_PATH, Refusal,
+    HEALTH_PATH, IDENTITY_HEADER, JOIN_LIMIT, JOIN_PATH, READY_PATH, REPORT_LIMIT, REPORT_PATH,
+    Refusal,
 };
 use serde::Serialize;
 use std::convert::Infallible;
@@ -25,6 +26,13 @@ pub(super) async fn answer(
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let (what, limit) = match request.uri().path() {
         HEALTH_PATH if request.method() == Method::GET => return Ok(empty(StatusCode::OK)),
+        READY_PATH if request.method() == Method::GET => {
+            return Ok(empty(if *context.ready.borrow() {
+                StatusCode::OK
+            } else {
+                StatusCode::SERVICE_UNAVAILABLE
+            }));
+        }
         JOIN_PATH => ("joining", JOIN_LIMIT),
         REPORT_PATH => ("a report", REPORT_LIMIT),
         _ => return Ok(empty(StatusCode::NOT_FOUND)),

@@ -7,7 +7,8 @@ use super::{Formation, Running, Settings, Settled, manifest};
 use crate::ec2::{Ec2, etcd_volumes, seen};
 use crate::host::{Disk, Host};
 use crate::log::Voice;
-use anyhow::bail;
+use crate::pace::{Rhythm, Seen};
+use anyhow::{anyhow, bail};
 use aws::machine::Volume;
 use model::components::EtcdStart;
 use model::etcd::{Own, Place, Step, decide, formed, stray};
@@ -78,14 +79,17 @@ impl<E: Ec2, R: Running> Member<E, R> {
     /// Brings it up and keeps it up.
     pub async fn run(&self) -> anyhow::Result<()> {
         manifest::resume(&self.host, &self.settings).await?;
+        let mut rhythm = Rhythm::new(self.settings.pace, &self.settings.instance);
         loop {
-            let (busy, idle) = self.settings.pace;
             let outcome = self.look().await?;
             self.settle(outcome == Outcome::Settled);
+            if outcome == Outcome::Settled {
+                self.tell_alarm().await;
+            }
             match outcome {
-                Outcome::Stepped => {}
-                Outcome::Waits => tokio::time::sleep(busy).await,
-                Outcome::Settled => tokio::time::sleep(idle).await,
+                Outcome::Stepped => rhythm.restart(),
+                Outcome::Waits => rhythm.wait(Seen::Lack).await,
+                Outcome::Settled => rhythm.settled().await,
             }
         }
     }
@@ -173,13 +177,11 @@ impl<E: Ec2, R: Running> Member<E, R> {
 
     /// Lets kubelet run the member like that, and sees to it that its cluster is recorded as formed.
     async fn start(&self, start: &EtcdStart, look: &Look<'_>) -> anyhow::Result<Outcome> {
-        manifest::put(
-            &self.host,
-            &self.settings,
-            &look.disk.disk(),
-            &look.held.member,
-            start,
-        )?;
+        let (settings, start) = (self.settings.clone(), start.clone());
+        let put = move |host: &Host, disk: &Disk<'_>, held: &Held| {
+            manifest::put(host, &settings, disk, &held.member, &start)
+        };
+        look.disk.work(put).await?;
         if let Some(why) = self.running.unhealthy().await {
             return Ok(self.waits(&format!("etcd is not healthy yet: {why}")));
         }
@@ -222,6 +224,14 @@ impl<E: Ec2, R: Running> Member<E, R> {
         Ok(())
     }
 
+    /// An alarm is told, and stops nothing: reads go on, and a machine that comes new can help.
+    async fn tell_alarm(&self) {
+        match self.running.alarm().await {
+            Some(alarm) => self.voice.failed("alarm", &alarm_told(&alarm)),
+            None => self.voice.over("alarm"),
+        }
+    }
+
     fn waits(&self, why: &str) -> Outcome {
         self.voice.say(Status::Started, why);
         Outcome::Waits
@@ -238,5 +248,20 @@ impl<E: Ec2, R: Running> Member<E, R> {
 
     fn memory<T>(&self, with: impl FnOnce(&mut Memory) -> T) -> T {
         with(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What an alarm means, and what ends it (<https://etcd.io/docs/v3.6/op-guide/maintenance/#space-quota>).
+fn alarm_told(alarm: &str) -> anyhow::Error {
+    match alarm {
+        "NOSPACE" => anyhow!(
+            "etcd's database is at its quota (NOSPACE): it answers reads and refuses writes until objects are deleted, it is compacted \
+             and defragmented, and the alarm is disarmed with etcdctl"
+        ),
+        "CORRUPT" => anyhow!(
+            "etcd found that members' data differ (CORRUPT): it refuses writes; compare etcdctl endpoint hashkv of all members before \
+             anything else"
+        ),
+        other => anyhow!("etcd raised the alarm {other}"),
     }
 }

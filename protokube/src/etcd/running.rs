@@ -4,6 +4,7 @@ use crate::host::Host;
 use crate::probe::Probe;
 use anyhow::{Context, bail};
 use model::components::EtcdMemberNames;
+use model::manifests::{ETCD_ALARMS, ETCD_SERVES};
 use serde::Deserialize;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
@@ -17,8 +18,11 @@ const CLUSTER_ID: &str = "x-etcd-cluster-id";
 
 /// An etcd that runs, or does not.
 pub trait Running: Send + Sync + 'static {
-    /// Nothing if it is healthy, which needs a leader; else why not.
+    /// Nothing if it knows a leader and reads are answered, whatever alarms say; else why not.
     fn unhealthy(&self) -> impl Future<Output = Option<String>> + Send;
+
+    /// The alarm that stops writes, if there is one: `NOSPACE`, `CORRUPT`.
+    fn alarm(&self) -> impl Future<Output = Option<String>> + Send;
 
     /// Who its members are.
     fn members(&self, member: &str) -> impl Future<Output = anyhow::Result<Members>> + Send;
@@ -62,8 +66,14 @@ pub struct Peer {
 impl Running for Http {
     async fn unhealthy(&self) -> Option<String> {
         self.probe
-            .unhealthy(&format!("{}/health", self.health))
+            .unhealthy(&format!("{}{ETCD_SERVES}", self.health))
             .await
+    }
+
+    async fn alarm(&self) -> Option<String> {
+        let url = format!("{}{ETCD_ALARMS}", self.health);
+        let answer = self.probe.ask(&url).await;
+        alarm_in(&answer.ok()?.text)
     }
 
     async fn members(&self, member: &str) -> anyhow::Result<Members> {
@@ -104,6 +114,17 @@ impl Peer {
             .build();
         client.context("could not make a client of etcd's peers")
     }
+}
+
+/// The alarm in an answer such as `{"health":"false","reason":"ALARM NOSPACE"}`.
+fn alarm_in(text: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Health {
+        #[serde(default)]
+        reason: String,
+    }
+    let health: Health = serde_json::from_str(text).ok()?;
+    health.reason.strip_prefix("ALARM ").map(str::to_owned)
 }
 
 /// etcd's answer. A member that has not come up yet has no addresses for clients.

@@ -1,12 +1,12 @@
 //! What a member is run with, and what follows from it.
 
+use crate::pace::Pace;
 use anyhow::Context;
 use model::api::etcd::EtcdClusterSpec;
 use model::components::{EtcdMemberNames, EtcdStart};
 use model::manifests::{Pod, manifest_path};
 use model::node::{NodeConfig, etcd_members, etcd_pod};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// What a member is run with.
 #[derive(Clone, Debug)]
@@ -21,8 +21,8 @@ pub struct Settings {
     pub instance: String,
     /// Its availability zone.
     pub zone: String,
-    /// Time between looks while something is to be done, and once nothing is.
-    pub pace: (Duration, Duration),
+    /// Time between looks.
+    pub pace: Pace,
     /// Makes a token that never was.
     pub token: fn() -> anyhow::Result<String>,
 }

@@ -1,4 +1,4 @@
-//! Which names follow the control planes' addresses, and what must be written for them to do so.
+//! Which names follow the control planes' addresses, and what must be written for them to lead to those whose API server is ready.
 
 use aws::dns::{Addresses, Found};
 use aws::machine::Instance;
@@ -62,11 +62,20 @@ pub fn wanted(config: &NodeConfig) -> Vec<Wanted> {
     all
 }
 
-/// What to write so that the names have the running machines' addresses. Nothing where they have them already, where there is no address
-/// to give (a name keeps its last one), and where something else has the name, such as a load balancer.
-pub fn changes(wanted: &[Wanted], machines: &[Instance], published: &Published) -> Vec<Addresses> {
+/// What to write so that the names have the addresses of those machines whose API server is ready, which are named by their private
+/// addresses. Nothing where they have them already, where there is no address to give (a name keeps its last one), where EC2 does not show
+/// a ready machine's public address yet, and where something else has the name, such as a load balancer.
+pub fn changes(
+    wanted: &[Wanted],
+    ready: &BTreeSet<Ipv4Addr>,
+    machines: &[Instance],
+    published: &Published,
+) -> Vec<Addresses> {
     let change = |wanted: &Wanted| {
-        let addresses = addresses(machines, wanted.which);
+        let addresses = match wanted.which {
+            Which::Private => ready.clone(),
+            Which::Public => public(ready, machines)?,
+        };
         let settled = match published.get(&wanted.name) {
             Some(Found::Alias) => true,
             Some(Found::Addresses(found)) => found.addresses == addresses && found.ttl == TTL,
@@ -81,16 +90,25 @@ pub fn changes(wanted: &[Wanted], machines: &[Instance], published: &Published) 
     wanted.iter().filter_map(change).collect()
 }
 
-fn addresses(machines: &[Instance], which: Which) -> BTreeSet<Ipv4Addr> {
-    let running = machines.iter().filter(|machine| machine.state == "running");
-    let of = |machine: &Instance| {
-        let address = match which {
-            Which::Private => &machine.private_ip,
-            Which::Public => &machine.public_ip,
-        };
-        address.as_deref()?.parse().ok()
-    };
-    running.filter_map(of).collect()
+/// The machine with that private address.
+pub fn machine_at(address: Ipv4Addr, machines: &[Instance]) -> Option<&Instance> {
+    let address = address.to_string();
+    let mut machines = machines.iter();
+    machines.find(|machine| machine.private_ip.as_ref() == Some(&address))
+}
+
+/// Public addresses of those machines, as far as they have one; `None` while one of them is unknown.
+fn public(ready: &BTreeSet<Ipv4Addr>, machines: &[Instance]) -> Option<BTreeSet<Ipv4Addr>> {
+    let known: Option<Vec<&Instance>> = ready
+        .iter()
+        .map(|address| machine_at(*address, machines))
+        .collect();
+    let public = known?.into_iter();
+    Some(
+        public
+            .filter_map(|machine| machine.public_ip.as_deref()?.parse().ok())
+            .collect(),
+    )
 }
 
 #[cfg(test)]
@@ -98,10 +116,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn machine(number: u8, state: &str, public: bool) -> Instance {
+    fn machine(number: u8, public: bool) -> Instance {
         Instance {
             id: format!("i-{number}"),
-            state: state.into(),
+            state: "running".into(),
             private_dns_name: String::new(),
             public_dns_name: String::new(),
             addresses: BTreeSet::new(),
@@ -110,6 +128,10 @@ mod tests {
             zone: "z".into(),
             tags: BTreeMap::new(),
         }
+    }
+
+    fn private(number: u8) -> Ipv4Addr {
+        Ipv4Addr::new(10, 0, 0, number)
     }
 
     fn names() -> Vec<Wanted> {
@@ -122,10 +144,7 @@ mod tests {
     }
 
     fn found() -> impl Strategy<Value = Option<Found>> {
-        let addresses = proptest::collection::btree_set(
-            (0_u8..4).prop_map(|last| Ipv4Addr::new(10, 0, 0, last)),
-            1..3,
-        );
+        let addresses = proptest::collection::btree_set((0_u8..4).prop_map(private), 1..3);
         let addresses =
             (addresses, prop_oneof![Just(TTL), Just(10)]).prop_map(|(addresses, ttl)| {
                 Found::Addresses(Addresses {
@@ -143,39 +162,42 @@ mod tests {
 
     proptest! {
         #[test]
-        fn names_come_to_rest_and_never_lose_their_last_address(
-            machines in proptest::collection::vec((1_u8..4, any::<bool>(), any::<bool>()), 0..4),
+        fn names_lead_to_ready_api_servers_come_to_rest_and_never_lose_their_last_address(
+            ready in proptest::collection::btree_set((1_u8..4).prop_map(private), 0..4),
+            known in proptest::collection::btree_map(1_u8..4, any::<bool>(), 0..4),
             before in found(),
         ) {
-            let machines: Vec<Instance> = machines
-                .into_iter()
-                .map(|(number, running, public)| machine(number, if running { "running" } else { "pending" }, public))
-                .collect();
+            let machines: Vec<Instance> = known.iter().map(|(number, public)| machine(*number, *public)).collect();
             let mut published: Published = before.into_iter().map(|found| ("api.internal".to_owned(), found)).collect();
-            for change in changes(&names(), &machines, &published) {
+            for change in changes(&names(), &ready, &machines, &published) {
                 prop_assert!(!change.addresses.is_empty());
+                for address in &change.addresses {
+                    let [.., number] = address.octets();
+                    prop_assert!(ready.contains(&private(number)), "{address} is not ready");
+                }
                 let before = published.insert(change.name.clone(), Found::Addresses(change));
                 prop_assert!(before != Some(Found::Alias), "a load balancer's name");
             }
-            prop_assert_eq!(changes(&names(), &machines, &published), vec![]);
+            prop_assert_eq!(changes(&names(), &ready, &machines, &published), vec![]);
         }
     }
 
     #[test]
-    fn only_machines_that_run_are_published() {
-        let machines = [
-            machine(1, "running", true),
-            machine(2, "pending", true),
-            machine(3, "running", false),
-        ];
-        let changes = changes(&names(), &machines, &Published::new());
-        let said: Vec<String> = changes
-            .iter()
-            .map(|one| format!("{} {:?}", one.name, one.addresses))
-            .collect();
+    fn only_machines_whose_api_server_is_ready_are_published() {
+        let machines = [machine(1, true), machine(2, true), machine(3, false)];
+        let said = |ready: &[u8]| -> Vec<String> {
+            let ready = ready.iter().map(|number| private(*number)).collect();
+            changes(&names(), &ready, &machines, &Published::new())
+                .iter()
+                .map(|one| format!("{} {:?}", one.name, one.addresses))
+                .collect()
+        };
         assert_eq!(
-            said,
+            said(&[1, 3]),
             ["api {198.51.100.1}", "api.internal {10.0.0.1, 10.0.0.3}"]
         );
+        // One that EC2 does not show yet: its public address is waited for.
+        assert_eq!(said(&[1, 9]), ["api.internal {10.0.0.1, 10.0.0.9}"]);
+        assert_eq!(said(&[]), [""; 0]);
     }
 }

@@ -3,10 +3,12 @@
 use model::pki::{KeyAlgorithm, Keyset, Leaf, SystemKeys, Usage, issue, mint, trust_bundle};
 use protokube::health::{Context, serve_on};
 use protokube::identity::system_clock;
+use protokube::thread::on_own_thread;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
+use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
 use time::{Duration, OffsetDateTime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -130,5 +132,43 @@ async fn an_api_server_that_is_not_there_or_not_ours_is_not_well() {
         let (status, text) = get(&format!("{health}/livez")).await;
         assert_eq!(status, 503);
         assert!(text.contains("does not answer"), "{text}");
+    }
+}
+
+/// kubelet ends an API server whose health nobody tells it. Here the thread of all other roles waits in a read, as it would for a disk
+/// that hangs: only what runs on another thread can answer that very read.
+#[tokio::test(flavor = "current_thread")]
+async fn health_is_answered_while_the_thread_of_all_else_is_held_up() {
+    let authority = authority();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let listen = listener.local_addr().unwrap();
+    let context = Context {
+        listen,
+        // Nobody is there, and that is an answer.
+        server: "https://127.0.0.1:1".to_owned(),
+        trust_bundle: trust_bundle(&authority),
+        authority: Arc::new(authority),
+        clock: system_clock(),
+        validity: Duration::days(455),
+    };
+    let served = on_own_thread("health", move || async move {
+        serve_on(context, TcpListener::from_std(listener)?).await
+    });
+    let held_up = async {
+        let mut stream = std::net::TcpStream::connect(listen).unwrap();
+        let patience = std::time::Duration::from_secs(60);
+        stream.set_read_timeout(Some(patience)).unwrap();
+        stream
+            .write_all(b"GET /livez HTTP/1.1\r\nhost: x\r\n\r\n")
+            .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    tokio::select! {
+        biased;
+        ended = served => panic!("{ended:?}"),
+        answer = held_up => assert!(answer.starts_with("HTTP/1.1 503"), "{answer}"),
     }
 }

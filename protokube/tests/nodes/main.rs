@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod approval;
+mod balancing;
 #[path = "../support/control_plane.rs"]
 mod control_plane;
 mod fakes;

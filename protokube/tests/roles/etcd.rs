@@ -3,6 +3,7 @@
 use crate::machine::{Cloud, Etcd, INSTANCE, Machine, ZONE, config};
 use model::etcd::{Record, State, record_key};
 use protokube::etcd::{Formation, Member, Outcome, Settings, Settled};
+use protokube::pace::{Pace, sleep};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,17 +13,33 @@ const LINK: &str = "/etc/kubernetes/manifests/etcd-main.manifest";
 
 /// A protokube that was just started on that machine.
 fn member(machine: &Machine) -> Member<Cloud, Etcd> {
+    const AT_ONCE: Pace = Pace {
+        quick: Duration::ZERO,
+        waiting: Duration::ZERO,
+        rest: Duration::ZERO,
+        sleep,
+    };
+    member_with(machine, "main", AT_ONCE)
+}
+
+/// A protokube's member of an etcd cluster.
+pub fn member_with(machine: &Machine, etcd: &str, pace: Pace) -> Member<Cloud, Etcd> {
+    let all = config().control_plane.unwrap().etcd;
     let settings = Settings {
-        etcd: config().control_plane.unwrap().etcd[0].clone(),
+        etcd: all.into_iter().find(|one| one.name == etcd).unwrap(),
         config: Arc::new(config()),
         first_device: 0,
         instance: INSTANCE.into(),
         zone: ZONE.into(),
-        pace: (Duration::ZERO, Duration::ZERO),
+        pace,
         token: || Ok("token".to_owned()),
     };
+    let kubelet = match etcd {
+        "main" => Arc::clone(&machine.kubelet),
+        _ => machine.kubelet_of_events(),
+    };
     let running = Etcd {
-        kubelet: Arc::clone(&machine.kubelet),
+        kubelet,
         fuse: machine.fuse.clone(),
     };
     let settled: Arc<Settled> = Arc::new(watch::channel(BTreeMap::new()).0);
@@ -30,7 +47,7 @@ fn member(machine: &Machine) -> Member<Cloud, Etcd> {
         settings,
         Arc::clone(&machine.cloud),
         machine.host.clone(),
-        Formation::of(&machine.store, "main"),
+        Formation::of(&machine.store, etcd),
         running,
         settled,
     )

@@ -86,6 +86,7 @@ impl Machine {
             volumes: Mutex::default(),
             instances: Mutex::default(),
             down: Mutex::default(),
+            asked: Mutex::default(),
         };
         Self {
             store: store_in(&root.join("store")).await,
@@ -95,6 +96,15 @@ impl Machine {
             fuse,
             folder,
         }
+    }
+
+    /// The part of kubelet that runs the other etcd.
+    pub fn kubelet_of_events(&self) -> Arc<Mutex<Kubelet>> {
+        Arc::new(Mutex::new(Kubelet {
+            root: self.folder.path().to_owned(),
+            events: true,
+            ..Kubelet::default()
+        }))
     }
 
     pub fn path(&self, path: &str) -> PathBuf {
@@ -206,6 +216,7 @@ pub struct Cloud {
     pub instances: Mutex<Vec<Instance>>,
     /// It does not answer.
     pub down: Mutex<bool>,
+    asked: Mutex<usize>,
 }
 
 fn failed(why: impl Into<String>) -> Failure {
@@ -236,7 +247,25 @@ impl Cloud {
         });
     }
 
+    /// How often it was asked.
+    pub fn calls(&self) -> usize {
+        *self.asked.lock().unwrap()
+    }
+
+    /// Another machine has it.
+    pub fn give(&self, volume: &str, instance: &str) {
+        let mut volumes = self.volumes.lock().unwrap();
+        let found = volumes.iter_mut().find(|one| one.id == volume).unwrap();
+        found.state = "in-use".into();
+        found.attachment = Some(Attachment {
+            instance: instance.into(),
+            device: "/dev/xvdu".into(),
+            state: "attached".into(),
+        });
+    }
+
     fn answers(&self) -> Result<(), Failure> {
+        *self.asked.lock().unwrap() += 1;
         if *self.down.lock().unwrap() {
             return Err(failed("nobody answers"));
         }
@@ -295,6 +324,8 @@ impl Ec2 for Cloud {
 #[derive(Debug, Default)]
 pub struct Kubelet {
     root: PathBuf,
+    /// Which etcd cluster's; `main` if nothing is said.
+    events: bool,
     /// What it read first since it started.
     read: Option<String>,
     /// The manifest's text.
@@ -308,9 +339,18 @@ impl Kubelet {
         self.root.join(path.trim_start_matches('/'))
     }
 
+    fn prefix(&self) -> &'static str {
+        if self.events { "etcd-events" } else { "etcd" }
+    }
+
     /// The manifest that it sees now.
     fn look(&mut self) -> Option<String> {
-        let link = fs::read_link(self.below(&manifest_path("etcd-main"))).ok()?;
+        let pod = if self.events {
+            "etcd-events"
+        } else {
+            "etcd-main"
+        };
+        let link = fs::read_link(self.below(&manifest_path(pod))).ok()?;
         let manifest = fs::read_to_string(self.below(link.to_str()?)).ok()?;
         self.read.get_or_insert_with(|| manifest.clone());
         Some(manifest)
@@ -362,7 +402,8 @@ impl Kubelet {
         let disks = self.root.join("disks");
         let mut found = Vec::new();
         for disk in fs::read_dir(disks)? {
-            let log = disk?.path().join("var/etcd/data/member/wal/0.wal");
+            let log = format!("var/{}/data/member/wal/0.wal", self.prefix());
+            let log = disk?.path().join(log);
             found.extend(fs::read_to_string(log).ok());
         }
         found.into_iter().next().context("no data")
@@ -384,11 +425,16 @@ impl Running for Etcd {
         synced.err().map(|error| error.to_string())
     }
 
+    async fn alarm(&self) -> Option<String> {
+        None
+    }
+
     async fn members(&self, member: &str) -> anyhow::Result<Members> {
         pass(&self.fuse).map_err(anyhow::Error::msg)?;
+        let kubelet = self.kubelet.lock().unwrap();
         Ok(Members {
-            cluster_id: self.kubelet.lock().unwrap().cluster_id()?,
-            named: vec![format!("etcd-{member}")],
+            cluster_id: kubelet.cluster_id()?,
+            named: vec![format!("{}-{member}", kubelet.prefix())],
         })
     }
 }

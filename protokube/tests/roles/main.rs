@@ -1,6 +1,8 @@
 //! protokube's roles on machines made of folders: volumes and etcd, manifests, names.
 #![cfg(test)]
 
+mod alarms;
+mod calls;
 mod disks;
 mod etcd;
 mod gates;

@@ -1,19 +1,33 @@
 //! Names follow machines: `/etc/hosts` in place, the zone only on change.
 
-use crate::machine::{INSTANCE, Machine, ZONE, config};
+use crate::machine::{Cloud, INSTANCE, Machine, ZONE, config};
 use aws::dns::{Addresses, Found};
-use aws::machine::Instance;
+use aws::machine::{Attachment, Instance};
 use model::engine::Failure;
+use model::etcd::{FORMAT, Record, RecordedMember, State, record_key};
+use model::node::NodeConfig;
 use protokube::ec2::Ec2;
-use protokube::names::{Published, Records, entries, hosts_file, publish};
+use protokube::etcd::Formation;
+use protokube::names::{
+    ApiServers, Members, Published, Records, Zone as ZoneKeeper, entries, restore,
+};
+use protokube::pace::{Pace, sleep};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 use std::os::unix::fs::MetadataExt;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const PACE: Duration = Duration::from_millis(1);
 
-fn instance(id: &str, private: &str) -> Instance {
+const QUICK: Pace = Pace {
+    quick: PACE,
+    waiting: PACE,
+    rest: PACE,
+    sleep,
+};
+
+pub fn instance(id: &str, private: &str) -> Instance {
     Instance {
         id: id.into(),
         state: "running".into(),
@@ -27,23 +41,40 @@ fn instance(id: &str, private: &str) -> Instance {
     }
 }
 
+fn members<'a>(machine: &'a Machine, config: &'a NodeConfig) -> Members<'a, Cloud> {
+    Members {
+        host: &machine.host,
+        ec2: &*machine.cloud,
+        config,
+        formations: BTreeMap::from([("main".to_owned(), Formation::of(&machine.store, "main"))]),
+        instance: INSTANCE,
+        pace: QUICK,
+    }
+}
+
+async fn with_member(machine: &Machine, address: &str) {
+    machine.cloud.add_volume("vol-0a", "main");
+    let attached = machine.cloud.attach_volume("vol-0a", INSTANCE, "/dev/xvdu");
+    attached.await.unwrap();
+    let instances = &machine.cloud.instances;
+    instances.lock().unwrap().push(instance(INSTANCE, address));
+}
+
+/// Keeps the names until `until` has ended.
+async fn kept(machine: &Machine, config: &NodeConfig, until: impl Future<Output = ()>) {
+    let members = members(machine, config);
+    tokio::select! {
+        ended = members.keep() => panic!("{ended:?}"),
+        () = until => {}
+    }
+}
+
 #[tokio::test]
 async fn members_are_named_in_the_same_file_beside_what_others_wrote() {
     let machine = Machine::new().await;
     let (config, file) = (config(), machine.path("etc/hosts"));
     let inode = file.metadata().unwrap().ino();
-    machine.cloud.add_volume("vol-0a", "main");
-    machine
-        .cloud
-        .attach_volume("vol-0a", INSTANCE, "/dev/xvdu")
-        .await
-        .unwrap();
-    machine
-        .cloud
-        .instances
-        .lock()
-        .unwrap()
-        .push(instance(INSTANCE, "10.0.0.4"));
+    with_member(&machine, "10.0.0.4").await;
     let name = format!("etcd-a.internal.{}", config.cluster);
     let text = || std::fs::read_to_string(&file).unwrap();
     let address = || entries(&text()).get(&name).map(ToString::to_string);
@@ -60,18 +91,107 @@ async fn members_are_named_in_the_same_file_beside_what_others_wrote() {
         machine.cloud.volumes.lock().unwrap()[0].attachment = None;
         tokio::time::sleep(PACE * 20).await;
     };
-    tokio::select! {
-        ended = hosts_file(&machine.host, &*machine.cloud, &config, PACE) => panic!("{ended:?}"),
-        () = follows => {}
-    }
+    kept(&machine, &config, follows).await;
     assert_eq!(address().as_deref(), Some("10.0.0.5"));
     assert!(text().contains("127.0.0.1 localhost\n") && text().contains("10.9.9.9 mine\n"));
     assert_eq!(file.metadata().unwrap().ino(), inode);
 }
 
+/// A volume that was restored from a snapshot with its tags, for a look at it on some other machine.
+#[tokio::test]
+async fn a_copy_with_the_same_tags_never_moves_a_name() {
+    let machine = Machine::new().await;
+    let (config, file) = (config(), machine.path("etc/hosts"));
+    with_member(&machine, "10.0.0.4").await;
+    let record = Record {
+        format: FORMAT,
+        state: State::Forming { token: "t".into() },
+        members: [(
+            "a".to_owned(),
+            RecordedMember {
+                volume: "vol-0a".into(),
+                blank: true,
+            },
+        )]
+        .into(),
+    };
+    let text = record.to_json().into_bytes();
+    let expect = aws::store::Expect::Absent;
+    let written = machine.store.put(&record_key("main"), text, expect).await;
+    written.unwrap();
+    let copy = |machine: &Machine| {
+        let mut volumes = machine.cloud.volumes.lock().unwrap();
+        let mut copy = volumes[0].clone();
+        "vol-0copy".clone_into(&mut copy.id);
+        copy.attachment = Some(Attachment {
+            instance: "i-0b".into(),
+            device: "/dev/sdf".into(),
+            state: "attached".into(),
+        });
+        volumes.push(copy);
+    };
+    let instances = &machine.cloud.instances;
+    instances
+        .lock()
+        .unwrap()
+        .push(instance("i-0b", "10.0.0.66"));
+    let name = format!("etcd-a.internal.{}", config.cluster);
+    let address = || {
+        let text = std::fs::read_to_string(&file).unwrap();
+        entries(&text).get(&name).map(ToString::to_string)
+    };
+    kept(&machine, &config, async {
+        while address().is_none() {
+            tokio::time::sleep(PACE).await;
+        }
+        copy(&machine);
+        tokio::time::sleep(PACE * 20).await;
+        assert_eq!(
+            address().as_deref(),
+            Some("10.0.0.4"),
+            "beside the recorded one"
+        );
+        machine.cloud.volumes.lock().unwrap().remove(0);
+        tokio::time::sleep(PACE * 20).await;
+    })
+    .await;
+    assert_eq!(
+        address().as_deref(),
+        Some("10.0.0.4"),
+        "without the recorded one"
+    );
+}
+
+/// cloud-init with `manage_etc_hosts: true` writes the file anew at every boot.
+#[tokio::test]
+async fn names_survive_a_boot_that_writes_the_file_anew_while_ec2_does_not_answer() {
+    let machine = Machine::new().await;
+    let (config, file) = (config(), machine.path("etc/hosts"));
+    with_member(&machine, "10.0.0.4").await;
+    let text = || std::fs::read_to_string(&file).unwrap();
+    let follows = async {
+        while entries(&text()).is_empty() {
+            tokio::time::sleep(PACE).await;
+        }
+        tokio::time::sleep(PACE * 20).await;
+    };
+    kept(&machine, &config, follows).await;
+    let names = entries(&text());
+    std::fs::write(&file, "127.0.1.1 ip-10-0-0-4\n").unwrap();
+    *machine.cloud.down.lock().unwrap() = true;
+    restore(&machine.host).unwrap();
+    assert_eq!(entries(&text()), names);
+    assert!(text().starts_with("127.0.1.1 ip-10-0-0-4\n"));
+    // What the file says is newer than what was kept.
+    let newer = text().replace("10.0.0.4 etcd", "10.0.0.9 etcd");
+    std::fs::write(&file, &newer).unwrap();
+    restore(&machine.host).unwrap();
+    assert_eq!(text(), newer);
+}
+
 /// A zone in memory.
 #[derive(Default)]
-struct Zone {
+pub struct Zone {
     published: Mutex<Published>,
     writes: Mutex<Vec<Vec<Addresses>>>,
 }
@@ -95,10 +215,27 @@ impl Records for Zone {
     }
 }
 
+/// The API's list of its servers; `None`: the own one is not ready.
+#[derive(Default)]
+pub struct Servers(Mutex<Option<BTreeSet<Ipv4Addr>>>);
+
+impl Servers {
+    pub fn are(&self, ready: &[u8]) {
+        let ready = ready.iter().map(|last| Ipv4Addr::new(10, 0, 0, *last));
+        *self.0.lock().unwrap() = Some(ready.collect());
+    }
+}
+
+impl ApiServers for Servers {
+    async fn ready(&self) -> anyhow::Result<Option<BTreeSet<Ipv4Addr>>> {
+        Ok(self.0.lock().unwrap().clone())
+    }
+}
+
 #[tokio::test]
-async fn the_zone_is_written_when_machines_change_and_never_emptied() {
+async fn the_zone_leads_to_ready_api_servers_and_is_never_emptied() {
     let machine = Machine::new().await;
-    let (config, zone) = (config(), Zone::default());
+    let (config, zone, servers) = (config(), Zone::default(), Servers::default());
     let placeholder = |name: &str| {
         let addresses = Addresses {
             name: name.into(),
@@ -112,45 +249,115 @@ async fn the_zone_is_written_when_machines_change_and_never_emptied() {
     let placeholders = names.each_ref().map(|name| placeholder(name));
     zone.published.lock().unwrap().extend(placeholders);
     let writes = || zone.writes.lock().unwrap().len();
-    let follows = async {
-        // No control plane runs yet: the placeholders stay.
-        tokio::time::sleep(PACE * 20).await;
-        assert_eq!(writes(), 0);
-        machine
-            .cloud
-            .instances
-            .lock()
-            .unwrap()
-            .push(instance(INSTANCE, "10.0.0.4"));
-        while writes() == 0 {
+    let settles = async |count: usize| {
+        while writes() < count {
             tokio::time::sleep(PACE).await;
         }
         tokio::time::sleep(PACE * 60).await;
-        assert_eq!(writes(), 1, "at rest");
-        machine.cloud.instances.lock().unwrap().clear();
-        tokio::time::sleep(PACE * 60).await;
-        assert_eq!(
-            writes(),
-            1,
-            "no machine is left, and the names keep their addresses"
-        );
+        assert_eq!(writes(), count, "at rest");
+    };
+    let follows = async {
+        // Two machines run, and no API server is ready: the placeholders stay.
+        let both = [instance(INSTANCE, "10.0.0.4"), instance("i-0b", "10.0.0.5")];
+        machine.cloud.instances.lock().unwrap().extend(both);
+        tokio::time::sleep(PACE * 20).await;
+        assert_eq!(writes(), 0);
+        servers.are(&[4]);
+        settles(1).await;
+        servers.are(&[4, 5]);
+        settles(2).await;
+        // One still runs, and its API server does not.
+        servers.are(&[5]);
+        settles(3).await;
+        servers.are(&[]);
+        settles(3).await;
+        *servers.0.lock().unwrap() = None;
+        settles(3).await;
+    };
+    let keeper = ZoneKeeper {
+        ec2: &*machine.cloud,
+        records: &zone,
+        servers: &servers,
+        config: &config,
+        pace: (PACE, sleep),
     };
     tokio::select! {
-        ended = publish(&*machine.cloud, &zone, &config, PACE) => panic!("{ended:?}"),
+        ended = keeper.keep() => panic!("{ended:?}"),
         () = follows => {}
     }
-    let mut written = zone.writes.lock().unwrap()[0].clone();
-    written.sort_by(|one, other| one.name.cmp(&other.name));
-    let said: Vec<String> = written
-        .iter()
-        .map(|one| format!("{} {:?} {}", one.name, one.addresses, one.ttl))
-        .collect();
+    let said = |write: usize| {
+        let mut written = zone.writes.lock().unwrap()[write].clone();
+        written.sort_by(|one, other| one.name.cmp(&other.name));
+        let line = |one: &Addresses| format!("{} {:?} {}", one.name, one.addresses, one.ttl);
+        written.iter().map(line).collect::<Vec<String>>()
+    };
     assert_eq!(
-        said,
+        said(0),
         [
             format!("{} {{198.51.100.7}} 60", names[0]),
             format!("{} {{10.0.0.4}} 60", names[1]),
             format!("{} {{10.0.0.4}} 60", names[2]),
         ]
     );
+    let internal = |write: usize| said(write).pop().unwrap();
+    assert!(
+        internal(1).contains("{10.0.0.4, 10.0.0.5}"),
+        "{}",
+        internal(1)
+    );
+    assert!(internal(2).contains("{10.0.0.5}"), "{}", internal(2));
+}
+
+/// Three protokubes of which each sees EC2 in its own way, and all the API's list: none undoes what another wrote.
+#[tokio::test]
+async fn protokubes_that_see_different_machines_do_not_write_in_turns() {
+    let config = config();
+    let (zone, servers) = (Zone::default(), Servers::default());
+    servers.are(&[4, 5, 6]);
+    let machines = [
+        Machine::new().await,
+        Machine::new().await,
+        Machine::new().await,
+    ];
+    for (seen, machine) in machines.iter().enumerate() {
+        let all = [4, 5, 6].map(|last| instance(&format!("i-0{last}"), &format!("10.0.0.{last}")));
+        let mut instances = machine.cloud.instances.lock().unwrap();
+        instances.extend(all.into_iter().take(seen + 1));
+    }
+    let keeper = |machine: &Machine| {
+        let cloud = Arc::clone(&machine.cloud);
+        let (zone, servers, config) = (&zone, &servers, &config);
+        async move {
+            let keeper = ZoneKeeper {
+                ec2: &*cloud,
+                records: zone,
+                servers,
+                config,
+                pace: (PACE, sleep),
+            };
+            keeper.keep().await
+        }
+    };
+    let [one, two, three] = &machines;
+    tokio::select! {
+        ended = keeper(one) => panic!("{ended:?}"),
+        ended = keeper(two) => panic!("{ended:?}"),
+        ended = keeper(three) => panic!("{ended:?}"),
+        () = tokio::time::sleep(PACE * 300) => {}
+    }
+    let writes = zone.writes.lock().unwrap();
+    let names: Vec<&String> = writes.iter().flatten().map(|one| &one.name).collect();
+    let each: BTreeSet<&String> = names.iter().copied().collect();
+    assert!(
+        names.len() <= 3 * each.len(),
+        "at first, and never again: {names:?}"
+    );
+    let published = zone.published.lock().unwrap();
+    for (name, found) in published.iter() {
+        let Found::Addresses(found) = found else {
+            panic!("{name}");
+        };
+        let wanted = if name.starts_with("api.a") { 1 } else { 3 };
+        assert_eq!(found.addresses.len(), wanted, "{name}");
+    }
 }

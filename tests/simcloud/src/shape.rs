@@ -504,6 +504,8 @@ impl Shape {
                 health_check: HealthCheck {
                     healthy_threshold_count: 2,
                     health_check_interval_seconds: 10,
+                    health_check_timeout_seconds: 10,
+                    health_check_port: None,
                     health_check_path: None,
                     health_check_protocol: "TCP".to_owned(),
                     unhealthy_threshold_count: 2,

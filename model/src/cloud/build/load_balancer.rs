@@ -2,7 +2,7 @@
 
 use super::rules::{self, ALL, PATH_MTU, Peer, tcp};
 use super::security_groups;
-use crate::bootstrap::HEALTH_PATH;
+use crate::bootstrap::{HEALTH_PATH, READY_PATH};
 use crate::cloud::{
     AccessLogs, Cloud, HealthCheck, Lb, LbListener, LbTargetGroup, SecurityGroup,
     SecurityGroupRule, SubnetMapping,
@@ -51,6 +51,8 @@ pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
         if front.port == BOOTSTRAP {
             group.health_check.health_check_path = Some(HEALTH_PATH.into());
             group.health_check.health_check_protocol = "HTTPS".into();
+        } else {
+            group.health_check = api_ready();
         }
         all.push(group.into());
     }
@@ -156,6 +158,23 @@ fn listener(full: &FullSpec, balancer: &ApiLoadBalancer, front: &Front) -> LbLis
     }
 }
 
+/// Whether the API server is ready, which its machine's protokube knows: the API's own port is open while the server hangs, or has lost
+/// its etcd, and nobody may ask it without a certificate. As often as AWS checks (5 to 300 seconds, 2 to 10 times in a row:
+/// <https://docs.aws.amazon.com/elasticloadbalancing/latest/network/target-group-health-checks.html>), with a timeout below that.
+/// AWS changes protocol, port and path of a group that exists
+/// (<https://docs.aws.amazon.com/elasticloadbalancing/latest/network/modify-health-check-settings.html>).
+fn api_ready() -> HealthCheck {
+    HealthCheck {
+        healthy_threshold_count: 2,
+        health_check_interval_seconds: 5,
+        health_check_timeout_seconds: 4,
+        health_check_port: Some(BOOTSTRAP.into()),
+        health_check_path: Some(READY_PATH.into()),
+        health_check_protocol: "HTTPS".into(),
+        unhealthy_threshold_count: 2,
+    }
+}
+
 /// A target group of TCP, as all of ours are but for what the caller changes.
 pub(super) fn target_group(full: &FullSpec, prefix: &str, port: u16) -> LbTargetGroup {
     let name = names::target_group(&full.name, prefix);
@@ -168,6 +187,9 @@ pub(super) fn target_group(full: &FullSpec, prefix: &str, port: u16) -> LbTarget
         health_check: HealthCheck {
             healthy_threshold_count: 2,
             health_check_interval_seconds: 10,
+            // AWS' own for TCP and HTTPS.
+            health_check_timeout_seconds: 10,
+            health_check_port: None,
             health_check_path: None,
             health_check_protocol: "TCP".into(),
             unhealthy_threshold_count: 2,
@@ -209,7 +231,7 @@ pub(super) fn rules(full: &FullSpec) -> Vec<SecurityGroupRule> {
         all.extend(rules::path_mtu("api-elb", from, &front));
     }
     for machine in security_groups::peers(full, Role::ControlPlane) {
-        all.extend(to_control_plane(full, balancer, &front, &machine));
+        all.extend(to_control_plane(balancer, &front, &machine));
     }
     // Nodes come through the balancer where it is their only way to the API, whatever the user's access list says.
     if full.dns.kind == DnsKind::None || balancer.use_for_internal_api {
@@ -223,7 +245,6 @@ pub(super) fn rules(full: &FullSpec) -> Vec<SecurityGroupRule> {
 }
 
 fn to_control_plane(
-    full: &FullSpec,
     balancer: &ApiLoadBalancer,
     front: &Peer,
     machine: &Peer,
@@ -249,8 +270,7 @@ fn to_control_plane(
     if balancer.ssl_certificate.is_some() {
         all.push(to_machine("tcp-api-cp", API_BEHIND_CERTIFICATE));
     }
-    if full.dns.kind == DnsKind::None {
-        all.push(to_machine("kops-controller-elb-to-cp", BOOTSTRAP));
-    }
+    // Where the balancer asks whether the API server is ready, and machines without DNS for their certificates.
+    all.push(to_machine("kops-controller-elb-to-cp", BOOTSTRAP));
     all
 }

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use time::{Duration, OffsetDateTime};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 pub const NAME: &str = "a.example.com";
 pub const GROUP: &str = "nodes-eu-west-1a";
@@ -33,6 +34,8 @@ pub struct Cluster {
     pub lines: Lines,
     /// What the API says of every Node; `None`: nothing.
     pub node: Arc<Mutex<Option<NodeState>>>,
+    /// Whether its API server is ready.
+    pub ready: watch::Sender<bool>,
     _folder: TempDir,
 }
 
@@ -73,6 +76,7 @@ impl Cluster {
         let address = listener.local_addr().unwrap();
         let lines = Lines::default();
         let node = Arc::new(Mutex::new(Some(NodeState::Absent)));
+        let ready = watch::Sender::new(false);
         let context = Context {
             listen: address,
             cluster: NAME.to_owned(),
@@ -84,6 +88,7 @@ impl Cluster {
             nodes: Arc::new(FakeNodes(Arc::clone(&node))),
             clock,
             signing: Duration::minutes(10),
+            ready: ready.subscribe(),
             log: lines.log(),
         };
         tokio::spawn(bootstrap::serve_on(Arc::new(context), listener));
@@ -96,6 +101,7 @@ impl Cluster {
             address,
             lines,
             node,
+            ready,
             _folder: folder,
         };
         cluster.aws.state().instances.push(instance(INSTANCE));

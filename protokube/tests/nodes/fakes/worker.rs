@@ -69,6 +69,15 @@ impl Worker {
         }
     }
 
+    /// What a load balancer is told, which asks without saying who it is.
+    pub async fn get(&self, path: &str) -> u16 {
+        let url = format!(
+            "https://kops-controller.internal.a.example.com:{}{path}",
+            self.port
+        );
+        self.http.get(url).send().await.unwrap().status().as_u16()
+    }
+
     /// The body of its request.
     pub fn body(&self) -> Vec<u8> {
         let kubelet = leaf(Certificate::Kubelet, &self.node, Duration::DAY);

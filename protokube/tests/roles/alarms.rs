@@ -1,0 +1,124 @@
+//! An alarm of etcd's ends no etcd and holds no machine up: it is told.
+
+use crate::machine::{Machine, config};
+use model::components::{EtcdMemberNames, EtcdStart, etcd_ports};
+use model::manifests::{ETCD_SERVES, EtcdPod, etcd};
+use protokube::etcd::{Http, Peer, Running};
+use protokube::probe::Probe;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+/// What etcd 3.5 and 3.6 answer at `/health` (server/etcdserver/api/etcdhttp/health.go): alarms that are not excluded come first, then
+/// whether there is a leader, unless the local data is all that is asked for.
+fn health(target: &str, alarms: &[&str], leader: bool) -> (u16, String) {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let parameters: Vec<(&str, &str)> = query
+        .split('&')
+        .filter_map(|one| one.split_once('='))
+        .collect();
+    let excluded = |alarm: &&&str| parameters.contains(&("exclude", **alarm));
+    let serializable = parameters.contains(&("serializable", "true"));
+    let alarm = alarms.iter().find(|alarm| !excluded(alarm));
+    let reason = match alarm {
+        Some(alarm) => format!("ALARM {alarm}"),
+        None if !serializable && !leader => "RAFT NO LEADER".to_owned(),
+        None => String::new(),
+    };
+    let (status, well) = if reason.is_empty() {
+        (200, true)
+    } else {
+        (503, false)
+    };
+    if path != "/health" {
+        return (404, String::new());
+    }
+    (
+        status,
+        format!("{{\"health\":\"{well}\",\"reason\":\"{reason}\"}}\n"),
+    )
+}
+
+/// An etcd with these alarms; its URL.
+async fn etcd_with(alarms: &'static [&'static str], leader: bool) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = vec![0; 4096];
+            let read = stream.read(&mut request).await.unwrap_or_default();
+            let text = String::from_utf8_lossy(&request[..read]).into_owned();
+            let target = text.split(' ').nth(1).unwrap_or_default();
+            let (status, body) = health(target, alarms, leader);
+            let answer = format!(
+                "HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            );
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    url
+}
+
+async fn asked(alarms: &'static [&'static str], leader: bool) -> Http {
+    let machine = Machine::new().await;
+    let etcd = config().control_plane.unwrap().etcd[0].clone();
+    Http {
+        probe: Probe::new().unwrap(),
+        health: etcd_with(alarms, leader).await,
+        peer: Peer {
+            host: machine.host.clone(),
+            certificates: String::new(),
+            names: EtcdMemberNames::of(&etcd, &config().cluster),
+            address: "127.0.0.1".parse().unwrap(),
+            port: 2380,
+        },
+    }
+}
+
+#[tokio::test]
+async fn a_member_under_an_alarm_serves_and_the_alarm_is_told() {
+    for alarm in ["NOSPACE", "CORRUPT"] {
+        let alarms: &'static [&'static str] = if alarm == "NOSPACE" {
+            &["NOSPACE"]
+        } else {
+            &["CORRUPT"]
+        };
+        let member = asked(alarms, true).await;
+        assert_eq!(member.unhealthy().await, None, "{alarm}");
+        assert_eq!(member.alarm().await.as_deref(), Some(alarm));
+    }
+    let well = asked(&[], true).await;
+    assert_eq!((well.unhealthy().await, well.alarm().await), (None, None));
+}
+
+#[tokio::test]
+async fn a_member_without_a_leader_does_not_serve() {
+    let said = asked(&["NOSPACE"], false).await.unhealthy().await;
+    assert!(said.unwrap().contains("NO LEADER"));
+}
+
+/// kubelet ends what fails these; an alarm is every member's.
+#[test]
+fn no_alarm_and_no_lost_leader_has_kubelet_end_etcd() {
+    let cluster = config().control_plane.unwrap().etcd[0].clone();
+    let pod = etcd(&EtcdPod {
+        etcd: &cluster,
+        image: "etcd",
+        names: &EtcdMemberNames::of(&cluster, "x"),
+        ports: etcd_ports("main").unwrap(),
+        member: "a",
+        start: &EtcdStart::Existing,
+        data: "/data",
+    });
+    let container = &pod.spec.containers[0];
+    for probe in [&container.liveness_probe, &container.startup_probe] {
+        let path = &probe.as_ref().unwrap().http_get.path;
+        for leader in [true, false] {
+            let (status, said) = health(path, &["NOSPACE", "CORRUPT"], leader);
+            assert_eq!(status, 200, "{path}: {said}");
+        }
+    }
+    assert_eq!(health(ETCD_SERVES, &["NOSPACE", "CORRUPT"], true).0, 200);
+    assert_eq!(health(ETCD_SERVES, &[], false).0, 503);
+}
