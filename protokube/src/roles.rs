@@ -29,7 +29,7 @@ use tokio::task::JoinSet;
 /// Time between looks at a member's volume while it is not up, and afterwards.
 pub const MEMBER_PACE: Pace = Pace {
     quick: Duration::from_secs(2),
-    waiting: Duration::from_secs(10),
+    waiting: Duration::from_secs(15),
     rest: Duration::from_mins(1),
     sleep,
 };

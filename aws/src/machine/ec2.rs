@@ -7,6 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const VERSION: &str = "2016-11-15";
 
+/// Objects on a page, as many as AWS gives: look-ups that want all in one answer are throttled sooner
+/// (<https://docs.aws.amazon.com/AWSEC2/latest/APIReference/Query-Requests.html>).
+const PAGE: &str = "1000";
+
 /// An instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
@@ -110,6 +114,7 @@ impl Machine {
         let mut token: Option<String> = None;
         loop {
             let mut parameters = filter_parameters(filters);
+            parameters.push(("MaxResults".to_owned(), PAGE.to_owned()));
             parameters.extend(token.map(|token| ("NextToken".to_owned(), token)));
             let text = self.query("ec2", action, VERSION, &parameters).await?;
             let page = answer::read(&call, &text, |root| {

@@ -79,6 +79,17 @@ pub async fn gather(
         gaps.extend(gap);
         machines.push(machine);
     }
+    let holders: BTreeMap<&str, &Instance> = fleet
+        .instances
+        .iter()
+        .map(|instance| (instance.id.as_str(), instance))
+        .collect();
+    for start in machines
+        .iter_mut()
+        .filter_map(|one: &mut Machine| one.start.as_mut())
+    {
+        start.name_holders(&holders);
+    }
     machines.sort_by(|a, b| (&a.group, &a.id).cmp(&(&b.group, &b.id)));
     gaps.sort();
     gaps.dedup();

@@ -69,6 +69,11 @@ const STEPS: &[(&str, &str, &str)] = &[
     ),
     ("nodeup/", "", "log in and look at: journalctl -u nodeup"),
     (
+        "protokube/etcd",
+        "attached to",
+        "etcd's volume goes from machine to machine by itself: it is free once the machine that has it has ended (kctl get instances)",
+    ),
+    (
         "protokube/",
         "",
         "log in and look at: journalctl -u protokube",

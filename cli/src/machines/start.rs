@@ -6,11 +6,18 @@ use aws::Console;
 use aws::fleet::Instance;
 use model::report::{BootReport, StageLine, Status, stage_lines};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 /// A machine boots and runs its user data in less, in seconds.
 const BOOTING: i64 = 300;
+
+/// How protokube's lines are signed.
+const PROTOKUBE: &str = "protokube";
+
+/// Its roles that lead to an API server.
+const CAUSES: [&str; 4] = ["etcd-main", "etcd-events", "health", "manifests"];
 
 /// What a console says when a machine will not come up by itself.
 const DEAD: [&str; 7] = [
@@ -83,6 +90,23 @@ impl Start {
         }
     }
 
+    /// Where it waits for what another machine has: what Auto Scaling does with that machine, which protokube may not know.
+    pub(super) fn name_holders(&mut self, machines: &BTreeMap<&str, &Instance>) {
+        let waits = [self.error.as_mut(), self.note.as_mut()];
+        for text in waits.into_iter().flatten() {
+            let Some((_, after)) = text.split_once("attached to ") else {
+                continue;
+            };
+            let id: String = after
+                .chars()
+                .take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '-')
+                .collect();
+            if let Some(said) = machines.get(id.as_str()).and_then(|of| goes(of)) {
+                text.push_str(&said);
+            }
+        }
+    }
+
     fn plain(stage: &str, note: String, known_from: Source) -> Self {
         Self {
             stage: stage.to_owned(),
@@ -103,6 +127,25 @@ impl Start {
         self.note = None;
         self
     }
+}
+
+/// What becomes of a machine that Auto Scaling ends. `Terminating:Wait` lasts until the group's lifecycle hook is completed or its time
+/// is over (<https://docs.aws.amazon.com/autoscaling/ec2/userguide/lifecycle-hooks.html>); kctl's hooks have 300 seconds.
+fn goes(machine: &Instance) -> Option<String> {
+    let lifecycle = machine.lifecycle.as_deref()?;
+    if lifecycle == "InService" {
+        return None;
+    }
+    let group = machine.scaling_group.as_deref().unwrap_or_default();
+    let until = if lifecycle == "Terminating:Wait" {
+        "; it goes on once the group's lifecycle hook is completed or its time is over, 300 seconds in groups of kctl's"
+    } else {
+        ""
+    };
+    Some(format!(
+        " ({} is {lifecycle} in the Auto Scaling group {group}{until})",
+        machine.id
+    ))
 }
 
 /// What EC2 says of a machine that is not running: nobody else can say more.
@@ -175,8 +218,18 @@ pub(super) fn of_console(instance: &Instance, console: &Console, now: OffsetDate
     let Some(last) = lines.last() else {
         return before_stages(instance, console, now);
     };
+    let cause = cause_on_control_plane(&lines);
     if let Some(fault) = standing_fault(&lines) {
+        let follows = cause.filter(|cause| fault.source == PROTOKUBE && cause.stage != fault.stage);
+        let fault = follows.unwrap_or(fault);
         return of_line(fault).failed(fault.detail.clone());
+    }
+    if let Some(cause) = cause.filter(|_| last.source == PROTOKUBE) {
+        return Start {
+            note: Some(format!("waits: {}", cause.detail)),
+            next: next_step(&format!("{PROTOKUBE}/{}", cause.stage), &cause.detail),
+            ..of_line(cause)
+        };
     }
     let note = match last.status {
         Status::Finished if last.source == "nodeup" => {
@@ -201,6 +254,18 @@ fn of_line(line: &StageLine) -> Start {
             Source::Console,
         )
     }
+}
+
+/// What keeps a control plane's API server from coming up: of those roles, in the order in which they need each other, the first that has
+/// not ended well and says why. All other roles fail while there is no API, and would only say that.
+fn cause_on_control_plane(lines: &[StageLine]) -> Option<&StageLine> {
+    let last_of = |stage: &&str| {
+        let mut lines = lines.iter();
+        lines.rfind(|line| line.source == PROTOKUBE && line.stage == *stage)
+    };
+    let said = CAUSES.iter().filter_map(last_of);
+    let mut unwell = said.filter(|line| line.status != Status::Finished);
+    unwell.find(|line| !line.detail.is_empty())
 }
 
 /// The newest failure that its stage has not got over. A later stage of the same program means that it did, in another

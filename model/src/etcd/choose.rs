@@ -103,7 +103,7 @@ pub fn choose<'a>(
             }
         };
         let member = member.clone();
-        match availability(place, volume) {
+        match availability(place, volume, &member) {
             Availability::Held => return Choice::Held { volume, member },
             Availability::Free if free.is_none() => free = Some(Choice::Attach { volume, member }),
             Availability::Free => {}
@@ -124,21 +124,22 @@ enum Availability {
     Not(String),
 }
 
-fn availability(place: &Place<'_>, volume: &SeenVolume) -> Availability {
+fn availability(place: &Place<'_>, volume: &SeenVolume, member: &str) -> Availability {
     let id = &volume.id;
     match &volume.holder {
         Some(holder) if holder.instance == place.instance && holder.state == "attached" => {
             Availability::Held
         }
         Some(holder) => {
-            Availability::Not(format!("{id} is {} to {}", holder.state, holder.instance))
+            let (state, holder) = (&holder.state, &holder.instance);
+            Availability::Not(format!("{id} of member {member} is {state} to {holder}"))
         }
         None if volume.zone != place.zone => Availability::Not(format!(
-            "{id} is in {}, and this machine in {}",
+            "{id} of member {member} is in {}, and this machine in {}",
             volume.zone, place.zone
         )),
         None if volume.state != "available" => {
-            Availability::Not(format!("{id} is {}", volume.state))
+            Availability::Not(format!("{id} of member {member} is {}", volume.state))
         }
         None => Availability::Free,
     }

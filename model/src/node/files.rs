@@ -34,6 +34,12 @@ pub fn files(config: &NodeConfig, host: &Host) -> Result<Vec<File>, Error> {
         "/etc/sysctl.d/99-k8s-general.conf",
         sysctl_file(&config.sysctls),
     ));
+    // Debian's images have cloud-init write /etc/hosts anew at every boot: the names of etcd's members and of the API are in there. Of
+    // files here the last by name counts (<https://docs.cloud-init.io/en/latest/reference/base_config_reference.html>).
+    files.push(File::new(
+        "/etc/cloud/cloud.cfg.d/99-kctl-hosts.cfg",
+        "manage_etc_hosts: false\n",
+    ));
     files.extend(upkeep(config, host.distribution));
     files.extend(kubelet(config, host)?);
     files.extend(containerd(config, host)?);

@@ -40,7 +40,10 @@ pub async fn find(
     first: usize,
 ) -> anyhow::Result<Found> {
     match choose(place, seen, record) {
-        Choice::Wait(why) => Ok(Found::Waiting(why)),
+        Choice::Wait(why) => Ok(Found::Waiting(format!(
+            "{why}{}",
+            holders(ec2, place, seen).await?
+        ))),
         Choice::Held { volume, member } => Ok(held(host, volume, member)),
         Choice::Attach { volume, .. } => {
             let used = devices(ec2, place.instance).await?;
@@ -76,6 +79,28 @@ fn held(host: &Host, volume: &SeenVolume, member: String) -> Found {
             volume.id
         )),
     }
+}
+
+/// Of the machines that have volumes of this machine's members: where they are, and whether they run.
+async fn holders(ec2: &impl Ec2, place: &Place<'_>, seen: &[SeenVolume]) -> anyhow::Result<String> {
+    let wanted = |volume: &&SeenVolume| {
+        let member = volume.member();
+        place.members.iter().any(|one| Some(one.as_str()) == member)
+    };
+    let ids: BTreeSet<&str> = seen
+        .iter()
+        .filter(wanted)
+        .filter_map(|volume| Some(volume.holder.as_ref()?.instance.as_str()))
+        .filter(|id| *id != place.instance)
+        .collect();
+    if ids.is_empty() {
+        return Ok(String::new());
+    }
+    let ids: Vec<&str> = ids.into_iter().collect();
+    let machines = ec2.instances(&[("instance-id", &ids)]).await?;
+    let said = machines.iter().filter(|one| ids.contains(&one.id.as_str()));
+    let said = said.map(|one| format!("; {} is {} in {}", one.id, one.state, one.zone));
+    Ok(said.collect())
 }
 
 /// Names of devices that this machine's volumes have, of whatever kind they are.
