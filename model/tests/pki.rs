@@ -32,15 +32,15 @@ fn parsed<T>(pem: &str, look: impl FnOnce(&X509Certificate<'_>) -> T) -> T {
     look(&pem.parse_x509().unwrap())
 }
 
-/// Runs openssl on standard input; `None` if this machine has none.
-fn openssl(arguments: &[&str], input: &str) -> Option<String> {
+/// Runs openssl on standard input.
+fn openssl(arguments: &[&str], input: &str) -> String {
     let mut child = Command::new("openssl")
         .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .ok()?;
+        .expect("openssl, of tests/requirements");
     child
         .stdin
         .take()
@@ -51,7 +51,7 @@ fn openssl(arguments: &[&str], input: &str) -> Option<String> {
     let all = [output.stdout, output.stderr].concat();
     let text = String::from_utf8(all).unwrap();
     assert!(output.status.success(), "openssl {arguments:?}: {text}");
-    Some(text)
+    text
 }
 
 #[test]
@@ -134,20 +134,18 @@ fn keys_in_the_forms_that_kops_and_openssl_write_can_sign() {
         "-",
     ];
     let made = |kind: &[&str]| {
-        let text = openssl(&[&["req"], &subject[..], &["-newkey"], kind].concat(), "")?;
+        let text = openssl(&[&["req"], &subject[..], &["-newkey"], kind].concat(), "");
         let certificate = text.find("-----BEGIN CERTIFICATE").unwrap();
         let key = text.find("-----BEGIN PRIVATE").unwrap();
-        Some((
+        (
             text[certificate..].to_owned(),
             text[key..certificate].to_owned(),
-        ))
+        )
     };
-    let Some(rsa) = made(&["rsa:2048"]) else {
-        return;
-    };
-    let ec = made(&["ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]).unwrap();
-    let pkcs1 = openssl(&["rsa", "-traditional"], &rsa.1).unwrap();
-    let sec1 = openssl(&["ec"], &ec.1).unwrap();
+    let rsa = made(&["rsa:2048"]);
+    let ec = made(&["ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]);
+    let pkcs1 = openssl(&["rsa", "-traditional"], &rsa.1);
+    let sec1 = openssl(&["ec"], &ec.1);
     for (form, certificate, key) in [
         ("BEGIN PRIVATE KEY", &rsa.0, &rsa.1),
         (
@@ -218,7 +216,7 @@ fn openssl_trusts_a_server_certificate_under_every_name_it_was_issued_for() {
             ]
             .concat(),
             &issued.certificate,
-        )
+        );
     };
     verify(&["-verify_hostname", "api.a.example.com"]);
     verify(&["-verify_ip", "100.64.0.1"]);

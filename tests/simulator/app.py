@@ -38,6 +38,7 @@ class State:
     gate: "Optional[Gate]" = None
     lock: Any = field(default_factory=threading.RLock)
     calls: "Counter[str]" = field(default_factory=Counter)
+    underway: int = 0
     faults: "list[faults.Fault]" = field(default_factory=list)
     latency: float = 0.0
     region: Optional[str] = None
@@ -60,9 +61,15 @@ def application(moto: Wsgi, state: State) -> Wsgi:
                 return _locked(moto, state, environ, start_response)
             finally:
                 state.feed.touch()
-        if state.latency:
-            time.sleep(state.latency)
-        return _aws_call(moto, state, environ, body, start_response)
+        with state.lock:
+            state.underway += 1
+        try:
+            if state.latency:
+                time.sleep(state.latency)
+            return _aws_call(moto, state, environ, body, start_response)
+        finally:
+            with state.lock:
+                state.underway -= 1
 
     return call
 
@@ -143,7 +150,8 @@ def _control_action(state: State, method: str, name: str, body: bytes) -> "tuple
     if (method, name) == ("GET", "calls"):
         s3 = sum(count for call, count in state.calls.items() if call.startswith("s3."))
         total = sum(state.calls.values())
-        return "200 OK", {"calls": dict(state.calls), "total": total, "s3": s3, "aws": total - s3}
+        counts = {"calls": dict(state.calls), "total": total, "s3": s3, "aws": total - s3}
+        return "200 OK", {**counts, "underway": state.underway}
     if (method, name) == ("POST", "calls/reset"):
         state.calls.clear()
     elif (method, name) == ("POST", "reset"):

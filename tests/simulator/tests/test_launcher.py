@@ -15,7 +15,7 @@ from botocore.exceptions import ConnectionClosedError, EndpointConnectionError
 from simulator import listing
 
 from . import make
-from .conftest import ROOT, Server, start
+from .conftest import ROOT, Server, eventually, start
 from .errors import code_of
 
 
@@ -50,6 +50,15 @@ def fresh(own):
 
 def counts(aws):
     return aws.control("GET", "calls")
+
+
+def test_a_call_is_under_way_until_it_is_answered(fresh):
+    fresh.control("POST", "latency", 3000)
+    caller = threading.Thread(target=fresh.ec2.describe_vpcs)
+    caller.start()
+    eventually(lambda: counts(fresh)["underway"] == 1)
+    caller.join()
+    assert counts(fresh)["underway"] == 0
 
 
 def test_calls_are_counted_by_operation(fresh):

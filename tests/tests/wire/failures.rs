@@ -97,7 +97,7 @@ async fn a_run_that_dies_is_finished_by_the_next() {
         let all = run(&world, &plan, &seen);
         let _ = tokio::time::timeout(Duration::from_millis(milliseconds), all).await;
         // Calls that were under way may still take effect; a journal would say so.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        simulator.rests();
     }
     cluster.converge(&wanted).await;
     let patched = census(&simulator);
@@ -106,7 +106,7 @@ async fn a_run_that_dies_is_finished_by_the_next() {
         let (plan, seen, world) = cluster.plan(&[]).await;
         let all = run(&world, &plan, &seen);
         let _ = tokio::time::timeout(Duration::from_millis(milliseconds), all).await;
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        simulator.rests();
     }
     cluster.converge(&[]).await;
     cluster.converge(&wanted).await;

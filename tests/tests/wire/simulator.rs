@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// A running simulator; it ends with its owner.
 pub struct Simulator {
@@ -134,6 +135,24 @@ impl Simulator {
         let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
         let calls: Value = serde_json::from_str(body).expect("JSON");
         calls["total"].as_u64().expect("a number")
+    }
+
+    /// Waits until no call is under way any more, whoever made it and whether or not they still wait for its answer.
+    pub fn rests(&self) {
+        let look = || {
+            let calls = self.calls();
+            (calls["underway"].as_u64(), calls["total"].as_u64())
+        };
+        let mut seen = look();
+        loop {
+            // A call that has arrived begins within that.
+            std::thread::sleep(Duration::from_millis(100));
+            let now = look();
+            if now.0 == Some(0) && now == seen {
+                return;
+            }
+            seen = now;
+        }
     }
 
     pub fn forget_calls(&self) {
