@@ -124,6 +124,16 @@ impl Simulator {
         serde_json::from_str(&text).context("the simulator's world is not of the form of world.rs")
     }
 
+    /// Lets calls fail from now on, as `tests/simulator/README.md` describes it; an empty list ends that.
+    pub async fn faults(&self, faults: &serde_json::Value) -> Result<()> {
+        let url = format!("{}/_simulator/faults", self.url);
+        let response = self.client.post(url).json(faults).send().await;
+        response
+            .context("telling the simulator of faults")?
+            .error_for_status()?;
+        Ok(())
+    }
+
     /// Tells how machines are. What does not fit any more is the simulator's to ignore.
     pub async fn report(&self, report: &Report) -> Result<()> {
         let url = format!("{}/_simulator/report", self.url);

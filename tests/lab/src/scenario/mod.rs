@@ -6,9 +6,11 @@ mod calls;
 mod chance;
 mod lease;
 mod machines;
+mod nodes;
 mod operator;
 mod stages;
 mod web;
+mod writes;
 
 pub use caller::{Answer, Caller, Credentials};
 pub use calls::Refusal;
@@ -17,6 +19,7 @@ pub use machines::Reached;
 pub use operator::SPEC;
 pub use stages::{Stage, stages};
 pub use web::Pod;
+pub use writes::{Attempt, Did, Outcome, Tally, Writer, longest_gap};
 
 use crate::content::modules::MODULES;
 use crate::content::{Served, Store};
@@ -28,6 +31,7 @@ use crate::{host, report, teardown};
 use anyhow::{Context, Result, bail};
 use calls::Calls;
 use lease::Lease;
+use serde_json::Value;
 use std::io::{Write, stderr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -215,6 +219,12 @@ impl Lab {
     pub fn world(&self) -> Result<World> {
         self.runtime
             .block_on(self.simulator.world(None, Duration::ZERO))
+    }
+
+    /// Lets AWS calls fail from now on, whoever makes them: objects as `tests/simulator/README.md` describes; an empty list
+    /// ends that.
+    pub fn faults(&self, faults: &Value) -> Result<()> {
+        self.runtime.block_on(self.simulator.faults(faults))
     }
 
     /// Removes the lab, and says so when that fails; a drop does the same without a word.

@@ -44,17 +44,7 @@ fn comes_back(lab: &mut Lab, id: &str, happens: impl FnOnce(&Lab) -> Result<()>)
     lab.booted_again(id, &boot)?;
     let after = reports::after(lab, id, &before.started)?;
     eprintln!("       {}", told(lab, &after)?);
-    lab.until("its node is Ready in this boot", PATIENCE, |lab| {
-        cluster::is_ready(lab, id)?;
-        let boot = lab.boot(id)?;
-        let node = lab.objects(&["node", id])?;
-        let known = &node["status"]["nodeInfo"]["bootID"];
-        ensure!(
-            known == boot.as_str(),
-            "the API knows boot {known}, it is {boot}"
-        );
-        Ok(())
-    })?;
+    lab.ready_again(id, PATIENCE)?;
     cluster::healthy(lab)?;
     ensure!(after.changes == 0, "{}", told(lab, &after)?);
     Ok(())

@@ -7,9 +7,6 @@ use lab::world::Instance;
 use serde_json::Value;
 use std::time::Instant;
 
-/// Put on a node by kubelet until the cloud controller manager knows it.
-const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
-
 /// By `kctl create cluster` with those words too, and `kctl update`.
 pub fn make(lab: &Lab, words: &[&str]) -> Result<()> {
     create(lab, words)?;
@@ -39,26 +36,9 @@ pub fn workers(lab: &Lab) -> Result<Vec<Instance>> {
     lab.members(WORKERS, 2)
 }
 
-/// Whether a node is Ready, and known to the cloud controller manager; an error says what it is.
-pub fn is_ready(lab: &Lab, id: &str) -> Result<()> {
-    let node = lab.objects(&["node", id])?;
-    let conditions = node["status"]["conditions"]
-        .as_array()
-        .context("conditions")?;
-    let ready = conditions.iter().find(|one| one["type"] == "Ready");
-    let ready = ready.context("nothing is said of Ready")?;
-    ensure!(ready["status"] == "True", "{ready}");
-    let taints = node["spec"]["taints"].as_array();
-    let tainted = taints.is_some_and(|all| all.iter().any(|one| one["key"] == UNINITIALIZED));
-    ensure!(!tainted, "{}", node["spec"]["taints"]);
-    Ok(())
-}
-
-/// Waits for that.
+/// Waits until a machine is a Ready node.
 pub fn becomes_ready(lab: &Lab, id: &str) -> Result<()> {
-    lab.until(&format!("{id} is a Ready node"), PATIENCE, |lab| {
-        is_ready(lab, id)
-    })
+    lab.becomes_ready(id, PATIENCE)
 }
 
 pub fn ready(lab: &mut Lab) -> Result<()> {

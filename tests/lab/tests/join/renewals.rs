@@ -144,7 +144,7 @@ fn renewed(lab: &mut Lab) -> Result<()> {
 fn answer(lab: &Lab) -> Result<()> {
     let control = cluster::control_plane(lab)?.id;
     for machine in machines(lab)? {
-        cluster::is_ready(lab, &machine)?;
+        lab.is_ready(&machine)?;
         let pod = format!("kube-proxy-{machine}");
         let words = ["logs", "--namespace=kube-system", "--tail=1", &pod];
         let said = lab.kubectl(&words)?;

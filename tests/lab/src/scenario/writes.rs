@@ -1,0 +1,345 @@
+//! Writes to a cluster's API that go on while things happen to it, and whether everything that was acknowledged is there then.
+
+use super::Lab;
+use crate::ledger::{Ledger, Made};
+use crate::operator;
+use crate::process::Process;
+use anyhow::{Context, Result, ensure};
+use base64::Engine;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+const PROGRAM: &str = include_str!("writes.py");
+
+/// Bytes of what fills a cluster; etcd takes no request of more than 1.5 MiB.
+const LARGE: &str = "1000000";
+
+/// What came of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It was acknowledged.
+    Done,
+    /// The API said no: it was not done.
+    Refused,
+    /// Nobody said anything, or something failed behind the API: it may have been done.
+    Unknown,
+}
+
+/// What a write did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Did {
+    Create,
+    Update,
+    Delete,
+}
+
+/// One write, in the order in which they were made; there is one writer.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Attempt {
+    /// Seconds since 1970.
+    pub begun: f64,
+    pub ended: f64,
+    pub did: Did,
+    pub name: String,
+    pub value: String,
+    pub outcome: Outcome,
+    /// Of what is there since.
+    pub version: Option<u64>,
+    pub why: String,
+}
+
+/// A program that writes until it is dropped.
+#[derive(Debug)]
+pub struct Writer {
+    child: Child,
+    namespace: String,
+    log: PathBuf,
+}
+
+impl Lab {
+    /// Begins to write, ten times a second, in a namespace that it makes; with the kubeconfig that `kctl export kubeconfig` wrote.
+    pub fn writer(&self, namespace: &str) -> Result<Writer> {
+        let folder = self.client()?;
+        self.kubectl(&["create", "namespace", namespace])?;
+        let log = folder.join(namespace);
+        let output = File::create(&log).with_context(|| format!("writing {}", log.display()))?;
+        let mut command = self.writes(&folder, &[namespace, "write"])?;
+        let child = command.stdin(Stdio::piped()).stdout(output).spawn();
+        let child = child.context("starting the writer")?;
+        Ledger::open(&self.place)
+            .context("opening the ledger")?
+            .record(&Made::Process(Process::of(child.id())?))?;
+        Ok(Writer {
+            child,
+            namespace: namespace.to_owned(),
+            log,
+        })
+    }
+
+    /// Fills the cluster's etcd with large objects of a namespace until three in a row are not taken; what came of each.
+    pub fn fill(&self, namespace: &str) -> Result<Vec<Attempt>> {
+        let mut command = self.writes(&self.client()?, &[namespace, "fill", LARGE])?;
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .context("starting to fill etcd")?;
+        // Its input stays open until it ends by itself.
+        let input = child.stdin.take();
+        let output = child.wait_with_output().context("filling etcd")?;
+        drop(input);
+        ensure!(output.status.success(), "filling etcd: {}", output.status);
+        lines(&String::from_utf8_lossy(&output.stdout))
+    }
+
+    fn writes(&self, folder: &Path, mode: &[&str]) -> Result<Command> {
+        let said = self.kubeconfig()?;
+        let of = |name: &str| {
+            said.pointer(&format!("/clusters/0/cluster/{name}"))?
+                .as_str()
+        };
+        let server = of("server").context("a server in the kubeconfig")?;
+        let host = server.strip_prefix("https://").unwrap_or(server);
+        let name = of("tls-server-name").unwrap_or(host);
+        let folder = folder.display().to_string();
+        let words = [&["python3", "-c", PROGRAM, &folder, server, name], mode].concat();
+        let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+        operator::command(&self.place, &self.up, &words)
+    }
+
+    fn kubeconfig(&self) -> Result<Value> {
+        let text = self.kubectl(&["config", "view", "--raw", "--output=json"])?;
+        serde_json::from_str(&text).context("reading the kubeconfig")
+    }
+
+    /// The kubeconfig's certificates as files, in a folder for them.
+    fn client(&self) -> Result<PathBuf> {
+        let folder = self.place.run().join("writes");
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&folder)
+            .with_context(|| format!("making {}", folder.display()))?;
+        let said = self.kubeconfig()?;
+        for (name, of) in [
+            ("ca.crt", "/clusters/0/cluster/certificate-authority-data"),
+            ("client.crt", "/users/0/user/client-certificate-data"),
+            ("client.key", "/users/0/user/client-key-data"),
+        ] {
+            let data = said.pointer(of).and_then(Value::as_str);
+            let data = data.with_context(|| format!("the kubeconfig has no {of}"))?;
+            let data = base64::engine::general_purpose::STANDARD.decode(data)?;
+            let path = folder.join(name);
+            let file = File::options()
+                .create(true)
+                .write(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&path);
+            file.and_then(|mut file| std::io::Write::write_all(&mut file, &data))
+                .with_context(|| format!("writing {}", path.display()))?;
+        }
+        Ok(folder)
+    }
+}
+
+impl Writer {
+    /// All writes until now.
+    pub fn all(&self) -> Result<Vec<Attempt>> {
+        let text = fs::read_to_string(&self.log);
+        let text = text.with_context(|| format!("reading {}", self.log.display()))?;
+        // The last line may not be whole yet.
+        lines(text.rsplit_once('\n').map_or("", |(whole, _)| whole))
+    }
+
+    /// Waits until a write was acknowledged that was begun after now.
+    pub fn goes_on(&self, lab: &Lab, limit: std::time::Duration) -> Result<()> {
+        let before = self.all()?.len();
+        // The next one may have been begun before.
+        let new = |all: &[Attempt]| {
+            all.iter()
+                .skip(before + 1)
+                .any(|one| one.outcome == Outcome::Done)
+        };
+        lab.until("writes are acknowledged", limit, |_| {
+            let all = self.all()?;
+            let last = all.last().context("there was no write yet")?;
+            ensure!(new(&all), "the last one of {}: {last:?}", all.len());
+            Ok(())
+        })
+    }
+
+    /// Ends it, and compares what was acknowledged with what is there.
+    pub fn check(mut self, lab: &Lab) -> Result<Tally> {
+        self.end()?;
+        let there = lab.objects(&["configmaps", "--namespace", &self.namespace])?;
+        let there = there.get("items").and_then(Value::as_array);
+        let there = there.context("a list of ConfigMaps")?;
+        let text = |one: &Value, of: &str| one.pointer(of)?.as_str().map(str::to_owned);
+        let value = |one: &Value| Some((text(one, "/metadata/name")?, text(one, "/data/value")?));
+        let there: BTreeMap<String, String> = there.iter().filter_map(value).collect();
+        judge(&self.all()?, &there)
+    }
+
+    fn end(&mut self) -> Result<()> {
+        drop(self.child.stdin.take());
+        let status = self.child.wait().context("waiting for the writer")?;
+        ensure!(status.success(), "the writer ended with {status}");
+        Ok(())
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // Ends when its input does; whoever wants to know how calls `check`.
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+fn lines(text: &str) -> Result<Vec<Attempt>> {
+    let line = |line: &str| serde_json::from_str(line).with_context(|| line.to_owned());
+    text.lines().map(line).collect()
+}
+
+/// The longest time without an acknowledgement among the writes that ended in a time, seconds; the ends count as one.
+pub fn longest_gap(writes: &[Attempt], from: f64, to: f64) -> f64 {
+    let done = writes.iter().filter(|one| one.outcome == Outcome::Done);
+    let times = done
+        .map(|one| one.ended)
+        .filter(|at| (from..to).contains(at));
+    let mut last = from;
+    let mut longest: f64 = 0.0;
+    for at in times.chain([to]) {
+        longest = longest.max(at - last);
+        last = at;
+    }
+    longest
+}
+
+/// How many writes there were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tally {
+    pub acknowledged: usize,
+    pub refused: usize,
+    pub unknown: usize,
+}
+
+/// The law: what was acknowledged is there, what was not done is not, and versions never go back.
+fn judge(writes: &[Attempt], there: &BTreeMap<String, String>) -> Result<Tally> {
+    let mut may: BTreeMap<&str, Vec<Option<&str>>> = BTreeMap::new();
+    let mut version = 0;
+    for one in writes {
+        let after = (one.did != Did::Delete).then_some(one.value.as_str());
+        let states = may.entry(&one.name).or_insert_with(|| vec![None]);
+        match one.outcome {
+            Outcome::Done => *states = vec![after],
+            Outcome::Unknown => states.push(after),
+            Outcome::Refused => {}
+        }
+        if one.outcome == Outcome::Done
+            && let Some(new) = one.version
+        {
+            ensure!(new > version, "after version {version} came {one:?}");
+            version = new;
+        }
+    }
+    for (name, states) in &may {
+        let now = there.get(*name).map(String::as_str);
+        ensure!(
+            states.contains(&now),
+            "{name} is {now:?}, and may be {states:?} after {:#?}",
+            writes
+                .iter()
+                .filter(|one| one.name == *name)
+                .collect::<Vec<_>>()
+        );
+    }
+    let foreign = there.keys().find(|name| !may.contains_key(name.as_str()));
+    ensure!(foreign.is_none(), "nobody wrote {foreign:?}");
+    let count = |outcome| writes.iter().filter(|one| one.outcome == outcome).count();
+    Ok(Tally {
+        acknowledged: count(Outcome::Done),
+        refused: count(Outcome::Refused),
+        unknown: count(Outcome::Unknown),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(did: Did, name: &str, value: &str, outcome: Outcome, version: u64) -> Attempt {
+        Attempt {
+            begun: 0.0,
+            ended: f64::from(u32::try_from(version).unwrap()),
+            did,
+            name: name.into(),
+            value: value.into(),
+            outcome,
+            version: (did != Did::Delete).then_some(version),
+            why: String::new(),
+        }
+    }
+
+    fn judged(writes: &[Attempt], there: &[(&str, &str)]) -> Result<Tally> {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        judge(writes, &there.iter().map(own).collect())
+    }
+
+    #[test]
+    fn every_acknowledged_write_has_to_be_there_and_no_other() {
+        use Did::{Create, Delete, Update};
+        use Outcome::{Done, Refused, Unknown};
+        let made = write(Create, "a", "1", Done, 1);
+        let tally = judged(std::slice::from_ref(&made), &[("a", "1")]).unwrap();
+        assert_eq!((tally.acknowledged, tally.unknown), (1, 0));
+        for lost in [&[][..], &[("a", "0")], &[("a", "1"), ("b", "1")]] {
+            assert!(
+                judged(std::slice::from_ref(&made), lost).is_err(),
+                "{lost:?}"
+            );
+        }
+        let changed = [made.clone(), write(Update, "a", "2", Done, 2)];
+        assert!(judged(&changed, &[("a", "2")]).is_ok());
+        assert!(judged(&changed, &[("a", "1")]).is_err());
+        let deleted = [made.clone(), write(Delete, "a", "", Done, 2)];
+        assert!(judged(&deleted, &[]).is_ok());
+        assert!(judged(&deleted, &[("a", "1")]).is_err());
+        let refused = [write(Create, "a", "1", Refused, 1)];
+        assert!(judged(&refused, &[]).is_ok());
+        assert!(judged(&refused, &[("a", "1")]).is_err());
+        let back = [made.clone(), write(Create, "b", "1", Done, 1)];
+        assert!(judged(&back, &[("a", "1"), ("b", "1")]).is_err());
+        // What nobody answered may be there or not, but as it was written.
+        let unknown = [made, write(Update, "a", "2", Unknown, 0)];
+        assert!(judged(&unknown, &[("a", "1")]).is_ok());
+        assert!(judged(&unknown, &[("a", "2")]).is_ok());
+        assert!(judged(&unknown, &[("a", "3")]).is_err());
+        assert!(judged(&unknown, &[]).is_err());
+    }
+
+    #[test]
+    fn a_gap_is_the_longest_time_without_an_acknowledgement() {
+        let at = |version, outcome| write(Did::Create, "a", "", outcome, version);
+        let writes = [
+            at(1, Outcome::Done),
+            at(2, Outcome::Done),
+            at(4, Outcome::Unknown),
+            at(7, Outcome::Done),
+        ];
+        for (from, to, gap) in [(0.0, 8.0, 5.0), (0.0, 20.0, 13.0), (6.0, 8.0, 1.0)] {
+            assert!(
+                (longest_gap(&writes, from, to) - gap).abs() < 0.01,
+                "{from} {to}"
+            );
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! etcd at its quota: nothing is written any more, but everything is read, and no etcd is ended for it.
+
+use super::{cluster, etcd};
+use anyhow::{Context, Result, ensure};
+use lab::scenario::{LIMIT, Lab, Outcome};
+
+pub fn reached(lab: &mut Lab) -> Result<()> {
+    let before = etcd::restarts(lab)?;
+    lab.kubectl(&["create", "namespace", "quota"])?;
+    let tried = lab.fill("quota")?;
+    let last = tried.last().context("nothing was tried")?;
+    ensure!(
+        last.outcome != Outcome::Done && last.why.contains("database space exceeded"),
+        "{last:?}"
+    );
+    let done = tried.iter().filter(|one| one.outcome == Outcome::Done);
+    eprintln!("       {} MB were taken, then: {}", done.count(), last.why);
+    let read = lab.objects(&["configmaps", "--namespace=quota", "--limit=1"])?;
+    ensure!(read["items"].is_array(), "{read}");
+    alive(lab)?;
+    let after = etcd::restarts(lab)?;
+    ensure!(after == before, "{before:?} became {after:?}");
+    Ok(())
+}
+
+/// What kubelet asks before it ends a container says yes, for every member that runs.
+fn alive(lab: &Lab) -> Result<()> {
+    let pods = lab.objects(&["pods", "--namespace=kube-system"])?;
+    let pods = pods["items"].as_array().context("pods")?;
+    let machines = cluster::control_planes(lab)?;
+    let mut asked = 0;
+    for pod in pods {
+        let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+        let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+        let own = machines.iter().any(|one| one.id == node);
+        let ready = pod["status"]["containerStatuses"][0]["ready"] == true;
+        if !(own && ready && name.starts_with("etcd-main-")) {
+            continue;
+        }
+        let container = &pod["spec"]["containers"][0];
+        for probe in ["livenessProbe", "startupProbe"] {
+            let get = &container[probe]["httpGet"];
+            let (path, port) = (get["path"].as_str(), get["port"].as_i64());
+            let (path, port) = path.zip(port).context("a probe")?;
+            let url = format!("http://127.0.0.1:{port}{path}");
+            let said = lab.until(&format!("{probe} of {name}"), LIMIT, |lab| {
+                lab.sh(
+                    node,
+                    &format!("curl -sS --max-time 15 -w '\\n%{{http_code}}' '{url}'"),
+                )
+            })?;
+            ensure!(said.ends_with("\n200"), "{probe} of {name}, {url}: {said}");
+            asked += 1;
+        }
+    }
+    ensure!(asked >= 4, "{asked} probes of members that are ready");
+    Ok(())
+}
