@@ -80,11 +80,7 @@ pub enum Error {
 /// The addons of a cluster, in the order in which they are applied: what others need first.
 pub fn addons(expanded: &Expanded) -> Result<Vec<Addon>, Error> {
     let spec = &expanded.cluster.spec;
-    let mut addons = vec![
-        rbac::kubelet_api()?,
-        rbac::node_certificates()?,
-        rbac::limit_range()?,
-    ];
+    let mut addons = vec![rbac::kubelet_api()?, rbac::limit_range()?];
     if let Networking::Flannel(backend) = &expanded.full.pods.networking {
         addons.push(flannel::addon(expanded, backend)?);
     }

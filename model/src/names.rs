@@ -180,6 +180,18 @@ pub fn queue(cluster: &str) -> String {
     format!("{}{suffix}", shortened(&whole, QUEUE_NAME - suffix.len()))
 }
 
+/// ARN of that queue.
+pub fn queue_arn(full: &FullSpec) -> String {
+    let place = &full.placement;
+    format!(
+        "arn:{}:sqs:{}:{}:{}",
+        place.partition,
+        place.region,
+        place.account,
+        queue(&full.name)
+    )
+}
+
 /// Name of an EventBridge rule: `NAME-EVENT`, with the cluster's name cut at 40 characters.
 pub fn event_rule(cluster: &str, event: &str) -> String {
     format!("{}-{event}", shortened(cluster, RULE_PREFIX))

@@ -1,6 +1,7 @@
 //! The cluster's certificate authorities, as kOps keeps them: keysets in the state store, and leaf
 //! certificates issued from them, which are never stored.
 
+mod csr;
 mod error;
 mod file;
 mod issue;
@@ -11,6 +12,7 @@ mod public;
 mod request;
 mod source;
 
+pub use csr::{Malformed, SigningRequest};
 pub use error::Error;
 pub use file::{read_keyset, write_keyset};
 pub use issue::{Issued, LEAF_VALIDITY, Leaf, Usage, issue};

@@ -74,7 +74,6 @@ fn access_comes_first_then_the_network_then_what_needs_it() {
     ];
     let first = [
         "kubelet-api.rbac.addons.k8s.io",
-        "node-certificates.rbac.addons.kctl.dev",
         "limit-range.addons.k8s.io",
     ];
     let network = ["networking.flannel"];

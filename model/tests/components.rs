@@ -10,7 +10,7 @@ use model::node::Host;
 use serde_json::{Value, json};
 use support::{expanded, expanded_with};
 
-/// kOps' flags of plain AWS clusters, `NAME` being the cluster's name. One flag a line.
+/// kOps' flags of plain AWS clusters, and --kubelet-certificate-authority, which is ours; `NAME` being the cluster's name. One flag a line.
 const API_SERVER: &str = "
 --allow-privileged=true
 --anonymous-auth=false
@@ -25,6 +25,7 @@ const API_SERVER: &str = "
 --etcd-keyfile=/srv/kubernetes/kube-apiserver/etcd-client.key
 --etcd-servers-overrides=/events#https://127.0.0.1:4002
 --etcd-servers=https://127.0.0.1:4001
+--kubelet-certificate-authority=/srv/kubernetes/ca.crt
 --kubelet-client-certificate=/srv/kubernetes/kube-apiserver/kubelet-api.crt
 --kubelet-client-key=/srv/kubernetes/kube-apiserver/kubelet-api.key
 --kubelet-preferred-address-types=InternalIP,Hostname,ExternalIP

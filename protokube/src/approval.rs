@@ -1,14 +1,15 @@
-//! Approving kubelets' serving certificates: those whose names and addresses EC2 confirms. Others are left alone, for
-//! whoever else may know better, with one line.
+//! Approving kubelets' certificates: serving certificates whose names and addresses EC2 confirms, and renewals of client
+//! certificates of instances that run. Others are left alone, for whoever else may know better, with a line for each Node.
 
 use crate::log::Log;
+use crate::tally::Tally;
 use crate::watching::{WATCH_SECONDS, until_changed};
 use anyhow::Context;
 use aws::machine::{Instance, Machine};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest as Request;
 use kube::api::{ListParams, Patch, PatchParams, WatchParams};
 use kube::{Api, Client, ResourceExt};
-use model::bootstrap::{Seen, ServingRequest, check_instance, check_serving};
+use model::bootstrap::{KubeletRequest, Seen, check_client, check_instance, check_serving, echo};
 use model::report::Status;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,19 +18,30 @@ use std::time::{Duration, Instant};
 
 /// How protokube's lines call this part.
 const STAGE: &str = "approval";
-/// Requests of kubelets' serving certificates, and no others.
-const SIGNER: &str = "spec.signerName=kubernetes.io/kubelet-serving";
+/// Who signs kubelets' serving certificates.
+const SERVING: &str = "kubernetes.io/kubelet-serving";
+/// Who signs their client certificates.
+const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 /// What was left alone is looked at again after this long: addresses come and go.
 const AGAIN: Duration = Duration::from_mins(1);
+/// Between two looks at EC2: a kubelet may ask without end.
+const PACE: Duration = Duration::from_secs(1);
+/// Between two lines about one Node that say the same of its requests.
+const TOLD: Duration = Duration::from_mins(1);
 /// Instances that one call names.
 const CALL: usize = 200;
+
+/// A Node's user, and what became of its request.
+type Told = Tally<(String, bool)>;
 
 /// Approves for ever; an error of the API or of EC2 ends it.
 pub async fn run(client: Client, machine: Machine, cluster: &str, log: &Log) -> anyhow::Result<()> {
     let requests: Api<Request> = Api::all(client);
     let mut left_alone: BTreeMap<String, Instant> = BTreeMap::new();
+    let told = Told::new(log.clone(), STAGE, TOLD);
     loop {
-        let listed = requests.list(&ListParams::default().fields(SIGNER)).await;
+        let begun = tokio::time::Instant::now();
+        let listed = requests.list(&ListParams::default()).await;
         let listed = listed.context("could not list certificate signing requests")?;
         let version = listed.metadata.resource_version.unwrap_or_default();
         let pending: Vec<Request> = listed.items.into_iter().filter(is_pending).collect();
@@ -39,18 +51,25 @@ pub async fn run(client: Client, machine: Machine, cluster: &str, log: &Log) -> 
             since.is_none_or(|since| since.elapsed() >= AGAIN)
         });
         let due: Vec<&Request> = due.collect();
-        for (request, why) in decide(&requests, &machine, cluster, &due, log).await? {
+        for (request, why) in decide(&requests, &machine, cluster, &due, &told).await? {
             let known = left_alone.insert(request.name_any(), Instant::now());
             if known.is_none() {
-                tell(log, request, Status::Failed, &format!("left alone: {why}"));
+                tell(
+                    &told,
+                    request,
+                    Status::Failed,
+                    &format!("left alone: {}", echo(&why)),
+                );
             }
         }
-        let watch = WatchParams::default().fields(SIGNER).timeout(WATCH_SECONDS);
+        told.catch_up();
+        let watch = WatchParams::default().timeout(WATCH_SECONDS);
         let watch = requests.watch(&watch, &version).await;
         let watch = watch.context("could not watch certificate signing requests")?;
         let matters = |one: &Request| is_pending(one) && !left_alone.contains_key(&one.name_any());
         let changed = until_changed(watch, matters).await;
         changed.context("could not watch certificate signing requests")?;
+        tokio::time::sleep_until(begun + PACE).await;
     }
 }
 
@@ -60,7 +79,7 @@ async fn decide<'a>(
     machine: &Machine,
     cluster: &str,
     due: &[&'a Request],
-    log: &Log,
+    told: &Told,
 ) -> anyhow::Result<Vec<(&'a Request, String)>> {
     let ids = due
         .iter()
@@ -72,7 +91,7 @@ async fn decide<'a>(
         match confirmed(request, &instances, cluster) {
             Ok(()) => {
                 approve(requests, request).await?;
-                tell(log, request, Status::Finished, "approved");
+                tell(told, request, Status::Finished, "approved");
             }
             Err(why) => left.push((*request, why)),
         }
@@ -102,6 +121,9 @@ fn confirmed(
         tags: &instance.tags,
     });
     check_instance(id, seen, cluster).map_err(|refusal| refusal.to_string())?;
+    if request.spec.signer_name == CLIENT {
+        return check_client(&asked);
+    }
     check_serving(&asked, &instance.map(names).unwrap_or_default())
 }
 
@@ -117,9 +139,9 @@ fn names(instance: &Instance) -> BTreeSet<String> {
     all.collect()
 }
 
-fn said(request: &Request) -> ServingRequest<'_> {
+fn said(request: &Request) -> KubeletRequest<'_> {
     let spec = &request.spec;
-    ServingRequest {
+    KubeletRequest {
         user: spec.username.as_deref().unwrap_or_default(),
         groups: spec.groups.as_deref().unwrap_or_default(),
         usages: spec.usages.as_deref().unwrap_or_default(),
@@ -127,8 +149,11 @@ fn said(request: &Request) -> ServingRequest<'_> {
     }
 }
 
-/// Neither approved nor denied yet.
+/// For a kubelet's certificate, and neither approved nor denied yet.
 fn is_pending(request: &Request) -> bool {
+    if ![SERVING, CLIENT].contains(&request.spec.signer_name.as_str()) {
+        return false;
+    }
     let status = request.status.as_ref();
     let conditions = status.and_then(|status| status.conditions.as_ref());
     conditions.is_none_or(Vec::is_empty)
@@ -143,7 +168,7 @@ async fn approve(requests: &Api<Request>, request: &Request) -> anyhow::Result<(
             "type": "Approved",
             "status": "True",
             "reason": "ConfirmedByEC2",
-            "message": "EC2 says that the instance has these names and addresses.",
+            "message": "EC2 says that the instance runs, is this cluster's, and has what the request names.",
         }] },
     });
     let approved = Patch::Merge(approved);
@@ -156,8 +181,10 @@ async fn approve(requests: &Api<Request>, request: &Request) -> anyhow::Result<(
     }
 }
 
-fn tell(log: &Log, request: &Request, status: Status, what: &str) {
+fn tell(told: &Told, request: &Request, status: Status, what: &str) {
     let asked = said(request);
-    let detail = format!("{} of {}: {what}", request.name_any(), asked.user);
-    log.say(STAGE, status, asked.instance().ok(), &detail);
+    let user = echo(asked.user);
+    let detail = format!("{} of {user}: {what}", request.name_any());
+    let cause = (user, status == Status::Finished);
+    told.say(cause, status, asked.instance().ok(), &detail);
 }

@@ -3,6 +3,8 @@
 
 mod answer;
 mod caller;
+mod connections;
+mod endpoint;
 mod instances;
 mod join;
 mod nodes;
@@ -27,6 +29,9 @@ use tokio::sync::watch;
 
 /// How protokube's lines call this part.
 const STAGE: &str = "bootstrap";
+
+/// Between two lines of one cause, as everybody can cause some.
+pub const TOLD: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// What the endpoint works with.
 pub struct Context {
@@ -54,6 +59,8 @@ pub struct Context {
     pub ready: watch::Receiver<bool>,
     /// Where refusals are told.
     pub log: Log,
+    /// Between two lines of one cause: further ones are counted.
+    pub told: std::time::Duration,
 }
 
 /// Serves for ever; what ends it is that it cannot listen or has no certificate.

@@ -1,4 +1,5 @@
-//! Labels of Nodes that kubelet may not set itself: its role's, and those that the tags of its instance say.
+//! Labels of Nodes that kubelet may not set itself: its role's, and those that the tags of its instance say. A role that they
+//! do not say is taken away: pods of the control plane go where its label is.
 
 use crate::log::Log;
 use crate::watching::{WATCH_SECONDS, until_changed};
@@ -7,7 +8,7 @@ use aws::machine::Machine;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{ListParams, PartialObjectMeta, Patch, PatchParams, WatchParams};
 use kube::{Api, Client, ResourceExt};
-use model::bootstrap::node_labels;
+use model::bootstrap::{foreign_labels, node_labels};
 use model::names::CLUSTER_TAG;
 use model::report::Status;
 use serde_json::json;
@@ -21,7 +22,8 @@ const AGAIN: Duration = Duration::from_mins(5);
 /// A Node whose instance EC2 did not know is asked for again after this long.
 const UNKNOWN: Duration = Duration::from_secs(10);
 
-type Labels = BTreeMap<String, String>;
+/// Labels by name; `None`: it must not be there.
+type Labels = BTreeMap<String, Option<String>>;
 
 /// What EC2 said, and when it was asked.
 struct Wanted {
@@ -61,7 +63,7 @@ pub async fn run(client: Client, machine: Machine, cluster: &str, log: &Log) -> 
         let watch = watch.context("could not watch Nodes")?;
         let seen: BTreeSet<String> = listed.items.iter().map(ResourceExt::name_any).collect();
         let matters = |node: &PartialObjectMeta<Node>| {
-            !seen.contains(&node.name_any()) || !missing(node, &wanted.of).is_empty()
+            !seen.contains(&node.name_any()) || !differing(node, &wanted.of).is_empty()
         };
         let changed = until_changed(watch, matters).await;
         changed.context("could not watch Nodes")?;
@@ -76,17 +78,26 @@ async fn look(machine: &Machine, cluster: &str) -> anyhow::Result<Wanted> {
         asked: Instant::now(),
         of: instances
             .into_iter()
-            .map(|instance| (instance.id, node_labels(&instance.tags)))
+            .map(|instance| (instance.id, labels_of(&instance.tags)))
             .collect(),
     })
 }
 
-/// What a Node lacks or has otherwise. Nodes are called after their instances.
-fn missing(node: &PartialObjectMeta<Node>, wanted: &BTreeMap<String, Labels>) -> Labels {
+/// What tags say of the labels of a Node.
+fn labels_of(tags: &BTreeMap<String, String>) -> Labels {
+    let foreign = foreign_labels(tags).into_iter().map(|label| (label, None));
+    let own = node_labels(tags).into_iter();
+    foreign
+        .chain(own.map(|(label, value)| (label, Some(value))))
+        .collect()
+}
+
+/// What a Node lacks, has otherwise or must not have. Nodes are called after their instances.
+fn differing(node: &PartialObjectMeta<Node>, wanted: &BTreeMap<String, Labels>) -> Labels {
     let has = node.labels();
     let wanted = wanted.get(&node.name_any()).into_iter().flatten();
     wanted
-        .filter(|(label, value)| has.get(*label) != Some(*value))
+        .filter(|(label, value)| has.get(*label) != value.as_ref())
         .map(|(label, value)| (label.clone(), value.clone()))
         .collect()
 }
@@ -99,18 +110,20 @@ async fn label(
     log: &Log,
 ) -> anyhow::Result<()> {
     let name = node.name_any();
-    let missing = missing(node, wanted);
-    if missing.is_empty() {
+    let differing = differing(node, wanted);
+    if differing.is_empty() {
         return Ok(());
     }
-    let patch = Patch::Merge(json!({ "metadata": { "labels": missing } }));
+    let patch = Patch::Merge(json!({ "metadata": { "labels": differing } }));
     let parameters = PatchParams::default();
     match nodes.patch_metadata(&name, &parameters, &patch).await {
         Ok(_) => {
-            let labels: Vec<String> = missing
-                .iter()
-                .map(|(label, value)| format!("{label}={value}"))
-                .collect();
+            // As kubectl writes labels, those too that it takes away.
+            let said = |(label, value): (&String, &Option<String>)| match value {
+                Some(value) => format!("{label}={value}"),
+                None => format!("{label}-"),
+            };
+            let labels: Vec<String> = differing.iter().map(said).collect();
             log.say(STAGE, Status::Finished, Some(&name), &labels.join(", "));
         }
         Err(kube::Error::Api(status)) if status.code == 404 => {}

@@ -6,8 +6,13 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use time::OffsetDateTime;
+
+/// Lines that may wait to be written.
+const QUEUED: usize = 1000;
 
 /// Where lines go. Cloning is cheap.
 #[derive(Clone)]
@@ -23,11 +28,30 @@ struct Line<'a> {
 }
 
 impl Log {
-    /// Standard error. A line that cannot be written has nowhere else to go.
+    /// Standard error, by way of a thread: journal and console may take their time, and nobody waits for them, least of all
+    /// the API server's probes. Lines for which there is no room are counted, and their number is told.
     pub fn stderr() -> Self {
-        Self::to(|line| {
-            // One write: lines of other programs on the console do not fall into it.
-            let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+        // As standard error is, so is its queue one for the process.
+        static QUEUE: OnceLock<Log> = OnceLock::new();
+        let queue = QUEUE.get_or_init(|| Self::queued(std::io::stderr(), QUEUED));
+        queue.clone()
+    }
+
+    /// Standard error without a queue: for what is said before the process ends.
+    pub fn direct() -> Self {
+        Self::to(|line| write(&mut std::io::stderr(), line))
+    }
+
+    /// A writer, by way of a thread of its own and a queue of so many lines.
+    pub fn queued(writer: impl Write + Send + 'static, lines: usize) -> Self {
+        let (sender, receiver) = mpsc::sync_channel::<String>(lines);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&dropped);
+        std::thread::spawn(move || write_all(writer, &receiver, &counted));
+        Self::to(move |line| {
+            if sender.try_send(line.to_owned()).is_err() {
+                dropped.fetch_add(1, Ordering::Relaxed);
+            }
         })
     }
 
@@ -38,10 +62,13 @@ impl Log {
 
     /// One line. `detail` must hold nothing secret.
     pub fn say(&self, stage: &str, status: Status, instance: Option<&str>, detail: &str) {
+        (self.0)(&Self::line(stage, status, instance, detail));
+    }
+
+    fn line(stage: &str, status: Status, instance: Option<&str>, detail: &str) -> String {
         let now = OffsetDateTime::now_utc();
         let line = StageLine::new(now, "protokube", stage, status, detail);
-        let line = serde_json::to_string(&Line { line, instance });
-        (self.0)(&line.unwrap_or_default());
+        serde_json::to_string(&Line { line, instance }).unwrap_or_default()
     }
 }
 
@@ -49,6 +76,26 @@ impl fmt::Debug for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Log")
     }
+}
+
+/// Writes lines until nobody has any more.
+fn write_all(mut writer: impl Write, lines: &mpsc::Receiver<String>, dropped: &AtomicU64) {
+    while let Ok(line) = lines.recv() {
+        write(&mut writer, &line);
+        let missing = dropped.swap(0, Ordering::Relaxed);
+        if missing > 0 {
+            let detail =
+                format!("{missing} lines are missing here: more came than could be written");
+            let said = Log::line("log", Status::Failed, None, &detail);
+            write(&mut writer, &said);
+        }
+    }
+}
+
+/// A line that cannot be written has nowhere else to go. One write: lines of other programs on the console do not fall
+/// into it.
+fn write(writer: &mut impl Write, line: &str) {
+    let _ = writer.write_all(format!("{line}\n").as_bytes());
 }
 
 /// What a role says. It looks every few seconds, and says only what is new.
@@ -122,6 +169,50 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A writer that writes nothing until it is let, as a slow serial console does.
+    struct Slow(mpsc::Receiver<()>, mpsc::Sender<String>);
+
+    impl Write for Slow {
+        fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+            // Once the other side is gone, it lets everything through.
+            let _ = self.0.recv();
+            let text_sent = self.1.send(String::from_utf8_lossy(text).into_owned());
+            text_sent.map_err(std::io::Error::other)?;
+            Ok(text.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_a_writer_that_stands_still_and_what_is_dropped_is_counted() {
+        let (release, held) = mpsc::channel();
+        let (written, lines) = mpsc::channel();
+        let log = Log::queued(Slow(held, written), 10);
+        // It comes back from every one of them, though none is written.
+        for number in 0..1000 {
+            log.say("test", Status::Failed, None, &number.to_string());
+        }
+        drop(release);
+        drop(log);
+        let lines: Vec<serde_json::Value> = lines
+            .iter()
+            .map(|line| serde_json::from_str(&line).unwrap())
+            .collect();
+        let (told, kept): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line["stage"] == "log");
+        let missing = told[0]["detail"]
+            .as_str()
+            .unwrap()
+            .split(' ')
+            .next()
+            .unwrap();
+        let missing: usize = missing.parse().unwrap();
+        assert_eq!((told.len(), kept.len() + missing), (1, 1000));
+        assert!((10..=11).contains(&kept.len()), "{}", kept.len());
+    }
 
     #[test]
     fn the_same_is_said_once_until_something_else_was() {

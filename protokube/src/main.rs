@@ -23,7 +23,7 @@ async fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let failed = model::report::Status::Failed;
-            Log::stderr().say("start", failed, None, &format!("{error:#}"));
+            Log::direct().say("start", failed, None, &format!("{error:#}"));
             ExitCode::FAILURE
         }
     }

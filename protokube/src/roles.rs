@@ -11,7 +11,7 @@ use crate::manifests::{self, Gates};
 use crate::pace::{Pace, sleep};
 use crate::supervise::{Backoff, for_a_while, supervise};
 use crate::thread::on_own_thread;
-use crate::{addons, api, approval, health, labels, names, readiness};
+use crate::{addons, api, approval, health, labels, names, readiness, removal};
 use aws::machine::Machine;
 use model::api::etcd::EtcdClusterSpec;
 use model::components::{EtcdMemberNames, KUBERNETES, etcd_ports};
@@ -70,6 +70,7 @@ pub fn start(daemon: &Arc<Daemon>) -> JoinSet<()> {
     add(&mut set, "bootstrap", daemon, serve_workers);
     add(&mut set, "approval", daemon, approve);
     add(&mut set, "labels", daemon, label);
+    add(&mut set, "removal", daemon, remove_nodes);
     add(&mut set, "addons", daemon, apply_addons);
     set
 }
@@ -215,6 +216,7 @@ async fn serve_workers(daemon: Arc<Daemon>) -> anyhow::Result<()> {
         signing: signing_duration(&daemon.config),
         ready: daemon.ready.subscribe(),
         log: Log::stderr(),
+        told: bootstrap::TOLD,
     };
     for_a_while(api::CLIENT_LIFE, bootstrap::serve(Arc::new(context))).await
 }
@@ -236,6 +238,18 @@ async fn label(daemon: Arc<Daemon>) -> anyhow::Result<()> {
         client(&daemon).await?,
         machine,
         &daemon.config.cluster,
+        &log,
+    );
+    for_a_while(api::CLIENT_LIFE, role).await
+}
+
+async fn remove_nodes(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+    let (machine, log) = (Machine::clone(&daemon.machine), Log::stderr());
+    let role = removal::run(
+        client(&daemon).await?,
+        machine,
+        &daemon.instance,
+        removal::Pace::default(),
         &log,
     );
     for_a_while(api::CLIENT_LIFE, role).await

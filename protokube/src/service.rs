@@ -24,7 +24,7 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<()> {
     tokio::select! {
         () = stopped.asked() => {
             roles.shutdown().await;
-            log.say("stop", Status::Finished, None, "");
+            Log::direct().say("stop", Status::Finished, None, "");
             Ok(())
         }
         Some(ended) = roles.join_next() => match ended {

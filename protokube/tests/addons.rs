@@ -5,6 +5,9 @@
 #[path = "../../model/tests/support/mod.rs"]
 mod support;
 
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::core::v1::{ConfigMap, LimitRange, Namespace, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -36,6 +39,12 @@ fn through_its_type(object: &Value) -> Value {
         ("rbac.authorization.k8s.io/v1", "ClusterRole") => typed::<ClusterRole>(object),
         ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding") => {
             typed::<ClusterRoleBinding>(object)
+        }
+        ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy") => {
+            typed::<ValidatingAdmissionPolicy>(object)
+        }
+        ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding") => {
+            typed::<ValidatingAdmissionPolicyBinding>(object)
         }
         ("rbac.authorization.k8s.io/v1", "Role") => typed::<Role>(object),
         ("rbac.authorization.k8s.io/v1", "RoleBinding") => typed::<RoleBinding>(object),

@@ -1,5 +1,5 @@
 //! The addons against a real API server: every object is taken as it is, a second look changes nothing, and an addon that leaves the
-//! list is removed.
+//! list is removed. And what the token of flannel's pod on a worker may do there.
 #![cfg(test)]
 
 #[path = "support/control_plane.rs"]
@@ -12,9 +12,10 @@ mod support;
 use aws::store::{Expect, Store};
 use control_plane::ControlPlane;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::authentication::v1::TokenRequest;
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret, ServiceAccount};
 use kube::Client;
-use kube::api::{Api, ListParams};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use model::addons::{Addon, addons};
 use model::cloud::ObjectContent;
 use model::cloud::build::addon_objects;
@@ -120,4 +121,130 @@ async fn a_real_api_server_takes_every_object_as_it_is() {
         before.metadata.resource_version
     );
     running.abort();
+}
+
+/// A worker, and another one.
+const NODES: [&str; 2] = ["i-0123456789abcdef0", "i-0123456789abcdef1"];
+
+/// Waits until the answer is that.
+async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
+    for _ in 0..600 {
+        if holds().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    panic!("it never came to that: {what}");
+}
+
+/// Nodes as they are once they have joined, and flannel's pod on the first one with its token.
+async fn stolen(plane: &ControlPlane, admin: &Client) -> Client {
+    let nodes: Api<Node> = Api::all(admin.clone());
+    for name in NODES {
+        let node = json!({"metadata": {"name": name, "annotations": {"mine": "kept"}}});
+        let node = serde_json::from_value(node).unwrap();
+        nodes.create(&PostParams::default(), &node).await.unwrap();
+        let status = json!({"status": {
+            "addresses": [{"type": "InternalIP", "address": "172.20.1.7"}],
+            "conditions": [{"type": "Ready", "status": "True"}],
+        }});
+        patch(&nodes, name, &status).await.unwrap();
+    }
+    let pods: Api<Pod> = Api::namespaced(admin.clone(), "kube-flannel");
+    let pod = json!({
+        "metadata": {"name": "flannel"},
+        "spec": {
+            "serviceAccountName": "flannel",
+            "nodeName": NODES[0],
+            "containers": [{"name": "a", "image": "a"}],
+        },
+    });
+    let pod = serde_json::from_value(pod).unwrap();
+    let pod = pods.create(&PostParams::default(), &pod).await.unwrap();
+    let bound = json!({"spec": {"audiences": [], "boundObjectRef": {
+        "apiVersion": "v1", "kind": "Pod", "name": "flannel", "uid": pod.metadata.uid,
+    }}});
+    let accounts: Api<ServiceAccount> = Api::namespaced(admin.clone(), "kube-flannel");
+    let wanted: TokenRequest = serde_json::from_value(bound).unwrap();
+    let token = accounts
+        .create_token_request("flannel", &PostParams::default(), &wanted)
+        .await
+        .unwrap();
+    plane.client_with_token(&token.status.unwrap().token.unwrap())
+}
+
+/// A patch of a Node's status as flannel makes it; otherwise what it is refused with.
+async fn patch(nodes: &Api<Node>, name: &str, patch: &Value) -> Result<(), String> {
+    let parameters = PatchParams::default();
+    let answer = nodes
+        .patch_status(name, &parameters, &Patch::Strategic(patch))
+        .await;
+    answer.map(drop).map_err(|error| error.to_string())
+}
+
+#[tokio::test]
+#[ignore = "needs a real etcd and kube-apiserver"]
+async fn the_token_of_a_workers_flannel_does_what_flannel_does_and_nothing_else() {
+    let plane = ControlPlane::start();
+    let admin = plane.client("protokube", "system:masters");
+    let store = store_in(&plane.folder.path().join("store")).await;
+    let flannel = with(&json!({"flannel": {}}));
+    want(&store, &flannel).await;
+    let running = tokio::spawn(protokube::addons::run(admin.clone(), store));
+    applied(&admin, &flannel).await;
+    running.abort();
+    let thief = stolen(&plane, &admin).await;
+    let nodes: Api<Node> = Api::all(thief.clone());
+    let [own, other] = NODES;
+
+    // The API server needs a moment for a new policy.
+    let role = json!({"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}});
+    until("its own label is refused", async || {
+        patch(&nodes, own, &role).await.is_err()
+    })
+    .await;
+    let ip =
+        |ip: &str| json!({"metadata": {"annotations": {"flannel.alpha.coreos.com/public-ip": ip}}});
+    let condition = |kind: &str, status: &str| json!({"status": {"conditions": [{"type": kind, "status": status}]}});
+    let address =
+        json!({"status": {"addresses": [{"type": "InternalIP", "address": "172.20.1.99"}]}});
+    for (node, change) in [
+        (own, role.clone()),
+        (other, role.clone()),
+        (own, json!({"metadata": {"annotations": {"mine": "not"}}})),
+        (own, json!({"metadata": {"annotations": {"mine": null}}})),
+        (own, json!({"metadata": {"annotations": {"other": "new"}}})),
+        (own, json!({"metadata": {"finalizers": ["a/b"]}})),
+        (own, condition("Ready", "False")),
+        (own, condition("MemoryPressure", "True")),
+        (own, address),
+        (own, json!({"status": {"capacity": {"cpu": "1000"}}})),
+        (other, ip("172.20.1.7")),
+        (other, condition("Ready", "False")),
+        (other, condition("NetworkUnavailable", "False")),
+    ] {
+        let before = nodes.get(node).await.unwrap();
+        let refused = patch(&nodes, node, &change).await.unwrap_err();
+        assert!(
+            refused.contains("flannel may change"),
+            "{change}: {refused}"
+        );
+        assert_eq!(nodes.get(node).await.unwrap(), before);
+    }
+    // What flanneld does.
+    patch(&nodes, own, &ip("172.20.1.7")).await.unwrap();
+    patch(&nodes, own, &condition("NetworkUnavailable", "False"))
+        .await
+        .unwrap();
+    patch(&nodes, own, &ip("172.20.1.8")).await.unwrap();
+    // It is nobody else's limit.
+    let all: Api<Node> = Api::all(admin.clone());
+    patch(&all, other, &role).await.unwrap();
+
+    let secrets: Api<Secret> = Api::all(thief);
+    let refused = secrets.list(&ListParams::default()).await.unwrap_err();
+    assert!(
+        matches!(&refused, kube::Error::Api(status) if status.code == 403),
+        "{refused}"
+    );
 }

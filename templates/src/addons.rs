@@ -17,7 +17,6 @@ macro_rules! templates {
 
 templates! {
     KubeletApi from "addons/kubelet-api.yaml.hbs",
-    NodeCertificates from "addons/node-certificates.yaml.hbs",
     LimitRange from "addons/limit-range.yaml.hbs",
     Flannel from "addons/flannel.yaml.hbs",
     Corefile from "addons/corefile.hbs",
@@ -32,13 +31,6 @@ templates! {
 pub struct KubeletApi {
     /// Common name of the certificate that the API server shows kubelets.
     pub user: String,
-}
-
-/// Approval of the certificates that kubelets renew.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct NodeCertificates {
-    /// Group of all Nodes.
-    pub group: String,
 }
 
 /// What containers of the namespace `default` ask for if they ask for nothing.
@@ -166,7 +158,7 @@ pub struct CloudControllerManager {
 pub(crate) mod samples {
     use super::{
         CloudConfig, CloudControllerManager, CloudSetting, CoreDns, CoreDnsAutoscaler, Corefile,
-        Flannel, KubeletApi, LimitRange, NodeCertificates, StubDomain,
+        Flannel, KubeletApi, LimitRange, StubDomain,
     };
     use serde_json::json;
 
@@ -174,13 +166,10 @@ pub(crate) mod samples {
         text.to_owned()
     }
 
-    pub(crate) fn rbac() -> (KubeletApi, NodeCertificates, LimitRange) {
+    pub(crate) fn rbac() -> (KubeletApi, LimitRange) {
         (
             KubeletApi {
                 user: text("kubelet-api"),
-            },
-            NodeCertificates {
-                group: text("system:nodes"),
             },
             LimitRange {
                 cpu_request: text("100m"),

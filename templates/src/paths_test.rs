@@ -205,12 +205,11 @@ fn templates_and_contexts_agree() {
 }
 
 fn addons() -> Vec<String> {
-    let (kubelet_api, certificates, limits) = samples::rbac();
+    let (kubelet_api, limits) = samples::rbac();
     let (dns, autoscaler) = samples::core_dns();
     let (config, cloud) = samples::cloud();
     let found = [
         findings(&kubelet_api),
-        findings(&certificates),
         findings(&limits),
         findings(&samples::flannel()),
         findings(&samples::corefile()),

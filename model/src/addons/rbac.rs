@@ -2,22 +2,13 @@
 
 use super::manifest::Named;
 use super::{Addon, Error};
-use templates::addons::{KubeletApi, LimitRange, NodeCertificates};
+use templates::addons::{KubeletApi, LimitRange};
 
 /// kOps': the API server may use all of the kubelets' API.
 pub(super) fn kubelet_api() -> Result<Addon, Error> {
     let named = Named::new("kubelet-api.rbac.addons.k8s.io", "k8s-1.9");
     let context = KubeletApi {
         user: "kubelet-api".to_owned(),
-    };
-    named.addon(&[named.render(&context)?])
-}
-
-/// Ours: kubelets renew their client certificates, which kOps' cannot. Their serving certificates protokube approves.
-pub(super) fn node_certificates() -> Result<Addon, Error> {
-    let named = Named::new("node-certificates.rbac.addons.kctl.dev", "v1");
-    let context = NodeCertificates {
-        group: "system:nodes".to_owned(),
     };
     named.addon(&[named.render(&context)?])
 }

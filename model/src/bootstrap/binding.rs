@@ -1,6 +1,7 @@
 //! Whether a signed identity was meant for this request: what binds it must be under the signature, and be ours.
 
 use super::date::check_date;
+use super::echo::echo;
 use super::signature::signed_headers;
 use super::{AUTHORITY_HEADER, BODY_HEADER, Binding, CLUSTER_HEADER, Refusal, SignedIdentity};
 use std::collections::BTreeSet;
@@ -37,7 +38,7 @@ pub fn check_binding(identity: &SignedIdentity, expected: &Expected<'_>) -> Resu
     let cluster = covered(CLUSTER_HEADER)?;
     if cluster != expected.cluster {
         return Err(Refusal::OtherCluster {
-            bound: cluster.to_owned(),
+            bound: echo(cluster),
             own: expected.cluster.to_owned(),
         });
     }
@@ -47,7 +48,7 @@ pub fn check_binding(identity: &SignedIdentity, expected: &Expected<'_>) -> Resu
     let host = covered("host")?;
     if host != expected.sts_host {
         return Err(Refusal::OtherHost {
-            bound: host.to_owned(),
+            bound: echo(host),
             own: expected.sts_host.to_owned(),
         });
     }

@@ -1,6 +1,7 @@
 //! Who a caller is, from what STS says of it: a machine calls with its role, in a session named after its instance.
 
 use super::Refusal;
+use super::echo::echo;
 use crate::full::Role;
 use crate::names;
 
@@ -18,7 +19,7 @@ pub struct Caller {
 pub fn machine(account: &str, arn: &str, own: &str) -> Result<Caller, Refusal> {
     if account != own {
         return Err(Refusal::OtherAccount {
-            account: account.to_owned(),
+            account: echo(account),
         });
     }
     let parts: Vec<&str> = arn.split(':').collect();
@@ -32,9 +33,7 @@ pub fn machine(account: &str, arn: &str, own: &str) -> Result<Caller, Refusal> {
             role: (*role).to_owned(),
             instance: (*instance).to_owned(),
         }),
-        _ => Err(Refusal::NoMachine {
-            arn: arn.to_owned(),
-        }),
+        _ => Err(Refusal::NoMachine { arn: echo(arn) }),
     }
 }
 
@@ -44,13 +43,11 @@ pub fn check_role(role: &str, cluster: &str, profile: Option<&str>) -> Result<()
     if names::iam(cluster, Role::Node) == role || profile == Some(role) {
         return Ok(());
     }
-    Err(Refusal::OtherRole {
-        role: role.to_owned(),
-    })
+    Err(Refusal::OtherRole { role: echo(role) })
 }
 
 /// `i-` and hex digits.
-pub(super) fn is_instance(text: &str) -> bool {
+pub fn is_instance(text: &str) -> bool {
     let digits = text.strip_prefix("i-").unwrap_or_default();
     let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     (8..=17).contains(&digits.len()) && digits.bytes().all(hex)

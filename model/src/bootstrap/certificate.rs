@@ -2,15 +2,22 @@
 
 use super::subject::is_subject;
 use super::{Certificate, Refusal};
-use crate::pki::{LEAF_VALIDITY, Leaf, Usage};
+use crate::pki::{LEAF_VALIDITY, Leaf, SigningRequest, Usage};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use time::Duration;
-use x509_parser::certification_request::X509CertificationRequest;
-use x509_parser::prelude::FromDer;
 
-/// Signing requests that were read: sha256 (hex) of each public key (its DER SubjectPublicKeyInfo).
-pub type Asked = BTreeMap<Certificate, String>;
+/// sha256 (hex) of the public key (its DER SubjectPublicKeyInfo) of each certificate that is asked for.
+pub type Keys = BTreeMap<Certificate, String>;
+
+/// A signing request that may be answered: it is what is signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The request.
+    pub request: SigningRequest,
+    /// sha256 (hex) of its public key.
+    pub key: String,
+}
 
 impl Certificate {
     /// Its name in requests.
@@ -43,39 +50,42 @@ pub fn leaf(certificate: Certificate, instance: &str, signing: Duration) -> Leaf
 }
 
 /// Checks that every request (PEM) is signed by the key it is for, and asks for what the instance may have.
-pub fn asked(requests: &BTreeMap<Certificate, String>, instance: &str) -> Result<Asked, Refusal> {
-    let key = |(certificate, pem): (&Certificate, &String)| {
+pub fn asked(
+    requests: &BTreeMap<Certificate, String>,
+    instance: &str,
+) -> Result<BTreeMap<Certificate, Asked>, Refusal> {
+    let one = |(certificate, pem): (&Certificate, &String)| {
         let wanted = leaf(*certificate, instance, Duration::ZERO);
-        Ok((*certificate, key_of(*certificate, pem, &wanted)?))
+        Ok((*certificate, check(*certificate, pem, &wanted)?))
     };
-    requests.iter().map(key).collect()
+    requests.iter().map(one).collect()
 }
 
-fn key_of(certificate: Certificate, pem: &str, wanted: &Leaf) -> Result<String, Refusal> {
-    let unusable = |why: &str| Refusal::CertificateRequest {
+/// The keys of what is asked for: what is recorded.
+pub fn keys(asked: &BTreeMap<Certificate, Asked>) -> Keys {
+    let key = |(certificate, asked): (&Certificate, &Asked)| (*certificate, asked.key.clone());
+    asked.iter().map(key).collect()
+}
+
+fn check(certificate: Certificate, pem: &str, wanted: &Leaf) -> Result<Asked, Refusal> {
+    let unusable = |why| Refusal::CertificateRequest {
         certificate: certificate.name(),
-        why: why.to_owned(),
+        why,
     };
-    let (_, pem) =
-        x509_parser::pem::parse_x509_pem(pem.as_bytes()).map_err(|_| unusable("it is not PEM"))?;
-    let (_, request) = X509CertificationRequest::from_der(&pem.contents)
-        .map_err(|_| unusable("it cannot be read"))?;
-    request
-        .verify_signature()
-        .map_err(|_| unusable("it is not signed by its own key"))?;
-    let own = is_subject(
-        &request,
-        &wanted.common_name,
-        wanted.organization.as_deref(),
-    );
-    let mut extensions = request.requested_extensions().into_iter().flatten();
+    let request = SigningRequest::read(pem.as_bytes()).map_err(unusable)?;
+    let parsed = request.parsed().map_err(unusable)?;
+    let own = is_subject(&parsed, &wanted.common_name, wanted.organization.as_deref());
+    let mut extensions = parsed.requested_extensions().into_iter().flatten();
     if !own || extensions.next().is_some() {
         return Err(Refusal::OtherName {
             wanted: wanted.common_name.clone(),
         });
     }
-    let key = &request.certification_request_info.subject_pki;
-    Ok(format!("{:x}", Sha256::digest(key.raw)))
+    let key = Sha256::digest(parsed.certification_request_info.subject_pki.raw);
+    Ok(Asked {
+        key: format!("{key:x}"),
+        request: request.clone(),
+    })
 }
 
 #[cfg(test)]
@@ -93,11 +103,12 @@ mod tests {
         let mut keys = SystemKeys::at(OffsetDateTime::UNIX_EPOCH);
         let own = leaf(Certificate::Kubelet, "i-1", Duration::DAY);
         let (pem, key) = request(&own, &mut keys).unwrap();
-        let first = asked(&requests(&pem), "i-1").unwrap();
-        let again = requests(&request_for(&own, &key).unwrap());
-        assert_eq!(asked(&again, "i-1").unwrap(), first, "the same key");
+        let keys_of = |pem: &str| super::keys(&asked(&requests(pem), "i-1").unwrap());
+        let first = keys_of(&pem);
+        let again = request_for(&own, &key).unwrap();
+        assert_eq!(keys_of(&again), first, "the same key");
         let (other, _) = request(&own, &mut keys).unwrap();
-        assert_ne!(asked(&requests(&other), "i-1").unwrap(), first);
+        assert_ne!(keys_of(&other), first);
 
         let foreign = [
             leaf(Certificate::Kubelet, "i-2", Duration::DAY),
@@ -135,7 +146,10 @@ mod tests {
             base64::engine::general_purpose::STANDARD.encode(der)
         };
         let forged = format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n");
-        for wrong in [forged.as_str(), "", "-----BEGIN CERTIFICATE REQUEST-----"] {
+        // Two readers could take another one of two requests: the key that is recorded must be the key that is signed.
+        let two = format!("{pem}{pem}");
+        let begun = "-----BEGIN CERTIFICATE REQUEST-----";
+        for wrong in [forged.as_str(), &two, "", begun] {
             let refusal = asked(&requests(wrong), "i-1");
             assert!(matches!(refusal, Err(Refusal::CertificateRequest { .. })));
         }

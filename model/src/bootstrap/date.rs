@@ -1,6 +1,7 @@
 //! How old a signature may be. STS takes up to fifteen minutes; we take five.
 
 use super::Refusal;
+use super::echo::echo;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 use time::{Duration, OffsetDateTime, PrimitiveDateTime};
@@ -20,7 +21,7 @@ pub(super) fn check_date(date: &str, now: OffsetDateTime) -> Result<(), Refusal>
         return Ok(());
     }
     Err(Refusal::Date {
-        signed: date.to_owned(),
+        signed: echo(date),
         now: now.format(FORMAT).unwrap_or_default(),
     })
 }

@@ -1,6 +1,6 @@
 //! Which keys an instance has certificates for: kept in the state store, so that every control plane knows.
 
-use super::{Asked, FORMAT};
+use super::{FORMAT, Keys};
 use serde::{Deserialize, Serialize};
 
 /// The record of an instance.
@@ -10,12 +10,12 @@ pub struct KeyRecord {
     /// [`FORMAT`].
     pub format: u32,
     /// sha256 (hex) of the public key of each certificate that was issued.
-    pub keys: Asked,
+    pub keys: Keys,
 }
 
 impl KeyRecord {
     /// The record after `asked` is answered. `None`: it already says so, and the keys are no new ones.
-    pub fn with(before: Option<&Self>, asked: &Asked) -> Option<Self> {
+    pub fn with(before: Option<&Self>, asked: &Keys) -> Option<Self> {
         let mut keys = before.map(|record| record.keys.clone()).unwrap_or_default();
         keys.extend(asked.clone());
         let after = Self {
@@ -39,15 +39,15 @@ mod tests {
 
     #[test]
     fn a_record_changes_with_new_keys_only() {
-        let asked = |key: &str| Asked::from([(Certificate::Kubelet, key.to_owned())]);
+        let asked = |key: &str| Keys::from([(Certificate::Kubelet, key.to_owned())]);
         let first = KeyRecord::with(None, &asked("1")).unwrap();
         assert_eq!(KeyRecord::with(Some(&first), &asked("1")), None);
         let second = KeyRecord::with(Some(&first), &asked("2")).unwrap();
         assert_eq!(second.keys, asked("2"));
-        let proxy = Asked::from([(Certificate::KubeProxy, "3".to_owned())]);
+        let proxy = Keys::from([(Certificate::KubeProxy, "3".to_owned())]);
         let both = KeyRecord::with(Some(&second), &proxy).unwrap();
         assert_eq!(both.keys.len(), 2);
         assert_eq!(KeyRecord::with(Some(&both), &asked("2")), None);
-        assert_eq!(KeyRecord::with(None, &Asked::new()), None);
+        assert_eq!(KeyRecord::with(None, &Keys::new()), None);
     }
 }

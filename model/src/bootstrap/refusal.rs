@@ -1,6 +1,7 @@
 //! Why a worker's request is refused, what it is told, and whether asking again may help.
 
 use super::Refused;
+use crate::pki::Malformed;
 
 /// Why a request is refused. Its text goes to the worker, and holds nothing secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -118,12 +119,12 @@ pub enum Refusal {
         sha256: String,
     },
     /// A certificate signing request cannot be read, or is not signed by its own key.
-    #[error("the certificate signing request for {certificate} cannot be used: {why}")]
+    #[error("the certificate signing request for {certificate} cannot be used: it {why}")]
     CertificateRequest {
         /// For which certificate.
         certificate: &'static str,
         /// What is wrong with it.
-        why: String,
+        why: Malformed,
     },
     /// A certificate of somebody else is asked for.
     #[error("the instance may only ask for a certificate of {wanted}")]

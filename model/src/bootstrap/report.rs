@@ -1,6 +1,7 @@
 //! Boot reports of workers: each is of the machine that brings it, and is shown on operators' terminals later.
 
 use super::Refusal;
+use super::echo::echo;
 use crate::report::{BootReport, REPORT_FORMAT};
 
 /// The largest report, bytes.
@@ -18,7 +19,7 @@ pub fn check_report(
     };
     let mut report: BootReport =
         serde_json::from_slice(body).map_err(|error| Refusal::Request {
-            why: format!("is not a boot report: {error}"),
+            why: format!("is not a boot report: {}", echo(&error.to_string())),
         })?;
     if report.format != REPORT_FORMAT {
         return Err(wrong("is a boot report of another format"));
@@ -32,7 +33,7 @@ pub fn check_report(
     if report.group != group {
         return Err(Refusal::OtherGroup {
             own: group.to_owned(),
-            asked: report.group,
+            asked: echo(&report.group),
         });
     }
     let texts = [

@@ -3,36 +3,71 @@
 use super::Refusal;
 use std::collections::BTreeSet;
 
-/// The names in `SignedHeaders`.
+/// The names in `SignedHeaders`. Only the form that AWS documents and its SDKs write is read, so that STS finds no other
+/// list in it than we do:
+/// <https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-auth-using-authorization-header.html>.
 pub(super) fn signed_headers(authorization: &str) -> Result<BTreeSet<&str>, Refusal> {
     let wrong = || Refusal::Identity {
         why: "has no authorization of signature version 4".to_owned(),
     };
-    let parts = authorization
-        .strip_prefix("AWS4-HMAC-SHA256 ")
-        .ok_or_else(wrong)?;
-    let mut named = parts
-        .split(',')
-        .filter_map(|part| part.trim().strip_prefix("SignedHeaders="));
-    // A second list could be the one that STS believes.
-    let (Some(names), None) = (named.next(), named.next()) else {
+    let parts = authorization.strip_prefix("AWS4-HMAC-SHA256 ");
+    let parts: Vec<&str> = parts.ok_or_else(wrong)?.split(", ").collect();
+    let [credential, headers, signature] = parts.as_slice() else {
         return Err(wrong());
     };
+    let scope = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_".contains(&byte);
+    let name =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b";-".contains(&byte);
+    let hex = |byte: u8| byte.is_ascii_hexdigit();
+    let _ = value(credential, "Credential=", scope).ok_or_else(wrong)?;
+    let _ = value(signature, "Signature=", hex).ok_or_else(wrong)?;
+    let names = value(headers, "SignedHeaders=", name).ok_or_else(wrong)?;
     Ok(names.split(';').collect())
+}
+
+/// What a part says under that name, if it has those characters only.
+fn value<'a>(part: &'a str, name: &str, known: impl Fn(u8) -> bool) -> Option<&'a str> {
+    let value = part.strip_prefix(name)?;
+    (!value.is_empty() && value.bytes().all(known)).then_some(value)
 }
 
 #[cfg(test)]
 mod tests {
     use super::signed_headers;
 
+    const CREDENTIAL: &str = "Credential=A/20300101/r/sts/aws4_request";
+    const HEADERS: &str = "SignedHeaders=host;x-amz-date";
+
     #[test]
     fn the_signed_headers_are_those_of_the_one_list() {
-        let one = "AWS4-HMAC-SHA256 Credential=A/20300101/r/sts/aws4_request, SignedHeaders=host;x-amz-date, Signature=0";
-        let names: Vec<&str> = signed_headers(one).unwrap().into_iter().collect();
+        let one = format!("AWS4-HMAC-SHA256 {CREDENTIAL}, {HEADERS}, Signature=0");
+        let names: Vec<&str> = signed_headers(&one).unwrap().into_iter().collect();
         assert_eq!(names, ["host", "x-amz-date"]);
-        let two = format!("{one}, SignedHeaders=host;x-amz-date;x-kctl-cluster");
-        for wrong in [two.as_str(), "AWS4-HMAC-SHA256 Signature=0", "Basic a", ""] {
-            assert!(signed_headers(wrong).is_err(), "{wrong}");
+    }
+
+    #[test]
+    fn every_other_form_is_refused() {
+        let other = "SignedHeaders=host;x-amz-date;x-kctl-cluster";
+        for parts in [
+            format!("{CREDENTIAL}, {HEADERS}, Signature=0, {other}"),
+            format!("{CREDENTIAL} {other}, {HEADERS}, Signature=0"),
+            format!("{CREDENTIAL}, {HEADERS} {other}, Signature=0"),
+            format!("{CREDENTIAL}, {HEADERS}, Signature=0 {other}"),
+            format!("{CREDENTIAL},{other}, {HEADERS}, Signature=0"),
+            format!("{CREDENTIAL}\t{other}, {HEADERS}, Signature=0"),
+            format!("{HEADERS}, {CREDENTIAL}, Signature=0"),
+            format!("{CREDENTIAL},  {HEADERS}, Signature=0"),
+            format!("{CREDENTIAL}, {HEADERS}, Signature="),
+            format!("{CREDENTIAL}, SignedHeaders=, Signature=0"),
+            format!("{CREDENTIAL}, SignedHeaders=Host, Signature=0"),
+            format!("{CREDENTIAL}, Signature=0"),
+            "Signature=0".to_owned(),
+        ] {
+            let authorization = format!("AWS4-HMAC-SHA256 {parts}");
+            assert!(signed_headers(&authorization).is_err(), "{authorization}");
+        }
+        for none in ["Basic a", "", "AWS4-HMAC-SHA256"] {
+            assert!(signed_headers(none).is_err(), "{none}");
         }
     }
 }

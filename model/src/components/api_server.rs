@@ -57,6 +57,12 @@ pub(super) const NAMING: Naming = Naming {
 pub fn api_server(config: &KubeAPIServerConfig, encryption: bool) -> Result<Flags, Error> {
     let mut flags = flags(config, &NAMING)?;
     flags.fill("client-ca-file", format!("{KUBERNETES}/ca.crt"));
+    // kOps leaves it out: whoever answers at a Node's address would be taken for its kubelet. The controller manager signs
+    // kubelets' serving certificates with that authority, for addresses that EC2 confirms.
+    flags.fill(
+        "kubelet-certificate-authority",
+        format!("{KUBERNETES}/ca.crt"),
+    );
     for (flag, file) in [
         ("etcd-cafile", "etcd-ca.crt"),
         ("etcd-certfile", "etcd-client.crt"),
@@ -110,6 +116,27 @@ mod tests {
         assert_eq!(
             issuers.collect::<Vec<_>>(),
             expected.iter().collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn kubelets_are_verified() {
+        let arguments = |config: &KubeAPIServerConfig| -> Vec<String> {
+            let all = api_server(config, false).unwrap().arguments();
+            let of = |argument: &String| argument.contains("kubelet-certificate-authority");
+            all.into_iter().filter(of).collect()
+        };
+        let own = KubeAPIServerConfig {
+            kubelet_certificate_authority: Some("/mine.crt".into()),
+            ..KubeAPIServerConfig::default()
+        };
+        assert_eq!(
+            arguments(&KubeAPIServerConfig::default()),
+            ["--kubelet-certificate-authority=/srv/kubernetes/ca.crt"]
+        );
+        assert_eq!(
+            arguments(&own),
+            ["--kubelet-certificate-authority=/mine.crt"]
         );
     }
 

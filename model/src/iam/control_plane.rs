@@ -4,7 +4,9 @@
 use super::document::Statement;
 use super::{dns_suffix, state};
 use crate::full::{DnsKind, FullSpec, Networking};
+use crate::names;
 use serde_json::json;
+use std::collections::BTreeSet;
 
 /// Looking, in AWS' own words never limited to resources.
 const LOOK: &[&str] = &[
@@ -36,7 +38,6 @@ const LOOK: &[&str] = &[
     "elasticloadbalancing:DescribeTargetGroupAttributes",
     "elasticloadbalancing:DescribeTargetGroups",
     "elasticloadbalancing:DescribeTargetHealth",
-    "iam:CreateServiceLinkedRole",
     "kms:DescribeKey",
 ];
 
@@ -85,6 +86,9 @@ const CREATE: &[&str] = &[
     "elasticloadbalancing:CreateTargetGroup",
 ];
 
+/// The service whose role the cloud controller manager may have AWS make.
+const BALANCING: &str = "elasticloadbalancing.amazonaws.com";
+const RECORDS: &str = "route53:ChangeResourceRecordSetsNormalizedRecordNames";
 const RESOURCE_CLUSTER: &str = "aws:ResourceTag/KubernetesCluster";
 const REQUEST_CLUSTER: &str = "aws:RequestTag/KubernetesCluster";
 
@@ -96,7 +100,7 @@ pub(super) fn statements(full: &FullSpec) -> Vec<Statement> {
         .when("StringEquals", "aws:ResourceTag/k8s.io/role/master", "1");
     let mut all = vec![volumes];
     all.extend(state::control_plane(full));
-    all.extend(names(full));
+    all.extend(zone(full));
     all.extend(tagging(
         full,
         &["snapshot", "volume"],
@@ -104,6 +108,18 @@ pub(super) fn statements(full: &FullSpec) -> Vec<Statement> {
     ));
     all.extend(tagging(full, &["security-group"], &["CreateSecurityGroup"]));
     all.extend(keys(full));
+    all.push(
+        // The one that the cloud controller manager needs with an account's first load balancer.
+        Statement::allow_one("iam:CreateServiceLinkedRole")
+            .on_all()
+            .when("StringEquals", "iam:AWSServiceName", BALANCING),
+    );
+    if handles_termination(full) {
+        all.push(
+            Statement::allow(["sqs:DeleteMessage", "sqs:ReceiveMessage"])
+                .on(names::queue_arn(full)),
+        );
+    }
     all.extend([
         Statement::allow(look(full)).on_all(),
         Statement::allow(change(full))
@@ -122,22 +138,35 @@ fn arn(full: &FullSpec, rest: &str) -> String {
     format!("arn:{}:{rest}", full.placement.partition)
 }
 
-/// Publishing names in the cluster's zone.
-fn names(full: &FullSpec) -> Vec<Statement> {
+/// Publishing names in the cluster's zone: those that protokube keeps, and no others. The keys of the condition:
+/// <https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/specifying-rrset-conditions.html>.
+fn zone(full: &FullSpec) -> Vec<Statement> {
+    let published = [
+        full.dns.api_public_name.clone(),
+        full.dns.api_internal_name.clone(),
+        names::dns::bootstrap(&full.name),
+    ];
+    let published: BTreeSet<String> = published.iter().map(|name| normalized(name)).collect();
     let zone = match (&full.dns.zone, full.dns.kind) {
         (Some(zone), DnsKind::Public | DnsKind::Private) => zone,
         (None, _) | (_, DnsKind::None) => return Vec::new(),
     };
+    let hosted_zone = arn(full, &format!("route53:::hostedzone/{}", zone.id));
     vec![
-        Statement::allow([
-            "route53:ChangeResourceRecordSets",
-            "route53:GetHostedZone",
-            "route53:ListResourceRecordSets",
-        ])
-        .on_each([arn(full, &format!("route53:::hostedzone/{}", zone.id))]),
+        Statement::allow(["route53:ChangeResourceRecordSets"])
+            .on_each([&hosted_zone])
+            .when("ForAllValues:StringEquals", RECORDS, json!(published)),
+        Statement::allow(["route53:GetHostedZone", "route53:ListResourceRecordSets"])
+            .on_each([&hosted_zone]),
         Statement::allow(["route53:GetChange"]).on_each([arn(full, "route53:::change/*")]),
         Statement::allow(["route53:ListHostedZones", "route53:ListTagsForResource"]).on_each(["*"]),
     ]
+}
+
+/// As Route 53 compares names: in lower case, without the last dot. Names of clusters have no other characters than it
+/// leaves as they are.
+fn normalized(name: &str) -> String {
+    name.trim_end_matches('.').to_ascii_lowercase()
 }
 
 /// Tagging things of some kinds: with the cluster's tag in the creating call, later on anything but that tag.
@@ -188,9 +217,6 @@ fn look(full: &FullSpec) -> Vec<&'static str> {
     let mut actions = LOOK.to_vec();
     if full.iam.allow_container_registry {
         actions.extend(super::REGISTRY);
-    }
-    if handles_termination(full) {
-        actions.extend(["sqs:DeleteMessage", "sqs:ReceiveMessage"]);
     }
     actions
 }

@@ -74,3 +74,60 @@ fn dns_suffix(placement: &Placement) -> &'static str {
         _ => "amazonaws.com",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cloud::build::tests::spec;
+    use crate::full::Role;
+
+    fn texts(value: &Value) -> Vec<String> {
+        let list = value
+            .as_array()
+            .cloned()
+            .unwrap_or_else(|| vec![value.clone()]);
+        list.iter()
+            .map(|one| one.as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn what_changes_something_is_limited_to_what_is_the_clusters() {
+        for full in [spec::minimal(), spec::ha(), spec::private(), spec::shared()] {
+            let policy = policy(&full, Role::ControlPlane).unwrap();
+            for statement in policy["Statement"].as_array().unwrap() {
+                let everywhere = texts(&statement["Resource"]) == ["*"];
+                if !everywhere || !statement["Condition"].is_null() {
+                    continue;
+                }
+                for action in texts(&statement["Action"]) {
+                    let (service, verb) = action.split_once(':').unwrap();
+                    let looks = ["Describe", "Get", "List"]
+                        .iter()
+                        .any(|one| verb.starts_with(one));
+                    assert!(looks || service == "ecr", "{action}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_clusters_names_and_messages_are_its_own() {
+        let full = spec::minimal();
+        let policy = policy(&full, Role::ControlPlane).unwrap();
+        let of = |action: &str| -> Value {
+            let all = policy["Statement"].as_array().unwrap();
+            let has = |one: &&Value| texts(&one["Action"]).iter().any(|other| other == action);
+            all.iter().find(has).cloned().unwrap_or_default()
+        };
+        let names = &of("route53:ChangeResourceRecordSets")["Condition"];
+        let names = &names["ForAllValues:StringEquals"]["route53:ChangeResourceRecordSetsNormalizedRecordNames"];
+        let wanted = ["api.internal", "api", "kops-controller.internal"];
+        assert_eq!(
+            texts(names),
+            wanted.map(|name| format!("{name}.{}", full.name))
+        );
+        let queue = crate::names::queue_arn(&full);
+        assert_eq!(texts(&of("sqs:ReceiveMessage")["Resource"]), [queue]);
+    }
+}

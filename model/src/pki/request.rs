@@ -2,7 +2,7 @@
 
 use super::issue::{certificate_params, issuer};
 use super::mint::{common_name, serial, serial_number};
-use super::{Error, KeyAlgorithm, KeySource, Keyset, Leaf};
+use super::{Error, KeyAlgorithm, KeySource, Keyset, Leaf, SigningRequest};
 use crate::secret::Secret;
 use rcgen::{CertificateParams, CertificateSigningRequestParams, DnType, DnValue};
 use time::OffsetDateTime;
@@ -32,11 +32,11 @@ pub fn request_for(leaf: &Leaf, key: &Secret) -> Result<String, Error> {
 /// but its key goes into it.
 pub fn sign(
     keyset: &Keyset,
-    request: &str,
+    request: &SigningRequest,
     leaf: &Leaf,
     now: OffsetDateTime,
 ) -> Result<String, Error> {
-    let asked = CertificateSigningRequestParams::from_pem(request)?;
+    let asked = CertificateSigningRequestParams::from_der(&request.der().into())?;
     let said = |kind| match asked.params.distinguished_name.get(&kind) {
         Some(DnValue::Utf8String(text)) => Some(text.clone()),
         Some(DnValue::PrintableString(text)) => Some(text.as_str().to_owned()),
@@ -77,6 +77,7 @@ mod tests {
         let mut keys = SystemKeys::at(now);
         let authority = mint("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap();
         let (request, key) = request(&leaf("i-1"), &mut keys).unwrap();
+        let request = SigningRequest::read(request.as_bytes()).unwrap();
         let certificate = sign(&authority, &request, &leaf("i-1"), now).unwrap();
         let (_, pem) = x509_parser::pem::parse_x509_pem(certificate.as_bytes()).unwrap();
         let parsed = pem.parse_x509().unwrap();

@@ -124,6 +124,7 @@ fn only_ours(one: &Difference, ours: &str) -> Option<&'static str> {
         {
             "control-plane-records"
         }
+        ("iam_role_policy", "statement") if is_narrower(ours) => "narrow-permissions",
         ("autoscaling_group", "tag") if ours.contains("kctl.dev/lifecycle-hooks") => "hooks-digest",
         ("autoscaling_group", "launch_template") => "mixed-instances",
         ("route53_record", "") if ours.contains("203.0.113.123") => "placeholders",
@@ -141,6 +142,7 @@ fn only_theirs(one: &Difference, theirs: &str) -> Option<&'static str> {
         ("autoscaling_group", "mixed_instances_policy") => "mixed-instances",
         ("autoscaling_group", "warm_pool") => "warm-pool",
         ("autoscaling_lifecycle_hook", "") if theirs.contains("kops-warmpool") => "warm-pool",
+        ("iam_role_policy", "statement") if is_narrower(theirs) => "narrow-permissions",
         ("iam_role_policy", "statement") if theirs.contains("LifecycleHooks") => "warm-pool",
         ("iam_role_policy", "statement") if theirs.contains("CompleteLifecycleAction") => {
             "warm-pool"
@@ -158,6 +160,17 @@ fn only_theirs(one: &Difference, theirs: &str) -> Option<&'static str> {
     })
 }
 
+/// Statements that have fewer resources or a condition more than kOps'.
+fn is_narrower(statement: &str) -> bool {
+    let actions = [
+        "iam:CreateServiceLinkedRole",
+        "route53:ChangeResourceRecordSets",
+        "sqs:DeleteMessage",
+        "sqs:ReceiveMessage",
+    ];
+    actions.iter().any(|action| statement.contains(action))
+}
+
 fn changed(one: &Difference, ours: &str, theirs: &str) -> Option<&'static str> {
     let kept = "\"delete_on_termination\":false";
     let deleted = "\"delete_on_termination\":true";
@@ -171,6 +184,7 @@ fn changed(one: &Difference, ours: &str, theirs: &str) -> Option<&'static str> {
         ("launch_template", "block_device_mappings") if ours.replace(kept, deleted) == *theirs => {
             "volumes-kept"
         }
+        ("sqs_queue", "policy") if ours.contains("aws:SourceAccount") => "queue-source",
         ("security_group_rule", "rule_name") if one.name.contains("prefix_list_ids") => {
             "prefix-list-names"
         }

@@ -1,8 +1,10 @@
 //! One HTTP request to one answer.
 
-use super::instances::Instances;
+use super::caller::identify;
+use super::connections::Place;
+use super::endpoint::Endpoint;
 use super::reject::Rejection;
-use super::{Context, join, report};
+use super::{join, report};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -18,16 +20,16 @@ use std::time::Duration;
 /// A body that takes longer to arrive is given up.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Answers it; what is refused is told in one line.
+/// Answers it; what is refused is told, or counted.
 pub(super) async fn answer(
-    context: &Context,
-    instances: &Instances,
+    endpoint: &Endpoint,
+    place: &Place,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let (what, limit) = match request.uri().path() {
         HEALTH_PATH if request.method() == Method::GET => return Ok(empty(StatusCode::OK)),
         READY_PATH if request.method() == Method::GET => {
-            return Ok(empty(if *context.ready.borrow() {
+            return Ok(empty(if *endpoint.context.ready.borrow() {
                 StatusCode::OK
             } else {
                 StatusCode::SERVICE_UNAVAILABLE
@@ -40,9 +42,9 @@ pub(super) async fn answer(
     if request.method() != Method::POST {
         return Ok(empty(StatusCode::METHOD_NOT_ALLOWED));
     }
-    let done = done(context, instances, request, limit).await;
+    let done = done(endpoint, place, request, limit).await;
     Ok(done.unwrap_or_else(|rejection| {
-        rejection.tell(&context.log, what);
+        rejection.tell(&endpoint.lines, what);
         let status = StatusCode::from_u16(rejection.refusal.status());
         let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         json(status, &rejection.refusal.refused())
@@ -51,19 +53,20 @@ pub(super) async fn answer(
 
 /// Hears a request out, and does what it asks for.
 async fn done(
-    context: &Context,
-    instances: &Instances,
+    endpoint: &Endpoint,
+    place: &Place,
     request: Request<Incoming>,
     limit: usize,
 ) -> Result<Response<Full<Bytes>>, Rejection> {
     let joins = request.uri().path() == JOIN_PATH;
     let (header, body) = parts(request, limit).await?;
-    let header = header.as_deref();
+    let known = identify(endpoint, header.as_deref(), &body).await?;
+    place.is_known();
     if joins {
-        let joined = join::join(context, instances, header, &body).await?;
+        let joined = join::join(endpoint, &known, &body).await?;
         return Ok(json(StatusCode::OK, &joined));
     }
-    report::report(context, instances, header, &body).await?;
+    report::report(&endpoint.context, &known, &body).await?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 

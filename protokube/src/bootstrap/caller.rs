@@ -2,17 +2,22 @@
 //! anything that it makes needless.
 
 use super::Context;
+use super::endpoint::Endpoint;
 use super::instances::Instances;
 use super::reject::Rejection;
 use anyhow::Context as _;
 use model::api::Object;
 use model::bootstrap::{
-    Caller, Expected, Refusal, Seen, authorities, check_binding, check_instance, check_role,
+    Caller, Expected, Refusal, Seen, authorities, check_binding, check_instance, check_role, echo,
     machine, signed_identity,
 };
 use model::engine::{Class, Failure};
 use model::read::{ReadOptions, read_documents_with};
 use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Who does not come to ask STS within this asks again.
+const TURN: Duration = Duration::from_secs(10);
 
 /// A machine of this cluster's that runs.
 #[derive(Debug)]
@@ -23,11 +28,11 @@ pub(super) struct Known {
 
 /// The machine whose signature `header` holds, if it signed this request.
 pub(super) async fn identify(
-    context: &Context,
-    instances: &Instances,
+    endpoint: &Endpoint,
     header: Option<&str>,
     body: &[u8],
 ) -> Result<Known, Rejection> {
+    let context = &*endpoint.context;
     let identity = signed_identity(header)?;
     let sts_host = sts_host(context)?;
     let expected = Expected {
@@ -38,8 +43,8 @@ pub(super) async fn identify(
         now: (context.clock)(),
     };
     check_binding(&identity, &expected)?;
-    let caller = ask_sts(context, &identity.headers).await?;
-    let group = belongs(context, instances, &caller).await;
+    let caller = ask_sts(endpoint, &identity.headers).await?;
+    let group = belongs(context, &endpoint.instances, &caller).await;
     let group = group.map_err(|rejection| rejection.of(&caller.instance))?;
     Ok(Known {
         instance: caller.instance,
@@ -64,15 +69,22 @@ fn sts_host(context: &Context) -> Result<String, Rejection> {
 }
 
 async fn ask_sts(
-    context: &Context,
+    endpoint: &Endpoint,
     headers: &BTreeMap<String, String>,
 ) -> Result<Caller, Rejection> {
+    let context = &endpoint.context;
+    let turn = tokio::time::timeout(TURN, endpoint.sts.acquire()).await;
+    let Ok(Ok(_turn)) = turn else {
+        return Err(Rejection::from(Refusal::Busy));
+    };
     let caller = context.machine.identify(headers).await;
     let caller = caller.map_err(|failure| match failure.class {
         Class::Throttled | Class::Unknown => {
             Rejection::because(Refusal::Unavailable { what: "STS" }, said(&failure))
         }
-        _ => Rejection::from(Refusal::Unconfirmed { code: failure.code }),
+        _ => Rejection::from(Refusal::Unconfirmed {
+            code: echo(&failure.code),
+        }),
     })?;
     Ok(machine(&caller.account, &caller.arn, &context.account)?)
 }

@@ -1,13 +1,14 @@
 //! Joining: a machine that is known gets its group's NodeConfig, and certificates for its own keys.
 
-use super::caller::{Known, identify};
-use super::instances::Instances;
+use super::caller::Known;
+use super::endpoint::{Cause, Endpoint};
 use super::reject::Rejection;
-use super::{Context, NodeState, STAGE};
+use super::{Context, NodeState};
 use anyhow::Context as _;
 use aws::store::{Expect, StoreError};
 use model::bootstrap::{
-    Asked, Certificate, FORMAT, Join, Joined, KeyRecord, Refusal, asked, key_record_key, leaf,
+    Asked, Certificate, FORMAT, Join, Joined, KeyRecord, Keys, Refusal, asked, echo,
+    key_record_key, keys, leaf,
 };
 use model::full::Role;
 use model::node::{node_config_key, read_node_config};
@@ -17,13 +18,11 @@ use std::collections::BTreeMap;
 
 /// Answers one request.
 pub(super) async fn join(
-    context: &Context,
-    instances: &Instances,
-    header: Option<&str>,
+    endpoint: &Endpoint,
+    known: &Known,
     body: &[u8],
 ) -> Result<Joined, Rejection> {
-    let known = identify(context, instances, header, body).await?;
-    let joined = admit(context, &known, body).await;
+    let joined = admit(&endpoint.context, known, body).await;
     let joined = joined.map_err(|rejection| rejection.of(&known.instance))?;
     let names: Vec<String> = joined
         .certificates
@@ -35,9 +34,9 @@ pub(super) async fn join(
         known.group,
         names.join(", ")
     );
-    context
-        .log
-        .say(STAGE, Status::Finished, Some(&known.instance), &detail);
+    let cause = Cause::Joined(known.instance.clone());
+    let lines = &endpoint.lines;
+    lines.say(cause, Status::Finished, Some(&known.instance), &detail);
     Ok(joined)
 }
 
@@ -46,13 +45,13 @@ async fn admit(context: &Context, known: &Known, body: &[u8]) -> Result<Joined, 
     if join.group != known.group {
         return Err(Rejection::from(Refusal::OtherGroup {
             own: known.group.clone(),
-            asked: join.group,
+            asked: echo(&join.group),
         }));
     }
     let node_config = node_config(context, &join).await?;
-    let keys = asked(&join.requests, &known.instance)?;
-    let certificates = sign(context, &join, &known.instance)?;
-    record(context, &known.instance, &keys).await?;
+    let asked = asked(&join.requests, &known.instance)?;
+    let certificates = sign(context, &asked, &known.instance)?;
+    record(context, &known.instance, &keys(&asked)).await?;
     Ok(Joined {
         format: FORMAT,
         node_config,
@@ -63,7 +62,7 @@ async fn admit(context: &Context, known: &Known, body: &[u8]) -> Result<Joined, 
 fn read(body: &[u8]) -> Result<Join, Refusal> {
     let wrong = |why: String| Refusal::Request { why };
     let join: Join = serde_json::from_slice(body)
-        .map_err(|error| wrong(format!("is not one to join: {error}")))?;
+        .map_err(|error| wrong(format!("is not one to join: {}", echo(&error.to_string()))))?;
     if join.format != FORMAT {
         return Err(wrong(format!(
             "has format {}, this release knows {FORMAT}",
@@ -107,23 +106,23 @@ fn broken(key: &str, refusal: Refusal, error: &anyhow::Error) -> Rejection {
 /// The certificates, before anything is recorded: a request that cannot be signed leaves no trace.
 fn sign(
     context: &Context,
-    join: &Join,
+    asked: &BTreeMap<Certificate, Asked>,
     instance: &str,
 ) -> Result<BTreeMap<Certificate, String>, Rejection> {
     let now = (context.clock)();
-    let one = |(certificate, request): (&Certificate, &String)| {
+    let one = |(certificate, asked): (&Certificate, &Asked)| {
         let leaf = leaf(*certificate, instance, context.signing);
-        let signed = pki::sign(&context.authority, request, &leaf, now)
+        let signed = pki::sign(&context.authority, &asked.request, &leaf, now)
             .with_context(|| format!("could not sign for {}", leaf.common_name));
         let signed = signed.map_err(|error| Rejection::unavailable("the authority", &error))?;
         Ok((*certificate, signed))
     };
-    join.requests.iter().map(one).collect()
+    asked.iter().map(one).collect()
 }
 
 /// Records the keys, if they are new ones and the Node may have new ones. The write is conditional: of two requests at
 /// once, also to two control planes, one has to ask again.
-async fn record(context: &Context, instance: &str, keys: &Asked) -> Result<(), Rejection> {
+async fn record(context: &Context, instance: &str, keys: &Keys) -> Result<(), Rejection> {
     let key = key_record_key(instance);
     let before = context.store.get(&key).await;
     let before = before.map_err(|error| store(&error.into()))?;

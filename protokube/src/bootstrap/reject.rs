@@ -1,9 +1,9 @@
 //! A request that is not answered: what the worker is told, and what the log says besides.
 
-use super::STAGE;
-use crate::log::Log;
+use super::endpoint::{Cause, Lines};
 use model::bootstrap::Refusal;
 use model::report::Status;
+use std::mem::discriminant;
 
 /// Why a request is not answered.
 #[derive(Debug)]
@@ -39,13 +39,14 @@ impl Rejection {
         }
     }
 
-    /// One line.
-    pub(super) fn tell(&self, log: &Log, what: &str) {
+    /// One line, or one more that is counted: anybody can ask.
+    pub(super) fn tell(&self, lines: &Lines, what: &str) {
         let mut detail = format!("{what} refused: {}", self.refusal);
         if let Some(cause) = &self.cause {
             detail = format!("{detail}: {cause}");
         }
-        log.say(STAGE, Status::Failed, self.instance.as_deref(), &detail);
+        let cause = Cause::Refused(discriminant(&self.refusal), self.instance.clone());
+        lines.say(cause, Status::Failed, self.instance.as_deref(), &detail);
     }
 }
 

@@ -1,8 +1,7 @@
 //! Boot reports of workers, which may not write to the state store themselves.
 
 use super::Context;
-use super::caller::identify;
-use super::instances::Instances;
+use super::caller::Known;
 use super::reject::Rejection;
 use anyhow::Context as _;
 use aws::store::Expect;
@@ -10,13 +9,7 @@ use model::bootstrap::check_report;
 use model::report::report_key;
 
 /// Takes one report, in the place of the machine's last.
-pub(super) async fn report(
-    context: &Context,
-    instances: &Instances,
-    header: Option<&str>,
-    body: &[u8],
-) -> Result<(), Rejection> {
-    let known = identify(context, instances, header, body).await?;
+pub(super) async fn report(context: &Context, known: &Known, body: &[u8]) -> Result<(), Rejection> {
     let report = check_report(body, &known.instance, &context.cluster, &known.group);
     let report = report.map_err(|refusal| Rejection::from(refusal).of(&known.instance))?;
     let written = async {

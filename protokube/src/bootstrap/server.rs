@@ -1,7 +1,8 @@
 //! TLS and HTTP: a bounded number of connections, one request on each, everything with a time limit.
 
-use super::instances::Instances;
-use super::{Context, STAGE, answer};
+use super::connections::{Connections, Place};
+use super::endpoint::{Cause, Endpoint};
+use super::{Context, answer};
 use crate::identity::Identity;
 use anyhow::Context as _;
 use hyper::server::conn::http1;
@@ -19,13 +20,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
-/// Connections at once; more wait in the socket's queue.
-const CONNECTIONS: usize = 512;
 /// A TLS handshake that takes longer is given up.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+const HANDSHAKE: Duration = Duration::from_secs(3);
 /// Headers that take longer to arrive are given up.
 const HEADERS: Duration = Duration::from_secs(10);
 /// A connection that takes longer in all is given up: STS and EC2 may take twenty seconds each.
@@ -34,50 +32,62 @@ const WHOLE: Duration = Duration::from_secs(90);
 const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) async fn serve(context: Arc<Context>, listener: TcpListener) -> anyhow::Result<()> {
-    let instances = Instances::of(context.machine.clone());
-    let slots = Arc::new(Semaphore::new(CONNECTIONS));
+    let endpoint = Arc::new(Endpoint::of(Arc::clone(&context)));
+    let connections = Connections::default();
     let mut identity = identity(&context)?;
     let mut acceptor = acceptor(&identity)?;
+    let mut catch_up = tokio::time::interval(context.told.max(PAUSE));
     loop {
-        let slot = Arc::clone(&slots).acquire_owned().await?;
-        let (stream, peer) = match listener.accept().await {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = catch_up.tick() => {
+                endpoint.lines.catch_up();
+                continue;
+            }
+        };
+        let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
                 let detail = format!("could not take a connection: {error}");
-                context.log.say(STAGE, Status::Failed, None, &detail);
+                let lines = &endpoint.lines;
+                lines.say(Cause::Accept, Status::Failed, None, &detail);
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
+        };
+        let Some((place, ended)) = connections.admit(peer.ip()) else {
+            continue;
         };
         if (context.clock)() >= identity.renew {
             identity = self::identity(&context)?;
             acceptor = self::acceptor(&identity)?;
         }
-        let (context, instances) = (Arc::clone(&context), instances.clone());
-        let acceptor = acceptor.clone();
+        let (endpoint, acceptor) = (Arc::clone(&endpoint), acceptor.clone());
         tokio::spawn(async move {
-            let _slot = slot;
-            let served = connection(&context, &instances, acceptor, stream, peer);
-            // Who takes longer, or goes away in the middle of its request, asks again.
-            let _ = tokio::time::timeout(WHOLE, served).await;
+            let served = connection(&endpoint, &place, acceptor, stream, peer);
+            // Who takes longer, has to make room or goes away in the middle of its request, asks again.
+            tokio::select! {
+                _ = tokio::time::timeout(WHOLE, served) => {}
+                _ = ended => {}
+            }
         });
     }
 }
 
 async fn connection(
-    context: &Context,
-    instances: &Instances,
+    endpoint: &Endpoint,
+    place: &Place,
     acceptor: TlsAcceptor,
     stream: TcpStream,
     peer: SocketAddr,
 ) {
     let stream = match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return tell_alert(context, peer, &error),
+        Ok(Err(error)) => return tell_alert(endpoint, peer, &error),
         // Load balancers' health checks connect and say nothing.
         Err(_) => return,
     };
-    let service = service_fn(|request| answer::answer(context, instances, request));
+    let service = service_fn(|request| answer::answer(endpoint, place, request));
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS)
@@ -88,11 +98,12 @@ async fn connection(
 }
 
 /// A caller that does not trust this endpoint's certificate says so, and nowhere else would it be seen.
-fn tell_alert(context: &Context, peer: SocketAddr, error: &std::io::Error) {
+fn tell_alert(endpoint: &Endpoint, peer: SocketAddr, error: &std::io::Error) {
     let alert = error.get_ref().and_then(|source| source.downcast_ref());
     if let Some(rustls::Error::AlertReceived(alert)) = alert {
         let detail = format!("{peer} refuses the endpoint's certificate: {alert:?}");
-        context.log.say(STAGE, Status::Failed, None, &detail);
+        let lines = &endpoint.lines;
+        lines.say(Cause::Certificate, Status::Failed, None, &detail);
     }
 }
 

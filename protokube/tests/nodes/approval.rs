@@ -43,6 +43,30 @@ pub fn spec(node: &str, names: &[&str]) -> Value {
     })
 }
 
+/// What kubelet asks for to renew its client certificate.
+pub fn renewal(node: &str) -> Value {
+    let mut spec = spec(node, &[]);
+    spec["signerName"] = json!("kubernetes.io/kube-apiserver-client-kubelet");
+    spec["usages"] = json!(["digital signature", "client auth"]);
+    spec
+}
+
+/// Requests that the API server reads as one for `evil`, and other readers as one for `good`: Go's reader passes over a block
+/// whose first line has something behind its dashes, and over one whose last line has another label.
+pub fn double_requests(node: &str, good: &[&str], evil: &[&str]) -> [Value; 2] {
+    let user = format!("system:node:{node}");
+    let (good, evil) = (signing_request(&user, good), signing_request(&user, evil));
+    [
+        good.replacen("REQUEST-----\n", "REQUEST-----x\n", 1),
+        good.replace("END CERTIFICATE REQUEST", "END X"),
+    ]
+    .map(|first| {
+        let mut spec = spec(node, &[]);
+        spec["request"] = json!(STANDARD.encode(format!("{first}{evil}")));
+        spec
+    })
+}
+
 fn signing_request(user: &str, names: &[&str]) -> String {
     let names: Vec<String> = names.iter().map(ToString::to_string).collect();
     let mut params = CertificateParams::new(names).unwrap();
@@ -129,9 +153,83 @@ async fn everything_else_is_left_alone_with_one_line() {
     fixture.api.until(|api| approved(api, "csr-good-2")).await;
     for name in ["csr-address", "csr-name", "csr-unknown", "csr-foreign"] {
         assert_eq!(fixture.api.request(name)["status"], Value::Null, "{name}");
-        let told = fixture.lines.text();
-        assert_eq!(told.matches(&format!("{name} of")).count(), 1, "{told}");
     }
+    let lines = fixture.lines.json();
+    let details = lines.iter().map(|line| line["detail"].as_str().unwrap());
+    let left: Vec<&str> = details
+        .filter(|detail| detail.contains("left alone"))
+        .collect();
+    let users = [INSTANCE, other].map(|node| format!("system:node:{node}"));
+    let foreign = "system:serviceaccount:kube-system:somebody".to_owned();
+    for user in users.into_iter().chain([foreign]) {
+        let of = format!("of {user}: ");
+        let told = left.iter().filter(|detail| detail.contains(&of));
+        assert_eq!(told.count(), 1, "{user}: {left:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_the_api_server_would_read_otherwise_is_left_alone() {
+    let fixture = start(FakeApi::new(), &[INSTANCE]).await;
+    let evil = [
+        "172.20.1.7",
+        "kubernetes.default.svc",
+        "api.internal.a.example.com",
+    ];
+    let attacks = double_requests(INSTANCE, &["172.20.1.7"], &evil);
+    for (index, attack) in attacks.iter().enumerate() {
+        fixture
+            .api
+            .put_request(&format!("csr-attack-{index}"), attack);
+    }
+    fixture
+        .api
+        .put_request("csr-good", &spec(INSTANCE, &["172.20.1.7"]));
+    fixture.api.until(|api| approved(api, "csr-good")).await;
+    for index in 0..attacks.len() {
+        let attack = fixture.api.request(&format!("csr-attack-{index}"));
+        assert_eq!(attack["status"], Value::Null, "{attack}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_certificate_is_renewed_while_its_instance_runs_and_no_longer() {
+    let fixture = start(FakeApi::new(), &[INSTANCE]).await;
+    fixture.api.put_request("csr-renewal", &renewal(INSTANCE));
+    fixture.api.until(|api| approved(api, "csr-renewal")).await;
+    "terminated".clone_into(&mut fixture.aws.state().instances[0].state);
+    fixture.api.put_request("csr-ghost", &renewal(INSTANCE));
+    let mut other = renewal(INSTANCE);
+    other["username"] = json!("system:node:i-0123456789abcdef1");
+    fixture.api.put_request("csr-other", &other);
+    let told = |_: &FakeApi| {
+        let text = fixture.lines.text();
+        text.contains("terminated, not running") && text.contains("EC2 knows no instance")
+    };
+    fixture.api.until(told).await;
+    for name in ["csr-ghost", "csr-other"] {
+        assert!(!approved(&fixture.api, name), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn who_asks_without_end_costs_a_call_of_ec2_a_second_and_one_line() {
+    let fixture = start(FakeApi::new(), &[INSTANCE]).await;
+    let begun = std::time::Instant::now();
+    for number in 0..100 {
+        let wrong = spec(INSTANCE, &["172.20.1.8"]);
+        fixture.api.put_request(&format!("csr-{number}"), &wrong);
+        tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+    }
+    fixture
+        .api
+        .put_request("csr-last", &spec(INSTANCE, &["172.20.1.7"]));
+    fixture.api.until(|api| approved(api, "csr-last")).await;
+    let seconds = usize::try_from(begun.elapsed().as_secs()).unwrap();
+    let calls = fixture.aws.calls("DescribeInstances");
+    assert!(calls <= seconds + 2, "{calls} calls in {seconds} s");
+    let told = fixture.lines.text();
+    assert_eq!(told.matches("left alone").count(), 1, "{told}");
 }
 
 #[tokio::test]

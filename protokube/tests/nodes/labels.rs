@@ -79,6 +79,32 @@ async fn a_label_that_somebody_changed_comes_back_and_others_stay() {
 }
 
 #[tokio::test]
+async fn a_role_that_the_tags_do_not_say_is_taken_away() {
+    let api = FakeApi::new();
+    api.put_node(INSTANCE, "True");
+    let path = format!("/api/v1/nodes/{INSTANCE}");
+    let stolen = |node: &mut serde_json::Value| {
+        let labels = &mut node["metadata"]["labels"];
+        labels["node-role.kubernetes.io/control-plane"] = json!("");
+        labels["node-role.kubernetes.io/gpu"] = json!("");
+    };
+    api.change(&path, stolen);
+    let fixture = start(api, cloud(&[INSTANCE])).await;
+    fixture.api.until(|api| labelled(api, INSTANCE)).await;
+    let expected = json!({
+        "disk": "fast",
+        "kops.k8s.io/instancegroup": GROUP,
+        "node-role.kubernetes.io/gpu": "",
+        "node-role.kubernetes.io/node": "",
+    });
+    assert_eq!(fixture.api.node(INSTANCE)["metadata"]["labels"], expected);
+    // And whenever it comes.
+    fixture.api.change(&path, stolen);
+    let gone = |api: &FakeApi| api.node(INSTANCE)["metadata"]["labels"] == expected;
+    fixture.api.until(gone).await;
+}
+
+#[tokio::test]
 async fn a_tag_that_cannot_be_a_label_keeps_no_other_node_from_its_labels() {
     let aws = cloud(&["i-0123456789abcdef0", "i-0123456789abcdef1"]);
     let tag = "k8s.io/cluster-autoscaler/node-template/label/disk".to_owned();

@@ -6,11 +6,13 @@ mod balancing;
 #[path = "../support/control_plane.rs"]
 mod control_plane;
 mod fakes;
+mod flood;
 mod health;
 mod joining;
 mod labels;
 mod real;
 mod refusals;
+mod removal;
 mod reports;
 #[path = "../support/store.rs"]
 mod store;

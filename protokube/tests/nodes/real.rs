@@ -1,7 +1,7 @@
 //! The same against a real etcd and kube-apiserver: that the API server takes our patches, watches and probes as the
 //! made-up one does.
 
-use crate::approval::spec;
+use crate::approval::{double_requests, renewal, spec};
 use crate::control_plane::ControlPlane;
 use crate::fakes::aws::FakeAws;
 use crate::fakes::{INSTANCE, Lines, NAME, control_plane, instance};
@@ -12,7 +12,7 @@ use kube::{Api, Client};
 use model::pki::trust_bundle;
 use protokube::bootstrap::{ApiNodes, NodeState, Nodes};
 use protokube::identity::system_clock;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -75,7 +75,37 @@ async fn a_real_api_server_takes_approvals_labels_and_probes() {
     });
     let kubelet = plane.client(&format!("system:node:{INSTANCE}"), "system:nodes");
     nodes(&ApiNodes::new(admin.clone()), kubelet.clone()).await;
-    requests(&Api::all(admin), &Api::all(kubelet), &lines).await;
+    requests(&Api::all(admin.clone()), &Api::all(kubelet.clone()), &lines).await;
+    attacks(&Api::all(admin), &Api::all(kubelet)).await;
+}
+
+/// The API server takes requests that its reader understands otherwise than others do; they are left alone.
+async fn attacks(admin: &Api<CertificateSigningRequest>, kubelet: &Api<CertificateSigningRequest>) {
+    let attacks = double_requests(INSTANCE, &["172.20.1.7"], &["kubernetes.default.svc"]);
+    for (index, spec) in attacks.iter().enumerate() {
+        create(kubelet, &format!("csr-attack-{index}"), spec).await;
+    }
+    create(kubelet, "csr-renewal", &renewal(INSTANCE)).await;
+    let conditions = async |name: &str| {
+        let request = admin.get(name).await.unwrap();
+        request.status.and_then(|status| status.conditions)
+    };
+    until(|| conditions("csr-renewal"), Option::is_some).await;
+    for index in 0..attacks.len() {
+        let name = format!("csr-attack-{index}");
+        assert_eq!(conditions(&name).await, None, "{name}");
+    }
+}
+
+/// As kubelet makes it: who asks, the API server says.
+async fn create(kubelet: &Api<CertificateSigningRequest>, name: &str, spec: &Value) {
+    let mut spec = spec.clone();
+    let fields = spec.as_object_mut().unwrap();
+    fields.retain(|key, _| key != "username" && key != "groups");
+    let request = json!({ "metadata": { "name": name }, "spec": spec });
+    let request = serde_json::from_value(request).unwrap();
+    let parameters = PostParams::default();
+    kubelet.create(&parameters, &request).await.unwrap();
 }
 
 /// A Node as kubelet makes it is labelled, and its state is known.
@@ -105,14 +135,7 @@ async fn requests(
     lines: &Lines,
 ) {
     for (name, address) in [("csr-good", "172.20.1.7"), ("csr-bad", "172.20.1.8")] {
-        let mut spec = spec(INSTANCE, &[address]);
-        // Who asks, the API server says.
-        let fields = spec.as_object_mut().unwrap();
-        fields.retain(|key, _| key != "username" && key != "groups");
-        let request = json!({ "metadata": { "name": name }, "spec": spec });
-        let request = serde_json::from_value(request).unwrap();
-        let parameters = PostParams::default();
-        kubelet.create(&parameters, &request).await.unwrap();
+        create(kubelet, name, &spec(INSTANCE, &[address])).await;
     }
     let conditions = async |name: &str| {
         let request = admin.get(name).await.unwrap();

@@ -110,12 +110,24 @@ impl ControlPlane {
         }
     }
 
-    pub fn client(&self, user: &str, group: &str) -> Client {
-        let (certificate, key) = issued(&self.authority, user, Some(group), Usage::Client);
+    #[allow(dead_code, reason = "for the tests that need it")]
+    pub fn client_with_token(&self, token: &str) -> Client {
+        let mut config = self.config();
+        config.auth_info.token = Some(token.to_owned().into());
+        Client::try_from(config).unwrap()
+    }
+
+    fn config(&self) -> Config {
         let bundle = trust_bundle(&self.authority);
         let (_, root) = x509_parser::pem::parse_x509_pem(bundle.as_bytes()).unwrap();
         let mut config = Config::new(self.url.parse().unwrap());
         config.root_cert = Some(vec![root.contents]);
+        config
+    }
+
+    pub fn client(&self, user: &str, group: &str) -> Client {
+        let (certificate, key) = issued(&self.authority, user, Some(group), Usage::Client);
+        let mut config = self.config();
         config.auth_info.client_certificate_data = Some(STANDARD.encode(certificate));
         config.auth_info.client_key_data = Some(STANDARD.encode(key).into());
         Client::try_from(config).unwrap()

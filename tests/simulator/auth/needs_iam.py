@@ -20,7 +20,9 @@ def of_iam(asked: Asked) -> "list[Need]":
         ]
     arns = arns or asked.texts("PolicyArn")
     resources = tuple(Resource(arn, asked=of_pairs(asked.parameters.get("Tags"))) for arn in arns)
-    needs = [Need(action(asked), resources or (Resource(),))]
+    service = asked.texts("AWSServiceName")
+    context = {"iam:awsservicename": service} if service else {}
+    needs = [Need(action(asked), resources or (Resource(),), context)]
     if asked.operation == "AddRoleToInstanceProfile":
         needs += _pass([arn for arn in _named(asked, "RoleName", "roles", "role")])
     return needs

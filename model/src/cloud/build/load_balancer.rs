@@ -1,7 +1,7 @@
 //! The API's network load balancer: listeners, target groups, and the rules around it.
 
 use super::rules::{self, ALL, PATH_MTU, Peer, tcp};
-use super::security_groups;
+use super::security_groups::{self, BOOTSTRAP};
 use crate::bootstrap::{HEALTH_PATH, READY_PATH};
 use crate::cloud::{
     AccessLogs, Cloud, HealthCheck, Lb, LbListener, LbTargetGroup, SecurityGroup,
@@ -15,8 +15,6 @@ use crate::names;
 const API: u16 = 443;
 /// Where the API listens in plain TCP once 443 ends TLS.
 const API_BEHIND_CERTIFICATE: u16 = 8443;
-/// Where machines that join are handed their certificates.
-const BOOTSTRAP: u16 = 3988;
 /// What AWS gives a TLS listener without a policy.
 const TLS_POLICY: &str = "ELBSecurityPolicy-2016-08";
 

@@ -21,19 +21,17 @@ pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
 
 fn queue(full: &FullSpec) -> SqsQueue {
     let queue_name = names::queue(&full.name);
-    let place = &full.placement;
-    let arn = format!(
-        "arn:{}:sqs:{}:{}:{queue_name}",
-        place.partition, place.region, place.account
-    );
     SqsQueue {
         message_retention_period: RETENTION,
         policy: json!({
             "Statement": [{
                 "Action": "sqs:SendMessage",
                 "Effect": "Allow",
-                "Principal": {"Service": ["events.amazonaws.com", "sqs.amazonaws.com"]},
-                "Resource": arn,
+                // Rules of our own account only: anybody's EventBridge is the same principal
+                // (https://docs.aws.amazon.com/IAM/latest/UserGuide/confused-deputy.html).
+                "Condition": {"StringEquals": {"aws:SourceAccount": full.placement.account}},
+                "Principal": {"Service": "events.amazonaws.com"},
+                "Resource": names::queue_arn(full),
             }],
             "Version": crate::iam::VERSION,
         }),

@@ -1,13 +1,22 @@
 //! The security groups of machines, and who may talk to whom among them.
 
-use super::rules::{self, ALL, Peer, tcp, udp};
+use super::rules::{self, ALL, Peer, Traffic, tcp, udp};
 use crate::cloud::{Cloud, SecurityGroup, SecurityGroupRule};
 use crate::engine::Ref;
-use crate::full::{FullSpec, Role};
+use crate::full::{FullSpec, Networking, Role};
 use crate::names;
 
-/// TCP ports of control planes that nodes may reach: all but etcd's (2380 and 2381 peers, 4001 and 4002 clients).
+/// Where machines that join are handed their certificates.
+pub(super) const BOOTSTRAP: u16 = 3988;
+/// TCP ports of control planes that nodes may reach where the user brings the network: all but etcd's (2380 and 2381 peers,
+/// 4001 and 4002 clients). kOps', for no one knows what such a network needs.
 const CONTROL_PLANE_TCP: [(u16, u16); 3] = [(1, 2379), (2382, 4000), (4003, 65535)];
+/// Ports of flannel's backends on Linux
+/// (<https://github.com/flannel-io/flannel/blob/master/Documentation/backends.md>).
+const VXLAN_PORT: u16 = 8472;
+const UDP_BACKEND_PORT: u16 = 8285;
+/// kubelet's: what watches machines runs on nodes and asks control planes' kubelets too.
+const KUBELET_PORT: u16 = 10250;
 
 pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
     [Role::ControlPlane, Role::Node]
@@ -94,16 +103,36 @@ pub(super) fn rules(full: &FullSpec) -> Vec<SecurityGroupRule> {
     for from in &nodes {
         all.extend(nodes.iter().map(|to| rules::from_group(from, ALL, to)));
         for to in &control_planes {
-            all.push(rules::from_group(from, udp(1, 65535), to));
-            all.extend(
-                CONTROL_PLANE_TCP.map(|(low, high)| rules::from_group(from, tcp(low, high), to)),
-            );
+            let traffic = to_control_planes(full).into_iter();
+            all.extend(traffic.map(|traffic| rules::from_group(from, traffic, to)));
         }
     }
     all.extend(ssh(full, control_planes.iter().chain(&nodes)));
     all.extend(api(full, &control_planes));
     all.extend(node_ports(full, &nodes));
     all
+}
+
+/// What nodes may reach of control planes. With flannel that is the API, the bootstrap endpoint, kubelets, ports of Services
+/// and pods' traffic, which is wrapped; SSH, etcd and whatever else listens there is not for nodes.
+fn to_control_planes(full: &FullSpec) -> Vec<Traffic> {
+    let Networking::Flannel(backend) = &full.pods.networking else {
+        let ranges = CONTROL_PLANE_TCP.map(|(low, high)| tcp(low, high));
+        return [udp(1, 65535)].into_iter().chain(ranges).collect();
+    };
+    let wrapped = match backend.as_str() {
+        "udp" => UDP_BACKEND_PORT,
+        _ => VXLAN_PORT,
+    };
+    let (first, last) = full.node_port_range;
+    vec![
+        tcp(443, 443),
+        tcp(BOOTSTRAP, BOOTSTRAP),
+        tcp(KUBELET_PORT, KUBELET_PORT),
+        tcp(first, last),
+        udp(first, last),
+        udp(wrapped, wrapped),
+    ]
 }
 
 /// SSH from outside; where there are bastions, only through them.

@@ -56,6 +56,11 @@ impl FakeApi {
         self.objects().all[&format!("{NODES}/{name}")].clone()
     }
 
+    pub fn has_node(&self, name: &str) -> bool {
+        let path = format!("{NODES}/{name}");
+        self.objects().all.contains_key(&path)
+    }
+
     pub fn request(&self, name: &str) -> Value {
         self.objects().all[&format!("{REQUESTS}/{name}")].clone()
     }
@@ -72,7 +77,9 @@ impl FakeApi {
     }
 
     fn put(&self, kind: &str, name: &str, mut object: Value) {
-        object["metadata"] = json!({ "name": name, "resourceVersion": "1" });
+        let made = *self.changed.borrow();
+        let uid = format!("uid-{made}");
+        object["metadata"] = json!({ "name": name, "uid": uid, "resourceVersion": "1" });
         self.objects().all.insert(format!("{kind}/{name}"), object);
         self.changed.send_modify(|version| *version += 1);
     }
@@ -104,6 +111,7 @@ impl FakeApi {
                 None => status(404, "NotFound"),
             },
             "PATCH" => self.patch(path, &serde_json::from_slice(&request.body).unwrap()),
+            "DELETE" => self.delete(path, &serde_json::from_slice(&request.body).unwrap()),
             other => panic!("nobody asks for {other} {path}"),
         }
     }
@@ -124,6 +132,21 @@ impl FakeApi {
             .iter()
             .filter(|(path, _)| path.starts_with(kind));
         of.map(|(_, object)| object.clone()).collect()
+    }
+
+    fn delete(&self, path: &str, options: &Value) -> Reply {
+        let mut objects = self.objects();
+        let Some(object) = objects.all.get(path) else {
+            return status(404, "NotFound");
+        };
+        if options["preconditions"]["uid"] != object["metadata"]["uid"] {
+            return status(409, "Conflict");
+        }
+        objects.all.remove(path);
+        reply(
+            200,
+            json!({ "kind": "Status", "apiVersion": "v1" }).to_string(),
+        )
     }
 
     fn patch(&self, path: &str, patch: &Value) -> Reply {
@@ -153,7 +176,10 @@ fn merge(into: &mut Value, patch: &Value) {
     match patch {
         Value::Object(fields) => {
             for (name, value) in fields {
-                merge(&mut into[name], value);
+                match (value, into.as_object_mut()) {
+                    (Value::Null, Some(known)) => drop(known.remove(name)),
+                    _ => merge(&mut into[name], value),
+                }
             }
         }
         other => *into = other.clone(),

@@ -5,6 +5,7 @@ use super::signature::{expected, part};
 use futures::FutureExt;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 pub const ACCOUNT: &str = "123456789012";
 
@@ -18,6 +19,8 @@ pub struct Aws {
     pub calls: Vec<String>,
     /// Actions that fail with this status and code.
     pub failing: Option<(u16, &'static str)>,
+    /// How long STS takes, how many ask it now, and how many did at most.
+    pub sts: (Duration, usize, usize),
 }
 
 #[derive(Clone)]
@@ -47,10 +50,29 @@ impl FakeAws {
     pub async fn start(&self) -> String {
         let aws = self.clone();
         serve(move |request| {
-            let answer = aws.answer(&request);
-            async move { answer }.boxed()
+            let aws = aws.clone();
+            async move { aws.answer_in_time(&request).await }.boxed()
         })
         .await
+    }
+
+    async fn answer_in_time(&self, request: &Received) -> Reply {
+        let sts = request
+            .body
+            .windows(17)
+            .any(|part| part == b"GetCallerIdentity");
+        if sts {
+            let pause = {
+                let mut state = self.state();
+                let (pause, now, most) = &mut state.sts;
+                *now += 1;
+                *most = (*most).max(*now);
+                *pause
+            };
+            tokio::time::sleep(pause).await;
+            self.state().sts.1 -= 1;
+        }
+        self.answer(request)
     }
 
     fn answer(&self, request: &Received) -> Reply {

@@ -56,6 +56,11 @@ impl Cluster {
 
     /// With another clock.
     pub async fn start_at(clock: Clock) -> Self {
+        Self::start_with(clock, std::time::Duration::ZERO).await
+    }
+
+    /// Where lines of one cause are that far apart too.
+    pub async fn start_with(clock: Clock, told: std::time::Duration) -> Self {
         let aws = FakeAws::default();
         let aws_url = aws.start().await;
         let folder = TempDir::new().unwrap();
@@ -90,6 +95,7 @@ impl Cluster {
             signing: Duration::minutes(10),
             ready: ready.subscribe(),
             log: lines.log(),
+            told,
         };
         tokio::spawn(bootstrap::serve_on(Arc::new(context), listener));
         let cluster = Self {

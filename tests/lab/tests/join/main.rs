@@ -19,6 +19,7 @@ mod pods;
 mod refusals;
 mod renewals;
 mod reports;
+mod theft;
 mod unrolled;
 mod zone;
 
@@ -38,7 +39,7 @@ pub const PATIENCE: Duration = Duration::from_mins(15);
 
 type Step = (&'static str, fn(&mut Lab) -> Result<()>);
 
-const STEPS: [Step; 21] = [
+const STEPS: [Step; 22] = [
     ("kctl makes a cluster", |lab| {
         cluster::make(lab, &["--networking=flannel", "--dns=none"])
     }),
@@ -56,6 +57,10 @@ const STEPS: [Step; 21] = [
     ("a crashed control plane comes back", again::crash),
     ("with the flags it had", unrolled::still_old),
     ("a worker's role reads nothing but assets", identity::store),
+    (
+        "a worker's flannel token labels no Node and reads no Secret",
+        theft::flannel_token,
+    ),
     ("a new key is refused to a Ready node", identity::new_key),
     (
         "the control plane may not join as a worker",

@@ -5,7 +5,7 @@ pub mod spec;
 use super::desired;
 use crate::cloud::{Cloud, RouteTarget};
 use crate::engine::{Ref, Resource};
-use crate::full::{DnsKind, FullSpec, Role};
+use crate::full::{DnsKind, FullSpec, Networking, Role};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn build(full: &FullSpec) -> Vec<Cloud> {
@@ -75,6 +75,48 @@ fn a_group_with_the_users_profile_needs_no_role() {
         .map(|one| one.id().name().to_owned())
         .collect();
     assert_eq!(roles, ["masters.minimal.example.com"]);
+}
+
+/// Whether nodes may reach that port of control planes.
+fn nodes_reach(full: &FullSpec, protocol: &str, port: i32) -> bool {
+    let [nodes, masters] = ["nodes", "masters"].map(|role| format!("{role}.{}", full.name));
+    build(full).iter().any(|one| match one {
+        Cloud::SecurityGroupRule(rule) => {
+            let name = &rule.name;
+            name.starts_with(&format!("from-{nodes}-ingress-"))
+                && name.ends_with(&masters)
+                && rule.ip_protocol == protocol
+                && (rule.from_port..=rule.to_port).contains(&port)
+        }
+        _ => false,
+    })
+}
+
+#[test]
+fn nodes_reach_of_control_planes_what_they_need() {
+    let needed = [
+        ("tcp", 443),
+        ("tcp", 3988),
+        ("tcp", 10250),
+        ("tcp", 30_000),
+        ("udp", 32_767),
+    ];
+    let needless = [22, 2379, 2380, 3990, 4001, 10_257, 10_259];
+    let mut full = spec::minimal();
+    for (backend, port) in [("vxlan", 8472), ("udp", 8285)] {
+        full.pods.networking = Networking::Flannel(backend.into());
+        for (protocol, port) in needed.into_iter().chain([("udp", port)]) {
+            assert!(nodes_reach(&full, protocol, port), "{backend} {port}");
+        }
+        for port in needless {
+            assert!(!nodes_reach(&full, "tcp", port), "{backend} {port}");
+        }
+        assert!(!nodes_reach(&full, "udp", 53));
+    }
+    // What a network of the user's needs, nobody knows: kOps' rules.
+    full.pods.networking = Networking::Cni;
+    let open = |port: &i32| nodes_reach(&full, "tcp", *port);
+    assert!([179, 4240].iter().all(open) && ![2380, 2381, 4001, 4002].iter().any(open));
 }
 
 #[test]

@@ -1,18 +1,20 @@
-//! Which serving certificates of kubelets are approved: those whose names and addresses EC2 confirms.
+//! Certificates that kubelets ask for through the API: which requests are approved. A serving certificate must name only what
+//! EC2 confirms; a client certificate, which renews the one that the Node joined with, names the Node and nothing else.
 
+use super::caller::is_instance;
 use super::subject::is_subject;
+use crate::pki::{Malformed, SigningRequest};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
-use x509_parser::prelude::FromDer;
 
 /// The group of all Nodes.
 const NODES: &str = "system:nodes";
 
 /// What a certificate signing request in the API says.
 #[derive(Clone, Copy, Debug)]
-pub struct ServingRequest<'a> {
+pub struct KubeletRequest<'a> {
     /// Who made it, as the API server authenticated it.
     pub user: &'a str,
     /// Its groups.
@@ -23,11 +25,11 @@ pub struct ServingRequest<'a> {
     pub request: &'a [u8],
 }
 
-impl<'a> ServingRequest<'a> {
+impl<'a> KubeletRequest<'a> {
     /// The instance whose Node made it; the error says why there is none.
     pub fn instance(&self) -> Result<&'a str, String> {
         let node = self.user.strip_prefix("system:node:").unwrap_or_default();
-        if !super::caller::is_instance(node) {
+        if !is_instance(node) {
             return Err(format!("{:?} is not the Node of an instance", self.user));
         }
         if !self.groups.iter().any(|group| group == NODES) {
@@ -35,35 +37,76 @@ impl<'a> ServingRequest<'a> {
         }
         Ok(node)
     }
+
+    /// The request itself: as it is usually written, in the name of who made it.
+    fn read(&self) -> Result<SigningRequest, String> {
+        let request = SigningRequest::read(self.request).map_err(malformed)?;
+        if is_subject(&parsed(&request)?, self.user, Some(NODES)) {
+            return Ok(request);
+        }
+        Err(format!("the subject is not {} of {NODES}", self.user))
+    }
+
+    /// That its usages are `wanted` and what TLS needs for it: those that Kubernetes' signers take.
+    fn check_usages(&self, wanted: &str) -> Result<(), String> {
+        let known = ["digital signature", "key encipherment", wanted];
+        let foreign = |usage: &&String| !known.contains(&usage.as_str());
+        match self.usages.iter().find(foreign) {
+            Some(usage) => Err(format!("{usage:?} is no usage of such a certificate")),
+            None if self.usages.iter().any(|usage| usage == wanted) => Ok(()),
+            None => Err(format!("the request is not for {wanted}")),
+        }
+    }
 }
 
-/// Checks a request against the names and addresses that EC2 says its instance has; the error says what is wrong.
+/// Checks a request for a serving certificate against the names and addresses that EC2 says its instance has; the error says
+/// what is wrong.
 pub fn check_serving(
-    asked: &ServingRequest<'_>,
+    asked: &KubeletRequest<'_>,
     confirmed: &BTreeSet<String>,
 ) -> Result<(), String> {
     let node = asked.instance()?;
-    check_usages(asked.usages)?;
-    let (_, pem) = x509_parser::pem::parse_x509_pem(asked.request)
-        .map_err(|_| "the request is not PEM".to_owned())?;
-    let (_, request) = X509CertificationRequest::from_der(&pem.contents)
-        .map_err(|_| "the request cannot be read".to_owned())?;
-    request
-        .verify_signature()
-        .map_err(|_| "the request is not signed by its own key".to_owned())?;
-    if !is_subject(&request, asked.user, Some(NODES)) {
-        return Err(format!("the subject is not {} of {NODES}", asked.user));
+    asked.check_usages("server auth")?;
+    let request = asked.read()?;
+    let names = names(&parsed(&request)?)?;
+    let foreign = |name: &&String| !confirmed.contains(*name) && *name != node;
+    match names.iter().find(foreign) {
+        Some(name) => Err(format!("EC2 does not say that {node} has {name}")),
+        None if names.is_empty() => Err("the request names nothing".to_owned()),
+        None => Ok(()),
     }
-    let mut names = 0;
+}
+
+/// Checks a request for a client certificate, whose name is that of the certificate it was made with; the error says what is
+/// wrong. Kubernetes' own approval asks the same of it (`isNodeClientCert`), and nothing of EC2.
+pub fn check_client(asked: &KubeletRequest<'_>) -> Result<(), String> {
+    asked.instance()?;
+    asked.check_usages("client auth")?;
+    let request = asked.read()?;
+    let request = parsed(&request)?;
+    let mut extensions = request.requested_extensions().into_iter().flatten();
+    match extensions.next() {
+        Some(extension) => Err(format!("the request has an extension: {extension:?}")),
+        None => Ok(()),
+    }
+}
+
+fn malformed(why: Malformed) -> String {
+    format!("the request {why}")
+}
+
+fn parsed(request: &SigningRequest) -> Result<X509CertificationRequest<'_>, String> {
+    request.parsed().map_err(malformed)
+}
+
+/// Every name and address that a request wants.
+fn names(request: &X509CertificationRequest<'_>) -> Result<Vec<String>, String> {
+    let mut names = Vec::new();
     for extension in request.requested_extensions().into_iter().flatten() {
         match extension {
             ParsedExtension::SubjectAlternativeName(all) => {
                 for name in &all.general_names {
-                    let name = text(name)?;
-                    if !(confirmed.contains(&name) || name == node) {
-                        return Err(format!("EC2 does not say that {node} has {name}"));
-                    }
-                    names += 1;
+                    names.push(text(name)?);
                 }
             }
             // What the signer makes of these, the usages say; they were checked.
@@ -71,21 +114,7 @@ pub fn check_serving(
             other => return Err(format!("the request has an extension too many: {other:?}")),
         }
     }
-    if names == 0 {
-        return Err("the request names nothing".to_owned());
-    }
-    Ok(())
-}
-
-/// Those that Kubernetes' signer takes: server authentication and what TLS needs for it.
-fn check_usages(usages: &[String]) -> Result<(), String> {
-    let known = ["digital signature", "key encipherment", "server auth"];
-    let foreign = usages.iter().find(|usage| !known.contains(&usage.as_str()));
-    match foreign {
-        Some(usage) => Err(format!("{usage:?} is no usage of a serving certificate")),
-        None if usages.iter().any(|usage| usage == "server auth") => Ok(()),
-        None => Err("the request is not for serving".to_owned()),
-    }
+    Ok(names)
 }
 
 fn text(name: &GeneralName<'_>) -> Result<String, String> {
@@ -141,7 +170,7 @@ mod tests {
         let words = |all: &[&str]| -> Vec<String> { all.iter().map(ToString::to_string).collect() };
         let groups = words(&["system:nodes", "system:authenticated"]);
         check_serving(
-            &ServingRequest {
+            &KubeletRequest {
                 user,
                 groups: &groups,
                 usages: &words(usages),
@@ -152,6 +181,53 @@ mod tests {
     }
 
     const SERVING: &[&str] = &["digital signature", "server auth"];
+    const CLIENT: &[&str] = &["digital signature", "client auth"];
+
+    fn check_renewal(user: &str, usages: &[&str], request: &[u8]) -> Result<(), String> {
+        check_client(&KubeletRequest {
+            user,
+            groups: &[NODES.to_owned()],
+            usages: &usages.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            request,
+        })
+    }
+
+    #[test]
+    fn a_node_renews_its_own_client_certificate_and_asks_for_nothing_else_in_it() {
+        let user = format!("system:node:{NODE}");
+        let other = "system:node:i-0123456789abcdef1";
+        let good = csr(&user, &[]);
+        assert_eq!(check_renewal(&user, CLIENT, &good), Ok(()));
+        let rsa = ["digital signature", "key encipherment", "client auth"];
+        assert_eq!(check_renewal(&user, &rsa, &good), Ok(()));
+        let refused = [
+            check_renewal(other, CLIENT, &good),
+            check_renewal("system:node:a", CLIENT, &csr("system:node:a", &[])),
+            check_renewal("protokube", CLIENT, &csr("protokube", &[])),
+            check_renewal(&user, SERVING, &good),
+            check_renewal(&user, &["client auth", "server auth"], &good),
+            check_renewal(&user, CLIENT, &csr(&user, &["10.0.0.1"])),
+            check_renewal(&user, CLIENT, &csr(other, &[])),
+        ];
+        for result in &refused {
+            assert!(result.is_err(), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_the_api_server_reads_otherwise_is_left_alone() {
+        let user = format!("system:node:{NODE}");
+        let good = String::from_utf8(csr(&user, &["10.0.0.1"])).unwrap();
+        let evil = String::from_utf8(csr(&user, &["kubernetes.default.svc"])).unwrap();
+        // Go's reader passes over either first block.
+        for first in [
+            good.replacen("REQUEST-----\n", "REQUEST-----x\n", 1),
+            good.replace("END CERTIFICATE REQUEST", "END X"),
+        ] {
+            let both = format!("{first}{evil}");
+            assert!(check(&user, SERVING, both.as_bytes()).is_err(), "{both}");
+        }
+    }
 
     #[test]
     fn what_ec2_confirms_is_approved() {
@@ -188,7 +264,7 @@ mod tests {
         for result in &refused {
             assert!(result.is_err(), "{refused:?}");
         }
-        let outside = ServingRequest {
+        let outside = KubeletRequest {
             user: &user,
             groups: &[],
             usages: &SERVING.iter().map(ToString::to_string).collect::<Vec<_>>(),

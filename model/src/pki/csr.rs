@@ -1,0 +1,243 @@
+//! Certificate signing requests, in the one form that every reader reads alike. What was checked here is what is signed.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use x509_parser::asn1_rs::Header;
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::cri_attributes::{ParsedCriAttribute, X509CriAttribute};
+use x509_parser::prelude::FromDer;
+
+const BEGIN: &str = "-----BEGIN CERTIFICATE REQUEST-----\n";
+const END: &str = "-----END CERTIFICATE REQUEST-----\n";
+/// Columns of base64, as Go's `pem.Encode` and the crate `pem` write them.
+const COLUMNS: usize = 64;
+
+/// What is wrong with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Malformed {
+    /// It is not the PEM of one request, or not as it is usually written.
+    #[error("is not the PEM of one certificate signing request and nothing else")]
+    Pem,
+    /// It is no request, or there is something behind it.
+    #[error("cannot be read")]
+    Unreadable,
+    /// Its signature is not its own key's.
+    #[error("is not signed by its own key")]
+    Signature,
+    /// It has attributes that readers understand differently.
+    #[error("has more than one list of extensions, or attributes of another kind")]
+    Attributes,
+}
+
+/// A request that its own key signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SigningRequest(Vec<u8>);
+
+impl SigningRequest {
+    /// Reads PEM. Readers of PEM differ in what they pass over: Go's skips a block whose first line has something behind
+    /// its dashes, or whose last line has another label (`encoding/pem`, `Decode`); others take it. Of such a text the API
+    /// server would sign another request than we have checked. So the text must be what Go's `pem.Encode` writes for it.
+    pub fn read(text: &[u8]) -> Result<Self, Malformed> {
+        let der = decoded(text).ok_or(Malformed::Pem)?;
+        parsed(&der)?;
+        Ok(Self(der))
+    }
+
+    /// Its DER.
+    pub fn der(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// What it says.
+    pub fn parsed(&self) -> Result<X509CertificationRequest<'_>, Malformed> {
+        parsed(&self.0)
+    }
+}
+
+fn decoded(text: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(text).ok()?;
+    let lines = text.strip_prefix(BEGIN)?.strip_suffix(END)?;
+    let der = STANDARD.decode(lines.replace('\n', "")).ok()?;
+    (encoded(&der) == text).then_some(der)
+}
+
+fn encoded(der: &[u8]) -> String {
+    let mut text = BEGIN.to_owned();
+    for (index, column) in STANDARD.encode(der).chars().enumerate() {
+        if index > 0 && index.is_multiple_of(COLUMNS) {
+            text.push('\n');
+        }
+        text.push(column);
+    }
+    text.push('\n');
+    text.push_str(END);
+    text
+}
+
+fn parsed(der: &[u8]) -> Result<X509CertificationRequest<'_>, Malformed> {
+    let read = X509CertificationRequest::from_der(der);
+    let (rest, request) = read.map_err(|_| Malformed::Unreadable)?;
+    if !rest.is_empty() {
+        return Err(Malformed::Unreadable);
+    }
+    let attributes = request.certification_request_info.attributes();
+    // Go joins the extensions of every list; our reader takes the first.
+    if attributes.len() > 1 || !attributes.iter().all(is_one_list) {
+        return Err(Malformed::Attributes);
+    }
+    request
+        .verify_signature()
+        .map_err(|_| Malformed::Signature)?;
+    Ok(request)
+}
+
+/// Whether an attribute is one list of extensions: our reader takes the first value of a set and drops the rest.
+fn is_one_list(attribute: &X509CriAttribute<'_>) -> bool {
+    let kind = attribute.parsed_attribute();
+    let whole = Header::from_der(attribute.value)
+        .is_ok_and(|(content, header)| header.length().definite().ok() == Some(content.len()));
+    whole && matches!(kind, ParsedCriAttribute::ExtensionRequest(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rcgen::{CertificateParams, KeyPair, PublicKeyData};
+
+    fn request(names: &[&str]) -> String {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let params = CertificateParams::new(names).unwrap();
+        let key = KeyPair::generate().unwrap();
+        params.serialize_request(&key).unwrap().pem().unwrap()
+    }
+
+    #[test]
+    fn a_request_as_kubelet_writes_it_is_read() {
+        let text = request(&["a.example.com"]);
+        let read = SigningRequest::read(text.as_bytes()).unwrap();
+        assert_eq!(encoded(read.der()), text);
+        assert!(
+            read.parsed()
+                .unwrap()
+                .requested_extensions()
+                .is_some_and(|all| all.count() == 1)
+        );
+    }
+
+    #[test]
+    fn of_two_requests_in_one_text_none_is_read() {
+        let (good, evil) = (request(&["a.example.com"]), request(&["kubernetes"]));
+        let skipped_by_go = good.replacen("REQUEST-----\n", "REQUEST-----x\n", 1);
+        let ended_otherwise = good.replace("END CERTIFICATE REQUEST", "END X");
+        for first in [&good, &skipped_by_go, &ended_otherwise] {
+            let both = format!("{first}{evil}");
+            assert_eq!(
+                SigningRequest::read(both.as_bytes()),
+                Err(Malformed::Pem),
+                "{both}"
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_is_passed_over() {
+        let text = request(&[]);
+        let one_line: String = text.replace('\n', "");
+        for other in [
+            format!(" {text}"),
+            format!("\n{text}"),
+            format!("{text}\n"),
+            format!("{text}x"),
+            text.trim_end().to_owned(),
+            text.replace('\n', "\r\n"),
+            text.replace(" REQUEST", ""),
+            text.replace("-----\nM", "-----\nProc-Type: 4\n\nM"),
+            one_line,
+            String::new(),
+        ] {
+            let read = SigningRequest::read(other.as_bytes());
+            assert_eq!(read, Err(Malformed::Pem), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_stands_behind_the_request_is_refused() {
+        let mut der = SigningRequest::read(request(&[]).as_bytes()).unwrap().0;
+        der.push(0);
+        let read = SigningRequest::read(encoded(&der).as_bytes());
+        assert_eq!(read, Err(Malformed::Unreadable));
+    }
+
+    /// A request with these attributes (DER, without their `[0]`), signed by its key.
+    fn with_attributes(attributes: &[u8]) -> Vec<u8> {
+        let key = KeyPair::generate().unwrap();
+        let info = [
+            &[2, 1, 0, 0x30, 0][..],
+            &key.subject_public_key_info(),
+            &tagged(0xa0, attributes),
+        ];
+        let info = tagged(0x30, &info.concat());
+        let signature = rcgen::SigningKey::sign(&key, &info).unwrap();
+        // ecdsa-with-SHA256.
+        let algorithm = [0x30, 10, 6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2];
+        let bits = tagged(3, &[&[0], &signature[..]].concat());
+        tagged(0x30, &[&info, &algorithm[..], &bits].concat())
+    }
+
+    fn tagged(tag: u8, content: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(content.len()).unwrap().to_be_bytes();
+        let length: &[u8] = match content.len() {
+            0..128 => &length[1..],
+            128..256 => &[0x81, length[1]],
+            _ => &[0x82, length[0], length[1]],
+        };
+        [&[tag], length, content].concat()
+    }
+
+    /// `extensionRequest` with these values.
+    fn extensions(values: &[u8]) -> Vec<u8> {
+        let oid = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 14];
+        tagged(0x30, &[&oid[..], &tagged(0x31, values)].concat())
+    }
+
+    /// A list with one SAN: this name.
+    fn named(name: &str) -> Vec<u8> {
+        let names = tagged(0x30, &tagged(0x82, name.as_bytes()));
+        let extension = [&[6, 3, 0x55, 0x1d, 0x11], &tagged(4, &names)[..]].concat();
+        tagged(0x30, &tagged(0x30, &extension))
+    }
+
+    #[test]
+    fn one_list_of_extensions_is_read_and_no_second_one() {
+        let of = |attributes: &[u8]| {
+            let text = encoded(&with_attributes(attributes));
+            SigningRequest::read(text.as_bytes()).map(drop)
+        };
+        let (good, evil) = (named("a.example.com"), named("kubernetes"));
+        assert_eq!(of(&[]), Ok(()));
+        assert_eq!(of(&extensions(&good)), Ok(()));
+        let two_lists = [extensions(&good), extensions(&evil)].concat();
+        let two_values = extensions(&[good, evil].concat());
+        for attributes in [two_lists, two_values] {
+            assert_eq!(of(&attributes), Err(Malformed::Attributes));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_other_text_is_refused_or_another_request(at in 0..400_usize, byte: u8, insert: bool) {
+            let text = request(&["a.example.com"]).into_bytes();
+            let mut other = text.clone();
+            let at = at % text.len();
+            if insert {
+                other.insert(at, byte);
+            } else {
+                other[at] = byte;
+            }
+            if let Ok(read) = SigningRequest::read(&other) {
+                prop_assert_eq!(encoded(read.der()).into_bytes(), other);
+            }
+        }
+    }
+}
