@@ -4,15 +4,26 @@
 mod choose;
 mod content;
 mod decide;
+mod formed;
 #[cfg(test)]
 mod laws_test;
+mod log;
 mod manifest;
 mod record;
+mod whose;
 
 pub use choose::{
     Choice, Holder, Place, SeenVolume, choose, device_name, named_volume, volume_tag,
 };
-pub use content::{Content, Inside, MARKER, Marker, data_folder, manifest_on_volume};
-pub use decide::{Own, Step, decide, formed, stray};
+pub use content::{
+    Content, Inside, Log, MARKER, Marker, data_folder, log_folder, manifest_on_volume,
+};
+pub use decide::{Own, Step, decide};
+pub use formed::{formed, stray};
+pub use log::{LOG_HEAD, LogIdentity, NotALog, log_identity};
 pub use manifest::{ManifestError, as_existing, has_founded};
-pub use record::{Error, FORMAT, Record, RecordedMember, State, record_key};
+pub use record::{
+    Error, FORMAT, Record, RecordedMember, State, Unknown, backups_prefix, formed_key,
+    formed_prefix, record_key,
+};
+pub use whose::resumes;

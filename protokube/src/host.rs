@@ -4,6 +4,7 @@
 mod commands;
 mod disks;
 mod files;
+mod format;
 mod mounts;
 
 pub use disks::Disk;

@@ -41,12 +41,12 @@ impl Kind for EbsVolume {
     fn refuses(&self, have: &Self) -> Option<String> {
         let fixed = |volume: &Self| (volume.availability_zone.clone(), volume.encrypted);
         if fixed(self) != fixed(have) {
-            return Some("an etcd volume cannot change its zone or encryption: it holds the cluster's data. Add a member in a new instance group, or restore a backup into a new cluster".to_owned());
+            return Some("an etcd volume cannot change its zone or encryption: it holds the cluster's data, and this release moves no member to another volume. Put them back as they were".to_owned());
         }
         let other_key = self.kms_key_id.is_some() && self.kms_key_id != have.kms_key_id;
         if other_key {
             return Some(
-                "an etcd volume cannot change its KMS key: restore a backup into a new cluster"
+                "an etcd volume cannot change its KMS key, and this release moves no member to another volume: put the key back as it was"
                     .to_owned(),
             );
         }

@@ -29,6 +29,11 @@ pub struct EtcdMemberNames {
 }
 
 /// Whether a member founds its cluster or belongs to one.
+///
+/// Who belongs to one is told of no other member. etcd reads `ETCD_INITIAL_CLUSTER` only where it finds no log of its own
+/// (`embed.StartEtcd`, `isMemberInitialized`). Then, if the cluster exists, it asks the others who it is, gets its old id from them, and
+/// takes part under it without knowing what it has voted for (`bootstrapExistingClusterNoWAL`). With nobody to ask it ends with an error
+/// (`getRemotePeerURLs` leaves itself out), also where kubelet restarts the container and nobody looks in between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EtcdStart {
     /// All members are new and blank and share this token.
@@ -154,8 +159,9 @@ fn identity(
     let host = names.host(member);
     let EtcdPorts { client, peer, .. } = ports;
     let pki = format!("{KUBERNETES}/{}", names.prefix);
-    let all = names.members.iter();
-    let all = all.map(|member| {
+    let told = names.members.iter();
+    let told = told.filter(|other| matches!(start, EtcdStart::New { .. }) || *other == member);
+    let told = told.map(|member| {
         format!(
             "{}=https://{}:{peer}",
             names.name(member),
@@ -173,7 +179,7 @@ fn identity(
                 "INITIAL_ADVERTISE_PEER_URLS",
                 format!("https://{host}:{peer}"),
             ),
-            ("INITIAL_CLUSTER", all.collect::<Vec<_>>().join(",")),
+            ("INITIAL_CLUSTER", told.collect::<Vec<_>>().join(",")),
             ("CLIENT_CERT_AUTH", "true".to_owned()),
             ("TRUSTED_CA_FILE", format!("{pki}/clients-ca.crt")),
             ("CERT_FILE", format!("{pki}/server.crt")),
@@ -265,8 +271,12 @@ mod tests {
     }
 
     #[test]
-    fn a_member_of_a_formed_cluster_founds_nothing() {
+    fn a_member_of_a_formed_cluster_founds_nothing_and_has_nobody_to_ask_who_it_is() {
         let environment = environment(&spec(), &EtcdStart::Existing);
+        assert_eq!(
+            environment["ETCD_INITIAL_CLUSTER"],
+            "etcd-events-b=https://etcd-events-b.internal.x.example.com:2381"
+        );
         assert_eq!(environment["ETCD_INITIAL_CLUSTER_STATE"], "existing");
         assert!(!environment.contains_key("ETCD_INITIAL_CLUSTER_TOKEN"));
     }

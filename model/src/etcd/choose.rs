@@ -208,7 +208,7 @@ pub fn device_name(in_use: &BTreeSet<String>, first: usize) -> Option<&'static s
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::etcd::{FORMAT, RecordedMember, State};
+    use crate::etcd::{FORMAT, RecordedMember, State, Unknown};
 
     fn volume(id: &str, member: &str) -> SeenVolume {
         SeenVolume {
@@ -272,15 +272,9 @@ mod tests {
         assert!(chosen(&["a"], &both, None).contains("all but one"));
         let record = Record {
             format: FORMAT,
-            state: State::Forming { token: "t".into() },
-            members: [(
-                "a".to_owned(),
-                RecordedMember {
-                    volume: "vol-2".into(),
-                    blank: false,
-                },
-            )]
-            .into(),
+            state: State::forming("t"),
+            members: [("a".to_owned(), RecordedMember::on("vol-2", false))].into(),
+            unknown: Unknown::new(),
         };
         assert_eq!(chosen(&["a"], &both, Some(&record)), "attach vol-2 a");
     }

@@ -6,9 +6,12 @@
 
 use super::SeenVolume;
 use super::choose::volumes_of_members;
-use super::content::{Content, Inside, Marker};
-use super::record::{FORMAT, Record, RecordedMember, State};
+use super::content::{Content, Inside, Log, Marker};
+use super::formed::{Formed, of_formed, with_own};
+use super::record::{FORMAT, Record, RecordedMember, State, Unknown, record_key};
+use super::whose::{checked_log, holds, whose};
 use crate::components::EtcdStart;
+use std::collections::BTreeMap;
 
 /// The member whose volume a machine holds.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +30,8 @@ pub struct Own<'a> {
     pub seen: &'a [SeenVolume],
     /// The token of a record to be made: used once, never the same.
     pub token: &'a str,
+    /// The key in the state store of what says that the etcd cluster was there before, looked for where there is no record.
+    pub trace: Option<&'a str>,
 }
 
 /// What to do next.
@@ -47,91 +52,92 @@ pub enum Step {
     Start(EtcdStart),
     /// Others come first: whom it waits for.
     Wait(String),
-    /// Not without an operator: why, and what to do.
+    /// What the volume holds is not run, not without an operator: why, and what to do. Kubelet is not to see it.
     Refuse(String),
+    /// The record and the volume do not fit, not without an operator: why, and what to do. Nothing begins, and what runs goes on.
+    Ask(String),
 }
 
 /// The next step.
 pub fn decide(own: &Own<'_>, record: Option<&Record>, content: &Content) -> Step {
+    if let Content::Damaged(why) = content {
+        return Step::Refuse(format!(
+            "the file system of {}, with member {} of etcd {}, has errors: {why}",
+            own.volume, own.member, own.etcd
+        ));
+    }
     let Some(record) = record else {
         return without_record(own, content);
     };
     let Some(recorded) = record.members.get(own.member) else {
-        return Step::Refuse(format!(
-            "etcd {} was formed without member {}, and this release adds no members: restore a snapshot into a cluster of \
-             all members",
-            own.etcd, own.member
+        return Step::Ask(format!(
+            "etcd {} was formed without member {}, and this release adds no members: take member {} out of the spec",
+            own.etcd, own.member, own.member
         ));
     };
     match &record.state {
-        State::Forming { token } => forming(own, record, recorded, token, content),
-        State::Formed { cluster_id, token } => {
-            let formed = Formed { cluster_id, token };
-            of_formed(own, record, recorded, &formed, content)
+        State::Forming { token, .. } => forming(own, record, recorded, token, content),
+        State::Formed {
+            cluster_id, token, ..
+        } => {
+            let formed = Formed {
+                record,
+                recorded,
+                cluster_id,
+                token,
+            };
+            of_formed(own, &formed, content)
         }
-        State::Restoring { snapshot, .. } => Step::Wait(format!(
-            "etcd {} is being restored from {snapshot}, which this release does not do: run the release that began it",
-            own.etcd
-        )),
-    }
-}
-
-/// The record of a cluster whose members run: none to write if it says so already.
-pub fn formed(record: &Record, cluster_id: &str) -> Option<Record> {
-    let State::Forming { token } = &record.state else {
-        return None;
-    };
-    Some(Record {
-        state: State::Formed {
-            cluster_id: cluster_id.to_owned(),
-            token: token.clone(),
-        },
-        ..record.clone()
-    })
-}
-
-/// Why what runs is not what the record says, if it is not.
-pub fn stray(record: &Record, running: &str) -> Option<String> {
-    match &record.state {
-        State::Formed { cluster_id, .. } if cluster_id != running => Some(format!(
-            "the etcd that runs is cluster {running}, and the record says {cluster_id}: its volume holds another \
-             cluster's data"
-        )),
-        _ => None,
     }
 }
 
 fn without_record(own: &Own<'_>, content: &Content) -> Step {
     match content {
         Content::Blank => found(own),
-        Content::FileSystem(Inside::Marked { marker, data: true }) => adopt(own, marker),
+        Content::FileSystem(Inside::Marked { marker, log })
+            if *log != Log::Missing || marker.has_run() =>
+        {
+            adopt(own, marker, log).unwrap_or_else(Step::Refuse)
+        }
         _ => Step::Refuse(format!(
-            "{} {}, and the state store has no record of etcd {}: bring back the record, or, if nothing on the volume is \
+            "{} {}, and the state store has no record of etcd {}: bring back {}, or, if nothing on the volume is \
              wanted, wipe it with wipefs and blkdiscard",
             own.volume,
             holds(content),
-            own.etcd
+            own.etcd,
+            record_key(own.etcd)
         )),
     }
 }
 
 /// The record of a cluster to be formed, which names every member's volume, and this one as seen blank.
+///
+/// A volume is blank also where the one before it was lost. So nothing else may say that the cluster was there.
 fn found(own: &Own<'_>) -> Step {
-    let volumes = volumes_of_members(own.members, own.seen, None);
-    if let Some(missing) = own.members.iter().find(|one| !volumes.contains_key(*one)) {
-        return Step::Wait(format!("member {missing} has no volume yet, or several"));
+    if let Some(trace) = own.trace {
+        return Step::Refuse(format!(
+            "{} is blank and the state store has no {}, but {trace} says that etcd {} was there before: no empty cluster is founded in \
+             its place. Bring back the record and the volume (its EBS snapshots, the versions of the bucket); if etcd {} is to \
+             begin empty, move {trace} and what lies beside it out of the cluster's folder",
+            own.volume,
+            record_key(own.etcd),
+            own.etcd,
+            own.etcd
+        ));
     }
+    let volumes = match volumes_of_all(own) {
+        Ok(volumes) => volumes,
+        Err(why) => return Step::Wait(why),
+    };
     let recorded = |(member, volume): (String, &SeenVolume)| {
         let blank = member == own.member;
-        let volume = volume.id.clone();
-        (member, RecordedMember { volume, blank })
+        (member, RecordedMember::on(&volume.id, blank))
     };
     let record = Record {
         format: FORMAT,
-        state: State::Forming {
-            token: own.token.to_owned(),
-        },
+        state: State::forming(own.token),
         members: volumes.into_iter().map(recorded).collect(),
+        unknown: Unknown::new(),
     };
     let names_own = record.members.get(own.member);
     if names_own.is_none_or(|one| one.volume != own.volume) {
@@ -143,37 +149,47 @@ fn found(own: &Own<'_>) -> Step {
     Step::Record(record)
 }
 
-/// The record is lost, and the volume says of what cluster its data is: the record of a formed cluster founds nothing.
-fn adopt(own: &Own<'_>, marker: &Marker) -> Step {
-    let cluster_id = match (whose(own, marker), &marker.cluster_id) {
-        (Err(why), _) => return Step::Refuse(why),
-        (Ok(()), None) => {
-            return Step::Refuse(format!(
-                "{} holds data of an etcd cluster that was being formed, and the record of that is gone: bring it back",
-                own.volume
-            ));
-        }
-        (Ok(()), Some(cluster_id)) => cluster_id.clone(),
-    };
+/// Every member's one volume. EC2's answers may lag behind what it was told, and a record without a member would keep it out.
+fn volumes_of_all<'a>(own: &Own<'a>) -> Result<BTreeMap<String, &'a SeenVolume>, String> {
     let volumes = volumes_of_members(own.members, own.seen, None);
-    let recorded = |(member, volume): (String, &SeenVolume)| {
-        let volume = volume.id.clone();
-        (
-            member,
-            RecordedMember {
-                volume,
-                blank: true,
-            },
-        )
+    match own.members.iter().find(|one| !volumes.contains_key(*one)) {
+        Some(missing) => Err(format!(
+            "there is no record of etcd {}, and member {missing} has no volume yet, or several: the record names one of each",
+            own.etcd
+        )),
+        None => Ok(volumes),
+    }
+}
+
+/// The record is lost, and the volume says of what cluster its data is: the record of a formed cluster founds nothing.
+fn adopt(own: &Own<'_>, marker: &Marker, log: &Log) -> Result<Step, String> {
+    whose(own, marker)?;
+    let identity = checked_log(own, marker, log)?;
+    let Some(cluster_id) = &marker.cluster_id else {
+        return Ok(Step::Ask(format!(
+            "{} holds data of an etcd cluster that was being formed, and {} is gone: bring it back",
+            own.volume,
+            record_key(own.etcd)
+        )));
     };
-    Step::Record(Record {
+    let volumes = match volumes_of_all(own) {
+        Ok(volumes) => volumes,
+        Err(why) => return Ok(Step::Wait(why)),
+    };
+    let recorded = |(member, volume): (String, &SeenVolume)| {
+        let member_id = (member == own.member).then(|| identity.member_id.clone());
+        let recorded = RecordedMember {
+            member_id,
+            ..RecordedMember::on(&volume.id, true)
+        };
+        (member, recorded)
+    };
+    Ok(Step::Record(Record {
         format: FORMAT,
-        state: State::Formed {
-            cluster_id,
-            token: marker.token.clone(),
-        },
+        state: State::formed(cluster_id, &marker.token),
         members: volumes.into_iter().map(recorded).collect(),
-    })
+        unknown: Unknown::new(),
+    }))
 }
 
 fn forming(
@@ -184,9 +200,9 @@ fn forming(
     content: &Content,
 ) -> Step {
     if recorded.volume != own.volume {
-        return Step::Refuse(format!(
-            "etcd {} is being formed on {} for member {}, and this machine holds {}: give it that volume, or, if this \
-             cluster never was up, remove the record from the state store",
+        return Step::Ask(format!(
+            "etcd {} is being formed on {} for member {}, and this machine holds {}: give it that volume. If that one is gone, this \
+             cluster cannot be formed; it never served, so `kctl delete cluster` and `kctl create cluster` lose nothing of it",
             own.etcd, recorded.volume, own.member, own.volume
         ));
     }
@@ -198,14 +214,12 @@ fn forming(
         volume: own.volume.to_owned(),
         token: token.to_owned(),
         cluster_id: None,
+        member_id: None,
+        unknown: Unknown::new(),
     };
     match content {
         Content::Blank if !recorded.blank => {
-            let mut record = record.clone();
-            if let Some(own) = record.members.get_mut(own.member) {
-                own.blank = true;
-            }
-            Step::Record(record)
+            Step::Record(with_own(own, record, |member| member.blank = true))
         }
         Content::Blank => Step::Format,
         // Nothing but a file system half made can be on what was blank when it was recorded.
@@ -214,16 +228,14 @@ fn forming(
             marker: marker(token),
             new: true,
         },
-        Content::FileSystem(Inside::Marked { marker, .. }) => match whose(own, marker) {
+        Content::FileSystem(Inside::Marked { marker, log }) => match whose(own, marker) {
             Err(why) => Step::Refuse(why),
-            Ok(()) if marker.token != token || marker.volume != own.volume => {
-                Step::Refuse(format!(
-                    "{} was prepared under another formation of etcd {}: wipe it with wipefs and blkdiscard if nothing on it \
-                     is wanted",
-                    own.volume, own.etcd
-                ))
-            }
-            Ok(()) => start_new(record, token),
+            Ok(()) if marker.token != token || marker.volume != own.volume => Step::Ask(format!(
+                "{} was prepared under another formation of etcd {}: wipe it with wipefs and blkdiscard if nothing on it \
+                 is wanted",
+                own.volume, own.etcd
+            )),
+            Ok(()) => start_new(own, record, token, marker, log).unwrap_or_else(Step::Refuse),
         },
         _ => Step::Refuse(format!(
             "etcd {} is being formed and {} {}: a cluster is founded on blank volumes only; wipe it with wipefs and \
@@ -235,114 +247,34 @@ fn forming(
     }
 }
 
-/// All members start together, once none of them can hold an older cluster's data.
-fn start_new(record: &Record, token: &str) -> Step {
+/// All members start together, once none of them can hold an older cluster's data. A member whose log was seen is known by its id
+/// from then on: another log is not begun under it.
+fn start_new(
+    own: &Own<'_>,
+    record: &Record,
+    token: &str,
+    marker: &Marker,
+    log: &Log,
+) -> Result<Step, String> {
+    if *log != Log::Missing || marker.has_run() {
+        let identity = checked_log(own, marker, log)?;
+        if marker.member_id.is_none() {
+            let marker = Marker {
+                member_id: Some(identity.member_id.clone()),
+                ..marker.clone()
+            };
+            return Ok(Step::Mark { marker, new: false });
+        }
+    }
     let unseen = record.members.iter().filter(|(_, one)| !one.blank);
     let unseen: Vec<&str> = unseen.map(|(member, _)| member.as_str()).collect();
     if unseen.is_empty() {
-        return Step::Start(EtcdStart::New {
+        return Ok(Step::Start(EtcdStart::New {
             token: token.to_owned(),
-        });
+        }));
     }
     let unseen = unseen.join(", ");
-    Step::Wait(format!(
+    Ok(Step::Wait(format!(
         "nobody has seen yet that the volume of {unseen} is blank"
-    ))
-}
-
-struct Formed<'a> {
-    cluster_id: &'a str,
-    token: &'a str,
-}
-
-fn of_formed(
-    own: &Own<'_>,
-    record: &Record,
-    recorded: &RecordedMember,
-    formed: &Formed<'_>,
-    content: &Content,
-) -> Step {
-    let Content::FileSystem(Inside::Marked { marker, data: true }) = content else {
-        return Step::Refuse(format!(
-            "etcd {} is formed, and {} {}: a blank volume founds no second cluster over it; restore a snapshot, or give \
-             member {} its volume {} back",
-            own.etcd,
-            own.volume,
-            holds(content),
-            own.member,
-            recorded.volume
-        ));
-    };
-    if let Err(why) = whose(own, marker) {
-        return Step::Refuse(why);
-    }
-    let same_cluster = match &marker.cluster_id {
-        Some(cluster_id) => cluster_id == formed.cluster_id,
-        // It died after the record was written and before the marker was.
-        None => marker.token == formed.token,
-    };
-    if !same_cluster {
-        return Step::Refuse(format!(
-            "{} holds data of another etcd cluster than the recorded {}",
-            own.volume, formed.cluster_id
-        ));
-    }
-    if recorded.volume != own.volume {
-        return moved(own, record, recorded);
-    }
-    if marker.cluster_id.is_none() || marker.volume != own.volume {
-        let marker = Marker {
-            volume: own.volume.to_owned(),
-            cluster_id: Some(formed.cluster_id.to_owned()),
-            ..marker.clone()
-        };
-        return Step::Mark { marker, new: false };
-    }
-    Step::Start(EtcdStart::Existing)
-}
-
-/// A copy of the member's volume, from a snapshot of EBS. Alone it is the cluster, as old as the copy; among others it would
-/// have forgotten what it agreed to.
-fn moved(own: &Own<'_>, record: &Record, recorded: &RecordedMember) -> Step {
-    let there = own.seen.iter().any(|volume| volume.id == recorded.volume);
-    if record.members.len() > 1 || there {
-        return Step::Refuse(format!(
-            "{} is a copy of member {}'s volume {}: a member that forgets what it agreed to breaks the others; restore a \
-             snapshot of etcd instead",
-            own.volume, own.member, recorded.volume
-        ));
-    }
-    let mut record = record.clone();
-    if let Some(member) = record.members.get_mut(own.member) {
-        own.volume.clone_into(&mut member.volume);
-    }
-    Step::Record(record)
-}
-
-/// The marker is of this member of this cluster.
-fn whose(own: &Own<'_>, marker: &Marker) -> Result<(), String> {
-    let said = [&marker.cluster, &marker.etcd, &marker.member];
-    if said.map(String::as_str) == [own.cluster, own.etcd, own.member] {
-        return Ok(());
-    }
-    Err(format!(
-        "{} holds data of member {} of etcd {} of {}: its tags are wrong",
-        own.volume, marker.member, marker.etcd, marker.cluster
-    ))
-}
-
-fn holds(content: &Content) -> String {
-    match content {
-        Content::Blank => "is blank".to_owned(),
-        Content::Unrecognized => "holds something that no tool knows".to_owned(),
-        Content::Other(what) => format!("holds {what}"),
-        Content::FileSystem(Inside::Nothing) => "holds an empty file system".to_owned(),
-        Content::FileSystem(Inside::Marked { data: true, .. }) => "holds etcd's data".to_owned(),
-        Content::FileSystem(Inside::Marked { data: false, .. }) => {
-            "was prepared for etcd and holds no data".to_owned()
-        }
-        Content::FileSystem(Inside::Unmarked(names)) => {
-            format!("holds {} and other things", names.join(", "))
-        }
-    }
+    )))
 }

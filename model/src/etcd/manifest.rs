@@ -1,11 +1,13 @@
 //! A member's manifest on its volume: one that founded its cluster says at the next start that the cluster exists.
 
-use super::{Content, Inside};
+use super::{Content, Inside, Log};
 use crate::api::write::to_yaml;
 use crate::manifests::Pod;
 
 const STATE: &str = "ETCD_INITIAL_CLUSTER_STATE";
 const TOKEN: &str = "ETCD_INITIAL_CLUSTER_TOKEN";
+const MEMBERS: &str = "ETCD_INITIAL_CLUSTER";
+const NAME: &str = "ETCD_NAME";
 
 /// Why a manifest could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -18,26 +20,39 @@ pub enum ManifestError {
     Unwritable(#[from] crate::api::write::Error),
 }
 
-/// True if the member founds nothing any more: etcd has written its log there, or its cluster was formed. The second is so
-/// even where the data was lost.
+/// True if the member founds nothing any more: etcd has written its log there, or the marker says that it once had. The second is so
+/// even where the log was lost.
 pub fn has_founded(content: &Content) -> bool {
     match content {
-        Content::FileSystem(Inside::Marked { marker, data }) => {
-            *data || marker.cluster_id.is_some()
+        Content::FileSystem(Inside::Marked { marker, log }) => {
+            *log != Log::Missing || marker.has_run()
         }
         _ => false,
     }
 }
 
-/// The manifest of the same member as one of a cluster that exists.
+/// The manifest of the same member as one of a cluster that exists, which names no other member: see [`crate::components::EtcdStart`].
 pub fn as_existing(manifest: &str) -> Result<String, ManifestError> {
     let read = crate::read::read_as(manifest);
     let mut pod: Pod = read.map_err(|error| ManifestError::Unreadable(Box::new(error)))?;
     for container in &mut pod.spec.containers {
         container.env.retain(|variable| variable.name != TOKEN);
-        let state = container.env.iter_mut().find(|one| one.name == STATE);
-        if let Some(state) = state {
-            state.value = Some("existing".to_owned());
+        let name = container.env.iter().find(|one| one.name == NAME);
+        let own = format!(
+            "{}=",
+            name.and_then(|one| one.value.clone()).unwrap_or_default()
+        );
+        for variable in &mut container.env {
+            match variable.name.as_str() {
+                STATE => variable.value = Some("existing".to_owned()),
+                MEMBERS => {
+                    let all = variable.value.take().unwrap_or_default();
+                    let own: Vec<&str> =
+                        all.split(',').filter(|one| one.starts_with(&own)).collect();
+                    variable.value = Some(own.join(","));
+                }
+                _ => {}
+            }
         }
     }
     Ok(to_yaml(&pod)?)
@@ -54,10 +69,12 @@ mod tests {
     fn what_founded_becomes_what_belongs_and_nothing_else_of_it_changes() {
         let spec = EtcdClusterSpec {
             name: "main".into(),
-            etcd_members: vec![EtcdMemberSpec {
-                name: "a".into(),
-                ..EtcdMemberSpec::default()
-            }],
+            etcd_members: ["a", "b"]
+                .map(|name| EtcdMemberSpec {
+                    name: name.into(),
+                    ..EtcdMemberSpec::default()
+                })
+                .into(),
             ..EtcdClusterSpec::default()
         };
         let yaml = |start: &EtcdStart| {

@@ -1,15 +1,21 @@
 //! The formation record: one object per etcd cluster in the state store, moved only under the condition that it is as it was
-//! read. Nothing founds an etcd cluster but under it.
+//! read. Nothing founds an etcd cluster but under it. During an upgrade two releases share it: each reads the other's, and what the
+//! newer one put into it stays when the older one writes.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The format of records and markers.
+/// The format of records and markers. A reader takes this one and the one before, and leaves the number as it was. New fields need
+/// no new format; a new [`State`] does.
 pub const FORMAT: u32 = 1;
+
+/// Fields of a newer release, kept as they are.
+pub type Unknown = Map<String, Value>;
 
 /// How an etcd cluster was formed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct Record {
     /// [`FORMAT`].
     pub format: u32,
@@ -17,20 +23,22 @@ pub struct Record {
     pub state: State,
     /// Members by their name in the spec: `a`.
     pub members: BTreeMap<String, RecordedMember>,
+    /// Of a newer release.
+    #[serde(flatten)]
+    pub unknown: Unknown,
 }
 
 /// How far an etcd cluster came.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(
-    rename_all = "camelCase",
-    rename_all_fields = "camelCase",
-    deny_unknown_fields
-)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum State {
     /// Its members are new, and start under this token once each of them was seen blank.
     Forming {
         /// `initial-cluster-token`.
         token: String,
+        /// Of a newer release.
+        #[serde(flatten)]
+        unknown: Unknown,
     },
     /// It exists: no blank volume founds it again.
     Formed {
@@ -38,19 +46,15 @@ pub enum State {
         cluster_id: String,
         /// The token under which it was formed.
         token: String,
-    },
-    /// It is being made again from a snapshot.
-    Restoring {
-        /// Which.
-        snapshot: String,
-        /// The token of the new members.
-        token: String,
+        /// Of a newer release.
+        #[serde(flatten)]
+        unknown: Unknown,
     },
 }
 
 /// A member and its volume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase")]
 pub struct RecordedMember {
     /// `vol-...`.
     pub volume: String,
@@ -58,6 +62,12 @@ pub struct RecordedMember {
     /// it was put there under this record: a file system half made is made again.
     #[serde(default)]
     pub blank: bool,
+    /// etcd's own id of it, hex, once it has run: a log lives once under it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member_id: Option<String>,
+    /// Of a newer release.
+    #[serde(flatten)]
+    pub unknown: Unknown,
 }
 
 /// Why a record or a marker could not be read.
@@ -72,9 +82,9 @@ pub enum Error {
         #[source]
         source: serde_json::Error,
     },
-    /// A later release wrote it.
+    /// A release wrote it that is no neighbour of this one.
     #[error(
-        "{what} has format {found}, and this release knows {FORMAT}: run the release that wrote it"
+        "{what} has format {found}, and this release knows {FORMAT} and the one before: run the release that wrote it"
     )]
     Format {
         /// Which.
@@ -87,6 +97,22 @@ pub enum Error {
 /// Key of an etcd cluster's record, relative to the cluster's base in the state store.
 pub fn record_key(etcd: &str) -> String {
     format!("etcd/{etcd}.json")
+}
+
+/// Keys of an etcd cluster's backups begin so. kOps' place.
+pub fn backups_prefix(etcd: &str) -> String {
+    format!("backups/etcd/{etcd}/")
+}
+
+/// Keys begin so of what says, beside the record, that an etcd cluster was formed once: a record that is lost is not taken for one
+/// that never was.
+pub fn formed_prefix(etcd: &str) -> String {
+    format!("etcd/formed/{etcd}/")
+}
+
+/// Key of what says so of the cluster with that id.
+pub fn formed_key(etcd: &str, cluster_id: &str) -> String {
+    format!("{}{cluster_id}", formed_prefix(etcd))
 }
 
 impl Record {
@@ -103,9 +129,43 @@ impl Record {
     /// The token under which members start or started.
     pub fn token(&self) -> &str {
         match &self.state {
-            State::Forming { token }
-            | State::Formed { token, .. }
-            | State::Restoring { token, .. } => token,
+            State::Forming { token, .. } | State::Formed { token, .. } => token,
+        }
+    }
+
+    /// True once the cluster exists.
+    pub fn is_formed(&self) -> bool {
+        matches!(self.state, State::Formed { .. })
+    }
+}
+
+impl State {
+    /// Of members that start under that token.
+    pub fn forming(token: &str) -> Self {
+        Self::Forming {
+            token: token.to_owned(),
+            unknown: Unknown::new(),
+        }
+    }
+
+    /// Of the cluster with that id, formed under that token.
+    pub fn formed(cluster_id: &str, token: &str) -> Self {
+        Self::Formed {
+            cluster_id: cluster_id.to_owned(),
+            token: token.to_owned(),
+            unknown: Unknown::new(),
+        }
+    }
+}
+
+impl RecordedMember {
+    /// On that volume, which was seen blank or not.
+    pub fn on(volume: &str, blank: bool) -> Self {
+        Self {
+            volume: volume.to_owned(),
+            blank,
+            member_id: None,
+            unknown: Unknown::new(),
         }
     }
 }
@@ -121,7 +181,7 @@ pub(super) fn read<T: serde::de::DeserializeOwned>(what: &str, bytes: &[u8]) -> 
         source,
     };
     let Formatted { format } = serde_json::from_slice(bytes).map_err(unreadable)?;
-    if format != FORMAT {
+    if format > FORMAT || format + 1 < FORMAT {
         return Err(Error::Format {
             what: what.to_owned(),
             found: format,
@@ -138,29 +198,54 @@ pub(super) fn pretty<T: Serialize>(value: &T) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Marker;
     use super::*;
 
+    /// What a newer release could have written: a field that nobody here knows in every object.
+    const RECORD: &str = r#"{"format":1,"later":[1],"members":{"a":{"volume":"vol-1","blank":true,"memberId":"8e9e","later":{}}},
+        "state":{"formed":{"clusterId":"cdf8","token":"t","later":"x"}}}"#;
+    const MARKER: &str = r#"{"format":1,"cluster":"x","etcd":"main","member":"a","volume":"vol-1","token":"t","later":{"deep":1}}"#;
+
+    fn value(text: &str) -> Value {
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn of_format(text: &str, format: u32) -> String {
+        text.replace("\"format\":1", &format!("\"format\":{format}"))
+    }
+
     #[test]
-    fn a_record_reads_as_it_was_written_and_a_later_one_is_refused() {
-        let record = Record {
-            format: FORMAT,
-            state: State::Formed {
-                cluster_id: "cdf818194e3a8c32".into(),
-                token: "t".into(),
-            },
-            members: [(
-                "a".to_owned(),
-                RecordedMember {
-                    volume: "vol-1".into(),
-                    blank: true,
-                },
-            )]
-            .into(),
-        };
-        let text = record.to_json();
-        assert_eq!(Record::read("r", text.as_bytes()).unwrap(), record);
-        let later = text.replace("\"format\": 1", "\"format\": 2");
-        let error = Record::read("etcd/main.json", later.as_bytes()).unwrap_err();
-        assert!(matches!(error, Error::Format { found: 2, .. }), "{error}");
+    fn what_a_newer_release_wrote_is_there_after_this_one_has_written() {
+        let record = Record::read("r", RECORD.as_bytes()).unwrap();
+        assert_eq!(value(&record.to_json()), value(RECORD));
+        let forming = r#"{"format":1,"members":{},"state":{"forming":{"token":"t","later":1}}}"#;
+        let record = Record::read("r", forming.as_bytes()).unwrap();
+        assert_eq!(value(&record.to_json()), value(forming));
+        let marker = Marker::read("m", MARKER.as_bytes()).unwrap();
+        assert_eq!(value(&marker.to_json()), value(MARKER));
+    }
+
+    #[test]
+    fn this_format_and_the_one_before_are_read_and_no_other_and_none_is_renumbered() {
+        for format in 0..FORMAT + 3 {
+            let near = format == FORMAT || format + 1 == FORMAT;
+            let text = of_format(RECORD, format);
+            match Record::read("etcd/main.json", text.as_bytes()) {
+                Ok(record) => {
+                    assert!(near, "{format}");
+                    assert_eq!(value(&record.to_json()), value(&text));
+                }
+                Err(error) => {
+                    assert!(!near, "{error}");
+                    assert!(matches!(error, Error::Format { found, .. } if found == format));
+                }
+            }
+            let marker = of_format(MARKER, format);
+            assert_eq!(
+                Marker::read("m", marker.as_bytes()).is_ok(),
+                near,
+                "{format}"
+            );
+        }
     }
 }

@@ -4,53 +4,87 @@
 use super::Settings;
 use super::disk::{blocking, make_data};
 use crate::host::{Disk, Host};
+use anyhow::bail;
 use model::api::write::to_yaml;
 use model::components::EtcdStart;
-use model::etcd::{Content, as_existing, has_founded, manifest_on_volume};
+use model::etcd::{Content, Inside, as_existing, has_founded, manifest_on_volume, resumes};
 use std::path::Path;
 
 /// Manifests hold no secrets, and nobody edits them.
 const MODE: u32 = 0o440;
 
+/// A look at a disk.
+pub(super) struct Seen {
+    /// What it holds.
+    pub content: Content,
+    /// What else went wrong: the member may run all the same.
+    pub trouble: Option<String>,
+}
+
 /// After a reboot the link says which volume was here: it is mounted without asking anybody, so that a machine comes back while AWS
-/// does not answer. What is on it was decided when the link was made; a member that founded its cluster is one of what exists from now on.
-pub(super) async fn resume(host: &Host, settings: &Settings) -> anyhow::Result<()> {
-    let link = settings.link();
-    let said = host.link(&link).or_else(|| host.link(&aside(&link)));
-    let Some((to, volume)) = said.and_then(|to| Some((to.clone(), volume_of(&to)?))) else {
-        return Ok(());
-    };
+/// does not answer. What is on it was decided when the link was made; a member that founded its cluster is one of what exists from now
+/// on. What is not the member's own log any more is kept from kubelet, and the error says why. The answer: what else went wrong.
+pub(super) async fn resume(host: &Host, settings: &Settings) -> anyhow::Result<Option<String>> {
     let (host, settings) = (host.clone(), settings.clone());
     blocking(move || {
+        let link = settings.link();
+        let said = host.link(&link).or_else(|| host.link(&aside(&link)));
+        let Some((to, volume)) = said.and_then(|to| Some((to.clone(), volume_of(&to)?))) else {
+            return Ok(None);
+        };
         let disk = Disk {
             volume: &volume,
             asked: "",
             prefix: &settings.names().prefix,
         };
         let Some(device) = host.device(&disk) else {
-            return Ok(());
+            return Ok(None);
         };
-        mount_and_look(&host, &settings, &disk, &device)?;
-        show(&host, &link, &to.to_string_lossy())
+        let seen = mount_and_look(&host, &settings, &disk, &device)?;
+        let (cluster, etcd) = (&settings.config.cluster, &settings.etcd.name);
+        match resumes(cluster, etcd, &volume, &seen.content) {
+            Ok(true) => show(&host, &link, &to.to_string_lossy())?,
+            Ok(false) => {}
+            Err(why) => {
+                hide(&host, &link)?;
+                // A name may lead to another disk than before the reboot.
+                host.unmount(&disk)?;
+                bail!(why);
+            }
+        }
+        Ok(seen.trouble)
     })
     .await
 }
 
-/// What a disk holds; one with a file system is mounted to see. kubelet sees a manifest on it only once [`show`] says so: one that
-/// changes after kubelet read it never starts where this is the only API server, since kubelet waits for the first to end, and ends
-/// none before it has heard of the API. Until then the manifest of a member that founded its cluster becomes that of one of a cluster
-/// that exists: whatever is decided next, and whatever became of the data, it founds no second one.
+/// What a disk holds; one with a file system is mounted to see, and grown before anything is written to it: it may be full. kubelet
+/// sees a manifest on it only once [`show`] says so: one that changes after kubelet read it never starts where this is the only API
+/// server, since kubelet waits for the first to end, and ends none before it has heard of the API. Until then the manifest of a member
+/// that founded its cluster becomes that of one of a cluster that exists: whatever is decided next, and whatever became of the data, it
+/// founds no second one.
 pub(super) fn mount_and_look(
     host: &Host,
     settings: &Settings,
     disk: &Disk<'_>,
     device: &Path,
-) -> anyhow::Result<Content> {
+) -> anyhow::Result<Seen> {
     let link = settings.link();
-    if !host.mounted(disk, device)? {
+    let was_mounted = host.mounted(disk, device)?;
+    if !was_mounted {
         hide(host, &link)?;
     }
     let content = host.look(disk, device)?;
+    let Content::FileSystem(Inside::Marked { .. }) = &content else {
+        return Ok(Seen {
+            content,
+            trouble: None,
+        });
+    };
+    let (content, trouble) = match grow(host, disk, device, was_mounted) {
+        Ok(false) => (content, None),
+        Ok(true) => (host.look(disk, device)?, None),
+        Err(error) => (host.look(disk, device)?, Some(format!("{error:#}"))),
+    };
     let manifest = on_volume(disk, &settings.pod_name());
     if host.link(&link).is_none()
         && has_founded(&content)
@@ -58,7 +92,27 @@ pub(super) fn mount_and_look(
     {
         host.write(&manifest, &as_existing(&said)?, MODE)?;
     }
-    Ok(content)
+    Ok(Seen { content, trouble })
+}
+
+/// Lets the member's file system follow its volume. One that nobody uses yet is taken out for it: then the kernel grows nothing that is
+/// in use. False: there is nothing to do.
+fn grow(host: &Host, disk: &Disk<'_>, device: &Path, in_use: bool) -> anyhow::Result<bool> {
+    if !host.outgrown(device)? {
+        return Ok(false);
+    }
+    if !in_use {
+        host.unmount(disk)?;
+    }
+    host.grow(disk, device)?;
+    Ok(true)
+}
+
+/// Takes the manifest from kubelet's sight for good: what is on the volume is not run.
+pub(super) fn withdraw(host: &Host, settings: &Settings) -> anyhow::Result<()> {
+    let link = settings.link();
+    host.remove(&link)?;
+    host.remove(&aside(&link))
 }
 
 /// Takes the link from kubelet's sight, and keeps what it says.

@@ -1,19 +1,23 @@
 //! This machine's member of one etcd cluster, from looking for its volume to serving.
 
-use super::disk::{OwnDisk, make_data};
+use super::disk::{OwnDisk, blocking, make_data};
 use super::formation::Read;
+use super::manifest::Seen;
 use super::volumes::{Found, Held, find};
 use super::{Formation, Running, Settings, Settled, manifest};
-use crate::ec2::{Ec2, etcd_volumes, seen};
+use crate::ec2::{self, Ec2, etcd_volumes};
 use crate::host::{Disk, Host};
 use crate::log::Voice;
-use crate::pace::{Rhythm, Seen};
+use crate::pace::{self, Rhythm};
 use anyhow::{anyhow, bail};
-use aws::machine::Volume;
 use model::components::EtcdStart;
-use model::etcd::{Own, Place, Step, decide, formed, stray};
+use model::etcd::{Content, Log, Own, Place, Record, SeenVolume, Step, decide, formed, stray};
 use model::report::Status;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Time between looks at etcd's log while there is nothing else to do: at the machine's own disk only.
+const WATCHED: Duration = Duration::from_secs(2);
 
 /// The member.
 #[derive(Debug)]
@@ -25,14 +29,8 @@ pub struct Member<E, R> {
     running: R,
     settled: Arc<Settled>,
     voice: Voice,
-    memory: Mutex<Memory>,
-}
-
-/// What is remembered from look to look; a protokube that starts again does without.
-#[derive(Debug, Default)]
-struct Memory {
-    /// The volume's size in GiB that its file system fills.
-    grown: Option<u64>,
+    /// The disk from which the member runs.
+    runs_from: Mutex<Option<OwnDisk>>,
 }
 
 /// How a look ended.
@@ -50,6 +48,7 @@ pub enum Outcome {
 struct Look<'a> {
     held: &'a Held,
     disk: OwnDisk,
+    content: Content,
     read: &'a Read,
 }
 
@@ -72,13 +71,16 @@ impl<E: Ec2, R: Running> Member<E, R> {
             running,
             settled,
             voice,
-            memory: Mutex::default(),
+            runs_from: Mutex::default(),
         }
     }
 
-    /// Brings it up and keeps it up.
+    /// Brings it up and keeps it up. What keeps it from coming back by itself is told, and then decided with the record.
     pub async fn run(&self) -> anyhow::Result<()> {
-        manifest::resume(&self.host, &self.settings).await?;
+        match manifest::resume(&self.host, &self.settings).await {
+            Ok(trouble) => self.tell(trouble),
+            Err(error) => self.tell(Some(format!("{error:#}"))),
+        }
         let mut rhythm = Rhythm::new(self.settings.pace, &self.settings.instance);
         loop {
             let outcome = self.look().await?;
@@ -88,62 +90,82 @@ impl<E: Ec2, R: Running> Member<E, R> {
             }
             match outcome {
                 Outcome::Stepped => rhythm.restart(),
-                Outcome::Waits => rhythm.wait(Seen::Lack).await,
-                Outcome::Settled => rhythm.settled().await,
+                Outcome::Waits => rhythm.wait(pace::Seen::Lack).await,
+                Outcome::Settled => tokio::select! {
+                    () = rhythm.settled() => {}
+                    () = self.log_gone() => {}
+                },
             }
         }
     }
 
     /// One look and at most one step.
     pub async fn look(&self) -> anyhow::Result<Outcome> {
-        let Settings { config, etcd, .. } = &self.settings;
         let read = self.formation.read().await?;
-        let volumes = etcd_volumes(&*self.ec2, &config.cluster).await?;
-        let seen = seen(&volumes, &etcd.name);
-        let members = self.settings.own_members();
-        let place = Place {
-            instance: &self.settings.instance,
-            zone: &self.settings.zone,
-            members: &members,
-        };
+        let volumes = etcd_volumes(&*self.ec2, &self.settings.config.cluster).await?;
+        let seen = ec2::seen(&volumes, &self.settings.etcd.name);
         let record = read.record.as_ref();
-        let first = self.settings.first_device;
-        let held = match find(&*self.ec2, &self.host, &place, &seen, record, first).await? {
+        let held = match self.find(&seen, record).await? {
             Found::Held(held) => held,
             Found::Waiting(why) => return Ok(self.waits(&why)),
         };
         let names = self.settings.names();
         let disk = OwnDisk::new(&self.host, &held, &names.prefix);
         let settings = self.settings.clone();
-        let content = disk
-            .work(move |host, disk, held| {
-                manifest::mount_and_look(host, &settings, disk, &held.device)
-            })
-            .await?;
+        let looked = disk.work(move |host, disk, held| {
+            manifest::mount_and_look(host, &settings, disk, &held.device)
+        });
+        let Seen { content, trouble } = looked.await?;
+        self.tell(trouble);
+        let trace = match (record, &content) {
+            (None, Content::Blank) => self.formation.trace().await?,
+            _ => None,
+        };
         let token = (self.settings.token)()?;
         let own = Own {
-            cluster: &config.cluster,
-            etcd: &etcd.name,
+            cluster: &self.settings.config.cluster,
+            etcd: &self.settings.etcd.name,
             members: &names.members,
             member: &held.member,
             volume: &held.volume,
             seen: &seen,
             token: &token,
+            trace: trace.as_deref(),
         };
         let step = decide(&own, record, &content);
         let look = Look {
             held: &held,
             disk,
+            content,
             read: &read,
         };
-        let outcome = self.carry_out(step, &look).await?;
-        if outcome == Outcome::Settled {
-            self.grow(&look, &volumes).await?;
-        }
-        Ok(outcome)
+        self.carry_out(step, look).await
     }
 
-    async fn carry_out(&self, step: Step, look: &Look<'_>) -> anyhow::Result<Outcome> {
+    async fn find(&self, seen: &[SeenVolume], record: Option<&Record>) -> anyhow::Result<Found> {
+        let members = self.settings.own_members();
+        let place = Place {
+            instance: &self.settings.instance,
+            zone: &self.settings.zone,
+            members: &members,
+        };
+        let first = self.settings.first_device;
+        find(&*self.ec2, &self.host, &place, seen, record, first).await
+    }
+
+    /// Ends where etcd's log goes from under it: a member that has forgotten what it voted for must not be started again, and kubelet
+    /// asks nobody.
+    async fn log_gone(&self) {
+        while let Some(disk) = self.runs_from(|disk| disk.clone()) {
+            tokio::time::sleep(WATCHED).await;
+            let log = disk.work(|host, disk, _| host.log(disk)).await;
+            if !matches!(log, Ok(Log::Of(_))) {
+                return;
+            }
+        }
+    }
+
+    async fn carry_out(&self, step: Step, look: Look<'_>) -> anyhow::Result<Outcome> {
         match step {
             Step::Record(record) => {
                 if self.formation.write(look.read, &record).await? {
@@ -154,9 +176,11 @@ impl<E: Ec2, R: Running> Member<E, R> {
                 let volume = &look.held.volume;
                 let detail = format!("makes a file system on {volume}, which is blank");
                 self.voice.say(Status::Started, &detail);
-                let format =
-                    |host: &Host, disk: &Disk<'_>, held: &Held| host.format(disk, &held.device);
-                look.disk.work(format).await?;
+                let Look { disk, content, .. } = look;
+                let format = move |host: &Host, disk: &Disk<'_>, held: &Held| {
+                    host.format(disk, &held.device, &content)
+                };
+                disk.work(format).await?;
             }
             Step::Mark { marker, new } => {
                 let mark = move |host: &Host, disk: &Disk<'_>, _: &Held| {
@@ -168,20 +192,27 @@ impl<E: Ec2, R: Running> Member<E, R> {
                 };
                 look.disk.work(mark).await?;
             }
-            Step::Start(start) => return self.start(&start, look).await,
+            Step::Start(start) => return self.start(start, &look).await,
             Step::Wait(why) => return Ok(self.waits(&why)),
-            Step::Refuse(why) => bail!(why),
+            Step::Ask(why) => bail!(why),
+            Step::Refuse(why) => {
+                self.settle(false);
+                let (host, settings) = (self.host.clone(), self.settings.clone());
+                blocking(move || manifest::withdraw(&host, &settings)).await?;
+                bail!(why);
+            }
         }
         Ok(Outcome::Stepped)
     }
 
     /// Lets kubelet run the member like that, and sees to it that its cluster is recorded as formed.
-    async fn start(&self, start: &EtcdStart, look: &Look<'_>) -> anyhow::Result<Outcome> {
-        let (settings, start) = (self.settings.clone(), start.clone());
+    async fn start(&self, start: EtcdStart, look: &Look<'_>) -> anyhow::Result<Outcome> {
+        let settings = self.settings.clone();
         let put = move |host: &Host, disk: &Disk<'_>, held: &Held| {
             manifest::put(host, &settings, disk, &held.member, &start)
         };
         look.disk.work(put).await?;
+        self.runs_from(|disk| *disk = Some(look.disk.clone()));
         if let Some(why) = self.running.unhealthy().await {
             return Ok(self.waits(&format!("etcd is not healthy yet: {why}")));
         }
@@ -190,7 +221,6 @@ impl<E: Ec2, R: Running> Member<E, R> {
             bail!("etcd runs without a record of its formation");
         };
         if let Some(why) = stray(record, &members.cluster_id) {
-            self.host.remove(&self.settings.link())?;
             bail!(why);
         }
         let Some(formed) = formed(record, &members.cluster_id) else {
@@ -209,19 +239,6 @@ impl<E: Ec2, R: Running> Member<E, R> {
             self.voice.say(Status::Started, &detail);
         }
         Ok(Outcome::Stepped)
-    }
-
-    /// The file system follows the volume's size. Once for each size, and once after each start.
-    async fn grow(&self, look: &Look<'_>, volumes: &[Volume]) -> anyhow::Result<()> {
-        let own = volumes.iter().find(|volume| volume.id == look.held.volume);
-        let size = own.map(|volume| volume.size);
-        if size.is_none() || size == self.memory(|memory| memory.grown) {
-            return Ok(());
-        }
-        let grow = |host: &Host, disk: &Disk<'_>, held: &Held| host.grow(disk, &held.device);
-        look.disk.work(grow).await?;
-        self.memory(|memory| memory.grown = size);
-        Ok(())
     }
 
     /// An alarm is told, and stops nothing: reads go on, and a machine that comes new can help.
@@ -246,8 +263,19 @@ impl<E: Ec2, R: Running> Member<E, R> {
             .send_if_modified(|all| all.insert(etcd.clone(), settled) != Some(settled));
     }
 
-    fn memory<T>(&self, with: impl FnOnce(&mut Memory) -> T) -> T {
-        with(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner))
+    fn tell(&self, trouble: Option<String>) {
+        if let Some(why) = trouble {
+            self.voice.say(Status::Failed, &why);
+        }
+    }
+
+    fn runs_from<T>(&self, with: impl FnOnce(&mut Option<OwnDisk>) -> T) -> T {
+        with(
+            &mut self
+                .runs_from
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
     }
 }
 

@@ -1,14 +1,16 @@
-//! A volume as a disk of this machine: its device, what is on it, making, checking, mounting and growing its file system.
+//! A volume as a disk of this machine: its device, what is on it, checking and mounting its file system.
 
 use super::{Host, shown};
 use anyhow::{Context, bail};
-use model::etcd::{Content, Inside, MARKER, Marker, data_folder};
+use model::etcd::{
+    Content, Inside, LOG_HEAD, Log, MARKER, Marker, data_folder, log_folder, log_identity,
+};
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// How much of a disk must be zero for it to count as blank: whatever partitions or file systems begin with lies there.
-const LOOKED_AT: usize = 1 << 20;
+const LOOKED_AT: u64 = 1 << 20;
 
 /// `blkid -p` found nothing that it knows.
 const NOTHING_FOUND: i32 = 2;
@@ -38,15 +40,22 @@ impl Disk<'_> {
 }
 
 impl Host {
-    /// The device of a disk, once the kernel shows it: by the volume's id where disks are NVMe, else as it was asked for.
+    /// The device of a disk, once the kernel shows it: by the volume's id where disks are NVMe, else as it was asked for, now or when
+    /// it was mounted before.
     pub fn device(&self, disk: &Disk<'_>) -> Option<PathBuf> {
+        let named = || match disk.asked {
+            "" => self.link(&asked_for(disk.volume)),
+            asked => Some(asked.into()),
+        };
+        self.by_serial(disk)
+            .or_else(|| fs::canonicalize(self.path(named()?.to_str()?)).ok())
+    }
+
+    fn by_serial(&self, disk: &Disk<'_>) -> Option<PathBuf> {
         let serial = disk.volume.replace('-', "");
         let by_id = format!("/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}");
         let found = fs::canonicalize(self.path(&by_id)).ok();
-        let asked = Some(disk.asked).filter(|asked| !asked.is_empty());
-        found
-            .or_else(|| self.nvme_of(&serial))
-            .or_else(|| fs::canonicalize(self.path(asked?)).ok())
+        found.or_else(|| self.nvme_of(&serial))
     }
 
     /// The NVMe disk with that serial number, as the kernel has it: udev's links may come later.
@@ -62,24 +71,42 @@ impl Host {
 
     /// What a disk holds. One with a file system is checked and mounted to see.
     pub fn look(&self, disk: &Disk<'_>, device: &Path) -> anyhow::Result<Content> {
-        let what = || {
+        self.look_at(disk, device).with_context(|| {
             format!(
                 "could not see what {} holds ({})",
                 disk.volume,
                 shown(device)
             )
-        };
-        if self.mounted(disk, device)? {
-            let inside = self.inside(disk).with_context(what)?;
-            return Ok(Content::FileSystem(inside));
-        }
-        Ok(match self.signature(device).with_context(what)? {
-            Some(kind) if kind == "ext4" => {
-                self.mount(disk, device)?;
-                Content::FileSystem(self.inside(disk).with_context(what)?)
+        })
+    }
+
+    fn look_at(&self, disk: &Disk<'_>, device: &Path) -> anyhow::Result<Content> {
+        if !self.mounted(disk, device)? {
+            let content = self.unmounted(device)?;
+            if content != Content::FileSystem(Inside::Nothing) {
+                return Ok(content);
             }
+            if let Some(why) = self.check(device)? {
+                return Ok(Content::Damaged(why));
+            }
+            self.mount(disk, device)?;
+        }
+        if self.mounts.read_only(&self.path(&disk.folder()))? {
+            return Ok(Content::Damaged(
+                "the kernel came upon them while it was in use, and lets nobody write to it. Restart this machine: it is checked \
+                 and mended before it is mounted"
+                    .to_owned(),
+            ));
+        }
+        Ok(Content::FileSystem(self.inside(disk)?))
+    }
+
+    /// What a disk holds that is not mounted: of one with a file system only that it has one.
+    pub(super) fn unmounted(&self, device: &Path) -> anyhow::Result<Content> {
+        Ok(match self.signature(device)? {
+            Some(kind) if kind == "ext4" => Content::FileSystem(Inside::Nothing),
             Some(kind) => Content::Other(kind),
-            None if is_zero(device).with_context(what)? => Content::Blank,
+            None if is_zero(device)? => Content::Blank,
             None => Content::Unrecognized,
         })
     }
@@ -90,45 +117,13 @@ impl Host {
         self.write(&place, &marker.to_json(), MARKER_MODE).map(drop)
     }
 
-    /// Makes a file system. The caller has seen that nothing is lost.
-    pub fn format(&self, disk: &Disk<'_>, device: &Path) -> anyhow::Result<()> {
-        if self.mounted(disk, device)? {
-            bail!("{} is mounted: no file system is made on it", disk.volume);
-        }
-        let device = text(device)?;
-        let made = self.run("mkfs.ext4", &["-q", "-F", "-m0", device])?;
-        if made.code != Some(0) {
-            bail!(
-                "could not make a file system on {} ({device}): {}",
-                disk.volume,
-                made.complaint
-            );
-        }
-        Ok(())
-    }
-
-    /// Lets the file system of a mounted disk fill it: at once done if it does.
-    pub fn grow(&self, disk: &Disk<'_>, device: &Path) -> anyhow::Result<()> {
-        let device = text(device)?;
-        let grown = self.run("resize2fs", &[device])?;
-        if grown.code != Some(0) {
-            bail!(
-                "could not grow the file system of {} ({device}): {}",
-                disk.volume,
-                grown.complaint
-            );
-        }
-        Ok(())
-    }
-
-    /// True if the disk is mounted in its place; another disk there is an error.
+    /// True if the disk is mounted in its place; another disk there is an error. What is mounted from a device that is gone is not: a
+    /// volume that was detached by force and attached again has another one, since the kernel keeps the first for what uses it.
     pub fn mounted(&self, disk: &Disk<'_>, device: &Path) -> anyhow::Result<bool> {
-        let folder = self.path(&disk.folder());
-        let there = self.mounts.device_at(&folder);
-        let there = there.context("could not read the table of mounts")?;
-        match there {
+        match self.device_at(disk)? {
             None => Ok(false),
             Some(there) if there == device => Ok(true),
+            Some(there) if !there.exists() => Ok(false),
             Some(there) => bail!(
                 "{} is mounted at {}, which is for {}: unmount it",
                 shown(&there),
@@ -138,26 +133,46 @@ impl Host {
         }
     }
 
-    fn mount(&self, disk: &Disk<'_>, device: &Path) -> anyhow::Result<()> {
-        self.check(disk, device)?;
-        self.make_folder(&disk.folder(), 0o755)?;
-        let mounted = self.mounts.mount(device, &self.path(&disk.folder()));
-        mounted.with_context(|| format!("could not mount {} ({})", disk.volume, shown(device)))
+    fn device_at(&self, disk: &Disk<'_>) -> anyhow::Result<Option<PathBuf>> {
+        let there = self.mounts.device_at(&self.path(&disk.folder()));
+        there.context("could not read the table of mounts")
     }
 
-    /// Repairs what can be repaired without asking.
-    fn check(&self, disk: &Disk<'_>, device: &Path) -> anyhow::Result<()> {
-        let device = text(device)?;
-        let checked = self.run("fsck.ext4", &["-p", device])?;
-        if checked.code.is_none_or(|code| code >= FSCK_FAILED) {
-            bail!(
-                "the file system of {} has errors that need a decision: run `fsck.ext4 {device}` on this machine, or restore a \
-                 snapshot: {}",
-                disk.volume,
-                checked.complaint
-            );
+    fn mount(&self, disk: &Disk<'_>, device: &Path) -> anyhow::Result<()> {
+        self.unmount(disk)?;
+        self.make_folder(&disk.folder(), 0o755)?;
+        let mounted = self.mounts.mount(device, &self.path(&disk.folder()));
+        mounted.with_context(|| format!("could not mount {} ({})", disk.volume, shown(device)))?;
+        if !disk.asked.is_empty() && self.by_serial(disk).is_none() {
+            self.make_link(&asked_for(disk.volume), disk.asked)?;
         }
         Ok(())
+    }
+
+    /// Takes a disk out of its place, if it is there. What uses it goes on with it until it ends.
+    pub fn unmount(&self, disk: &Disk<'_>) -> anyhow::Result<()> {
+        if self.device_at(disk)?.is_none() {
+            return Ok(());
+        }
+        let unmounted = self.mounts.unmount(&self.path(&disk.folder()));
+        unmounted.with_context(|| format!("could not unmount {}", disk.folder()))
+    }
+
+    /// Repairs what can be repaired without asking; else what is wrong, and what mends it.
+    fn check(&self, device: &Path) -> anyhow::Result<Option<String>> {
+        let device = text(device)?;
+        let checked = self.run("fsck.ext4", &["-p", device])?;
+        let failed = checked.code.is_none_or(|code| code >= FSCK_FAILED);
+        let said = if checked.output == checked.complaint {
+            checked.output
+        } else {
+            format!("{} {}", checked.output, checked.complaint)
+        };
+        Ok(failed.then(|| {
+            format!(
+                "mending them needs a decision, so run `fsck.ext4 {device}` on this machine: {said}"
+            )
+        }))
     }
 
     /// What a disk says it is; `None` if nothing that blkid knows.
@@ -189,11 +204,8 @@ impl Host {
         let place = format!("{}/{MARKER}", disk.folder());
         if let Some(text) = self.read(&place)? {
             let marker = Marker::read(&place, text.as_bytes())?;
-            let log = self.path(&self.data(disk)).join("member/wal");
-            let data = files(&log, usize::MAX)?
-                .iter()
-                .any(|name| has_ending(name, "wal"));
-            return Ok(Inside::Marked { marker, data });
+            let log = self.log(disk)?;
+            return Ok(Inside::Marked { marker, log });
         }
         let names = files(&self.path(&disk.folder()), 3)?;
         Ok(if names.is_empty() {
@@ -207,6 +219,47 @@ impl Host {
     pub fn data(&self, disk: &Disk<'_>) -> String {
         format!("{}/{}", disk.folder(), data_folder(disk.prefix))
     }
+
+    /// etcd's log on a mounted disk. Every file of it says whose it is; the newest is the one that etcd does not remove meanwhile. The
+    /// names of new ones are given when their beginning is written.
+    pub fn log(&self, disk: &Disk<'_>) -> anyhow::Result<Log> {
+        let folder = self.path(&format!("{}/{}", disk.folder(), log_folder(disk.prefix)));
+        let read = || {
+            let Some(newest) = newest_log(&folder)? else {
+                return Ok(Log::Missing);
+            };
+            let mut head = Vec::new();
+            File::open(&newest)?.take(LOG_HEAD).read_to_end(&mut head)?;
+            Ok(match log_identity(&head) {
+                Ok(identity) => Log::Of(identity),
+                Err(error) => Log::Unreadable(format!("{}: {error}", shown(&newest))),
+            })
+        };
+        read().map_err(|error: std::io::Error| {
+            anyhow::Error::new(error).context(format!("could not read {}", shown(&folder)))
+        })
+    }
+}
+
+/// Where it is kept as which device a volume was asked for: a machine whose disks have no serial numbers finds it there after a reboot.
+fn asked_for(volume: &str) -> String {
+    format!("/var/lib/kctl/volumes/{volume}")
+}
+
+/// The file of a log with the highest name, which begins with its number: etcd's `wal.Exist` looks for the same.
+fn newest_log(folder: &Path) -> std::io::Result<Option<PathBuf>> {
+    let mut newest = None;
+    let items = match fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        items => items?,
+    };
+    for item in items {
+        let path = item?.path();
+        if path.extension().is_some_and(|ending| ending == "wal") {
+            newest = newest.max(Some(path));
+        }
+    }
+    Ok(newest)
 }
 
 /// Names of some files below a folder, without those that are being written.
@@ -244,12 +297,13 @@ fn has_ending(name: &str, ending: &str) -> bool {
 /// True if the beginning of a disk is zero.
 fn is_zero(device: &Path) -> anyhow::Result<bool> {
     let mut begin = Vec::new();
-    let limit = LOOKED_AT as u64;
-    File::open(device)?.take(limit).read_to_end(&mut begin)?;
+    File::open(device)?
+        .take(LOOKED_AT)
+        .read_to_end(&mut begin)?;
     Ok(begin.iter().all(|byte| *byte == 0))
 }
 
-fn text(path: &Path) -> anyhow::Result<&str> {
+pub(super) fn text(path: &Path) -> anyhow::Result<&str> {
     path.to_str()
         .with_context(|| format!("{} is no text", shown(path)))
 }

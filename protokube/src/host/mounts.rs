@@ -1,6 +1,8 @@
 //! Mounting, and what is mounted.
 
-use rustix::mount::{MountFlags, mount};
+use rustix::fs::{StatVfsMountFlags, statvfs};
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use std::ffi::CStr;
 use std::fmt::Debug;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +14,17 @@ pub trait Mounts: Debug + Send + Sync {
 
     /// Mounts a device with an ext4 file system at a folder.
     fn mount(&self, device: &Path, folder: &Path) -> io::Result<()>;
+
+    /// Takes what is mounted at a folder from there, also while it is in use.
+    fn unmount(&self, folder: &Path) -> io::Result<()>;
+
+    /// True if nobody may write to what is mounted at a folder.
+    fn read_only(&self, folder: &Path) -> io::Result<bool>;
 }
+
+/// A file system with errors is not written to: the kernel goes on with one otherwise (ext4: `errors=continue`). The reserve is for
+/// who has `CAP_SYS_RESOURCE`, which containers have not, and no longer for their root (ext4: `resuid`, 65534 is nobody).
+const OPTIONS: &CStr = c"errors=remount-ro,resuid=65534";
 
 /// The kernel's.
 #[derive(Clone, Copy, Debug)]
@@ -28,8 +40,16 @@ impl Mounts for KernelMounts {
         // Data and a manifest are all that is on it.
         let flags =
             MountFlags::NODEV | MountFlags::NOSUID | MountFlags::NOEXEC | MountFlags::NOATIME;
-        mount(device, folder, "ext4", flags, None)?;
+        mount(device, folder, "ext4", flags, OPTIONS)?;
         Ok(())
+    }
+
+    fn unmount(&self, folder: &Path) -> io::Result<()> {
+        Ok(unmount(folder, UnmountFlags::DETACH)?)
+    }
+
+    fn read_only(&self, folder: &Path) -> io::Result<bool> {
+        Ok(statvfs(folder)?.f_flag.contains(StatVfsMountFlags::RDONLY))
     }
 }
 

@@ -5,7 +5,7 @@ use model::etcd::{Content, Inside};
 use protokube::host::{Disk, Host};
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -25,32 +25,80 @@ fn machine() -> (TempDir, Host, PathBuf) {
         .unwrap()
         .set_len(16 << 20)
         .unwrap();
-    let mounts = Links {
-        root: folder.path().to_owned(),
-        fuse: SharedFuse::default(),
-        kubelet: None,
-    };
     let programs = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-    let host = Host::at(folder.path(), programs, Arc::new(mounts));
+    let host = Host::at(folder.path(), programs, Arc::new(links(folder.path())));
     let device = host.device(&DISK).unwrap();
     (folder, host, device)
+}
+
+fn links(root: &Path) -> Links {
+    Links {
+        root: root.to_owned(),
+        fuse: SharedFuse::default(),
+        kubelet: None,
+    }
 }
 
 #[test]
 fn a_disk_of_zeros_is_blank_and_with_a_file_system_it_is_empty() {
     let (_folder, host, device) = machine();
     assert_eq!(host.look(&DISK, &device).unwrap(), Content::Blank);
-    host.format(&DISK, &device).unwrap();
+    host.format(&DISK, &device, &Content::Blank).unwrap();
     let made = Content::FileSystem(Inside::Nothing);
     assert!(!host.mounted(&DISK, &device).unwrap());
     assert_eq!(host.look(&DISK, &device).unwrap(), made);
     assert!(host.mounted(&DISK, &device).unwrap());
     assert_eq!(host.look(&DISK, &device).unwrap(), made);
     assert!(
-        host.format(&DISK, &device).is_err(),
+        host.format(&DISK, &device, &made).is_err(),
         "not while it is mounted"
     );
+}
+
+/// The kernel's documentation of ext4 says where: `s_r_blocks_count_lo` and `s_blocks_count_lo`.
+fn word(device: &Path, at: u64) -> u32 {
+    let mut word = [0; 4];
+    let file = fs::File::open(device).unwrap();
+    file.read_exact_at(&mut word, 1024 + at).unwrap();
+    u32::from_le_bytes(word)
+}
+
+#[test]
+fn a_file_system_fills_its_disk_but_for_a_small_reserve_and_follows_it() {
+    let (_folder, host, device) = machine();
+    host.format(&DISK, &device, &Content::Blank).unwrap();
+    let blocks = || word(&device, 4);
+    let (before, reserve) = (blocks(), word(&device, 8));
+    assert!(
+        reserve > 0 && reserve < before / 50,
+        "{reserve} of {before}"
+    );
+    assert!(!host.outgrown(&device).unwrap());
+    let file = fs::File::options().write(true).open(&device).unwrap();
+    file.set_len(64 << 20).unwrap();
+    assert!(host.outgrown(&device).unwrap());
     host.grow(&DISK, &device).unwrap();
+    assert_eq!(blocks(), 4 * before);
+    assert!(!host.outgrown(&device).unwrap());
+}
+
+/// Between the look that was decided upon and mkfs.
+#[test]
+fn a_disk_that_has_changed_or_is_another_is_not_formatted() {
+    let (_folder, host, device) = machine();
+    let file = fs::File::options().write(true).open(&device).unwrap();
+    file.write_all_at(b"data", 4096).unwrap();
+    let before = fs::read(&device).unwrap();
+    let error = host.format(&DISK, &device, &Content::Blank).unwrap_err();
+    assert!(error.to_string().contains("Unrecognized"), "{error}");
+    assert_eq!(fs::read(&device).unwrap(), before);
+    fs::remove_file(&device).unwrap();
+    let other = device.with_file_name("nvme9n1");
+    fs::write(&other, [0; 4096]).unwrap();
+    std::os::unix::fs::symlink(&other, &device).unwrap();
+    let error = host.format(&DISK, &device, &Content::Blank).unwrap_err();
+    assert!(error.to_string().contains("vol-0a no longer"), "{error}");
+    assert_eq!(fs::read(&other).unwrap(), [0; 4096]);
 }
 
 #[test]

@@ -1,33 +1,66 @@
 //! One member from a blank volume to serving, and whatever may go wrong on the way.
 
-use crate::machine::{Cloud, Etcd, INSTANCE, Machine, ZONE, config};
+use crate::machine::{
+    Cloud, Etcd, INSTANCE, Machine, ZONE, config, config_of_three, files_of_log, identity_of,
+    write_log,
+};
 use model::etcd::{Record, State, record_key};
-use protokube::etcd::{Formation, Member, Outcome, Settings, Settled};
+use model::node::NodeConfig;
+use protokube::etcd::{Formation, Member, Outcome, Running, Settings, Settled};
 use protokube::pace::{Pace, sleep};
 use std::collections::BTreeMap;
+use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
 const LINK: &str = "/etc/kubernetes/manifests/etcd-main.manifest";
 
+/// No time between looks.
+const AT_ONCE: Pace = Pace {
+    quick: Duration::ZERO,
+    waiting: Duration::ZERO,
+    rest: Duration::ZERO,
+    sleep,
+};
+
 /// A protokube that was just started on that machine.
 fn member(machine: &Machine) -> Member<Cloud, Etcd> {
-    const AT_ONCE: Pace = Pace {
-        quick: Duration::ZERO,
-        waiting: Duration::ZERO,
-        rest: Duration::ZERO,
-        sleep,
-    };
-    member_with(machine, "main", AT_ONCE)
+    member_of(machine, config(), AT_ONCE)
 }
 
 /// A protokube's member of an etcd cluster.
 pub fn member_with(machine: &Machine, etcd: &str, pace: Pace) -> Member<Cloud, Etcd> {
-    let all = config().control_plane.unwrap().etcd;
+    member_in(
+        machine,
+        config(),
+        etcd,
+        pace,
+        watch::channel(BTreeMap::new()).0,
+    )
+}
+
+fn member_of(machine: &Machine, config: NodeConfig, pace: Pace) -> Member<Cloud, Etcd> {
+    member_in(
+        machine,
+        config,
+        "main",
+        pace,
+        watch::channel(BTreeMap::new()).0,
+    )
+}
+
+fn member_in(
+    machine: &Machine,
+    config: NodeConfig,
+    etcd: &str,
+    pace: Pace,
+    settled: Settled,
+) -> Member<Cloud, Etcd> {
+    let all = config.control_plane.clone().unwrap().etcd;
     let settings = Settings {
         etcd: all.into_iter().find(|one| one.name == etcd).unwrap(),
-        config: Arc::new(config()),
+        config: Arc::new(config),
         first_device: 0,
         instance: INSTANCE.into(),
         zone: ZONE.into(),
@@ -42,15 +75,59 @@ pub fn member_with(machine: &Machine, etcd: &str, pace: Pace) -> Member<Cloud, E
         kubelet,
         fuse: machine.fuse.clone(),
     };
-    let settled: Arc<Settled> = Arc::new(watch::channel(BTreeMap::new()).0);
     Member::new(
         settings,
         Arc::clone(&machine.cloud),
         machine.host.clone(),
         Formation::of(&machine.store, etcd),
         running,
-        settled,
+        Arc::new(settled),
     )
+}
+
+fn etcd(machine: &Machine) -> Etcd {
+    Etcd {
+        kubelet: Arc::clone(&machine.kubelet),
+        fuse: machine.fuse.clone(),
+    }
+}
+
+/// A machine whose member serves: alone, or the first of three whose peers know it. It has been started again since, or not.
+async fn serving(three: bool, restarted: bool) -> (Machine, NodeConfig) {
+    let machine = Machine::new().await;
+    let config = if three { config_of_three() } else { config() };
+    if three {
+        machine.cloud.add_volumes_of_three();
+    } else {
+        machine.cloud.add_volume("vol-0a", "main");
+    }
+    let member = || member_of(&machine, config.clone(), AT_ONCE);
+    for _ in 0..5 {
+        let _ = member().look().await;
+    }
+    if three {
+        // The other machines look too.
+        let mut record = record(&machine).await;
+        record.members.values_mut().for_each(|one| one.blank = true);
+        write_record(&machine, &record);
+    }
+    settle(&member()).await;
+    machine.kubelet.lock().unwrap().peers = three;
+    if restarted {
+        machine.reboot();
+        settle(&member()).await;
+    }
+    (machine, config)
+}
+
+fn write_record(machine: &Machine, record: &Record) {
+    fs::write(machine.path("store/etcd/main.json"), record.to_json()).unwrap();
+}
+
+/// What a protokube that starts now says when it can do no more.
+async fn refusal(machine: &Machine, config: &NodeConfig) -> String {
+    let member = member_of(machine, config.clone(), AT_ONCE);
+    format!("{:#}", member.run().await.unwrap_err())
 }
 
 async fn settle(member: &Member<Cloud, Etcd>) {
@@ -87,7 +164,9 @@ async fn a_blank_volume_becomes_a_member_without_a_restart_and_founds_nothing_at
     let State::Formed { cluster_id, .. } = record(&machine).await.state else {
         panic!("not formed");
     };
-    assert_eq!(cluster_id, "cluster-of-token");
+    assert_eq!(cluster_id, identity_of("token").cluster_id);
+    let id = &record(&machine).await.members["a"].member_id;
+    assert_eq!(*id, Some(identity_of("token").member_id));
     let counts = || {
         let kubelet = machine.kubelet.lock().unwrap();
         (kubelet.founded, kubelet.starts)
@@ -172,44 +251,180 @@ async fn after_a_reboot_it_comes_back_without_aws() {
     let member = member(&machine);
     let error = member.run().await.unwrap_err().to_string();
     assert!(error.contains("nobody answers"), "{error}");
-    let etcd = Etcd {
-        kubelet: Arc::clone(&machine.kubelet),
-        fuse: machine.fuse.clone(),
-    };
-    let unhealthy = protokube::etcd::Running::unhealthy(&etcd).await;
+    let unhealthy = etcd(&machine).unhealthy().await;
     assert_eq!(unhealthy, None, "kubelet runs it from the mounted volume");
 }
 
-/// The machine starts for the first time since its cluster was formed, and etcd's log is gone: with protokube that resumes, and with
-/// one that sees the volume only later.
+/// However the log went, whoever looks first, alone or among three whose peers would tell it who it was: it takes part no more, and the
+/// refusal lasts. With its log it comes back by itself.
 #[tokio::test]
-async fn data_that_was_lost_is_not_founded_over() {
-    let etcd_waits_for_peers = (true, "existing");
-    let nothing_is_run = (false, "no manifest");
-    for (resumes, why) in [etcd_waits_for_peers, nothing_is_run] {
-        let machine = Machine::new().await;
-        machine.cloud.add_volume("vol-0a", "main");
-        settle(&member(&machine)).await;
+async fn a_member_whose_log_is_gone_is_not_started_again() {
+    let removed = |machine: &Machine| fs::rename(machine.log(), machine.path("saved"));
+    let zeros = |machine: &Machine| {
+        fs::create_dir(machine.path("saved"))?;
+        let file = files_of_log(&machine.log()).remove(0);
+        fs::copy(&file, machine.path("saved").join(file.file_name().unwrap()))?;
+        fs::write(file, [0; 64])
+    };
+    let ways: [(&str, &dyn Fn(&Machine) -> std::io::Result<()>); 2] =
+        [("is gone", &removed), ("cannot be read", &zeros)];
+    for (three, restarted) in [(false, false), (false, true), (true, false), (true, true)] {
+        for (said, lose) in ways {
+            for resumes in [true, false] {
+                let (machine, config) = serving(three, restarted).await;
+                let starts = machine.kubelet.lock().unwrap().starts;
+                machine.reboot();
+                lose(&machine).unwrap();
+                if !resumes {
+                    let member = member_of(&machine, config.clone(), AT_ONCE);
+                    member.look().await.unwrap_err();
+                }
+                for _ in 0..3 {
+                    let why = refusal(&machine, &config).await;
+                    assert!(why.contains(said) && why.contains("member a"), "{why}");
+                    assert_eq!(why.contains("no other way"), three, "{why}");
+                    let seen = etcd(&machine).unhealthy().await.unwrap();
+                    assert!(seen.contains("no manifest"), "{seen}");
+                    machine.reboot();
+                }
+                let counts = |kubelet: &crate::machine::Kubelet| (kubelet.lives, kubelet.starts);
+                assert_eq!(counts(&machine.kubelet.lock().unwrap()), (1, starts));
+                let _ = fs::remove_dir_all(machine.log());
+                fs::rename(machine.path("saved"), machine.log()).unwrap();
+                settle(&member_of(&machine, config, AT_ONCE)).await;
+                assert_eq!(counts(&machine.kubelet.lock().unwrap()), (1, starts + 1));
+            }
+        }
+    }
+}
+
+/// Nobody looks between the end of the process and the next. A member that has been started since its cluster was formed is told of no
+/// peers, and one that founded it has peers that know it; a lone founder has nobody, and is stopped by the watch below.
+#[tokio::test]
+async fn a_container_that_kubelet_starts_again_without_its_log_does_not_take_part() {
+    for (three, restarted, why) in [
+        (false, true, "cannot fetch cluster info"),
+        (true, true, "cannot fetch cluster info"),
+        (true, false, "already been bootstrapped"),
+    ] {
+        let (machine, _) = serving(three, restarted).await;
+        fs::remove_dir_all(machine.on_disk("var/etcd/data/member")).unwrap();
+        let mut kubelet = machine.kubelet.lock().unwrap();
+        let error = kubelet.restart_container().unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+        assert_eq!(kubelet.lives, 1);
+    }
+}
+
+/// The next look is an hour away.
+#[tokio::test]
+async fn a_log_that_goes_from_under_a_running_member_is_noticed_between_two_looks() {
+    let (machine, config) = serving(false, false).await;
+    let (settled, mut is_settled) = watch::channel(BTreeMap::new());
+    let an_hour = Pace {
+        rest: Duration::from_hours(1),
+        ..AT_ONCE
+    };
+    let member = member_in(&machine, config, "main", an_hour, settled);
+    let running = async {
+        let main = |all: &BTreeMap<String, bool>| all.get("main") == Some(&true);
+        is_settled.wait_for(main).await.unwrap();
+        fs::remove_dir_all(machine.on_disk("var/etcd/data/member")).unwrap();
+        std::future::pending().await
+    };
+    let why = tokio::select! {
+        ended = member.run() => ended.unwrap_err().to_string(),
+        () = running => unreachable!(),
+    };
+    assert!(why.contains("is gone"), "{why}");
+    assert_eq!(machine.host.link(LINK), None);
+}
+
+/// The log is another cluster's: kubelet does not see it once, at a look or after a reboot.
+#[tokio::test]
+async fn another_clusters_log_is_recognised_before_it_runs_and_stays_refused() {
+    for three in [false, true] {
+        let (machine, config) = serving(three, true).await;
+        let starts = machine.kubelet.lock().unwrap().starts;
         machine.reboot();
-        std::fs::remove_dir_all(machine.path("disks/nvme1n1/var/etcd/data/member")).unwrap();
-        let again = member(&machine);
-        let error = if resumes {
-            again.run().await.unwrap_err()
-        } else {
-            again.look().await.unwrap_err()
-        };
+        let other = identity_of("restored by hand");
+        write_log(&machine.log(), &other);
+        for _ in 0..4 {
+            let why = refusal(&machine, &config).await;
+            assert!(why.contains(&other.cluster_id), "{why}");
+            let seen = etcd(&machine).unhealthy().await;
+            assert!(seen.unwrap().contains("no manifest"));
+            machine.reboot();
+        }
+        assert_eq!(machine.kubelet.lock().unwrap().starts, starts);
+    }
+}
+
+/// Marker and log fit each other and not the record. A machine that asks nobody cannot know; once it has asked, it knows for good.
+#[tokio::test]
+async fn data_of_another_cluster_than_the_recorded_is_stopped_once_and_not_started_again() {
+    let (machine, config) = serving(false, true).await;
+    let mut other = record(&machine).await;
+    other.state = State::formed("c0ffee", "token");
+    write_record(&machine, &other);
+    let why = refusal(&machine, &config).await;
+    assert!(why.contains("c0ffee"), "{why}");
+    assert_eq!(machine.host.link(LINK), None);
+    let starts = machine.kubelet.lock().unwrap().starts;
+    for _ in 0..3 {
+        machine.reboot();
+        refusal(&machine, &config).await;
+        etcd(&machine).unhealthy().await.unwrap();
+    }
+    assert_eq!(machine.kubelet.lock().unwrap().starts, starts);
+}
+
+/// A record that does not fit what runs stops nothing: what is missing is the record.
+#[tokio::test]
+async fn a_member_that_serves_goes_on_while_its_record_does_not_name_it() {
+    let (machine, config) = serving(false, true).await;
+    let mut without = record(&machine).await;
+    without.members.clear();
+    write_record(&machine, &without);
+    let why = refusal(&machine, &config).await;
+    assert!(why.contains("without member a"), "{why}");
+    assert_eq!(etcd(&machine).unhealthy().await, None);
+}
+
+/// The volume and the record of a lone member are lost, and the store still says that it was there.
+#[tokio::test]
+async fn no_empty_cluster_is_founded_where_one_was() {
+    let formed = format!("etcd/formed/main/{}", identity_of("token").cluster_id);
+    let backup = "backups/etcd/main/2026-11-22T00:00:00Z-000001/etcd.backup.gz".to_owned();
+    for trace in [formed.clone(), backup] {
+        let (machine, config) = serving(false, true).await;
+        machine.reboot();
+        machine.cloud.volumes.lock().unwrap().clear();
+        machine.cloud.add_volume("vol-0b", "main");
+        let store = machine.path("store");
+        fs::remove_file(store.join("etcd/main.json")).unwrap();
+        fs::remove_file(store.join(&formed)).unwrap();
+        let there = store.join(&trace);
+        fs::create_dir_all(there.parent().unwrap()).unwrap();
+        fs::write(&there, "").unwrap();
+        let look = || member_of(&machine, config.clone(), AT_ONCE);
+        let mut said = String::new();
+        for _ in 0..5 {
+            if let Err(error) = look().look().await {
+                said = format!("{error:#}");
+            }
+        }
+        assert!(said.contains(&trace), "{said}");
+        assert!(!store.join("etcd/main.json").exists());
+        let disk = fs::read(machine.path("dev/nvme1n1")).unwrap();
         assert!(
-            error.to_string().contains("founds no second cluster"),
-            "{error}"
+            disk.iter().all(|byte| *byte == 0),
+            "nothing is written to it"
         );
-        let etcd = Etcd {
-            kubelet: Arc::clone(&machine.kubelet),
-            fuse: machine.fuse.clone(),
-        };
-        let said = protokube::etcd::Running::unhealthy(&etcd).await;
-        let said = said.unwrap();
-        assert!(said.contains(why), "{said}");
-        assert_eq!(machine.kubelet.lock().unwrap().founded, 1);
+        // The step that the refusal names.
+        fs::remove_file(there).unwrap();
+        settle(&look()).await;
+        assert_eq!(machine.kubelet.lock().unwrap().founded, 2);
     }
 }
 
@@ -228,7 +443,7 @@ async fn a_blank_volume_founds_no_second_cluster() {
             said = format!("{error:#}");
         }
     }
-    assert!(said.contains("founds no second cluster"), "{said}");
+    assert!(said.contains("no second cluster is founded"), "{said}");
     assert_eq!(machine.kubelet.lock().unwrap().founded, 1);
     let tree = machine.tree();
     assert!(!tree.values().any(|text| text.contains("master-vol-0b")));
@@ -255,20 +470,125 @@ async fn somebody_elses_data_is_never_started_or_written_to() {
     assert_eq!(after, before);
 }
 
+fn resized(machine: &Machine) -> usize {
+    let said = fs::read_to_string(machine.path("programs/resized"));
+    said.unwrap_or_default().lines().count()
+}
+
+fn enlarge(machine: &Machine) {
+    let device = fs::File::options()
+        .write(true)
+        .open(machine.path("dev/nvme1n1"));
+    device.unwrap().set_len(4 << 20).unwrap();
+}
+
 #[tokio::test]
-async fn the_file_system_follows_the_volume_once_for_each_size() {
-    let machine = Machine::new().await;
-    machine.cloud.add_volume("vol-0a", "main");
-    let member = member(&machine);
-    let resized = || {
-        let said = std::fs::read_to_string(machine.path("programs/resized"));
-        said.unwrap_or_default().lines().count()
-    };
-    settle(&member).await;
-    settle(&member).await;
-    assert_eq!(resized(), 1);
-    machine.cloud.volumes.lock().unwrap()[0].size = 40;
-    settle(&member).await;
-    settle(&member).await;
-    assert_eq!(resized(), 2);
+async fn the_file_system_follows_the_volume_whatever_etcd_does() {
+    let (machine, config) = serving(false, false).await;
+    let member = || member_of(&machine, config.clone(), AT_ONCE);
+    assert_eq!(resized(&machine), 0, "it fills its volume");
+    {
+        let mut kubelet = machine.kubelet.lock().unwrap();
+        (kubelet.running, kubelet.full) = (None, true);
+    }
+    enlarge(&machine);
+    assert_eq!(member().look().await.unwrap(), Outcome::Waits);
+    assert_eq!(resized(&machine), 1, "while etcd cannot start");
+    machine.kubelet.lock().unwrap().full = false;
+    settle(&member()).await;
+    settle(&member()).await;
+    assert_eq!(resized(&machine), 1);
+}
+
+/// A machine that has never seen the volume has to write a manifest that says something else, and there is no room for it.
+#[tokio::test]
+async fn a_full_volume_that_was_enlarged_comes_back_on_another_machine_too() {
+    let (machine, config) = serving(false, false).await;
+    machine.reboot();
+    fs::remove_file(machine.path(LINK)).unwrap();
+    // What cannot be written is a manifest, until the file system has grown.
+    let manifests = machine.on_disk("k8s.io/manifests");
+    fs::rename(&manifests, machine.path("full")).unwrap();
+    std::os::unix::fs::symlink("/nowhere/at/all", manifests).unwrap();
+    let member = || member_of(&machine, config.clone(), AT_ONCE);
+    let error = format!("{:#}", member().look().await.unwrap_err());
+    assert!(error.contains("could not write"), "{error}");
+    enlarge(&machine);
+    settle(&member()).await;
+    assert_eq!(resized(&machine), 1);
+    assert_eq!(machine.kubelet.lock().unwrap().founded, 1);
+}
+
+/// EC2 and the record are asked all the same, and what is wrong is said.
+#[tokio::test]
+async fn a_file_system_with_errors_is_told_of_and_is_not_the_end_of_all_looks() {
+    let (machine, config) = serving(false, true).await;
+    machine.reboot();
+    fs::write(machine.path("programs/broken"), "").unwrap();
+    *machine.cloud.down.lock().unwrap() = true;
+    let why = refusal(&machine, &config).await;
+    assert!(why.contains("nobody answers"), "EC2 is asked: {why}");
+    *machine.cloud.down.lock().unwrap() = false;
+    let why = refusal(&machine, &config).await;
+    for part in [
+        "vol-0a",
+        "member a",
+        "has errors",
+        "run `fsck.ext4",
+        "inodes",
+    ] {
+        assert!(why.contains(part), "{part}: {why}");
+    }
+    fs::remove_file(machine.path("programs/broken")).unwrap();
+    settle(&member(&machine)).await;
+}
+
+#[tokio::test]
+async fn what_the_kernel_stopped_writing_to_is_not_run_from_until_it_was_checked() {
+    let (machine, config) = serving(false, true).await;
+    let read_only = machine.on_disk("lost+found/read-only");
+    fs::write(&read_only, "").unwrap();
+    let why = refusal(&machine, &config).await;
+    assert!(
+        why.contains("has errors") && why.contains("Restart"),
+        "{why}"
+    );
+    machine.reboot();
+    fs::remove_file(read_only).unwrap();
+    settle(&member(&machine)).await;
+}
+
+#[tokio::test]
+async fn a_volume_that_comes_back_as_another_device_is_mounted_again() {
+    let (machine, config) = serving(false, true).await;
+    machine.cloud.reattach("vol-0a");
+    machine.kubelet.lock().unwrap().running = None;
+    settle(&member_of(&machine, config, AT_ONCE)).await;
+    let at = fs::read_link(machine.path("mnt/master-vol-0a")).unwrap();
+    assert!(at.ends_with("disks/nvme7n1"), "{at:?}");
+    assert_eq!(machine.kubelet.lock().unwrap().lives, 1);
+}
+
+/// Where disks have no serial numbers, they are found by the name as which they were asked for. A machine that asks nobody remembers it,
+/// and looks whether it is the same volume.
+#[tokio::test]
+async fn a_machine_without_nvme_comes_back_without_aws_too() {
+    for swapped in [false, true] {
+        let machine = Machine::new().await;
+        *machine.cloud.xen.lock().unwrap() = true;
+        machine.cloud.add_volume("vol-0a", "main");
+        settle(&member(&machine)).await;
+        machine.reboot();
+        *machine.cloud.down.lock().unwrap() = true;
+        if swapped {
+            let marker = machine.path("disks/xvdu/k8s.io/etcd-member.json");
+            let text = fs::read_to_string(&marker).unwrap();
+            fs::write(marker, text.replace("vol-0a", "vol-0b")).unwrap();
+        }
+        refusal(&machine, &config()).await;
+        let unhealthy = etcd(&machine).unhealthy().await;
+        assert_eq!(unhealthy.is_some(), swapped, "{unhealthy:?}");
+        let mounted = machine.path("mnt/master-vol-0a").is_symlink();
+        assert_eq!(mounted, !swapped, "another volume is not left in its place");
+    }
 }

@@ -6,6 +6,7 @@ use anyhow::{Context, bail};
 use aws::machine::{Attachment, Instance, Volume};
 use aws::store::Store;
 use model::engine::{Class, Failure};
+use model::etcd::{LogIdentity, log_identity};
 use model::manifests::{Pod, manifest_path};
 use model::node::{NodeConfig, node_config};
 use protokube::ec2::{Ec2, Filter};
@@ -29,6 +30,20 @@ pub fn config() -> NodeConfig {
             .unwrap()
     });
     CONFIG.clone()
+}
+
+/// The same where its etcd cluster main has three members, of which the machine's group runs a.
+pub fn config_of_three() -> NodeConfig {
+    let mut config = config();
+    let main = &mut config.control_plane.as_mut().unwrap().etcd[0];
+    let own = main.etcd_members[0].clone();
+    for (name, group) in [("b", "elsewhere-b"), ("c", "elsewhere-c")] {
+        let mut member = own.clone();
+        member.name = name.into();
+        member.instance_group = group.into();
+        main.etcd_members.push(member);
+    }
+    config
 }
 
 /// Counts what is done to the outside, and lets one thing fail as if the process died there.
@@ -87,6 +102,7 @@ impl Machine {
             instances: Mutex::default(),
             down: Mutex::default(),
             asked: Mutex::default(),
+            xen: Mutex::default(),
         };
         Self {
             store: store_in(&root.join("store")).await,
@@ -124,6 +140,16 @@ impl Machine {
         (kubelet.running, kubelet.read) = (None, None);
     }
 
+    /// Where the files of the first disk are, as the machine has the path.
+    pub fn on_disk(&self, path: &str) -> PathBuf {
+        self.path(&format!("disks/nvme1n1/{path}"))
+    }
+
+    /// Where etcd's log is on it.
+    pub fn log(&self) -> PathBuf {
+        self.on_disk("var/etcd/data/member/wal")
+    }
+
     /// Everything that protokube and its programs wrote, by path.
     pub fn tree(&self) -> BTreeMap<String, String> {
         let mut tree = BTreeMap::new();
@@ -150,26 +176,40 @@ fn walk(at: &Path, tree: &mut BTreeMap<String, String>) {
             tree.insert(format!("{name}/"), String::new());
             walk(&path, tree);
         } else {
-            tree.insert(name, fs::read_to_string(&path).unwrap());
+            let bytes = fs::read(&path).unwrap();
+            tree.insert(name, String::from_utf8_lossy(&bytes).into_owned());
         }
     }
 }
 
-/// Programs that know one file system: a disk that begins with its name.
+/// Writes how many KiB the last argument has where a superblock says how large its file system is.
+const FILL: &str = r#"for device; do :; done
+put() { printf "$2" | dd of="$device" bs=1 seek="$1" conv=notrunc status=none; }
+n=$(($(stat -Lc %s "$device") / 1024))
+put 1028 "$(printf '\\%03o\\%03o\\%03o\\000' $((n & 255)) $((n >> 8 & 255)) $((n >> 16 & 255)))"
+"#;
+
+/// Programs that know one file system: a disk that begins with its name. Its superblock says its size in KiB, of which 256 are a group.
 fn programs(root: &Path) {
     let folder = root.join("programs");
     fs::create_dir_all(&folder).unwrap();
+    let made = format!("{FILL}put 1056 '\\000\\001'\nput 1080 '\\123\\357'\nput 0 ext4");
+    // What was moved out of the way since the disk was full comes back.
+    let resized = format!(
+        "{FILL}here=$(dirname \"$0\")\necho \"$device\" >> \"$here/resized\"\ncd \"$here/..\"\n\
+         [ ! -e full ] || {{ rm disks/nvme1n1/k8s.io/manifests && mv full disks/nvme1n1/k8s.io/manifests; }}"
+    );
     let programs = [
         (
             "blkid",
             "for device; do :; done\n[ \"$(head -c4 \"$device\" | tr -d '\\0')\" = ext4 ] && echo TYPE=ext4 || exit 2",
         ),
+        ("mkfs.ext4", &made),
         (
-            "mkfs.ext4",
-            "for device; do :; done\nprintf ext4 | dd of=\"$device\" conv=notrunc status=none",
+            "fsck.ext4",
+            "cd \"$(dirname \"$0\")\"\n[ ! -e broken ] || { echo inodes; exit 4; }\nexit 1",
         ),
-        ("fsck.ext4", "exit 1"),
-        ("resize2fs", "echo \"$1\" >> \"$(dirname \"$0\")/resized\""),
+        ("resize2fs", &resized),
     ];
     for (name, text) in programs {
         let file = folder.join(name);
@@ -205,6 +245,16 @@ impl Mounts for Links {
         }
         Ok(())
     }
+
+    fn unmount(&self, folder: &Path) -> std::io::Result<()> {
+        fs::remove_file(folder)?;
+        fs::create_dir(folder)
+    }
+
+    /// A disk becomes so when the kernel has put a file there that says it.
+    fn read_only(&self, folder: &Path) -> std::io::Result<bool> {
+        Ok(folder.join("lost+found/read-only").exists())
+    }
 }
 
 /// EC2 with volumes and instances.
@@ -217,6 +267,8 @@ pub struct Cloud {
     /// It does not answer.
     pub down: Mutex<bool>,
     asked: Mutex<usize>,
+    /// Disks are shown as they were asked for, and have no serial numbers.
+    pub xen: Mutex<bool>,
 }
 
 fn failed(why: impl Into<String>) -> Failure {
@@ -231,19 +283,40 @@ fn failed(why: impl Into<String>) -> Failure {
 }
 
 impl Cloud {
-    /// A free volume of member a of an etcd cluster.
+    /// A free volume of member a, the only one of an etcd cluster.
     pub fn add_volume(&self, id: &str, etcd: &str) {
+        self.add_volume_of(id, etcd, "a/a", None);
+    }
+
+    /// Those of three members, two of which other machines have.
+    pub fn add_volumes_of_three(&self) {
+        self.add_volume_of("vol-0a", "main", "a/a,b,c", None);
+        self.add_volume_of("vol-0b", "main", "b/a,b,c", Some("i-0b"));
+        self.add_volume_of("vol-0c", "main", "c/a,b,c", Some("i-0c"));
+    }
+
+    fn add_volume_of(&self, id: &str, etcd: &str, tag: &str, holder: Option<&str>) {
         let tags = [
-            (format!("k8s.io/etcd/{etcd}"), "a/a".to_owned()),
+            (format!("k8s.io/etcd/{etcd}"), tag.to_owned()),
             ("k8s.io/role/control-plane".into(), "1".into()),
         ];
+        let attachment = holder.map(|instance| Attachment {
+            instance: instance.into(),
+            device: "/dev/xvdu".into(),
+            state: "attached".into(),
+        });
         self.volumes.lock().unwrap().push(Volume {
             id: id.into(),
-            state: "available".into(),
+            state: if holder.is_some() {
+                "in-use"
+            } else {
+                "available"
+            }
+            .into(),
             zone: ZONE.into(),
             size: 20,
             tags: tags.into(),
-            attachment: None,
+            attachment,
         });
     }
 
@@ -262,6 +335,23 @@ impl Cloud {
             device: "/dev/xvdu".into(),
             state: "attached".into(),
         });
+    }
+
+    /// The volume of the first disk is taken away by force and comes back: the kernel shows it under another name.
+    pub fn reattach(&self, volume: &str) {
+        for below in ["dev", "disks"] {
+            let of = |name: &str| self.root.join(below).join(name);
+            fs::rename(of("nvme1n1"), of("nvme7n1")).unwrap();
+        }
+        let link = self.by_id(volume);
+        fs::remove_file(&link).unwrap();
+        symlink(self.root.join("dev/nvme7n1"), link).unwrap();
+    }
+
+    fn by_id(&self, volume: &str) -> PathBuf {
+        let serial = volume.replace('-', "");
+        let name = format!("nvme-Amazon_Elastic_Block_Store_{serial}");
+        self.root.join("dev/disk/by-id").join(name)
     }
 
     fn answers(&self) -> Result<(), Failure> {
@@ -298,7 +388,8 @@ impl Ec2 for Cloud {
         let mut volumes = self.volumes.lock().unwrap();
         let number = volumes
             .iter()
-            .filter(|one| one.attachment.is_some())
+            .filter_map(|one| one.attachment.as_ref())
+            .filter(|one| one.instance == instance)
             .count()
             + 1;
         let found = volumes.iter_mut().find(|one| one.id == volume).unwrap();
@@ -311,11 +402,18 @@ impl Ec2 for Cloud {
             device: device.into(),
             state: "attached".into(),
         });
-        let node = self.root.join(format!("dev/nvme{number}n1"));
+        let xen = *self.xen.lock().unwrap();
+        let name = if xen {
+            device.trim_start_matches("/dev/").to_owned()
+        } else {
+            format!("nvme{number}n1")
+        };
+        let node = self.root.join("dev").join(&name);
         fs::write(&node, vec![0; 2 << 20]).unwrap();
-        let serial = volume.replace('-', "");
-        let by_id = format!("dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}");
-        symlink(&node, self.root.join(by_id)).unwrap();
+        let _ = fs::remove_dir_all(self.root.join("disks").join(name));
+        if !xen {
+            symlink(&node, self.by_id(volume)).unwrap();
+        }
         Ok(())
     }
 }
@@ -332,6 +430,14 @@ pub struct Kubelet {
     pub running: Option<String>,
     pub starts: usize,
     pub founded: usize,
+    /// Logs that etcd has begun.
+    pub lives: usize,
+    /// Who etcd is in its cluster, as its peers know.
+    known: Option<LogIdentity>,
+    /// They answer.
+    pub peers: bool,
+    /// etcd cannot write its log.
+    pub full: bool,
 }
 
 impl Kubelet {
@@ -370,7 +476,19 @@ impl Kubelet {
         if self.read.as_ref() != Some(&manifest) {
             bail!("kubelet waits for the end of the pod that it read first");
         }
-        let below = |path: &str| self.below(path);
+        self.start(manifest)
+    }
+
+    /// etcd's process ends, and kubelet starts the container again without looking at anything.
+    pub fn restart_container(&mut self) -> anyhow::Result<()> {
+        let manifest = self.running.take().context("nothing runs")?;
+        self.start(manifest)
+    }
+
+    fn start(&mut self, manifest: String) -> anyhow::Result<()> {
+        if self.full {
+            bail!("no space left on device");
+        }
         let pod: Pod = serde_saphyr::from_str(&manifest)?;
         let container = &pod.spec.containers[0];
         let variable = |name: &str| {
@@ -379,35 +497,107 @@ impl Kubelet {
         };
         let data = pod.spec.volumes.iter().find(|one| one.name == "data");
         let data = data.context("no data")?;
-        let folder = below(&data.host_path.path);
+        let folder = self.below(&data.host_path.path);
         if data.host_path.kind.as_deref() != Some("Directory") || !folder.is_dir() {
             bail!("the pod's data folder is not there");
         }
-        let log = folder.join("member/wal");
-        if !log.is_dir() {
-            if variable("ETCD_INITIAL_CLUSTER_STATE") != "new" {
-                bail!("etcd knows nobody of an existing cluster");
-            }
-            fs::create_dir_all(&log)?;
-            let token = variable("ETCD_INITIAL_CLUSTER_TOKEN");
-            fs::write(log.join("0.wal"), format!("cluster-of-{token}"))?;
-            self.founded += 1;
+        if files_of_log(&folder.join("member/wal")).is_empty() {
+            self.begin(&folder.join("member/wal"), variable)?;
         }
         self.starts += 1;
         self.running = Some(manifest);
         Ok(())
     }
 
-    fn cluster_id(&self) -> anyhow::Result<String> {
-        let disks = self.root.join("disks");
-        let mut found = Vec::new();
-        for disk in fs::read_dir(disks)? {
-            let log = format!("var/{}/data/member/wal/0.wal", self.prefix());
-            let log = disk?.path().join(log);
-            found.extend(fs::read_to_string(log).ok());
-        }
-        found.into_iter().next().context("no data")
+    /// What etcd 3.6 does where it finds no log (`server/etcdserver/bootstrap.go`).
+    fn begin(&mut self, log: &Path, variable: impl Fn(&str) -> String) -> anyhow::Result<()> {
+        let all = variable("ETCD_INITIAL_CLUSTER");
+        let own = format!("{}=", variable("ETCD_NAME"));
+        let others = all.split(',').filter(|one| !one.starts_with(&own)).count();
+        let told = self.known.clone().filter(|_| others > 0 && self.peers);
+        let identity = match (variable("ETCD_INITIAL_CLUSTER_STATE").as_str(), told) {
+            ("new", Some(told)) => bail!("member {} has already been bootstrapped", told.member_id),
+            ("new", None) => {
+                self.founded += 1;
+                identity_of(&variable("ETCD_INITIAL_CLUSTER_TOKEN"))
+            }
+            (_, Some(told)) => told,
+            (_, None) => bail!("cannot fetch cluster info from peer urls"),
+        };
+        write_log(log, &identity);
+        self.lives += 1;
+        self.known = Some(identity);
+        Ok(())
     }
+
+    /// Of the log on the first disk that has one.
+    pub fn cluster_id(&self) -> anyhow::Result<String> {
+        for disk in fs::read_dir(self.root.join("disks"))? {
+            let log = format!("var/{}/data/member/wal", self.prefix());
+            let files = files_of_log(&disk?.path().join(log));
+            if let Some(file) = files.first() {
+                return Ok(log_identity(&fs::read(file)?)?.cluster_id);
+            }
+        }
+        bail!("no data")
+    }
+}
+
+/// The ids of who founds under a token.
+pub fn identity_of(token: &str) -> LogIdentity {
+    let sum = token.bytes().fold(7_u64, |sum, byte| {
+        sum.wrapping_mul(31).wrapping_add(u64::from(byte))
+    });
+    LogIdentity {
+        cluster_id: format!("{:x}", sum | (1 << 63)),
+        member_id: format!("{:x}", !sum | (1 << 63)),
+    }
+}
+
+pub fn files_of_log(folder: &Path) -> Vec<PathBuf> {
+    let items = fs::read_dir(folder).into_iter().flatten();
+    let files = items.map(|item| item.unwrap().path());
+    files
+        .filter(|file| file.extension().is_some_and(|of| of == "wal"))
+        .collect()
+}
+
+/// A log's first file, as etcd begins it: a checksum, then whose it is.
+pub fn write_log(folder: &Path, identity: &LogIdentity) {
+    let id = |id: &str| varint(u64::from_str_radix(id, 16).unwrap());
+    let ids = [
+        &[0x08][..],
+        &id(&identity.member_id),
+        &[0x10],
+        &id(&identity.cluster_id),
+    ]
+    .concat();
+    let metadata = [
+        &[0x08, 1, 0x10, 0, 0x1a][..],
+        &varint(ids.len() as u64),
+        &ids,
+    ]
+    .concat();
+    let mut file = Vec::new();
+    for record in [&[0x08, 4, 0x10, 0][..], &metadata] {
+        let filled = record.len().next_multiple_of(8) - record.len();
+        let high = if filled > 0 { 0x80 | filled as u64 } else { 0 };
+        file.extend((record.len() as u64 | (high << 56)).to_le_bytes());
+        file.extend(record);
+        file.resize(file.len() + filled, 0);
+    }
+    fs::create_dir_all(folder).unwrap();
+    fs::write(folder.join("0000000000000000-0000000000000000.wal"), file).unwrap();
+}
+
+fn varint(mut number: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while number > 0x7f {
+        bytes.push(number.to_le_bytes()[0] | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number.to_le_bytes()[0]);
+    bytes
 }
 
 /// The etcd that the kubelet runs.
@@ -434,7 +624,9 @@ impl Running for Etcd {
         let kubelet = self.kubelet.lock().unwrap();
         Ok(Members {
             cluster_id: kubelet.cluster_id()?,
-            named: vec![format!("{}-{member}", kubelet.prefix())],
+            named: ["a", "b", "c", member]
+                .map(|one| format!("{}-{one}", kubelet.prefix()))
+                .into(),
         })
     }
 }

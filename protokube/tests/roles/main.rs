@@ -6,6 +6,7 @@ mod calls;
 mod disks;
 mod etcd;
 mod gates;
+mod kernel;
 mod machine;
 mod names;
 #[path = "../support/store.rs"]

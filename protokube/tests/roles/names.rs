@@ -4,7 +4,7 @@ use crate::machine::{Cloud, INSTANCE, Machine, ZONE, config};
 use aws::dns::{Addresses, Found};
 use aws::machine::{Attachment, Instance};
 use model::engine::Failure;
-use model::etcd::{FORMAT, Record, RecordedMember, State, record_key};
+use model::etcd::{FORMAT, Record, RecordedMember, State, Unknown, record_key};
 use model::node::NodeConfig;
 use protokube::ec2::Ec2;
 use protokube::etcd::Formation;
@@ -105,15 +105,9 @@ async fn a_copy_with_the_same_tags_never_moves_a_name() {
     with_member(&machine, "10.0.0.4").await;
     let record = Record {
         format: FORMAT,
-        state: State::Forming { token: "t".into() },
-        members: [(
-            "a".to_owned(),
-            RecordedMember {
-                volume: "vol-0a".into(),
-                blank: true,
-            },
-        )]
-        .into(),
+        state: State::forming("t"),
+        members: [("a".to_owned(), RecordedMember::on("vol-0a", true))].into(),
+        unknown: Unknown::new(),
     };
     let text = record.to_json().into_bytes();
     let expect = aws::store::Expect::Absent;

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use model::api::write::to_yaml;
 use model::bootstrap::{Join, asked, check_report, machine, signed_identity};
-use model::etcd::{Marker, Record, as_existing};
+use model::etcd::{Marker, Record, as_existing, log_identity};
 use model::facts::Facts;
 use model::node::read_boot_config;
 use model::pki::{read_keyset, trust_bundle, write_keyset};
@@ -14,7 +14,7 @@ pub fn law(data: &[u8]) {
         return;
     };
     let text = String::from_utf8_lossy(rest);
-    match which % 10 {
+    match which % 11 {
         0 => keyset(&text),
         1 => drop(Record::read("record", rest).map(|record| record.to_json())),
         2 => drop(Marker::read("marker", rest).map(|marker| marker.to_json())),
@@ -33,7 +33,8 @@ pub fn law(data: &[u8]) {
             "demo.example.com",
             "nodes",
         )),
-        _ => boot(&text),
+        9 => boot(&text),
+        _ => drop(log_identity(rest)),
     }
 }
 

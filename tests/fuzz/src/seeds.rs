@@ -177,7 +177,7 @@ fn messages(samples: &[Expanded]) -> Vec<Vec<u8>> {
         .unwrap_or_default();
     let mut seeds = vec![keyset];
     seeds.extend([
-        r#"{"format":1,"cluster":"a.example.com","etcd":"main","members":[],"state":{"state":"forming","token":"t"}}"#,
+        r#"{"format":1,"members":{"a":{"volume":"vol-1","blank":true}},"state":{"forming":{"token":"t"}}}"#,
         r#"{"format":1,"cluster":"a.example.com","etcd":"main","member":"a","volume":"vol-1","token":"t","clusterId":"1"}"#,
         "apiVersion: v1\nkind: Pod\nmetadata:\n  name: etcd\nspec:\n  containers:\n  - name: etcd\n    image: etcd\n    env:\n    - name: ETCD_INITIAL_CLUSTER_STATE\n      value: new\n",
         "eyJoZWFkZXJzIjp7Imhvc3QiOiJzdHMiLCJ4LWtjdGwtY2x1c3RlciI6ImEifX0=",

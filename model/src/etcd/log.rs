@@ -1,0 +1,172 @@
+//! Whose log a file of etcd's log is. Every file of it begins with two records: one with the checksum so far, and one that says
+//! which member of which cluster wrote it (etcd: `server/storage/wal/wal.go`, `Create` and `cut`).
+
+/// As much of a file as says whose it is.
+pub const LOG_HEAD: u64 = 4096;
+
+/// Types of records (`wal.go`: `MetadataType` is 1, `CrcType` is 4).
+const METADATA: u64 = 1;
+const CHECKSUM: u64 = 4;
+
+/// Who wrote a log. Ids are hex, as etcd prints them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogIdentity {
+    /// The cluster.
+    pub cluster_id: String,
+    /// The member.
+    pub member_id: String,
+}
+
+/// A file does not begin as one of etcd's log: what is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it does not begin as etcd's log does: {0}")]
+pub struct NotALog(&'static str);
+
+/// Who wrote the log, by the beginning of any of its files.
+pub fn log_identity(head: &[u8]) -> Result<LogIdentity, NotALog> {
+    let (checksum, rest) = record(head)?;
+    if number(checksum, 1)? != Some(CHECKSUM) {
+        return Err(NotALog("its first record is no checksum"));
+    }
+    let (metadata, _) = record(rest)?;
+    if number(metadata, 1)? != Some(METADATA) {
+        return Err(NotALog("its second record does not say whose it is"));
+    }
+    let data = bytes(metadata, 3)?.ok_or(NotALog("its second record is empty"))?;
+    let id = |field| {
+        let id = number(data, field)?.filter(|id| *id != 0);
+        let id = id.ok_or(NotALog("its second record has no id"))?;
+        Ok(format!("{id:x}"))
+    };
+    Ok(LogIdentity {
+        member_id: id(1)?,
+        cluster_id: id(2)?,
+    })
+}
+
+/// The first record, and what follows it: eight bytes with its length in the lower 56 bits and, if the highest bit is set, the length
+/// of what fills it up to a multiple of eight in the three lowest of the highest byte (`decoder.go`, `decodeFrameSize`).
+fn record(bytes: &[u8]) -> Result<(&[u8], &[u8]), NotALog> {
+    const SHORT: NotALog = NotALog("it ends too early");
+    let (frame, rest) = bytes.split_first_chunk::<8>().ok_or(SHORT)?;
+    let frame = u64::from_le_bytes(*frame);
+    let filled = if frame >> 63 == 1 {
+        (frame >> 56) & 7
+    } else {
+        0
+    };
+    let length = usize::try_from(frame & ((1 << 56) - 1)).map_err(|_| SHORT)?;
+    let filled = usize::try_from(filled).map_err(|_| SHORT)?;
+    if length == 0 {
+        return Err(NotALog("there is nothing where a record should be"));
+    }
+    let (record, rest) = rest.split_at_checked(length).ok_or(SHORT)?;
+    Ok((record, rest.get(filled..).ok_or(SHORT)?))
+}
+
+/// A field of a protobuf message.
+enum Field<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+}
+
+fn number(message: &[u8], field: u64) -> Result<Option<u64>, NotALog> {
+    Ok(match find(message, field)? {
+        Some(Field::Number(number)) => Some(number),
+        _ => None,
+    })
+}
+
+fn bytes(message: &[u8], field: u64) -> Result<Option<&[u8]>, NotALog> {
+    Ok(match find(message, field)? {
+        Some(Field::Bytes(bytes)) => Some(bytes),
+        _ => None,
+    })
+}
+
+/// A field of a message that has numbers and bytes only, as etcd's records do.
+fn find(mut message: &[u8], wanted: u64) -> Result<Option<Field<'_>>, NotALog> {
+    const WRONG: NotALog = NotALog("a record of it is no protobuf");
+    while !message.is_empty() {
+        let key = varint(&mut message).ok_or(WRONG)?;
+        let value = varint(&mut message).ok_or(WRONG)?;
+        let field = match key & 7 {
+            0 => Field::Number(value),
+            2 => {
+                let length = usize::try_from(value).map_err(|_| WRONG)?;
+                let (bytes, rest) = message.split_at_checked(length).ok_or(WRONG)?;
+                message = rest;
+                Field::Bytes(bytes)
+            }
+            _ => return Err(WRONG),
+        };
+        if key >> 3 == wanted {
+            return Ok(Some(field));
+        }
+    }
+    Ok(None)
+}
+
+fn varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What etcd 3.6 writes first for member 8e9e05c52164694d of cluster cdf818194e3a8c32, a lone `default` on localhost.
+    const WRITTEN: [u8; 56] = [
+        0x04, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x84, 0x08, 0x04, 0x10, 0x00, 0x00, 0x00, 0x00,
+        0x00, 0x20, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x08, 0x01, 0x10, 0xbb, 0x81, 0xc7,
+        0xfc, 0x05, 0x1a, 0x16, 0x08, 0xcd, 0xd2, 0x91, 0x8b, 0xd2, 0xb8, 0x81, 0xcf, 0x8e, 0x01,
+        0x10, 0xb2, 0x98, 0xea, 0xf1, 0x94, 0x83, 0x86, 0xfc, 0xcd, 0x01,
+    ];
+
+    #[test]
+    fn the_beginning_of_a_log_says_whose_it_is() {
+        let identity = log_identity(&WRITTEN).unwrap();
+        assert_eq!(identity.member_id, "8e9e05c52164694d");
+        assert_eq!(identity.cluster_id, "cdf818194e3a8c32");
+    }
+
+    #[test]
+    fn what_is_cut_off_or_zero_or_something_else_is_no_log() {
+        for end in 0..WRITTEN.len() {
+            assert!(log_identity(&WRITTEN[..end]).is_err(), "{end}");
+        }
+        let filled = [&WRITTEN[..], &[0; 4040]].concat();
+        assert!(
+            log_identity(&filled).is_ok(),
+            "space that is kept for records"
+        );
+        assert!(log_identity(&[0; 4096]).is_err());
+        assert!(log_identity(&[0xff; 4096]).is_err());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_lies_there_is_read_to_its_end(
+            bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200),
+            at in 0_usize..56,
+        ) {
+            drop(log_identity(&bytes));
+            let mut changed = WRITTEN.to_vec();
+            for (index, byte) in bytes.iter().enumerate() {
+                if let Some(place) = changed.get_mut(at + index) {
+                    *place = *byte;
+                }
+            }
+            drop(log_identity(&changed));
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! A volume as the kernel has it: a disk of a file, mounted for real. Needs root and a loop device; without either nothing is tried.
+
+use model::etcd::{Content, Inside};
+use protokube::host::{Disk, Host, KernelMounts};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+const PROGRAMS: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const DISK: Disk<'static> = Disk {
+    volume: "vol-0a",
+    asked: "/dev/xvdu",
+    prefix: "etcd",
+};
+
+fn run(program: &str, arguments: &[&str]) -> Output {
+    let mut command = Command::new(program);
+    command.args(arguments).env("PATH", PROGRAMS);
+    command.output().unwrap()
+}
+
+/// A machine below a folder whose disk is a loop device.
+struct Loop {
+    folder: TempDir,
+    device: PathBuf,
+}
+
+impl Loop {
+    fn new() -> Option<Self> {
+        let folder = TempDir::new().unwrap();
+        let file = folder.path().join("file");
+        fs::File::create(&file).unwrap().set_len(64 << 20).unwrap();
+        let made = run("losetup", &["-f", "--show", file.to_str().unwrap()]);
+        if !made.status.success() {
+            eprintln!("SKIPPED: {}", String::from_utf8_lossy(&made.stderr));
+            return None;
+        }
+        let device = PathBuf::from(String::from_utf8(made.stdout).unwrap().trim());
+        fs::create_dir_all(folder.path().join("dev")).unwrap();
+        std::os::unix::fs::symlink(&device, folder.path().join("dev/xvdu")).unwrap();
+        Some(Self { folder, device })
+    }
+
+    fn host(&self) -> Host {
+        Host::at(self.folder.path(), PROGRAMS, Arc::new(KernelMounts))
+    }
+
+    fn mounted(&self) -> PathBuf {
+        self.folder.path().join("mnt/master-vol-0a")
+    }
+
+    /// Writes as etcd does: as root, and without the capability that containers do not get.
+    fn fill(&self, mib: u64) -> bool {
+        let to = format!("of={}", self.mounted().join("etcd").display());
+        let count = format!("count={mib}");
+        let dropped = ["--bounding-set=-sys_resource", "--inh-caps=-sys_resource"];
+        let written = ["dd", "if=/dev/zero", &to, "bs=1M", &count, "conv=fsync"];
+        run("setpriv", &[&dropped[..], &written].concat())
+            .status
+            .success()
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let device = self.device.to_str().unwrap();
+        run("umount", &[self.mounted().to_str().unwrap()]);
+        run("losetup", &["-d", device]);
+    }
+}
+
+fn options(at: &Path) -> String {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let at = format!(" {} ", at.display());
+    mounts
+        .lines()
+        .find(|line| line.contains(&at))
+        .unwrap()
+        .to_owned()
+}
+
+/// True if this process has `CAP_SYS_RESOURCE`, without which ext4 lets nobody use the reserve or grow what is mounted. Some containers
+/// lack it, and what they run then is not all of this.
+fn has_capability() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let has = u64::from_str_radix(line.unwrap().trim(), 16).unwrap() & (1 << 24) != 0;
+    if !has {
+        eprintln!("SKIPPED: the reserve, and growing what is mounted: CAP_SYS_RESOURCE is missing");
+    }
+    has
+}
+
+#[test]
+fn on_a_volume_that_etcd_has_filled_protokube_writes_and_once_enlarged_etcd_does_too() {
+    let Some(disk) = Loop::new() else { return };
+    let (host, device) = (disk.host(), disk.device.as_path());
+    let look = || host.look(&DISK, device).unwrap();
+    host.format(&DISK, device, &Content::Blank).unwrap();
+    assert_eq!(look(), Content::FileSystem(Inside::Nothing));
+    let options = options(&disk.mounted());
+    assert!(
+        options.contains("errors=remount-ro") && options.contains("resuid=65534"),
+        "{options}"
+    );
+    assert!(!disk.fill(64), "it is full");
+    if has_capability() {
+        let text = "x".repeat(512 << 10);
+        let written = host.write("/mnt/master-vol-0a/manifest", &text, 0o440);
+        assert!(written.unwrap(), "protokube's reserve");
+    }
+    for (mib, mounted) in [(256, false), (512, true)] {
+        let file = disk.folder.path().join("file");
+        let file = fs::File::options().write(true).open(file).unwrap();
+        file.set_len(mib << 20).unwrap();
+        let seen = run("losetup", &["-c", device.to_str().unwrap()]);
+        assert!(seen.status.success());
+        if mounted && !has_capability() {
+            return;
+        }
+        assert!(host.outgrown(device).unwrap());
+        if !mounted {
+            host.unmount(&DISK).unwrap();
+        }
+        host.grow(&DISK, device).unwrap();
+        assert!(!host.outgrown(device).unwrap());
+        look();
+        assert!(disk.fill(mib * 3 / 4), "there is room");
+    }
+}
+
+#[test]
+fn what_somebody_else_has_mounted_is_not_formatted() {
+    let Some(disk) = Loop::new() else { return };
+    let (host, device) = (disk.host(), disk.device.as_path());
+    host.format(&DISK, device, &Content::Blank).unwrap();
+    let elsewhere = disk.folder.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let paths = [device, &elsewhere].map(|path| path.to_str().unwrap());
+    assert!(run("mount", &paths).status.success());
+    let seen = host.look(&DISK, device);
+    let made = host.format(
+        &DISK,
+        device,
+        &Content::FileSystem(model::etcd::Inside::Nothing),
+    );
+    run("umount", &[paths[1]]);
+    let why = made.unwrap_err().to_string();
+    assert!(why.contains("will not make a filesystem"), "{why}");
+    let seen = format!("{:?}", seen.unwrap());
+    assert!(
+        seen.contains("Damaged") && seen.contains("is mounted"),
+        "{seen}"
+    );
+}
