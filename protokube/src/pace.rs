@@ -100,7 +100,7 @@ mod tests {
     const PACE: Pace = Pace {
         quick: Duration::from_secs(5),
         waiting: Duration::from_secs(20),
-        rest: Duration::from_secs(60),
+        rest: Duration::from_mins(1),
         sleep,
     };
 
