@@ -1,0 +1,39 @@
+//! `.ci/run`: nothing is left out because something is not there.
+
+use crate::{checkout, program};
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Runs it in a checkout of nothing else, where `make` only says what it was asked.
+fn run(parent: &Path) -> Output {
+    let own = parent.join("checkout/.ci");
+    std::fs::create_dir_all(&own).expect("a folder");
+    std::fs::copy(checkout().join(".ci/run"), own.join("run")).expect("a copy");
+    program(parent, "make", "echo \"make $*: $KCTL_KOPS_FIXTURES\"");
+    let path = format!("{}:/usr/bin:/bin", parent.display());
+    let mut command = Command::new(own.join("run"));
+    command.current_dir("/").env("PATH", path);
+    command.env_remove("KCTL_KOPS_FIXTURES");
+    command.output().expect("it runs")
+}
+
+#[test]
+fn the_cases_of_kops_are_given_to_every_run() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let fixtures = parent.path().join("shared/fixtures/kops");
+    std::fs::create_dir_all(&fixtures).expect("a folder");
+    let ran = run(parent.path());
+    let said = String::from_utf8(ran.stdout).expect("text");
+    let fixtures = fixtures.canonicalize().expect("a path");
+    assert_eq!(said, format!("make test: {}\n", fixtures.display()));
+}
+
+#[test]
+fn without_the_cases_of_kops_nothing_is_run() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let ran = run(parent.path());
+    assert!(!ran.status.success());
+    assert!(ran.stdout.is_empty(), "{ran:?}");
+    let said = String::from_utf8(ran.stderr).expect("text");
+    assert!(said.contains("../shared/fixtures/kops"), "{said}");
+}

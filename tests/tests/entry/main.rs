@@ -1,0 +1,35 @@
+//! The entry points as somebody meets them on the first day: what pages tell them to type, what targets of the Makefile need of
+//! the machine, what CI runs.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that meets the unexpected fails"
+)]
+
+mod ci;
+mod page;
+mod pages;
+mod requirements;
+#[path = "../wire/simulator.rs"]
+#[expect(dead_code, reason = "the wire tests use more of it")]
+mod simulator;
+
+use std::path::{Path, PathBuf};
+
+/// The checkout.
+fn checkout() -> PathBuf {
+    let package = std::env::var("CARGO_MANIFEST_DIR").expect("cargo runs this");
+    let checkout = Path::new(&package).parent();
+    checkout.expect("the checkout").to_owned()
+}
+
+/// A program of the test's own, in a folder for `PATH`.
+fn program(folder: &Path, name: &str, script: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    let path = folder.join(name);
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a file");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("its mode");
+}
