@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional
 
-from . import faults
+from . import faults, foreign_tags
 from .machines import control as machines
 from .machines.feed import Feed, may_change
 from .operations import identify
@@ -41,6 +41,7 @@ class State:
     underway: int = 0
     faults: "list[faults.Fault]" = field(default_factory=list)
     latency: float = 0.0
+    foreign_tags: "dict[str, str]" = field(default_factory=dict)
     region: Optional[str] = None
     feed: Feed = field(init=False)
 
@@ -113,6 +114,8 @@ def _locked(moto: Wsgi, state: State, environ: "dict[str, Any]", start_response:
     with state.lock:
         if state.later.run_due():
             state.feed.touch()
+        if state.foreign_tags:
+            foreign_tags.put(state.foreign_tags)
         answer = moto(environ, start_response)
         try:
             return [b"".join(answer)]
@@ -165,11 +168,22 @@ def _control_action(state: State, method: str, name: str, body: bytes) -> "tuple
         state.later.delay = float(body) if body else state.later.delay
     elif (method, name) == ("POST", "latency"):
         state.latency = float(body or b"0") / 1000.0
+    elif (method, name) == ("POST", "lag"):
+        state.later.lag = float(body or b"0")
+    elif (method, name) == ("POST", "foreign-tags"):
+        state.foreign_tags = _tags(json.loads(body or b"{}"))
     elif (method, name) == ("POST", "clock"):
         state.later.advance(float(body))
     else:
         return "404 Not Found", {"error": f"no control endpoint {method} {name}"}
     return "200 OK", {}
+
+
+def _tags(of: Any) -> "dict[str, str]":
+    """Tags from their JSON form; anything else is an error."""
+    if not isinstance(of, dict) or not all(isinstance(value, str) for value in of.values()):
+        raise ValueError("tags are a JSON object of strings")
+    return of
 
 
 def reset(state: State) -> None:
@@ -181,6 +195,7 @@ def reset(state: State) -> None:
     state.calls.clear()
     state.faults = []
     state.latency = 0.0
+    state.foreign_tags = {}
     if state.sessions:
         state.sessions.clear()
     if state.gate:

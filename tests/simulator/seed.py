@@ -10,6 +10,7 @@ from typing import Any
 
 CANONICAL = "099720109477"
 DEBIAN = "136693071363"
+FLATCAR = "075585003325"
 AMAZON = "137112412989"
 
 _ARCHITECTURES = {"amd64": "x86_64", "arm64": "arm64"}
@@ -28,6 +29,7 @@ def images() -> "list[dict[str, Any]]":
             _image(DEBIAN, f"debian-13-{arch}-20260713-2537", arch, "/dev/xvda"),
             _image(AMAZON, f"al2023-ami-2023.12.20260710.0-kernel-6.1-{_ARCHITECTURES[arch]}", arch, "/dev/xvda"),
         ]
+    seeded.append(_image(FLATCAR, "Flatcar-stable-4230.2.0-hvm", "amd64", "/dev/xvda"))
     # The date in this name is older than the release: a trap for whoever takes the newest by name.
     name = "ubuntu/images/hvm-ssd-gp3/ubuntu-resolute-26.04-amd64-server-20220404"
     seeded.append(_image(CANONICAL, name, "amd64", "/dev/sda1"))

@@ -22,7 +22,9 @@ class Later:
 
     def __init__(self, delay: float) -> None:
         self.delay = delay
+        self.lag = 0.0
         self._ahead = 0.0
+        self._made: "dict[str, float]" = {}
         self._due: "list[_Entry]" = []
 
     def add(self, finish: "Callable[[], None]") -> None:
@@ -62,9 +64,19 @@ class Later:
         self._ahead += seconds
         self.run_due()
 
+    def made(self, identity: str) -> None:
+        """Something was made now, which other services see after `lag` seconds."""
+        self._made.setdefault(identity, self.now())
+
+    def unseen(self, identity: str) -> bool:
+        """Whether it was made so short a time ago that other services do not see it."""
+        return identity in self._made and self.now() - self._made[identity] < self.lag
+
     def clear(self) -> None:
         """Forgets everything (after a reset the objects are gone)."""
         self._due = []
+        self._made = {}
+        self.lag = 0.0
 
     def now(self) -> float:
         """Seconds on the clock of this queue."""

@@ -52,6 +52,23 @@ const BLOCKED: &[&str] = &[
     "VolumeInUse",
 ];
 
+/// Code and part of the message of errors that only mean: something still uses it, or did a moment ago.
+const IN_USE: &[(&str, &str)] = &[
+    // ReleaseAddress, while a NAT gateway or a load balancer holds the address and for some seconds after it is gone:
+    // kubernetes/kops#938, eformat/sno-for-100#5 and #9, hashicorp/terraform-provider-aws#4675. Who really may not is
+    // told so with UnauthorizedOperation.
+    (
+        "AuthFailure",
+        "You do not have permission to access the specified resource",
+    ),
+    // DeleteRule, for some time after RemoveTargets: Terraform repeats it for five minutes
+    // (terraform-provider-aws, internal/service/events/rule.go).
+    (
+        "ValidationException",
+        "Rule can't be deleted since it has targets",
+    ),
+];
+
 const UNKNOWN: &[&str] = &[
     "InternalError",
     "InternalFailure",
@@ -78,7 +95,8 @@ const EXISTS: &[&str] = &[
     "Resource.AlreadyAssociated",
 ];
 
-/// Code and part of the message of errors that only mean: made a moment ago, not visible yet.
+/// Code and part of the message of errors that only mean: made a moment ago, not visible yet. The engine believes
+/// them for a while only, for they are also said of what does not exist at all.
 const NOT_YET: &[(&str, &str)] = &[
     ("AWS.SimpleQueueService.QueueDeletedRecently", ""),
     ("Gateway.NotAttached", ""),
@@ -86,10 +104,27 @@ const NOT_YET: &[(&str, &str)] = &[
     ("InvalidParameterValue", "iamInstanceProfile"),
     ("InvalidSubnet", "internet gateway"),
     ("QueueDeletedRecently", ""),
+    // Auto Scaling on what a group names. "You must use a valid fully-formed launch template." comes before EC2's own
+    // words, and also before what is plainly wrong, so that it is EC2's words that count:
+    // a profile, of EC2 RunInstances;
     ("ValidationError", "IAM Instance Profile"),
     ("ValidationError", "iamInstanceProfile"),
-    ("ValidationError", "launch template version"),
-    ("ValidationError", "target groups not found"),
+    // a version or a template, of DescribeLaunchTemplateVersions (both verified against AWS by getmoto/moto,
+    // tests/test_ec2/test_launch_templates.py);
+    ("ValidationError", "Could not find the specified version"),
+    (
+        "ValidationError",
+        "The specified launch template, with template ID",
+    ),
+    // a key (eksctl-io/eksctl#1989, Guimove/terraform-aws-bastion#173) or a security group (EC2's error codes,
+    // InvalidGroup.NotFound);
+    ("ValidationError", "The key pair '"),
+    ("ValidationError", "The security group '"),
+    // a target group, in Auto Scaling's own words (hashicorp/terraform-provider-aws, aws_autoscaling_attachment).
+    (
+        "ValidationError",
+        "Provided Target Groups may not be valid. Please ensure they exist and try again",
+    ),
 ];
 
 /// The class of an error.
@@ -99,6 +134,8 @@ pub(super) fn classify(code: &str, message: &str, status: u16) -> Class {
         Class::Throttled
     } else if NOT_YET.iter().any(said) {
         Class::NotYet
+    } else if IN_USE.iter().any(said) {
+        Class::Blocked
     } else if DENIED.contains(&code) {
         Class::Denied
     } else if BLOCKED.contains(&code) {
@@ -140,6 +177,7 @@ fn is_not_found(code: &str) -> bool {
 mod tests {
     use super::{Class, classify};
 
+    #[expect(clippy::too_many_lines, reason = "a table of codes")]
     #[test]
     fn every_code_has_the_class_that_makes_the_engine_do_the_right_thing() {
         for (code, message, status, class) in [
@@ -163,6 +201,24 @@ mod tests {
             ("InvalidSubnet.Range", "", 400, Class::Invalid),
             ("DependencyViolation", "", 400, Class::Blocked),
             ("DeleteConflict", "", 409, Class::Blocked),
+            (
+                "AuthFailure",
+                "You do not have permission to access the specified resource.",
+                400,
+                Class::Blocked,
+            ),
+            (
+                "AuthFailure",
+                "AWS was not able to validate the provided access credentials",
+                401,
+                Class::Denied,
+            ),
+            (
+                "ValidationException",
+                "Rule can't be deleted since it has targets.",
+                400,
+                Class::Blocked,
+            ),
             ("UnauthorizedOperation", "", 403, Class::Denied),
             ("SomethingNew", "", 403, Class::Denied),
             ("SomethingNew", "", 500, Class::Unknown),
@@ -178,6 +234,38 @@ mod tests {
                 "MinSize is greater than MaxSize",
                 400,
                 Class::Invalid,
+            ),
+            (
+                "ValidationError",
+                "You must use a valid fully-formed launch template. Could not find the specified version 3 for the launch \
+                 template with ID lt-0123456789abcdef0.",
+                400,
+                Class::NotYet,
+            ),
+            (
+                "ValidationError",
+                "You must use a valid fully-formed launch template. The security group 'sg-1' does not exist",
+                400,
+                Class::NotYet,
+            ),
+            (
+                "ValidationError",
+                "You must use a valid fully-formed launch template. Value () for parameter groupId is invalid. The value \
+                 cannot be empty",
+                400,
+                Class::Invalid,
+            ),
+            (
+                "ValidationError",
+                "You must use a valid fully-formed launch template. The image id '[ami-1]' does not exist",
+                400,
+                Class::Invalid,
+            ),
+            (
+                "ValidationError",
+                "Provided Target Groups may not be valid. Please ensure they exist and try again.",
+                400,
+                Class::NotYet,
             ),
         ] {
             assert_eq!(

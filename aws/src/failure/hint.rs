@@ -76,6 +76,11 @@ fn invalid(code: &str) -> &'static str {
         "InvalidAMIID.NotFound" => {
             "the image is not in this region or was withdrawn: set spec.image to one that exists"
         }
+        // Announced on 2026-01-15: four changes in 24 hours, the next as soon as the last has ended.
+        "VolumeModificationRateExceeded" | "IncorrectModificationState" => {
+            "AWS changes a volume at most four times in 24 hours, and one change after the other: run this again later, it \
+             goes on where it ended"
+        }
         _ => {
             "AWS takes no such request: correct what its message names in the spec; if the spec does not say it, report this \
              with the request id"
@@ -129,6 +134,11 @@ mod tests {
             ),
             (Class::Invalid, "InvalidAMIID.NotFound", "spec.image"),
             (Class::Invalid, "ValidationError", "request id"),
+            (
+                Class::Invalid,
+                "VolumeModificationRateExceeded",
+                "four times in 24 hours",
+            ),
             (Class::Unknown, "InternalError", "makes nothing twice"),
         ] {
             let hint = of(class, "ec2:CreateVpc", code, "");

@@ -77,6 +77,9 @@ fn attrs(url: &str) -> Attrs {
     Attrs::from([(URL.to_owned(), url.to_owned())])
 }
 
+/// SetQueueAttributes takes up to 60 seconds to show (its API reference), and a plan made before that is not empty.
+const POLICY: &str = "its new policy to be seen";
+
 impl Verbs for SqsQueue {
     async fn find(
         world: &AwsWorld,
@@ -101,7 +104,11 @@ impl Verbs for SqsQueue {
         const CALL: &str = "sqs:CreateQueue";
         if let Some(have) = have {
             update(world, &have, want).await?;
-            return Ok(made(have.physical));
+            let changed = have.resource.policy != want.policy;
+            return Ok(Put {
+                waiting_for: changed.then(|| POLICY.to_owned()),
+                ..made(have.physical)
+            });
         }
         let call = world.clients.sqs.create_queue();
         let call = call
@@ -112,6 +119,17 @@ impl Verbs for SqsQueue {
         Ok(Put {
             attrs: attrs(&url.unwrap_or_default()),
             ..made(arn(world, &want.queue_name))
+        })
+    }
+
+    async fn ready(world: &AwsWorld, want: &Self, physical: &str) -> Result<Put, Failure> {
+        let found = fetch_named(world, &want.queue_name).await?;
+        let seen = found.and_then(|raw| observe(world, &raw));
+        let same = |seen: &Observed<Cloud>| matches!(&seen.resource, Cloud::SqsQueue(queue) if queue.policy == want.policy);
+        Ok(Put {
+            waiting_for: (!seen.as_ref().is_some_and(same)).then(|| POLICY.to_owned()),
+            attrs: seen.map(|seen| seen.attrs).unwrap_or_default(),
+            ..made(physical)
         })
     }
 

@@ -83,6 +83,14 @@ const STEPS: &[(&str, &str, &str)] = &[
         "",
         "look at the group's image: it must boot this machine type and run cloud-init; aws ec2 get-console-output shows all it said",
     ),
+    // "Access denied when attempting to assume role arn:aws:iam::...:role/aws-service-role/autoscaling.amazonaws.com/
+    // AWSServiceRoleForAutoScaling. Validating load balancer configuration failed."; RaJiska/terraform-aws-fck-nat#85
+    // measured how long it takes.
+    (
+        "launch",
+        "awsserviceroleforautoscaling",
+        "this account is new to Auto Scaling, which has just made its own role: wait, launches succeed within about four minutes",
+    ),
     (
         "launch",
         "",
@@ -98,4 +106,18 @@ pub(super) fn next_step(stage: &str, error: &str) -> Option<String> {
         .iter()
         .find(fits)
         .map(|(_, _, step)| (*step).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::next_step;
+
+    #[test]
+    fn an_account_that_is_new_to_auto_scaling_is_told_to_wait() {
+        let said = "Access denied when attempting to assume role arn:aws:iam::123456789012:role/aws-service-role/\
+                    autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling. Validating load balancer configuration failed.";
+        let step = next_step("launch", said).unwrap();
+        assert!(step.contains("wait"), "{step}");
+        assert!(!next_step("launch", "no capacity").unwrap().contains("wait"));
+    }
 }

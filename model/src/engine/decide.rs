@@ -136,6 +136,10 @@ fn failed<R: Resource>(
         }
         (Class::Gone, Phase::Remove | Phase::Gone) => Verdict::Done,
         (Class::Gone | Class::NotYet, Phase::Find) => absent(work, now, options),
+        // With a code it is the world's word, which it also has for what does not exist at all.
+        (Class::NotYet, Phase::Put) if !failure.code.is_empty() => {
+            unseen(work, failure, now, options)
+        }
         (Class::NotYet | Class::Blocked, _)
         | (Class::Gone, Phase::Ready)
         | (Class::Unknown, Phase::Find | Phase::Ready | Phase::Gone) => {
@@ -173,6 +177,24 @@ fn unknown<R: Resource>(
         return Verdict::Failed(failure);
     }
     again(work, failure, after, now, options)
+}
+
+/// What a change names is not visible: late for a while, then missing.
+fn unseen<R>(work: &mut Work<R>, failure: Failure, now: Duration, options: &Options) -> Verdict {
+    let late = now.saturating_sub(work.since);
+    if late < options.unseen {
+        return poll(work, failure, now, options);
+    }
+    let hint = format!(
+        "still so {} s after all that this step needs was made, so it is not merely late: correct what the message names, or \
+         make it, then run this again",
+        late.as_secs()
+    );
+    Verdict::Failed(Failure {
+        class: Class::Invalid,
+        hint: Some(hint),
+        ..failure
+    })
 }
 
 fn poll<R>(work: &mut Work<R>, failure: Failure, now: Duration, options: &Options) -> Verdict {
@@ -376,6 +398,30 @@ mod tests {
             assert_eq!(follows(&mut work, class, 599), "again");
             assert_eq!(follows(&mut work, class, 600), "fails");
         }
+    }
+
+    #[test]
+    fn what_a_change_names_may_be_late_for_two_minutes_and_is_missing_after_that() {
+        let mut work = work(None, Some("a"));
+        let failure = Failure {
+            class: Class::NotYet,
+            call: "do".to_owned(),
+            code: "ValidationError".to_owned(),
+            message: "the key pair 'mine' does not exist".to_owned(),
+            hint: None,
+            request_id: None,
+        };
+        let mut at = |seconds| {
+            let failed = Answer::Failed(failure.clone());
+            let now = Duration::from_secs(seconds);
+            decide(&mut work, failed, now, &Options::default())
+        };
+        assert!(matches!(at(119), Verdict::Again(_)));
+        let Verdict::Failed(missing) = at(120) else {
+            panic!("it waits for what does not exist");
+        };
+        assert_eq!(missing.class, Class::Invalid);
+        assert!(missing.hint.unwrap().contains("not merely late"));
     }
 
     #[test]

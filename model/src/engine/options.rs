@@ -24,6 +24,9 @@ pub struct Options {
     pub parallelism: usize,
     /// How long one step may wait for the world without getting further.
     pub deadline: Duration,
+    /// How long the world may say of what was just made that it is not there: after that it is not late but wrong.
+    /// Terraform's bound for IAM and Auto Scaling (`propagationTimeout` in its AWS provider).
+    pub unseen: Duration,
     /// How often a change whose outcome nobody knows is made.
     pub attempts: u32,
     /// How long after a change reads may not show it yet. AWS names no bound (its guide says to back off for
@@ -36,6 +39,7 @@ impl Default for Options {
         Self {
             parallelism: 16,
             deadline: Duration::from_mins(10),
+            unseen: Duration::from_mins(2),
             attempts: 5,
             settle: Duration::from_secs(15),
         }

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from moto.autoscaling.exceptions import AutoscalingClientError, ValidationError
 from moto.autoscaling.models import AutoScalingBackend, FakeAutoScalingGroup
 from moto.core.exceptions import ServiceException
+from moto.ec2.exceptions import (
+    EC2ClientError,
+    InvalidLaunchTemplateVersionNotFound,
+    InvalidSecurityGroupNotFoundError,
+)
+from moto.ec2.models.key_pairs import KeyPairBackend
+from moto.ec2.models.launch_templates import LaunchTemplate
+from moto.ec2.models.security_groups import SecurityGroupBackend
 from moto.ec2.utils import filter_iam_instance_profiles
+from moto.elbv2.models import ELBv2Backend
+from moto.iam.models import IAMBackend
 
+from .iam import unknown_profile
 from .patch import replace
 from .scaling import remove_by_force
+
+if TYPE_CHECKING:
+    from ..settle import Later
+    from . import Options
 
 
 def group_names_are_unique() -> None:
@@ -104,17 +119,23 @@ def _refuse_unknown_tagged(name: str) -> None:
         return original(backend, tags)
 
 
-def groups_name_what_exists() -> None:
+# What Auto Scaling says before EC2's words about a template (eksctl-io/eksctl#1989, ryanmurakami/hbfl#58).
+_TEMPLATE = "You must use a valid fully-formed launch template. "
+
+
+def groups_name_what_exists(options: "Options") -> None:
     """AWS: a group's template has to be launchable (image, type, key, profile, groups), its subnets and
-    target groups have to exist, or ValidationError before anything is launched.
+    target groups have to exist, or ValidationError before anything is launched. What was made a moment
+    ago does not exist yet for Auto Scaling (`POST /_simulator/lag`).
     moto: says so in EC2's words or not at all, having launched some.
     """
+    later = options.later
 
     @replace(FakeAutoScalingGroup, "_set_launch_configuration")
     def set_launch(original: Any, group: Any, config: Any, template: Any, mixed_instances_policy: Any) -> None:
-        _in_our_words("", original, group, config, template, mixed_instances_policy)
+        _in_our_words(_TEMPLATE, original, group, config, template, mixed_instances_policy)
         if group.ec2_launch_template is not None and (template or mixed_instances_policy):
-            _in_our_words("You must use a valid fully-formed launch template. ", _check_template, group)
+            _in_our_words(_TEMPLATE, _check_template, group, later)
 
     @replace(FakeAutoScalingGroup, "_set_azs_and_vpcs")
     def set_zones(original: Any, group: Any, *args: Any, **kwargs: Any) -> None:
@@ -122,13 +143,39 @@ def groups_name_what_exists() -> None:
 
     @replace(AutoScalingBackend, "create_auto_scaling_group")
     def create(original: Any, backend: Any, **kwargs: Any) -> Any:
-        _check_target_groups(backend, kwargs["target_group_arns"])
+        _check_target_groups(backend, kwargs["target_group_arns"], later)
         return original(backend, **kwargs)
 
     @replace(AutoScalingBackend, "attach_load_balancer_target_groups")
     def attach(original: Any, backend: Any, group_name: str, arns: Any) -> Any:
-        _check_target_groups(backend, arns)
+        _check_target_groups(backend, arns, later)
         return original(backend, group_name, arns)
+
+    _note_what_is_made(later)
+
+
+def _note_what_is_made(later: "Later") -> None:
+    """Tells `later` of everything that a group may name."""
+    for owner, operation, identify in (
+        (LaunchTemplate, "create_version", lambda version: _version_name(version.template, version.number)),
+        (ELBv2Backend, "create_target_group", lambda group: group.arn),
+        (KeyPairBackend, "import_key_pair", lambda pair: pair.key_name),
+        (SecurityGroupBackend, "create_security_group", lambda group: group.id),
+        (IAMBackend, "create_instance_profile", lambda profile: profile.name),
+    ):
+        _note(later, owner, operation, identify)
+
+
+def _note(later: "Later", owner: Any, operation: str, identify: "Callable[[Any], str]") -> None:
+    @replace(owner, operation)
+    def make(original: Any, *args: Any, **kwargs: Any) -> Any:
+        made = original(*args, **kwargs)
+        later.made(identify(made))
+        return made
+
+
+def _version_name(template: Any, number: Any) -> str:
+    return f"{template.id}/{number}"
 
 
 def _in_our_words(prefix: str, check: Any, *args: Any, **kwargs: Any) -> None:
@@ -141,30 +188,45 @@ def _in_our_words(prefix: str, check: Any, *args: Any, **kwargs: Any) -> None:
         raise ValidationError(prefix + error.message) from error
 
 
-def _check_template(group: Any) -> None:
+def _check_template(group: Any, later: "Later") -> None:
     """Raises what EC2 would say to a launch from the group's template."""
-    backend = group.ec2_backend
-    data = group.ec2_launch_template.get_version(group.launch_template_version).data
+    backend, template = group.ec2_backend, group.ec2_launch_template
+    version = template.get_version(group.launch_template_version)
+    if later.unseen(_version_name(template, version.number)):
+        raise InvalidLaunchTemplateVersionNotFound(template_id=template.id, version=version.number)
+    data = version.data
     backend.describe_images(ami_ids=[data.get("ImageId") or "ami-none"])
     overrides = ((group.mixed_instances_policy or {}).get("LaunchTemplate") or {}).get("Overrides") or []
     types = [override["InstanceType"] for override in overrides if "InstanceType" in override] or [
         data.get("InstanceType")
     ]
     backend.describe_instance_types(types, {})
-    if data.get("KeyName"):
-        backend.describe_key_pairs(key_names=[data["KeyName"]])
+    key = data.get("KeyName")
+    if key and (key not in backend.key_pairs or later.unseen(key)):
+        raise EC2ClientError("InvalidKeyPair.NotFound", f"The key pair '{key}' does not exist")
     interface = (data.get("NetworkInterfaces") or [{}])[0]
     groups = list(data.get("SecurityGroupIds") or []) + list(interface.get("Groups") or [])
-    if groups:
-        backend.describe_security_groups(group_ids=groups)
+    for named in groups:
+        if backend.get_security_group_from_id(named) is None or later.unseen(named):
+            raise InvalidSecurityGroupNotFoundError(named)
     profile = data.get("IamInstanceProfile") or {}
     if profile:
-        filter_iam_instance_profiles(backend.account_id, backend.partition, profile.get("Arn"), profile.get("Name"))
+        _check_profile(backend, profile, later)
 
 
-def _check_target_groups(backend: Any, arns: Any) -> None:
+def _check_profile(backend: Any, profile: "dict[str, str]", later: "Later") -> None:
+    arn, name = profile.get("Arn"), profile.get("Name")
+    try:
+        found = filter_iam_instance_profiles(backend.account_id, backend.partition, arn, name)
+    except ServiceException as error:
+        raise unknown_profile(name or arn) from error
+    if later.unseen(found.name):
+        raise unknown_profile(name or arn)
+
+
+def _check_target_groups(backend: Any, arns: Any, later: "Later") -> None:
     for arn in arns or []:
-        if arn not in backend.elbv2_backend.target_groups:
+        if arn not in backend.elbv2_backend.target_groups or later.unseen(arn):
             message = "Provided Target Groups may not be valid. Please ensure they exist and try again."
             raise ValidationError(message)
 

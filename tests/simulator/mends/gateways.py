@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Optional
 
 from moto.ec2.exceptions import DependencyViolationError, EC2ClientError
@@ -48,8 +49,14 @@ def a_vpc_has_one_internet_gateway() -> None:
         return original(backend, gateway_id, vpc_id)
 
 
-def an_address_in_use_is_not_released() -> None:
-    """AWS: InvalidIPAddress.InUse while the address is associated.
+# EC2's words for an address that one of AWS' own services holds (kubernetes/kops#938, eformat/sno-for-100#5,
+# hashicorp/terraform-provider-aws#4675).
+_HELD = "You do not have permission to access the specified resource."
+
+
+def an_address_in_use_is_not_released(options: "Options") -> None:
+    """AWS: AuthFailure while a NAT gateway or a load balancer holds the address, and for a while after it is
+    gone (eformat/sno-for-100#9); InvalidIPAddress.InUse while it is associated with anything else.
     moto: disassociates it.
     """
 
@@ -58,10 +65,26 @@ def an_address_in_use_is_not_released() -> None:
         original: Any, backend: Any, address: Optional[str] = None, allocation_id: Optional[str] = None
     ) -> None:
         found = backend.address_by_ip([address]) if address else backend.address_by_allocation([allocation_id])
+        if getattr(found[0], "held", False) or _is_managed(found[0].eni):
+            raise EC2ClientError("AuthFailure", _HELD)
         if found[0].association_id:
             message = f"The IP address {found[0].public_ip} is in use."
             raise EC2ClientError("InvalidIPAddress.InUse", message)
         original(backend, address=address, allocation_id=allocation_id)
+
+    @replace(ElasticAddressBackend, "disassociate_address")
+    def disassociate(original: Any, backend: Any, *args: Any, **kwargs: Any) -> Any:
+        held = [one for one in backend.addresses if _is_managed(one.eni)]
+        answer = original(backend, *args, **kwargs)
+        for one in held:
+            if one.eni is None:
+                one.held = True
+                options.later.add(partial(setattr, one, "held", False))
+        return answer
+
+
+def _is_managed(interface: Any) -> bool:
+    return bool(getattr(interface, "requester_managed", False))
 
 
 def interfaces_have_an_address_of_their_subnet() -> None:

@@ -27,14 +27,17 @@ def an_unknown_profile_is_invalid() -> None:
         except ServiceException:
             found = None
         if found is None:
-            message = (
-                f"Value ({named}) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name"
-            )
-            raise EC2ClientError("InvalidParameterValue", message)
+            raise unknown_profile(named)
         return found
 
     for module in (moto_profile, moto_instances):
         replace(module, "filter_iam_instance_profiles")(find)
+
+
+def unknown_profile(named: Any) -> EC2ClientError:
+    """What EC2 says of an instance profile that it does not see."""
+    message = f"Value ({named}) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name"
+    return EC2ClientError("InvalidParameterValue", message)
 
 
 def policies_of_aws_exist() -> None:

@@ -33,3 +33,17 @@ def receiving_holds_nobody_up(options: "Options") -> None:
                 return found
             lock.wait(min(left, _LOOK))
             options.later.run_due()
+
+
+def a_policy_is_seen_late(options: "Options") -> None:
+    """AWS: what SetQueueAttributes changes is described up to 60 seconds later.
+    moto: describes it at once.
+    """
+
+    @replace(SQSBackend, "set_queue_attributes")
+    def set_attributes(original: Any, backend: Any, queue: str, attributes: "dict[str, Any]") -> Any:
+        now = {name: value for name, value in attributes.items() if name != "Policy"}
+        answer = original(backend, queue, now)
+        if "Policy" in attributes:
+            options.later.add(lambda: original(backend, queue, {"Policy": attributes["Policy"]}))
+        return answer

@@ -26,3 +26,21 @@ def sha256_checksums_are_verified() -> None:
             message = "The SHA256 you specified did not match the calculated checksum."
             raise S3ClientError("BadDigest", message)
         return original(response)
+
+
+def the_expected_owner_has_to_own_the_bucket() -> None:
+    """AWS: a call with x-amz-expected-bucket-owner on another account's bucket is AccessDenied.
+    moto: does not look at the header.
+    """
+    for operation in ("put_object", "delete_object", "_bucket_response_delete_keys"):
+        _check_owner(operation)
+
+
+def _check_owner(operation: str) -> None:
+    @replace(S3Response, operation)
+    def checked(original: Any, response: Any, *args: Any, **kwargs: Any) -> Any:
+        expected = response.headers.get("x-amz-expected-bucket-owner")
+        bucket = response.backend.get_bucket(response.bucket_name)
+        if expected and expected != bucket.account_id:
+            raise S3ClientError("AccessDenied", "Access Denied")
+        return original(response, *args, **kwargs)

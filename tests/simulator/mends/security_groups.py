@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
 from typing import Any
 
 from moto.core.responses import ActionResult
@@ -89,8 +91,9 @@ def an_instance_has_the_groups_it_is_given() -> None:
 
 
 def rules_are_added_all_or_none() -> None:
-    """AWS: a call that authorizes several permissions adds all of them, and answers with all, or none.
-    moto: answers with those of the last permission, and stops halfway at a duplicate.
+    """AWS: a call that authorizes several permissions adds all of them, and answers with all, or none. It keeps
+    ranges in canonical form (10.1.2.3/16 is 10.1.0.0/16, 2001:DB8::/32 is 2001:db8::/32).
+    moto: answers with those of the last permission, and stops halfway at a duplicate; keeps ranges as written.
     """
     for direction in ("ingress", "egress"):
         _authorize_at_once(direction)
@@ -110,12 +113,29 @@ def _authorize_at_once(direction: str) -> None:
         before = list(getattr(group, f"{direction}_rules"))
         added: "list[Any]" = []
         try:
-            for permission in response._process_rules_from_querystring():
+            for permission in map(_canonical, response._process_rules_from_querystring()):
                 added += getattr(backend, operation)(**permission)[0]
         except EC2ClientError:
             setattr(group, f"{direction}_rules", before)
             raise
         return ActionResult({"Return": True, "SecurityGroupRules": added})
+
+
+def _canonical(permission: "dict[str, Any]") -> "dict[str, Any]":
+    """A permission with its ranges as EC2 keeps them."""
+    ranges = permission.get("ip_ranges")
+    if isinstance(ranges, list):
+        permission["ip_ranges"] = [_canonical_range(one) if isinstance(one, dict) else one for one in ranges]
+    return permission
+
+
+def _canonical_range(of: "dict[str, Any]") -> "dict[str, Any]":
+    found = dict(of)
+    for key in ("CidrIp", "CidrIpv6"):
+        with contextlib.suppress(ValueError):  # what is no range is refused by moto
+            if key in found:
+                found[key] = str(ipaddress.ip_network(found[key], strict=False))
+    return found
 
 
 def an_unknown_rule_id_is_said_so() -> None:

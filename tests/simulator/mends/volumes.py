@@ -82,3 +82,16 @@ def volumes_are_made_in_zones_that_exist() -> None:
         if target_size is not None and int(target_size) < int(backend.get_volume(volume_id).size):
             raise EC2ClientError("InvalidParameterValue", "New size cannot be smaller than existing size")
         return original(backend, volume_id, target_size, *args, **kwargs)
+
+
+def encryption_by_default_encrypts() -> None:
+    """AWS: where encryption by default is on (EnableEbsEncryptionByDefault), a new volume is encrypted, whatever
+    its request says.
+    moto: keeps the setting and does nothing with it.
+    """
+
+    @replace(EBSBackend, "create_volume")
+    def create(original: Any, backend: Any, *args: Any, encrypted: bool = False, **more: Any) -> Any:
+        # Images and their volumes are there before the account's settings.
+        by_default = getattr(backend, "ebs_encryption_by_default", False)
+        return original(backend, *args, encrypted=encrypted or by_default, **more)

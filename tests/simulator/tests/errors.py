@@ -10,6 +10,12 @@ from botocore.exceptions import ClientError
 
 def code_of(call: Any, *args: Any, **kwargs: Any) -> str:
     """The error code with which AWS refuses this call; a call that succeeds fails the test."""
+    return said(call, *args, **kwargs)[0]
+
+
+def said(call: Any, *args: Any, **kwargs: Any) -> "tuple[str, str]":
+    """Code and message with which AWS refuses this call; a call that succeeds fails the test."""
     with pytest.raises(ClientError) as error:
         call(*args, **kwargs)
-    return error.value.response["Error"]["Code"]
+    found = error.value.response["Error"]
+    return found["Code"], found["Message"]

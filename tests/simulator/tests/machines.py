@@ -81,6 +81,7 @@ def queue(aws: Any, pattern: "dict[str, Any]", service: str = "events.amazonaws.
     statement = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sqs:SendMessage", "Resource": arn}
     policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
     aws.sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
+    aws.control("POST", "settle")
     aws.events.put_rule(Name=name, EventPattern=json.dumps(pattern))
     aws.events.put_targets(Rule=name, Targets=[{"Id": "1", "Arn": arn}])
     return url

@@ -7,6 +7,8 @@ import itertools
 import json
 from typing import Any, Optional
 
+from botocore.exceptions import ClientError
+
 NOBLE = "ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-amd64-server-20260714"
 TRUST = json.dumps(
     {
@@ -51,6 +53,16 @@ def internet_gateway(aws: Any, vpc_id: str) -> str:
     gateway = aws.ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
     aws.ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc_id)
     return gateway
+
+
+def is_released(aws: Any, allocation: str) -> bool:
+    """Releases an address, unless AWS still holds it."""
+    try:
+        aws.ec2.release_address(AllocationId=allocation)
+    except ClientError as error:
+        assert error.response["Error"]["Code"] == "AuthFailure"
+        return False
+    return True
 
 
 def profile(aws: Any) -> str:

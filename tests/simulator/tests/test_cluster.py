@@ -63,7 +63,7 @@ def delete_network(world: World, made: "dict[str, Any]", group: str) -> None:
     ec2 = world.aws.ec2
     ec2.delete_nat_gateway(NatGatewayId=made["nat"])
     eventually(lambda: world.interfaces() == [])
-    ec2.release_address(AllocationId=made["allocation"])
+    eventually(lambda: make.is_released(world.aws, made["allocation"]))
     ec2.delete_security_group(GroupId=group)
     ec2.disassociate_route_table(AssociationId=made["association"])
     ec2.delete_route_table(RouteTableId=made["table"])

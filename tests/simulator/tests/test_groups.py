@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from . import make
-from .errors import code_of
+from .errors import code_of, said
 
 
 @pytest.fixture
@@ -64,6 +64,77 @@ def test_min_above_max_is_refused(launched):
 def test_a_template_that_cannot_launch_is_refused(world, wrong):
     aws, _, subnets = world
     assert refused(aws, subnets, make.template(aws, **wrong)) == "ValidationError"
+
+
+FULLY_FORMED = "You must use a valid fully-formed launch template. "
+
+
+def test_a_refusal_speaks_of_the_template_in_ec2s_words(world):
+    aws, vpc, subnets = world
+    arn = target_group(aws, vpc)
+    aws.elbv2.delete_target_group(TargetGroupArn=arn)
+    unknown = {"LaunchTemplateId": "lt-0123456789abcdef0", "Version": "1"}
+    identity = aws.ec2.describe_launch_templates(LaunchTemplateNames=[make.template(aws)])["LaunchTemplates"][0]
+    identity = identity["LaunchTemplateId"]
+    for settings, words in [
+        (
+            {"LaunchTemplate": unknown},
+            FULLY_FORMED + "The specified launch template, with template ID lt-0123456789abcdef0, does not exist.",
+        ),
+        (
+            {"LaunchTemplate": {"LaunchTemplateId": identity, "Version": "3"}},
+            FULLY_FORMED
+            + f"Could not find the specified version 3 for the launch template with ID {identity}.",
+        ),
+        (with_template(aws, KeyName="nobody"), FULLY_FORMED + "The key pair 'nobody' does not exist"),
+        (
+            with_template(aws, SecurityGroupIds=["sg-0123456789abcdef0"]),
+            FULLY_FORMED + "The security group 'sg-0123456789abcdef0' does not exist",
+        ),
+        (
+            with_template(aws, IamInstanceProfile={"Name": "nobody"}),
+            FULLY_FORMED
+            + "Value (nobody) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name",
+        ),
+        (
+            {**with_template(aws), "TargetGroupARNs": [arn]},
+            "Provided Target Groups may not be valid. Please ensure they exist and try again.",
+        ),
+    ]:
+        assert what_is_said(aws, subnets, settings) == ("ValidationError", words)
+
+
+def with_template(aws, **data):
+    return {"LaunchTemplate": {"LaunchTemplateName": make.template(aws, **data), "Version": "1"}}
+
+
+def what_is_said(aws, subnets, settings):
+    size = {"AutoScalingGroupName": aws.unique("asg"), "MinSize": 0, "MaxSize": 1, "VPCZoneIdentifier": subnets[0]}
+    return said(aws.autoscaling.create_auto_scaling_group, **size, **settings)
+
+
+def test_what_was_just_made_does_not_exist_yet_for_auto_scaling(aws):
+    vpc = make.vpc(aws)
+    subnets = make.subnets(aws, vpc, "a")
+    aws.control("POST", "lag", 600)
+    try:
+        profile, group, arn = make.profile(aws), make.group(aws, vpc), target_group(aws, vpc)
+        young = with_template(aws)
+        aws.control("POST", "lag", 0)
+        grown = [
+            with_template(aws, IamInstanceProfile={"Name": profile}),
+            with_template(aws, SecurityGroupIds=[group]),
+            {**with_template(aws), "TargetGroupARNs": [arn]},
+        ]
+        aws.control("POST", "lag", 600)
+        assert "Could not find the specified version 1" in what_is_said(aws, subnets, young)[1]
+        aws.control("POST", "lag", 0)
+        for settings in [young, *grown]:
+            name = aws.unique("asg")
+            size = {"MinSize": 0, "MaxSize": 1, "VPCZoneIdentifier": subnets[0]}
+            aws.autoscaling.create_auto_scaling_group(AutoScalingGroupName=name, **size, **settings)
+    finally:
+        aws.control("POST", "lag", 0)
 
 
 def test_an_unknown_subnet_is_refused(world):

@@ -259,3 +259,21 @@ def test_the_launcher_ends_with_its_standard_input():
     process.stdin.close()
     assert process.wait(timeout=10) == 0
     process.stdout.close()
+
+
+def test_somebody_elses_tags_come_to_everything_that_has_tags(fresh):
+    fresh.control("POST", "foreign-tags", {"CostCenter": "42"})
+    own = [{"Key": "a", "Value": "b"}]
+    vpc = make.vpc(fresh, TagSpecifications=[{"ResourceType": "vpc", "Tags": own}])
+    fresh.iam.create_role(RoleName="r", AssumeRolePolicyDocument=make.TRUST, Tags=own)
+    group = fresh.elbv2.create_target_group(Name="t", Protocol="TCP", Port=443, VpcId=vpc, Tags=own)
+    arn = group["TargetGroups"][0]["TargetGroupArn"]
+    both = [*own, {"Key": "CostCenter", "Value": "42"}]
+    assert fresh.ec2.describe_vpcs(VpcIds=[vpc])["Vpcs"][0]["Tags"] == both
+    assert fresh.iam.get_role(RoleName="r")["Role"]["Tags"] == both
+    assert fresh.elbv2.describe_tags(ResourceArns=[arn])["TagDescriptions"][0]["Tags"] == both
+    untagged = make.vpc(fresh)
+    assert fresh.ec2.describe_vpcs(VpcIds=[untagged])["Vpcs"][0].get("Tags", []) == []
+    fresh.control("POST", "reset")
+    again = make.vpc(fresh, TagSpecifications=[{"ResourceType": "vpc", "Tags": own}])
+    assert fresh.ec2.describe_vpcs(VpcIds=[again])["Vpcs"][0]["Tags"] == own

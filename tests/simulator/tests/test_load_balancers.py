@@ -149,7 +149,7 @@ def test_addresses_of_subnet_mappings_are_described_and_held(world):
     expected = {"AllocationId": allocation["AllocationId"], "IpAddress": allocation["PublicIp"]}
     assert zone["LoadBalancerAddresses"] == [expected]
     release = world.aws.ec2.release_address
-    assert code_of(release, AllocationId=allocation["AllocationId"]) == "InvalidIPAddress.InUse"
+    assert code_of(release, AllocationId=allocation["AllocationId"]) == "AuthFailure"
 
 
 def test_private_addresses_of_subnet_mappings_are_described(world):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import make
 from .conftest import eventually
-from .errors import code_of
+from .errors import code_of, said
 
 
 def tags(kind, **values):
@@ -177,17 +177,29 @@ def test_a_nat_gateway_lives_through_its_states(both):
     assert made["State"] == "pending"
     eventually(lambda: nat_now(both, identity)["State"] == "available")
 
-    assert code_of(both.ec2.release_address, AllocationId=allocation) == "InvalidIPAddress.InUse"
+    held = ("AuthFailure", "You do not have permission to access the specified resource.")
+    assert said(both.ec2.release_address, AllocationId=allocation) == held
     assert code_of(both.ec2.delete_subnet, SubnetId=subnet) == "DependencyViolation"
     assert code_of(both.ec2.detach_internet_gateway, InternetGatewayId=gateway, VpcId=vpc) == "DependencyViolation"
 
     both.ec2.delete_nat_gateway(NatGatewayId=identity)
     assert nat_now(both, identity)["State"] == "deleting"
-    assert code_of(both.ec2.release_address, AllocationId=allocation) == "InvalidIPAddress.InUse"
+    assert said(both.ec2.release_address, AllocationId=allocation) == held
     eventually(lambda: nat_now(both, identity)["State"] == "deleted")
-    both.ec2.release_address(AllocationId=allocation)
+    # The gateway is gone, and its hold on the address is not.
+    assert said(both.ec2.release_address, AllocationId=allocation) == held
+    eventually(lambda: make.is_released(both, allocation))
     both.ec2.detach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
     both.ec2.delete_subnet(SubnetId=subnet)
+
+
+def test_an_address_of_an_instance_is_in_use(both):
+    (subnet,) = make.subnets(both, make.vpc(both), "a")
+    launch = {"ImageId": make.image(both), "InstanceType": "t3.medium", "SubnetId": subnet, "MinCount": 1, "MaxCount": 1}
+    instance = both.ec2.run_instances(**launch)["Instances"][0]["InstanceId"]
+    allocation = address(both)
+    both.ec2.associate_address(AllocationId=allocation, InstanceId=instance)
+    assert code_of(both.ec2.release_address, AllocationId=allocation) == "InvalidIPAddress.InUse"
 
 
 def test_a_nat_gateway_has_an_address_of_its_subnet(both):

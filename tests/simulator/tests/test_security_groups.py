@@ -160,6 +160,23 @@ def test_a_name_is_unique_in_its_vpc(aws):
     assert code_of(aws.ec2.create_security_group, **again) == "InvalidGroup.Duplicate"
 
 
+@pytest.mark.parametrize(
+    "field, written, kept",
+    [("CidrIp", "100.68.0.18/18", "100.68.0.0/18"), ("CidrIpv6", "2001:DB8:0::1/32", "2001:db8::/32")],
+)
+def test_ranges_are_kept_in_canonical_form(both, vpc, field, written, kept):
+    group = make.group(both, vpc)
+    ranges = {"CidrIp": "IpRanges", "CidrIpv6": "Ipv6Ranges"}[field]
+    rule = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, ranges: [{field: written}]}
+    both.ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[rule])
+    described = {"CidrIp": "CidrIpv4"}.get(field, field)
+    assert kept in [one.get(described) for one in rules(both, group) if not one["IsEgress"]]
+    again = {**rule, ranges: [{field: kept}]}
+    assert code_of(both.ec2.authorize_security_group_ingress, GroupId=group, IpPermissions=[again]) == (
+        "InvalidPermission.Duplicate"
+    )
+
+
 # Key pairs
 
 

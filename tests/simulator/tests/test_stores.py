@@ -141,6 +141,7 @@ def test_a_queue_has_attributes_policy_and_tags(aws):
     other = {**attributes, "MessageRetentionPeriod": "301"}
     assert code_of(aws.sqs.create_queue, QueueName=name, Attributes=other) == "QueueAlreadyExists"
     aws.sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": POLICY, "MessageRetentionPeriod": "400"})
+    aws.control("POST", "settle")
     found = aws.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
     assert (json.loads(found["Policy"]), found["MessageRetentionPeriod"]) == (json.loads(POLICY), "400")
     assert found["QueueArn"] == f"arn:aws:sqs:us-east-1:123456789012:{name}"
@@ -161,8 +162,22 @@ def test_a_rule_with_targets_stays(aws):
     assert aws.events.list_targets_by_rule(Rule=name)["Targets"] == [target]
     assert code_of(aws.events.delete_rule, Name=name) == "ValidationException"
     aws.events.remove_targets(Rule=name, Ids=["1"])
+    aws.control("POST", "settle")
     aws.events.delete_rule(Name=name)
     assert aws.events.list_rules(NamePrefix=name)["Rules"] == []
+
+
+def test_a_bucket_is_written_only_for_its_owner(both):
+    bucket = both.unique("bucket")
+    both.s3.create_bucket(Bucket=bucket)
+    ours = {"Bucket": bucket, "Key": "k", "ExpectedBucketOwner": "123456789012"}
+    both.s3.put_object(**ours, Body=b"x")
+    theirs = {**ours, "ExpectedBucketOwner": "210987654321"}
+    assert code_of(both.s3.put_object, **theirs, Body=b"x") == "AccessDenied"
+    assert code_of(both.s3.delete_object, **theirs) == "AccessDenied"
+    many = {"Bucket": bucket, "Delete": {"Objects": [{"Key": "k"}]}, "ExpectedBucketOwner": "210987654321"}
+    assert code_of(both.s3.delete_objects, **many) == "AccessDenied"
+    both.s3.delete_object(**ours)
 
 
 # STS and images

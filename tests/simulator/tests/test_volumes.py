@@ -99,3 +99,14 @@ def test_a_volume_is_made_changed_and_deleted(aws):
     assert found["KmsKeyId"].startswith("arn:aws:kms:")
     aws.ec2.delete_volume(VolumeId=identity)
     assert code_of(aws.ec2.describe_volumes, VolumeIds=[identity]) == "InvalidVolume.NotFound"
+
+
+def test_encryption_by_default_encrypts_what_asks_for_none(both):
+    both.ec2.enable_ebs_encryption_by_default()
+    try:
+        (found,) = both.ec2.describe_volumes(VolumeIds=[volume(both, Encrypted=False)])["Volumes"]
+    finally:
+        both.ec2.disable_ebs_encryption_by_default()
+    assert found["Encrypted"]
+    (plain,) = both.ec2.describe_volumes(VolumeIds=[volume(both)])["Volumes"]
+    assert not plain["Encrypted"]

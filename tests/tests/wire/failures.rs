@@ -113,6 +113,51 @@ async fn a_run_that_dies_is_finished_by_the_next() {
     assert_eq!(patched, census(&simulator));
 }
 
+/// AWS holds addresses and rules for a while after what used them is gone, and calls the first a lack of permission.
+#[tokio::test]
+async fn what_aws_still_holds_is_waited_for() {
+    let simulator = Simulator::start();
+    let cluster = InCluster::new(&simulator).await;
+    let wanted = desired(&full(&cluster.facts, |_| {}), objects("completed: 1\n"));
+    cluster.converge(&wanted).await;
+    simulator.faults(&json!([
+        {
+            "operation": "ReleaseAddress", "code": "AuthFailure", "status": 400, "times": 2,
+            "message": "You do not have permission to access the specified resource.",
+        },
+        {
+            "operation": "DeleteRule", "code": "ValidationException", "status": 400, "times": 2,
+            "message": "Rule can't be deleted since it has targets.",
+        },
+    ]));
+    cluster.converge(&[]).await;
+    let left = simulator.faults_left();
+    assert!(
+        left.as_array()
+            .is_some_and(|left| left.iter().all(|one| one["times"] == 0)),
+        "{left}"
+    );
+}
+
+/// Auto Scaling sees templates, versions, target groups, keys, security groups and profiles late: each is waited for, at
+/// the first apply and when a new version is made.
+#[tokio::test]
+async fn what_auto_scaling_does_not_see_yet_is_waited_for() {
+    let simulator = Simulator::start();
+    let cluster = InCluster::new(&simulator).await;
+    simulator.lag(1500);
+    let spec = full(&cluster.facts, |_| {});
+    cluster
+        .converge(&desired(&spec, objects("completed: 1\n")))
+        .await;
+    let changed = full(&cluster.facts, |text| {
+        *text = text.replace("machineType: m5d.large", "machineType: m5.large");
+    });
+    cluster
+        .converge(&desired(&changed, objects("completed: 2\n")))
+        .await;
+}
+
 #[expect(clippy::too_many_lines, reason = "a table of failures")]
 #[tokio::test]
 async fn failures_say_what_they_are_and_what_to_do() {

@@ -104,7 +104,12 @@ async fn changes(cluster: &InCluster) -> Vec<Cloud> {
 }
 
 /// Each is a change by somebody else, and the object in whose plan it must show.
-const DRIFT: [(&str, &str); 22] = [
+const DRIFT: [(&str, &str); 23] = [
+    // It is seen late, as the change that mends it is.
+    (
+        "sqs_queue",
+        "sqs = boto('sqs')\nqueue = sqs.list_queues()['QueueUrls'][0]\nsqs.set_queue_attributes(QueueUrl=queue, Attributes={'Policy': '{\"Version\": \"2012-10-17\", \"Statement\": [{\"Effect\": \"Allow\", \"Principal\": \"*\", \"Action\": \"sqs:SendMessage\", \"Resource\": \"*\"}]}'})\nimport urllib.request as u\nu.urlopen(u.Request(sqs.meta.endpoint_url + '/_simulator/settle', method='POST', data=b''))",
+    ),
     (
         "security_group_rule",
         "ec2 = boto('ec2')\nrule = [r for r in ec2.describe_security_group_rules(Filters=[{'Name': 'tag:KubernetesCluster', 'Values': ['prod.example.com']}])['SecurityGroupRules'] if not r['IsEgress']][0]\nec2.revoke_security_group_ingress(GroupId=rule['GroupId'], SecurityGroupRuleIds=[rule['SecurityGroupRuleId']])",

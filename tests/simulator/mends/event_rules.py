@@ -1,0 +1,35 @@
+"""EventBridge rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from moto.events.exceptions import ValidationException
+from moto.events.models import EventsBackend
+
+from .patch import replace
+
+if TYPE_CHECKING:
+    from . import Options
+
+
+def a_rule_keeps_its_targets_for_a_while(options: "Options") -> None:
+    """AWS: targets that were removed a moment ago still keep their rule from being deleted (the Terraform provider
+    repeats DeleteRule for five minutes, internal/service/events/rule.go).
+    moto: forgets them at once.
+    """
+
+    @replace(EventsBackend, "remove_targets")
+    def remove(original: Any, backend: Any, name: str, bus: Any, ids: "list[str]") -> Any:
+        answer = original(backend, name, bus, ids)
+        rule = backend.describe_rule(name, bus)
+        rule.lingering = getattr(rule, "lingering", 0) + 1
+        options.later.add(lambda: setattr(rule, "lingering", rule.lingering - 1))
+        return answer
+
+    @replace(EventsBackend, "delete_rule")
+    def delete(original: Any, backend: Any, name: str, bus: Any) -> None:
+        rule = backend._get_event_bus(backend._normalize_event_bus_arn(bus)).rules.get(name)
+        if getattr(rule, "lingering", 0):
+            raise ValidationException("Rule can't be deleted since it has targets.")
+        original(backend, name, bus)
