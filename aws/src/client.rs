@@ -70,6 +70,8 @@ pub struct Access {
     pub endpoint: Option<String>,
     /// Who signs.
     pub keys: Option<Keys>,
+    /// How long one attempt of a call may take that carries no file; else 30 seconds.
+    pub attempt_timeout: Option<Duration>,
 }
 
 /// An access key.
@@ -110,7 +112,7 @@ impl Clients {
             .retry_config(RetryConfig::standard().with_max_attempts(attempts::MOST))
             .timeout_config(
                 TimeoutConfig::builder()
-                    .operation_attempt_timeout(ATTEMPT_TIMEOUT)
+                    .operation_attempt_timeout(access.attempt_timeout.unwrap_or(ATTEMPT_TIMEOUT))
                     .build(),
             );
         if let Ok(name) = AppName::new("kctl") {
@@ -183,6 +185,14 @@ impl Clients {
     /// Attempts so far by `service.operation`, repeated ones included.
     pub fn calls(&self) -> BTreeMap<String, u64> {
         self.attempts.counts()
+    }
+
+    /// How long one attempt of a call may take that carries no file.
+    #[cfg(feature = "store")]
+    pub(crate) fn attempt_timeout(&self) -> Duration {
+        let of = self.config.timeout_config();
+        of.and_then(TimeoutConfig::operation_attempt_timeout)
+            .unwrap_or(ATTEMPT_TIMEOUT)
     }
 
     /// Who signs.

@@ -79,6 +79,21 @@ pub(crate) fn own(class: Class, call: &str, message: impl Into<String>) -> Failu
     }
 }
 
+/// What a service says of one of many things that a call was about, and did not do.
+#[cfg(feature = "store")]
+pub(crate) fn kept(call: &str, code: &str, message: Option<&str>) -> Failure {
+    let message = message.unwrap_or_default();
+    let class = codes::classify(code, message, 200);
+    Failure {
+        class,
+        call: call.to_owned(),
+        code: code.to_owned(),
+        message: denial::readable(message),
+        hint: Some(hint::of(class, call, code, message)),
+        request_id: None,
+    }
+}
+
 /// What a creating call answered with, or the failure that it lacks it.
 #[cfg(feature = "cloud")]
 pub(crate) fn answered<T>(value: Option<T>, call: &str) -> Result<T, Failure> {

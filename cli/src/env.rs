@@ -7,6 +7,8 @@ use std::path::PathBuf;
 pub const STATE_STORE: &str = "KCTL_STATE_STORE";
 /// As kOps calls it; read after ours.
 pub const KOPS_STATE_STORE: &str = "KOPS_STATE_STORE";
+/// The account whose bucket the store is, where it is not the caller's.
+pub const STATE_OWNER: &str = "KCTL_STATE_OWNER";
 /// The cluster that commands are about.
 pub const CLUSTER_NAME: &str = "KCTL_CLUSTER_NAME";
 /// As kOps calls it; read after ours.
@@ -43,6 +45,10 @@ pub const DOCUMENTED: &[(&str, &str)] = &[
     (
         KOPS_STATE_STORE,
         "the same, as kOps calls it; read after ours",
+    ),
+    (
+        STATE_OWNER,
+        "account of the store's bucket, where it is not that of the credentials: kctl writes to no other account's",
     ),
     (
         CLUSTER_NAME,

@@ -21,6 +21,7 @@ pub use public::Public;
 pub use secrets::{keyset, mint_into, mint_keyset};
 pub use spec_change::SpecChange;
 
+use crate::env;
 use crate::error::{CommandError, Kind};
 use aws::store::{Store, StoreError};
 use model::engine::{Class, Failure};
@@ -59,6 +60,17 @@ pub fn store_error(error: StoreError) -> CommandError {
             error,
             "check the network and AWS_* settings, and try again",
         ),
+        // S3 says no more than that of a bucket that is another account's.
+        StoreError::Denied { action, source, .. }
+            if !action.contains(":Get") && !action.contains(":List") =>
+        {
+            let hint = format!(
+                "{}; if the bucket is another account's on purpose, set {} to that account",
+                aws_hint(source),
+                env::STATE_OWNER
+            );
+            CommandError::new(Kind::Failed, error, hint)
+        }
         StoreError::Denied { source, .. } | StoreError::S3 { source, .. } => {
             let failure = source.clone();
             CommandError::new(Kind::Failed, error, aws_hint(&failure))

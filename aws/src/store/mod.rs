@@ -56,6 +56,18 @@ pub enum Expect {
     Version(Version),
 }
 
+/// Into whose bucket a store writes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Owner {
+    /// Whoever has it.
+    #[default]
+    Anyone,
+    /// The account of the credentials, which STS is asked for once, before the first write.
+    Caller,
+    /// This account's.
+    Account(String),
+}
+
 /// Why a call to the store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -174,6 +186,16 @@ impl Store {
         })
     }
 
+    /// The same store, but that nothing is written to another one's bucket.
+    #[must_use]
+    pub fn owned_by(self, owner: Owner) -> Self {
+        let backend = match self.backend {
+            Backend::S3(store) => Backend::S3(store.owned_by(owner)),
+            Backend::File(store) => Backend::File(store),
+        };
+        Self { backend, ..self }
+    }
+
     /// What says until when writes may begin: that of the clients it was opened with.
     pub fn fence(&self) -> &Fence {
         &self.fence
@@ -258,6 +280,30 @@ impl Store {
         match &self.backend {
             Backend::S3(store) => store.delete(key, &expect).await,
             Backend::File(store) => store.delete(key, &expect),
+        }
+    }
+
+    /// Removes objects, whatever they hold.
+    pub async fn delete_all(&self, keys: &[String]) -> Result<(), StoreError> {
+        for key in keys {
+            checked(key)?;
+        }
+        self.counts
+            .writes
+            .fetch_add(keys.len() as u64, Ordering::Relaxed);
+        match &self.backend {
+            Backend::S3(store) => store.delete_all(keys).await,
+            Backend::File(store) => keys
+                .iter()
+                .try_for_each(|key| store.delete(key, &Expect::Any)),
+        }
+    }
+
+    /// Whether what is deleted can still be read as an earlier version: a bucket with versioning keeps it.
+    pub async fn keeps_versions(&self) -> Result<bool, StoreError> {
+        match &self.backend {
+            Backend::S3(store) => store.keeps_versions().await,
+            Backend::File(_) => Ok(false),
         }
     }
 

@@ -1,13 +1,16 @@
 //! A state store in a bucket. Conditions are S3's own: If-None-Match and If-Match on the `ETag`.
 
 use super::age::{Answered, age};
-use super::{Entry, Expect, Object, StoreError, Version, fenced_at, hex};
+use super::{Entry, Expect, Object, Owner, StoreError, Version, fenced_at, hex};
 use crate::Clients;
 use crate::failure;
 use crate::fence::Fenced;
+use crate::identity::caller;
+use aws_sdk_s3::config::StalledStreamProtectionConfig;
 use aws_sdk_s3::config::retry::RetryConfig;
+use aws_sdk_s3::config::timeout::TimeoutConfig;
 use aws_sdk_s3::primitives::ByteStream;
-use aws_sdk_s3::types::ServerSideEncryption;
+use aws_sdk_s3::types::{Delete, ObjectIdentifier, ServerSideEncryption};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
@@ -26,6 +29,11 @@ const ATTEMPTS: u32 = 6;
 
 const GET: &str = "s3:GetObject";
 
+const DELETE: &str = "s3:DeleteObject";
+
+/// The most that DeleteObjects takes (its API reference).
+const MOST_DELETED: usize = 1000;
+
 /// The header in which S3 says where a bucket lies.
 const BUCKET_REGION: &str = "x-amz-bucket-region";
 
@@ -35,6 +43,11 @@ pub(super) struct S3Store {
     clients: Arc<Mutex<Clients>>,
     bucket: String,
     prefix: String,
+    /// Files are sent one after the other: side by side they would share a thin line, and each take as long as all of them.
+    sending: Arc<tokio::sync::Mutex<()>>,
+    owner: Owner,
+    /// The caller's account, once asked for.
+    account: Arc<tokio::sync::OnceCell<String>>,
 }
 
 /// What a call came to, when it was not an answer.
@@ -55,6 +68,27 @@ impl S3Store {
             clients: Arc::new(Mutex::new(clients)),
             bucket,
             prefix,
+            sending: Arc::default(),
+            owner: Owner::Anyone,
+            account: Arc::default(),
+        }
+    }
+
+    pub(super) fn owned_by(self, owner: Owner) -> Self {
+        Self { owner, ..self }
+    }
+
+    /// The account without whose bucket nothing is written: S3 then answers 403 (S3 User Guide, "Verifying bucket
+    /// ownership with bucket owner condition"). A bucket that was deleted can be registered by anybody.
+    async fn account(&self) -> Result<Option<String>, Failure> {
+        match &self.owner {
+            Owner::Anyone => Ok(None),
+            Owner::Account(account) => Ok(Some(account.clone())),
+            Owner::Caller => {
+                let clients = self.clients();
+                let asked = || async { caller(&clients).await.map(|caller| caller.account) };
+                self.account.get_or_try_init(asked).await.cloned().map(Some)
+            }
         }
     }
 
@@ -64,6 +98,9 @@ impl S3Store {
             clients: Arc::new(Mutex::new(self.clients().unfenced())),
             bucket: self.bucket.clone(),
             prefix: self.prefix.clone(),
+            sending: Arc::clone(&self.sending),
+            owner: self.owner.clone(),
+            account: Arc::clone(&self.account),
         }
     }
 
@@ -131,12 +168,13 @@ impl S3Store {
         bytes: Vec<u8>,
         expect: &Expect,
     ) -> Result<Option<String>, Failure> {
+        let owner = self.account().await?;
         let call = |s3: aws_sdk_s3::Client| {
             let request = s3
                 .put_object()
                 .bucket(&self.bucket)
                 .key(self.full(key))
-                .server_side_encryption(ServerSideEncryption::Aes256)
+                .set_expected_bucket_owner(owner.clone())
                 .body(ByteStream::from(bytes.clone()));
             let request = match expect {
                 Expect::Any => request,
@@ -161,6 +199,7 @@ impl S3Store {
         file: &Path,
         sha256: &[u8],
     ) -> Result<(), StoreError> {
+        let _one = self.sending.lock().await;
         for attempt in 1.. {
             let Err(failure) = self.put_file_once(key, file, sha256).await else {
                 return Ok(());
@@ -178,20 +217,31 @@ impl S3Store {
     }
 
     async fn put_file_once(&self, key: &str, file: &Path, sha256: &[u8]) -> Result<(), Failure> {
+        let unreadable = |error: &dyn std::fmt::Display| {
+            let message = format!("{} cannot be read: {error}", file.display());
+            Miss::Failed(failure::own(Class::Invalid, "s3:PutObject", message))
+        };
+        let patience = self.clients().attempt_timeout();
+        let owner = &self.account().await?;
         let call = |s3: aws_sdk_s3::Client| async move {
-            let body = ByteStream::from_path(file).await.map_err(|error| {
-                let message = format!("{} cannot be read: {error}", file.display());
-                Miss::Failed(failure::own(Class::Invalid, "s3:PutObject", message))
-            })?;
+            let size = tokio::fs::metadata(file).await;
+            let size = size.map_err(|error| unreadable(&error))?.len();
+            let body = ByteStream::from_path(file).await;
+            let body = body.map_err(|error| unreadable(&error))?;
             let request = s3
                 .put_object()
                 .bucket(&self.bucket)
                 .key(self.full(key))
+                // Workers read programs, and have no right to the key of a bucket that encrypts with KMS.
                 .server_side_encryption(ServerSideEncryption::Aes256)
                 .checksum_sha256(STANDARD.encode(sha256))
                 .if_none_match("*")
+                .set_expected_bucket_owner(owner.clone())
                 .body(body);
-            let answer = request.customize().config_override(once()).send().await;
+            let sending = once()
+                .timeout_config(sending(patience, size))
+                .stalled_stream_protection(stuck());
+            let answer = request.customize().config_override(sending).send().await;
             let done = answer.map(drop);
             done.map_err(|error| miss("s3:PutObject", &error))
         };
@@ -276,8 +326,10 @@ impl S3Store {
     }
 
     async fn delete_once(&self, key: &str, expect: &Expect) -> Result<(), Failure> {
+        let owner = self.account().await?;
         let call = |s3: aws_sdk_s3::Client| {
             let request = s3.delete_object().bucket(&self.bucket).key(self.full(key));
+            let request = request.set_expected_bucket_owner(owner.clone());
             let request = match expect {
                 Expect::Version(version) => request.if_match(&version.0),
                 Expect::Any | Expect::Absent => request,
@@ -290,6 +342,60 @@ impl S3Store {
             }
         };
         self.in_region(call).await
+    }
+
+    /// Removes objects whatever they hold, a thousand a call.
+    pub(super) async fn delete_all(&self, keys: &[String]) -> Result<(), StoreError> {
+        let owner = self.account().await;
+        let owner = owner.map_err(|failure| self.error("", DELETE, failure))?;
+        for some in keys.chunks(MOST_DELETED) {
+            let objects: Result<Vec<_>, _> = some
+                .iter()
+                .map(|key| ObjectIdentifier::builder().key(self.full(key)).build())
+                .collect();
+            let unsent = |error: aws_sdk_s3::error::BuildError| {
+                let failure = failure::own(Class::Invalid, DELETE, error.to_string());
+                self.error("", DELETE, failure)
+            };
+            let these = Delete::builder().set_objects(Some(objects.map_err(unsent)?));
+            let these = these.quiet(true).build().map_err(unsent)?;
+            let call = |s3: aws_sdk_s3::Client| {
+                let request = s3.delete_objects().bucket(&self.bucket);
+                let request = request.set_expected_bucket_owner(owner.clone());
+                let request = request.delete(these.clone());
+                async move {
+                    let answer = request.send().await;
+                    answer.map_err(|error| miss(DELETE, &error))
+                }
+            };
+            let answer = self.in_region(call).await;
+            let answer = answer.map_err(|failure| self.error("", DELETE, failure))?;
+            // The call succeeds even where S3 keeps an object, and says so in the answer.
+            if let Some(kept) = answer.errors().first() {
+                let key = kept.key().unwrap_or_default();
+                let key = key.strip_prefix(&self.prefix).unwrap_or(key);
+                let (code, message) = (kept.code(), kept.message());
+                let failure = failure::kept(DELETE, code.unwrap_or_default(), message);
+                return Err(self.error(key, DELETE, failure));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the bucket keeps what is deleted, as a version of before.
+    pub(super) async fn keeps_versions(&self) -> Result<bool, StoreError> {
+        const CALL: &str = "s3:GetBucketVersioning";
+        let call = |s3: aws_sdk_s3::Client| {
+            let request = s3.get_bucket_versioning().bucket(&self.bucket);
+            async move {
+                let answer = request.send().await;
+                answer.map_err(|error| miss(CALL, &error))
+            }
+        };
+        let answer = self.in_region(call).await;
+        let answer = answer.map_err(|failure| self.error("", CALL, failure))?;
+        // A bucket whose versioning was suspended still has the versions of before.
+        Ok(answer.status.is_some())
     }
 
     /// Entries, and how many calls they took.
@@ -407,6 +513,28 @@ pub(super) fn version_of(bytes: &[u8]) -> Version {
 /// Our own loop looks at the object before it repeats a write; the SDK's would not.
 fn once() -> aws_sdk_s3::config::Builder {
     aws_sdk_s3::Config::builder().retry_config(RetryConfig::disabled())
+}
+
+/// The slowest line on which a file still gets through: 256 kbit/s.
+const SLOWEST: u64 = 32 * 1024;
+
+/// How long nothing at all may leave before a file counts as stuck. The SDK's five seconds are less than a full socket
+/// buffer takes to drain on a thin line.
+const STUCK: Duration = Duration::from_secs(30);
+
+/// How long sending `bytes` may take. The SDK counts the body into an attempt (`aws-smithy-runtime`, `orchestrator.rs`:
+/// the timeout spans from signing to the answer's headers), so one bound for all calls would cut every large file.
+fn sending(patience: Duration, bytes: u64) -> TimeoutConfig {
+    TimeoutConfig::builder()
+        .operation_attempt_timeout(patience + Duration::from_secs(bytes / SLOWEST))
+        .build()
+}
+
+fn stuck() -> StalledStreamProtectionConfig {
+    StalledStreamProtectionConfig::enabled()
+        .upload_enabled(true)
+        .grace_period(STUCK)
+        .build()
 }
 
 async fn pause(attempt: u32) {

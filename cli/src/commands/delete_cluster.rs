@@ -15,7 +15,7 @@ use crate::state::{ClusterState, Keys, Lock, StoreJournal, store_error};
 use crate::ui::events::Events;
 use crate::ui::plan::{self, View};
 use crate::ui::plan_json::Document;
-use aws::store::{Entry, Expect};
+use aws::store::{Entry, Expect, StoreError};
 use aws::{AwsWorld, Clients};
 use model::api::{Cluster, DnsType};
 use model::cloud::Cloud;
@@ -282,17 +282,17 @@ async fn show(
         .list(&keys.all(), None)
         .await
         .map_err(store_error)?;
-    let text = format!(
-        "{}{}\n{}",
-        plan::render(view),
-        plan::summary(plan),
-        store_words(keys, &all, session)
-    );
+    let store = store_words(keys, &all, session).await?;
+    let text = format!("{}{}\n{store}", plan::render(view), plan::summary(plan));
     session.shell.result(&text)
 }
 
 /// What goes from the store, in words.
-fn store_words(keys: &Keys, all: &[Entry], session: &Session<'_>) -> String {
+async fn store_words(
+    keys: &Keys,
+    all: &[Entry],
+    session: &Session<'_>,
+) -> Result<String, CommandError> {
     let backups = all
         .iter()
         .filter(|entry| entry.key.starts_with(&keys.below("backups/")))
@@ -302,25 +302,38 @@ fn store_words(keys: &Keys, all: &[Entry], session: &Session<'_>) -> String {
     } else {
         String::new()
     };
-    format!(
-        "Then {} objects below {}/{} go: the spec, keys and certificates, and the log of operations{backups}.\n",
+    let kept = match session.store.keeps_versions().await {
+        Ok(false) => "",
+        Ok(true) => KEPT,
+        Err(StoreError::Denied { .. }) => PERHAPS_KEPT,
+        Err(error) => return Err(store_error(error)),
+    };
+    Ok(format!(
+        "Then {} objects below {}/{} go: the spec, keys and certificates, and the log of operations{backups}.\n{kept}",
         all.len(),
         session.url,
         keys.all()
-    )
+    ))
 }
+
+/// What deleting means in a bucket with versioning: S3 puts a marker on top, and every version stays.
+const KEPT: &str = "The bucket has versioning: earlier versions of all of it, private keys too, stay there and can be read, until a \
+                    lifecycle rule (NoncurrentVersionExpiration) or `aws s3api delete-objects` removes them.\n";
+
+const PERHAPS_KEPT: &str = "If the bucket has versioning (s3:GetBucketVersioning, which would say so, is denied), earlier versions of all of \
+                            it, private keys too, stay there and can be read.\n";
 
 /// Deletes the cluster's folder, the spec last: until it is gone the command can be repeated.
 async fn forget(name: &str, keys: &Keys, session: &Session<'_>) -> Result<Outcome, CommandError> {
     let store = &session.store;
     let entries = store.list(&keys.all(), None).await.map_err(store_error)?;
     let last = [keys.config(), keys.lock()];
-    for entry in entries.iter().filter(|entry| !last.contains(&entry.key)) {
-        store
-            .delete(&entry.key, Expect::Any)
-            .await
-            .map_err(store_error)?;
-    }
+    let first: Vec<String> = entries
+        .into_iter()
+        .map(|entry| entry.key)
+        .filter(|key| !last.contains(key))
+        .collect();
+    store.delete_all(&first).await.map_err(store_error)?;
     store
         .delete(&keys.config(), Expect::Any)
         .await
@@ -349,10 +362,10 @@ async fn unregister(
         .list(&keys.all(), None)
         .await
         .map_err(store_error)?;
-    session.shell.note(&format!(
-        "AWS stays as it is. {}",
-        store_words(keys, &all, session).trim_end()
-    ));
+    let words = store_words(keys, &all, session).await?;
+    session
+        .shell
+        .note(&format!("AWS stays as it is. {}", words.trim_end()));
     let question = format!("Type {name} to go on:");
     if !what.yes && !session.shell.confirm(&question, name).await {
         return Err(CommandError::said(

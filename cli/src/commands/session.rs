@@ -6,7 +6,7 @@ use crate::error::{CommandError, Kind};
 use crate::state::{self, store_error};
 use crate::ui::Shell;
 use aws::Clients;
-use aws::store::Store;
+use aws::store::{Owner, Store};
 
 /// The store and the clients of one command.
 #[derive(Debug)]
@@ -29,7 +29,9 @@ impl<'a> Session<'a> {
         let told = shell.clone();
         let clients = Clients::load(None, None).await;
         let clients = clients.telling(move |again| told.note(&again.to_string()));
+        let owner = env::first(&[env::STATE_OWNER]).map_or(Owner::Caller, Owner::Account);
         let store = Store::open(&url, &clients).map_err(store_error)?;
+        let store = store.owned_by(owner);
         Ok(Self {
             shell,
             url,

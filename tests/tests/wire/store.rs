@@ -8,6 +8,7 @@ use proptest::test_runner::{Config, TestRunner};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 const REGION: &str = "eu-west-1";
 
@@ -425,6 +426,145 @@ mod elsewhere {
         });
         (address, asked)
     }
+}
+
+/// A line so thin that a file takes longer than any other call may: it is sent whole, once, and alone.
+#[test]
+fn a_file_gets_through_a_thin_line() {
+    let (endpoint, puts) = thin::serve();
+    let dir = tempfile::tempdir().expect("a folder");
+    let content = vec![7_u8; 400_000];
+    let digest = Sha256::digest(&content).to_vec();
+    let file = dir.path().join("nodeup");
+    std::fs::write(&file, &content).expect("a file");
+    runtime().block_on(async {
+        let clients = Clients::reach(&Access {
+            region: Some(REGION.to_owned()),
+            endpoint: Some(endpoint),
+            keys: Some(Keys {
+                id: "AKIAEXAMPLE".to_owned(),
+                secret: "secret".to_owned(),
+                session: None,
+            }),
+            attempt_timeout: Some(Duration::from_millis(500)),
+            ..Access::default()
+        })
+        .await;
+        let store = Store::open("s3://thin", &clients).expect("a store");
+        let (one, other) = tokio::join!(
+            store.put_file("assets/nodeup", &file, &digest),
+            store.put_file("assets/protokube", &file, &digest)
+        );
+        one.expect("a write");
+        other.expect("a write");
+        let small = store.put("config", b"spec".to_vec(), Expect::Any).await;
+        small.expect("a write");
+    });
+    let puts = puts.lock().expect("a lock");
+    let sent: Vec<(usize, usize)> = puts.iter().map(|put| (put.bytes, put.beside)).collect();
+    assert_eq!(sent, [(400_000, 0), (400_000, 0), (4, 0)]);
+    // What the bucket encrypts with is the bucket's matter, but for what machines without a right to its key read.
+    let encrypted: Vec<Option<&str>> = puts.iter().map(|put| put.encryption.as_deref()).collect();
+    assert_eq!(encrypted, [Some("AES256"), Some("AES256"), None]);
+}
+
+/// S3 as far as PUT goes, behind a line of about 2.5 Mbit/s.
+mod thin {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    /// One that was sent to its end.
+    pub struct Put {
+        pub bytes: usize,
+        /// How many others were under way when it began.
+        pub beside: usize,
+        /// What it asked the object to be encrypted with.
+        pub encryption: Option<String>,
+    }
+
+    pub fn serve() -> (String, Arc<Mutex<Vec<Put>>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = format!("http://{}", listener.local_addr().expect("an address"));
+        let puts = Arc::new(Mutex::new(Vec::new()));
+        let (log, under_way) = (Arc::clone(&puts), Arc::new(AtomicUsize::new(0)));
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (log, under_way) = (Arc::clone(&log), Arc::clone(&under_way));
+                let stream = stream.expect("a connection");
+                std::thread::spawn(move || {
+                    let beside = under_way.fetch_add(1, Ordering::SeqCst);
+                    let put = receive(&stream, beside);
+                    under_way.fetch_sub(1, Ordering::SeqCst);
+                    if let Some(put) = put {
+                        log.lock().expect("a lock").push(put);
+                        let answer = "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+                        let _ = (&stream).write_all(answer.as_bytes());
+                    }
+                });
+            }
+        });
+        (address, puts)
+    }
+
+    /// Reads a request slowly; `None`: whoever sent it gave up.
+    fn receive(stream: &TcpStream, beside: usize) -> Option<Put> {
+        let mut reader = BufReader::new(stream);
+        let (mut length, mut encryption) = (0, None);
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            let Some((name, value)) = line.trim().split_once(':') else {
+                if line.trim().is_empty() {
+                    break;
+                }
+                continue;
+            };
+            match name.to_lowercase().as_str() {
+                "content-length" => length = value.trim().parse().ok()?,
+                "x-amz-server-side-encryption" => encryption = Some(value.trim().to_owned()),
+                _ => {}
+            }
+        }
+        let mut bytes = 0;
+        let mut piece = vec![0; 16 * 1024];
+        while bytes < length {
+            std::thread::sleep(Duration::from_millis(50));
+            let most = piece.len().min(length - bytes);
+            match reader.read(&mut piece[..most]) {
+                Ok(0) | Err(_) => return None,
+                Ok(read) => bytes += read,
+            }
+        }
+        Some(Put {
+            bytes,
+            beside,
+            encryption,
+        })
+    }
+}
+
+/// Many objects go in few calls.
+#[test]
+fn a_thousand_objects_are_deleted_in_one_call() {
+    let simulator = Simulator::start();
+    let store = in_bucket(&simulator);
+    simulator.python(
+        REGION,
+        "for n in range(1001): boto('s3').put_object(Bucket='state', Key=f'some/prefix/a/{n}', Body=b'x')",
+    );
+    runtime().block_on(async {
+        let all = store.list("a/", None).await.expect("a list");
+        let keys: Vec<String> = all.into_iter().map(|entry| entry.key).collect();
+        assert_eq!(keys.len(), 1001);
+        store.delete_all(&keys).await.expect("a deletion");
+        assert!(store.list("", None).await.expect("a list").is_empty());
+    });
+    assert_eq!(simulator.calls()["calls"]["s3.DeleteObjects"], 2);
 }
 
 /// A file goes into both stores as it is, once, and only if it is what it is said to be.
