@@ -1,6 +1,8 @@
 //! Runs `kctl` in a world of its own: one simulator, one bucket, one home.
 
 use crate::simulator::Simulator;
+use serde_json::json;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
@@ -16,6 +18,8 @@ pub struct Operator {
     /// The cloud they work on.
     pub simulator: Simulator,
     home: TempDir,
+    /// Id and secret of their access key.
+    keys: (String, String),
 }
 
 /// How a run ended.
@@ -32,15 +36,44 @@ pub struct Ended {
 impl Operator {
     /// With an empty cloud but for the state store's bucket, and with binaries for machines (which no test boots).
     pub fn new() -> Self {
-        let simulator = Simulator::start();
-        simulator.python(REGION, "boto('s3').create_bucket(Bucket='state')");
         let home = tempfile::tempdir().expect("a folder");
+        let keys = ("AKIAEXAMPLE".to_owned(), "secret".to_owned());
+        Self::settled(Simulator::start(), home, keys)
+    }
+
+    /// One who may do these actions, on anything, and no others.
+    pub fn allowed(actions: &BTreeSet<String>) -> Self {
+        let home = tempfile::tempdir().expect("a folder");
+        let simulator = Simulator::strict(&home.path().join("administrator"));
+        let actions: Vec<&String> = actions.iter().collect();
+        let policy = json!({
+            "Version": "2012-10-17",
+            "Statement": [{"Effect": "Allow", "Action": actions, "Resource": "*"}],
+        });
+        let made = simulator.python(
+            REGION,
+            &format!(
+                "i = boto('iam')\ni.create_user(UserName='operator')\ni.put_user_policy(UserName='operator', PolicyName='kctl', PolicyDocument={:?})\nk = i.create_access_key(UserName='operator')['AccessKey']\nprint(k['AccessKeyId'], k['SecretAccessKey'])",
+                policy.to_string()
+            ),
+        );
+        let (id, secret) = made.split_once(' ').expect("a key");
+        let keys = (id.to_owned(), secret.to_owned());
+        Self::settled(simulator, home, keys)
+    }
+
+    fn settled(simulator: Simulator, home: TempDir, keys: (String, String)) -> Self {
+        simulator.python(REGION, "boto('s3').create_bucket(Bucket='state')");
         let binaries = home.path().join("assets/linux/amd64");
         std::fs::create_dir_all(&binaries).expect("a folder");
         for name in ["nodeup", "protokube"] {
             std::fs::write(binaries.join(name), format!("stands for {name}")).expect("a file");
         }
-        Self { simulator, home }
+        Self {
+            simulator,
+            home,
+            keys,
+        }
     }
 
     /// A file of theirs.
@@ -68,8 +101,8 @@ impl Operator {
             .env("HOME", self.home.path())
             .env("KUBECONFIG", self.path("kubeconfig"))
             .env("AWS_ENDPOINT_URL", &self.simulator.endpoint)
-            .env("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
-            .env("AWS_SECRET_ACCESS_KEY", "secret")
+            .env("AWS_ACCESS_KEY_ID", &self.keys.0)
+            .env("AWS_SECRET_ACCESS_KEY", &self.keys.1)
             .env("AWS_EC2_METADATA_DISABLED", "true")
             .env("KCTL_STATE_STORE", "s3://state")
             .env("KCTL_CLUSTER_NAME", CLUSTER)

@@ -68,6 +68,42 @@ fn a_cluster_is_created_changed_and_deleted_without_a_trace() {
     assert_eq!(operator.listing(), before);
 }
 
+/// A bucket's name is free once it was deleted: nothing is written to one that another account has registered.
+#[test]
+fn nothing_is_written_to_another_accounts_bucket() {
+    let operator = Operator::new();
+    let create = ["create", "cluster", "--zones", "us-east-1a"];
+    let mut command = operator.command(&create);
+    let refused: crate::kctl::Ended = command
+        .env("KCTL_STATE_OWNER", "210987654321")
+        .output()
+        .expect("kctl runs")
+        .into();
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("KCTL_STATE_OWNER"),
+        "{}",
+        refused.stderr
+    );
+    operator.ok(&create);
+}
+
+/// What is deleted from a bucket with versioning can still be read: the plan says so, of such a bucket only.
+#[test]
+fn deleting_says_what_a_bucket_with_versioning_keeps() {
+    const SAID: &str = "earlier versions of all of it, private keys too, stay there";
+    let operator = Operator::new();
+    operator.ok(&["create", "cluster", "--zones", "us-east-1a"]);
+    let plain = operator.ok(&["delete", "cluster", "prod.example.com"]);
+    assert!(!plain.stdout.contains(SAID), "{}", plain.stdout);
+    operator.simulator.python(
+        crate::kctl::REGION,
+        "boto('s3').put_bucket_versioning(Bucket='state', VersioningConfiguration={'Status': 'Enabled'})",
+    );
+    let versioned = operator.ok(&["delete", "cluster", "prod.example.com"]);
+    assert!(versioned.stdout.contains(SAID), "{}", versioned.stdout);
+}
+
 #[test]
 fn a_private_cluster_with_a_hosted_zone_settles_and_goes() {
     let operator = Operator::new();

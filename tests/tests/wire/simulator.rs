@@ -14,6 +14,8 @@ pub struct Simulator {
     child: Child,
     pub endpoint: String,
     python: PathBuf,
+    /// Who the tests are: anybody, or with `--strict` its administrator. Id and secret.
+    keys: (String, String),
 }
 
 impl Drop for Simulator {
@@ -39,6 +41,20 @@ impl Simulator {
         Self::start_with(&["--machines"])
     }
 
+    /// One that lets nobody do what no policy allows. Its administrator's credentials are written to that file.
+    pub fn strict(credentials: &std::path::Path) -> Self {
+        let file = credentials.to_str().expect("a path");
+        let mut started = Self::start_with(&["--strict", "--operator-credentials", file]);
+        let text = std::fs::read_to_string(credentials).expect("credentials");
+        let value = |name: &str| {
+            let mut lines = text.lines().filter_map(|line| line.split_once('='));
+            let found = lines.find(|(key, _)| key.trim() == name);
+            found.expect("a key").1.trim().to_owned()
+        };
+        started.keys = (value("aws_access_key_id"), value("aws_secret_access_key"));
+        started
+    }
+
     fn start_with(options: &[&str]) -> Self {
         let venv = Command::new(folder().join("simulator/venv.sh"))
             .output()
@@ -62,6 +78,7 @@ impl Simulator {
             endpoint: endpoint.to_owned(),
             child,
             python,
+            keys: ("AKIAEXAMPLE".to_owned(), "secret".to_owned()),
         }
     }
 
@@ -71,10 +88,11 @@ impl Simulator {
             profile: None,
             endpoint: Some(self.endpoint.clone()),
             keys: Some(Keys {
-                id: "AKIAEXAMPLE".to_owned(),
-                secret: "secret".to_owned(),
+                id: self.keys.0.clone(),
+                secret: self.keys.1.clone(),
                 session: None,
             }),
+            ..Access::default()
         })
         .await
     }
@@ -85,8 +103,8 @@ impl Simulator {
             .args(["-m", "simulator.listing", "--region", region])
             .args(["--endpoint", &self.endpoint])
             .current_dir(folder())
-            .env("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
-            .env("AWS_SECRET_ACCESS_KEY", "secret")
+            .env("AWS_ACCESS_KEY_ID", &self.keys.0)
+            .env("AWS_SECRET_ACCESS_KEY", &self.keys.1)
             .output()
             .expect("the listing");
         assert!(
@@ -101,8 +119,8 @@ impl Simulator {
     /// Runs Python with `boto3` as `boto(SERVICE)` in the region; for what the tests need beside the cluster.
     pub fn python(&self, region: &str, code: &str) -> String {
         let head = format!(
-            "import boto3\ndef boto(s): return boto3.client(s, region_name={region:?}, endpoint_url={:?}, aws_access_key_id='AKIAEXAMPLE', aws_secret_access_key='secret')\n",
-            self.endpoint
+            "import boto3\ndef boto(s): return boto3.client(s, region_name={region:?}, endpoint_url={:?}, aws_access_key_id={:?}, aws_secret_access_key={:?})\n",
+            self.endpoint, self.keys.0, self.keys.1
         );
         let out = Command::new(&self.python)
             .args(["-c", &(head + code)])
@@ -162,6 +180,17 @@ impl Simulator {
     /// Milliseconds that every call takes longer.
     pub fn latency(&self, milliseconds: u32) {
         self.control("POST", "latency", &milliseconds.to_string());
+    }
+
+    /// Milliseconds for which Auto Scaling does not see what was made.
+    pub fn lag(&self, milliseconds: u32) {
+        let seconds = f64::from(milliseconds) / 1000.0;
+        self.control("POST", "lag", &seconds.to_string());
+    }
+
+    /// Tags that somebody else puts on everything that has tags, from here on.
+    pub fn foreign_tags(&self, tags: &Value) {
+        self.control("POST", "foreign-tags", &tags.to_string());
     }
 
     /// What is left of the faults.

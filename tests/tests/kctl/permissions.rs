@@ -1,0 +1,155 @@
+//! What kctl's own identity must be allowed: the table of docs/getting-started.md has exactly the calls that the sources
+//! name, and a cluster lives its life under exactly that.
+
+use crate::kctl::{Operator, REGION};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// Services by the prefix of their actions, as the table calls them.
+const SERVICES: [(&str, &str); 9] = [
+    ("sts", "STS"),
+    ("s3", "S3, on the state store"),
+    ("ec2", "EC2"),
+    ("autoscaling", "Auto Scaling"),
+    ("elasticloadbalancing", "Elastic Load Balancing"),
+    ("iam", "IAM"),
+    ("route53", "Route 53"),
+    ("sqs", "SQS"),
+    ("events", "EventBridge"),
+];
+
+/// What AWS' services do in the caller's name, so that no call of ours is called like it.
+const BEYOND_CALLS: [&str; 3] = [
+    // Auto Scaling launches from a template (Auto Scaling User Guide, "Launch template support").
+    "ec2:RunInstances",
+    // A role in a template's profile, and a role added to a profile (IAM User Guide, "Grant permissions to pass a role").
+    "iam:PassRole",
+    // The first Auto Scaling group and the first balancer of an account.
+    "iam:CreateServiceLinkedRole",
+];
+
+/// Sources that no kctl on an operator's machine runs, or that only speak of calls.
+const ELSEWHERE: [&str; 4] = [
+    "aws/src/machine",
+    "aws/src/failure",
+    "cli/src/ui",
+    "_test.rs",
+];
+
+const TABLE: &str = "docs/getting-started.md";
+
+fn top() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Every `service:Action` that a file's code names, tests apart.
+fn named_in(path: &Path, found: &mut BTreeSet<String>) {
+    let entries = std::fs::read_dir(path).expect("a folder");
+    for entry in entries {
+        let path = entry.expect("an entry").path();
+        let shown = path.to_string_lossy().into_owned();
+        if ELSEWHERE.iter().any(|part| shown.contains(part)) {
+            continue;
+        }
+        if path.is_dir() {
+            named_in(&path, found);
+        } else if shown.ends_with(".rs") {
+            let text = std::fs::read_to_string(&path).expect("a source");
+            let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+            found.extend(
+                code.split('"')
+                    .filter(|text| is_action(text))
+                    .map(str::to_owned),
+            );
+        }
+    }
+}
+
+fn is_action(text: &str) -> bool {
+    text.split_once(':').is_some_and(|(service, action)| {
+        SERVICES.iter().any(|(prefix, _)| *prefix == service)
+            && action.starts_with(|first: char| first.is_ascii_uppercase())
+            && action.chars().all(|char| char.is_ascii_alphanumeric())
+    })
+}
+
+/// What is called, and what AWS does for it.
+fn needed() -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    named_in(&top().join("aws/src"), &mut found);
+    named_in(&top().join("cli/src"), &mut found);
+    found.extend(BEYOND_CALLS.map(str::to_owned));
+    found
+}
+
+/// The rows of the table that these actions make.
+fn rows(actions: &BTreeSet<String>) -> String {
+    let mut rows = String::new();
+    for (prefix, name) in SERVICES {
+        let of = actions
+            .iter()
+            .filter_map(|action| action.strip_prefix(prefix)?.strip_prefix(':'));
+        let of: Vec<String> = of.map(|action| format!("`{action}`")).collect();
+        let _ = writeln!(rows, "| {name} | {} |", of.join(", "));
+    }
+    rows
+}
+
+/// The actions that the table names.
+fn documented() -> BTreeSet<String> {
+    let text = std::fs::read_to_string(top().join(TABLE)).expect("the page");
+    let mut found = BTreeSet::new();
+    for (prefix, name) in SERVICES {
+        let row = text
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("| {name} | ")));
+        let row = row.unwrap_or_else(|| panic!("no row of {name}"));
+        let actions = row.split('`').skip(1).step_by(2);
+        found.extend(actions.map(|action| format!("{prefix}:{action}")));
+    }
+    found
+}
+
+#[test]
+fn the_table_of_permissions_has_what_is_called_and_nothing_else() {
+    let (needed, documented) = (needed(), documented());
+    let missing: Vec<&String> = needed.difference(&documented).collect();
+    let idle: Vec<&String> = documented.difference(&needed).collect();
+    assert!(
+        missing.is_empty() && idle.is_empty(),
+        "{TABLE} lacks {missing:?} and has {idle:?} that nobody calls. Its rows are:\n{}",
+        rows(&needed)
+    );
+}
+
+/// Created, changed and deleted by one who may do nothing else, with names, a bastion and private machines.
+#[test]
+fn a_cluster_lives_under_exactly_the_documented_permissions() {
+    let operator = Operator::allowed(&documented());
+    operator.simulator.python(
+        REGION,
+        "boto('route53').create_hosted_zone(Name='example.com', CallerReference='test')",
+    );
+    let before = operator.listing();
+    operator.ok(&[
+        "create",
+        "cluster",
+        "--zones",
+        "us-east-1a,us-east-1b",
+        "--topology",
+        "private",
+        "--bastion",
+        "--dns-zone",
+        "example.com",
+    ]);
+    operator.ok(&["update", "--yes"]);
+    operator.ok(&["edit", "ig", "nodes-us-east-1a", "--set", "spec.maxSize=3"]);
+    operator.ok(&["edit", "cluster", "--set", "spec.cloudLabels.Owner=crew"]);
+    operator.ok(&["update", "--yes"]);
+    let settled = operator.run(&["update", "--exit-code"]);
+    assert_eq!(settled.code, Some(0), "{}", settled.stdout);
+    operator.ok(&["get", "instances"]);
+    operator.ok(&["delete", "cluster", "prod.example.com", "--yes"]);
+    assert_eq!(operator.listing(), before);
+}
