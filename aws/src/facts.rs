@@ -4,9 +4,10 @@
 mod images;
 
 use crate::Clients;
-use crate::failure::Classify;
+use crate::failure::{Classify, absent};
 use crate::identity::caller;
 use aws_sdk_ec2::types::{ArchitectureType, Filter, InstanceTypeInfo, LocationType};
+use futures::future::try_join_all;
 use futures::try_join;
 use model::engine::Failure;
 use model::facts::{Facts, HostedZone, InstanceType, SharedSubnet, SharedVpc};
@@ -28,20 +29,24 @@ pub struct FactsWanted {
     pub subnets: BTreeSet<String>,
     /// Elastic IPs of the user's, by public address.
     pub addresses: BTreeSet<String>,
+    /// Instance profiles of the user's, by name.
+    pub profiles: BTreeSet<String>,
     /// Hosted zones of the account.
     pub hosted_zones: bool,
 }
 
 /// Asks AWS, at most once for each kind of thing. The region is the clients'.
 pub async fn collect_facts(clients: &Clients, wanted: &FactsWanted) -> Result<Facts, Failure> {
-    let (identity, images, instance_types, hosted_zones, addresses, (vpcs, subnets)) = try_join!(
-        Box::pin(caller(clients)),
-        Box::pin(images::collect(clients, &wanted.images)),
-        Box::pin(instance_types(clients, wanted)),
-        Box::pin(hosted_zones(clients, wanted.hosted_zones)),
-        Box::pin(addresses(clients, &wanted.addresses)),
-        Box::pin(network(clients, wanted)),
-    )?;
+    let (identity, images, instance_types, hosted_zones, addresses, profile_roles, (vpcs, subnets)) =
+        try_join!(
+            Box::pin(caller(clients)),
+            Box::pin(images::collect(clients, &wanted.images)),
+            Box::pin(instance_types(clients, wanted)),
+            Box::pin(hosted_zones(clients, wanted.hosted_zones)),
+            Box::pin(addresses(clients, &wanted.addresses)),
+            Box::pin(profile_roles(clients, &wanted.profiles)),
+            Box::pin(network(clients, wanted)),
+        )?;
     Ok(Facts {
         account: identity.account,
         partition: identity.partition,
@@ -51,6 +56,7 @@ pub async fn collect_facts(clients: &Clients, wanted: &FactsWanted) -> Result<Fa
         vpcs,
         subnets,
         addresses,
+        profile_roles,
         ..Facts::default()
     })
 }
@@ -107,6 +113,24 @@ fn disks(info: &InstanceTypeInfo) -> u32 {
     let counts = disks.unwrap_or_default().iter();
     let counts = counts.filter_map(|one| u32::try_from(one.count()?).ok());
     counts.sum()
+}
+
+/// The role in each profile that is there and has one.
+async fn profile_roles(
+    clients: &Clients,
+    wanted: &BTreeSet<String>,
+) -> Result<BTreeMap<String, String>, Failure> {
+    let asked = wanted.iter().map(|name| async move {
+        let call = clients.iam.get_instance_profile();
+        let answer = call.instance_profile_name(name).send().await;
+        let answer = absent(answer.called("iam:GetInstanceProfile"))?;
+        let roles = answer.and_then(|answer| answer.instance_profile);
+        let roles = roles.map(|profile| profile.roles).unwrap_or_default();
+        let role = roles.into_iter().next();
+        Ok::<_, Failure>(role.map(|role| (name.clone(), role.role_name)))
+    });
+    let found = try_join_all(asked).await?;
+    Ok(found.into_iter().flatten().collect())
 }
 
 /// The zones that offer each type, of those that were asked about.

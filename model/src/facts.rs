@@ -26,6 +26,8 @@ pub struct Facts {
     pub subnets: BTreeMap<String, SharedSubnet>,
     /// Elastic IPs of the user's: allocation id by public address.
     pub addresses: BTreeMap<String, String>,
+    /// The role in each instance profile of the user's, both by name. A profile without a role is left out.
+    pub profile_roles: BTreeMap<String, String>,
     /// sha256 of downloads that are not in the catalog, by URL, as published beside them.
     pub published_hashes: BTreeMap<String, String>,
     /// True if some of this is made up because nobody could be asked; outputs say so.
@@ -42,6 +44,9 @@ pub struct Image {
     pub root_device: String,
     /// Architecture.
     pub arch: Arch,
+    /// The system in it, where nodeup makes no node of that: `Flatcar`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfit: Option<String>,
 }
 
 /// A machine type.

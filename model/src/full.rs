@@ -385,6 +385,8 @@ pub struct Group {
     pub security_group_override: Option<String>,
     /// Instance profile of the user's, by name, in place of ours.
     pub iam_profile: Option<String>,
+    /// The role in that profile, by name: profile and role have names of their own.
+    pub iam_role: Option<String>,
     /// Detailed monitoring.
     pub detailed_monitoring: bool,
     /// IMDS: tokens `required` or `optional`.

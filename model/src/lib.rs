@@ -16,6 +16,7 @@ pub mod facts;
 pub mod full;
 pub mod host;
 pub mod iam;
+pub mod machine_image;
 pub mod manifests;
 pub mod names;
 pub mod node;

@@ -7,19 +7,26 @@ use aws_sdk_ec2::types::{self, ArchitectureValues, Filter};
 use model::engine::{Class, Failure};
 use model::facts::Image;
 use model::full::Arch;
+use model::machine_image;
 use std::collections::{BTreeMap, BTreeSet};
 
 const CALL: &str = "ec2:DescribeImages";
 
-/// Publishers by the names that specs may use for their accounts, as kOps knows them.
-const OWNERS: [(&str, &str); 8] = [
+/// Publishers by the names that specs may use for their accounts, as kOps knows them (`docs/operations/images.md`, of old
+/// and new versions).
+const OWNERS: [(&str, &str); 13] = [
     ("amazon", "137112412989"),
+    ("amazon.com", "137112412989"),
     ("canonical", "099720109477"),
     ("debian", "136693071363"),
     ("debian10", "136693071363"),
+    ("debian11", "136693071363"),
     ("flatcar", "075585003325"),
     ("redhat", "309956199498"),
+    ("redhat.com", "309956199498"),
     ("rocky", "792107900819"),
+    ("rockylinux", "792107900819"),
+    ("self", "self"),
     ("ubuntu", "099720109477"),
 ];
 
@@ -81,10 +88,24 @@ fn read(name: &str) -> Result<Said<'_>, Failure> {
         );
         return Err(failure);
     }
-    let (owner, name) = name.split_once('/').unwrap_or(("self", name));
+    let (owner, of_owner) = name.split_once('/').unwrap_or(("self", name));
     let known = OWNERS.iter().find(|(alias, _)| *alias == owner);
     let owner = known.map_or(owner, |(_, account)| account);
-    Ok(Said::Named { owner, name })
+    // One owner that is none fails the call for all images, with InvalidUserID.Malformed.
+    if owner != "self" && (owner.len() != 12 || !owner.bytes().all(|byte| byte.is_ascii_digit())) {
+        let message = format!("{name}: {owner} is no owner of images");
+        let mut failure = own(Class::Invalid, CALL, message);
+        let aliases: Vec<&str> = OWNERS.iter().map(|(alias, _)| *alias).collect();
+        failure.hint = Some(format!(
+            "name the owner by the 12 digits of its account, or as one of {}",
+            aliases.join(", ")
+        ));
+        return Err(failure);
+    }
+    Ok(Said::Named {
+        owner,
+        name: of_owner,
+    })
 }
 
 async fn describe(
@@ -109,12 +130,33 @@ async fn describe(
 fn newest<'a>(found: &'a [types::Image], owner: &str, name: &str) -> Option<&'a types::Image> {
     let of = |raw: &&types::Image| {
         let owned = owner == "self" || raw.owner_id() == Some(owner);
-        owned && raw.name() == Some(name)
+        owned && raw.name().is_some_and(|raw| fits(raw, name))
     };
     found
         .iter()
         .filter(of)
         .max_by_key(|raw| raw.creation_date())
+}
+
+/// Whether a name is what was asked for, as EC2's filters do: `*` stands for any characters, `?` for one.
+fn fits(name: &str, asked: &str) -> bool {
+    let mut chars = asked.chars();
+    match chars.next() {
+        None => name.is_empty(),
+        Some('*') => {
+            let rest = chars.as_str();
+            let ends = name.char_indices().map(|(at, _)| at);
+            ends.chain([name.len()])
+                .any(|at| name.get(at..).is_some_and(|tail| fits(tail, rest)))
+        }
+        Some(first) => {
+            let mut of_name = name.chars();
+            of_name
+                .next()
+                .is_some_and(|one| first == '?' || one == first)
+                && fits(of_name.as_str(), chars.as_str())
+        }
+    }
 }
 
 fn image(raw: &types::Image) -> Option<Image> {
@@ -126,5 +168,30 @@ fn image(raw: &types::Image) -> Option<Image> {
             ArchitectureValues::Arm64 => Arch::Arm64,
             _ => return None,
         },
+        unfit: machine_image::unfit(
+            raw.owner_id().unwrap_or_default(),
+            raw.name().unwrap_or_default(),
+            raw.platform_details().unwrap_or_default(),
+        ),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fits;
+
+    #[test]
+    fn stars_and_question_marks_fit_as_in_ec2s_filters() {
+        for (name, asked, fit) in [
+            ("debian-12-amd64-1", "debian-12-amd64-1", true),
+            ("debian-12-amd64-1", "debian-12-*", true),
+            ("debian-12-amd64-1", "*-amd64-?", true),
+            ("debian-12-amd64-1", "*", true),
+            ("debian-12-amd64-1", "debian-12", false),
+            ("debian-12-amd64-1", "debian-1?-arm64-*", false),
+            ("debian-12-amd64-1", "*-amd64-", false),
+        ] {
+            assert_eq!(fits(name, asked), fit, "{name} {asked}");
+        }
+    }
 }

@@ -90,6 +90,7 @@ pub async fn facts(
         vpc: wanted.vpc,
         subnets: wanted.subnets,
         addresses: wanted.addresses,
+        profiles: wanted.profiles,
         hosted_zones: wanted.hosted_zones,
     };
     collect_facts(clients, &wanted).await.map_err(aws_error)

@@ -37,10 +37,10 @@ pub fn machine(account: &str, arn: &str, own: &str) -> Result<Caller, Refusal> {
     }
 }
 
-/// Checks that the role is that of nodes: ours, or that of the group's own instance profile, which is called as its
-/// role is (kOps' rule too: the name of the role in a profile cannot be seen from outside IAM).
-pub fn check_role(role: &str, cluster: &str, profile: Option<&str>) -> Result<(), Refusal> {
-    if names::iam(cluster, Role::Node) == role || profile == Some(role) {
+/// Checks that the role is that of nodes: ours, or the one in the group's own instance profile, which `kctl update` asks
+/// IAM for (as kOps does, `GetRolesInInstanceProfile` in `template_functions.go`).
+pub fn check_role(role: &str, cluster: &str, own: Option<&str>) -> Result<(), Refusal> {
+    if names::iam(cluster, Role::Node) == role || own == Some(role) {
         return Ok(());
     }
     Err(Refusal::OtherRole { role: echo(role) })

@@ -43,6 +43,7 @@ pub fn wanted(options: &CreateOptions) -> Wanted {
         vpc: options.network_id.clone(),
         subnets: subnets.cloned().collect(),
         addresses: BTreeSet::new(),
+        profiles: BTreeSet::new(),
         hosted_zones: false,
     }
 }

@@ -7,6 +7,7 @@ use crate::api::cluster::ClusterSpec;
 use crate::api::instance_group::InstanceGroupSpec;
 use crate::api::machine::VolumeSpec;
 use crate::api::{InstanceGroup, InstanceGroupRole};
+use crate::facts::Facts;
 use crate::full::{ExternalLoadBalancer, Group, Role, Volume};
 
 /// A completed group; `None` only where a problem was found.
@@ -46,7 +47,8 @@ pub(super) fn full(
         taints: labels::taints(group),
         additional_security_groups: said.additional_security_groups.clone(),
         security_group_override: said.security_group_override.clone(),
-        iam_profile: iam_profile(said),
+        iam_profile: profile_name(said),
+        iam_role: own_role(group, known.facts, found),
         detailed_monitoring: said.detailed_instance_monitoring == Some(true),
         http_tokens: metadata.http_tokens?,
         http_put_response_hop_limit: metadata.http_put_response_hop_limit?,
@@ -129,8 +131,23 @@ fn max_lifetime(group: &InstanceGroup, found: &mut Found) -> Option<i32> {
     seconds
 }
 
+/// The role in the user's instance profile. Machines sign with the role, and profiles are free to be called otherwise.
+fn own_role(group: &InstanceGroup, facts: &Facts, found: &mut Found) -> Option<String> {
+    let profile = profile_name(&group.spec)?;
+    let role = facts.profile_roles.get(&profile);
+    if role.is_none() && !facts.stand_in {
+        found.group_error(
+            group,
+            "spec.iam.profile",
+            format!("this account has no instance profile {profile} with a role in it"),
+            "create it, add a role to it, or leave spec.iam out to get both made",
+        );
+    }
+    role.cloned()
+}
+
 /// The name of the user's instance profile: the last part of its ARN.
-fn iam_profile(said: &InstanceGroupSpec) -> Option<String> {
+pub(super) fn profile_name(said: &InstanceGroupSpec) -> Option<String> {
     let arn = said.iam.as_ref()?.profile.as_deref()?;
     arn.rsplit('/').next().map(str::to_owned)
 }

@@ -3,8 +3,9 @@
 use super::{Found, Known};
 use crate::api::InstanceGroup;
 use crate::api::instance_group::InstanceGroupSpec;
-use crate::facts::Facts;
+use crate::facts::{Facts, Image};
 use crate::full::Arch;
+use crate::machine_image;
 
 /// The AMI of images that nobody could look up.
 pub const STAND_IN_IMAGE: &str = "ami-00000000000000000";
@@ -118,6 +119,18 @@ fn image(
     let name = group.spec.image.as_deref()?;
     let facts = known.facts;
     match facts.images.get(name) {
+        Some(Image {
+            unfit: Some(system),
+            ..
+        }) => {
+            found.group_error(
+                group,
+                "spec.image",
+                format!("nodeup makes no node of {system}, and {name} is that"),
+                &format!("choose one of {}", machine_image::KNOWN),
+            );
+            None
+        }
         Some(image) => Some(Machine {
             image_id: image.id.clone(),
             root_device: image.root_device.clone(),
@@ -139,10 +152,22 @@ fn image(
                 group,
                 "spec.image",
                 format!("this region has no image {name}"),
-                "name it as ami-ID, OWNER/NAME or ssm:/PARAMETER",
+                &format!(
+                    "name it as ami-ID or OWNER/NAME{}",
+                    elsewhere(&facts.partition)
+                ),
             );
             None
         }
+    }
+}
+
+/// Ubuntu's publisher has another account in other partitions (Canonical's page "Find Ubuntu images on AWS").
+fn elsewhere(partition: &str) -> &'static str {
+    match partition {
+        "aws-cn" => "; Ubuntu is 837727238323/NAME in aws-cn",
+        "aws-us-gov" => "; Ubuntu is 513442679011/NAME in aws-us-gov",
+        _ => "",
     }
 }
 

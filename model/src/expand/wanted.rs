@@ -1,5 +1,6 @@
 //! What must be asked of AWS before expansion.
 
+use super::full_group::profile_name;
 use super::machine_type::usual_machine_types;
 use super::machines::first_type;
 use super::{dns, network};
@@ -25,6 +26,8 @@ pub struct Wanted {
     pub subnets: BTreeSet<String>,
     /// Elastic IPs of the user's, by public address.
     pub addresses: BTreeSet<String>,
+    /// Instance profiles of the user's, by name.
+    pub profiles: BTreeSet<String>,
     /// Hosted zones of the account.
     pub hosted_zones: bool,
 }
@@ -59,6 +62,7 @@ pub fn wanted(cluster: &Cluster, groups: &[InstanceGroup]) -> Wanted {
             Some(said) => wanted.machine_types.extend([said.to_owned()]),
             None => wanted.machine_types.extend(usual_machine_types(role)),
         }
+        wanted.profiles.extend(profile_name(&group.spec));
         match &group.spec.image {
             Some(said) => wanted.images.extend([said.clone()]),
             None => wanted

@@ -2,7 +2,7 @@
 //! the cloud controller manager, the EBS driver, the cluster autoscaler and the node termination handler do.
 
 use super::document::Statement;
-use super::{dns_suffix, state};
+use super::{endpoint_suffix, state};
 use crate::full::{DnsKind, FullSpec, Networking};
 use crate::names;
 use serde_json::json;
@@ -190,7 +190,7 @@ fn tagging(full: &FullSpec, kinds: &[&str], creates: &[&str]) -> [Statement; 2] 
 
 /// Encrypted volumes and objects: only what EC2 and S3 do with keys on our behalf.
 fn keys(full: &FullSpec) -> [Statement; 2] {
-    let suffix = dns_suffix(&full.placement);
+    let suffix = endpoint_suffix(&full.placement);
     let services = [
         format!("ec2.{}.{suffix}", full.placement.region),
         format!("s3.*.{suffix}"),

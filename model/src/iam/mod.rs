@@ -67,10 +67,23 @@ const REGISTRY: &[&str] = &[
     "ecr:ListImages",
 ];
 
-/// The domain of AWS' services.
+/// The domain of AWS' services in service principals.
 fn dns_suffix(placement: &Placement) -> &'static str {
     match placement.partition.as_str() {
         "aws-cn" => "amazonaws.com.cn",
+        _ => "amazonaws.com",
+    }
+}
+
+/// The domain of AWS' services in their addresses, which `kms:ViaService` has: `dnsSuffix` of the SDK's `partitions.json`.
+fn endpoint_suffix(placement: &Placement) -> &'static str {
+    match placement.partition.as_str() {
+        "aws-cn" => "amazonaws.com.cn",
+        "aws-eusc" => "amazonaws.eu",
+        "aws-iso" => "c2s.ic.gov",
+        "aws-iso-b" => "sc2s.sgov.gov",
+        "aws-iso-e" => "cloud.adc-e.uk",
+        "aws-iso-f" => "csp.hci.ic.gov",
         _ => "amazonaws.com",
     }
 }
@@ -129,5 +142,22 @@ mod tests {
         );
         let queue = crate::names::queue_arn(&full);
         assert_eq!(texts(&of("sqs:ReceiveMessage")["Resource"]), [queue]);
+    }
+
+    #[test]
+    fn services_of_other_partitions_have_other_addresses() {
+        for (partition, suffix) in [
+            ("aws", "amazonaws.com"),
+            ("aws-us-gov", "amazonaws.com"),
+            ("aws-cn", "amazonaws.com.cn"),
+            ("aws-eusc", "amazonaws.eu"),
+        ] {
+            let placement = Placement {
+                account: "123456789012".to_owned(),
+                partition: partition.to_owned(),
+                region: "r".to_owned(),
+            };
+            assert_eq!(endpoint_suffix(&placement), suffix);
+        }
     }
 }

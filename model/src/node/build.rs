@@ -50,6 +50,7 @@ pub fn node_config(
         cluster: full.name.clone(),
         group: group.to_owned(),
         role: of.role,
+        iam_role: of.iam_role.clone(),
         kubernetes_version: full.kubernetes_version.clone(),
         assets: full
             .assets

@@ -30,6 +30,9 @@ pub struct NodeConfig {
     pub group: String,
     /// The group's role.
     pub role: Role,
+    /// The role of the group's machines, where it has an instance profile of the user's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iam_role: Option<String>,
     /// Without `v`.
     pub kubernetes_version: String,
     /// Downloads for the group's architecture, sorted by name.
@@ -116,7 +119,7 @@ pub fn stored(config: &NodeConfig) -> Result<StoredNodeConfig, Error> {
     let text = config.to_yaml()?;
     let sha256 = sha256(&text);
     let by_hash = node_config_key(config.role, &config.group, &sha256);
-    let plain = format!("{}/nodeupconfig.yaml", folder(config.role, &config.group));
+    let plain = newest_node_config_key(config.role, &config.group);
     Ok(StoredNodeConfig {
         keys: [by_hash, plain],
         sha256,
@@ -127,6 +130,16 @@ pub fn stored(config: &NodeConfig) -> Result<StoredNodeConfig, Error> {
 /// Key of a NodeConfig by its sha256, relative to the cluster's base in the state store.
 pub fn node_config_key(role: Role, group: &str, sha256: &str) -> String {
     format!("{}/nodeupconfig-{sha256}.yaml", folder(role, group))
+}
+
+/// Key of a group's NodeConfig as the last update wrote it.
+pub fn newest_node_config_key(role: Role, group: &str) -> String {
+    format!("{}/nodeupconfig.yaml", folder(role, group))
+}
+
+/// Reads a group's NodeConfig as the last update wrote it; no hash is known of that.
+pub fn read_newest_node_config(text: &str) -> Result<NodeConfig, Error> {
+    read_formatted(text, "NodeConfig", NODE_FORMAT)
 }
 
 fn folder(role: Role, group: &str) -> String {

@@ -35,6 +35,7 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         certificate(balancer, problems);
         security_groups(balancer, problems);
         placement(balancer, spec, problems);
+        internal_api(balancer, dns_type, problems);
         if balancer
             .access_log
             .as_ref()
@@ -65,6 +66,23 @@ fn class(balancer: &LoadBalancerAccessSpec, problems: &mut Vec<Problem>) {
                 Problem::warning(format!("{PATH}.class"), message).hint("write \"class: Network\""),
             );
         }
+    }
+}
+
+/// Nodes would arrive at a public balancer from public addresses, theirs or their NAT gateway's: no rule that names their
+/// security group lets those in. Without DNS they use its private addresses anyway.
+fn internal_api(
+    balancer: &LoadBalancerAccessSpec,
+    dns_type: Option<DnsType>,
+    problems: &mut Vec<Problem>,
+) {
+    let public = balancer.type_ != Some(LoadBalancerType::Internal);
+    if balancer.use_for_internal_api == Some(true) && public && dns_type != Some(DnsType::None) {
+        let problem = Problem::error(
+            format!("{PATH}.useForInternalApi"),
+            "nodes cannot be let in at a public load balancer by their security group",
+        );
+        problems.push(problem.hint("write type: Internal, or leave it out: nodes then reach the control planes by api.internal"));
     }
 }
 

@@ -10,6 +10,9 @@ use crate::read::Problem;
 use super::cidr::{overlap, range, vpc_range};
 use super::text::is_id;
 
+/// The range of a VPC whose spec names none.
+const USUAL: &str = "172.20.0.0/16";
+
 pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     vpc(spec, problems);
     cluster_ranges(spec, problems);
@@ -18,6 +21,10 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
 
 fn vpc(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let mut ranges: Vec<Ipv4Net> = Vec::new();
+    let said = spec.network_cidr.as_deref().unwrap_or(USUAL);
+    // What an existing VPC has, it has.
+    let primary = said.parse::<Ipv4Net>().ok();
+    let primary = primary.filter(|_| spec.network_id.is_none());
     let first = spec
         .network_cidr
         .as_ref()
@@ -45,6 +52,15 @@ fn vpc(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
             let problem = Problem::warning(&path, format!("{net} is not a private range"));
             problems.push(problem.hint("machines will not reach its owners; use a part of 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16"));
         }
+        if let Some(why) = primary
+            .filter(|primary| *primary != net)
+            .and_then(|primary| not_beside(primary, net))
+        {
+            let problem = Problem::warning(&path, format!("AWS takes no {net} here: {why}"));
+            problems.push(problem.hint(
+                "take it from the private range that spec.networkCIDR is of, or from 100.64.0.0/10",
+            ));
+        }
         ranges.push(net);
     }
     if let Some(id) = spec.network_id.as_deref().filter(|id| !is_id("vpc", id)) {
@@ -54,6 +70,42 @@ fn vpc(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
                 "write an id such as vpc-0123456789abcdef0, or leave it out to get a VPC made",
             ),
         );
+    }
+}
+
+/// Why AWS, by what it documents, associates no such range with a VPC of that first range; a warning, since documents change: Amazon VPC User Guide, "VPC CIDR blocks", "IPv4
+/// CIDR block association restrictions".
+fn not_beside(first: Ipv4Net, more: Ipv4Net) -> Option<&'static str> {
+    let within = |net: Ipv4Net, address: [u8; 4], len: u8| {
+        Ipv4Net::new(address.into(), len).is_ok_and(|home| home.contains(&net))
+    };
+    let private = |net: Ipv4Net| {
+        [
+            ([10, 0, 0, 0], 8),
+            ([172, 16, 0, 0], 12),
+            ([192, 168, 0, 0], 16),
+        ]
+        .into_iter()
+        .position(|(address, len)| within(net, address, len))
+    };
+    if within(more, [198, 19, 0, 0], 16) {
+        return Some("198.19.0.0/16 is AWS' own");
+    }
+    match (private(first), private(more)) {
+        (_, None) => None,
+        (None, Some(_)) => Some("a VPC outside the private ranges of RFC 1918 gets none of them"),
+        (Some(first), Some(more)) if first != more => {
+            Some("a VPC has ranges of one of the private ranges of RFC 1918 only")
+        }
+        (Some(1), Some(_)) if within(more, [172, 31, 0, 0], 16) => {
+            Some("172.31.0.0/16 is that of default VPCs")
+        }
+        (Some(0), Some(_))
+            if within(first, [10, 0, 0, 0], 15) && within(more, [10, 0, 0, 0], 16) =>
+        {
+            Some("a VPC in 10.0.0.0/15 gets nothing more of 10.0.0.0/16")
+        }
+        _ => None,
     }
 }
 

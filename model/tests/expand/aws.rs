@@ -126,6 +126,7 @@ fn what_aws_has_must_agree_with_the_spec() {
         id: "ami-1".into(),
         root_device: "/dev/sda1".into(),
         arch: Arch::Arm64,
+        unfit: None,
     };
     groups[0].spec.image = Some("own/image".into());
     let facts = Facts {

@@ -37,6 +37,7 @@ fn kops_world() -> Facts {
                 id: "ami-12345678".into(),
                 root_device: "/dev/xvda".into(),
                 arch: Arch::Amd64,
+                unfit: None,
             },
         )]
         .into(),

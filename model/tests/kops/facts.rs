@@ -9,6 +9,7 @@ pub fn facts() -> Facts {
         id: "ami-12345678".into(),
         root_device: "/dev/xvda".into(),
         arch: Arch::Amd64,
+        unfit: None,
     };
     let machine = |disks| InstanceType {
         arch: Arch::Amd64,

@@ -6,13 +6,13 @@ use super::endpoint::Endpoint;
 use super::instances::Instances;
 use super::reject::Rejection;
 use anyhow::Context as _;
-use model::api::Object;
 use model::bootstrap::{
     Caller, Expected, Refusal, Seen, authorities, check_binding, check_instance, check_role, echo,
     machine, signed_identity,
 };
 use model::engine::{Class, Failure};
-use model::read::{ReadOptions, read_documents_with};
+use model::full::Role;
+use model::node::{newest_node_config_key, read_newest_node_config};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -112,32 +112,21 @@ async fn belongs(
     });
     let group = check_instance(&caller.instance, seen, &context.cluster)?;
     if check_role(&caller.role, &context.cluster, None).is_err() {
-        let profile = profile(context, group).await;
-        let profile = profile.map_err(|error| Rejection::unavailable("the state store", &error))?;
-        check_role(&caller.role, &context.cluster, profile.as_deref())?;
+        let own = own_role(context, group).await;
+        let own = own.map_err(|error| Rejection::unavailable("the state store", &error))?;
+        check_role(&caller.role, &context.cluster, own.as_deref())?;
     }
     Ok(group.to_owned())
 }
 
-/// The instance profile that the group's spec names, if it names one: the last part of its ARN.
-async fn profile(context: &Context, group: &str) -> anyhow::Result<Option<String>> {
-    let key = format!("instancegroup/{group}");
+/// The role in the group's own instance profile, if it has one, as the last update found it in IAM.
+async fn own_role(context: &Context, group: &str) -> anyhow::Result<Option<String>> {
+    let key = newest_node_config_key(Role::Node, group);
     let Some(object) = context.store.get(&key).await? else {
         return Ok(None);
     };
     let text = String::from_utf8(object.bytes).with_context(|| format!("{key} is not text"))?;
-    let options = ReadOptions {
-        allow_unsupported: true,
-    };
-    let Ok(documents) = read_documents_with(&key, &text, options) else {
-        anyhow::bail!("{key} cannot be read: see kctl get ig {group}");
-    };
-    let profiles = documents
-        .iter()
-        .filter_map(|document| match &document.object {
-            Object::InstanceGroup(group) => group.spec.iam.as_ref()?.profile.as_deref(),
-            _ => None,
-        });
-    let mut names = profiles.filter_map(|arn| arn.rsplit('/').next());
-    Ok(names.next().map(str::to_owned))
+    let config = read_newest_node_config(&text);
+    let config = config.with_context(|| format!("{key} cannot be read: run kctl update"))?;
+    Ok(config.iam_role)
 }

@@ -20,6 +20,12 @@ gateway = ec2.create_internet_gateway()['InternetGateway']['InternetGatewayId']
 ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
 zone = boto('route53').create_hosted_zone(Name='example.com', CallerReference='1')['HostedZone']['Id'].split('/')[-1]
 image = ec2.describe_images(Filters=[{'Name': 'name', 'Values': ['debian-12-arm64-*']}])['Images'][0]['ImageId']
+iam = boto('iam')
+import json
+trust = {'Version': '2012-10-17', 'Statement': [{'Effect': 'Allow', 'Principal': {'Service': 'ec2.amazonaws.com'}, 'Action': 'sts:AssumeRole'}]}
+iam.create_role(RoleName='machines-of-team', AssumeRolePolicyDocument=json.dumps(trust))
+for profile in ('team', 'empty'): iam.create_instance_profile(InstanceProfileName=profile)
+iam.add_role_to_instance_profile(InstanceProfileName='team', RoleName='machines-of-team')
 print(vpc, subnet, gateway, zone, image)
 ",
     );
@@ -34,6 +40,8 @@ print(vpc, subnet, gateway, zone, image)
             text("debian/debian-12-amd64-20260713-2537"),
             text("136693071363/debian-13-amd64-20260713-2537"),
             text("ubuntu/debian-13-amd64-20260713-2537"),
+            text("debian11/debian-1?-amd64-*"),
+            text("flatcar/Flatcar-stable-4230.2.0-hvm"),
             text("ami-00000000000000000"),
         ]
         .into(),
@@ -42,6 +50,7 @@ print(vpc, subnet, gateway, zone, image)
         vpc: None,
         subnets: [text(subnet), text("subnet-00000000000000000")].into(),
         addresses: [text("203.0.113.7")].into(),
+        profiles: [text("team"), text("empty"), text("none")].into(),
         hosted_zones: true,
     };
     let facts = collect_facts(&clients, &wanted).await.expect("facts");
@@ -52,11 +61,18 @@ print(vpc, subnet, gateway, zone, image)
         "136693071363/debian-13-amd64-20260713-2537",
         image,
         "debian/debian-12-amd64-20260713-2537",
+        "debian11/debian-1?-amd64-*",
+        "flatcar/Flatcar-stable-4230.2.0-hvm",
     ];
     found.sort_unstable();
     assert_eq!(images, found);
     assert_eq!(facts.images[image].arch, Arch::Arm64);
     assert_eq!(facts.images[image].id, image);
+    assert_eq!(facts.images[image].unfit, None);
+    let flatcar = &facts.images["flatcar/Flatcar-stable-4230.2.0-hvm"];
+    assert_eq!(flatcar.unfit.as_deref(), Some("Flatcar"));
+    let roles: Vec<_> = facts.profile_roles.iter().collect();
+    assert_eq!(roles, [(&text("team"), &text("machines-of-team"))]);
     assert_eq!(facts.instance_types.len(), 2);
     assert_eq!(facts.instance_types["m6g.large"].arch, Arch::Arm64);
     assert_eq!(facts.instance_types["m5d.large"].instance_store_disks, 1);
@@ -78,6 +94,15 @@ print(vpc, subnet, gateway, zone, image)
     let refused = refused.expect_err("a refusal");
     assert_eq!(refused.class, Class::Invalid);
     assert!(refused.message.contains("not supported yet"), "{refused}");
+
+    let by_nobody = FactsWanted {
+        images: [text("example.com/image")].into(),
+        ..FactsWanted::default()
+    };
+    let refused = collect_facts(&clients, &by_nobody).await;
+    let refused = refused.expect_err("a refusal");
+    assert_eq!(refused.class, Class::Invalid);
+    assert!(refused.message.contains("no owner of images"), "{refused}");
 }
 
 #[tokio::test]

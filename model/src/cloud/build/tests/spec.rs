@@ -214,6 +214,7 @@ pub fn group(name: &str, role: Role, subnet: &str) -> Group {
         additional_security_groups: Vec::new(),
         security_group_override: None,
         iam_profile: None,
+        iam_role: None,
         detailed_monitoring: false,
         http_tokens: "required".into(),
         http_put_response_hop_limit: 1,
