@@ -84,7 +84,10 @@ pub const DOCUMENTED: &[(&str, &str)] = &[
         "credentials, region, profile and endpoints, as the AWS SDK reads them",
     ),
     ("HTTPS_PROXY, NO_PROXY", "proxy for downloads"),
-    ("RUST_LOG", "what `-v` logs, in detail"),
+    (
+        "RUST_LOG",
+        "what `-v` logs, in detail; of libraries never `trace`, which has keys in it",
+    ),
 ];
 
 /// The value of a variable, unless it is unset or empty.

@@ -6,6 +6,7 @@ mod pods;
 use crate::api::Trouble;
 use crate::machines::{Gathered, Machine, Membership, NodeFacts, role_name};
 use model::api::{InstanceGroup, InstanceGroupRole};
+use model::not_yet::NotYet;
 use serde::Serialize;
 
 /// An instance group, counted.
@@ -91,10 +92,17 @@ pub struct Health {
     pub not_joined: Vec<Machine>,
     /// All that is wrong.
     pub findings: Vec<Finding>,
+    /// What nobody does for the cluster yet.
+    pub warnings: Vec<NotYet>,
 }
 
 /// The health of a cluster with those groups.
-pub fn health(groups: &[InstanceGroup], gathered: &Gathered, api: Option<String>) -> Health {
+pub fn health(
+    groups: &[InstanceGroup],
+    gathered: &Gathered,
+    api: Option<String>,
+    warnings: Vec<NotYet>,
+) -> Health {
     let nodes = gathered.nodes.as_deref().unwrap_or_default();
     let trouble = gathered.nodes.as_ref().err().cloned();
     let mut findings: Vec<Finding> = trouble.iter().map(of_api).collect();
@@ -122,6 +130,7 @@ pub fn health(groups: &[InstanceGroup], gathered: &Gathered, api: Option<String>
         nodes,
         not_joined,
         findings,
+        warnings,
     }
 }
 

@@ -34,6 +34,7 @@ pub use record::{KeyRecord, key_record_key};
 pub use refusal::Refusal;
 pub use report::{REPORT_LIMIT, check_report};
 
+use crate::secret::{Secret, revealed};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -142,6 +143,13 @@ pub struct Joined {
     pub node_config: String,
     /// Certificates, PEM.
     pub certificates: BTreeMap<Certificate, String>,
+    /// Passwords of image registries, if the NodeConfig says that there are some.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "revealed"
+    )]
+    pub docker_config: Option<Secret>,
 }
 
 /// Why a request was refused: what the machine says in its console and report, without anything secret.

@@ -22,7 +22,7 @@ pub use containerd::{ContainerdHost, containerd_config, containerd_hosts};
 pub use controller_manager::controller_manager;
 pub use etcd::{EtcdMemberNames, EtcdPorts, EtcdStart, etcd_environment, etcd_ports};
 pub use etcd_settings::{EtcdSetting, etcd_setting, taken_etcd_settings};
-pub use flags::Flags;
+pub use flags::{FILES, Flags};
 pub use kubelet::kubelet;
 pub use kubelet_config::kubelet_config;
 pub use paths::{CONTAINERD_SOCKET, KUBERNETES, MANIFESTS, VOLUME_PLUGINS, component_kubeconfig};

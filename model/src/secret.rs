@@ -1,5 +1,11 @@
 //! Text that must not be shown: private keys and what contains them.
 
+mod stored;
+
+pub use stored::{
+    DOCKER_CONFIG, ENCRYPTION_CONFIG, STORED, check_stored, read_stored, stored_path, write_stored,
+};
+
 use serde::{Deserialize, Serialize as _, Serializer};
 use std::fmt;
 

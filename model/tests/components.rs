@@ -2,13 +2,19 @@
 #![cfg(test)]
 
 mod support;
+#[path = "fields/trace.rs"]
+mod trace;
 
+use model::api::cluster::ClusterSpec;
+use model::api::kube_apiserver::KubeAPIServerConfig;
 use model::components::{self, kubelet_config};
 use model::expand::Expanded;
 use model::manifests::{self, EtcdPod, Pod};
 use model::node::Host;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use support::{expanded, expanded_with};
+use trace::{Takes, leaves};
 
 /// kOps' flags of plain AWS clusters, and --kubelet-certificate-authority, which is ours; `NAME` being the cluster's name. One flag a line.
 const API_SERVER: &str = "
@@ -268,6 +274,78 @@ fn every_file_a_flag_names_is_mounted() {
             assert!(mounted, "{}: {path}", pod.metadata.name);
         }
     }
+}
+
+/// The API server's pod where that field of its settings has this value; `None` where the field takes no such value.
+fn api_server_with(spec: &ClusterSpec, field: &str, value: &Value) -> Option<Pod> {
+    let mut config = serde_json::to_value(&spec.kube_api_server).unwrap();
+    config[field] = value.clone();
+    let mut spec = spec.clone();
+    spec.kube_api_server = serde_json::from_value(config).ok()?;
+    manifests::api_server(&spec).ok()
+}
+
+#[test]
+fn every_file_that_the_spec_can_name_reaches_the_api_server() {
+    const FILE: &str = "/elsewhere/file";
+    let spec = expanded().cluster.spec;
+    let mut named = Vec::new();
+    for leaf in leaves::<KubeAPIServerConfig>("")
+        .iter()
+        .filter(|leaf| leaf.takes == Takes::Text)
+    {
+        let field = leaf.path.trim_start_matches('.');
+        let (field, value) = match field.strip_suffix("[]") {
+            Some(list) => (list, json!([FILE])),
+            None => (field, json!(FILE)),
+        };
+        let Some(pod) = api_server_with(&spec, field, &value) else {
+            continue;
+        };
+        let container = &pod.spec.containers[0];
+        let suffix = format!("={FILE}");
+        let flag = container
+            .args
+            .iter()
+            .find_map(|one| one.strip_suffix(&suffix));
+        let ends = ["file", "config", "certificate", "key", "authority"];
+        let Some(flag) = flag.filter(|flag| ends.iter().any(|end| flag.ends_with(end))) else {
+            continue;
+        };
+        let mount = container
+            .volume_mounts
+            .iter()
+            .find(|mount| mount.mount_path == FILE);
+        let mount = mount.unwrap_or_else(|| panic!("{flag} names a file that is not mounted"));
+        assert!(mount.read_only, "{flag}");
+        let volume = pod
+            .spec
+            .volumes
+            .iter()
+            .find(|volume| volume.name == mount.name);
+        let host = &volume.unwrap().host_path;
+        assert_eq!(
+            (host.path.as_str(), host.kind.as_deref()),
+            (FILE, Some("File")),
+            "{flag}"
+        );
+        named.push(flag.to_owned());
+    }
+    assert!(named.len() >= 22, "{named:?}");
+}
+
+#[test]
+fn a_file_that_is_mounted_already_and_one_that_two_flags_name_are_mounted_once() {
+    let spec = expanded().cluster.spec;
+    let inside = json!("/srv/kubernetes/kube-apiserver/policy.yaml");
+    let plain = manifests::api_server(&spec).unwrap().spec.volumes;
+    let pod = api_server_with(&spec, "auditPolicyFile", &inside).unwrap();
+    assert_eq!(pod.spec.volumes, plain);
+    let twice = json!(["/elsewhere/a.pub", "/elsewhere/b.pub", "/elsewhere/a.pub"]);
+    let pod = api_server_with(&spec, "serviceAccountKeyFile", &twice).unwrap();
+    assert_eq!(pod.spec.volumes.len(), plain.len() + 2);
+    let names: BTreeSet<&String> = pod.spec.volumes.iter().map(|volume| &volume.name).collect();
+    assert_eq!(names.len(), pod.spec.volumes.len());
 }
 
 #[test]

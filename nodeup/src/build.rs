@@ -83,6 +83,7 @@ pub async fn build(
         None => Signer::default(),
     };
     signer.joined = fetched.certificates;
+    signer.secrets.extend(fetched.secrets);
     let context = run.context(signer, &config.ca_certificates, stages);
     let plan = host::plan(desired.clone(), context.clone()).await?;
     if !run.dry_run {

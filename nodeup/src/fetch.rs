@@ -11,9 +11,10 @@ use crate::stage::Stages;
 use crate::{secret_file, stored};
 use anyhow::bail;
 use model::bootstrap::Certificate;
-use model::host::{HostResource, Standing, Thing, desired};
+use model::host::{HostResource, KeysetPart, Standing, Thing, desired};
 use model::node::{NodeConfig, read_node_config, sha256};
 use model::pki::Issued;
+use model::secret::{DOCKER_CONFIG, Secret};
 use std::collections::BTreeMap;
 
 /// What the stage got.
@@ -23,6 +24,8 @@ pub struct Fetched {
     pub node_config: String,
     /// Certificates of a worker that joined in this run.
     pub certificates: BTreeMap<Certificate, Issued>,
+    /// Secrets of the store that came with them, by name.
+    pub secrets: BTreeMap<String, Secret>,
 }
 
 /// Tries of a worker whose certificates still serve, but not for long.
@@ -53,7 +56,7 @@ async fn control_plane(
     };
     Ok(Fetched {
         node_config,
-        certificates: BTreeMap::new(),
+        ..Fetched::default()
     })
 }
 
@@ -64,7 +67,7 @@ async fn worker(run: &Run, kept: Option<String>, stages: &Stages) -> anyhow::Res
     };
     let as_it_is = |node_config| Fetched {
         node_config,
-        certificates: BTreeMap::new(),
+        ..Fetched::default()
     };
     match (kept, due) {
         (Some(kept), Due::Nothing) => Ok(as_it_is(kept)),
@@ -100,6 +103,11 @@ async fn joined(
     Ok(Fetched {
         node_config: membership.node_config,
         certificates: membership.certificates,
+        secrets: membership
+            .docker_config
+            .map(|secret| (DOCKER_CONFIG.to_owned(), secret))
+            .into_iter()
+            .collect(),
     })
 }
 
@@ -112,11 +120,16 @@ enum Due {
     Now,
 }
 
-/// The certificates alone: a worker that joins does not know yet what else it is to have.
+/// What comes with joining alone: a worker that joins does not know yet what else it is to have.
 async fn due(run: &Run, config: &NodeConfig, stages: &Stages) -> anyhow::Result<Due> {
-    let certificates = certificates_alone(desired(config, run.host())?);
+    let handed_over = |thing: &Thing| match thing {
+        Thing::Certificate(_) => true,
+        Thing::KeysetFile(file) => file.part == KeysetPart::StoredSecret,
+        _ => false,
+    };
+    let handed_over = alone(desired(config, run.host())?, handed_over);
     let context = run.context(Signer::default(), &config.ca_certificates, stages);
-    let plan = host::plan(certificates, context).await?;
+    let plan = host::plan(handed_over, context).await?;
     let due = plan.steps.values().map(|step| {
         let before = step.before.as_ref().map(|have| &have.resource.thing);
         match before {
@@ -129,10 +142,12 @@ async fn due(run: &Run, config: &NodeConfig, stages: &Stages) -> anyhow::Result<
 
 /// The certificates of a desired state, waiting for nothing else of it.
 pub fn certificates_alone(desired: Vec<HostResource>) -> Vec<HostResource> {
+    alone(desired, |thing| matches!(thing, Thing::Certificate(_)))
+}
+
+fn alone(desired: Vec<HostResource>, wanted: impl Fn(&Thing) -> bool) -> Vec<HostResource> {
     let all = desired.into_iter().map(|of| of.thing);
-    all.filter(|thing| matches!(thing, Thing::Certificate(_)))
-        .map(HostResource::new)
-        .collect()
+    all.filter(wanted).map(HostResource::new).collect()
 }
 
 fn of(standing: Standing) -> Due {

@@ -24,6 +24,8 @@ pub struct Membership {
     pub node_config: String,
     /// Certificates with their keys.
     pub certificates: BTreeMap<Certificate, Issued>,
+    /// Passwords of image registries.
+    pub docker_config: Option<Secret>,
 }
 
 /// Asks until the answer is final. Keys lie in that folder before they are asked for, so that a run that is killed
@@ -61,6 +63,7 @@ pub async fn join(
     Ok(Membership {
         certificates: certificates.collect::<anyhow::Result<_>>()?,
         node_config: joined.node_config,
+        docker_config: joined.docker_config,
     })
 }
 

@@ -6,14 +6,11 @@ use crate::download::Downloads;
 use crate::retry::{Told, Trouble, patient, repeat};
 use anyhow::{Context, Error, anyhow};
 use aws::store::{Object, Store, StoreError};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use futures::future::try_join_all;
 use model::full::Asset;
 use model::node::{Agent, BootConfig, agent_key, node_config_key};
 use model::pki::{Keyset, keyset_path, read_keyset};
-use model::secret::Secret;
-use serde::Deserialize;
+use model::secret::{Secret, read_stored, stored_path};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -46,13 +43,6 @@ pub async fn keysets(
     Ok(try_join_all(all).await?.into_iter().collect())
 }
 
-/// kOps' form of a secret: base64 in JSON.
-#[derive(Deserialize)]
-struct StoredSecret {
-    #[serde(rename = "Data")]
-    data: String,
-}
-
 /// Secrets that the user put into the store, by name.
 pub async fn secrets(
     store: &Store,
@@ -60,15 +50,19 @@ pub async fn secrets(
     told: Told<'_>,
 ) -> anyhow::Result<BTreeMap<String, Secret>> {
     let all = names.iter().map(|name| async move {
-        let key = format!("secrets/{name}");
-        let text = text(object(store, &key, told).await?, &key)?;
+        let key = stored_path(name);
+        let object = repeat(patient(), told, || async {
+            let read = store.get(&key).await.map_err(trouble)?;
+            let missing = || {
+                anyhow!("{key} is not in the state store: write it with kctl create secret {name}")
+            };
+            read.ok_or_else(|| Trouble::Final(missing()))
+        });
+        let text = text(object.await?, &key)?;
         // Neither the text nor a part of it may stand in an error.
         let wrong =
             || anyhow!("{key} is no secret as kOps writes it: JSON with base64 of a text in Data");
-        let stored: StoredSecret = serde_json::from_str(&text).map_err(|_| wrong())?;
-        let data = STANDARD.decode(stored.data.trim()).map_err(|_| wrong())?;
-        let data = String::from_utf8(data).map_err(|_| wrong())?;
-        Ok::<_, Error>((name.clone(), Secret::new(data)))
+        Ok::<_, Error>((name.clone(), read_stored(&text).ok_or_else(wrong)?))
     });
     Ok(try_join_all(all).await?.into_iter().collect())
 }

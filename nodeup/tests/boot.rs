@@ -6,11 +6,13 @@ mod cluster;
 mod support;
 
 use model::report::{BootReport, changed_line, report_key};
+use model::secret::{Secret, stored_path, write_stored};
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::thread::sleep;
 use std::time::Duration;
-use support::bootstrap::{Answer, Endpoint, authority};
+use support::bootstrap::{Answer, Endpoint, PASSWORDS, authority};
 use support::files::Mood;
 use support::machine::{Machine, finished};
 
@@ -225,6 +227,96 @@ fn a_control_plane_takes_everything_from_its_store() {
             .unwrap()
             .contains("BEGIN CERTIFICATE")
     );
+}
+
+/// Where kubelet, and people's programs, look for passwords of registries.
+const DOCKER_CONFIGS: [&str; 2] = ["var/lib/kubelet/config.json", "root/.docker/config.json"];
+
+fn mode(machine: &Machine, path: &str) -> u32 {
+    fs::metadata(machine.path(path))
+        .unwrap()
+        .permissions()
+        .mode()
+        & 0o777
+}
+
+#[test]
+fn a_control_plane_takes_the_users_secrets_from_its_store_and_shows_them_nowhere() {
+    const ENCRYPTION: &str = "srv/kubernetes/kube-apiserver/encryptionconfig.yaml";
+    let machine = Machine::control_plane().changed(|config| {
+        config.docker_config = true;
+        let control_plane = config.control_plane.as_mut().unwrap();
+        let api_server = control_plane.static_pods.get_mut("kube-apiserver").unwrap();
+        let flag = format!("--encryption-provider-config=/{ENCRYPTION}");
+        api_server.spec.containers[0].args.push(flag);
+    });
+    let put = |name: &str, text: &str| {
+        let object = write_stored(&Secret::new(text));
+        machine.store(&stored_path(name), object.reveal().as_bytes());
+    };
+    put("dockerconfig", PASSWORDS);
+    let ran = machine.run(&[]);
+    assert_eq!(ran.code, Some(1));
+    let cause = ran.causes("build")[0];
+    assert!(
+        cause.contains("kctl create secret encryptionconfig"),
+        "{cause}"
+    );
+
+    put("encryptionconfig", "keys: c3dvcmRmaXNo");
+    let dry = machine.run(&["--dry-run"]);
+    assert!(dry.out.contains(ENCRYPTION), "{}", dry.out);
+    let ran = machine.run(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    let kept = |path: &str| fs::read_to_string(machine.path(path)).unwrap();
+    assert_eq!(
+        (kept(ENCRYPTION).as_str(), mode(&machine, ENCRYPTION)),
+        ("keys: c3dvcmRmaXNo", 0o400)
+    );
+    for path in DOCKER_CONFIGS {
+        assert_eq!(
+            (kept(path).as_str(), mode(&machine, path)),
+            (PASSWORDS, 0o400)
+        );
+    }
+    let report = fs::read_to_string(machine.object(&report_key("i-0abc"))).unwrap();
+    assert!(
+        ![report, dry.out, format!("{ran:?}")]
+            .concat()
+            .contains("c3dvcmRmaXNo")
+    );
+    // A secret that was replaced comes with the next run.
+    put("encryptionconfig", "keys: others");
+    assert_eq!(machine.run(&[]).code, Some(0));
+    assert_eq!(kept(ENCRYPTION), "keys: others");
+}
+
+#[test]
+fn a_worker_gets_passwords_of_registries_with_its_certificates_and_asks_again_only_if_they_are_gone()
+ {
+    let authority = authority();
+    let mut machine =
+        Machine::worker(&authority, &[]).changed(|config| config.docker_config = true);
+    let endpoint = Endpoint::serving(authority, &machine.stored.text, Vec::new(), None);
+    machine.boot.bootstrap_servers = vec![endpoint.url()];
+    machine.write_boot();
+    let ran = machine.run(&[]);
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    assert!(!format!("{ran:?}{:?}", endpoint.reports()).contains("c3dvcmRmaXNo"));
+    for path in DOCKER_CONFIGS {
+        let kept = fs::read_to_string(machine.path(path)).unwrap();
+        assert_eq!((kept.as_str(), mode(&machine, path)), (PASSWORDS, 0o400));
+    }
+    assert_eq!(machine.run(&[]).code, Some(0));
+    assert_eq!(
+        (endpoint.joins().len(), endpoint.reports()[1].changes),
+        (1, 0)
+    );
+    fs::remove_file(machine.path(DOCKER_CONFIGS[0])).unwrap();
+    assert_eq!(machine.run(&[]).code, Some(0));
+    assert_eq!(endpoint.joins().len(), 2);
+    let kept = fs::read_to_string(machine.path(DOCKER_CONFIGS[0])).unwrap();
+    assert_eq!(kept, PASSWORDS);
 }
 
 #[test]

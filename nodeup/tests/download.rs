@@ -24,6 +24,7 @@ fn limits(rounds: u32) -> Limits {
         idle: Duration::from_mins(1),
         rounds,
         pause: Duration::from_millis(1),
+        ..Limits::default()
     }
 }
 
@@ -237,13 +238,50 @@ fn a_truncated_answer_is_said_to_be_one() {
 fn a_disk_without_room_is_said_before_anything_is_written() {
     let folder = TempDir::new().unwrap();
     let server = Files::serving(b"content", vec![Mood::Claims(1 << 60); 2]);
-    let error = run(folder.path(), &asset(b"content", &[server.url("a")]), 3).0;
+    let any = Limits {
+        largest: u64::MAX,
+        ..limits(3)
+    };
+    let asset = asset(b"content", &[server.url("a")]);
+    let error = run_with(folder.path(), &asset, any).0;
     let error = error.unwrap_err();
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     assert!(
         error.contains("no space") && error.contains("rootVolumeSize"),
         "{error}"
     );
     assert_eq!(server.requests(), 1);
+}
+
+#[test]
+fn a_server_that_sends_more_than_anything_has_fills_no_disk() {
+    // Whether it says so or goes on without an end; another mirror is asked all the same.
+    let claims = Mood::Claims(4097);
+    let endless = Mood::Other(vec![0; 1 << 20]);
+    for mood in [claims, endless, Mood::CutUnsaid(usize::MAX)] {
+        let folder = TempDir::new().unwrap();
+        let larger = vec![0; 1 << 20];
+        let unsaid = matches!(mood, Mood::CutUnsaid(_));
+        let bad = Files::serving(if unsaid { &larger } else { b"content" }, vec![mood; 9]);
+        let good = Files::serving(b"content", Vec::new());
+        let small = Limits {
+            largest: 4096,
+            ..limits(1)
+        };
+        let alone = asset(b"content", &[bad.url("a")]);
+        let (ended, told) = run_with(folder.path(), &alone, small.clone());
+        assert!(
+            ended.is_err() && told[0].contains("more than 4096"),
+            "{told:?}"
+        );
+        let part = folder
+            .path()
+            .join(sha256(b"content"))
+            .with_extension("part");
+        assert_eq!(fs::metadata(part).unwrap().len(), 0);
+        let both = asset(b"content", &[bad.url("a"), good.url("b")]);
+        assert!(run_with(folder.path(), &both, small).0.is_ok());
+    }
 }
 
 #[test]

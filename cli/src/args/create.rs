@@ -2,6 +2,7 @@
 
 use super::{KubeconfigCredentials, Setters, SpecFormat};
 use clap::{Args, Subcommand, ValueEnum};
+use model::secret::{DOCKER_CONFIG, ENCRYPTION_CONFIG};
 use std::path::PathBuf;
 
 /// `kctl create`: a cluster from flags, or objects from files.
@@ -26,6 +27,51 @@ pub struct Create {
 pub enum CreateWhat {
     /// Create a cluster: write its spec, show the plan; with --yes, make it
     Cluster(CreateCluster),
+    /// Put a secret of yours into the state store, for the machines of a cluster
+    Secret(CreateSecret),
+}
+
+/// A secret of the user's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SecretName {
+    /// An EncryptionConfiguration, for spec.encryptionConfig: true
+    #[value(name = "encryptionconfig")]
+    EncryptionConfig,
+    /// Passwords of image registries: a config.json as docker has it
+    #[value(name = "dockerconfig")]
+    DockerConfig,
+}
+
+impl SecretName {
+    /// As it is called in the store.
+    pub fn in_store(self) -> &'static str {
+        match self {
+            Self::EncryptionConfig => ENCRYPTION_CONFIG,
+            Self::DockerConfig => DOCKER_CONFIG,
+        }
+    }
+}
+
+/// `kctl create secret`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl create secret encryptionconfig -f encryption.yaml
+  kctl create secret dockerconfig -f ~/.docker/config.json --force
+  generate-config | kctl create secret dockerconfig -f -")]
+pub struct CreateSecret {
+    /// Which
+    #[arg(value_name = "SECRET")]
+    pub secret: SecretName,
+    /// The cluster; instead of --name
+    #[arg(value_name = "CLUSTER")]
+    pub cluster: Option<String>,
+    /// Its content; `-` is stdin
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    pub file: PathBuf,
+    /// Replace the one that is there
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// `kctl create -f`.

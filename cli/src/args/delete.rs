@@ -1,6 +1,6 @@
 //! `kctl delete`.
 
-use super::PlanFormat;
+use super::{PlanFormat, SecretName};
 use crate::duration;
 use clap::{Args, Subcommand};
 use std::time::Duration;
@@ -21,6 +21,22 @@ pub enum DeleteWhat {
     /// Take an instance group out of the spec
     #[command(name = "instancegroup", visible_alias = "ig")]
     InstanceGroup(DeleteGroup),
+    /// Take a secret of yours out of the state store
+    Secret(DeleteSecret),
+}
+
+/// `kctl delete secret`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kctl delete secret dockerconfig --yes")]
+pub struct DeleteSecret {
+    /// Which
+    #[arg(value_name = "SECRET")]
+    pub secret: SecretName,
+    /// Delete it
+    #[arg(short, long)]
+    pub yes: bool,
 }
 
 /// `kctl delete cluster`.

@@ -1,7 +1,7 @@
 //! `kctl get`.
 
-use super::{ListFormat, Reach};
-use clap::{Args, Subcommand};
+use super::{ListFormat, Reach, SecretName};
+use clap::{Args, Subcommand, ValueEnum};
 
 /// `kctl get`.
 #[derive(Debug, Args)]
@@ -61,6 +61,12 @@ pub enum Kind {
         after_help = "Examples:\n  kctl get keypairs\n  kctl get keypairs kubernetes-ca -o wide"
     )]
     KeyPairs(GetObjects),
+    /// Show which secrets of yours a cluster has; with -o plaintext what is in one
+    #[command(
+        visible_alias = "secret",
+        after_help = "Examples:\n  kctl get secrets\n  kctl get secret encryptionconfig -o plaintext"
+    )]
+    Secrets(GetSecrets),
     /// Show what was done to a cluster: who, when, what came of it; with an ID every step of one operation
     #[command(
         visible_alias = "operation",
@@ -92,6 +98,33 @@ pub struct GetInstances {
     /// Form of the output
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: ListFormat,
+}
+
+/// `kctl get secrets`.
+#[derive(Clone, Debug, Default, Args)]
+pub struct GetSecrets {
+    /// Only this one
+    #[arg(value_name = "SECRET")]
+    pub secret: Option<SecretName>,
+    /// Form of the output
+    #[arg(short, long, value_name = "FORMAT", default_value = "table")]
+    pub output: SecretFormat,
+}
+
+/// A form of output for secrets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum SecretFormat {
+    /// Columns
+    #[default]
+    Table,
+    /// YAML, without what is in them
+    Yaml,
+    /// One JSON document, without what is in them
+    Json,
+    /// Names only
+    Name,
+    /// What is in the one that is named
+    Plaintext,
 }
 
 /// `kctl get operations`.

@@ -15,13 +15,15 @@ mod validate;
 
 pub use cluster_words::ClusterWords;
 pub use create::{
-    Authorization, Create, CreateCluster, CreateObjects, CreateWhat, Dns, KopsOnly,
-    LoadBalancerType, Topology,
+    Authorization, Create, CreateCluster, CreateObjects, CreateSecret, CreateWhat, Dns, KopsOnly,
+    LoadBalancerType, SecretName, Topology,
 };
-pub use delete::{Delete, DeleteCluster, DeleteGroup, DeleteWhat};
+pub use delete::{Delete, DeleteCluster, DeleteGroup, DeleteSecret, DeleteWhat};
 pub use edit::{Edit, EditCluster, EditGroup, EditWhat, Replace, Setters};
 pub use export::{Export, ExportKubeconfig, ExportWhat, KubeconfigCredentials};
-pub use get::{Form, Get, GetInstances, GetObjects, GetOperations, Kind as GetKind};
+pub use get::{
+    Form, Get, GetInstances, GetObjects, GetOperations, GetSecrets, Kind as GetKind, SecretFormat,
+};
 pub use help::command;
 pub use lock::{Lock, LockRelease, LockStatus, LockWhat};
 pub use reach::Reach;
@@ -64,7 +66,7 @@ pub struct Global {
     /// Whether to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
-    /// Log what happens underneath; twice: log everything
+    /// Log what happens underneath; twice: more of it. Never what requests and answers hold
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Say nothing but results and errors
@@ -91,9 +93,9 @@ pub enum Color {
 #[derive(Debug, Subcommand)]
 #[expect(clippy::large_enum_variant, reason = "one per process")]
 pub enum Command {
-    /// Create a cluster, or objects from files
+    /// Create a cluster, a secret, or objects from files
     Create(Create),
-    /// Show clusters, instance groups, machines, keys and operations
+    /// Show clusters, instance groups, machines, keys, secrets and operations
     Get(Get),
     /// Change a cluster or an instance group in an editor or with --set
     Edit(Edit),
@@ -103,7 +105,7 @@ pub enum Command {
     Update(Update),
     /// Say whether a cluster is healthy and what is wrong, and wait for it
     Validate(Validate),
-    /// Delete a cluster or an instance group
+    /// Delete a cluster, an instance group or a secret
     Delete(Delete),
     /// Show or release the lock of a cluster
     Lock(Lock),

@@ -91,11 +91,13 @@ pub fn stand_in_keyset(name: &str) -> Keyset {
     }
 }
 
-/// Everything that follows from a completed spec, keysets (public halves) and binaries.
+/// Everything that follows from a completed spec, keysets (public halves) and binaries, and whether the store has passwords
+/// of image registries for machines.
 pub fn assemble(
     expanded: Expanded,
     keysets: &[Keyset],
     found: &Found,
+    docker_config: bool,
 ) -> Result<Assembled, CommandError> {
     let full = &expanded.full;
     let authority = keysets.iter().find(|set| set.name == KUBERNETES_CA);
@@ -105,7 +107,7 @@ pub fn assemble(
     objects.extend(found.objects());
     objects.extend(addon_files(&expanded)?);
     for group in &full.groups {
-        let machine = machine(&expanded, &group.name, &trust, found)?;
+        let machine = machine(&expanded, &group.name, (&trust, docker_config), found)?;
         if let Some((_, stored)) = &machine.node_config {
             let content = ObjectContent::Text(stored.text.clone());
             objects.extend(stored.keys.iter().map(|key| S3Object {
@@ -167,13 +169,17 @@ pub fn completed_documents(expanded: &Expanded) -> Result<String, CommandError> 
 fn machine(
     expanded: &Expanded,
     group: &str,
-    trust: &str,
+    (trust, docker_config): (&str, bool),
     found: &Found,
 ) -> Result<Machine, CommandError> {
     let failed = || format!("could not make the configuration of machines of {group}");
     const HINT: &str =
         "look at the kubelet, containerd, files, hooks and additionalUserData of the group";
     let config = node_config(expanded, group, trust, &found.agents).usage(failed(), HINT)?;
+    let config = config.map(|config| NodeConfig {
+        docker_config,
+        ..config
+    });
     let config = match config {
         Some(config) => Some((stored(&config).failed(failed(), DEFECT)?, config)),
         None => None,

@@ -14,6 +14,6 @@ pub fn run(shell: CompletionShell, terminal: &Terminal) -> Result<Outcome, Comma
     };
     let mut script = Vec::new();
     generate(shell, &mut args::command(), "kctl", &mut script);
-    terminal.result(&String::from_utf8_lossy(&script))?;
+    terminal.document(&String::from_utf8_lossy(&script))?;
     Ok(Outcome::Fine)
 }

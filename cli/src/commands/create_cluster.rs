@@ -12,6 +12,7 @@ use crate::args::{
 use crate::error::{CommandError, Context, Kind, Outcome};
 use crate::state::{Keys, store_error};
 use crate::ui::Shell;
+use model::api::cluster::ClusterSpec;
 use model::api::{Object, write};
 use model::create::{CreateOptions, create, wanted};
 use model::facts::Facts;
@@ -36,7 +37,7 @@ pub fn dry_run(
         SpecFormat::Json => serde_json::to_string_pretty(&objects.in_order())
             .failed("the spec has no JSON form", DEFECT)?,
     };
-    shell.result(&text)?;
+    shell.document(&text)?;
     Ok(Outcome::Fine)
 }
 
@@ -140,6 +141,9 @@ fn spec(
         .for_each(|warning| shell.problem(warning));
     let mut cluster = made.cluster;
     apply_setters(&mut cluster, &what.setters)?;
+    open_doors(&cluster.spec)
+        .iter()
+        .for_each(|warning| shell.warning(warning));
     let mut objects = Objects::new(cluster.clone());
     let read = ReadOptions {
         allow_unsupported: what.allow_unsupported,
@@ -150,6 +154,23 @@ fn spec(
     }
     objects.check(shell)?;
     Ok(objects)
+}
+
+/// What everybody may reach of a new cluster, which is kOps' default.
+fn open_doors(spec: &ClusterSpec) -> Vec<String> {
+    let everybody = |ranges: &[String]| {
+        let mut ranges = ranges.iter();
+        ranges.any(|range| ["0.0.0.0/0", "::/0"].contains(&range.as_str()))
+    };
+    let doors = [
+        ("the API", &spec.kubernetes_api_access, "--admin-access"),
+        ("port 22 (SSH)", &spec.ssh_access, "--ssh-access"),
+    ];
+    let open = doors.iter().filter(|(_, ranges, _)| everybody(ranges));
+    open.map(|(what, _, flag)| {
+        format!("{what} is open to everybody, as with kOps: {flag} names who may reach it")
+    })
+    .collect()
 }
 
 /// The object as a file would have it: what a file may not say, a flag may not either.

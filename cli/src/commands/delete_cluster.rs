@@ -265,7 +265,7 @@ async fn show(
     }
     if what.output == PlanFormat::Json {
         let text = serde_json::to_string_pretty(&Document::of(plan, &doomed.target, report));
-        return session.shell.result(&text.failed(
+        return session.shell.document(&text.failed(
             "the plan has no JSON form",
             "report this: it is a defect of kctl",
         )?);

@@ -4,6 +4,7 @@ mod instances;
 mod keys;
 mod operations;
 
+use super::secret;
 use super::session::Session;
 use crate::args::{Form, Get, GetKind, GetObjects, ListFormat};
 use crate::error::{CommandError, Context, Kind, Outcome};
@@ -40,6 +41,7 @@ pub async fn run(options: &Get, session: &Session<'_>) -> Result<Outcome, Comman
         Some(GetKind::Instances(what)) => instances::run(what, session).await?,
         Some(GetKind::SshPublicKeys(what)) => keys::ssh(what, session).await?,
         Some(GetKind::KeyPairs(what)) => keys::pairs(what, session).await?,
+        Some(GetKind::Secrets(what)) => secret::get(what, session).await?,
         Some(GetKind::Operations(what)) => operations::run(what, session).await?,
     }
     Ok(Outcome::Fine)
@@ -268,7 +270,7 @@ fn documents<T: Serialize>(
     } else {
         write::to_yaml_documents(objects).failed("the objects have no YAML form", DEFECT)?
     };
-    session.shell.result(&text)
+    session.shell.document(&text)
 }
 
 fn lines(

@@ -8,6 +8,7 @@ use crate::args::Reach;
 use crate::error::{CommandError, Context};
 use crate::machines::{Gathered, Places, gather};
 use model::api::InstanceGroup;
+use model::not_yet::{NotYet, not_yet};
 use std::time::Duration;
 use time::OffsetDateTime;
 
@@ -57,6 +58,11 @@ impl<'a> Inspector<'a> {
     /// The cluster's groups.
     pub fn groups(&self) -> &[InstanceGroup] {
         &self.groups
+    }
+
+    /// What nobody does for the cluster yet.
+    pub fn not_yet(&self) -> Vec<NotYet> {
+        not_yet(&self.running.spec, &self.groups)
     }
 
     /// The API's URL, once it is known.

@@ -64,7 +64,11 @@ pub async fn status(what: &LockStatus, session: &Session<'_>) -> Result<Outcome,
     let (name, seen) = look(what.cluster.as_deref(), session).await?;
     let document = Document::of(&name, seen.as_ref());
     let text = match what.output {
-        ReportFormat::Table => shown::table(&name, seen.as_ref(), OffsetDateTime::now_utc()),
+        ReportFormat::Table => {
+            let table = shown::table(&name, seen.as_ref(), OffsetDateTime::now_utc());
+            session.shell.result(&table)?;
+            return Ok(Outcome::Fine);
+        }
         ReportFormat::Json => serde_json::to_string_pretty(&document).failed(
             "the lock has no JSON form",
             "report this: it is a defect of kctl",
@@ -74,7 +78,7 @@ pub async fn status(what: &LockStatus, session: &Session<'_>) -> Result<Outcome,
             "report this: it is a defect of kctl",
         )?,
     };
-    session.shell.result(&text)?;
+    session.shell.document(&text)?;
     Ok(Outcome::Fine)
 }
 

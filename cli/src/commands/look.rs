@@ -2,6 +2,7 @@
 
 use super::assemble::{self, Assembled, Ingredients, assemble, keysets_of, stand_in_keyset};
 use super::objects::Objects;
+use super::secret;
 use super::session::Session;
 use crate::agents::Found;
 use crate::downloads;
@@ -13,8 +14,10 @@ use model::catalog::Catalog;
 use model::engine::Failure;
 use model::expand::{Expanded, Wanted, wanted};
 use model::facts::Facts;
+use model::not_yet::{NotYet, not_yet};
 use model::pki::{KUBERNETES_CA, Keyset};
 use model::read::ReadOptions;
+use model::secret::DOCKER_CONFIG;
 use std::collections::BTreeSet;
 
 /// A cluster as it is in the store, completed with what AWS says.
@@ -34,6 +37,8 @@ pub struct Looked {
     pub expanded: Expanded,
     /// nodeup and protokube.
     pub found: Found,
+    /// What nobody does for it yet.
+    pub not_yet: Vec<NotYet>,
 }
 
 /// Looks at a cluster; changes nothing.
@@ -45,6 +50,7 @@ pub async fn look(
     let state = ClusterState::read(&session.store, name, read).await?;
     let objects = Objects::stored(&state);
     objects.check(session.shell)?;
+    secret::are_there(&state)?;
     let wanted = wanted(&objects.cluster, &objects.groups);
     let clients = match &wanted.region {
         Some(region) => session.clients.in_region(region),
@@ -60,6 +66,8 @@ pub async fn look(
         .warnings
         .iter()
         .for_each(|warning| session.shell.problem(warning));
+    let not_yet = not_yet(&objects.cluster, &objects.groups);
+    session.shell.not_yet(&not_yet);
     let found = Found::look(&expanded.full)?;
     let target = Target {
         cluster: name.to_owned(),
@@ -74,6 +82,7 @@ pub async fn look(
         public,
         expanded,
         found,
+        not_yet,
     })
 }
 
@@ -213,13 +222,15 @@ impl Looked {
                 .into_iter()
                 .map(|name| stand_in_keyset(name)),
         );
-        assemble(self.expanded.clone(), &keysets, &self.found)
+        let docker_config = secret::has(&self.state, DOCKER_CONFIG);
+        assemble(self.expanded.clone(), &keysets, &self.found, docker_config)
     }
 
     /// The same, as if the authority whose certificate machines trust did not exist yet.
     pub fn assemble_unminted(&self) -> Result<Assembled, CommandError> {
         let keysets = [stand_in_keyset(KUBERNETES_CA)];
-        assemble(self.expanded.clone(), &keysets, &self.found)
+        let docker_config = secret::has(&self.state, DOCKER_CONFIG);
+        assemble(self.expanded.clone(), &keysets, &self.found, docker_config)
     }
 }
 

@@ -17,6 +17,7 @@ mod reference;
 mod render;
 mod running;
 mod scope;
+mod secret;
 mod session;
 mod spec_log;
 mod store_objects;
@@ -41,6 +42,7 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
             Some(CreateWhat::Cluster(what)) => {
                 create_cluster::run(what, &cli.global, &open().await?).await
             }
+            Some(CreateWhat::Secret(what)) => secret::create(what, &open().await?).await,
         },
         Command::Get(what) => get::run(what, &open().await?).await,
         Command::Edit(what) => edit::run(what, &open().await?).await,
@@ -48,6 +50,7 @@ pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
         Command::Delete(what) => match &what.what {
             DeleteWhat::Cluster(what) => delete_cluster::run(what, &open().await?).await,
             DeleteWhat::InstanceGroup(what) => delete_group::run(what, &open().await?).await,
+            DeleteWhat::Secret(what) => secret::delete(what, &open().await?).await,
         },
         Command::Update(what) => update::run(what, &open().await?).await,
         Command::Validate(what) => validate::run(what, &open().await?).await,

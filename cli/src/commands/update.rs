@@ -154,7 +154,7 @@ async fn ours(name: &str, run: Run<'_>) -> Result<Outcome, CommandError> {
         let plan = async |work: &Work<'_>, plan: &Plan<Cloud>, seen: &Snapshot<Cloud>| {
             // One JSON document tells of the apply too.
             if how.output != PlanFormat::Json || plan.is_empty() {
-                let shown = Shown::of(plan, &assembled.stand_ins, &looked.target);
+                let shown = Shown::of(plan, &assembled.stand_ins, &looked);
                 show(&shown, run)?;
             }
             let saved = None;
@@ -182,6 +182,7 @@ fn heading(looked: &Looked, run: Run<'_>) -> Result<(), CommandError> {
     let target = &looked.target;
     if let Some(events) = run.events {
         events.target(target);
+        events.not_yet(&looked.not_yet);
     }
     let line = format!(
         "Cluster {}  account {}  {}",
@@ -270,7 +271,7 @@ async fn preview(looked: &Looked, run: Run<'_>) -> Result<Outcome, CommandError>
         run,
         &interrupts,
         async |_, plan, seen| {
-            show(&Shown::of(plan, &assembled.stand_ins, &looked.target), run)?;
+            show(&Shown::of(plan, &assembled.stand_ins, looked), run)?;
             if let Some(file) = &run.how.plan_out {
                 keep::keep(file, plan, seen, looked, &assembled, run)?;
             } else if !plan.is_empty() && !run.how.output.is_for_programs() {
@@ -318,7 +319,7 @@ async fn make(
     let digest = saved.map(|(saved, _)| saved.sha256());
     let report = work.apply("update", plan, seen, digest, lock).await?;
     if run.how.output == PlanFormat::Json {
-        let shown = Shown::of(plan, &[], &looked.target);
+        let shown = Shown::of(plan, &[], looked);
         let report = Some(&report);
         show(
             &Shown {

@@ -48,6 +48,7 @@ async fn validate(
     let last = last?;
     show(name, what.output, &last, session)?;
     last.gaps.iter().for_each(|gap| session.shell.warning(gap));
+    session.shell.not_yet(&last.health.warnings);
     if last.health.healthy {
         session.shell.done(&format!("{name} is healthy"));
         return Ok(Outcome::Fine);
@@ -75,7 +76,12 @@ async fn watch(
         let left = ends.saturating_duration_since(Instant::now());
         match looked {
             Ok(gathered) => {
-                let health = health(inspector.groups(), &gathered, inspector.url());
+                let health = health(
+                    inspector.groups(),
+                    &gathered,
+                    inspector.url(),
+                    inspector.not_yet(),
+                );
                 healthy = if health.healthy { healthy + 1 } else { 0 };
                 let over = healthy >= what.count || (!health.healthy && left.is_zero());
                 waiting.saw(&health, healthy, what.count);
@@ -129,15 +135,18 @@ fn show(
         cluster: name,
         health: &seen.health,
     };
+    let shell = session.shell;
     let text =
         match output {
-            ReportFormat::Table => shown::render(&seen.health, session.shell.paint()),
+            ReportFormat::Table => {
+                return shell.result(&shown::render(&seen.health, shell.paint()));
+            }
             ReportFormat::Json => serde_json::to_string_pretty(&document)
                 .failed("the report has no JSON form", DEFECT)?,
             ReportFormat::Yaml => model::api::write::to_yaml(&document)
                 .failed("the report has no YAML form", DEFECT)?,
         };
-    session.shell.result(&text)
+    shell.document(&text)
 }
 
 /// The report for programs. Additions keep `format`; anything else raises it.

@@ -70,6 +70,11 @@ impl Keys {
         self.below(&model::pki::keyset_path(name))
     }
 
+    /// A secret of the user's.
+    pub fn secret(&self, name: &str) -> String {
+        self.below(&model::secret::stored_path(name))
+    }
+
     /// What is public of all keysets, and of which versions of them.
     pub fn public(&self) -> String {
         self.below("pki/public.json")

@@ -8,6 +8,7 @@ use crate::planned::{Summary, Target};
 use crate::saved_plan::Stale;
 use model::cloud::Cloud;
 use model::engine::{Event, Plan, Report};
+use model::not_yet::NotYet;
 use serde::Serialize;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -47,6 +48,11 @@ impl<'a> Events<'a> {
     /// In which account and region.
     pub fn target(self, target: &Target) {
         self.line(&json!({"event": "target", "account": target.account, "region": target.region}));
+    }
+
+    /// What nobody does for the cluster yet.
+    pub fn not_yet(self, all: &[NotYet]) {
+        self.line(&json!({"event": "warnings", "warnings": all}));
     }
 
     /// What would be done, or will: a line for each step, and one for all of them. `late`: texts in it that will be
@@ -108,7 +114,7 @@ impl<'a> Events<'a> {
         let time = time.unwrap_or_default();
         match serde_json::to_string(&Line { time, what }) {
             // Nobody reads: an apply goes on all the same.
-            Ok(text) => drop(self.shell.result(&text)),
+            Ok(text) => drop(self.shell.document(&text)),
             Err(error) => tracing::debug!(%error, "an event has no JSON form"),
         }
     }

@@ -104,6 +104,7 @@ fn findings(findings: &[Finding], paint: Paint) -> String {
             one_line(&found.message)
         ));
         if let Some(next) = &found.next {
+            let next = one_line(next);
             text.push_str(&format!("    {} {next}\n", paint.tone(Tone::Hint, "next:")));
         }
     }

@@ -1,5 +1,7 @@
 //! Colour. It only repeats what the text says: every output is complete without it.
 
+use model::terminal::steers;
+
 /// What a piece of text means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
@@ -34,14 +36,99 @@ impl Paint {
         if !self.on || text.is_empty() {
             return text.to_owned();
         }
-        let code = match tone {
-            Tone::Add => "32",
-            Tone::Change => "33",
-            Tone::Delete => "31",
-            Tone::Strong => "1",
-            Tone::Faint => "2",
-            Tone::Hint => "36",
-        };
-        format!("\x1b[{code}m{text}\x1b[0m")
+        format!("{}{text}{END}", tone.begin())
+    }
+
+    /// The text with nothing in it that steers a terminal but our own colours: what machines say is shown too.
+    pub fn safe(self, text: &str) -> String {
+        let mut safe = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find(steers) {
+            let (before, from) = rest.split_at(at);
+            safe.push_str(before);
+            let ours = self.on.then(|| ours(from)).flatten();
+            let length = match ours {
+                Some(code) => {
+                    safe.push_str(code);
+                    code.len()
+                }
+                None => {
+                    safe.push(' ');
+                    from.chars().next().map_or(0, char::len_utf8)
+                }
+            };
+            rest = from.get(length..).unwrap_or_default();
+        }
+        safe.push_str(rest);
+        safe
+    }
+}
+
+/// Ends any tone.
+const END: &str = "\x1b[0m";
+
+/// One of our own sequences, if a text begins with it.
+fn ours(text: &str) -> Option<&'static str> {
+    let tones = Tone::ALL.map(Tone::begin);
+    let mut known = tones.into_iter().chain([END]);
+    known.find(|code| text.starts_with(code))
+}
+
+impl Tone {
+    const ALL: [Self; 6] = [
+        Self::Add,
+        Self::Change,
+        Self::Delete,
+        Self::Strong,
+        Self::Faint,
+        Self::Hint,
+    ];
+
+    /// What begins it.
+    fn begin(self) -> &'static str {
+        match self {
+            Self::Add => "\x1b[32m",
+            Self::Change => "\x1b[33m",
+            Self::Delete => "\x1b[31m",
+            Self::Strong => "\x1b[1m",
+            Self::Faint => "\x1b[2m",
+            Self::Hint => "\x1b[36m",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Paint, Tone};
+
+    /// A title, a jump to the line above, the clipboard, hidden text, a turned line, a C1 sequence.
+    const STEERING: [&str; 6] = [
+        "\x1b]0;title\x07",
+        "\x1b[1A\x1b[2K",
+        "\x1b]52;c;bWFsaWNl\x1b\\",
+        "\x1b[8m",
+        "\u{202e}",
+        "\u{9b}2J",
+    ];
+
+    #[test]
+    fn nothing_that_a_machine_says_steers_the_terminal_painted_or_not() {
+        for on in [false, true] {
+            let paint = Paint::new(on);
+            for said in STEERING {
+                let shown = paint.safe(&paint.tone(Tone::Delete, &format!("disk {said}is full")));
+                let without = shown.replace("\x1b[31m", "").replace("\x1b[0m", "");
+                assert!(!without.contains(model::terminal::steers), "{shown:?}");
+                assert!(without.contains("disk ") && without.contains("is full"));
+            }
+        }
+    }
+
+    #[test]
+    fn our_own_colours_and_lines_stay() {
+        let paint = Paint::new(true);
+        let text = format!("{}\n\tÄ", paint.tone(Tone::Hint, "next:"));
+        assert_eq!(paint.safe(&text), text);
+        assert_eq!(Paint::new(false).safe(&text), text.replace('\u{1b}', " "));
     }
 }

@@ -5,6 +5,7 @@ use crate::planned::{Summary, Target};
 use crate::saved_plan::{SavedPlan, Stale};
 use model::cloud::Cloud;
 use model::engine::{Action, Failure, FieldChange, Id, Plan, Reason, Report};
+use model::not_yet::NotYet;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -18,6 +19,8 @@ pub struct Document<'a> {
     cluster: &'a str,
     account: &'a str,
     region: &'a str,
+    /// What nobody does for the cluster yet.
+    warnings: &'a [NotYet],
     /// Whether all changes were made.
     applied: bool,
     changes: Vec<Change<'a>>,
@@ -82,6 +85,7 @@ impl<'a> Document<'a> {
             cluster: &target.cluster,
             account: &target.account,
             region: &target.region,
+            warnings: &[],
             applied: report.is_some_and(Report::is_complete),
             changes: changes(plan),
             summary: Summary::of(plan),
@@ -97,6 +101,13 @@ impl<'a> Document<'a> {
                 .collect(),
             saved_plan: None,
         }
+    }
+
+    /// The same, with what nobody does yet for the cluster.
+    #[must_use]
+    pub fn warning(mut self, not_yet: &'a [NotYet]) -> Self {
+        self.warnings = not_yet;
+        self
     }
 
     /// The same, of a plan that was saved.

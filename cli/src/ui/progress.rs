@@ -191,7 +191,8 @@ impl<'a> Progress<'a> {
         if let Some(bar) = self.running.remove(step).and_then(|running| running.bar) {
             bar.finish_and_clear();
         }
-        let line = self.shell.err_paint().tone(tone, &short_hashes(line));
+        let paint = self.shell.err_paint();
+        let line = paint.safe(&paint.tone(tone, &short_hashes(line)));
         match &self.live {
             // If the terminal cannot be written to, nobody can be told.
             Some((bars, _)) => drop(bars.println(line)),
@@ -213,7 +214,7 @@ impl<'a> Progress<'a> {
             let bar = running
                 .bar
                 .get_or_insert_with(|| bars.insert_before(total, bar()));
-            bar.set_message(words);
+            bar.set_message(self.shell.err_paint().safe(&words));
         }
         if self.tally.steps > 0 && self.began.elapsed() >= DELAY {
             total.set_message(format!("{}/{}", self.tally.ended(), self.tally.steps));

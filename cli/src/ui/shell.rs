@@ -4,15 +4,22 @@ use super::{Paint, Tone, error};
 use crate::args::{Color, Global};
 use crate::env;
 use crate::error::{CommandError, exit};
+use model::not_yet::{NotYet, PAGE};
 use model::read::Problem;
+use model::terminal::steers;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
+use tracing::Level;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// stdout and stderr, and what they can show.
 #[derive(Clone, Debug)]
 pub struct Shell {
     out: Paint,
     err: Paint,
+    out_is_terminal: bool,
     quiet: bool,
     live: bool,
     asks: bool,
@@ -35,6 +42,7 @@ impl Shell {
         Self {
             out: Paint::new(colour(out)),
             err: Paint::new(colour(err)),
+            out_is_terminal: out,
             quiet: options.quiet,
             live: err && !dumb && !options.quiet,
             asks: io::stdin().is_terminal() && err,
@@ -69,27 +77,28 @@ impl Shell {
         self.width
     }
 
-    /// A result, to stdout. Fails quietly if nobody reads.
+    /// A result for people, to stdout. Fails quietly if nobody reads.
     pub fn result(&self, text: &str) -> Result<(), CommandError> {
-        let mut out = io::stdout().lock();
-        let end = if text.ends_with('\n') || text.is_empty() {
-            ""
-        } else {
-            "\n"
+        to_stdout(&self.out.safe(text))
+    }
+
+    /// A result for programs, to stdout: exactly this. On a terminal what would steer it is written as JSON and YAML
+    /// write it in quotes.
+    pub fn document(&self, text: &str) -> Result<(), CommandError> {
+        if !self.out_is_terminal {
+            return to_stdout(text);
+        }
+        let escaped = |c: char| match steers(c) {
+            true => format!("\\u{:04x}", u32::from(c)),
+            false => c.to_string(),
         };
-        let written = out
-            .write_all(text.as_bytes())
-            .and_then(|()| out.write_all(end.as_bytes()));
-        // Whatever went wrong with stdout, there is no other place for a result.
-        written
-            .and_then(|()| out.flush())
-            .map_err(|_| CommandError::broken_pipe())
+        to_stdout(&text.chars().map(escaped).collect::<String>())
     }
 
     /// Something worth knowing while the command runs, to stderr.
     pub fn note(&self, text: &str) {
         if !self.quiet {
-            to_stderr(text);
+            self.to_stderr(text);
         }
     }
 
@@ -100,7 +109,7 @@ impl Shell {
 
     /// Something that may be wrong, to stderr, even with `--quiet`.
     pub fn warning(&self, text: &str) {
-        to_stderr(&format!(
+        self.to_stderr(&format!(
             "{} {text}",
             self.err.tone(Tone::Change, "warning:")
         ));
@@ -108,7 +117,15 @@ impl Shell {
 
     /// A finding about a spec, to stderr.
     pub fn problem(&self, problem: &Problem) {
-        to_stderr(error::problem(problem, self.err).trim_end());
+        self.to_stderr(error::problem(problem, self.err).trim_end());
+    }
+
+    /// What nobody does for a cluster yet: a line each, and once where it says what to do meanwhile.
+    pub fn not_yet(&self, all: &[NotYet]) {
+        all.iter().for_each(|one| self.warning(&one.message));
+        if !all.is_empty() {
+            self.hint(&format!("{PAGE} says what to do meanwhile"));
+        }
     }
 
     /// A next step, to stderr.
@@ -120,8 +137,13 @@ impl Shell {
     pub fn error(&self, error: &CommandError) {
         let text = error::render(error, self.err);
         if !text.is_empty() {
-            to_stderr(text.trim_end());
+            self.to_stderr(text.trim_end());
         }
+    }
+
+    /// A line to stderr; if that is closed, nobody can be told.
+    fn to_stderr(&self, text: &str) {
+        let _ = writeln!(io::stderr().lock(), "{}", self.err.safe(text));
     }
 
     /// Asks for a word to be typed, and says whether it was. Without a terminal nobody can answer: the caller
@@ -131,7 +153,7 @@ impl Shell {
             return false;
         }
         let mut err = io::stderr().lock();
-        if write!(err, "{question} ")
+        if write!(err, "{} ", self.err.safe(question))
             .and_then(|()| err.flush())
             .is_err()
         {
@@ -147,9 +169,21 @@ impl Shell {
     }
 }
 
-/// A line to stderr; if that is closed, nobody can be told.
-fn to_stderr(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+/// Text to stdout.
+fn to_stdout(text: &str) -> Result<(), CommandError> {
+    let mut out = io::stdout().lock();
+    let end = if text.ends_with('\n') || text.is_empty() {
+        ""
+    } else {
+        "\n"
+    };
+    let written = out
+        .write_all(text.as_bytes())
+        .and_then(|()| out.write_all(end.as_bytes()));
+    // Whatever went wrong with stdout, there is no other place for a result.
+    written
+        .and_then(|()| out.flush())
+        .map_err(|_| CommandError::broken_pipe())
 }
 
 /// What clap says: help and versions to stdout, wrong usage to stderr.
@@ -173,8 +207,42 @@ pub fn logging(verbose: u8) {
     };
     let filter =
         tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| default.into());
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr)
+    tracing_subscriber::registry()
+        .with(filter)
+        .with(filter_fn(|of| may_log(of.target(), *of.level())))
+        .with(tracing_subscriber::fmt::layer().with_writer(io::stderr))
         .init();
+}
+
+/// Libraries say everything at `trace`: AWS' SDK whole requests and answers, with credentials and private keys in them
+/// (`transmitting request` in aws-smithy-runtime's orchestrator.rs). Whatever is asked for, they say no more than `debug`.
+fn may_log(target: &str, level: Level) -> bool {
+    let of = target.split("::").next().unwrap_or_default();
+    ["kctl", "cli", "aws", "model"].contains(&of) || level <= Level::DEBUG
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Level, may_log};
+
+    #[test]
+    fn only_our_own_crates_may_say_everything() {
+        for (target, level, may) in [
+            ("cli::commands::update", Level::TRACE, true),
+            ("aws::store", Level::TRACE, true),
+            (
+                "aws_smithy_runtime::client::orchestrator",
+                Level::TRACE,
+                false,
+            ),
+            (
+                "aws_smithy_runtime::client::orchestrator",
+                Level::DEBUG,
+                true,
+            ),
+            ("hyper::proto", Level::TRACE, false),
+        ] {
+            assert_eq!(may_log(target, level), may, "{target} {level}");
+        }
+    }
 }

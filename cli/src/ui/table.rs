@@ -1,6 +1,7 @@
 //! Tables as kubectl prints them: upper-case headers, no borders, never cut.
 
 use comfy_table::{Table, presets};
+use model::terminal::steers;
 
 /// A table's text; every row has as many cells as there are headers.
 pub fn render(headers: &[&str], rows: &[Vec<String>]) -> String {
@@ -10,7 +11,15 @@ pub fn render(headers: &[&str], rows: &[Vec<String>]) -> String {
     for row in rows {
         let cells = row
             .iter()
-            .map(|cell| if cell.is_empty() { "-" } else { cell });
+            // A cell is a line: nobody puts rows of his own into a table.
+            .map(|cell| cell.replace(|c: char| c.is_control() || steers(c), " "))
+            .map(|cell| {
+                if cell.is_empty() {
+                    "-".to_owned()
+                } else {
+                    cell
+                }
+            });
         table.add_row(cells);
     }
     for column in table.column_iter_mut() {
@@ -23,6 +32,15 @@ pub fn render(headers: &[&str], rows: &[Vec<String>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::render;
+
+    #[test]
+    fn a_cell_is_one_line_whatever_is_in_it() {
+        let rows = [vec!["a\nb\u{1b}[2J".to_owned(), "\u{202e}x".to_owned()]];
+        assert_eq!(
+            render(&["NAME", "VALUE"], &rows),
+            "NAME     VALUE\na b [2J    x\n"
+        );
+    }
 
     #[test]
     fn columns_line_up_and_nothing_is_cut() {

@@ -78,7 +78,7 @@ impl<'a> Waiting<'a> {
             return;
         }
         if let Some(bar) = &self.live {
-            bar.set_message(text);
+            bar.set_message(self.shell.err_paint().safe(&text));
         } else if text != self.said {
             let since = crate::duration::words(
                 i64::try_from(self.began.elapsed().as_secs()).unwrap_or(i64::MAX),

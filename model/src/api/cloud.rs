@@ -31,7 +31,7 @@ spec! {
         pub elb_security_group: Option<String>,
         /// `Managed`: network load balancers of services get security groups.
         pub nlb_security_group_mode: Option<String>,
-        /// Google Cloud only.
+        /// True: a Node is named after its private DNS name rather than its instance.
         #[serde(rename = "useIPBasedNodeNames")]
         pub use_ip_based_node_names: Option<bool>,
         /// vSphere only.

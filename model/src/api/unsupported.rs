@@ -142,14 +142,7 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         "what kernels before 5.7 needed for VXLAN; no image that kctl supports has one",
         &["spec.networking.flannel.disableTxChecksumOffloading"],
     ),
-    cluster(
-        When::Set,
-        "nerdctl, and AWS credentials for registry mirrors",
-        &[
-            "spec.containerd.installNerdCtl",
-            "spec.containerd.useECRCredentialsForMirrors",
-        ],
-    ),
+    cluster(When::Set, "nerdctl", &["spec.containerd.installNerdCtl"]),
     cluster(
         When::Set,
         "values of etcd's environment from elsewhere; write the value",
@@ -212,9 +205,19 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         &["spec.etcdClusters[].name"],
     ),
     cluster(
+        When::Is("leases"),
+        "an etcd cluster for leases alone; they are in main",
+        &["spec.etcdClusters[].name"],
+    ),
+    cluster(
         When::Set,
         "etcd-manager, whose part protokube takes; it has no image",
         &["spec.etcdClusters[].manager.image"],
+    ),
+    cluster(
+        When::Set,
+        "Nodes named after their addresses; a Node has its instance's id as its name",
+        &["spec.cloudConfig.useIPBasedNodeNames"],
     ),
     cluster(
         When::Set,
@@ -228,7 +231,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
             "spec.cloudConfig.nodeInstancePrefix",
             "spec.cloudConfig.gceServiceAccount",
             "spec.cloudConfig.gceUseStartupScript",
-            "spec.cloudConfig.useIPBasedNodeNames",
             "spec.cloudConfig.vSphereUsername",
             "spec.cloudConfig.vSpherePassword",
             "spec.cloudConfig.vSphereServer",
@@ -315,7 +317,7 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     ),
     removed(
         When::Set,
-        "snapshots are taken by the control plane itself",
+        "no image takes snapshots; kctl takes none itself yet",
         &["spec.etcdClusters[].backups.image"],
     ),
     removed(
@@ -329,7 +331,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
         &["spec.mixedInstancesPolicy"],
     ),
     group(When::Set, "warm pools", &["spec.warmPool"]),
-    group(When::Is("Karpenter"), "Karpenter", &["spec.manager"]),
     group(
         When::Is("APIServer"),
         "groups that run kube-apiserver alone",
@@ -343,14 +344,7 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     group(When::Set, "GPU drivers", &["spec.containerd.nvidiaGPU"]),
     group(When::Set, "the gVisor runtime", &["spec.containerd.gvisor"]),
     group(When::Set, "NRI plugins", &["spec.containerd.nri"]),
-    group(
-        When::Set,
-        "nerdctl, and AWS credentials for registry mirrors",
-        &[
-            "spec.containerd.installNerdCtl",
-            "spec.containerd.useECRCredentialsForMirrors",
-        ],
-    ),
+    group(When::Set, "nerdctl", &["spec.containerd.installNerdCtl"]),
     group(
         When::Set,
         "EBS optimisation, which current machine types always have",

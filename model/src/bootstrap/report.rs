@@ -3,6 +3,7 @@
 use super::Refusal;
 use super::echo::echo;
 use crate::report::{BootReport, REPORT_FORMAT};
+use crate::terminal::steers;
 
 /// The largest report, bytes.
 pub const REPORT_LIMIT: usize = 64 * 1024;
@@ -45,14 +46,9 @@ pub fn check_report(
     let changed = report.changed.iter_mut();
     let said = stages.chain(changed).chain(&mut report.error);
     for text in texts.into_iter().chain(said) {
-        *text = text.replace(is_unprintable, " ");
+        *text = text.replace(steers, " ");
     }
     Ok(report)
-}
-
-/// What would steer a terminal instead of being shown.
-fn is_unprintable(character: char) -> bool {
-    character.is_control() && character != '\n'
 }
 
 #[cfg(test)]
@@ -88,9 +84,9 @@ mod tests {
 
     #[test]
     fn a_report_cannot_steer_a_terminal() {
-        let body = report("i-1", "no disk\n\u{1b}[2Jcleared\u{9b}m");
+        let body = report("i-1", "no disk\n\u{1b}[2Jcleared\u{9b}m\u{202e}");
         let report = check_report(&body, "i-1", "a.example.com", "nodes").unwrap();
-        assert_eq!(report.error.unwrap(), "no disk\n [2Jcleared m");
-        assert_eq!(report.changed, ["file/no disk\n [2Jcleared m"]);
+        assert_eq!(report.error.unwrap(), "no disk\n [2Jcleared m ");
+        assert_eq!(report.changed, ["file/no disk\n [2Jcleared m "]);
     }
 }

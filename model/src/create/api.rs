@@ -6,6 +6,11 @@ use crate::api::cluster::ClusterSpec;
 use crate::api::{DnsType, LoadBalancerClass, LoadBalancerType};
 use crate::names::dns;
 
+/// TLS 1.2 and 1.3 alone: what AWS recommends, and its console's default
+/// (docs.aws.amazon.com/elasticloadbalancing/latest/network/describe-ssl-policies.html). kOps' default, which a spec without
+/// `sslPolicy` keeps, is ELBSecurityPolicy-2016-08 with TLS 1.0 and 1.1.
+const SSL_POLICY: &str = "ELBSecurityPolicy-TLS13-1-2-2021-06";
+
 /// A load balancer where machines are private, where there are no names, and where one was asked
 /// for; names otherwise.
 pub(super) fn choose(options: &CreateOptions, spec: &mut ClusterSpec) {
@@ -26,6 +31,10 @@ pub(super) fn choose(options: &CreateOptions, spec: &mut ClusterSpec) {
                     .unwrap_or(LoadBalancerType::Public),
             ),
             ssl_certificate: options.api_ssl_certificate.clone(),
+            ssl_policy: options
+                .api_ssl_certificate
+                .as_ref()
+                .map(|_| SSL_POLICY.to_owned()),
             ..LoadBalancerAccessSpec::default()
         }),
     });

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// A mounted file system. Its volume is formatted only if it is provably blank.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mount {
-    /// Device: `/dev/nvme1n1`, or a name that AWS gave, `/dev/xvdf`.
+    /// Device as the spec names it: the one that AWS attaches a volume as, `/dev/xvdf`; or `/dev/nvme1n1` of an instance store.
     pub device: String,
     /// Where it is mounted.
     pub path: String,
@@ -15,4 +15,8 @@ pub struct Mount {
     pub format_options: Vec<String>,
     /// Options of mount.
     pub mount_options: Vec<String>,
+    /// The unit that mounts it when the machine starts again.
+    pub unit: String,
+    /// Wanted: that unit finds it by the UUID of its file system. Devices have other names after each boot.
+    pub by_uuid: bool,
 }

@@ -1,5 +1,6 @@
-//! What control planes may do: attach etcd's volumes, read and write the state store, publish names, and all that
-//! the cloud controller manager, the EBS driver, the cluster autoscaler and the node termination handler do.
+//! What control planes may do: attach etcd's volumes, read and write the state store, publish names, and all that the
+//! cloud controller manager does. As kOps', also what the EBS CSI driver, the cluster autoscaler and the node termination
+//! handler do, for operators who install them: kctl does not yet (docs/compat.md, `addon-permissions`).
 
 use super::document::Statement;
 use super::{endpoint_suffix, state};

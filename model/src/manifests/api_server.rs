@@ -31,6 +31,7 @@ pub fn api_server(spec: &ClusterSpec) -> Result<Pod, Error> {
     if let Some((folder, _)) = audit.filter(|(folder, _)| !folder.is_empty()) {
         mounts = mounts.writes("audit-log", folder, "DirectoryOrCreate");
     }
+    mounts = mounts.reads_files(&flags);
     let env = config.env.iter().map(|variable| EnvVar {
         name: variable.name.clone(),
         value: variable.value.clone(),

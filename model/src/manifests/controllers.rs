@@ -22,7 +22,8 @@ pub fn controller_manager(spec: &ClusterSpec) -> Result<Pod, Error> {
         .to_owned();
     let mounts = mounts("kube-controller-manager")
         .reads("ca", &format!("{KUBERNETES}/ca.crt"))
-        .writes("volume-plugins", &plugins, "DirectoryOrCreate");
+        .writes("volume-plugins", &plugins, "DirectoryOrCreate")
+        .reads_files(&flags);
     Ok(pod(
         "kube-controller-manager",
         config.image,
@@ -55,7 +56,7 @@ pub fn scheduler(spec: &ClusterSpec) -> Result<Pod, Error> {
         &flags,
         10259,
         resources,
-        mounts("kube-scheduler"),
+        mounts("kube-scheduler").reads_files(&flags),
         env,
     ))
 }

@@ -1,6 +1,7 @@
 //! Paths of the host in a container: each is one volume and one mount of the same name.
 
 use super::{HostPath, Volume, VolumeMount};
+use crate::components::Flags;
 
 /// Where distributions keep certificate authorities. Those that a host does not have are made empty.
 const CERTIFICATE_FOLDERS: [&str; 9] = [
@@ -36,6 +37,30 @@ impl Mounts {
     #[must_use]
     pub fn reads(self, name: &str, path: &str) -> Self {
         self.add(name, path, path, None, true)
+    }
+
+    /// Every file that flags name and that lies in no folder that is there already: by itself, and it has to exist.
+    #[must_use]
+    pub fn reads_files(self, flags: &Flags) -> Self {
+        flags
+            .files()
+            .into_iter()
+            .fold(self, |mounts, (flag, path)| {
+                if mounts.have(path) {
+                    return mounts;
+                }
+                // Several files of one flag need several names.
+                let number = mounts.mounts.len();
+                let name = format!("{flag}-{number}");
+                mounts.add(&name, path, path, Some("File"), true)
+            })
+    }
+
+    fn have(&self, path: &str) -> bool {
+        self.mounts.iter().any(|mount| {
+            let rest = path.strip_prefix(mount.mount_path.trim_end_matches('/'));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
     }
 
     /// A path to write, of this type.

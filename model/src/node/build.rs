@@ -78,6 +78,7 @@ pub fn node_config(
         volume_mounts: said.volume_mounts.clone(),
         ntp: ntp != Some(false),
         automatic_updates: updates.is_none_or(|policy| policy != "external"),
+        docker_config: false,
     }))
 }
 
@@ -168,8 +169,8 @@ fn control_plane(
     }))
 }
 
-/// What a member runs as. Its volume and its snapshots are followed while it runs: a larger volume must not mean
-/// another machine.
+/// What a member runs as. Its volume is left out, and when it is backed up: a larger volume must not mean another
+/// machine.
 fn etcd(etcd: &EtcdClusterSpec) -> EtcdClusterSpec {
     let member = |member: &EtcdMemberSpec| EtcdMemberSpec {
         name: member.name.clone(),

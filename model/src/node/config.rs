@@ -69,6 +69,9 @@ pub struct NodeConfig {
     pub ntp: bool,
     /// The distribution installs its security updates by itself.
     pub automatic_updates: bool,
+    /// The state store has passwords of image registries for kubelet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub docker_config: bool,
 }
 
 /// How kubelet runs.
@@ -87,7 +90,7 @@ pub struct Kubelet {
 pub struct ControlPlane {
     /// Static pods by name. protokube starts them in the order in which they can.
     pub static_pods: BTreeMap<String, Pod>,
-    /// The etcd clusters, of the completed spec, without volumes and backups: protokube follows those live.
+    /// The etcd clusters, of the completed spec, without volumes and backups: a change of those is no other machine.
     pub etcd: Vec<EtcdClusterSpec>,
     /// Image of each etcd cluster, by its name.
     pub etcd_images: BTreeMap<String, String>,

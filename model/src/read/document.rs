@@ -88,6 +88,12 @@ fn envelope(root: &Node) -> Result<&'static str, Box<Problem>> {
             "apiVersion is missing".to_owned(),
             &format!("add a line \"apiVersion: {API_VERSION}\""),
         ),
+        (Some(_), "kops.k8s.io/v1alpha3") => refused(
+            "apiVersion",
+            "kctl does not read this version of the spec yet, whose fields have other names"
+                .to_owned(),
+            &format!("take it as {API_VERSION}, which `kops get all -o yaml` writes"),
+        ),
         (Some(_), _) => {
             let message = format!("{} is not a version that kctl reads", quoted(version));
             refused(

@@ -1,5 +1,6 @@
 //! A finding about a spec: what is wrong, where it stands, and what to do about it.
 
+use crate::terminal::steers;
 use std::fmt::Write as _;
 use std::panic::Location;
 
@@ -200,7 +201,7 @@ impl Snippet {
 /// space, so that columns stay.
 fn printable(text: &str) -> String {
     text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
+        .map(|c| if c.is_control() || steers(c) { ' ' } else { c })
         .collect()
 }
 

@@ -14,16 +14,8 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
             problem.hint("keep one: a registry that holds copies, or a proxy that fetches them"),
         );
     }
-    if let Some(url) = assets
-        .file_repository
-        .as_deref()
-        .filter(|url| !url.starts_with("https://") && !url.starts_with("http://"))
-    {
-        let problem = Problem::error(
-            "spec.assets.fileRepository",
-            format!("\"{url}\" is not a URL"),
-        );
-        problems.push(problem.hint("write https://HOST/PATH"));
+    if let Some(url) = assets.file_repository.as_deref() {
+        repository(url, problems);
     }
     let hash = assets.catalog_sha256.as_deref();
     if let Some(hash) = hash.filter(|hash| !is_sha256(hash)) {
@@ -40,6 +32,19 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         }
         Some(catalog) => location(catalog, hash, problems),
         None => {}
+    }
+}
+
+/// Machines fetch files by HTTP. kOps reads buckets too, since 1.37.
+fn repository(url: &str, problems: &mut Vec<Problem>) {
+    let path = "spec.assets.fileRepository";
+    if url.starts_with("s3://") {
+        let message = "kctl does not do this yet: files from a bucket by its own name";
+        let hint = "write the bucket's https URL, which the machines must be able to read without credentials";
+        problems.push(Problem::error(path, message).hint(hint));
+    } else if !url.starts_with("https://") && !url.starts_with("http://") {
+        let problem = Problem::error(path, format!("\"{url}\" is not a URL"));
+        problems.push(problem.hint("write https://HOST/PATH"));
     }
 }
 

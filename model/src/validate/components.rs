@@ -1,6 +1,7 @@
 //! Settings of the control plane's components that exclude each other or name a choice.
 
 use crate::api::cluster::ClusterSpec;
+use crate::components;
 use crate::read::Problem;
 
 use super::scalars::seconds;
@@ -75,6 +76,15 @@ fn apiserver(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         return;
     };
     let path = "spec.kubeAPIServer";
+    // Flags that cannot be made are told where machines are made of them.
+    let flags = components::api_server(config, false).unwrap_or_default();
+    for (flag, file) in flags.files() {
+        if !file.starts_with('/') {
+            let message = format!("--{flag} names \"{file}\", which is not an absolute path");
+            let hint = "write the whole path on the machine; fileAssets put files there";
+            problems.push(Problem::error(path, message).hint(hint));
+        }
+    }
     if !config.admission_control.is_empty() && !config.enable_admission_plugins.is_empty() {
         let problem = Problem::error(
             format!("{path}.admissionControl"),

@@ -36,7 +36,8 @@ pub fn check(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     );
     for (index, cluster) in clusters.iter().enumerate() {
         // Other names are features by themselves, and in the list of what is not done.
-        if !NAMES.contains(&cluster.name.as_str()) && cluster.name != "cilium" {
+        let listed = ["cilium", "leases"].contains(&cluster.name.as_str());
+        if !NAMES.contains(&cluster.name.as_str()) && !listed {
             let message = format!(
                 "\"{}\" is not an etcd cluster that Kubernetes uses",
                 cluster.name

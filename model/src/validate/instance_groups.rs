@@ -54,6 +54,7 @@ pub fn check_set(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
 /// One group.
 pub fn check(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     role(group, problems);
+    manager(group, problems);
     sizes(group, problems);
     subnets(group, input, problems);
     image(group, problems);
@@ -66,6 +67,16 @@ fn role(group: &InstanceGroup, problems: &mut Vec<Problem>) {
     if group.spec.role.is_none() {
         let problem = Problem::error("spec.role", "the group has no role");
         problems.push(problem.hint("add \"role: Node\", Master or Bastion"));
+    }
+}
+
+/// Also where what kctl does not do is allowed: an Auto Scaling group in its place would launch machines that nobody asked for.
+fn manager(group: &InstanceGroup, problems: &mut Vec<Problem>) {
+    let manager = group.spec.manager.as_deref();
+    if let Some(other) = manager.filter(|manager| *manager != "CloudGroup") {
+        let message = format!("kctl does not do this yet: groups of {other}");
+        let hint = "use CloudGroup, an Auto Scaling group with its minSize and maxSize, or leave the group out";
+        problems.push(Problem::error("spec.manager", message).hint(hint));
     }
 }
 

@@ -61,7 +61,7 @@ fn class(balancer: &LoadBalancerAccessSpec, problems: &mut Vec<Problem>) {
             problems.push(Problem::error(format!("{PATH}.class"), message).hint("write Network"));
         }
         None => {
-            let message = "no class is given: kctl makes a network load balancer, kOps would make a classic one";
+            let message = "no class is given: kctl makes a network load balancer, kOps refuses it since 1.37 and made a classic one before";
             problems.push(
                 Problem::warning(format!("{PATH}.class"), message).hint("write \"class: Network\""),
             );

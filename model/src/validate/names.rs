@@ -1,7 +1,7 @@
 //! Names of the cluster and its groups, and the cloud names made of them.
 
 use crate::api::cluster::ClusterSpec;
-use crate::api::{InstanceGroup, InstanceGroupRole};
+use crate::api::{DnsType, InstanceGroup, InstanceGroupRole};
 use crate::names::dns;
 use crate::read::Problem;
 
@@ -17,7 +17,7 @@ const DNS_NAME: usize = 253;
 
 pub fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     let spec = &input.cluster.spec;
-    cluster_name(input.cluster.name(), problems);
+    cluster_name(input.cluster.name(), spec, problems);
     cloud_names(input, problems);
     store_places(spec, problems);
     if let Some(cloud) = spec
@@ -70,17 +70,20 @@ fn store_places(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn cluster_name(name: &str, problems: &mut Vec<Problem>) {
+fn cluster_name(name: &str, spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let path = "metadata.name";
+    let dns = spec.topology.as_ref().and_then(|one| one.dns.as_ref());
+    let without_dns = dns.and_then(|dns| dns.type_) == Some(DnsType::None);
     if !is_dns_name(name) {
         let message = format!("\"{name}\" is not a DNS name");
         problems.push(
             Problem::error(path, message).hint("use lowercase letters, digits, dashes and dots"),
         );
-    } else if name.ends_with(".k8s.local") {
+    } else if name.ends_with(".k8s.local") && !without_dns {
+        // As kOps: without DNS the name is only a name (`usesLegacyGossip`, pkg/apis/kops/validation/validation.go).
         let message =
             format!("{name} asks for gossip names, which kOps removed and kctl never had");
-        let hint = "use a name of a domain you have, or any other with topology.dns.type: None";
+        let hint = "add \"topology: {dns: {type: None}}\", or use a name of a domain you have";
         problems.push(Problem::error(path, message).hint(hint));
     } else if !name.contains('.') {
         let message = format!("{name} has no domain");

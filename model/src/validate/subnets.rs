@@ -142,7 +142,8 @@ fn egress(path: &str, subnet: &ClusterSubnetSpec, problems: &mut Vec<Problem>) {
             );
             problems.push(problem.hint("use nat-..., eipalloc-..., i-..., tgw-... or External"));
         }
-        if !private {
+        // As kOps: `External` says who routes, of a subnet of any type.
+        if !private && egress != "External" {
             let problem = Problem::error(
                 format!("{path}.egress"),
                 "only private subnets have an egress",

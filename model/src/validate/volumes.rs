@@ -1,5 +1,6 @@
 //! EBS volumes: types and what each takes.
 
+use crate::api::InstanceGroupRole;
 use crate::api::instance_group::InstanceGroupSpec;
 use crate::read::Problem;
 
@@ -234,8 +235,24 @@ fn device(path: &str, device: &str, problems: &mut Vec<Problem>) {
 }
 
 fn mounts(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
+    let control_plane = spec.role == Some(InstanceGroupRole::ControlPlane);
     for (index, mount) in spec.volume_mounts.iter().enumerate() {
         let path = format!("spec.volumeMounts[{index}]");
+        if mount.device.starts_with("/dev/nvme") {
+            // NVMe disks are numbered as the kernel finds them (EC2 user guide, "Amazon EBS volumes and NVMe").
+            let message = format!(
+                "{} may be another disk at the machine's next start",
+                mount.device
+            );
+            let at = format!("{path}.device");
+            problems.push(match control_plane {
+                true => Problem::error(at, format!("{message}, one of etcd's too"))
+                    .hint("use the device of a volume in spec.volumes, such as /dev/xvdf: it is found by that name"),
+                false => Problem::warning(at, message).hint(
+                    "for a volume in spec.volumes use its device there; an instance store is found by its file system once it has one",
+                ),
+            });
+        }
         if !spec
             .volumes
             .iter()

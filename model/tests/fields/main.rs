@@ -66,7 +66,6 @@ const SPECIAL: &[(&str, &str)] = &[
     ("spec.etcdClusters[].provider", "Legacy"),
     ("spec.containerRuntime", "docker"),
     ("spec.cloudConfig.nodeIPFamilies[]", "ipv6"),
-    ("spec.manager", "Karpenter"),
     ("spec.subnets[]", "utility-eu-west-1a"),
     ("spec.zones[]", "eu-west-1b"),
     ("spec.subnets[].zone", "eu-west-1b"),

@@ -32,6 +32,8 @@ pub struct Limits {
     pub rounds: u32,
     /// Between the first two such rounds; doubled for each further one.
     pub pause: Duration,
+    /// Nothing that machines need is larger, in bytes: a server that sends more sends something else, and would fill the disk.
+    pub largest: u64,
 }
 
 impl Default for Limits {
@@ -42,6 +44,7 @@ impl Default for Limits {
             idle: Duration::from_secs(30),
             rounds: 5,
             pause: Duration::from_secs(1),
+            largest: 2 << 30,
         }
     }
 }
@@ -215,7 +218,7 @@ impl Downloads {
                 return Ok((part, Ok(())));
             }
             let resumed = part.length();
-            let (back, ended) = pull(&self.client, url, part, || self.room())
+            let (back, ended) = pull(&self.client, url, part, || self.room(), self.limits.largest)
                 .await
                 .map_err(local)?;
             part = back;
@@ -248,6 +251,8 @@ impl Downloads {
     fn local(&self, path: &Path, local: Local) -> Error {
         match local {
             Local::NoRoom(missing) => {
+                // What there is of it takes the room that others need. Without it the next run begins anew.
+                let _ = std::fs::remove_file(path);
                 let takes = missing.map_or_else(String::new, |missing| {
                     format!("it takes {missing} bytes more, ")
                 });

@@ -36,12 +36,13 @@ impl From<io::Error> for Local {
     }
 }
 
-/// Asks for what the part lacks and adds it. `room` says how many bytes the disk takes.
+/// Asks for what the part lacks and adds it. `room` says how many bytes the disk takes, `largest` how long the whole may be.
 pub(super) async fn pull(
     client: &Client,
     url: &str,
     mut part: Part,
     room: impl Fn() -> u64,
+    largest: u64,
 ) -> Result<(Part, Result<(), Useless>), Local> {
     let mut request = client.get(url);
     if part.length() > 0 {
@@ -62,11 +63,25 @@ pub(super) async fn pull(
     if at != part.length() {
         part.restart()?;
     }
+    if let Some(total) = total.filter(|total| *total > largest) {
+        part.restart()?;
+        return Ok((
+            part,
+            Err(too_large(
+                &format!("says that it has {total} bytes"),
+                largest,
+            )),
+        ));
+    }
     let missing = total.map_or(0, |total| total.saturating_sub(at));
     if missing > room() {
         return Err(Local::NoRoom(Some(missing)));
     }
-    let (part, broken) = pour(answer, part).await?;
+    let (mut part, broken) = pour(answer, part, largest).await?;
+    if part.length() > largest {
+        part.restart()?;
+        return Ok((part, Err(too_large("sends without an end", largest))));
+    }
     let short = total.filter(|total| part.length() < *total);
     let cause = match (short, broken) {
         (None, None) => return Ok((part, Ok(()))),
@@ -123,7 +138,12 @@ fn content_range(headers: &HeaderMap) -> Option<(u64, Option<u64>)> {
 
 /// The answer's bytes into the part, which a thread of its own writes and sums while the next ones arrive; and what
 /// broke it off.
-async fn pour(mut answer: Response, mut part: Part) -> Result<(Part, Option<String>), Local> {
+async fn pour(
+    mut answer: Response,
+    mut part: Part,
+    largest: u64,
+) -> Result<(Part, Option<String>), Local> {
+    let mut length = part.length();
     let (send, mut receive) = mpsc::channel::<Bytes>(QUEUE);
     let writing = tokio::task::spawn_blocking(move || {
         while let Some(bytes) = receive.blocking_recv() {
@@ -135,7 +155,9 @@ async fn pour(mut answer: Response, mut part: Part) -> Result<(Part, Option<Stri
         match answer.chunk().await {
             // The writer hangs up on an error, which it then says itself.
             Ok(Some(bytes)) => {
-                if send.send(bytes).await.is_err() {
+                length += bytes.len() as u64;
+                // One piece too many tells the caller; no more is written.
+                if send.send(bytes).await.is_err() || length > largest {
                     break None;
                 }
             }
@@ -146,6 +168,13 @@ async fn pour(mut answer: Response, mut part: Part) -> Result<(Part, Option<Stri
     drop(send);
     let part = writing.await.map_err(io::Error::other)??;
     Ok((part, broken))
+}
+
+fn too_large(what: &str, largest: u64) -> Useless {
+    Useless {
+        cause: format!("{what}: nothing that machines need has more than {largest}"),
+        lasting: true,
+    }
 }
 
 fn passing(cause: String) -> Useless {

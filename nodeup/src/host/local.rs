@@ -124,7 +124,7 @@ impl Inner {
                 keyset_file::observe(disk, &context.signer, want)?.map(Thing::KeysetFile)
             }
             Thing::Link(want) => file::observe_link(disk, want)?.map(Thing::Link),
-            Thing::Mount(want) => volume::observe(disk, want)?.map(Thing::Mount),
+            Thing::Mount(want) => volume::observe(disk, system, want)?.map(Thing::Mount),
             Thing::Packages(want) => packages::observe(system, want)?.map(Thing::Packages),
             Thing::Propagation(want) => {
                 kernel::observe_propagation(disk, want)?.map(Thing::Propagation)

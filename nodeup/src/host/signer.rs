@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 pub struct Signer {
     /// Control planes: authorities with their keys, by name.
     pub keysets: BTreeMap<String, Keyset>,
-    /// Control planes: secrets of the store by name, such as `encryptionconfig`: the text that goes into the file.
+    /// Secrets of the store by name, such as `encryptionconfig`: the text that goes into the file. A worker has them from
+    /// joining: one that did not have to join in this run has none, and keeps what it has.
     pub secrets: BTreeMap<String, Secret>,
     /// Workers: what joining gave. Empty if the machine did not have to join.
     pub joined: BTreeMap<bootstrap::Certificate, Issued>,

@@ -1,5 +1,7 @@
 //! What is asked of the machine besides files: programs and mounts.
 
+use nvme_amz::{Model, Nvme};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -37,6 +39,9 @@ pub trait System: Send + Sync {
     /// Mounts a file system.
     fn mount(&self, request: &MountRequest) -> io::Result<()>;
 
+    /// The name under which AWS attached an NVMe disk, as in `/dev/NAME`; `None` if it is no volume of EBS'.
+    fn attached_as(&self, device: &Path) -> io::Result<Option<String>>;
+
     /// Lets mounts below that mount point be seen in other mount namespaces.
     fn share(&self, mount_point: &Path) -> io::Result<()>;
 }
@@ -69,6 +74,20 @@ impl System for Machine {
             .data(&data)
             .mount(&request.device, &request.path)
             .map(drop)
+    }
+
+    fn attached_as(&self, device: &Path) -> io::Result<Option<String>> {
+        // EBS writes it into its answer to Identify Controller (EC2 user guide, "Identify the EBS device").
+        match Nvme::try_from(File::open(device)?) {
+            Ok(disk) if matches!(disk.model, Model::AmazonElasticBlockStore) => {
+                Ok(disk.names.device_name)
+            }
+            Ok(_)
+            | Err(
+                nvme_amz::Error::UnrecognizedVendorId(_) | nvme_amz::Error::UnrecognizedModel(_),
+            ) => Ok(None),
+            Err(error) => Err(io::Error::other(error)),
+        }
     }
 
     fn share(&self, mount_point: &Path) -> io::Result<()> {

@@ -41,6 +41,8 @@ pub struct Memory {
     /// What the next calls of a program answer, before it works.
     pub answers: BTreeMap<String, Vec<Answer>>,
     pub formatted: BTreeMap<String, String>,
+    /// Names under which AWS attached disks, by device.
+    pub attached: BTreeMap<String, String>,
 }
 
 pub struct Machine {
@@ -452,6 +454,9 @@ impl System for Programs {
                 said("")
             }
             "blkid" => match memory.formatted.get(*arguments.last().unwrap()) {
+                Some(filesystem) if arguments.contains(&"UUID") => {
+                    said(&format!("uuid-of-{filesystem}\n"))
+                }
                 Some(filesystem) => said(&format!("{filesystem}\n")),
                 None => failed(2, ""),
             },
@@ -475,6 +480,11 @@ impl System for Programs {
             inside(&request.device)
         );
         fs::write(&table, fs::read_to_string(&table)? + &line)
+    }
+
+    fn attached_as(&self, device: &Path) -> io::Result<Option<String>> {
+        let memory = self.memory.lock().unwrap();
+        Ok(memory.attached.get(&device.display().to_string()).cloned())
     }
 
     fn share(&self, mount_point: &Path) -> io::Result<()> {

@@ -144,15 +144,73 @@ fn our_block_goes_into_the_hosts_file_that_pods_have_open() {
     assert!(machine.planned(&wanted).is_empty());
 }
 
-fn with_volume(machine: &Machine, content: &[u8]) -> Vec<HostResource> {
-    let device = machine.at("/dev/nvme2n1");
+/// A volume of EBS' with that id, attached under a name, that the kernel shows as that disk.
+fn disk(machine: &Machine, disk: &str, volume: &str, attached: &str, content: &[u8]) {
+    let device = machine.at(&format!("/dev/{disk}"));
+    let about = machine.at(&format!("/sys/block/{disk}/device"));
     std::fs::create_dir_all(device.parent().unwrap()).unwrap();
-    std::fs::write(device, content).unwrap();
+    std::fs::create_dir_all(&about).unwrap();
+    std::fs::write(&device, content).unwrap();
+    std::fs::write(about.join("serial"), format!("{volume}\n")).unwrap();
+    let mut memory = machine.memory.lock().unwrap();
+    let name = device.display().to_string();
+    memory.attached.insert(name, attached.to_owned());
+}
+
+fn with_volume(machine: &Machine, content: &[u8]) -> Vec<HostResource> {
+    disk(machine, "nvme2n1", "vol0a", "sdf", content);
     of_kind(machine, "mount", |config| {
         let volume =
-            serde_json::json!([{ "device": "/dev/nvme2n1", "filesystem": "xfs", "path": "/data" }]);
+            serde_json::json!([{ "device": "/dev/xvdf", "filesystem": "xfs", "path": "/data" }]);
         config.volume_mounts = serde_json::from_value(volume).unwrap();
     })
+}
+
+const DROP_IN: &str = "/etc/systemd/system/data.mount.d/device.conf";
+
+#[test]
+fn a_volume_is_found_by_the_name_that_aws_gave_it_and_later_by_its_file_system() {
+    let machine = Machine::new();
+    // Another volume, with the file system that is wanted, comes first.
+    disk(&machine, "nvme1n1", "vol0etcd", "xvdu", b"etcd");
+    let etcd = machine.at("/dev/nvme1n1").display().to_string();
+    let formatted = |device: String| {
+        machine
+            .memory
+            .lock()
+            .unwrap()
+            .formatted
+            .insert(device, "xfs".into())
+    };
+    formatted(etcd);
+    let wanted = with_volume(&machine, &[0; 4096]);
+    assert!(machine.apply(&wanted).is_complete());
+    assert!(
+        machine
+            .text("/proc/self/mountinfo")
+            .contains(" /data rw - xfs /dev/nvme2n1 ")
+    );
+    assert_eq!(
+        machine.text(DROP_IN),
+        "[Mount]\nWhat=/dev/disk/by-uuid/uuid-of-xfs\n"
+    );
+
+    // At the next boot the disks have each other's numbers, and systemd has mounted it by its UUID.
+    disk(&machine, "nvme1n1", "vol0a", "sdf", b"data");
+    disk(&machine, "nvme2n1", "vol0etcd", "xvdu", b"etcd");
+    let mounted = machine
+        .text("/proc/self/mountinfo")
+        .replace("nvme2n1", "nvme1n1");
+    std::fs::write(machine.at("/proc/self/mountinfo"), mounted).unwrap();
+    assert!(machine.planned(&wanted).is_empty());
+
+    // A machine whose unit does not know it yet learns it, and mounts nothing.
+    std::fs::remove_file(machine.at(DROP_IN)).unwrap();
+    let table = machine.text("/proc/self/mountinfo");
+    assert!(machine.apply(&wanted).is_complete());
+    assert!(machine.planned(&wanted).is_empty());
+    assert_eq!(machine.text("/proc/self/mountinfo"), table);
+    assert_eq!(calls(&machine, "mkfs"), 1);
 }
 
 #[test]
@@ -214,6 +272,26 @@ fn formatting_that_was_interrupted_goes_on() {
     std::fs::write(machine.at("/dev/nvme2n1"), b"half a file system").unwrap();
     assert!(machine.apply(&wanted).is_complete());
     assert_eq!(calls(&machine, "mkfs.xfs"), 2);
+}
+
+#[test]
+fn formatting_that_was_interrupted_says_nothing_of_another_volume_with_the_same_name() {
+    let machine = Machine::new();
+    let wanted = with_volume(&machine, &[0; 4096]);
+    let device = machine.at("/dev/nvme2n1").display().to_string();
+    let died = failed(1, "killed");
+    let mkfs = format!("mkfs.xfs {device}");
+    machine
+        .memory
+        .lock()
+        .unwrap()
+        .answers
+        .insert(mkfs, vec![died]);
+    assert!(!machine.apply(&wanted).is_complete());
+    disk(&machine, "nvme2n1", "vol0b", "sdf", b"somebody's");
+    let error = machine.apply(&wanted).error().unwrap();
+    assert!(error.contains("not blank"), "{error}");
+    assert_eq!(calls(&machine, "mkfs.xfs"), 1);
 }
 
 #[test]

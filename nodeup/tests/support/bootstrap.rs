@@ -23,6 +23,9 @@ use time::{Duration, OffsetDateTime};
 
 const CLUSTER: &str = "a.example.com";
 
+/// What machines get whose configuration says that there is such a secret.
+pub const PASSWORDS: &str = r#"{"auths": {"registry.example.com": {"auth": "c3dvcmRmaXNo"}}}"#;
+
 /// How one request to join is answered.
 #[derive(Clone, Debug)]
 pub enum Answer {
@@ -222,6 +225,10 @@ impl Inner {
                     format: 1,
                     node_config: self.node_config.clone(),
                     certificates: self.signed(&join.requests),
+                    docker_config: self
+                        .node_config
+                        .contains("dockerConfig: true")
+                        .then(|| Secret::new(PASSWORDS)),
                 };
                 ("200 OK", serde_json::to_string(&joined).unwrap())
             }

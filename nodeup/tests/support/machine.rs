@@ -128,6 +128,16 @@ impl Machine {
         machine
     }
 
+    /// The same, whose configuration has changes.
+    pub fn changed(mut self, change: impl FnOnce(&mut NodeConfig)) -> Self {
+        change(&mut self.config);
+        self.stored = stored(&self.config).unwrap();
+        self.boot.node_config = self.stored.sha256.clone();
+        self.store(&self.stored.keys[0], self.stored.text.as_bytes());
+        self.write_boot();
+        self
+    }
+
     pub fn write_boot(&self) {
         let text = model::api::write::to_yaml(&self.boot).unwrap();
         fs::write(self.folder.path().join("boot.yaml"), text).unwrap();

@@ -4,7 +4,7 @@ use super::caller::Known;
 use super::endpoint::{Cause, Endpoint};
 use super::reject::Rejection;
 use super::{Context, NodeState};
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use aws::store::{Expect, StoreError};
 use model::bootstrap::{
     Asked, Certificate, FORMAT, Join, Joined, KeyRecord, Keys, Refusal, asked, echo,
@@ -14,6 +14,7 @@ use model::full::Role;
 use model::node::{node_config_key, read_node_config};
 use model::pki;
 use model::report::Status;
+use model::secret::{DOCKER_CONFIG, Secret, read_stored, stored_path};
 use std::collections::BTreeMap;
 
 /// Answers one request.
@@ -48,7 +49,11 @@ async fn admit(context: &Context, known: &Known, body: &[u8]) -> Result<Joined, 
             asked: echo(&join.group),
         }));
     }
-    let node_config = node_config(context, &join).await?;
+    let (node_config, wants_docker_config) = node_config(context, &join).await?;
+    let docker_config = match wants_docker_config {
+        true => Some(docker_config(context).await?),
+        false => None,
+    };
     let asked = asked(&join.requests, &known.instance)?;
     let certificates = sign(context, &asked, &known.instance)?;
     record(context, &known.instance, &keys(&asked)).await?;
@@ -56,6 +61,21 @@ async fn admit(context: &Context, known: &Known, body: &[u8]) -> Result<Joined, 
         format: FORMAT,
         node_config,
         certificates,
+        docker_config,
+    })
+}
+
+/// Workers read no secret of the store themselves: it comes with their certificates, and to nobody else.
+async fn docker_config(context: &Context) -> Result<Secret, Rejection> {
+    let key = stored_path(DOCKER_CONFIG);
+    let object = context.store.get(&key).await;
+    let object = object.map_err(|error| store(&error.into()))?;
+    let text = object.and_then(|object| String::from_utf8(object.bytes).ok());
+    text.as_deref().and_then(read_stored).ok_or_else(|| {
+        let error = anyhow!(
+            "{key} is not in it, or no secret as kctl create secret {DOCKER_CONFIG} writes it"
+        );
+        store(&error)
     })
 }
 
@@ -72,8 +92,8 @@ fn read(body: &[u8]) -> Result<Join, Refusal> {
     Ok(join)
 }
 
-/// NodeConfig's text, if a group of nodes has it under that hash.
-async fn node_config(context: &Context, join: &Join) -> Result<String, Rejection> {
+/// NodeConfig's text, if a group of nodes has it under that hash; and whether it goes with passwords of registries.
+async fn node_config(context: &Context, join: &Join) -> Result<(String, bool), Rejection> {
     let unknown = || Refusal::UnknownNodeConfig {
         group: join.group.clone(),
         sha256: join.node_config.clone(),
@@ -96,7 +116,7 @@ async fn node_config(context: &Context, join: &Join) -> Result<String, Rejection
     {
         return Err(Rejection::from(unknown()));
     }
-    Ok(text)
+    Ok((text, config.docker_config))
 }
 
 fn broken(key: &str, refusal: Refusal, error: &anyhow::Error) -> Rejection {

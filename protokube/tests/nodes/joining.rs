@@ -1,8 +1,11 @@
 //! Who may join does, and gets certificates for its own keys.
 
 use crate::fakes::{Cluster, INSTANCE, Worker, instance};
+use aws::store::Expect;
 use model::bootstrap::{Certificate, JOIN_PATH, KeyRecord, key_record_key};
+use model::node::{NodeConfig, read_node_config, stored};
 use model::pki::trust_bundle;
+use model::secret::{DOCKER_CONFIG, Secret, stored_path, write_stored};
 use protokube::bootstrap::NodeState;
 use x509_parser::pem::{Pem, parse_x509_pem};
 
@@ -147,4 +150,48 @@ async fn a_group_with_a_profile_of_its_own_joins_with_the_role_in_it() {
         .put(key, config.into(), aws::store::Expect::Any);
     put.await.unwrap();
     worker.join().await.joined();
+}
+
+#[tokio::test]
+async fn passwords_of_registries_come_with_the_certificates_to_groups_that_have_them_and_to_nobody_else()
+ {
+    const PASSWORDS: &str = r#"{"auths": {"registry.example.com": {"auth": "c3dvcmRmaXNo"}}}"#;
+    let cluster = Cluster::start().await;
+    let plain = &cluster.node_config;
+    let config = read_node_config(&plain.text, &plain.sha256).unwrap();
+    let with_passwords = stored(&NodeConfig {
+        docker_config: true,
+        ..config
+    });
+    let with_passwords = with_passwords.unwrap();
+    let put = async |key: &str, text: &str| {
+        let bytes = text.as_bytes().to_vec();
+        cluster.store.put(key, bytes, Expect::Any).await.unwrap();
+    };
+    put(&with_passwords.keys[0], &with_passwords.text).await;
+    let mut worker = cluster.worker().await;
+    worker.node_config.clone_from(&with_passwords.sha256);
+
+    // They are not there: it asks again, and the log says what is missing.
+    assert!(worker.join().await.refused().retry);
+    let line = cluster.lines.json().pop().unwrap();
+    assert!(
+        line["detail"]
+            .as_str()
+            .unwrap()
+            .contains("kctl create secret dockerconfig"),
+        "{line}"
+    );
+
+    let object = write_stored(&Secret::new(PASSWORDS));
+    put(&stored_path(DOCKER_CONFIG), object.reveal()).await;
+    let joined = worker.join().await.joined();
+    assert_eq!(joined.docker_config.unwrap().reveal(), PASSWORDS);
+    let other = cluster.worker().await.join().await;
+    assert!(!other.body.contains("c3dvcmRmaXNo") && other.joined().docker_config.is_none());
+    let said = cluster.lines.json();
+    assert!(
+        said.iter()
+            .all(|line| !line.to_string().contains("c3dvcmRmaXNo"))
+    );
 }

@@ -16,6 +16,7 @@ mod help;
 mod json;
 mod kctl;
 mod machines;
+mod not_yet;
 mod offline;
 mod operations;
 mod plans;
@@ -26,3 +27,4 @@ mod secrets;
 #[path = "../wire/simulator.rs"]
 mod simulator;
 mod store;
+mod stored_secrets;

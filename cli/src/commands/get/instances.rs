@@ -29,13 +29,13 @@ pub async fn run(what: &GetInstances, session: &Session<'_>) -> Result<(), Comma
             let text = serde_json::to_string_pretty(machines);
             session
                 .shell
-                .result(&text.failed("the machines have no JSON form", DEFECT)?)?;
+                .document(&text.failed("the machines have no JSON form", DEFECT)?)?;
         }
         ListFormat::Yaml => {
             let text = write::to_yaml(machines);
             session
                 .shell
-                .result(&text.failed("the machines have no YAML form", DEFECT)?)?;
+                .document(&text.failed("the machines have no YAML form", DEFECT)?)?;
         }
         ListFormat::Table | ListFormat::Wide if machines.is_empty() => {
             session.shell.note(&format!("{name} has no machines"));

@@ -113,5 +113,5 @@ fn document<T: Serialize>(
             .failed("the operations have no JSON form", DEFECT)?,
         _ => write::to_yaml(value).failed("the operations have no YAML form", DEFECT)?,
     };
-    session.shell.result(&text)
+    session.shell.document(&text)
 }

@@ -152,7 +152,7 @@ impl Held<'_> {
     }
 
     fn tell(self, moved: &Stale, looked: &Looked) -> Result<(), CommandError> {
-        let shown = Shown::of(&self.plan.plan, &self.plan.stand_ins, &looked.target);
+        let shown = Shown::of(&self.plan.plan, &self.plan.stand_ins, looked);
         let saved = Some((self.plan, moved));
         show(&Shown { saved, ..shown }, self.run)
     }

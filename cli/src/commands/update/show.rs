@@ -2,6 +2,7 @@
 
 use super::Run;
 use crate::args::PlanFormat;
+use crate::commands::look::Looked;
 use crate::commands::session::Session;
 use crate::error::{CommandError, Context};
 use crate::planned::Target;
@@ -10,6 +11,7 @@ use crate::ui::plan::{self, View};
 use crate::ui::plan_json::{Document, hide};
 use model::cloud::Cloud;
 use model::engine::{Plan, Report};
+use model::not_yet::NotYet;
 
 /// What is shown.
 pub struct Shown<'a> {
@@ -19,6 +21,8 @@ pub struct Shown<'a> {
     pub stand_ins: &'a [String],
     /// For whom it is.
     pub target: &'a Target,
+    /// What nobody does for it yet.
+    pub not_yet: &'a [NotYet],
     /// How it went, if it was applied.
     pub report: Option<&'a Report>,
     /// The saved plan that it is, and whether that still applies.
@@ -27,11 +31,12 @@ pub struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     /// A plan that was made now.
-    pub fn of(plan: &'a Plan<Cloud>, stand_ins: &'a [String], target: &'a Target) -> Self {
+    pub fn of(plan: &'a Plan<Cloud>, stand_ins: &'a [String], looked: &'a Looked) -> Self {
         Self {
             plan,
             stand_ins,
-            target,
+            target: &looked.target,
+            not_yet: &looked.not_yet,
             report: None,
             saved: None,
         }
@@ -50,7 +55,7 @@ pub fn show(shown: &Shown<'_>, run: Run<'_>) -> Result<(), CommandError> {
         return Ok(());
     }
     if run.how.output == PlanFormat::Json {
-        let mut document = Document::of(plan, shown.target, shown.report);
+        let mut document = Document::of(plan, shown.target, shown.report).warning(shown.not_yet);
         if let Some((saved, stale)) = shown.saved {
             document = document.from(saved, stale);
         }
@@ -58,7 +63,7 @@ pub fn show(shown: &Shown<'_>, run: Run<'_>) -> Result<(), CommandError> {
         let mut json = json.failed("the plan has no JSON form", DEFECT)?;
         hide(&mut json, shown.stand_ins);
         let text = serde_json::to_string_pretty(&json);
-        return shell.result(&text.failed("the plan has no JSON form", DEFECT)?);
+        return shell.document(&text.failed("the plan has no JSON form", DEFECT)?);
     }
     if plan.is_empty() {
         return shell.result(&format!(

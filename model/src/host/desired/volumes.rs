@@ -38,6 +38,8 @@ fn of_volume(volume: &VolumeMountSpec, config: &NodeConfig) -> Result<Vec<Thing>
             filesystem: volume.filesystem.clone(),
             format_options: volume.format_options.clone(),
             mount_options: volume.mount_options.clone(),
+            unit: unit.clone(),
+            by_uuid: true,
         }),
         Thing::File(File::new(&path, content)),
         Thing::Link(Link {

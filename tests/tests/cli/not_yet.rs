@@ -1,0 +1,90 @@
+//! What nobody does yet for a cluster is told where an operator looks, once, in a line each; and so is what a new cluster
+//! leaves open.
+
+use crate::kctl::Kctl;
+use crate::plans::stored;
+use crate::scenario::{NAME, cloud};
+use crate::simulator::Simulator;
+use serde_json::Value;
+
+const TOLD: [&str; 3] = [
+    "warning: nothing backs up etcd yet",
+    "warning: nothing drains nodes yet",
+    "warning: neither the EBS CSI driver nor a StorageClass",
+];
+
+fn topics(document: &Value) -> Vec<&str> {
+    let warnings = document["warnings"].as_array().expect("warnings");
+    let topics = warnings.iter().filter_map(|one| one["topic"].as_str());
+    topics.collect()
+}
+
+#[test]
+fn update_and_validate_say_what_nobody_does_yet() {
+    let simulator = Simulator::start();
+    let kctl = stored(&simulator);
+    for words in [
+        &["update"][..],
+        &["update", "--yes"],
+        &["update"],
+        &["validate"],
+    ] {
+        let ran = kctl.run(words);
+        for line in TOLD {
+            assert_eq!(ran.err.matches(line).count(), 1, "{words:?}: {}", ran.err);
+        }
+        assert!(ran.err.contains("docs/not-yet.md"), "{}", ran.err);
+        assert!(
+            !ran.out.contains("yet:"),
+            "the plan is not drowned: {}",
+            ran.out
+        );
+    }
+    for words in [&["update", "-o", "json"][..], &["validate", "-o", "json"]] {
+        let document: Value = serde_json::from_str(&kctl.run(words).out).expect("JSON");
+        assert_eq!(topics(&document), ["backups", "draining", "volumes"]);
+    }
+    let events = kctl.run(&["update", "-o", "events"]).good();
+    let mut lines = events
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let line = lines.find(|line| line["event"] == "warnings");
+    assert_eq!(topics(&line.expect("a line")).len(), 3);
+}
+
+#[test]
+fn a_new_cluster_says_who_may_reach_it() {
+    let words = [
+        "create",
+        "cluster",
+        NAME,
+        "--zones",
+        "eu-west-1a",
+        "--dry-run",
+    ];
+    let said = |more: &[&str]| Kctl::new().run(&[&words[..], more].concat()).err;
+    let open = said(&[]);
+    assert!(
+        open.contains("warning: the API is open to everybody") && open.contains("--admin-access")
+    );
+    assert!(
+        open.contains("warning: port 22 (SSH) is open to everybody")
+            && open.contains("--ssh-access")
+    );
+    let narrow = said(&["--admin-access", "203.0.113.0/24"]);
+    assert!(!narrow.contains("open to everybody"), "{narrow}");
+    let ssh = said(&["--ssh-access", "203.0.113.0/24"]);
+    assert!(
+        ssh.contains("the API is open") && !ssh.contains("port 22"),
+        "{ssh}"
+    );
+
+    let simulator = Simulator::start();
+    let kctl = cloud(&simulator);
+    let stored = kctl.run(&words[..5]);
+    assert!(
+        stored.err.contains("the API is open to everybody"),
+        "{}",
+        stored.err
+    );
+}

@@ -1,0 +1,145 @@
+//! Secrets of the user's for machines: put into the store, listed, shown only on demand, taken out again; and an update that
+//! would leave machines without one.
+
+use crate::kctl::Kctl;
+
+const ENCRYPTION: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n  - secretbox: {keys: [{name: a, secret: c3dvcmRmaXNoLWlzLXRoZS1wYXNzd29yZC1oZXJl}]}\n  - identity: {}\n";
+const DOCKER: &str =
+    r#"{"auths": {"registry.example.com": {"auth": "c3dvcmRmaXNoOnN3b3JkZmlzaC1hZ2Fpbg=="}}}"#;
+const TELLING: [&str; 2] = ["c3dvcmRmaXNoLWlz", "c3dvcmRmaXNoOnN3"];
+
+/// A cluster in a store that is a folder.
+fn stored() -> Kctl {
+    let kctl = Kctl::with_store();
+    let spec = kctl.run(&[
+        "create",
+        "cluster",
+        "demo.example.com",
+        "--zones",
+        "eu-west-1a",
+        "--dry-run",
+    ]);
+    let file = kctl.file("cluster.yaml", &spec.good());
+    kctl.run(&["create", "-f", &file]).good();
+    kctl
+}
+
+fn object(kctl: &Kctl, name: &str) -> Option<String> {
+    let path = format!("store/demo.example.com/secrets/{name}");
+    std::fs::read_to_string(kctl.path(&path)).ok()
+}
+
+#[test]
+fn a_secret_is_put_listed_shown_on_demand_and_taken_out() {
+    let kctl = stored();
+    assert!(
+        kctl.run(&["get", "secrets"])
+            .err
+            .contains("has no secrets of yours")
+    );
+    let file = kctl.file("config.json", DOCKER);
+    let put = kctl.run(&["create", "secret", "dockerconfig", "-f", &file]);
+    assert_eq!(put.code, 0, "{}", put.err);
+    assert!(put.err.contains("kctl update"), "{}", put.err);
+    // As kOps writes it.
+    let expected = "eyJhdXRocyI6IHsicmVnaXN0cnkuZXhhbXBsZS5jb20iOiB7ImF1dGgiOiAiYzNkdmNtUm1hWE5vT25OM2IzSmtabWx6YUMxaFoyRnBiZz09In19fQ==";
+    assert_eq!(
+        object(&kctl, "dockerconfig").unwrap(),
+        format!("{{\"Data\":\"{expected}\"}}")
+    );
+
+    let again = kctl.run(&["create", "secret", "dockerconfig", "-f", &file]);
+    assert_eq!(again.code, 4, "{}", again.err);
+    assert!(again.err.contains("--force"), "{}", again.err);
+    let other = DOCKER.replace("registry.", "mirror.");
+    let forced = [
+        "create",
+        "secret",
+        "dockerconfig",
+        "demo.example.com",
+        "-f",
+        "-",
+        "--force",
+    ];
+    kctl.run_with(&forced, &other).good();
+
+    assert_eq!(kctl.run(&["get", "secrets"]).good(), "NAME\ndockerconfig\n");
+    assert_eq!(
+        kctl.run(&["get", "secrets", "-o", "name"]).good(),
+        "secret/dockerconfig\n"
+    );
+    let listed = kctl.run(&["get", "secrets", "-o", "json"]).good();
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&listed).unwrap(),
+        serde_json::json!([{"name": "dockerconfig"}])
+    );
+    let shown = kctl
+        .run(&["get", "secret", "dockerconfig", "-o", "plaintext"])
+        .good();
+    assert_eq!(shown.trim_end(), other);
+    assert_eq!(kctl.run(&["get", "secrets", "-o", "plaintext"]).code, 2);
+
+    assert_eq!(kctl.run(&["delete", "secret", "dockerconfig"]).code, 2);
+    kctl.run(&["delete", "secret", "dockerconfig", "--yes"])
+        .good();
+    assert_eq!(object(&kctl, "dockerconfig"), None);
+    assert_eq!(
+        kctl.run(&["delete", "secret", "dockerconfig", "--yes"])
+            .code,
+        2
+    );
+}
+
+#[test]
+fn what_no_machine_could_use_is_refused_without_being_shown() {
+    let kctl = stored();
+    for (name, text) in [
+        ("dockerconfig", DOCKER.replace("auths", "auth")),
+        ("dockerconfig", DOCKER.replace('}', "")),
+        (
+            "encryptionconfig",
+            ENCRYPTION.replace("providers", "provider"),
+        ),
+        (
+            "encryptionconfig",
+            ENCRYPTION.replace("resources:\n", "resources: [\n"),
+        ),
+        ("encryptionconfig", DOCKER.to_owned()),
+    ] {
+        let ran = kctl.run_with(&["create", "secret", name, "-f", "-", "-vv"], &text);
+        assert_eq!(ran.code, 2, "{}", ran.err);
+        assert!(ran.err.contains("hint:"), "{}", ran.err);
+        assert!(
+            TELLING.iter().all(|part| !ran.err.contains(part)),
+            "{}",
+            ran.err
+        );
+        assert_eq!(object(&kctl, name), None);
+    }
+    let unknown = kctl.run(&["create", "secret", "ciliumpassword", "-f", "-"]);
+    assert_eq!(unknown.code, 2, "{}", unknown.err);
+}
+
+#[test]
+fn an_update_that_would_leave_the_api_server_without_its_secret_is_refused_and_names_the_command() {
+    let kctl = stored();
+    let set = ["edit", "cluster", "--set", "spec.encryptionConfig=true"];
+    kctl.run(&set).good();
+    let command = "kctl create secret encryptionconfig -f FILE --name demo.example.com";
+    for words in [&["update"][..], &["update", "--yes"]] {
+        let refused = kctl.run(words);
+        assert_eq!(refused.code, 4, "{}", refused.err);
+        assert!(refused.err.contains(command), "{}", refused.err);
+    }
+    kctl.run_with(
+        &["create", "secret", "encryptionconfig", "-f", "-"],
+        ENCRYPTION,
+    )
+    .good();
+    // Without credentials it comes no further than AWS.
+    assert!(!kctl.run(&["update"]).err.contains("encryptionconfig"));
+
+    let refused = kctl.run(&["delete", "secret", "encryptionconfig", "--yes"]);
+    assert_eq!(refused.code, 4, "{}", refused.err);
+    assert!(object(&kctl, "encryptionconfig").is_some());
+}
