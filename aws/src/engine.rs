@@ -8,11 +8,17 @@ use model::engine::{Failure, Observed, Put, Refs, Removed, Snapshot, World};
 
 impl World<Cloud> for AwsWorld {
     async fn observe(&self) -> Result<Snapshot<Cloud>, Failure> {
-        Box::pin(observe::sweep(self)).await
+        let seen = Box::pin(observe::sweep(self)).await?;
+        let items = seen.items.into_iter();
+        let items = items.map(|item| self.scope.without_tags_of_others(item));
+        Ok(Snapshot {
+            items: items.collect(),
+        })
     }
 
     async fn find(&self, want: &Cloud, refs: &Refs) -> Result<Option<Observed<Cloud>>, Failure> {
-        kinds::find(self, want, refs).await
+        let found = kinds::find(self, want, refs).await?;
+        Ok(found.map(|found| self.scope.without_tags_of_others(found)))
     }
 
     async fn put(

@@ -5,8 +5,10 @@ mod activities;
 mod groups;
 mod instances;
 mod templates;
+mod told;
 
 pub use activities::{LaunchFailure, last_launch_failure};
+pub use told::{Told, told};
 
 use crate::Clients;
 use model::engine::Failure;

@@ -1,6 +1,7 @@
 //! Which cluster a world is about, and by which names its objects are found.
 
-use model::cloud::{Cloud, S3Object};
+use model::cloud::{Cloud, OwnTags, S3Object, Tags};
+use model::engine::Observed;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -45,6 +46,8 @@ pub struct Scope {
     /// What the spec wants; empty to delete the cluster. Where AWS describes something only one by one, what
     /// is wanted is compared by a digest on its owner, and described only if that differs.
     pub expect: Vec<Cloud>,
+    /// The tags that are the cluster's: no others are looked at. `None`, to delete it: all are.
+    pub own_tags: Option<OwnTags>,
     /// Describe everything, whatever the digests say.
     pub refresh: bool,
     /// Where the files of content-addressed objects are.
@@ -55,6 +58,22 @@ impl Scope {
     /// The tag that says "this is the cluster's and goes with it"; its value is `owned`.
     pub(crate) fn owned_tag(&self) -> String {
         format!("kubernetes.io/cluster/{}", self.cluster)
+    }
+
+    /// Those tags of an object of that kind that are the cluster's.
+    pub(crate) fn own_tags(&self, kind: &str, tags: Tags) -> Tags {
+        match &self.own_tags {
+            Some(own) => own.only_own(kind, tags),
+            None => tags,
+        }
+    }
+
+    /// The object without the tags of others.
+    pub(crate) fn without_tags_of_others(&self, mut seen: Observed<Cloud>) -> Observed<Cloud> {
+        if let Some(own) = &self.own_tags {
+            seen.resource = own.without_others(seen.resource);
+        }
+        seen
     }
 
     /// True if nothing is wanted: the cluster is being deleted, and everything of it is looked for.

@@ -4,6 +4,7 @@
 mod choose;
 mod content;
 mod decide;
+mod edits;
 mod formed;
 #[cfg(test)]
 mod laws_test;
@@ -19,6 +20,7 @@ pub use content::{
     Content, Inside, Log, MARKER, Marker, data_folder, log_folder, manifest_on_volume,
 };
 pub use decide::{Own, Step, decide};
+pub use edits::{Formed, edits};
 pub use formed::{formed, stray};
 pub use log::{LOG_HEAD, LogIdentity, NotALog, log_identity};
 pub use manifest::{ManifestError, as_existing, has_founded};

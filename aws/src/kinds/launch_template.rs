@@ -69,12 +69,7 @@ async fn with_newest(world: &AwsWorld, template: ec2::LaunchTemplate) -> Result<
 pub(crate) fn observe(world: &AwsWorld, raw: &Raw, names: &Names) -> Option<Observed<Cloud>> {
     let name = raw.template.launch_template_name()?;
     let data = raw.newest.launch_template_data()?;
-    let tags = telling_tags(
-        world,
-        name,
-        read_tags(raw.template.tags()),
-        &launched_tags(data),
-    );
+    let tags = telling_tags(world, name, own_tags(world, raw), &launched_tags(data));
     let mut seen = item(
         read(name, data, tags, names)?,
         raw.template.launch_template_id()?,
@@ -82,6 +77,12 @@ pub(crate) fn observe(world: &AwsWorld, raw: &Raw, names: &Names) -> Option<Obse
     seen.attrs = latest(raw.newest.version_number()?);
     seen.created = time(raw.template.create_time());
     Some(seen)
+}
+
+/// The tags of the template itself that are the cluster's.
+fn own_tags(world: &AwsWorld, raw: &Raw) -> Tags {
+    let scope = &world.scope;
+    scope.own_tags(LaunchTemplate::TYPE, read_tags(raw.template.tags()))
 }
 
 fn latest(version: i64) -> BTreeMap<String, String> {
@@ -110,16 +111,14 @@ impl Verbs for LaunchTemplate {
         refs: &Refs,
     ) -> Result<Option<Observed<Cloud>>, Failure> {
         let name = &want.launch_template_name;
-        let found = templates(world, filter("launch-template-name", name)).await?;
-        let Some(template) = found.into_iter().next() else {
+        let Some(raw) = current(world, name).await? else {
             return Ok(None);
         };
-        if !is_owned(world, &read_tags(template.tags())) {
+        if !is_owned(world, &read_tags(raw.template.tags())) {
             let what = format!("the launch template {name}");
             return Err(not_ours(world, DESCRIBE, &what));
         }
         let names = Names::around(&want.refs(), refs);
-        let raw = with_newest(world, template).await?;
         Ok(observe(world, &raw, &names))
     }
 
@@ -132,14 +131,17 @@ impl Verbs for LaunchTemplate {
         let Some(have) = have else {
             return create(world, want, refs).await;
         };
-        let version = next_version(world, &have, want, refs).await?;
-        let own = templates(
-            world,
-            filter("launch-template-name", &want.launch_template_name),
-        );
-        let own = after_effect(own.await)?;
-        let own = own.first().map(|one| read_tags(one.tags()));
-        let done = retag(world, have.physical, &own.unwrap_or_default(), &want.tags).await;
+        let raw = current(world, &want.launch_template_name).await?;
+        let launches = raw
+            .as_ref()
+            .and_then(|raw| launching(&have, raw, want, refs));
+        let version = match launches {
+            // Tags of the template itself are no reason for machines to be replaced.
+            Some(version) => version,
+            None => next_version(world, &have, want, refs).await?,
+        };
+        let own = raw.map(|raw| own_tags(world, &raw)).unwrap_or_default();
+        let done = retag(world, have.physical, &own, &want.tags).await;
         after_effect(done)?;
         after_effect(prune(world, have.physical, want, version).await)?;
         Ok(Put {
@@ -154,6 +156,31 @@ impl Verbs for LaunchTemplate {
         call.await.called("ec2:DeleteLaunchTemplate")?;
         Ok(Removed::Done)
     }
+}
+
+/// The template of that name with its newest version.
+async fn current(world: &AwsWorld, name: &str) -> Result<Option<Raw>, Failure> {
+    let found = templates(world, filter("launch-template-name", name)).await?;
+    match found.into_iter().next() {
+        Some(template) => Ok(Some(with_newest(world, template).await?)),
+        None => Ok(None),
+    }
+}
+
+/// The number of the newest version, if it launches what is wanted. One that is older than what was observed is a late read.
+fn launching(
+    have: &Have<'_, LaunchTemplate>,
+    raw: &Raw,
+    want: &LaunchTemplate,
+    refs: &Refs,
+) -> Option<i64> {
+    let version = raw.newest.version_number()?;
+    let observed: i64 = have.attrs.get(LATEST)?.parse().ok()?;
+    let data = raw.newest.launch_template_data()?;
+    let names = Names::around(&want.refs(), refs);
+    let launched = read(&want.launch_template_name, data, want.tags.clone(), &names)?;
+    let tagged = launched_tags(data).iter().all(|tags| *tags == want.tags);
+    (version >= observed && launched == *want && tagged).then_some(version)
 }
 
 async fn create(world: &AwsWorld, want: &LaunchTemplate, refs: &Refs) -> Result<Put, Failure> {

@@ -65,7 +65,7 @@ pub(super) fn read(
 }
 
 /// User data as text.
-pub(super) fn decoded(user_data: &str) -> String {
+pub(crate) fn decoded(user_data: &str) -> String {
     let bytes = STANDARD.decode(user_data).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -56,10 +56,8 @@ pub(crate) fn observe(raw: &types::SecurityGroupRule, names: &Names) -> Option<O
 
 fn source(raw: &types::SecurityGroupRule, names: &Names) -> Option<RuleSource> {
     let group = raw.referenced_group_info().and_then(|one| one.group_id());
-    Some(if let Some(range) = raw.cidr_ipv4() {
-        RuleSource::CidrIpv4(range.to_owned())
-    } else if let Some(range) = raw.cidr_ipv6() {
-        RuleSource::CidrIpv6(range.to_owned())
+    Some(if let Some(range) = raw.cidr_ipv4().or(raw.cidr_ipv6()) {
+        RuleSource::of(range)
     } else if let Some(list) = raw.prefix_list_id() {
         RuleSource::PrefixListId(list.to_owned())
     } else {

@@ -5,7 +5,7 @@ use crate::clock::SystemClock;
 use crate::error::{CommandError, Kind};
 use crate::interrupt::Interrupts;
 use crate::planned::Target;
-use crate::state::{Keys, Lock, Operation, StoreJournal, Terms, life, outdated};
+use crate::state::{Keys, Lock, Operation, StoreJournal, Terms, life, outdated, store_error};
 use crate::ui::events::Events;
 use crate::ui::progress::{Progress, names, seconds};
 use aws::AwsWorld;
@@ -44,6 +44,8 @@ pub struct Work<'a> {
     pub interrupts: &'a Interrupts,
     /// Who hears of everything in JSON.
     pub events: Option<Events<'a>>,
+    /// What is written to the store before the first change: key and text.
+    pub beforehand: Option<(String, String)>,
 }
 
 impl Work<'_> {
@@ -87,6 +89,11 @@ impl Work<'_> {
         let operation = Operation::begin(self.keys, command, Some(self.target), now);
         let operation = operation.planned(plan, saved);
         operation.write(&self.session.store).await?;
+        if let Some((key, text)) = &self.beforehand {
+            let bytes = text.clone().into_bytes();
+            let put = self.session.store.put(key, bytes, Expect::Any);
+            put.await.map_err(store_error)?;
+        }
         self.interrupts.applying();
         let clock = SystemClock::start();
         let (operation, progress) = (

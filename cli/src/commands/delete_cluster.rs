@@ -176,6 +176,7 @@ fn world(doomed: &Doomed, journal: &StoreJournal<'_>, session: &Session<'_>) -> 
         region: doomed.target.region.clone(),
         hosted_zone: hosted_zone(&doomed.spec, &doomed.facts.hosted_zones),
         generation: journal.generation(),
+        own_tags: None,
     };
     let scope = scope(
         &doomed.spec,
@@ -204,6 +205,7 @@ fn work<'a>(
         journal,
         interrupts,
         events,
+        beforehand: None,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use aws::{AssetSource, Scope};
 use model::api::Cluster;
-use model::cloud::Cloud;
+use model::cloud::{Cloud, OwnTags};
 use model::components::EtcdMemberNames;
 use model::full::Role;
 use model::names::{self, dns};
@@ -21,6 +21,8 @@ pub struct Place {
     pub hosted_zone: Option<String>,
     /// The journal's, for client tokens.
     pub generation: String,
+    /// The tags that are the cluster's; `None`, to delete it: all are looked at.
+    pub own_tags: Option<OwnTags>,
 }
 
 /// The scope of a cluster; `spec` is its completed spec where there is one. `expect` is what is wanted, nothing to
@@ -54,6 +56,7 @@ pub fn scope(
         route_destinations: routes.map(|route| route.cidr.clone()).collect(),
         generation: place.generation,
         expect,
+        own_tags: place.own_tags,
         refresh,
         assets,
     }

@@ -2,6 +2,9 @@
 
 mod compare;
 mod keep;
+mod members;
+mod named;
+mod own_tags;
 mod saved;
 mod show;
 
@@ -19,8 +22,8 @@ use crate::saved_plan::{self, SavedPlan, Stale};
 use crate::state::{Lock, Public, StoreJournal};
 use crate::ui::events::Events;
 use aws::AwsWorld;
-use model::cloud::Cloud;
 use model::cloud::settle::settle;
+use model::cloud::{Cloud, OwnTags, held};
 use model::engine::{Plan, PlanError, Snapshot};
 use model::pki::KUBERNETES_CA;
 use model::read::ReadOptions;
@@ -200,9 +203,10 @@ fn world(
     looked: &Looked,
     assembled: &Assembled,
     journal: &StoreJournal<'_>,
-    how: &How,
-    session: &Session<'_>,
+    own_tags: OwnTags,
+    run: Run<'_>,
 ) -> AwsWorld {
+    let (how, session) = (run.how, run.session);
     let place = Place {
         account: looked.target.account.clone(),
         partition: looked.partition.clone(),
@@ -215,6 +219,7 @@ fn world(
             .as_ref()
             .map(|zone| zone.id.clone()),
         generation: format!("{}-{}", incarnation(&looked.public), journal.generation()),
+        own_tags: Some(own_tags),
     };
     let spec = &assembled.expanded.cluster;
     let scope = scope(
@@ -247,7 +252,9 @@ async fn planning<T>(
     let session = run.session;
     let journal =
         StoreJournal::read(&session.store, &looked.state.keys, &looked.state.entries).await?;
-    let world = world(looked, assembled, &journal, run.how, session);
+    let known = own_tags::known(looked, assembled, session).await?;
+    let beforehand = known.to_remember(looked);
+    let world = world(looked, assembled, &journal, known.own, run);
     let work = Work {
         session,
         target: &looked.target,
@@ -257,9 +264,15 @@ async fn planning<T>(
         journal: &journal,
         interrupts,
         events: run.events,
+        beforehand,
     };
     let (desired, seen) = settle(assembled.desired.clone(), work.observe().await?);
-    let plan = planned(model::engine::plan(&desired, &seen))?;
+    members::check(looked, &seen, session).await?;
+    planned(held::check(&desired, &seen))?;
+    let named = named::balancers(looked, &held::leaving(&desired, &seen)).await?;
+    let (desired, kept) = held::hold(desired, &seen, &named);
+    let mut plan = planned(model::engine::plan(&desired, &seen))?;
+    plan.kept.extend(kept);
     body(&work, &plan, &seen).await
 }
 
@@ -355,7 +368,7 @@ async fn kubeconfig(
 }
 
 /// A plan that cannot be made says what to do instead.
-pub fn planned(plan: Result<Plan<Cloud>, PlanError>) -> Result<Plan<Cloud>, CommandError> {
+pub fn planned<T>(plan: Result<T, PlanError>) -> Result<T, CommandError> {
     plan.map_err(|error| match error {
         PlanError::Refused(_) => {
             CommandError::new(Kind::Usage, error, "do that, or change the spec back")

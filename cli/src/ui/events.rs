@@ -66,6 +66,13 @@ impl<'a> Events<'a> {
             }
             self.line(&value);
         }
+        for kept in &plan.kept {
+            let mut value = serde_json::to_value(kept).unwrap_or_default();
+            if let Some(fields) = value.as_object_mut() {
+                fields.insert("event".to_owned(), Value::from("kept"));
+            }
+            self.line(&value);
+        }
         self.line(&json!({"event": "plan", "summary": Summary::of(plan)}));
     }
 

@@ -3,7 +3,7 @@
 
 use super::{Paint, Tone, cloud, diff};
 use model::cloud::Cloud;
-use model::engine::{Action, FieldChange, Id, Plan, Reason, Step};
+use model::engine::{Action, FieldChange, Id, Kept, Plan, Reason, Step, Why};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is shown, and how.
@@ -24,7 +24,10 @@ const SAME_TAGS: usize = 3;
 /// Wider names do not push the descriptions of all others to the right.
 const NAME_WIDTH: usize = 75;
 
-/// All sections, without the summary; empty if there is nothing to do.
+/// So many machines are named, the rest counted.
+const NAMED: usize = 3;
+
+/// All sections, without the summary; empty if there is nothing to do and nothing is kept.
 pub fn render(view: View<'_>) -> String {
     let tagged = same_tags(view);
     let tree = Tree::of(view, &tagged);
@@ -49,10 +52,64 @@ pub fn render(view: View<'_>) -> String {
         }
         text.push('\n');
     }
+    text.push_str(&kept(view));
     for stand_in in view.stand_ins {
         text = text.replace(stand_in.as_str(), diff::LATE);
     }
     text
+}
+
+/// What is not wanted and stays all the same, and why.
+fn kept(view: View<'_>) -> String {
+    if view.plan.kept.is_empty() {
+        return String::new();
+    }
+    let mut text = view.paint.tone(Tone::Strong, "Kept") + "\n";
+    for one in &view.plan.kept {
+        let why = format!("({})", why_kept(one));
+        let why = view.paint.tone(Tone::Faint, &why);
+        text.push_str(&format!(
+            "  = {}  {}  {why}\n",
+            one.id,
+            short(view, &one.physical)
+        ));
+    }
+    text + "\n"
+}
+
+fn why_kept(kept: &Kept) -> String {
+    const BY_HAND: &str = "only `kctl delete cluster` deletes volumes of etcd; once you are sure that nobody needs it:";
+    let by_hand = format!(
+        "{BY_HAND} aws ec2 delete-volume --volume-id {}",
+        kept.physical
+    );
+    match &kept.why {
+        Why::HoldsData => format!("not in the spec, and {by_hand}"),
+        Why::HoldsDataTwice { other } => format!("a second one beside {other}, and {by_hand}"),
+        Why::Named { by } => {
+            let mut named: Vec<String> = by.iter().take(NAMED).cloned().collect();
+            let more = by.len().saturating_sub(NAMED);
+            named.extend((more > 0).then(|| format!("{more} more")));
+            let (are, they) = if by.len() == 1 {
+                ("is", "it knows")
+            } else {
+                ("are", "they know")
+            };
+            format!(
+                "until {} {are} replaced: {they} the API by its addresses alone",
+                and(&named)
+            )
+        }
+        Why::Belongs { to } => format!("with {to}"),
+    }
+}
+
+/// `a, b and c`.
+fn and(words: &[String]) -> String {
+    match words {
+        [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => words.concat(),
+    }
 }
 
 /// `Plan: 1 to add, 1 to change, 0 to delete.`
@@ -381,11 +438,19 @@ mod tests {
     }
 
     fn shown(steps: Vec<Step<Cloud>>, wide: bool) -> String {
+        shown_with(steps, Vec::new(), wide)
+    }
+
+    fn shown_with(steps: Vec<Step<Cloud>>, kept: Vec<Kept>, wide: bool) -> String {
         let steps = steps
             .into_iter()
             .map(|step| (step.id.clone(), step))
             .collect();
-        let plan = Plan { format: 1, steps };
+        let plan = Plan {
+            format: 1,
+            steps,
+            kept,
+        };
         let view = View {
             plan: &plan,
             wide,
@@ -427,6 +492,31 @@ mod tests {
             ),
         ];
         insta::assert_snapshot!("change", shown(steps, false));
+    }
+
+    #[test]
+    fn what_is_kept_stands_last_with_its_id_and_why() {
+        let kept = |physical: &str, why: Why| Kept {
+            id: volume().id(),
+            physical: physical.into(),
+            why,
+        };
+        let by = |count: usize| (1..=count).map(|n| format!("i-{n}")).collect();
+        let all = vec![
+            kept("vol-1", Why::HoldsData),
+            kept(
+                "vol-2",
+                Why::HoldsDataTwice {
+                    other: "vol-3".into(),
+                },
+            ),
+            kept("arn-1", Why::Named { by: by(1) }),
+            kept("arn-2", Why::Named { by: by(3) }),
+            kept("arn-3", Why::Named { by: by(9) }),
+            kept("arn-4", Why::Belongs { to: group().id() }),
+        ];
+        let steps = vec![step(Action::Create, &vpc(), Vec::new())];
+        insta::assert_snapshot!("kept", shown_with(steps, all, false));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::diff::LATE;
 use crate::planned::{Summary, Target};
 use crate::saved_plan::{SavedPlan, Stale};
 use model::cloud::Cloud;
-use model::engine::{Action, Failure, FieldChange, Id, Plan, Reason, Report};
+use model::engine::{Action, Failure, FieldChange, Id, Kept, Plan, Reason, Report};
 use model::not_yet::NotYet;
 use serde::Serialize;
 use serde_json::Value;
@@ -24,6 +24,9 @@ pub struct Document<'a> {
     /// Whether all changes were made.
     applied: bool,
     changes: Vec<Change<'a>>,
+    /// What is not wanted and stays all the same.
+    #[serde(skip_serializing_if = "<[Kept]>::is_empty")]
+    kept: &'a [Kept],
     summary: Summary,
     /// Changes that failed, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -88,6 +91,7 @@ impl<'a> Document<'a> {
             warnings: &[],
             applied: report.is_some_and(Report::is_complete),
             changes: changes(plan),
+            kept: &plan.kept,
             summary: Summary::of(plan),
             failed: report
                 .into_iter()

@@ -38,6 +38,20 @@ impl Kind for EbsVolume {
         Vec::new()
     }
 
+    /// An account with EBS encryption by default encrypts what is asked for without ("When your account is enabled for
+    /// encryption by default, all new volumes are encrypted", EBS user guide; `CreateVolume` has no way to get another). That
+    /// is more than was asked for, and stays.
+    fn accepting(&self, have: &Self) -> Self {
+        if self.encrypted || !have.encrypted {
+            return self.clone();
+        }
+        Self {
+            encrypted: true,
+            kms_key_id: have.kms_key_id.clone(),
+            ..self.clone()
+        }
+    }
+
     fn refuses(&self, have: &Self) -> Option<String> {
         let fixed = |volume: &Self| (volume.availability_zone.clone(), volume.encrypted);
         if fixed(self) != fixed(have) {

@@ -53,7 +53,9 @@ pub struct AccessLogs {
 
 impl Lb {
     /// True if AWS can turn it into that one in place: scheme and type stay, and so do its addresses in the subnets
-    /// that it keeps. It can gain and lose subnets.
+    /// that it keeps. It can gain and lose subnets. One that was made without security groups never gets any ("If you
+    /// don't associate a security group with a Network Load Balancer when you create it, you can't do so later on", ELB
+    /// user guide; kOps makes a new one too), and one with groups keeps at least one.
     pub(super) fn can_become(&self, want: &Self) -> bool {
         let kept = |one: &&SubnetMapping| {
             let mut wanted = want.subnet_mappings.iter();
@@ -62,7 +64,16 @@ impl Lb {
         let mut kept = self.subnet_mappings.iter().filter(kept);
         self.scheme == want.scheme
             && self.lb_type == want.lb_type
+            && self.security_groups.is_empty() == want.security_groups.is_empty()
             && kept.all(|one| want.subnet_mappings.contains(one))
+    }
+
+    /// True if it has a subnet that the other lacks.
+    pub(super) fn has_more_subnets_than(&self, other: &Self) -> bool {
+        self.subnet_mappings.iter().any(|one| {
+            let mut others = other.subnet_mappings.iter();
+            !others.any(|other| other.subnet_id == one.subnet_id)
+        })
     }
 
     /// Given addresses that both have: only one balancer at a time can.
@@ -121,7 +132,7 @@ impl Kind for Lb {
         let shared: Vec<&str> = have.shared_addresses(self).collect();
         (!have.can_become(self)).then(|| {
             format!(
-                "a load balancer's scheme and addresses cannot change in place, and its successor cannot have {} as \
+                "a load balancer's scheme, addresses and lack of security groups cannot change in place, and its successor cannot have {} as \
                  long as it does: leave allocationId and privateIPv4Address out of every spec.api.loadBalancer.subnets \
                  entry and update, then write them back and update again (in between the API has other addresses)",
                 shared.join(", ")

@@ -6,11 +6,13 @@ pub mod build;
 mod dns;
 mod ebs_volume;
 mod events;
+pub mod held;
 mod iam;
 mod key_pair;
 mod launch_template;
 mod load_balancer;
 mod nat;
+mod own_tags;
 pub mod render;
 mod route;
 mod s3_object;
@@ -30,6 +32,7 @@ pub use launch_template::{
 };
 pub use load_balancer::{AccessLogs, HealthCheck, Lb, LbListener, LbTargetGroup, SubnetMapping};
 pub use nat::{Eip, NatGateway};
+pub use own_tags::OwnTags;
 pub use route::{Route, RouteTable, RouteTableAssociation, RouteTarget};
 pub use s3_object::{ObjectContent, S3Object};
 pub use security_group::{RuleSource, SecurityGroup, SecurityGroupRule};
@@ -77,6 +80,12 @@ pub trait Kind: Clone + std::fmt::Debug + PartialEq + Serialize {
     /// See [`Resource::refuses`].
     fn refuses(&self, _have: &Self) -> Option<String> {
         None
+    }
+
+    /// See [`Resource::accepting`].
+    #[must_use]
+    fn accepting(&self, _have: &Self) -> Self {
+        self.clone()
     }
 
     /// See [`Resource::attr_changes`].
@@ -286,6 +295,11 @@ impl Resource for Cloud {
         each!(self, kind => same_kind(kind, have, |have| kind.refuses(have)))
     }
 
+    fn accepting(&self, have: &Self) -> Self {
+        each!(self, kind => same_kind(kind, have, |have| Some(kind.accepting(have).into())))
+            .unwrap_or_else(|| self.clone())
+    }
+
     fn series(&self) -> Option<(String, u32)> {
         settle::place(self)
     }
@@ -300,6 +314,10 @@ impl Resource for Cloud {
             self,
             Self::AutoscalingGroup(_) | Self::EbsVolume(_) | Self::S3Object(_) | Self::SqsQueue(_)
         )
+    }
+
+    fn holds_data(&self) -> bool {
+        matches!(self, Self::EbsVolume(_))
     }
 
     fn resolved(&self, attr: AttrLookup<'_>) -> Self {

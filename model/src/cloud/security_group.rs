@@ -2,6 +2,7 @@
 
 use super::{Kind, Rename, Tags};
 use crate::engine::Ref;
+use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 /// A security group; its rules are resources of their own.
@@ -52,6 +53,21 @@ pub enum RuleSource {
     PrefixListId(String),
     /// Another security group.
     ReferencedGroupId(Ref),
+}
+
+impl RuleSource {
+    /// The peer that a text means: a prefix list, an IPv6 or an IPv4 range. Ranges in AWS' form: it keeps 100.68.0.18/18 as
+    /// 100.68.0.0/18, describes it so, and takes the two for the same rule (API reference of EC2, `IpRange` and `Ipv6Range`).
+    pub fn of(text: &str) -> Self {
+        match text.parse() {
+            Ok(IpNet::V4(range)) => Self::CidrIpv4(range.trunc().to_string()),
+            Ok(IpNet::V6(range)) => Self::CidrIpv6(range.trunc().to_string()),
+            // The spec's other texts were refused before; AWS refuses what it does not know.
+            Err(_) if text.starts_with("pl-") => Self::PrefixListId(text.to_owned()),
+            Err(_) if text.contains(':') => Self::CidrIpv6(text.to_owned()),
+            Err(_) => Self::CidrIpv4(text.to_owned()),
+        }
+    }
 }
 
 /// One rule. All of it is its identity: a changed rule is another rule. AWS keeps no name for it, so
@@ -115,5 +131,50 @@ impl Kind for SecurityGroupRule {
             },
             ..self.clone()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RuleSource;
+    use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+    use proptest::prelude::*;
+
+    fn range() -> impl Strategy<Value = IpNet> {
+        prop_oneof![
+            (any::<[u8; 4]>(), 0..=32_u8)
+                .prop_map(|(at, length)| Ipv4Net::new(at.into(), length).unwrap().into()),
+            (any::<[u8; 16]>(), 0..=128_u8).prop_map(|(at, length)| Ipv6Net::new(
+                at.into(),
+                length
+            )
+            .unwrap()
+            .into()),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_range_is_one_source_however_it_is_written(range in range(), upper in any::<bool>()) {
+            let text = range.to_string();
+            let text = if upper { text.to_uppercase() } else { text };
+            let source = RuleSource::of(&text);
+            prop_assert_eq!(&source, &RuleSource::of(&range.trunc().to_string()));
+            let kept = match source {
+                RuleSource::CidrIpv4(kept) | RuleSource::CidrIpv6(kept) => kept,
+                other => return Err(TestCaseError::fail(format!("{other:?}"))),
+            };
+            prop_assert_eq!(kept.parse::<IpNet>().unwrap(), range.trunc());
+        }
+    }
+
+    #[test]
+    fn what_is_no_range_is_a_prefix_list() {
+        let list = "pl-0123456789abcdef0".to_owned();
+        assert_eq!(RuleSource::of(&list), RuleSource::PrefixListId(list));
+        assert_eq!(
+            RuleSource::of("2001:0DB8:0::1/32"),
+            RuleSource::CidrIpv6("2001:db8::/32".to_owned())
+        );
     }
 }

@@ -1,19 +1,21 @@
 //! What must be settled between desired and observed state before they can be compared by id: names that AWS does
 //! not keep, successors of what cannot change in place, and values that others write. Pure, before every plan.
 
+use super::held::is_told_to_machines;
 use super::{Cloud, Kind, LbListener, LbTargetGroup, Route53Record, SecurityGroupRule, Tags};
 use crate::engine::{Id, Observed, Ref, Resource, Snapshot};
 use crate::names;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// Desired and observed state, made comparable.
 ///
 /// - An observed security group rule takes the name of the desired rule with the same content: AWS keeps no names.
 /// - A desired load balancer, target group or set of DHCP options that an observed one cannot be changed into takes
-///   the next name of its series, or that of a successor that is there already; all references follow.
+///   the next name of its series, or that of a successor that is there already; all references follow. A balancer whose
+///   addresses machines are told cannot be changed into one without a zone that it has: they would lose an address.
 /// - A record whose values protokube writes is equal once it is there.
 ///
 /// Settling what is settled changes nothing; a desired state equal to the observed one stays so; desired ids stay
@@ -36,9 +38,13 @@ fn succeed(
     of: impl Fn(&Cloud) -> bool,
 ) -> Vec<Cloud> {
     let users = Users::of(&desired, observed);
+    let told =
+        |want: &&Cloud| matches!(want, Cloud::Lb(_)) && is_told_to_machines(&want.id(), &desired);
+    let told: BTreeSet<Id> = desired.iter().filter(told).map(Resource::id).collect();
     let mut moved: BTreeMap<Id, Id> = BTreeMap::new();
     for want in desired.iter_mut().filter(|want| of(want)) {
-        let placed = placed(want, observed, &users);
+        let keeps_zones = told.contains(&want.id());
+        let placed = placed(want, observed, &users, keeps_zones);
         if placed.id() != want.id() {
             moved.insert(want.id(), placed.id());
         }
@@ -57,7 +63,7 @@ fn succeed(
 /// The object at its place in its series: that of an observed member that can become it, one already used as wanted
 /// before a newer one; if there is none, behind the newest. It does not move past a member that holds addresses it
 /// wants, since the two could not stand side by side: that change is refused ([`Resource::refuses`]).
-fn placed(want: &Cloud, observed: &Snapshot<Cloud>, users: &Users) -> Cloud {
+fn placed(want: &Cloud, observed: &Snapshot<Cloud>, users: &Users, keeps_zones: bool) -> Cloud {
     let Some(base) = series(want) else {
         return want.clone();
     };
@@ -71,7 +77,8 @@ fn placed(want: &Cloud, observed: &Snapshot<Cloud>, users: &Users) -> Cloud {
         let revision = tags(have).map_or(1, names::revision);
         newest = newest.max(revision);
         let successor = at(want, base, revision);
-        if can_become(have, &successor) && users.fit(&have.id(), &want.id()) {
+        let becomes = can_become(have, &successor) && !(keeps_zones && loses_zones(have, want));
+        if becomes && users.fit(&have.id(), &want.id()) {
             best = best.max(Some((users.same(&have.id(), &want.id()), revision)));
         } else if holds_what_it_wants(have, want) {
             blocking = blocking.max(Some(revision));
@@ -112,6 +119,14 @@ fn can_become(have: &Cloud, want: &Cloud) -> bool {
             have.domain_name == want.domain_name
                 && have.domain_name_servers == want.domain_name_servers
         }
+        _ => false,
+    }
+}
+
+/// True if both are balancers and the one has a zone that the other is to lack.
+fn loses_zones(have: &Cloud, want: &Cloud) -> bool {
+    match (have, want) {
+        (Cloud::Lb(have), Cloud::Lb(want)) => have.has_more_subnets_than(want),
         _ => false,
     }
 }

@@ -11,7 +11,14 @@ impl<R: Resource> Plan<R> {
         if self.format != FORMAT {
             return Err(PlanError::Format { found: self.format });
         }
+        let makes = |step: &Step<R>| step.action != Action::Delete;
+        let for_something = !self.kept.is_empty() || self.steps.values().any(makes);
         for (id, step) in &self.steps {
+            if for_something && deletes_data(step) {
+                let broken =
+                    "it deletes data, and the plan is not the one in which everything goes";
+                return Err(PlanError::Broken(id.clone(), broken));
+            }
             if let Some(broken) = broken(id, step) {
                 return Err(PlanError::Broken(id.clone(), broken));
             }
@@ -32,6 +39,11 @@ impl<R: Resource> Plan<R> {
             .collect();
         order::sorted(&needs).map_err(PlanError::Cycle)
     }
+}
+
+fn deletes_data<R: Resource>(step: &Step<R>) -> bool {
+    let before = step.before.as_ref();
+    step.action == Action::Delete && before.is_some_and(|before| before.resource.holds_data())
 }
 
 /// What is wrong with a step by itself.

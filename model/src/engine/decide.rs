@@ -78,9 +78,10 @@ fn made<R: Resource>(work: &mut Work<R>, put: Put, now: Duration, options: &Opti
 fn adopt<R: Resource>(work: &mut Work<R>, found: Observed<R>, now: Duration) -> Verdict {
     work.doubt = None;
     work.adopted = true;
-    let Some(want) = &work.want else {
+    let Some(want) = &mut work.want else {
         return Verdict::Done;
     };
+    *want = want.accepting(&found.resource);
     if *want == found.resource {
         work.physical = found.physical;
         work.attrs.extend(found.attrs);

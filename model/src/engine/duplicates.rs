@@ -17,7 +17,7 @@ pub(super) struct Sorted<'a, R> {
 /// Of each set of duplicates keeps the one with something on it that cannot be made again, else the one with
 /// the most on it, else the oldest, else the one with the smallest physical id. What hangs on the others goes
 /// with them: it would stand in the wrong place. Two that cannot be made again are for a person to sort out,
-/// unless they are not wanted: then both go.
+/// unless they are not wanted: then both go; or they hold data: then none goes.
 pub(super) fn sort<R: Resource>(
     snapshot: &Snapshot<R>,
     wanted: impl Fn(&Id) -> bool,
@@ -49,7 +49,8 @@ pub(super) fn sort<R: Resource>(
         let firm: Vec<String> = firm
             .map(|candidate| candidate.item.physical.clone())
             .collect();
-        if firm.len() > 1 && wanted(&id) {
+        let data = ranked.iter().any(|one| one.item.resource.holds_data());
+        if firm.len() > 1 && wanted(&id) && !data {
             undecided.push((id.clone(), firm));
         }
         let mut ranked = ranked.into_iter();

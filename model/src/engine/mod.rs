@@ -27,7 +27,7 @@ pub use event::Event;
 pub use failure::{Class, Failure};
 pub use moved::{Moved, moved};
 pub use options::{Options, Outside};
-pub use plan::{Action, FORMAT, FieldChange, Plan, PlanError, Reason, Step};
+pub use plan::{Action, FORMAT, FieldChange, Kept, Plan, PlanError, Reason, Step, Why};
 pub use planner::plan;
 pub use resource::{Id, Ref, Resource};
 pub use settle::observe_settled;

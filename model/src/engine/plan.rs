@@ -97,6 +97,42 @@ pub enum Reason {
     },
 }
 
+/// An object that is not wanted, and that a plan leaves as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The resource.
+    pub id: Id,
+    /// The world's own id of it.
+    #[serde(rename = "physical_id")]
+    pub physical: String,
+    /// Why it stays.
+    #[serde(flatten)]
+    pub why: Why,
+}
+
+/// Why something that is not wanted stays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum Why {
+    /// It holds data, see [`Resource::holds_data`].
+    HoldsData,
+    /// It holds data, and is not the only one of its id.
+    HoldsDataTwice {
+        /// The world's own id of the one that counts.
+        other: String,
+    },
+    /// Machines that run know their way only by it.
+    Named {
+        /// The world's own ids of those machines.
+        by: Vec<String>,
+    },
+    /// It is part of something that stays, or that rests on it.
+    Belongs {
+        /// What stays.
+        to: Id,
+    },
+}
+
 /// One differing field: a JSON path, and the value on both sides (`null`: not there).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FieldChange {
@@ -134,6 +170,9 @@ pub struct Plan<R> {
     pub format: u32,
     /// The steps.
     pub steps: BTreeMap<Id, Step<R>>,
+    /// What is not wanted and stays all the same. There is nothing to do about it, so that a plan may be empty beside it.
+    #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<Kept>,
 }
 
 impl<R: Resource> Plan<R> {

@@ -1,17 +1,17 @@
 //! Makes the plan: compares what is wanted with what is there and orders the steps between.
 
 use super::check::duplicate_id;
-use super::plan::{Action, FORMAT, Plan, PlanError, Reason, Step};
+use super::plan::{Action, FORMAT, Kept, Plan, PlanError, Reason, Step, Why};
 use super::resource::{Id, Resource};
 use super::snapshot::{Observed, Snapshot};
 use super::{diff, duplicates, order};
 use std::collections::{BTreeMap, BTreeSet};
 
 type Steps<R> = BTreeMap<Id, Step<R>>;
-type Kept<'a, R> = BTreeMap<Id, &'a Observed<R>>;
+type There<'a, R> = BTreeMap<Id, &'a Observed<R>>;
 
 /// The steps from `observed` to `desired`; empty if there is nothing to do. Pure: the same arguments, in
-/// any order, give the same plan.
+/// any order, give the same plan. The plan for nothing deletes everything; no other deletes what holds data.
 pub fn plan<R: Resource>(desired: &[R], observed: &Snapshot<R>) -> Result<Plan<R>, PlanError> {
     let wanted = by_id(desired)?;
     check_references(&wanted)?;
@@ -23,7 +23,12 @@ pub fn plan<R: Resource>(desired: &[R], observed: &Snapshot<R>) -> Result<Plan<R
     let sorted = duplicates::sort(observed, |id| wanted.contains_key(id))?;
 
     let mut steps = puts(&wanted, &wanted_order, &sorted.kept)?;
-    let deletes = deletes(&wanted, &sorted);
+    let mut deletes = deletes(&wanted, &sorted);
+    let kept = if wanted.is_empty() {
+        Vec::new()
+    } else {
+        keep_data(&mut deletes, &sorted.kept)
+    };
     steps.extend(deletes);
     put_edges(&mut steps, &sorted);
     delete_edges(&mut steps, observed);
@@ -31,6 +36,7 @@ pub fn plan<R: Resource>(desired: &[R], observed: &Snapshot<R>) -> Result<Plan<R
     let plan = Plan {
         format: FORMAT,
         steps,
+        kept,
     };
     plan.check().map(|()| plan)
 }
@@ -73,7 +79,7 @@ fn check_references<R: Resource>(wanted: &BTreeMap<Id, &R>) -> Result<(), PlanEr
 fn puts<R: Resource>(
     wanted: &BTreeMap<Id, &R>,
     order: &[Id],
-    kept: &Kept<'_, R>,
+    kept: &There<'_, R>,
 ) -> Result<Steps<R>, PlanError> {
     let mut steps = Steps::new();
     let mut refused = Vec::new();
@@ -84,6 +90,7 @@ fn puts<R: Resource>(
             steps.insert(id.clone(), create(want));
             continue;
         };
+        let want = want.accepting(&have.resource);
         if want == have.resource {
             continue;
         }
@@ -102,7 +109,7 @@ fn puts<R: Resource>(
 /// The attribute as observed, if no step can change it.
 fn stays<R: Resource>(
     steps: &Steps<R>,
-    kept: &Kept<'_, R>,
+    kept: &There<'_, R>,
     of: &Id,
     attribute: &str,
 ) -> Option<String> {
@@ -166,6 +173,31 @@ fn deletes<R: Resource>(wanted: &BTreeMap<Id, &R>, sorted: &duplicates::Sorted<'
         .collect()
 }
 
+/// Takes the deletions of what holds data out of the steps.
+fn keep_data<R: Resource>(deletes: &mut Steps<R>, there: &There<'_, R>) -> Vec<Kept> {
+    let mut kept = Vec::new();
+    deletes.retain(|_, step| {
+        let data = step
+            .before
+            .as_ref()
+            .filter(|have| have.resource.holds_data());
+        let Some(have) = data else { return true };
+        let id = have.resource.id();
+        let counts = there.get(&id).map(|other| other.physical.clone());
+        let why = match counts.filter(|other| *other != have.physical) {
+            Some(other) => Why::HoldsDataTwice { other },
+            None => Why::HoldsData,
+        };
+        kept.push(Kept {
+            id,
+            physical: have.physical.clone(),
+            why,
+        });
+        false
+    });
+    kept
+}
+
 fn delete<R: Resource>(id: Id, reason: Reason, have: &Observed<R>) -> Step<R> {
     Step {
         id,
@@ -199,7 +231,8 @@ fn put_edges<R: Resource>(steps: &mut Steps<R>, sorted: &duplicates::Sorted<'_, 
     }
     for have in &sorted.extra {
         let remade = steps.get_mut(&have.resource.id());
-        if let Some(step) = remade.filter(|step| step.action == Action::Create) {
+        let goes = ids.contains(&duplicate_id(have));
+        if let Some(step) = remade.filter(|step| goes && step.action == Action::Create) {
             step.needs.insert(duplicate_id(have));
         }
     }

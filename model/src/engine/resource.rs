@@ -105,6 +105,12 @@ pub trait Resource: Clone + fmt::Debug + PartialEq + Serialize {
     /// get here: they take the next name of their series before planning.
     fn refuses(&self, have: &Self) -> Option<String>;
 
+    /// Itself, with what `have` has beyond what was asked for and the world gives unasked: that is no difference.
+    #[must_use]
+    fn accepting(&self, _have: &Self) -> Self {
+        self.clone()
+    }
+
     /// The series of successors that it belongs to, and its place there, from 1; `None`: it has no successors.
     /// Names of a series need not show it: AWS' short names end in a hash.
     fn series(&self) -> Option<(String, u32)> {
@@ -120,6 +126,12 @@ pub trait Resource: Clone + fmt::Debug + PartialEq + Serialize {
     /// True if removing it and making it again loses nothing that matters: no content, no machines. Decides
     /// whether what hangs on the wrong one of two duplicates may be made again on the right one.
     fn can_be_remade(&self) -> bool {
+        false
+    }
+
+    /// True if removing it loses what nothing brings back. Only the plan for nothing, in which everything goes, deletes
+    /// such an object: every other plan keeps it, whether it is wanted, and whether there are two of it.
+    fn holds_data(&self) -> bool {
         false
     }
 

@@ -90,6 +90,12 @@ impl Text {
         }
     }
 
+    /// True if that attribute of that resource is one of its late parts.
+    pub fn waits_for(&self, of: &Id, attribute: &str) -> bool {
+        let awaited = Self::late(of, attribute);
+        self.0.iter().any(|part| awaited.0.contains(part))
+    }
+
     /// True if `text` could be this text once its late parts are known.
     pub fn matches(&self, text: &str) -> bool {
         let mut rest = text;

@@ -133,6 +133,7 @@ fn plans(of: &Expanded) -> Vec<Vec<u8>> {
         Plan {
             format: whole.format,
             steps: BTreeMap::from([(step.id.clone(), step)]),
+            kept: Vec::new(),
         }
     });
     let mut seen = BTreeSet::new();

@@ -23,6 +23,8 @@ pub struct SimCloud {
     pub calls: Cell<u64>,
     /// Most calls under way at once.
     pub peak: Cell<u64>,
+    /// The cluster is to go.
+    pub(super) deleting: Cell<bool>,
     /// The journal as this process last read or wrote it, and the version that was.
     pub(super) journal: RefCell<(u64, Noted)>,
     rng: Rng,
@@ -76,6 +78,7 @@ impl SimCloud {
             faults: RefCell::new(faults),
             calls: Cell::new(0),
             peak: Cell::new(0),
+            deleting: Cell::new(false),
             journal: RefCell::default(),
             rng: Rng::new(seed),
             under_way: Cell::new(0),

@@ -21,17 +21,28 @@ pub struct Truth {
     pub astray: Vec<Id>,
     /// Physical ids of what is not this cluster's and is not as it was.
     pub touched: Vec<String>,
+    /// Physical ids of what holds data and was to be removed though the cluster was not to go.
+    pub endangered: Vec<String>,
 }
 
-/// Compares. Late values are filled in with the true attributes.
+/// Compares. Late values are filled in with the true attributes. What holds data may be there though nobody wants it, and more
+/// than once, of which one is as wanted.
 pub fn judge(state: &State, desired: &[Cloud]) -> Truth {
-    let mut truth = Truth::default();
+    let mut truth = Truth {
+        endangered: state.endangered.clone(),
+        ..Truth::default()
+    };
+    let may_stay = |resource: &Cloud| resource.holds_data() && !desired.is_empty();
     let mut there: BTreeMap<Id, (&Rc<Body>, &str)> = BTreeMap::new();
     for object in state.living() {
         let Some(body) = object.body() else { continue };
         let id = body.resource.id();
-        if there.insert(id.clone(), (body, &object.physical)).is_some() {
-            truth.duplicated.push(id);
+        let before = there.contains_key(&id);
+        if before && !may_stay(&body.resource) {
+            truth.duplicated.push(id.clone());
+        }
+        if !before || desired.contains(&body.resource) {
+            there.insert(id, (body, &object.physical));
         }
     }
     let attr = |id: &Id, name: &str| there.get(id)?.0.attrs.get(name).cloned();
@@ -55,6 +66,7 @@ pub fn judge(state: &State, desired: &[Cloud]) -> Truth {
             truth.astray.push(id);
         }
     }
+    left.retain(|_, (body, _)| !may_stay(&body.resource));
     truth.leaked = left.into_keys().collect();
     let foreign = state.objects.iter().filter(|object| object.foreign);
     let touched = foreign.filter(|object| object.was_changed());

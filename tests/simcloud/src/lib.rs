@@ -19,4 +19,4 @@ pub use faults::{Faults, Kill, Rng};
 pub use judge::{Truth, judge};
 pub use run::{Converged, End, converge, settle_reads, update};
 pub use shape::{Shape, history};
-pub use state::{Body, Read, State};
+pub use state::{Body, Object, Read, State};

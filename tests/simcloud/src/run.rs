@@ -31,6 +31,7 @@ pub fn update(
     events: &mut impl FnMut(Event),
 ) -> End {
     cloud.restart();
+    cloud.deleting.set(desired.is_empty());
     let outside = Outside {
         world: cloud,
         journal: cloud,

@@ -35,6 +35,8 @@ pub struct Shape {
     pub balancer: bool,
     /// A queue, a rule, and hooks.
     pub events: bool,
+    /// etcd's members, each with two volumes.
+    pub members: Vec<&'static str>,
 }
 
 impl Default for Shape {
@@ -48,11 +50,13 @@ impl Default for Shape {
             private: false,
             balancer: false,
             events: false,
+            members: vec!["a"],
         }
     }
 }
 
-/// The life of a cluster: created, grown and changed, new machines, shrunk, made private, given up.
+/// The life of a cluster: created, grown and changed, new machines, shrunk, made private, given up. Its etcd has one member,
+/// then three of other names, then one of them.
 pub fn history() -> Vec<(&'static str, Vec<Cloud>)> {
     let created = Shape::default();
     let grown = Shape {
@@ -61,6 +65,7 @@ pub fn history() -> Vec<(&'static str, Vec<Cloud>)> {
         owner: "b-team",
         events: true,
         balancer: true,
+        members: vec!["1", "2", "3"],
         ..created.clone()
     };
     let renewed = Shape {
@@ -72,6 +77,7 @@ pub fn history() -> Vec<(&'static str, Vec<Cloud>)> {
         zones: 1,
         groups: vec![("nodes", 1)],
         events: false,
+        members: vec!["2"],
         ..renewed.clone()
     };
     let private = Shape {
@@ -422,8 +428,8 @@ impl Shape {
     }
 
     fn storage(&self) -> Vec<Cloud> {
-        let volume = |cluster: &str| {
-            let name = named(&format!("a.etcd-{cluster}"));
+        let volume = |member: &str, cluster: &str| {
+            let name = named(&format!("{member}.etcd-{cluster}"));
             EbsVolume {
                 tags: self.tags(&name),
                 name,
@@ -441,7 +447,9 @@ impl Shape {
             key: "cluster-completed.spec".to_owned(),
             content: ObjectContent::Text(format!("{self:?}")),
         };
-        vec![volume("main"), volume("events"), spec.into()]
+        let volumes = |member: &&str| [volume(member, "main"), volume(member, "events")];
+        let volumes = self.members.iter().flat_map(volumes);
+        volumes.chain([spec.into()]).collect()
     }
 
     /// How clients find the API: an address that protokube publishes, or the balancer's.

@@ -40,6 +40,8 @@ pub struct Object {
     pub usable: Duration,
     /// Until when it is in the way after its removal.
     pub holds: Duration,
+    /// Something that is no resource of ours uses it: a volume is attached.
+    pub in_use: bool,
     versions: Vec<Version>,
 }
 
@@ -100,7 +102,7 @@ impl Object {
             attrs: body.attrs.clone(),
             created: Some(timestamp(self.created)),
             uses: body.refs.clone(),
-            in_use: false,
+            in_use: self.in_use,
         }
     }
 }
@@ -140,6 +142,8 @@ pub struct State {
     pub journal: (u64, Noted),
     /// How often an object was made while a living one had its id.
     pub made_twice: usize,
+    /// Physical ids of what holds data and was to be removed though the cluster was not to go.
+    pub endangered: Vec<String>,
 }
 
 impl State {
@@ -177,6 +181,25 @@ impl State {
         let id = body.resource.id();
         let twin = |object: &Object| object.body().is_some_and(|body| body.resource.id() == id);
         self.made_twice += usize::from(!foreign && self.living().any(twin));
+        self.push(body, foreign, now, shows)
+    }
+
+    /// Somebody makes a copy of something of ours with its tags, as a restored EBS snapshot is one.
+    pub fn copy(&mut self, physical: &str, in_use: bool, now: Duration) {
+        let body = self
+            .object(physical)
+            .and_then(|object| object.body())
+            .cloned();
+        if let Some(body) = body {
+            let copy = self.push((*body).clone(), false, now, now);
+            if let Some(object) = self.object_mut(&copy) {
+                object.in_use = in_use;
+            }
+        }
+    }
+
+    fn push(&mut self, body: Body, foreign: bool, now: Duration, shows: Duration) -> String {
+        let id = body.resource.id();
         let physical = format!("{}-{:05}", id.kind(), self.objects.len());
         self.objects.push(Object {
             physical: physical.clone(),
@@ -184,6 +207,7 @@ impl State {
             created: now,
             usable: now,
             holds: now,
+            in_use: false,
             versions: vec![Version {
                 shows,
                 body: Some(Rc::new(body)),

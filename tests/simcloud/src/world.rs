@@ -104,6 +104,10 @@ impl World<Cloud> for SimCloud {
 
     async fn remove(&self, have: &Observed<Cloud>) -> Result<Removed, Failure> {
         let have = have.clone();
+        if have.resource.holds_data() && !self.deleting.get() {
+            let endangered = &mut self.state.borrow_mut().endangered;
+            endangered.push(have.physical.clone());
+        }
         self.request("remove", None, move |state, times| {
             remove(state, &have, times)
         })

@@ -15,6 +15,7 @@ mod commands_named;
 mod help;
 mod json;
 mod kctl;
+mod kept;
 mod machines;
 mod not_yet;
 mod offline;

@@ -60,6 +60,7 @@ impl InCluster {
             name.rsplit_once('-').expect("a hash").0.to_owned()
         };
         Scope {
+            own_tags: None,
             cluster: NAME.to_owned(),
             account: self.facts.account.clone(),
             partition: self.facts.partition.clone(),

@@ -65,18 +65,21 @@ pub fn show(shown: &Shown<'_>, run: Run<'_>) -> Result<(), CommandError> {
         let text = serde_json::to_string_pretty(&json);
         return shell.document(&text.failed("the plan has no JSON form", DEFECT)?);
     }
-    if plan.is_empty() {
-        return shell.result(&format!(
-            "No changes. AWS matches the spec of {}.\n",
-            shown.target.cluster
-        ));
-    }
     let view = View {
         plan,
         wide: run.how.output == PlanFormat::Wide,
         paint: shell.paint(),
         stand_ins: shown.stand_ins,
     };
+    if plan.is_empty() {
+        let same = format!(
+            "No changes. AWS matches the spec of {}.\n",
+            shown.target.cluster
+        );
+        let kept = plan::render(view);
+        let kept = Some(kept).filter(|kept| !kept.is_empty());
+        return shell.result(&format!("{}{same}", kept.unwrap_or_default()));
+    }
     shell.result(&format!("{}{}\n", plan::render(view), plan::summary(plan)))
 }
 

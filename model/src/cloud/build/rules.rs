@@ -60,24 +60,13 @@ pub(super) const fn udp(from: u16, to: u16) -> Traffic {
     }
 }
 
-/// The source that a text of the spec means: a prefix list, an IPv6 or an IPv4 range.
-pub(super) fn source(text: &str) -> RuleSource {
-    if text.starts_with("pl-") {
-        RuleSource::PrefixListId(text.to_owned())
-    } else if text.contains(':') {
-        RuleSource::CidrIpv6(text.to_owned())
-    } else {
-        RuleSource::CidrIpv4(text.to_owned())
-    }
-}
-
 /// Everything out, to IPv4 and IPv6.
 pub(super) fn egress(of: &Peer) -> Vec<SecurityGroupRule> {
     ["0.0.0.0/0", "::/0"]
         .map(|to| SecurityGroupRule {
             name: format!("from-{}-egress-{}-{to}", of.name, described(ALL)),
             is_egress: true,
-            ..rule(String::new(), of, source(to), ALL)
+            ..rule(String::new(), of, RuleSource::of(to), ALL)
         })
         .into()
 }
@@ -85,7 +74,7 @@ pub(super) fn egress(of: &Peer) -> Vec<SecurityGroupRule> {
 /// In, from a range or prefix list, with a name that says so.
 pub(super) fn from_outside(text: &str, traffic: Traffic, to: &Peer) -> SecurityGroupRule {
     let name = format!("from-{text}-ingress-{}-{}", described(traffic), to.name);
-    rule(name, to, source(text), traffic)
+    rule(name, to, RuleSource::of(text), traffic)
 }
 
 /// In, from another group, with a name that says so.
@@ -109,13 +98,13 @@ pub(super) fn named(name: String, from: &Peer, traffic: Traffic, to: &Peer) -> S
 pub(super) fn path_mtu(what: &str, text: &str, to: &Peer) -> Vec<SecurityGroupRule> {
     let v4 = || {
         let name = format!("icmp-pmtu-{what}-{text}");
-        rule(name, to, source(text), PATH_MTU)
+        rule(name, to, RuleSource::of(text), PATH_MTU)
     };
     let v6 = || {
         let name = format!("icmpv6-pmtu-{what}-{text}");
-        rule(name, to, source(text), PATH_MTU_V6)
+        rule(name, to, RuleSource::of(text), PATH_MTU_V6)
     };
-    match source(text) {
+    match RuleSource::of(text) {
         RuleSource::CidrIpv6(_) => vec![v6()],
         RuleSource::PrefixListId(_) => vec![v4(), v6()],
         RuleSource::CidrIpv4(_) | RuleSource::ReferencedGroupId(_) => vec![v4()],

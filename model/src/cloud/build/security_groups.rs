@@ -174,7 +174,12 @@ fn node_ports(full: &FullSpec, nodes: &[Peer]) -> Vec<SecurityGroupRule> {
             for (protocol, traffic) in [("tcp", tcp(first, last)), ("udp", udp(first, last))] {
                 let suffix = &to.suffix;
                 let name = format!("nodeport-{protocol}-external-to-node-{from}{suffix}");
-                all.push(rules::rule(name, to, rules::source(from), traffic));
+                all.push(rules::rule(
+                    name,
+                    to,
+                    crate::cloud::RuleSource::of(from),
+                    traffic,
+                ));
             }
         }
     }

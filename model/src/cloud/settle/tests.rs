@@ -10,11 +10,11 @@ use crate::names;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-fn build(full: &FullSpec) -> Vec<Cloud> {
+pub(crate) fn build(full: &FullSpec) -> Vec<Cloud> {
     desired(full, &BTreeMap::new(), Vec::new())
 }
 
-fn observed(all: &[Cloud]) -> Snapshot<Cloud> {
+pub(crate) fn observed(all: &[Cloud]) -> Snapshot<Cloud> {
     let item = |(number, resource): (usize, &Cloud)| Observed {
         resource: resource.clone(),
         physical: format!("id-{number}"),
@@ -42,7 +42,7 @@ fn refused(want: &Cloud, seen: &Snapshot<Cloud>) -> Option<String> {
 }
 
 /// A cluster with a load balancer, and what a user may change about it.
-fn any_spec() -> impl Strategy<Value = FullSpec> {
+pub(crate) fn any_spec() -> impl Strategy<Value = FullSpec> {
     let switches = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     (switches, 0..3_usize, 0..3_usize).prop_map(|(switches, addresses, region)| {
         let (internal, certificate, dns, bastions) = switches;
@@ -352,4 +352,23 @@ fn a_balancer_all_of_whose_addresses_change_gets_a_successor() {
         want.iter()
             .any(|one| one.id().to_string() == "lb/api.minimal.example.com-2")
     );
+}
+
+#[test]
+fn a_balancer_without_security_groups_gets_a_successor_with_them() {
+    let full = spec::ha();
+    let mut bare = build(&full);
+    for one in &mut bare {
+        if let Cloud::Lb(balancer) = one {
+            balancer.security_groups.clear();
+        }
+    }
+    let (want, _) = settle(build(&full), observed(&bare));
+    let names: Vec<_> = want.iter().map(|one| one.id().to_string()).collect();
+    assert!(
+        names.contains(&"lb/api.minimal.example.com-2".to_owned()),
+        "{names:?}"
+    );
+    let (same, _) = settle(bare.clone(), observed(&bare));
+    assert_eq!(same, bare);
 }

@@ -2,7 +2,7 @@
 
 use crate::strategies::run;
 use model::cloud::Cloud;
-use model::engine::{Clock, Options};
+use model::engine::{Clock, Options, Resource};
 use simcloud::{Converged, End, Faults, Kill, SimCloud, State, Truth, converge, history};
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ struct Figures {
     duplicated: usize,
     leaked: usize,
     foreign_touched: usize,
+    endangered: usize,
 }
 
 impl Figures {
@@ -39,6 +40,7 @@ impl Figures {
             self.leaked += truth.leaked.len();
             self.foreign_touched += truth.touched.len();
         }
+        self.endangered += wrong.as_ref().map_or(0, |truth| truth.endangered.len());
     }
 
     fn join(&mut self, other: &Self) {
@@ -54,6 +56,7 @@ impl Figures {
         self.duplicated += other.duplicated;
         self.leaked += other.leaked;
         self.foreign_touched += other.foreign_touched;
+        self.endangered += other.endangered;
     }
 
     /// Nothing may be wrong at any end.
@@ -64,8 +67,9 @@ impl Figures {
             self.duplicated,
             self.leaked,
             self.foreign_touched,
+            self.endangered,
         ];
-        assert_eq!(wrong, [0; 4], "{what}");
+        assert_eq!(wrong, [0; 5], "{what}");
     }
 }
 
@@ -138,11 +142,31 @@ fn chaos() -> Faults {
     }
 }
 
-/// Lives one cluster's life under these faults; one spec in five first meets a missing permission or a quota.
+/// Somebody copies volumes: attached or not, while kctl does not run.
+fn copy_volumes(cloud: &SimCloud) {
+    let mut state = cloud.state.borrow_mut();
+    let volume =
+        |object: &&simcloud::Object| object.body().is_some_and(|body| body.resource.holds_data());
+    let volumes: Vec<String> = state
+        .living()
+        .filter(volume)
+        .map(|one| one.physical.clone())
+        .collect();
+    for physical in volumes {
+        if cloud.rng().percent(10) {
+            let in_use = cloud.rng().percent(50);
+            state.copy(&physical, in_use, cloud.clock.now());
+        }
+    }
+}
+
+/// Lives one cluster's life under these faults; one spec in five first meets a missing permission or a quota. Before each,
+/// somebody may have copied volumes of etcd.
 fn live(seed: u64, faults: Faults, figures: &mut Figures) {
     let cloud = SimCloud::new(seed, faults, State::beside_others(), Duration::ZERO);
     for (_, desired) in history() {
         figures.points += 1;
+        copy_volumes(&cloud);
         if cloud.rng().percent(20) {
             let kinds = [
                 "vpc",

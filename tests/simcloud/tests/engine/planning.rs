@@ -3,7 +3,7 @@
 use crate::strategies::{calm_with, desired, run, shape, sweep};
 use model::cloud::{Cloud, Vpc};
 use model::engine::{
-    Action, Id, Moved, Observed, PlanError, Reason, Resource, Snapshot, moved, plan,
+    Action, Id, Moved, Observed, PlanError, Reason, Resource, Snapshot, Why, moved, plan,
 };
 use proptest::prelude::*;
 use simcloud::{End, Shape, Truth, judge};
@@ -120,6 +120,48 @@ proptest! {
         };
         let told: Vec<(Id, Vec<String>)> = told.iter().map(|one| (one.id().clone(), fields(one))).collect();
         prop_assert_eq!(told, [(seen.items[item].resource.id(), vec!["before.physical_id".to_owned()])]);
+    }
+
+    #[test]
+    fn no_plan_but_that_for_nothing_deletes_what_holds_data_and_the_rest_says_what_it_keeps(
+        before in shape(),
+        after in shape(),
+        copies in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>(), prop::option::of(0..9)), 0..6),
+    ) {
+        let mut seen = sweep(&calm_with(&before.objects()));
+        let data = |item: &Observed<Cloud>| item.resource.holds_data();
+        for (number, (pick, in_use, created)) in copies.into_iter().enumerate() {
+            let volumes: Vec<&Observed<Cloud>> = seen.items.iter().filter(|item| data(item)).collect();
+            let copy = Observed {
+                physical: format!("vol-{number}"),
+                in_use,
+                created: created.map(|day| format!("2026-01-0{day}T00:00:00Z")),
+                ..volumes[pick.index(volumes.len())].clone()
+            };
+            seen.items.push(copy);
+        }
+        let volumes: Vec<&Observed<Cloud>> = seen.items.iter().filter(|item| data(item)).collect();
+        let plan_for = |wanted: &[Cloud]| plan(wanted, &seen).unwrap();
+        let deleted = |wanted: &[Cloud]| {
+            let steps = plan_for(wanted).steps.into_values().filter(|step| step.action == Action::Delete);
+            steps.filter_map(|step| step.before).filter(data).count()
+        };
+        let wanted = after.objects();
+        prop_assert_eq!(deleted(&wanted), 0);
+        prop_assert_eq!(deleted(&[]), volumes.len());
+        prop_assert!(plan_for(&[]).kept.is_empty());
+        let kept = plan_for(&wanted).kept;
+        let is_kept = |item: &&&Observed<Cloud>| kept.iter().any(|kept| kept.physical == item.physical);
+        let stays: Vec<Id> = volumes.iter().filter(|item| !is_kept(item)).map(|item| item.resource.id()).collect();
+        // All but one of each that is wanted.
+        let distinct: std::collections::BTreeSet<Id> = stays.iter().cloned().collect();
+        prop_assert_eq!(distinct.len(), stays.len());
+        prop_assert!(stays.iter().all(|id| wanted.iter().any(|want| want.id() == *id)));
+        for twice in &kept {
+            if let Why::HoldsDataTwice { other } = &twice.why {
+                prop_assert!(volumes.iter().any(|item| item.physical == *other && item.resource.id() == twice.id));
+            }
+        }
     }
 
     #[test]

@@ -9,17 +9,28 @@ use std::time::Duration;
 /// Any cluster.
 pub fn shape() -> impl Strategy<Value = Shape> {
     let groups = prop::sample::subsequence(vec!["nodes", "spot", "gpu"], 0..=3);
-    let choices = (1..=3_u8, groups, 1..=3_i32, 1..=3_u32, any::<[bool; 5]>());
-    choices.prop_map(|(zones, groups, size, dhcp, [a, b, c, d, e])| Shape {
-        zones,
-        groups: groups.into_iter().map(|group| (group, size)).collect(),
-        owner: if a { "a-team" } else { "b-team" },
-        boot: if b { "first" } else { "second" },
-        dhcp,
-        private: c,
-        balancer: d,
-        events: e,
-    })
+    let members = prop::sample::subsequence(vec!["a", "b", "c", "1"], 1..=3);
+    let choices = (
+        1..=3_u8,
+        groups,
+        1..=3_i32,
+        1..=3_u32,
+        any::<[bool; 5]>(),
+        members,
+    );
+    choices.prop_map(
+        |(zones, groups, size, dhcp, [a, b, c, d, e], members)| Shape {
+            zones,
+            groups: groups.into_iter().map(|group| (group, size)).collect(),
+            owner: if a { "a-team" } else { "b-team" },
+            boot: if b { "first" } else { "second" },
+            dhcp,
+            private: c,
+            balancer: d,
+            events: e,
+            members,
+        },
+    )
 }
 
 /// What is wanted: any cluster, or nothing.

@@ -1,0 +1,395 @@
+//! What an update leaves where it is though the spec has no place for it: etcd's volumes, balancers that machines know the
+//! API by, what AWS and others added by themselves.
+
+use crate::kctl::{Kctl, Ran};
+use crate::scenario::{NAME, REGION, cloud};
+use crate::simulator::Simulator;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// A cluster in AWS with one control plane.
+fn made(simulator: &Simulator, more: &[&str]) -> Kctl {
+    let kctl = cloud(simulator);
+    let create = ["create", "cluster", NAME, "--zones", "eu-west-1a", "--yes"];
+    kctl.run(&[&create[..], more].concat()).good();
+    kctl
+}
+
+/// etcd's volumes: ids by name.
+fn volumes(simulator: &Simulator) -> BTreeSet<String> {
+    let code = "for v in boto('ec2').describe_volumes(Filters=[{'Name': 'tag-key', 'Values': ['k8s.io/etcd/*']}])['Volumes']:\n print(v['VolumeId'])";
+    let text = simulator.python(REGION, code);
+    text.lines().map(ToOwned::to_owned).collect()
+}
+
+/// The stored spec, with that text in the place of this one.
+fn edit(kctl: &Kctl, from: &str, to: &str) {
+    let spec = kctl.run(&["get", "cluster", NAME, "-o", "yaml"]).good();
+    assert!(spec.contains(from), "{spec}");
+    let file = kctl.file("spec.yaml", &spec.replace(from, to));
+    kctl.run(&["replace", "-f", &file]).good();
+}
+
+/// Nothing is left to do, and these are shown as kept.
+fn keeps(kctl: &Kctl, ids: &BTreeSet<String>) {
+    let ran = kctl.run(&["update", "--exit-code"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("No changes."), "{}", ran.out);
+    let shown = ran.out.split("Kept\n").nth(1).unwrap_or_default();
+    for id in ids {
+        assert!(shown.contains(id.as_str()), "{id}: {}", ran.out);
+    }
+    let json: Value =
+        serde_json::from_str(&kctl.run(&["update", "-o", "json"]).good()).expect("JSON");
+    let kept = json["kept"].as_array().cloned().unwrap_or_default();
+    let kept = kept
+        .iter()
+        .filter_map(|one| Some(one["physical_id"].as_str()?.to_owned()));
+    assert_eq!(kept.collect::<BTreeSet<String>>(), *ids);
+}
+
+#[test]
+fn a_renamed_member_s_volumes_stay_until_the_cluster_goes() {
+    let simulator = Simulator::start();
+    let kctl = cloud(&simulator);
+    let empty = simulator.listing(REGION);
+    kctl.run(&["create", "cluster", NAME, "--zones", "eu-west-1a", "--yes"])
+        .good();
+    let before = volumes(&simulator);
+    assert_eq!(before.len(), 2);
+    // No machine has begun to form etcd, so that the members may have other names.
+    edit(&kctl, "      name: a\n", "      name: b\n");
+    let made = kctl.run(&["update", "--yes"]).good();
+    assert!(
+        made.contains("only `kctl delete cluster` deletes volumes of etcd"),
+        "{made}"
+    );
+    let after = volumes(&simulator);
+    assert!(after.len() == 4 && after.is_superset(&before), "{after:?}");
+    keeps(&kctl, &before);
+    kctl.run(&["delete", "cluster", NAME, "--yes"]).good();
+    assert_eq!(simulator.listing(REGION), empty);
+}
+
+#[test]
+fn removed_members_volumes_stay() {
+    let simulator = Simulator::start();
+    let kctl = cloud(&simulator);
+    let zones = "eu-west-1a,eu-west-1b,eu-west-1c";
+    let create = [
+        "create",
+        "cluster",
+        NAME,
+        "--zones",
+        zones,
+        "--control-plane-zones",
+        zones,
+        "--yes",
+    ];
+    kctl.run(&create).good();
+    let before = volumes(&simulator);
+    assert_eq!(before.len(), 6);
+    // No command takes a group away that the spec still needs: somebody writes both to the store.
+    let spec = kctl.run(&["get", "cluster", NAME, "-o", "yaml"]).good();
+    let member = |zone: &str| {
+        format!(
+            "    - encryptedVolume: true\n      instanceGroup: control-plane-eu-west-1{zone}\n      name: {zone}\n"
+        )
+    };
+    let file = kctl.file(
+        "spec.yaml",
+        &spec.replace(&member("b"), "").replace(&member("c"), ""),
+    );
+    let code = ["b", "c"].map(|zone| format!("boto('s3').delete_object(Bucket='state', Key='clusters/{NAME}/instancegroup/control-plane-eu-west-1{zone}')"));
+    simulator.python(REGION, &code.join("\n"));
+    kctl.run(&["replace", "-f", &file]).good();
+    kctl.run(&["update", "--yes"]).good();
+    assert_eq!(volumes(&simulator), before);
+    let ran = kctl.run(&["update", "-o", "json"]).good();
+    let json: Value = serde_json::from_str(&ran).expect("JSON");
+    assert_eq!(json["kept"].as_array().map(Vec::len), Some(4), "{ran}");
+}
+
+/// What kctl and nobody else copies a volume with: all its tags.
+const COPY: &str = "
+ec2 = boto('ec2')
+for v in ec2.describe_volumes(Filters=[{'Name': 'tag-key', 'Values': ['k8s.io/etcd/*']}])['Volumes']:
+  tags = [t for t in v['Tags'] if not t['Key'].startswith('aws:')]
+  print(ec2.create_volume(AvailabilityZone=v['AvailabilityZone'], Size=v['Size'], VolumeType=v['VolumeType'], Encrypted=v['Encrypted'],
+    TagSpecifications=[{'ResourceType': 'volume', 'Tags': tags}])['VolumeId'])";
+
+#[test]
+fn of_a_volume_and_its_copy_both_stay() {
+    let simulator = Simulator::start();
+    let kctl = made(&simulator, &[]);
+    let before = volumes(&simulator);
+    let copies: BTreeSet<String> = simulator
+        .python(REGION, COPY)
+        .lines()
+        .map(ToOwned::to_owned)
+        .collect();
+    assert_eq!(copies.len(), 2);
+    let both: BTreeSet<String> = before.union(&copies).cloned().collect();
+    kctl.run(&["edit", "cluster", "--set", "spec.cloudLabels.Team=x"])
+        .good();
+    kctl.run(&["update", "--yes"]).good();
+    assert_eq!(volumes(&simulator), both);
+    let ran = kctl.run(&["update", "--exit-code"]);
+    assert_eq!(ran.code, 0, "{}", ran.out);
+    assert_eq!(
+        ran.out.matches("a second one beside vol-").count(),
+        2,
+        "{}",
+        ran.out
+    );
+}
+
+fn record(simulator: &Simulator, etcd: &str) {
+    let code = format!(
+        "
+v = [v for v in boto('ec2').describe_volumes()['Volumes'] if any(t == {{'Key': 'Name', 'Value': 'a.etcd-{etcd}.{NAME}'}} for t in v.get('Tags', []))][0]
+import json
+record = {{'format': 1, 'state': {{'formed': {{'clusterId': 'cdf818194e3a8c32', 'token': 't'}}}}, 'members': {{'a': {{'volume': v['VolumeId'], 'blank': True}}}}}}
+boto('s3').put_object(Bucket='state', Key='clusters/{NAME}/etcd/{etcd}.json', Body=json.dumps(record).encode())"
+    );
+    simulator.python(REGION, &code);
+}
+
+#[test]
+fn a_spec_with_other_members_than_etcd_was_formed_with_is_refused_with_the_way() {
+    let simulator = Simulator::start();
+    let kctl = made(&simulator, &[]);
+    record(&simulator, "main");
+    record(&simulator, "events");
+    keeps(&kctl, &BTreeSet::new());
+    kctl.run(&["edit", "ig", "nodes-eu-west-1a", "--set", "spec.maxSize=2"])
+        .good();
+    kctl.run(&["update", "--plan-out", "saved.plan"]).good();
+    edit(&kctl, "      name: a\n", "      name: b\n");
+    let before = simulator.listing(REGION);
+    let refused = |ran: Ran| {
+        assert_eq!(ran.code, 2, "{}{}", ran.out, ran.err);
+        for words in [
+            "spec.etcdClusters[0].etcdMembers",
+            "spec.etcdClusters[1].etcdMembers[0].name",
+            "etcd cluster main was formed with member a, whose data lies on vol-",
+            "put member a back in a group of zone eu-west-1a",
+            "this release adds no members",
+        ] {
+            assert!(ran.err.contains(words), "{words}: {}", ran.err);
+        }
+    };
+    refused(kctl.run(&["update"]));
+    refused(kctl.run(&["update", "--yes"]));
+    refused(kctl.run(&["update", "--plan", "saved.plan"]));
+    refused(kctl.run(&["update", "--plan", "saved.plan", "--yes"]));
+    assert_eq!(simulator.listing(REGION), before);
+    edit(&kctl, "      name: b\n", "      name: a\n");
+    kctl.run(&["update", "--plan", "saved.plan", "--yes"])
+        .good();
+}
+
+/// Balancers, listeners and target groups, and how many target groups the control plane's machines join.
+fn balancing(simulator: &Simulator) -> Vec<usize> {
+    let code = format!(
+        "
+elb = boto('elbv2')
+all = elb.describe_load_balancers()['LoadBalancers']
+print(len(all))
+print(sum(len(elb.describe_listeners(LoadBalancerArn=b['LoadBalancerArn'])['Listeners']) for b in all))
+print(len(elb.describe_target_groups()['TargetGroups']))
+print(len(boto('autoscaling').describe_auto_scaling_groups(AutoScalingGroupNames=['control-plane-eu-west-1a.masters.{NAME}'])['AutoScalingGroups'][0]['TargetGroupARNs']))"
+    );
+    let text = simulator.python(REGION, &code);
+    text.lines()
+        .map(|line| line.parse().expect("a number"))
+        .collect()
+}
+
+/// Every worker's machine is replaced by Auto Scaling.
+fn replace_workers(simulator: &Simulator) {
+    let code = format!(
+        "
+asg = boto('autoscaling')
+group = asg.describe_auto_scaling_groups(AutoScalingGroupNames=['nodes-eu-west-1a.{NAME}'])['AutoScalingGroups'][0]
+for i in group['Instances']:
+  asg.terminate_instance_in_auto_scaling_group(InstanceId=i['InstanceId'], ShouldDecrementDesiredCapacity=False)"
+    );
+    simulator.python(REGION, &code);
+}
+
+#[test]
+fn a_balancer_that_is_replaced_stays_until_no_machine_that_runs_names_it() {
+    let simulator = Simulator::start();
+    let kctl = made(&simulator, &["--dns", "none"]);
+    assert_eq!(balancing(&simulator), [1, 2, 2, 2]);
+    kctl.run(&[
+        "edit",
+        "cluster",
+        "--set",
+        "spec.api.loadBalancer.type=Internal",
+    ])
+    .good();
+    let made = kctl.run(&["update", "--yes"]).good();
+    assert!(made.contains("replaced: "), "{made}");
+    assert_eq!(balancing(&simulator), [2, 4, 4, 4]);
+    // Its workers still run.
+    let again = kctl.run(&["update", "--exit-code"]);
+    assert_eq!(again.code, 0, "{}{}", again.out, again.err);
+    let kept = format!("= lb/api.{NAME}  arn:");
+    for words in [
+        kept.as_str(),
+        "(until i-",
+        "by its addresses alone)",
+        &format!("(with lb/api.{NAME})"),
+    ] {
+        assert!(again.out.contains(words), "{words}: {}", again.out);
+    }
+    replace_workers(&simulator);
+    let later = kctl.run(&["update", "--exit-code"]);
+    assert_eq!(later.code, 10, "{}{}", later.out, later.err);
+    assert!(!later.out.contains("Kept"), "{}", later.out);
+    kctl.run(&["update", "--yes"]).good();
+    assert_eq!(balancing(&simulator), [1, 2, 2, 2]);
+    assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
+}
+
+#[test]
+fn where_names_are_published_a_balancer_that_is_replaced_goes_at_once() {
+    let simulator = Simulator::start();
+    simulator.python(
+        REGION,
+        "boto('route53').create_hosted_zone(Name='example.com', CallerReference='1')",
+    );
+    let kctl = made(
+        &simulator,
+        &["--dns", "public", "--api-loadbalancer-type", "public"],
+    );
+    assert_eq!(balancing(&simulator)[0], 1);
+    kctl.run(&[
+        "edit",
+        "cluster",
+        "--set",
+        "spec.api.loadBalancer.type=Internal",
+    ])
+    .good();
+    kctl.run(&["update", "--yes"]).good();
+    assert_eq!(balancing(&simulator)[0], 1);
+    assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
+}
+
+/// What an account's own tools do: tags on everything that can have some.
+const TAG_EVERYTHING: &str = "
+tag = {'Key': 'cost-centre', 'Value': '4711'}
+ec2, elb, iam, asg, sqs = (boto(s) for s in ('ec2', 'elbv2', 'iam', 'autoscaling', 'sqs'))
+ids = [v['VpcId'] for v in ec2.describe_vpcs()['Vpcs']]
+ids += [s['SubnetId'] for s in ec2.describe_subnets()['Subnets']]
+ids += [s['GroupId'] for s in ec2.describe_security_groups()['SecurityGroups']]
+ids += [s['SecurityGroupRuleId'] for s in ec2.describe_security_group_rules()['SecurityGroupRules']]
+ids += [s['RouteTableId'] for s in ec2.describe_route_tables()['RouteTables']]
+ids += [s['InternetGatewayId'] for s in ec2.describe_internet_gateways()['InternetGateways']]
+ids += [s['VolumeId'] for s in ec2.describe_volumes()['Volumes']]
+ids += [s['LaunchTemplateId'] for s in ec2.describe_launch_templates()['LaunchTemplates']]
+ids += [s['DhcpOptionsId'] for s in ec2.describe_dhcp_options()['DhcpOptions']]
+ids += [s['KeyPairId'] for s in ec2.describe_key_pairs()['KeyPairs']]
+ec2.create_tags(Resources=ids, Tags=[tag])
+arns = [b['LoadBalancerArn'] for b in elb.describe_load_balancers()['LoadBalancers']]
+arns += [g['TargetGroupArn'] for g in elb.describe_target_groups()['TargetGroups']]
+elb.add_tags(ResourceArns=arns, Tags=[tag])
+for r in iam.list_roles()['Roles']:
+  iam.tag_role(RoleName=r['RoleName'], Tags=[tag])
+for p in iam.list_instance_profiles()['InstanceProfiles']:
+  iam.tag_instance_profile(InstanceProfileName=p['InstanceProfileName'], Tags=[tag])
+for g in asg.describe_auto_scaling_groups()['AutoScalingGroups']:
+  asg.create_or_update_tags(Tags=[dict(tag, ResourceId=g['AutoScalingGroupName'], ResourceType='auto-scaling-group', PropagateAtLaunch=False)])
+for q in sqs.list_queues().get('QueueUrls', []):
+  sqs.tag_queue(QueueUrl=q, Tags={'cost-centre': '4711'})";
+
+/// How many objects have that tag, of kinds that no machine brings along; and the newest versions of launch templates.
+fn tagged(simulator: &Simulator, key: &str) -> (usize, String) {
+    let code = format!(
+        "
+ec2 = boto('ec2')
+kinds = ['vpc', 'subnet', 'security-group', 'route-table', 'internet-gateway', 'launch-template', 'dhcp-options', 'key-pair']
+print(len([t for t in ec2.describe_tags(Filters=[{{'Name': 'key', 'Values': ['{key}']}}])['Tags'] if t['ResourceType'] in kinds]) + len([t for t in boto('autoscaling').describe_tags()['Tags'] if t['Key'] == '{key}']))
+print(sorted((t['LaunchTemplateName'], t['LatestVersionNumber']) for t in ec2.describe_launch_templates()['LaunchTemplates']))"
+    );
+    let text = simulator.python(REGION, &code);
+    let (count, versions) = text.split_once('\n').expect("two lines");
+    (count.parse().expect("a number"), versions.to_owned())
+}
+
+#[test]
+fn what_aws_and_others_write_by_themselves_is_no_change() {
+    let simulator = Simulator::start();
+    let kctl = made(
+        &simulator,
+        &[
+            "--dns",
+            "none",
+            "--admin-access",
+            "203.0.113.7/24,2001:DB8:0::1/32",
+            "--ssh-access",
+            "198.51.100.9/30",
+            "--cloud-labels",
+            "Team=x",
+        ],
+    );
+    simulator.python(REGION, TAG_EVERYTHING);
+    let (others, versions) = tagged(&simulator, "cost-centre");
+    assert!(others > 10, "{others}");
+    let ran = kctl.run(&["update", "--exit-code"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+    // Its own labels still come and go, and leave those of others where they are.
+    kctl.run(&["edit", "cluster", "--unset", "spec.cloudLabels"])
+        .good();
+    assert!(tagged(&simulator, "Team").0 > 10);
+    kctl.run(&["update", "--yes"]).good();
+    assert_eq!(tagged(&simulator, "Team").0, 0);
+    assert_eq!(tagged(&simulator, "cost-centre").0, others);
+    assert_ne!(
+        tagged(&simulator, "").1,
+        versions,
+        "what is launched has other tags now"
+    );
+    assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
+}
+
+#[test]
+fn a_tag_that_a_launch_template_itself_lacks_makes_no_new_version() {
+    let simulator = Simulator::start();
+    let kctl = made(&simulator, &["--cloud-labels", "Team=x"]);
+    let (before, versions) = tagged(&simulator, "Team");
+    let untag = "
+ec2 = boto('ec2')
+ids = [t['LaunchTemplateId'] for t in ec2.describe_launch_templates()['LaunchTemplates']]
+ec2.delete_tags(Resources=ids, Tags=[{'Key': 'Team'}])";
+    simulator.python(REGION, untag);
+    assert_eq!(kctl.run(&["update", "--exit-code"]).code, 10);
+    kctl.run(&["update", "--yes"]).good();
+    assert_eq!(tagged(&simulator, "Team"), (before, versions));
+    assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
+}
+
+#[test]
+fn a_volume_that_the_account_encrypts_is_no_difference() {
+    let simulator = Simulator::start();
+    let kctl = made(&simulator, &[]);
+    // As an account does that encrypts by default.
+    edit(&kctl, "encryptedVolume: true", "encryptedVolume: false");
+    let ran = kctl.run(&["update", "--exit-code"]);
+    // The completed spec is all that follows from it.
+    let changes: Vec<&str> = ran
+        .out
+        .lines()
+        .filter(|line| line.contains("ebs_volume"))
+        .collect();
+    assert!(
+        changes.is_empty() && ran.code == 10,
+        "{}{}",
+        ran.out,
+        ran.err
+    );
+    kctl.run(&["update", "--yes"]).good();
+    keeps(&kctl, &BTreeSet::new());
+}
