@@ -45,6 +45,9 @@ pub struct SavedPlan {
     pub refresh: bool,
     /// Whether fields that kctl does not act on were accepted; as above.
     pub allow_unsupported: bool,
+    /// Whether workers get the spec's version whatever the control plane runs; as above.
+    #[serde(default)]
+    pub ignore_kubelet_version_skew: bool,
     /// What it was made from.
     pub made_from: MadeFrom,
     /// Texts in the plan that will be others once the cluster's first certificate is made, which a plan does not do.
@@ -130,6 +133,8 @@ pub struct Circumstances {
     pub refresh: bool,
     /// With fields that kctl does not act on.
     pub allow_unsupported: bool,
+    /// Whatever version the control plane runs.
+    pub ignore_kubelet_version_skew: bool,
 }
 
 impl SavedPlan {
@@ -147,6 +152,7 @@ impl SavedPlan {
             store,
             refresh,
             allow_unsupported,
+            ignore_kubelet_version_skew,
         } = circumstances;
         let mut saved = Self {
             kind: KIND.to_owned(),
@@ -160,6 +166,7 @@ impl SavedPlan {
             store,
             refresh,
             allow_unsupported,
+            ignore_kubelet_version_skew,
             made_from,
             stand_ins: stand_ins.to_vec(),
             plan: plan.clone(),

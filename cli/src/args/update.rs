@@ -36,7 +36,7 @@ pub struct Update {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["yes", "plan"])]
     pub plan_out: Option<PathBuf>,
     /// Show a plan that --plan-out wrote; with --yes, apply it, unless something else would be done by now
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["refresh", "allow_unsupported"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["refresh", "allow_unsupported", "ignore_kubelet_version_skew"])]
     pub plan: Option<PathBuf>,
     /// Read everything anew, also what is otherwise compared through digests
     #[arg(long)]
@@ -44,6 +44,9 @@ pub struct Update {
     /// Accept known kOps fields that kctl does not act on, with a warning
     #[arg(long)]
     pub allow_unsupported: bool,
+    /// Give workers the spec's Kubernetes version at once, whatever the control planes run
+    #[arg(long)]
+    pub ignore_kubelet_version_skew: bool,
     /// With --yes: wait for the lock if somebody else changes the cluster, but no longer than this: 10m, 90s
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub lock_wait: Option<Duration>,

@@ -12,6 +12,7 @@ use model::cloud::{Cloud, ObjectContent, S3Object};
 use model::engine::Text;
 use model::expand::{Expanded, expand};
 use model::facts::Facts;
+use model::full::Role;
 use model::node::{NodeConfig, StoredNodeConfig, UserData, node_config, stored, user_data};
 use model::pki::{KUBERNETES_CA, Keyset, KeysetItem, keyset_names, trust_bundle};
 use std::collections::BTreeMap;
@@ -92,9 +93,10 @@ pub fn stand_in_keyset(name: &str) -> Keyset {
 }
 
 /// Everything that follows from a completed spec, keysets (public halves) and binaries, and whether the store has passwords
-/// of image registries for machines.
+/// of image registries for machines. `held` is the same with an older version of Kubernetes: what workers get meanwhile.
 pub fn assemble(
     expanded: Expanded,
+    held: Option<&Expanded>,
     keysets: &[Keyset],
     found: &Found,
     docker_config: bool,
@@ -107,7 +109,8 @@ pub fn assemble(
     objects.extend(found.objects());
     objects.extend(addon_files(&expanded)?);
     for group in &full.groups {
-        let machine = machine(&expanded, &group.name, (&trust, docker_config), found)?;
+        let of = held.filter(|_| group.role == Role::Node).unwrap_or(&expanded);
+        let machine = machine(of, &group.name, (&trust, docker_config), found)?;
         if let Some((_, stored)) = &machine.node_config {
             let content = ObjectContent::Text(stored.text.clone());
             objects.extend(stored.keys.iter().map(|key| S3Object {

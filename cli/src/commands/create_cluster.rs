@@ -100,8 +100,11 @@ pub async fn run(
         output: PlanFormat::Table,
         exit_code: false,
         refresh: false,
-        read: ReadOptions {
-            allow_unsupported: what.allow_unsupported,
+        looking: look::Looking {
+            read: ReadOptions {
+                allow_unsupported: what.allow_unsupported,
+            },
+            ignore_skew: false,
         },
         lock_wait: None,
         kubeconfig: kubeconfig.then(|| what.credentials.clone()),

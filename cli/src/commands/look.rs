@@ -4,6 +4,7 @@ use super::assemble::{self, Assembled, Ingredients, assemble, keysets_of, stand_
 use super::objects::Objects;
 use super::secret;
 use super::session::Session;
+use super::skew;
 use crate::agents::Found;
 use crate::downloads;
 use crate::error::{CommandError, Context, Kind};
@@ -39,15 +40,22 @@ pub struct Looked {
     pub found: Found,
     /// What nobody does for it yet.
     pub not_yet: Vec<NotYet>,
+    /// The spec completed with the version that runs, for workers that must not get a newer one yet.
+    pub held: Option<Expanded>,
+}
+
+/// How to look.
+#[derive(Clone, Copy, Debug)]
+pub struct Looking {
+    /// How strictly to read the spec.
+    pub read: ReadOptions,
+    /// Workers get the spec's version whatever the control plane runs.
+    pub ignore_skew: bool,
 }
 
 /// Looks at a cluster; changes nothing.
-pub async fn look(
-    name: &str,
-    read: ReadOptions,
-    session: &Session<'_>,
-) -> Result<Looked, CommandError> {
-    let state = ClusterState::read(&session.store, name, read).await?;
+pub async fn look(name: &str, how: Looking, session: &Session<'_>) -> Result<Looked, CommandError> {
+    let state = ClusterState::read(&session.store, name, how.read).await?;
     let objects = Objects::stored(&state);
     objects.check(session.shell)?;
     secret::are_there(&state)?;
@@ -74,16 +82,46 @@ pub async fn look(
         account: facts.account.clone(),
         region: clients.region().to_owned(),
     };
-    Ok(Looked {
+    let mut looked = Looked {
         state,
         clients,
         target,
-        partition: facts.partition,
+        partition: facts.partition.clone(),
         public,
         expanded,
         found,
         not_yet,
-    })
+        held: None,
+    };
+    if !how.ignore_skew
+        && let Some(version) = behind(&looked, session).await?
+    {
+        let mut objects = objects;
+        objects.cluster.spec.kubernetes_version = Some(version);
+        let ssh_keys = &looked.public.ssh_keys;
+        looked.held = Some(complete(&objects, &mut facts, &catalog, ssh_keys).await?);
+    }
+    Ok(looked)
+}
+
+/// The version that workers keep for now, if the control plane is behind the spec's. Says so.
+async fn behind(looked: &Looked, session: &Session<'_>) -> Result<Option<String>, CommandError> {
+    let running = skew::running(looked, session).await?;
+    if !running.unknown.is_empty() {
+        session.shell.warning(&format!(
+            "which version of Kubernetes {} {} is not known: taken for the spec's, with which workers are launched",
+            running.unknown.join(", "),
+            if running.unknown.len() == 1 { "runs" } else { "run" },
+        ));
+    }
+    let wanted = &looked.expanded.full.kubernetes_version;
+    Ok(running.older.map(|(version, instance)| {
+        session.shell.note(&format!(
+            "workers keep Kubernetes {version} until every control plane runs {wanted} ({instance} runs {version}): replace the \
+             control planes, then update again; --ignore-kubelet-version-skew gives workers {wanted} now"
+        ));
+        version
+    }))
 }
 
 /// What AWS says about what a spec or flags name; `offered_in` are zones whose machine types matter.
@@ -186,7 +224,7 @@ impl Looked {
     /// The same under the lock: as it was looked at, if nobody changed anything since; else looked at anew.
     pub async fn again(
         mut self,
-        read: ReadOptions,
+        how: Looking,
         session: &Session<'_>,
     ) -> Result<Self, CommandError> {
         if self.state.is_current(&session.store).await? {
@@ -195,7 +233,7 @@ impl Looked {
         session
             .shell
             .note("somebody changed the cluster meanwhile: looking again");
-        self = Box::pin(look(self.state.name(), read, session)).await?;
+        self = Box::pin(look(self.state.name(), how, session)).await?;
         self.found.complete()?;
         Ok(self)
     }
@@ -223,14 +261,26 @@ impl Looked {
                 .map(|name| stand_in_keyset(name)),
         );
         let docker_config = secret::has(&self.state, DOCKER_CONFIG);
-        assemble(self.expanded.clone(), &keysets, &self.found, docker_config)
+        assemble(
+            self.expanded.clone(),
+            self.held.as_ref(),
+            &keysets,
+            &self.found,
+            docker_config,
+        )
     }
 
     /// The same, as if the authority whose certificate machines trust did not exist yet.
     pub fn assemble_unminted(&self) -> Result<Assembled, CommandError> {
         let keysets = [stand_in_keyset(KUBERNETES_CA)];
         let docker_config = secret::has(&self.state, DOCKER_CONFIG);
-        assemble(self.expanded.clone(), &keysets, &self.found, docker_config)
+        assemble(
+            self.expanded.clone(),
+            self.held.as_ref(),
+            &keysets,
+            &self.found,
+            docker_config,
+        )
     }
 }
 

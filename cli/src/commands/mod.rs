@@ -19,6 +19,7 @@ mod running;
 mod scope;
 mod secret;
 mod session;
+mod skew;
 mod spec_log;
 mod store_objects;
 mod update;

@@ -62,7 +62,7 @@ pub fn run(what: &Render, shell: &Shell) -> Result<Outcome, CommandError> {
         .map(|name| stand_in_keyset(name))
         .collect();
     let found = Found::stand_ins(&expanded.full);
-    let assembled = assemble(expanded, &keysets, &found, false)?;
+    let assembled = assemble(expanded, None, &keysets, &found, false)?;
     let files = files(&assembled, &facts)?;
     write(&what.out, &files)?;
     if facts.stand_in {

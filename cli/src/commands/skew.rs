@@ -9,7 +9,6 @@ use super::session::Session;
 use crate::error::CommandError;
 use crate::state::store_error;
 use aws::fleet::{fleet, told};
-use aws::store::Entry;
 use model::full::{Group, Role};
 use model::node::kubernetes_version_of;
 use model::validate::versions::Version;
@@ -42,7 +41,9 @@ pub async fn running(looked: &Looked, session: &Session<'_>) -> Result<Running, 
     let told = told(&looked.clients, &fleet).await.map_err(aws_error)?;
     let mut versions: BTreeMap<String, Option<String>> = BTreeMap::new();
     for machine in told {
-        let config = machine.user_data.and_then(|text| configuration(looked, &text));
+        let config = machine
+            .user_data
+            .and_then(|text| configuration(looked, &text));
         let version = match config {
             Some(key) => match versions.get(&key) {
                 Some(known) => known.clone(),
@@ -70,7 +71,12 @@ pub async fn running(looked: &Looked, session: &Session<'_>) -> Result<Running, 
 /// is wanted was let through before, and where no control plane has one, none runs.
 async fn workers_move(looked: &Looked, session: &Session<'_>) -> Result<bool, CommandError> {
     let folder = control_planes(looked);
-    if !looked.state.entries.iter().any(|entry| entry.key.starts_with(&folder)) {
+    if !looked
+        .state
+        .entries
+        .iter()
+        .any(|entry| entry.key.starts_with(&folder))
+    {
         return Ok(false);
     }
     let assembled = looked.assemble()?;

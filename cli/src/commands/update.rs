@@ -11,7 +11,7 @@ mod show;
 use super::applying::{Work, locked};
 use super::assemble::Assembled;
 use super::export;
-use super::look::{Looked, look};
+use super::look::{Looked, Looking, look};
 use super::running::Running;
 use super::scope::{Place, scope};
 use super::session::Session;
@@ -43,8 +43,8 @@ pub struct How {
     pub exit_code: bool,
     /// Trust no digest.
     pub refresh: bool,
-    /// How strictly to read the spec.
-    pub read: ReadOptions,
+    /// How to look at the spec and at what runs.
+    pub looking: Looking,
     /// How long to wait for somebody else's lock.
     pub lock_wait: Option<Duration>,
     /// Write a kubeconfig after the changes.
@@ -78,8 +78,11 @@ pub async fn run(options: &Update, session: &Session<'_>) -> Result<Outcome, Com
         output: options.output,
         exit_code: options.exit_code,
         refresh: options.refresh,
-        read: ReadOptions {
-            allow_unsupported: options.allow_unsupported,
+        looking: Looking {
+            read: ReadOptions {
+                allow_unsupported: options.allow_unsupported,
+            },
+            ignore_skew: options.ignore_kubelet_version_skew,
         },
         lock_wait: options.lock_wait,
         kubeconfig: kubeconfig.then(|| options.credentials.clone()),
@@ -91,7 +94,8 @@ pub async fn run(options: &Update, session: &Session<'_>) -> Result<Outcome, Com
         let name = named.unwrap_or_else(|| plan.cluster.clone());
         // Compared with a plan that is made in the same way.
         how.refresh = plan.refresh;
-        how.read.allow_unsupported = plan.allow_unsupported;
+        how.looking.read.allow_unsupported = plan.allow_unsupported;
+        how.looking.ignore_skew = plan.ignore_kubelet_version_skew;
         told(&name, &how, session, async |run| {
             let plan = &plan;
             saved::update(&name, Held { file, plan, run }).await
@@ -134,7 +138,7 @@ async fn told(
 /// The plan that is made now: shown, kept, or applied.
 async fn ours(name: &str, run: Run<'_>) -> Result<Outcome, CommandError> {
     let Run { how, session, .. } = run;
-    let looked = look(name, how.read, session).await?;
+    let looked = look(name, how.looking, session).await?;
     heading(&looked, run)?;
     if !how.yes {
         if how.plan_out.is_some() {
@@ -151,7 +155,7 @@ async fn ours(name: &str, run: Run<'_>) -> Result<Outcome, CommandError> {
     ready(&looked, session)?;
     let keys = looked.state.keys.clone();
     let body = async |lock: &Lock, interrupts: &Interrupts| {
-        let mut looked = Box::pin(looked.again(how.read, session)).await?;
+        let mut looked = Box::pin(looked.again(how.looking, session)).await?;
         looked.mint(session).await?;
         let assembled = looked.assemble()?;
         let plan = async |work: &Work<'_>, plan: &Plan<Cloud>, seen: &Snapshot<Cloud>| {

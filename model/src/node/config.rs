@@ -167,6 +167,17 @@ pub fn read_node_config(text: &str, expected: &str) -> Result<NodeConfig, Error>
     read_formatted(text, "NodeConfig", NODE_FORMAT)
 }
 
+/// The Kubernetes version in a NodeConfig of any format; `None`: it says none.
+pub fn kubernetes_version_of(text: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Versioned {
+        kubernetes_version: String,
+    }
+    let read: Result<Versioned, _> = read_as(text);
+    read.ok().map(|read| read.kubernetes_version)
+}
+
 /// Reads YAML with a `format`, looking at that first: another format would fail with a misleading message.
 pub(super) fn read_formatted<T: serde::de::DeserializeOwned>(
     text: &str,

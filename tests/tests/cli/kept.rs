@@ -206,12 +206,12 @@ print(len(boto('autoscaling').describe_auto_scaling_groups(AutoScalingGroupNames
         .collect()
 }
 
-/// Every worker's machine is replaced by Auto Scaling.
-fn replace_workers(simulator: &Simulator) {
+/// Every machine of a group is replaced by Auto Scaling.
+fn replace(simulator: &Simulator, group: &str) {
     let code = format!(
         "
 asg = boto('autoscaling')
-group = asg.describe_auto_scaling_groups(AutoScalingGroupNames=['nodes-eu-west-1a.{NAME}'])['AutoScalingGroups'][0]
+group = asg.describe_auto_scaling_groups(AutoScalingGroupNames=['{group}'])['AutoScalingGroups'][0]
 for i in group['Instances']:
   asg.terminate_instance_in_auto_scaling_group(InstanceId=i['InstanceId'], ShouldDecrementDesiredCapacity=False)"
     );
@@ -245,7 +245,7 @@ fn a_balancer_that_is_replaced_stays_until_no_machine_that_runs_names_it() {
     ] {
         assert!(again.out.contains(words), "{words}: {}", again.out);
     }
-    replace_workers(&simulator);
+    replace(&simulator, &format!("nodes-eu-west-1a.{NAME}"));
     let later = kctl.run(&["update", "--exit-code"]);
     assert_eq!(later.code, 10, "{}{}", later.out, later.err);
     assert!(!later.out.contains("Kept"), "{}", later.out);
@@ -392,4 +392,80 @@ fn a_volume_that_the_account_encrypts_is_no_difference() {
     );
     kctl.run(&["update", "--yes"]).good();
     keeps(&kctl, &BTreeSet::new());
+}
+
+/// The Kubernetes version that a group's new machines get, and that of its launch template's newest version.
+fn launched(simulator: &Simulator, group: &str) -> String {
+    let code = format!(
+        "
+text = boto('s3').get_object(Bucket='state', Key='clusters/{NAME}/igconfig/{group}/nodeupconfig.yaml')['Body'].read().decode()
+print([line for line in text.splitlines() if line.startswith('kubernetesVersion:')][0].split()[1])"
+    );
+    simulator.python(REGION, &code)
+}
+
+#[test]
+fn workers_get_a_newer_version_once_the_control_plane_runs_it() {
+    const WORKERS: &str = "node/nodes-eu-west-1a";
+    const CONTROL_PLANE: &str = "control-plane/control-plane-eu-west-1a";
+    let (old, new) = ("1.35.7", "1.36.3");
+    let simulator = Simulator::start();
+    let kctl = made(&simulator, &["--kubernetes-version", old]);
+    let versions = || [WORKERS, CONTROL_PLANE].map(|group| launched(&simulator, group));
+    assert_eq!(versions(), [old, old]);
+    kctl.run(&[
+        "edit",
+        "cluster",
+        "--set",
+        &format!("spec.kubernetesVersion={new}"),
+    ])
+    .good();
+    let ran = kctl.run(&["update", "--yes"]);
+    let note = format!("workers keep Kubernetes {old} until every control plane runs {new} (i-");
+    assert!(ran.code == 0 && ran.err.contains(&note), "{}", ran.err);
+    assert_eq!(versions(), [old, new]);
+    let ran = kctl.run(&["update", "--exit-code"]);
+    assert!(
+        ran.code == 0 && ran.err.contains(&note),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
+    // A change of something else leaves that as it is.
+    kctl.run(&["edit", "cluster", "--set", "spec.kubelet.maxPods=50"])
+        .good();
+    kctl.run(&["update", "--yes"]).good();
+    assert_eq!(versions(), [old, new]);
+    replace(
+        &simulator,
+        &format!("control-plane-eu-west-1a.masters.{NAME}"),
+    );
+    let ran = kctl.run(&["update", "--exit-code"]);
+    assert!(
+        ran.code == 10 && !ran.err.contains(&note),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
+    kctl.run(&["update", "--yes"]).good();
+    assert_eq!(versions(), [new, new]);
+    assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
+}
+
+#[test]
+fn workers_get_a_newer_version_at_once_where_the_user_says_so() {
+    let simulator = Simulator::start();
+    let kctl = made(&simulator, &["--kubernetes-version", "1.35.7"]);
+    kctl.run(&["edit", "cluster", "--set", "spec.kubernetesVersion=1.36.3"])
+        .good();
+    kctl.run(&[
+        "update",
+        "--plan-out",
+        "at-once.plan",
+        "--ignore-kubelet-version-skew",
+    ])
+    .good();
+    kctl.run(&["update", "--plan", "at-once.plan", "--yes"])
+        .good();
+    assert_eq!(launched(&simulator, "node/nodes-eu-west-1a"), "1.36.3");
 }

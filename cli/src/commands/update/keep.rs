@@ -29,7 +29,8 @@ pub fn keep(
         target: looked.target.clone(),
         store: run.session.url.clone(),
         refresh: run.how.refresh,
-        allow_unsupported: run.how.read.allow_unsupported,
+        allow_unsupported: run.how.looking.read.allow_unsupported,
+        ignore_kubelet_version_skew: run.how.looking.ignore_skew,
     };
     let made_from = made_from(plan, seen, looked, assembled)?;
     let saved = SavedPlan::of(plan, made_from, &assembled.stand_ins, circumstances)?;

@@ -134,7 +134,7 @@ impl Held<'_> {
 
     /// The cluster as it is now, if it is the one that the plan was made for.
     async fn looked(self, name: &str) -> Result<Looked, CommandError> {
-        let looked = look(name, self.run.how.read, self.run.session).await?;
+        let looked = look(name, self.run.how.looking, self.run.session).await?;
         heading(&looked, self.run)?;
         let url = &self.run.session.url;
         self.still(&Stale::elsewhere(self.plan, &looked.target, url))?;
