@@ -3,6 +3,7 @@
 
 mod support;
 #[path = "fields/trace.rs"]
+#[allow(dead_code, reason = "the test of fields uses all of it")]
 mod trace;
 
 use model::api::cluster::ClusterSpec;

@@ -197,12 +197,20 @@ async fn the_token_of_a_workers_flannel_does_what_flannel_does_and_nothing_else(
     let nodes: Api<Node> = Api::all(thief.clone());
     let [own, other] = NODES;
 
-    // The API server needs a moment for a new policy.
-    let role = json!({"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}});
-    until("its own label is refused", async || {
-        patch(&nodes, own, &role).await.is_err()
+    // The API server needs a moment for a new policy. What is there already is no change, and would be taken.
+    let mut number = 0;
+    let another = || {
+        number += 1;
+        json!({"metadata": {"labels": {"probe": number.to_string()}}})
+    };
+    let mut probes = std::iter::repeat_with(another);
+    until("its own label is refused", || {
+        let probe = probes.next().unwrap();
+        let nodes = &nodes;
+        async move { patch(nodes, own, &probe).await.is_err() }
     })
     .await;
+    let role = json!({"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}});
     let ip =
         |ip: &str| json!({"metadata": {"annotations": {"flannel.alpha.coreos.com/public-ip": ip}}});
     let condition = |kind: &str, status: &str| json!({"status": {"conditions": [{"type": kind, "status": status}]}});

@@ -109,8 +109,8 @@ const NOT_YET: &[(&str, &str)] = &[
     // a profile, of EC2 RunInstances;
     ("ValidationError", "IAM Instance Profile"),
     ("ValidationError", "iamInstanceProfile"),
-    // a version or a template, of DescribeLaunchTemplateVersions (both verified against AWS by getmoto/moto,
-    // tests/test_ec2/test_launch_templates.py);
+    // a version or a template, of DescribeLaunchTemplateVersions (both recorded from AWS by public tests that are
+    // marked `aws_verified`, test_launch_templates.py);
     ("ValidationError", "Could not find the specified version"),
     (
         "ValidationError",

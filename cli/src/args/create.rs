@@ -26,7 +26,7 @@ pub struct Create {
 #[derive(Debug, Subcommand)]
 pub enum CreateWhat {
     /// Create a cluster: write its spec, show the plan; with --yes, make it
-    Cluster(CreateCluster),
+    Cluster(Box<CreateCluster>),
     /// Put a secret of yours into the state store, for the machines of a cluster
     Secret(CreateSecret),
 }

@@ -91,7 +91,6 @@ pub enum Color {
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "one per process")]
 pub enum Command {
     /// Create a cluster, a secret, or objects from files
     Create(Create),

@@ -109,7 +109,9 @@ pub fn assemble(
     objects.extend(found.objects());
     objects.extend(addon_files(&expanded)?);
     for group in &full.groups {
-        let of = held.filter(|_| group.role == Role::Node).unwrap_or(&expanded);
+        let of = held
+            .filter(|_| group.role == Role::Node)
+            .unwrap_or(&expanded);
         let machine = machine(of, &group.name, (&trust, docker_config), found)?;
         if let Some((_, stored)) = &machine.node_config {
             let content = ObjectContent::Text(stored.text.clone());

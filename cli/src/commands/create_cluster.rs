@@ -41,6 +41,24 @@ pub fn dry_run(
     Ok(Outcome::Fine)
 }
 
+/// Refuses the name of a cluster that the store has.
+async fn is_new(name: &str, session: &Session<'_>) -> Result<(), CommandError> {
+    if name.is_empty() {
+        return Ok(());
+    }
+    let stored = session.store.get(&Keys::of(name).config()).await;
+    match stored.map_err(store_error)? {
+        None => Ok(()),
+        Some(_) => Err(CommandError::said(
+            Kind::Precondition,
+            format!("cluster {name} exists already in {}", session.url),
+            format!(
+                "`kctl update {name}` shows what would change in AWS; `kctl edit cluster {name}` changes its spec"
+            ),
+        )),
+    }
+}
+
 /// Stores the spec, then shows the plan; with `--yes` makes the cluster.
 pub async fn run(
     what: &CreateCluster,
@@ -55,22 +73,7 @@ pub async fn run(
         .as_deref()
         .map(read_text)
         .transpose()?;
-    if !name.is_empty()
-        && session
-            .store
-            .get(&Keys::of(&name).config())
-            .await
-            .map_err(store_error)?
-            .is_some()
-    {
-        return Err(CommandError::said(
-            Kind::Precondition,
-            format!("cluster {name} exists already in {}", session.url),
-            format!(
-                "`kctl update {name}` shows what would change in AWS; `kctl edit cluster {name}` changes its spec"
-            ),
-        ));
-    }
+    is_new(&name, session).await?;
     let flags = create_options(what, name.clone(), &session.url);
     let wanted = wanted(&flags);
     let clients = wanted

@@ -9,6 +9,7 @@ use super::session::Session;
 use crate::error::CommandError;
 use crate::state::store_error;
 use aws::fleet::{fleet, told};
+use aws::store::Entry;
 use model::full::{Group, Role};
 use model::node::kubernetes_version_of;
 use model::validate::versions::Version;

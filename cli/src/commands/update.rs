@@ -98,7 +98,7 @@ pub async fn run(options: &Update, session: &Session<'_>) -> Result<Outcome, Com
         how.looking.ignore_skew = plan.ignore_kubelet_version_skew;
         told(&name, &how, session, async |run| {
             let plan = &plan;
-            saved::update(&name, Held { file, plan, run }).await
+            Box::pin(saved::update(&name, Held { file, plan, run })).await
         })
         .await
     } else {
@@ -111,7 +111,11 @@ pub async fn run(options: &Update, session: &Session<'_>) -> Result<Outcome, Com
 
 /// Shows the plan of a cluster, and applies it if wanted.
 pub async fn update(name: &str, how: &How, session: &Session<'_>) -> Result<Outcome, CommandError> {
-    told(name, how, session, async |run| ours(name, run).await).await
+    // On the heap: what is looked at is large.
+    told(name, how, session, async |run| {
+        Box::pin(ours(name, run)).await
+    })
+    .await
 }
 
 /// Runs `body`, and tells programs that listen how it begins and ends.

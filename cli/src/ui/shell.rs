@@ -230,16 +230,8 @@ mod tests {
         for (target, level, may) in [
             ("cli::commands::update", Level::TRACE, true),
             ("aws::store", Level::TRACE, true),
-            (
-                "aws_smithy_runtime::client::orchestrator",
-                Level::TRACE,
-                false,
-            ),
-            (
-                "aws_smithy_runtime::client::orchestrator",
-                Level::DEBUG,
-                true,
-            ),
+            ("rustls::conn", Level::TRACE, false),
+            ("rustls::conn", Level::DEBUG, true),
             ("hyper::proto", Level::TRACE, false),
         ] {
             assert_eq!(may_log(target, level), may, "{target} {level}");

@@ -38,7 +38,7 @@ mod tests {
         let rows = [vec!["a\nb\u{1b}[2J".to_owned(), "\u{202e}x".to_owned()]];
         assert_eq!(
             render(&["NAME", "VALUE"], &rows),
-            "NAME     VALUE\na b [2J    x\n"
+            "NAME      VALUE\na b [2J    x\n"
         );
     }
 

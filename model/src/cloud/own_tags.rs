@@ -72,9 +72,11 @@ impl OwnTags {
     }
 
     /// Adds these keys to every kind of object that has tags.
-    pub fn add_everywhere<'a>(&mut self, keys: impl Iterator<Item = &'a String> + Clone) {
-        for known in self.keys.values_mut() {
-            known.extend(keys.clone().cloned());
+    pub fn add_everywhere<'a>(&mut self, keys: impl Iterator<Item = &'a String>) {
+        for key in keys {
+            for known in self.keys.values_mut() {
+                known.insert(key.clone());
+            }
         }
     }
 

@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn this_format_and_the_one_before_are_read_and_no_other_and_none_is_renumbered() {
-        for format in 0..FORMAT + 3 {
+        for format in 0..=FORMAT + 2 {
             let near = format == FORMAT || format + 1 == FORMAT;
             let text = of_format(RECORD, format);
             match Record::read("etcd/main.json", text.as_bytes()) {

@@ -61,20 +61,18 @@ fn encryption(secret: &Secret) -> Result<(), (String, &'static str)> {
     let Ok(config) = read_as::<Value>(secret.reveal()) else {
         return wrong("it cannot be read as YAML");
     };
-    if config["apiVersion"] != "apiserver.config.k8s.io/v1"
-        || config["kind"] != "EncryptionConfiguration"
-    {
+    let said = (text(&config, "apiVersion"), text(&config, "kind"));
+    if said != ("apiserver.config.k8s.io/v1", "EncryptionConfiguration") {
         return wrong(
             "apiVersion and kind are not apiserver.config.k8s.io/v1 and EncryptionConfiguration",
         );
     }
-    let filled = |value: &Value| value.as_array().is_some_and(|list| !list.is_empty());
-    let whole = |rule: &Value| filled(&rule["resources"]) && filled(&rule["providers"]);
-    let rules = config["resources"]
-        .as_array()
-        .filter(|rules| !rules.is_empty());
-    match rules {
-        Some(rules) if rules.iter().all(whole) => Ok(()),
+    let whole = |rule: &Value| {
+        let filled = |field| list(rule, field).is_some_and(|list| !list.is_empty());
+        filled("resources") && filled("providers")
+    };
+    match list(&config, "resources") {
+        Some(rules) if !rules.is_empty() && rules.iter().all(whole) => Ok(()),
         _ => wrong("it needs resources, each with resources and providers"),
     }
 }
@@ -86,19 +84,30 @@ fn docker(secret: &Secret) -> Result<(), (String, &'static str)> {
     let Ok(config) = serde_json::from_str::<Value>(secret.reveal()) else {
         return wrong("it is not JSON");
     };
-    let Some(registries) = config["auths"].as_object().filter(|all| !all.is_empty()) else {
+    let registries = config.get("auths").and_then(Value::as_object);
+    let Some(registries) = registries.filter(|all| !all.is_empty()) else {
         return wrong("it has no auths");
     };
-    let text =
-        |entry: &Value, field: &str| entry[field].as_str().is_some_and(|text| !text.is_empty());
-    let usable =
-        |entry: &Value| text(entry, "auth") || (text(entry, "username") && text(entry, "password"));
+    let usable = |entry: &Value| {
+        let has = |field| !text(entry, field).is_empty();
+        has("auth") || (has("username") && has("password"))
+    };
     match registries.iter().find(|(_, entry)| !usable(entry)) {
         None => Ok(()),
         Some((registry, _)) => wrong(&format!(
             "{registry} has neither auth nor username and password"
         )),
     }
+}
+
+/// The text in a field; empty if there is none.
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    let field = value.get(field).and_then(Value::as_str);
+    field.unwrap_or_default()
+}
+
+fn list<'a>(value: &'a Value, field: &str) -> Option<&'a Vec<Value>> {
+    value.get(field)?.as_array()
 }
 
 #[cfg(test)]

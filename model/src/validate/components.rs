@@ -1,6 +1,7 @@
 //! Settings of the control plane's components that exclude each other or name a choice.
 
 use crate::api::cluster::ClusterSpec;
+use crate::api::kube_apiserver::KubeAPIServerConfig;
 use crate::components;
 use crate::read::Problem;
 
@@ -71,11 +72,8 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     }
 }
 
-fn apiserver(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
-    let Some(config) = &spec.kube_api_server else {
-        return;
-    };
-    let path = "spec.kubeAPIServer";
+/// Files that flags name are mounted by their paths.
+fn files(path: &str, config: &KubeAPIServerConfig, problems: &mut Vec<Problem>) {
     // Flags that cannot be made are told where machines are made of them.
     let flags = components::api_server(config, false).unwrap_or_default();
     for (flag, file) in flags.files() {
@@ -85,6 +83,14 @@ fn apiserver(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
             problems.push(Problem::error(path, message).hint(hint));
         }
     }
+}
+
+fn apiserver(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    let Some(config) = &spec.kube_api_server else {
+        return;
+    };
+    let path = "spec.kubeAPIServer";
+    files(path, config, problems);
     if !config.admission_control.is_empty() && !config.enable_admission_plugins.is_empty() {
         let problem = Problem::error(
             format!("{path}.admissionControl"),

@@ -167,12 +167,11 @@ fn probe(disk: &Disk, system: &dyn System, tag: &str, device: &str) -> Result<An
 fn identity(disk: &Disk, device: &str) -> Option<String> {
     let real = fs::canonicalize(disk.at(device)).ok()?;
     let name = real.file_name()?.to_str()?;
-    let said = ["device/serial", "diskseq"].into_iter().find_map(|about| {
+    ["device/serial", "diskseq"].into_iter().find_map(|about| {
         let text = disk.text(&format!("/sys/block/{name}/{about}")).ok()?;
         let text = text.trim();
         (!text.is_empty()).then(|| format!("{about} {text}"))
-    });
-    said
+    })
 }
 
 /// Whether the volume is blank; false if it has the file system already. Everything else is an error: it is somebody's.

@@ -7,7 +7,8 @@ use model::bootstrap::{
     SignedIdentity,
 };
 use model::pki::{
-    KeyAlgorithm, Keyset, Leaf, SystemKeys, Usage, issue, mint, request_for, sign, trust_bundle,
+    KeyAlgorithm, Keyset, Leaf, SigningRequest, SystemKeys, Usage, issue, mint, request_for, sign,
+    trust_bundle,
 };
 use model::report::BootReport;
 use model::secret::Secret;
@@ -92,6 +93,7 @@ impl Endpoint {
         };
         let request = request_for(&leaf, &Secret::new(key)).unwrap();
         let issued = OffsetDateTime::now_utc() - Duration::hours(4 * hours);
+        let request = SigningRequest::read(request.as_bytes()).unwrap();
         sign(&self.authority, &request, &leaf, issued).unwrap()
     }
 
@@ -252,7 +254,8 @@ impl Inner {
                 names: Vec::new(),
                 validity: Duration::days(455),
             };
-            (*kind, sign(&self.authority, request, &leaf, now).unwrap())
+            let request = SigningRequest::read(request.as_bytes()).unwrap();
+            (*kind, sign(&self.authority, &request, &leaf, now).unwrap())
         };
         requests.iter().map(sign).collect()
     }

@@ -266,8 +266,8 @@ async fn a_member_whose_log_is_gone_is_not_started_again() {
         fs::copy(&file, machine.path("saved").join(file.file_name().unwrap()))?;
         fs::write(file, [0; 64])
     };
-    let ways: [(&str, &dyn Fn(&Machine) -> std::io::Result<()>); 2] =
-        [("is gone", &removed), ("cannot be read", &zeros)];
+    type Lose<'a> = &'a dyn Fn(&Machine) -> std::io::Result<()>;
+    let ways: [(&str, Lose<'_>); 2] = [("is gone", &removed), ("cannot be read", &zeros)];
     for (three, restarted) in [(false, false), (false, true), (true, false), (true, true)] {
         for (said, lose) in ways {
             for resumes in [true, false] {
@@ -330,7 +330,7 @@ async fn a_log_that_goes_from_under_a_running_member_is_noticed_between_two_look
         let main = |all: &BTreeMap<String, bool>| all.get("main") == Some(&true);
         is_settled.wait_for(main).await.unwrap();
         fs::remove_dir_all(machine.on_disk("var/etcd/data/member")).unwrap();
-        std::future::pending().await
+        std::future::pending::<()>().await;
     };
     let why = tokio::select! {
         ended = member.run() => ended.unwrap_err().to_string(),

@@ -186,10 +186,7 @@ impl State {
 
     /// Somebody makes a copy of something of ours with its tags, as a restored EBS snapshot is one.
     pub fn copy(&mut self, physical: &str, in_use: bool, now: Duration) {
-        let body = self
-            .object(physical)
-            .and_then(|object| object.body())
-            .cloned();
+        let body = self.object(physical).and_then(Object::body).cloned();
         if let Some(body) = body {
             let copy = self.push((*body).clone(), false, now, now);
             if let Some(object) = self.object_mut(&copy) {

@@ -149,6 +149,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         route53.zone_associations_are_checked,
         s3.sha256_checksums_are_verified,
         s3.the_expected_owner_has_to_own_the_bucket,
+        s3.versioning_is_described_as_such,
         partial(queues.receiving_holds_nobody_up, options),
         partial(queues.a_policy_is_seen_late, options),
         partial(event_rules.a_rule_keeps_its_targets_for_a_while, options),

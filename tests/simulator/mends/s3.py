@@ -44,3 +44,17 @@ def _check_owner(operation: str) -> None:
         if expected and expected != bucket.account_id:
             raise S3ClientError("AccessDenied", "Access Denied")
         return original(response, *args, **kwargs)
+
+
+def versioning_is_described_as_such() -> None:
+    """AWS: GetBucketVersioning answers with a VersioningConfiguration, which clients insist on.
+    moto: calls it GetBucketVersioningResponse.
+    """
+
+    @replace(S3Response, "get_bucket_versioning")
+    def versioning(_original: Any, response: Any) -> Any:
+        status = response.backend.get_bucket(response.bucket_name).versioning_status
+        said = f"<Status>{status}</Status>" if status else ""
+        space = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
+        text = f"<VersioningConfiguration {space}>{said}</VersioningConfiguration>"
+        return 200, {"Content-Type": "application/xml"}, text

@@ -167,6 +167,17 @@ def test_a_rule_with_targets_stays(aws):
     assert aws.events.list_rules(NamePrefix=name)["Rules"] == []
 
 
+def test_versioning_is_described_by_its_own_name(both):
+    bucket = both.unique("bucket")
+    both.s3.create_bucket(Bucket=bucket)
+    seen = []
+    both.s3.meta.events.register("after-call.s3.GetBucketVersioning", lambda http_response, **_: seen.append(http_response))
+    assert "Status" not in both.s3.get_bucket_versioning(Bucket=bucket)
+    both.s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+    assert both.s3.get_bucket_versioning(Bucket=bucket)["Status"] == "Enabled"
+    assert all(b"<VersioningConfiguration" in answer.content for answer in seen) and len(seen) == 2
+
+
 def test_a_bucket_is_written_only_for_its_owner(both):
     bucket = both.unique("bucket")
     both.s3.create_bucket(Bucket=bucket)

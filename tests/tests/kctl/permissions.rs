@@ -54,7 +54,7 @@ fn named_in(path: &Path, found: &mut BTreeSet<String>) {
         }
         if path.is_dir() {
             named_in(&path, found);
-        } else if shown.ends_with(".rs") {
+        } else if path.extension().is_some_and(|of| of == "rs") {
             let text = std::fs::read_to_string(&path).expect("a source");
             let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
             found.extend(

@@ -6,13 +6,8 @@ use aws::{FactsWanted, collect_facts};
 use model::engine::Class;
 use model::full::Arch;
 
-#[tokio::test]
-async fn what_exists_is_found_and_what_does_not_is_left_out() {
-    let simulator = Simulator::start();
-    let clients = simulator.clients(REGION).await;
-    let made = simulator.python(
-        REGION,
-        r"
+/// A network, a zone, an image, and instance profiles with a role and without.
+const WHAT_EXISTS: &str = r"
 ec2 = boto('ec2')
 vpc = ec2.create_vpc(CidrBlock='10.9.0.0/16')['Vpc']['VpcId']
 subnet = ec2.create_subnet(VpcId=vpc, CidrBlock='10.9.1.0/24', AvailabilityZone='eu-west-1b')['Subnet']['SubnetId']
@@ -27,8 +22,13 @@ iam.create_role(RoleName='machines-of-team', AssumeRolePolicyDocument=json.dumps
 for profile in ('team', 'empty'): iam.create_instance_profile(InstanceProfileName=profile)
 iam.add_role_to_instance_profile(InstanceProfileName='team', RoleName='machines-of-team')
 print(vpc, subnet, gateway, zone, image)
-",
-    );
+";
+
+#[tokio::test]
+async fn what_exists_is_found_and_what_does_not_is_left_out() {
+    let simulator = Simulator::start();
+    let clients = simulator.clients(REGION).await;
+    let made = simulator.python(REGION, WHAT_EXISTS);
     let made: Vec<&str> = made.split_whitespace().collect();
     let [vpc, subnet, gateway, zone, image] = made[..] else {
         panic!("{made:?}");
@@ -85,7 +85,13 @@ print(vpc, subnet, gateway, zone, image)
     assert_eq!(facts.hosted_zones.len(), 1);
     assert_eq!(facts.hosted_zones[0].id, zone);
     assert_eq!(facts.hosted_zones[0].name, "example.com");
+}
 
+#[tokio::test]
+async fn images_named_in_ways_that_kctl_does_not_look_up_are_refused() {
+    let simulator = Simulator::start();
+    let clients = simulator.clients(REGION).await;
+    let text = |text: &str| text.to_owned();
     let by_parameter = FactsWanted {
         images: [text("ssm:/aws/service/debian/release/12/latest/amd64")].into(),
         ..FactsWanted::default()

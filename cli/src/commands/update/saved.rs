@@ -43,8 +43,9 @@ pub async fn update(name: &str, held: Held<'_>) -> Result<Outcome, CommandError>
     session.existing(name).await?;
     let keys = Keys::of(name);
     let wait = held.run.how.lock_wait;
-    let body =
-        async |lock: &Lock, interrupts: &Interrupts| held.apply(name, lock, interrupts).await;
+    let body = async |lock: &Lock, interrupts: &Interrupts| {
+        Box::pin(held.apply(name, lock, interrupts)).await
+    };
     locked(session, &keys, "update", wait, body).await
 }
 
