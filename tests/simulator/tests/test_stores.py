@@ -208,7 +208,7 @@ def test_a_presigned_caller_identity_is_answered(both):
 
 def test_the_images_are_ours_alone(aws):
     images = aws.ec2.describe_images()["Images"]
-    assert {image["OwnerId"] for image in images} == {"099720109477", "136693071363", "137112412989"}
+    assert {image["OwnerId"] for image in images} == {"099720109477", "136693071363", "137112412989", "075585003325"}
     noble = aws.ec2.describe_images(
         Owners=["099720109477"],
         Filters=[{"Name": "name", "Values": ["ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-*"]}],
