@@ -3,6 +3,7 @@
 use super::{cluster, etcd};
 use anyhow::{Context, Result, ensure};
 use lab::scenario::{LIMIT, Lab, Outcome};
+use serde_json::Value;
 
 pub fn reached(lab: &mut Lab) -> Result<()> {
     let before = etcd::restarts(lab)?;
@@ -15,8 +16,9 @@ pub fn reached(lab: &mut Lab) -> Result<()> {
     );
     let done = tried.iter().filter(|one| one.outcome == Outcome::Done);
     eprintln!("       {} MB were taken, then: {}", done.count(), last.why);
-    let read = lab.objects(&["configmaps", "--namespace=quota", "--limit=1"])?;
-    ensure!(read["items"].is_array(), "{read}");
+    let read = "/api/v1/namespaces/quota/configmaps?limit=1";
+    let read: Value = serde_json::from_str(&lab.kubectl(&["get", "--raw", read])?)?;
+    ensure!(read["items"][0].is_object(), "{read}");
     alive(lab)?;
     let after = etcd::restarts(lab)?;
     ensure!(after == before, "{before:?} became {after:?}");
