@@ -1,6 +1,7 @@
 //! What lies where in the state store: kOps' layout under the cluster's name, and ours beside it. One listing
 //! says what is there, and which version; what kctl needs is then read once.
 
+mod acted;
 mod cluster;
 mod journal;
 mod lock;
@@ -11,6 +12,7 @@ mod public;
 mod secrets;
 mod spec_change;
 
+pub use acted::Acted;
 pub use cluster::{ClusterState, Stored, write_object};
 pub use journal::StoreJournal;
 pub use lock::{Lock, Seen, Standing, Terms, life, spoken};

@@ -211,10 +211,42 @@ async fn write(
     documents: &[Document],
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
+    if state.is_none() {
+        nothing_is_left(name, session).await?;
+    }
     let mut changes = Vec::new();
     let written = write_all(name, state, documents, session, &mut changes).await;
     spec_log::log(command, &Keys::of(name), changes, session).await;
     written
+}
+
+/// Refuses the name of a cluster whose machines wrote records of etcd after it was unregistered: a new cluster would take
+/// them for its own, and could never be what they say.
+async fn nothing_is_left(name: &str, session: &Session<'_>) -> Result<(), CommandError> {
+    let etcd = Keys::of(name).below("etcd/");
+    let left = session.store.list(&etcd, None).await.map_err(store_error)?;
+    let Some(first) = left.first() else {
+        return Ok(());
+    };
+    let folder = format!("{}/{etcd}", session.url);
+    let remove = match folder.strip_prefix("file://") {
+        Some(folder) => format!("rm -r {folder}"),
+        None => format!("aws s3 rm --recursive {folder}"),
+    };
+    Err(CommandError::said(
+        Kind::Precondition,
+        format!(
+            "an earlier cluster {name} has left records of its etcd in {}: {} of them, {}",
+            session.url,
+            left.len(),
+            first.key
+        ),
+        format!("terminate its machines if they still run, since they write these records, then: {remove}"),
+    )
+    .hint(format!(
+        "or take that cluster over: restore its other objects below {}/{name}/ from the bucket's versions",
+        session.url
+    )))
 }
 
 /// Writes the objects. The Cluster goes first: who writes it has the name.

@@ -15,6 +15,7 @@ use super::look::{Looked, Looking, look};
 use super::running::Running;
 use super::scope::{Place, scope};
 use super::session::Session;
+use super::whose;
 use crate::args::{KubeconfigCredentials, PlanFormat, Update};
 use crate::error::{CommandError, Kind, Outcome};
 use crate::interrupt::Interrupts;
@@ -25,7 +26,7 @@ use aws::AwsWorld;
 use model::cloud::settle::settle;
 use model::cloud::{Cloud, OwnTags, held};
 use model::engine::{Plan, PlanError, Snapshot};
-use model::pki::KUBERNETES_CA;
+use model::pki::{KUBERNETES_CA, Keyset};
 use model::read::ReadOptions;
 use saved::Held;
 use show::{Shown, show};
@@ -243,10 +244,13 @@ fn world(
 /// Tells a cluster from an earlier one of the same name: the id of its first CA. AWS remembers client tokens
 /// longer than some clusters live.
 fn incarnation(public: &Public) -> &str {
-    let authority = public.keysets.iter().find(|set| set.name == KUBERNETES_CA);
-    authority
+    authority(public)
         .and_then(|set| set.items.first())
         .map_or("", |item| item.id.as_str())
+}
+
+fn authority(public: &Public) -> Option<&Keyset> {
+    public.keysets.iter().find(|set| set.name == KUBERNETES_CA)
 }
 
 /// Looks at AWS, plans, and hands over the plan with what it is applied with.
@@ -275,6 +279,9 @@ async fn planning<T>(
         beforehand,
     };
     let (desired, seen) = settle(assembled.desired.clone(), work.observe().await?);
+    let authority = authority(&looked.public);
+    let claim = whose::claim(&looked.state, authority, looked.acted.as_ref());
+    whose::check(&claim, &seen, &looked.state, session)?;
     members::check(looked, &seen, session).await?;
     planned(held::check(&desired, &seen))?;
     let named = named::balancers(looked, &held::leaving(&desired, &seen)).await?;

@@ -20,6 +20,8 @@ pub struct Public {
     pub ssh_keys: Vec<String>,
     /// True if the file does not say this: it should be written.
     pub stale: bool,
+    /// Keysets that existed when the file was written, and are gone.
+    lost: Vec<String>,
     file: File,
 }
 
@@ -98,6 +100,7 @@ impl Public {
                 .map(|ssh| ssh.public_key.clone())
                 .collect(),
             stale: now != *known,
+            lost: lost(&now, known),
             file: now,
         }
     }
@@ -106,6 +109,24 @@ impl Public {
     pub fn missing<'a>(&self, names: &'a [String]) -> Vec<&'a String> {
         let exists = |name: &&String| !self.keysets.iter().any(|set| set.name == **name);
         names.iter().filter(exists).collect()
+    }
+
+    /// Fails if one of these keysets once existed and is gone: machines trust it, and would not trust another.
+    pub fn are_kept(&self, names: &[String], keys: &Keys) -> Result<(), CommandError> {
+        let lost = self.lost.iter().filter(|name| names.contains(name));
+        let lost: Vec<String> = lost.map(|name| keys.keyset(name)).collect();
+        if lost.is_empty() {
+            return Ok(());
+        }
+        Err(CommandError::said(
+            Kind::Precondition,
+            format!(
+                "the state store lacks {}, which {} names: nothing was done, and no other keyset is made in its place",
+                lost.join(" and "),
+                keys.public()
+            ),
+            "restore it from the bucket's versions",
+        ))
     }
 
     /// Adds a keyset as it was just written.
@@ -137,6 +158,13 @@ impl Public {
         self.stale = false;
         Ok(())
     }
+}
+
+/// Names of the keysets that are known and not there.
+fn lost(now: &File, known: &File) -> Vec<String> {
+    let there = |name: &String| now.keysets.iter().any(|set| set.name == *name);
+    let known = known.keysets.iter().map(|set| set.name.clone());
+    known.filter(|name| !there(name)).collect()
 }
 
 impl PublicKeyset {

@@ -29,3 +29,4 @@ mod secrets;
 mod simulator;
 mod store;
 mod stored_secrets;
+mod whose;
