@@ -211,8 +211,10 @@ fn of_group(name: &str, gathered: &Gathered) -> Option<Finding> {
     }
     let lacks = format!("it has {has} of {} machines", scaling.desired);
     if let Some(failure) = gathered.launch_failures.get(&scaling.name) {
-        let next = "choose another machine type or zone, or mend what AWS names; the group tries again by itself";
-        return finding(format!("{lacks}: {}", failure.message), next);
+        return finding(
+            format!("{lacks}: {}", failure.message),
+            next_of_launch(&failure.message),
+        );
     }
     if scaling.suspended.iter().any(|process| process == "Launch") {
         return finding(
@@ -221,6 +223,16 @@ fn of_group(name: &str, gathered: &Gathered) -> Option<Finding> {
         );
     }
     finding(lacks, "AWS is launching them: wait")
+}
+
+/// What to do about a launch that failed. With an account's first group AWS makes Auto Scaling's own role, which nobody can assume for
+/// some seconds: "Access denied when attempting to assume role ...AWSServiceRoleForAutoScaling" (pelias/kubernetes#32).
+fn next_of_launch(message: &str) -> &'static str {
+    if message.contains("assume role") && message.contains("AWSServiceRoleForAutoScaling") {
+        "wait a few minutes: AWS makes this role with the account's first group, and the group tries again by itself"
+    } else {
+        "choose another machine type or zone, or mend what AWS names; the group tries again by itself"
+    }
 }
 
 /// A machine that should be a node and is none. Where the API cannot be asked only its error counts: the rest of it may

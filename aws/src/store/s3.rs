@@ -153,8 +153,7 @@ impl S3Store {
                 };
             }
             unsure |= failure.class == Class::Unknown;
-            let again = matches!(failure.class, Class::Unknown | Class::Throttled);
-            if !again || attempt >= ATTEMPTS {
+            if !is_passing(&failure) || attempt >= ATTEMPTS {
                 return Err(self.error(key, "s3:PutObject", failure));
             }
             pause(attempt).await;
@@ -207,8 +206,7 @@ impl S3Store {
             if is_conflict(&failure) {
                 return Err(conflict(key));
             }
-            let again = matches!(failure.class, Class::Unknown | Class::Throttled);
-            if !again || attempt >= ATTEMPTS {
+            if !is_passing(&failure) || attempt >= ATTEMPTS {
                 return Err(self.error(key, "s3:PutObject", failure));
             }
             pause(attempt).await;
@@ -316,8 +314,7 @@ impl S3Store {
                 return if done { Ok(()) } else { Err(conflict(key)) };
             }
             unsure |= failure.class == Class::Unknown;
-            let again = matches!(failure.class, Class::Unknown | Class::Throttled);
-            if !again || attempt >= ATTEMPTS {
+            if !is_passing(&failure) || attempt >= ATTEMPTS {
                 return Err(self.error(key, "s3:DeleteObject", failure));
             }
             pause(attempt).await;
@@ -552,12 +549,16 @@ fn is_absent(failure: &Failure) -> bool {
     failure.class == Class::Gone && failure.code != "NoSuchBucket"
 }
 
-/// S3 says 412 if the condition does not hold, and 409 if another conditional write is under way: that one wins.
+/// S3 says 412 if the condition does not hold.
 fn is_conflict(failure: &Failure) -> bool {
-    matches!(
-        failure.code.as_str(),
-        "PreconditionFailed" | "ConditionalRequestConflict"
-    )
+    failure.code == "PreconditionFailed"
+}
+
+/// The same request may succeed. 409 `ConditionalRequestConflict` says only that another write or deletion was under way:
+/// "On a 409 failure you should retry the upload" (API reference of `PutObject`, `If-None-Match`).
+fn is_passing(failure: &Failure) -> bool {
+    matches!(failure.class, Class::Unknown | Class::Throttled)
+        || failure.code == "ConditionalRequestConflict"
 }
 
 fn miss<E>(call: &str, error: &SdkError<E, HttpResponse>) -> Miss
