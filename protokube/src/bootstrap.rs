@@ -12,7 +12,7 @@ mod reject;
 mod report;
 mod server;
 
-pub use nodes::{ApiNodes, NodeState, Nodes};
+pub use nodes::{ApiNodes, Nodes};
 
 use crate::identity::Clock;
 use crate::log::Log;

@@ -11,7 +11,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use model::node::{StoredNodeConfig, node_config, stored};
 use model::pki::{KeyAlgorithm, Keyset, SystemKeys, mint, trust_bundle};
-use protokube::bootstrap::{self, Context, NodeState, Nodes};
+use protokube::bootstrap::{self, Context, Nodes};
 use protokube::identity::{Clock, system_clock};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -32,19 +32,19 @@ pub struct Cluster {
     pub node_config: StoredNodeConfig,
     pub address: SocketAddr,
     pub lines: Lines,
-    /// What the API says of every Node; `None`: nothing.
-    pub node: Arc<Mutex<Option<NodeState>>>,
+    /// Whether the API says that there are Nodes; `None`: it says nothing.
+    pub node: Arc<Mutex<Option<bool>>>,
     /// Whether its API server is ready.
     pub ready: watch::Sender<bool>,
     _folder: TempDir,
 }
 
-struct FakeNodes(Arc<Mutex<Option<NodeState>>>);
+struct FakeNodes(Arc<Mutex<Option<bool>>>);
 
 impl Nodes for FakeNodes {
-    fn state<'a>(&'a self, _: &'a str) -> BoxFuture<'a, anyhow::Result<NodeState>> {
-        let state = *self.0.lock().unwrap();
-        async move { state.ok_or_else(|| anyhow::anyhow!("connection refused")) }.boxed()
+    fn exists<'a>(&'a self, _: &'a str) -> BoxFuture<'a, anyhow::Result<bool>> {
+        let exists = *self.0.lock().unwrap();
+        async move { exists.ok_or_else(|| anyhow::anyhow!("connection refused")) }.boxed()
     }
 }
 
@@ -80,7 +80,7 @@ impl Cluster {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let lines = Lines::default();
-        let node = Arc::new(Mutex::new(Some(NodeState::Absent)));
+        let node = Arc::new(Mutex::new(Some(false)));
         let ready = watch::Sender::new(false);
         let context = Context {
             listen: address,
@@ -131,9 +131,9 @@ impl Cluster {
         change(&mut self.aws.state().instances[0]);
     }
 
-    /// How its Node is from now on.
-    pub fn node_is(&self, state: Option<NodeState>) {
-        *self.node.lock().unwrap() = state;
+    /// Whether it has a Node from now on; `None`: the API does not answer.
+    pub fn has_node(&self, exists: Option<bool>) {
+        *self.node.lock().unwrap() = exists;
     }
 }
 
