@@ -49,6 +49,12 @@ async fn admit(context: &Context, known: &Known, body: &[u8]) -> Result<Joined, 
             asked: echo(&join.group),
         }));
     }
+    // The key of kubelet says that it is the machine itself, not a pod on it: without, there is nothing.
+    if !join.requests.contains_key(&Certificate::Kubelet) {
+        return Err(Rejection::from(Refusal::Request {
+            why: "asks for no certificate of kubelet's".to_owned(),
+        }));
+    }
     let (node_config, wants_docker_config) = node_config(context, &join).await?;
     let docker_config = match wants_docker_config {
         true => Some(docker_config(context).await?),

@@ -194,6 +194,17 @@ async fn passwords_of_registries_come_with_the_certificates_to_groups_that_have_
     put(&stored_path(DOCKER_CONFIG), object.reveal()).await;
     let joined = worker.join().await.joined();
     assert_eq!(joined.docker_config.unwrap().reveal(), PASSWORDS);
+    // A pod on its Node, which has the role but not the key: with a key of its own, and with none.
+    cluster.has_node(Some(true));
+    let mut pod = cluster.worker().await;
+    pod.node_config.clone_from(&with_passwords.sha256);
+    let (kubelet, proxy) = (Certificate::Kubelet, Certificate::KubeProxy);
+    for (requests, status) in [(&[kubelet, proxy][..], 409), (&[proxy], 400), (&[], 400)] {
+        let answer = pod.join_for(requests).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert!(!answer.body.contains("c3dvcmRmaXNo") && !answer.body.contains("nodeConfig"));
+    }
+    cluster.has_node(Some(false));
     let other = cluster.worker().await.join().await;
     assert!(!other.body.contains("c3dvcmRmaXNo") && other.joined().docker_config.is_none());
     let said = cluster.lines.json();
