@@ -8,7 +8,7 @@ use aws::machine::Machine;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{ListParams, PartialObjectMeta, Patch, PatchParams, WatchParams};
 use kube::{Api, Client, ResourceExt};
-use model::bootstrap::{foreign_labels, node_labels};
+use model::bootstrap::{echo, foreign_labels, node_labels};
 use model::names::CLUSTER_TAG;
 use model::report::Status;
 use serde_json::json;
@@ -31,12 +31,12 @@ struct Wanted {
     of: BTreeMap<String, Labels>,
 }
 
-/// Labels Nodes for ever; an error of the API or of EC2 ends it.
+/// Labels Nodes for ever; that the API or EC2 cannot be asked ends it.
 pub async fn run(client: Client, machine: Machine, cluster: &str, log: &Log) -> anyhow::Result<()> {
     let nodes: Api<Node> = Api::all(client);
     let mut wanted = look(&machine, cluster).await?;
-    // Nodes that the API did not let be labelled, with what it said: told once.
-    let mut told: BTreeSet<(String, String)> = BTreeSet::new();
+    // Nodes that the API did not let be labelled, with what it said last: told once.
+    let mut told: BTreeMap<String, String> = BTreeMap::new();
     loop {
         let listed = nodes.list_metadata(&ListParams::default()).await;
         let listed = listed.context("could not list Nodes")?;
@@ -106,7 +106,7 @@ async fn label(
     nodes: &Api<Node>,
     node: &PartialObjectMeta<Node>,
     wanted: &BTreeMap<String, Labels>,
-    told: &mut BTreeSet<(String, String)>,
+    told: &mut BTreeMap<String, String>,
     log: &Log,
 ) -> anyhow::Result<()> {
     let name = node.name_any();
@@ -127,10 +127,10 @@ async fn label(
             log.say(STAGE, Status::Finished, Some(&name), &labels.join(", "));
         }
         Err(kube::Error::Api(status)) if status.code == 404 => {}
-        // A tag that cannot be a label is the user's: the other Nodes get theirs.
-        Err(kube::Error::Api(status)) if status.code == 422 => {
-            let why = format!("not labelled: {}", status.message);
-            if told.insert((name.clone(), why.clone())) {
+        // A tag that cannot be a label, a Node that its kubelet has made too large: the other Nodes get theirs.
+        Err(kube::Error::Api(status)) => {
+            let why = format!("not labelled: {}", echo(&status.message));
+            if told.insert(name.clone(), why.clone()).as_ref() != Some(&why) {
                 log.say(STAGE, Status::Failed, Some(&name), &why);
             }
         }

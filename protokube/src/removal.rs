@@ -7,7 +7,7 @@ use aws::machine::Machine;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, ListParams, PartialObjectMeta, Preconditions};
 use kube::{Api, Client, ResourceExt};
-use model::bootstrap::is_instance;
+use model::bootstrap::{echo, is_instance};
 use model::report::Status;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -35,7 +35,8 @@ impl Default for Pace {
     }
 }
 
-/// Removes Nodes for ever; an error of the API or of EC2 ends it, and everything is observed anew. `own` is the instance this
+/// Removes Nodes for ever; that the API or EC2 cannot be asked ends it, and everything is observed anew. A Node that the API
+/// refuses to remove keeps no other. `own` is the instance this
 /// runs on: an answer of EC2 that lacks it is not believed.
 pub async fn run(
     client: Client,
@@ -119,6 +120,11 @@ async fn remove(
             Ok(())
         }
         Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => Ok(()),
+        Err(kube::Error::Api(status)) => {
+            let detail = format!("not removed: {}", echo(&status.message));
+            log.say(STAGE, Status::Failed, Some(&name), &detail);
+            Ok(())
+        }
         Err(error) => Err(error).with_context(|| format!("could not remove {name}")),
     }
 }

@@ -105,6 +105,20 @@ async fn a_role_that_the_tags_do_not_say_is_taken_away() {
 }
 
 #[tokio::test]
+async fn a_node_that_cannot_be_written_keeps_no_other_from_its_labels() {
+    let api = FakeApi::new();
+    api.objects().stuck.insert("i-0123456789abcdef0".to_owned());
+    api.put_node("i-0123456789abcdef0", "True");
+    api.put_node("i-0123456789abcdef1", "True");
+    let aws = cloud(&["i-0123456789abcdef0", "i-0123456789abcdef1"]);
+    let fixture = start(api, aws).await;
+    let second = |api: &FakeApi| labelled(api, "i-0123456789abcdef1");
+    fixture.api.until(second).await;
+    let told = |_: &FakeApi| fixture.lines.text().contains("request is too large");
+    fixture.api.until(told).await;
+}
+
+#[tokio::test]
 async fn a_tag_that_cannot_be_a_label_keeps_no_other_node_from_its_labels() {
     let aws = cloud(&["i-0123456789abcdef0", "i-0123456789abcdef1"]);
     let tag = "k8s.io/cluster-autoscaler/node-template/label/disk".to_owned();

@@ -62,6 +62,18 @@ async fn a_node_that_says_it_is_ready_goes_with_its_instance() {
 }
 
 #[tokio::test]
+async fn a_node_that_cannot_be_removed_keeps_no_other() {
+    let fixture = start(&[OWN, INSTANCE, GHOST], &[OWN], QUICK).await;
+    let stuck = INSTANCE.to_owned();
+    fixture.api.objects().stuck.insert(stuck);
+    fixture.api.until(|api| !api.has_node(GHOST)).await;
+    assert!(fixture.api.has_node(INSTANCE));
+    assert!(fixture.lines.text().contains("not removed: "));
+    fixture.api.objects().stuck.clear();
+    fixture.api.until(|api| !api.has_node(INSTANCE)).await;
+}
+
+#[tokio::test]
 async fn one_look_removes_nothing() {
     let patient = Pace {
         gone: Duration::from_hours(1),

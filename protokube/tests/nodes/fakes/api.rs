@@ -4,7 +4,7 @@ use super::http::{Received, Reply, reply, serve};
 use futures::FutureExt;
 use kube::{Client, Config};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -17,6 +17,14 @@ const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 pub struct Objects {
     pub all: BTreeMap<String, Value>,
     pub patches: Vec<(String, Value)>,
+    /// Names of objects that it does not write or delete, as when they are too large for etcd.
+    pub stuck: BTreeSet<String>,
+}
+
+impl Objects {
+    fn is_stuck(&self, path: &str) -> bool {
+        path.split('/').any(|part| self.stuck.contains(part))
+    }
 }
 
 #[derive(Clone)]
@@ -136,6 +144,9 @@ impl FakeApi {
 
     fn delete(&self, path: &str, options: &Value) -> Reply {
         let mut objects = self.objects();
+        if objects.is_stuck(path) {
+            return status(500, "etcdserver: request is too large");
+        }
         let Some(object) = objects.all.get(path) else {
             return status(404, "NotFound");
         };
@@ -151,6 +162,9 @@ impl FakeApi {
 
     fn patch(&self, path: &str, patch: &Value) -> Reply {
         let mut objects = self.objects();
+        if objects.is_stuck(path) {
+            return status(500, "etcdserver: request is too large");
+        }
         let of = path.trim_end_matches("/approval");
         objects.patches.push((path.to_owned(), patch.clone()));
         let Some(object) = objects.all.get_mut(of) else {
