@@ -147,11 +147,16 @@ impl FakeApi {
         if objects.is_stuck(path) {
             return status(500, "etcdserver: request is too large");
         }
-        let Some(object) = objects.all.get(path) else {
+        let Some(object) = objects.all.get_mut(path) else {
             return status(404, "NotFound");
         };
         if options["preconditions"]["uid"] != object["metadata"]["uid"] {
             return status(409, "Conflict");
+        }
+        // What has finalizers is only marked: somebody else takes them away, and with the last it goes.
+        if object["metadata"]["finalizers"].is_array() {
+            object["metadata"]["deletionTimestamp"] = json!("2030-01-01T00:00:00Z");
+            return reply(200, object.to_string());
         }
         objects.all.remove(path);
         reply(
@@ -178,8 +183,16 @@ impl FakeApi {
         if labels.is_some_and(|labels| labels.values().any(|value| value == "no label!")) {
             return status(422, "Invalid");
         }
+        let uid = &patch["metadata"]["uid"];
+        if !uid.is_null() && *uid != object["metadata"]["uid"] {
+            return status(409, "Conflict");
+        }
         merge(object, patch);
         let answer = reply(200, object.to_string());
+        let metadata = &object["metadata"];
+        if metadata["deletionTimestamp"].is_string() && metadata["finalizers"].is_null() {
+            objects.all.remove(of);
+        }
         drop(objects);
         self.changed.send_modify(|version| *version += 1);
         answer
