@@ -8,7 +8,7 @@ use aws::machine::Machine;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{ListParams, PartialObjectMeta, Patch, PatchParams, WatchParams};
 use kube::{Api, Client, ResourceExt};
-use model::bootstrap::{echo, foreign_labels, node_labels};
+use model::bootstrap::{echo, foreign_labels, is_instance, node_labels};
 use model::names::CLUSTER_TAG;
 use model::report::Status;
 use serde_json::json;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// How protokube's lines call this part.
 const STAGE: &str = "labels";
 /// Tags are looked at again after this long.
-const AGAIN: Duration = Duration::from_mins(5);
+pub const AGAIN: Duration = Duration::from_mins(5);
 /// A Node whose instance EC2 did not know is asked for again after this long.
 const UNKNOWN: Duration = Duration::from_secs(10);
 
@@ -41,19 +41,14 @@ pub async fn run(client: Client, machine: Machine, cluster: &str, log: &Log) -> 
         let listed = nodes.list_metadata(&ListParams::default()).await;
         let listed = listed.context("could not list Nodes")?;
         let version = listed.metadata.resource_version.unwrap_or_default();
-        let unknown = |node: &PartialObjectMeta<Node>| !wanted.of.contains_key(&node.name_any());
         let age = wanted.asked.elapsed();
-        if age >= AGAIN || (age >= UNKNOWN && listed.items.iter().any(unknown)) {
+        if age >= AGAIN || (age >= UNKNOWN && is_unknown(&listed.items, &wanted)) {
             wanted = look(&machine, cluster).await?;
         }
         for node in &listed.items {
             label(&nodes, node, &wanted.of, &mut told, log).await?;
         }
-        let unknown = listed
-            .items
-            .iter()
-            .any(|node| !wanted.of.contains_key(&node.name_any()));
-        let seconds = if unknown {
+        let seconds = if is_unknown(&listed.items, &wanted) {
             u32::try_from(UNKNOWN.as_secs())?
         } else {
             WATCH_SECONDS
@@ -68,6 +63,12 @@ pub async fn run(client: Client, machine: Machine, cluster: &str, log: &Log) -> 
         let changed = until_changed(watch, matters).await;
         changed.context("could not watch Nodes")?;
     }
+}
+
+/// Whether EC2 did not know the instance of one of those Nodes. Others are nobody's instance.
+fn is_unknown(nodes: &[PartialObjectMeta<Node>], wanted: &Wanted) -> bool {
+    let mut names = nodes.iter().map(ResourceExt::name_any);
+    names.any(|name| is_instance(&name) && !wanted.of.contains_key(&name))
 }
 
 /// The labels of every instance of the cluster; one call a page.
@@ -137,4 +138,23 @@ async fn label(
         Err(error) => return Err(error).with_context(|| format!("could not label {name}")),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_is_nobodys_instance_is_not_asked_for_again_and_again() {
+        let nodes = |name: &str| {
+            let node = json!({ "metadata": { "name": name } });
+            vec![serde_json::from_value(node).unwrap()]
+        };
+        let none = Wanted {
+            asked: Instant::now(),
+            of: BTreeMap::new(),
+        };
+        assert!(is_unknown(&nodes("i-0123456789abcdef0"), &none));
+        assert!(!is_unknown(&nodes("by-hand"), &none));
+    }
 }

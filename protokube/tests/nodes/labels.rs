@@ -7,6 +7,7 @@ use serde_json::json;
 
 struct Fixture {
     api: FakeApi,
+    aws: FakeAws,
     lines: Lines,
 }
 
@@ -19,7 +20,7 @@ async fn start(api: FakeApi, aws: FakeAws) -> Fixture {
         let ended = protokube::labels::run(client, machine, NAME, &log).await;
         panic!("{ended:?}");
     });
-    Fixture { api, lines }
+    Fixture { api, aws, lines }
 }
 
 fn cloud(ids: &[&str]) -> FakeAws {
@@ -76,6 +77,8 @@ async fn a_label_that_somebody_changed_comes_back_and_others_stay() {
         fixture.api.node(INSTANCE)["metadata"]["labels"]["mine"],
         "kept"
     );
+    // EC2 is asked by the clock, not for each change.
+    assert_eq!(fixture.aws.calls("DescribeInstances"), 1);
 }
 
 #[tokio::test]

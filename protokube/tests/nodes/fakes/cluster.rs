@@ -56,11 +56,16 @@ impl Cluster {
 
     /// With another clock.
     pub async fn start_at(clock: Clock) -> Self {
-        Self::start_with(clock, std::time::Duration::ZERO).await
+        let none = std::time::Duration::ZERO;
+        Self::start_with(clock, none, none).await
     }
 
-    /// Where lines of one cause are that far apart too.
-    pub async fn start_with(clock: Clock, told: std::time::Duration) -> Self {
+    /// Where lines of one cause, and requests of one instance, are that far apart too.
+    pub async fn start_with(
+        clock: Clock,
+        told: std::time::Duration,
+        pause: std::time::Duration,
+    ) -> Self {
         let aws = FakeAws::default();
         let aws_url = aws.start().await;
         let folder = TempDir::new().unwrap();
@@ -96,6 +101,7 @@ impl Cluster {
             ready: ready.subscribe(),
             log: lines.log(),
             told,
+            pause,
         };
         tokio::spawn(bootstrap::serve_on(Arc::new(context), listener));
         let cluster = Self {
