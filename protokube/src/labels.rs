@@ -4,12 +4,13 @@
 use crate::log::Log;
 use crate::watching::{WATCH_SECONDS, until_changed};
 use anyhow::Context;
-use aws::machine::Machine;
+use aws::machine::{Instance, Machine};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{ListParams, PartialObjectMeta, Patch, PatchParams, WatchParams};
 use kube::{Api, Client, ResourceExt};
-use model::bootstrap::{echo, foreign_labels, is_instance, node_labels};
-use model::names::CLUSTER_TAG;
+use model::bootstrap::{Labelling, echo, foreign_labels, is_instance, node_labels};
+use model::full::Role;
+use model::names::{self, CLUSTER_TAG};
 use model::report::Status;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,15 +80,22 @@ async fn look(machine: &Machine, cluster: &str) -> anyhow::Result<Wanted> {
         asked: Instant::now(),
         of: instances
             .into_iter()
-            .map(|instance| (instance.id, labels_of(&instance.tags)))
+            .map(|instance| {
+                let labels = labels_of(&instance, cluster);
+                (instance.id, labels)
+            })
             .collect(),
     })
 }
 
-/// What tags say of the labels of a Node.
-fn labels_of(tags: &BTreeMap<String, String>) -> Labels {
-    let foreign = foreign_labels(tags).into_iter().map(|label| (label, None));
-    let own = node_labels(tags).into_iter();
+/// What EC2 says of the labels of a Node.
+fn labels_of(instance: &Instance, cluster: &str) -> Labels {
+    let of = Labelling {
+        tags: &instance.tags,
+        profile_of_nodes: instance.profile == Some(names::iam(cluster, Role::Node)),
+    };
+    let foreign = foreign_labels(of).into_iter().map(|label| (label, None));
+    let own = node_labels(of).into_iter();
     foreign
         .chain(own.map(|(label, value)| (label, Some(value))))
         .collect()

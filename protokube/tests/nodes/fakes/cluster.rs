@@ -157,6 +157,7 @@ pub fn instance(id: &str) -> Instance {
         state: "running".to_owned(),
         private_ip: "172.20.1.7".to_owned(),
         public_ip: "203.0.113.7".to_owned(),
+        profile: "nodes.a.example.com".to_owned(),
         tags: tags
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .into(),
