@@ -217,6 +217,7 @@ async fn serve_workers(daemon: Arc<Daemon>) -> anyhow::Result<()> {
         ready: daemon.ready.subscribe(),
         log: Log::stderr(),
         told: bootstrap::TOLD,
+        pause: bootstrap::PAUSE,
     };
     for_a_while(api::CLIENT_LIFE, bootstrap::serve(Arc::new(context))).await
 }

@@ -123,6 +123,60 @@ async fn a_real_api_server_takes_every_object_as_it_is() {
     running.abort();
 }
 
+#[tokio::test]
+#[ignore = "needs a real etcd and kube-apiserver"]
+async fn a_kubelet_makes_its_node_with_the_taint_that_the_cloud_controller_manager_takes_away() {
+    let plane = ControlPlane::start();
+    let admin = plane.client("protokube", "system:masters");
+    let store = store_in(&plane.folder.path().join("store")).await;
+    let mut policy = with(&json!({"cni": {}}));
+    policy.retain(|addon| addon.name == "node-registration.kctl.dev");
+    want(&store, &policy).await;
+    let running = tokio::spawn(protokube::addons::run(admin.clone(), store));
+    applied(&admin, &policy).await;
+    running.abort();
+
+    let [own, other] = NODES;
+    let kubelet = plane.client(&format!("system:node:{own}"), "system:nodes");
+    let nodes: Api<Node> = Api::all(kubelet);
+    let node = |name: &str, taints: Value| -> Node {
+        let node = json!({"metadata": {"name": name}, "spec": {"taints": taints}});
+        serde_json::from_value(node).unwrap()
+    };
+    let key = "node.cloudprovider.kubernetes.io/uninitialized";
+    // The API server needs a moment for a new policy: until then it only tries.
+    let dry = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    let bare = node(own, json!(null));
+    until("a Node without the taint is refused", || async {
+        nodes.create(&dry, &bare).await.is_err()
+    })
+    .await;
+    for taints in [
+        json!(null),
+        json!([]),
+        json!([{"key": "mine", "effect": "NoSchedule"}]),
+        json!([{"key": key, "effect": "PreferNoSchedule"}]),
+    ] {
+        let refused = nodes
+            .create(&PostParams::default(), &node(own, taints))
+            .await;
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains(key), "{refused}");
+    }
+    let taints = json!([{"key": "mine", "effect": "NoSchedule"}, {"key": key, "value": "true", "effect": "NoSchedule"}]);
+    let made = nodes
+        .create(&PostParams::default(), &node(own, taints))
+        .await;
+    made.unwrap();
+    // It is nobody else's limit.
+    let all: Api<Node> = Api::all(admin);
+    let made = all.create(&PostParams::default(), &node(other, json!(null)));
+    made.await.unwrap();
+}
+
 /// A worker, and another one.
 const NODES: [&str; 2] = ["i-0123456789abcdef0", "i-0123456789abcdef1"];
 

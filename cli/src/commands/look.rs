@@ -256,6 +256,12 @@ impl Looked {
         self.public.write(&session.store, &self.state.keys).await
     }
 
+    /// Checks that machines will trust the cluster's own authority: what is known of it comes from a file without private keys.
+    pub async fn check_authority(&self, session: &Session<'_>) -> Result<(), CommandError> {
+        let (store, keys) = (&session.store, &self.state.keys);
+        self.public.check(store, keys, KUBERNETES_CA).await
+    }
+
     /// Everything that should be; keysets that do not exist yet are stood in for.
     pub fn assemble(&self) -> Result<Assembled, CommandError> {
         let names = keysets_of(&self.expanded);

@@ -344,6 +344,7 @@ async fn make(
     if plan.is_empty() {
         return Ok(());
     }
+    looked.check_authority(run.session).await?;
     let digest = saved.map(|(saved, _)| saved.sha256());
     let report = work.apply("update", plan, seen, digest, lock).await?;
     if run.how.output == PlanFormat::Json {
