@@ -189,6 +189,69 @@ fn a_spec_with_other_members_than_etcd_was_formed_with_is_refused_with_the_way()
         .good();
 }
 
+#[test]
+fn etcd_goes_up_one_minor_at_a_time_and_never_down_once_a_machine_runs_it() {
+    const OLD: &str = "spec.etcdClusters[*].version=3.5.31";
+    const NEW: &str = "spec.etcdClusters[*].version=3.6.12";
+    let simulator = Simulator::start();
+    let kctl = made(&simulator, &["--set", OLD]);
+    record(&simulator, "main");
+    record(&simulator, "events");
+    let set = |value: &str| {
+        kctl.run(&["edit", "cluster", "--set", value]).good();
+    };
+    set(NEW);
+    kctl.run(&["update", "--yes"]).good();
+    // No machine runs it yet.
+    set(OLD);
+    kctl.run(&["update", "--plan-out", "saved.plan"]).good();
+    set(NEW);
+    replace(
+        &simulator,
+        &format!("control-plane-eu-west-1a.masters.{NAME}"),
+    );
+    assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
+    set(OLD);
+    let before = simulator.listing(REGION);
+    let refused = |command: &[&str], place: &str| {
+        let ran = kctl.run(command);
+        assert_eq!(ran.code, 2, "{}{}", ran.out, ran.err);
+        for words in [
+            place,
+            "etcd cluster main runs etcd 3.6.12 (i-",
+            "etcd cluster events runs etcd 3.6.12 (i-",
+            "wants 3.5.31",
+            "set spec.etcdClusters[1].version to 3.6.12",
+        ] {
+            assert!(ran.err.contains(words), "{words}: {}", ran.err);
+        }
+    };
+    for command in [
+        ["update"].as_slice(),
+        &["update", "--yes"],
+        &["update", "--plan", "saved.plan", "--yes"],
+    ] {
+        refused(command, "spec.etcdClusters[1].version");
+    }
+    assert_eq!(simulator.listing(REGION), before);
+    // Nor by way of an older Kubernetes.
+    kctl.run(&["edit", "cluster", "--unset", "spec.etcdClusters[*].version"])
+        .good();
+    assert_eq!(kctl.run(&["update"]).code, 0);
+    set("spec.kubernetesVersion=1.33.1");
+    refused(&["update", "--yes"], "spec.kubernetesVersion");
+    // A machine that nobody knows, or none at all: what the last update wanted counts.
+    let code = format!(
+        "boto('autoscaling').update_auto_scaling_group(AutoScalingGroupName='control-plane-eu-west-1a.masters.{NAME}', MinSize=0, DesiredCapacity=0)"
+    );
+    simulator.python(REGION, &code);
+    let ran = kctl.run(&["update"]);
+    let said = "etcd cluster main runs etcd 3.6.12 (the last update)";
+    assert!(ran.code == 2 && ran.err.contains(said), "{}", ran.err);
+    kctl.run(&["edit", "cluster", "--set", NEW]).good();
+    kctl.run(&["update", "--yes"]).good();
+}
+
 /// Balancers, listeners and target groups, and how many target groups the control plane's machines join.
 fn balancing(simulator: &Simulator) -> Vec<usize> {
     let code = format!(
