@@ -7,6 +7,7 @@ mod named;
 mod own_tags;
 mod saved;
 mod show;
+mod versions;
 
 use super::applying::{Work, locked};
 use super::assemble::Assembled;
