@@ -35,7 +35,12 @@ fn alive(lab: &Lab) -> Result<()> {
         let name = pod["metadata"]["name"].as_str().unwrap_or_default();
         let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
         let own = machines.iter().any(|one| one.id == node);
-        let ready = pod["status"]["containerStatuses"][0]["ready"] == true;
+        // Of a Node that is not Ready the condition is false; its containers' status stays as kubelet said it last.
+        let conditions = pod["status"]["conditions"].as_array();
+        let ready = conditions.is_some_and(|all| {
+            all.iter()
+                .any(|one| one["type"] == "Ready" && one["status"] == "True")
+        });
         if !(own && ready && name.starts_with("etcd-main-")) {
             continue;
         }
