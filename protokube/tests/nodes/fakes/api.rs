@@ -185,7 +185,7 @@ impl FakeApi {
         }
         let uid = &patch["metadata"]["uid"];
         if !uid.is_null() && *uid != object["metadata"]["uid"] {
-            return status(409, "Conflict");
+            return status(422, "metadata.uid: field is immutable");
         }
         merge(object, patch);
         let answer = reply(200, object.to_string());
