@@ -94,6 +94,19 @@ pub fn aws_hint(failure: &Failure) -> String {
     })
 }
 
+/// The error of a name that no cluster of the store has; `all` are those that it has.
+pub fn no_cluster(name: &str, url: &str, all: &[String]) -> CommandError {
+    let near = model::read::nearest::nearest(name, all.iter().map(String::as_str));
+    let hint = match near {
+        Some(near) => format!("did you mean {near}?"),
+        None => {
+            "see which there are with `kctl get clusters`, or choose another store with --state"
+                .to_owned()
+        }
+    };
+    CommandError::usage(format!("there is no cluster {name} in {url}"), hint)
+}
+
 /// Names of all clusters in the store, sorted.
 pub async fn clusters(store: &Store) -> Result<Vec<String>, CommandError> {
     let entries = store.list("", None).await.map_err(store_error)?;

@@ -319,6 +319,21 @@ fn every_problem_is_said_at_once_under_its_flag() {
 }
 
 #[test]
+fn a_zone_that_the_account_does_not_have_is_named_with_those_that_it_has() {
+    let facts = Facts {
+        account: "123456789012".to_owned(),
+        zones: strings(&["us-east-1a", "us-east-1b"]),
+        stand_in: true,
+        ..Facts::default()
+    };
+    let of = |zones: &[&str]| create(&options(zones), &facts).map(|_| ());
+    assert!(of(&["us-east-1a"]).is_ok());
+    let said = model::read::render(&of(&["us-east-1a", "us-east-1z"]).unwrap_err());
+    assert!(said.contains("--zones: us-east-1z is no zone"), "{said}");
+    assert!(said.contains("there are us-east-1a, us-east-1b"), "{said}");
+}
+
+#[test]
 fn what_is_created_is_valid() {
     for topology in [Topology::Public, Topology::Private] {
         for zones in [

@@ -47,7 +47,7 @@ struct Doomed {
 
 /// Deletes a cluster, or shows what that would delete.
 pub async fn run(what: &DeleteCluster, session: &Session<'_>) -> Result<Outcome, CommandError> {
-    let name = session.cluster(what.cluster.as_deref()).await?;
+    let name = session.spelled_out(what.cluster.as_deref()).await?;
     let keys = Keys::of(&name);
     let listened = what.output == PlanFormat::Events;
     let events = listened.then(|| Events::begin(session.shell, "delete cluster", &name));
@@ -104,7 +104,15 @@ async fn ours(
     let journal = StoreJournal::read(&session.store, keys, &doomed.state.entries).await?;
     let world = world(&doomed, &journal, session);
     let interrupts = Interrupts::default();
-    let work = work(&doomed, session, &world, &journal, &interrupts, events);
+    let work = work(
+        &doomed,
+        session,
+        &world,
+        &journal,
+        &interrupts,
+        events,
+        programs,
+    );
     let seen = work.observe().await?;
     whose::check(&doomed.claim, &seen, &doomed.state, session)?;
     let plan = super::update::planned(model::engine::plan(&[], &seen))?;
@@ -212,6 +220,7 @@ fn work<'a>(
     journal: &'a StoreJournal<'a>,
     interrupts: &'a Interrupts,
     events: Option<Events<'a>>,
+    programs: bool,
 ) -> Work<'a> {
     Work {
         session,
@@ -222,6 +231,7 @@ fn work<'a>(
         journal,
         interrupts,
         events,
+        programs,
         beforehand: None,
     }
 }
@@ -238,7 +248,10 @@ async fn delete(
     let journal =
         StoreJournal::read(&session.store, &doomed.state.keys, &doomed.state.entries).await?;
     let world = world(doomed, &journal, session);
-    let work = work(doomed, session, &world, &journal, interrupts, events);
+    let programs = what.output.is_for_programs();
+    let work = work(
+        doomed, session, &world, &journal, interrupts, events, programs,
+    );
     let seen = work.observe().await?;
     whose::check(&doomed.claim, &seen, &doomed.state, session)?;
     let plan = super::update::planned(model::engine::plan(&[], &seen))?;

@@ -67,7 +67,7 @@ struct Run<'a> {
 pub async fn run(options: &Update, session: &Session<'_>) -> Result<Outcome, CommandError> {
     if let Some(word) = options.target.unexpected() {
         return Err(CommandError::usage(
-            format!("what is {word:?}?"),
+            format!("one word too many: {word:?}"),
             "kctl update [cluster] [NAME]",
         ));
     }
@@ -147,6 +147,7 @@ async fn ours(name: &str, run: Run<'_>) -> Result<Outcome, CommandError> {
     let looked = look(name, how.looking, session).await?;
     heading(&looked, run)?;
     if !how.yes {
+        doubts(&looked, session);
         if how.plan_out.is_some() {
             // With a stand-in in the place of a binary it could never be applied.
             looked.found.complete()?;
@@ -182,13 +183,21 @@ async fn ours(name: &str, run: Run<'_>) -> Result<Outcome, CommandError> {
 /// Fails if machines could not be made; says what else they would lack.
 fn ready(looked: &Looked, session: &Session<'_>) -> Result<(), CommandError> {
     looked.found.complete()?;
+    doubts(looked, session);
+    Ok(())
+}
+
+/// Says what may keep the machines from starting.
+fn doubts(looked: &Looked, session: &Session<'_>) {
     if session.url.starts_with("file://") {
         session.shell.warning(&format!(
             "machines in AWS cannot read {}: use a bucket for clusters that should work",
             session.url
         ));
     }
-    Ok(())
+    if let Some(warning) = looked.found.warning() {
+        session.shell.warning(&warning);
+    }
 }
 
 fn heading(looked: &Looked, run: Run<'_>) -> Result<(), CommandError> {
@@ -277,6 +286,7 @@ async fn planning<T>(
         journal: &journal,
         interrupts,
         events: run.events,
+        programs: run.how.output.is_for_programs(),
         beforehand,
     };
     let (desired, seen) = settle(assembled.desired.clone(), work.observe().await?);
@@ -365,6 +375,9 @@ async fn make(
         return Err(error);
     }
     show::hints(plan, &report, run.session);
+    if looked.acted.is_none() {
+        show::first_steps(&looked.target.cluster, run);
+    }
     Ok(())
 }
 

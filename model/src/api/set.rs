@@ -12,7 +12,7 @@ use super::{set_names, unsupported};
 /// Sets a field: `spec.nodePortAccess` to `1.2.3.4/32,10.0.0.0/8`, `cluster.spec.addons[0].manifest`
 /// to a URL, `spec.cloudLabels.Owner` to a name.
 ///
-/// As in kOps, elements for a list are parted by commas and added to what is there, and no text at
+/// As in kOps, elements for a list are parted by commas and added to what is there (each once), and no text at
 /// all makes an empty section. A list or mapping in YAML's brackets (`[]`, `{}`) replaces what is
 /// there. A list element that does not exist is made if it is the next one; `[*]` means every
 /// element. Names that hold dots are escaped (`\.`) or put in `["..."]`; kOps' newer names of fields
@@ -20,6 +20,28 @@ use super::{set_names, unsupported};
 ///
 /// On failure the object is unchanged.
 pub fn set<S: Spec + Default>(
+    object: &mut Resource<S>,
+    path: &str,
+    text: &str,
+) -> Result<(), Vec<Problem>> {
+    place_text(object, path, text).map_err(|problems| {
+        below_spec(path, problems, |meant| {
+            place_text(&mut Resource::<S>::default(), meant, text).is_ok()
+        })
+    })
+}
+
+/// Names the field of the spec that was meant, if only `spec.` is missing.
+fn below_spec(path: &str, problems: Vec<Problem>, is_field: impl Fn(&str) -> bool) -> Vec<Problem> {
+    let meant = format!("spec.{path}");
+    if path.starts_with("spec.") || !is_field(&meant) {
+        return problems;
+    }
+    let message = format!("there is no field {path}");
+    vec![Problem::error(path, message).hint(format!("did you mean {meant}?"))]
+}
+
+fn place_text<S: Spec + Default>(
     object: &mut Resource<S>,
     path: &str,
     text: &str,
@@ -137,9 +159,12 @@ fn place(node: &mut Node, steps: &[Step], value: &Node) -> Result<(), String> {
 fn assign(node: &mut Node, value: &Node) {
     match (&mut node.content, &value.content) {
         (Content::List(elements), Content::Scalar(Scalar::Assigned(text))) => {
-            elements.extend(
-                split_list(text).map(|part| Node::scalar(Scalar::Assigned(part.to_owned()))),
-            );
+            for part in split_list(text) {
+                let there = |element: &Node| matches!(&element.content, Content::Scalar(scalar) if scalar.text() == part);
+                if !elements.iter().any(there) {
+                    elements.push(Node::scalar(Scalar::Assigned(part.to_owned())));
+                }
+            }
         }
         (Content::Map(_), Content::Scalar(Scalar::Assigned(text))) if text.is_empty() => {}
         _ => *node = value.clone(),
@@ -283,6 +308,7 @@ mod tests {
         let added = spec_after(&[
             ("spec.sshAccess", "10.0.0.0/8"),
             ("spec.sshAccess", "192.0.2.0/24, pl-1"),
+            ("spec.sshAccess", "pl-1,10.0.0.0/8"),
         ]);
         assert_eq!(added, "sshAccess:\n- 10.0.0.0/8\n- 192.0.2.0/24\n- pl-1\n");
         let text = spec_after(&[("spec.additionalPolicies.node", "[{}]")]);
@@ -316,6 +342,7 @@ mod tests {
         assert!(error("spec.networkCidr", "10.0.0.0/8").contains("did you mean \"networkCIDR\"?"));
         assert!(error("spec.kubelet.maxPods", "many").contains("many is not a whole number"));
         assert!(error("spec.subnets[3].name", "a").contains("the list has 0 elements"));
+        assert!(error("kubelet.maxPods", "3").contains("did you mean spec.kubelet.maxPods?"));
         assert!(error("spec..x", "a").contains("is not a field path"));
         assert!(error("spec.warmPool.maxSize", "3").contains("warm pools"));
     }
