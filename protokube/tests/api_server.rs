@@ -19,6 +19,7 @@ use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use model::addons::{Addon, addons};
 use model::cloud::ObjectContent;
 use model::cloud::build::addon_objects;
+use protokube::log::Voice;
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::store_in;
@@ -41,6 +42,11 @@ async fn want(store: &Store, addons: &[Addon]) {
             .await
             .unwrap();
     }
+}
+
+/// What protokube does, for ever.
+async fn follow(client: Client, store: Store) -> anyhow::Result<()> {
+    protokube::addons::run(client, store, Voice::of("addons")).await
 }
 
 /// Waits until the record says that exactly these addons are applied.
@@ -84,7 +90,7 @@ async fn a_real_api_server_takes_every_object_as_it_is() {
     let flannel = with(&json!({"flannel": {}}));
     want(&store, &flannel).await;
     // It is there before the API server is, and waits.
-    let running = tokio::spawn(protokube::addons::run(client.clone(), store.clone()));
+    let running = tokio::spawn(follow(client.clone(), store.clone()));
     applied(&client, &flannel).await;
 
     let sets: Api<DaemonSet> = Api::all(client.clone());
@@ -112,7 +118,7 @@ async fn a_real_api_server_takes_every_object_as_it_is() {
     running.abort();
     let cni = with(&json!({"cni": {}}));
     want(&store, &cni).await;
-    let running = tokio::spawn(protokube::addons::run(client.clone(), store));
+    let running = tokio::spawn(follow(client.clone(), store));
     applied(&client, &cni).await;
     assert_eq!(names().await, ["aws-cloud-controller-manager"]);
     let after = deployments.get("coredns").await.unwrap();
@@ -244,7 +250,7 @@ async fn the_token_of_a_workers_flannel_does_what_flannel_does_and_nothing_else(
     let store = store_in(&plane.folder.path().join("store")).await;
     let flannel = with(&json!({"flannel": {}}));
     want(&store, &flannel).await;
-    let running = tokio::spawn(protokube::addons::run(admin.clone(), store));
+    let running = tokio::spawn(follow(admin.clone(), store));
     applied(&admin, &flannel).await;
     running.abort();
     let thief = stolen(&plane, &admin).await;

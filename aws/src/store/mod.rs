@@ -234,6 +234,16 @@ impl Store {
         }
     }
 
+    /// The first `most` bytes of the object with that key: for what others write, who may have written anything.
+    pub async fn get_first(&self, key: &str, most: usize) -> Result<Option<Vec<u8>>, StoreError> {
+        checked(key)?;
+        self.counts.reads.fetch_add(1, Ordering::Relaxed);
+        match &self.backend {
+            Backend::S3(store) => store.get_first(key, most).await,
+            Backend::File(store) => store.get_first(key, most),
+        }
+    }
+
     /// Writes an object if `expect` holds, and says its new version.
     pub async fn put(
         &self,

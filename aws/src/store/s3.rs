@@ -131,6 +131,36 @@ impl S3Store {
         }
     }
 
+    /// The first `most` bytes; what comes after is not asked for.
+    pub(super) async fn get_first(
+        &self,
+        key: &str,
+        most: usize,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let call = |s3: aws_sdk_s3::Client| {
+            let request = s3.get_object().bucket(&self.bucket).key(self.full(key));
+            async move {
+                let answer = request.send().await;
+                let mut body = answer.map_err(|error| miss(GET, &error))?.body;
+                let mut bytes = Vec::new();
+                while bytes.len() < most
+                    && let Some(piece) = body.next().await
+                {
+                    bytes.extend_from_slice(&piece.map_err(|error| {
+                        Miss::Failed(failure::own(Class::Unknown, GET, error.to_string()))
+                    })?);
+                }
+                bytes.truncate(most);
+                Ok(bytes)
+            }
+        };
+        match self.in_region(call).await {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(failure) if is_absent(&failure) => Ok(None),
+            Err(failure) => Err(self.error(key, GET, failure)),
+        }
+    }
+
     /// A write without an answer may have happened. Then the object says so: if it holds our bytes, we won.
     pub(super) async fn put(
         &self,

@@ -53,7 +53,7 @@ struct Look<'a> {
 }
 
 impl<E: Ec2, R: Running> Member<E, R> {
-    /// A member; nothing happens yet.
+    /// A member, and who says what becomes of it; nothing happens yet.
     pub fn new(
         settings: Settings,
         ec2: Arc<E>,
@@ -61,8 +61,8 @@ impl<E: Ec2, R: Running> Member<E, R> {
         formation: Formation,
         running: R,
         settled: Arc<Settled>,
+        voice: Voice,
     ) -> Self {
-        let voice = Voice::of(settings.pod_name());
         Self {
             settings,
             ec2,
@@ -79,7 +79,7 @@ impl<E: Ec2, R: Running> Member<E, R> {
     pub async fn run(&self) -> anyhow::Result<()> {
         match manifest::resume(&self.host, &self.settings).await {
             Ok(trouble) => self.tell(trouble),
-            Err(error) => self.tell(Some(format!("{error:#}"))),
+            Err(error) => self.voice.say(Status::Failed, &format!("{error:#}")),
         }
         let mut rhythm = Rhythm::new(self.settings.pace, &self.settings.instance);
         loop {
@@ -263,9 +263,12 @@ impl<E: Ec2, R: Running> Member<E, R> {
             .send_if_modified(|all| all.insert(etcd.clone(), settled) != Some(settled));
     }
 
+    /// What is wrong with the volume is told whatever becomes of the member, and stands until it is over.
     fn tell(&self, trouble: Option<String>) {
-        if let Some(why) = trouble {
-            self.voice.say(Status::Failed, &why);
+        const ABOUT: &str = "volume";
+        match trouble {
+            Some(why) => self.voice.failed(ABOUT, &anyhow!(why)),
+            None => self.voice.over(ABOUT),
         }
     }
 
