@@ -179,8 +179,8 @@ async fn a_kubelet_makes_its_node_with_the_taint_that_the_cloud_controller_manag
     made.unwrap();
     // It is nobody else's limit.
     let all: Api<Node> = Api::all(admin);
-    let made = all.create(&PostParams::default(), &node(other, json!(null)));
-    made.await.unwrap();
+    let bare = node(other, json!(null));
+    all.create(&PostParams::default(), &bare).await.unwrap();
 }
 
 /// A worker, and another one.
