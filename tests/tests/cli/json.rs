@@ -102,7 +102,12 @@ fn written() -> Written {
     let operations = kctl.run(&["get", "operations", "-o", "json"]).out;
     all.operations = serde_json::from_str(&operations).expect("a list");
     all.streams.push(lines(&run(&[
-        "delete", "cluster", NAME, "--yes", "-o", "events",
+        "delete",
+        "cluster",
+        crate::scenario::NAME,
+        "--yes",
+        "-o",
+        "events",
     ])));
     all
 }

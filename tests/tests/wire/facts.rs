@@ -73,6 +73,7 @@ async fn what_exists_is_found_and_what_does_not_is_left_out() {
     assert_eq!(flatcar.unfit.as_deref(), Some("Flatcar"));
     let roles: Vec<_> = facts.profile_roles.iter().collect();
     assert_eq!(roles, [(&text("team"), &text("machines-of-team"))]);
+    assert_eq!(facts.zones, ["eu-west-1a", "eu-west-1b", "eu-west-1c"]);
     assert_eq!(facts.instance_types.len(), 2);
     assert_eq!(facts.instance_types["m6g.large"].arch, Arch::Arm64);
     assert_eq!(facts.instance_types["m5d.large"].instance_store_disks, 1);
