@@ -49,6 +49,8 @@ pub struct Place<'a> {
     pub zone: &'a str,
     /// The members that its group may run.
     pub members: &'a [String],
+    /// The volume that EC2 has begun to attach to it and has not shown with it since.
+    pub asked: Option<&'a str>,
 }
 
 /// What to do about a volume.
@@ -60,6 +62,8 @@ pub enum Choice<'a> {
         volume: &'a SeenVolume,
         /// Whose.
         member: String,
+        /// Others of the same etcd cluster that this machine has: it runs one member only, and nobody else can take them.
+        besides: Vec<&'a SeenVolume>,
     },
     /// It is free: attach it.
     Attach {
@@ -83,18 +87,31 @@ impl SeenVolume {
         let (member, all) = self.tag.split_once('/')?;
         all.split(',').any(|one| one == member).then_some(member)
     }
+
+    /// That machine has it, or is about to have it or to lose it.
+    pub fn is_with(&self, instance: &str) -> bool {
+        let holder = self.holder.as_ref();
+        holder.is_some_and(|holder| holder.instance == instance)
+    }
 }
 
 /// The volume for a machine: the one it has, else a free one in its zone of a member that its group runs. Of two
 /// volumes of one member only the recorded one counts.
+///
+/// EC2's lock is one of volumes and not of machines: nothing but this keeps a machine from taking those of several members, which no
+/// other could take then. So one that has a volume of the etcd cluster in whatever state, or was given one, asks for no other.
 pub fn choose<'a>(
     place: &Place<'_>,
     seen: &'a [SeenVolume],
     record: Option<&Record>,
 ) -> Choice<'a> {
+    let own = |volume: &&SeenVolume| volume.is_with(place.instance);
+    let own: Vec<&SeenVolume> = seen.iter().filter(own).collect();
     let mut reasons = Vec::new();
     let mut free = None;
-    for member in place.members {
+    // In the same order whatever the order of the spec is: of two that a machine has it runs the same at every look.
+    let members: BTreeSet<&String> = place.members.iter().collect();
+    for member in members {
         let volume = match volume_of(member, seen, record) {
             Ok(volume) => volume,
             Err(reason) => {
@@ -104,18 +121,45 @@ pub fn choose<'a>(
         };
         let member = member.clone();
         match availability(place, volume, &member) {
-            Availability::Held => return Choice::Held { volume, member },
-            Availability::Free if free.is_none() => free = Some(Choice::Attach { volume, member }),
+            Availability::Held => {
+                let besides = own.iter().copied().filter(|one| one.id != volume.id);
+                return Choice::Held {
+                    volume,
+                    member,
+                    besides: besides.collect(),
+                };
+            }
+            Availability::Free if free.is_none() => free = Some((volume, member)),
             Availability::Free => {}
             Availability::Not(reason) => reasons.push(reason),
         }
     }
-    free.unwrap_or_else(|| {
-        if reasons.is_empty() {
-            reasons.push("this instance group runs no member of it".to_owned());
+    reasons.extend(own.iter().map(|one| takes_no_other(one)));
+    match (free, place.asked) {
+        (Some((volume, member)), None) if own.is_empty() => Choice::Attach { volume, member },
+        // EC2 may show it as it was before: it says so if somebody has it.
+        (Some((volume, member)), Some(asked)) if own.is_empty() && asked == volume.id => {
+            Choice::Attach { volume, member }
         }
-        Choice::Wait(reasons.join("; "))
-    })
+        (_, Some(asked)) if own.is_empty() => Choice::Wait(format!(
+            "{asked} was given to this machine, and EC2 does not show it so yet: until it does, no other is asked for. If it was taken \
+             away again, restart protokube"
+        )),
+        _ => {
+            if reasons.is_empty() {
+                reasons.push("this instance group runs no member of it".to_owned());
+            }
+            Choice::Wait(reasons.join("; "))
+        }
+    }
+}
+
+fn takes_no_other(own: &SeenVolume) -> String {
+    let state = own.holder.as_ref().map_or("", |holder| &holder.state);
+    format!(
+        "this machine has {} ({}, {state}) and takes no second volume of an etcd cluster; one that it is not to run must be detached",
+        own.id, own.tag
+    )
 }
 
 enum Availability {
@@ -238,9 +282,10 @@ mod tests {
             instance: "i-1",
             zone: "eu-west-1a",
             members: &members,
+            asked: None,
         };
         match choose(&place, seen, record) {
-            Choice::Held { volume, member } => format!("held {} {member}", volume.id),
+            Choice::Held { volume, member, .. } => format!("held {} {member}", volume.id),
             Choice::Attach { volume, member } => format!("attach {} {member}", volume.id),
             Choice::Wait(reason) => format!("wait: {reason}"),
         }
@@ -277,6 +322,149 @@ mod tests {
             unknown: Unknown::new(),
         };
         assert_eq!(chosen(&["a"], &both, Some(&record)), "attach vol-2 a");
+    }
+
+    /// EC2 as machines see it: an answer may be older than the one before, and what is asked for is decided by what is so.
+    struct Ec2 {
+        volumes: Vec<SeenVolume>,
+        answers: Vec<Vec<SeenVolume>>,
+    }
+
+    impl Ec2 {
+        fn answer(&self, age: usize) -> &[SeenVolume] {
+            let last = self.answers.len().saturating_sub(1);
+            &self.answers[last.saturating_sub(age)]
+        }
+
+        fn with(&self, instance: &str) -> usize {
+            let own = self.volumes.iter().filter(|one| one.is_with(instance));
+            own.count()
+        }
+
+        /// `VolumeInUse` if somebody has it.
+        fn attach(&mut self, id: &str, instance: &str) -> bool {
+            let volume = self.volumes.iter_mut().find(|one| one.id == id).unwrap();
+            let free = volume.holder.is_none();
+            if free {
+                *volume = held(volume.clone(), instance, "attaching");
+            }
+            free
+        }
+
+        /// What is attaching is attached in time.
+        fn goes_on(&mut self, which: usize) {
+            if let Some(holder) = &mut self.volumes[which].holder {
+                holder.state = "attached".into();
+            }
+        }
+    }
+
+    proptest::proptest! {
+        /// Whatever EC2 shows, in whatever state: a machine that has one volume asks for no other, and does not forget which it has.
+        #[test]
+        fn a_machine_that_has_a_volume_asks_for_no_second(
+            states in proptest::collection::vec(0_usize..6, 3),
+            recorded in proptest::bool::ANY,
+            copied in proptest::bool::ANY,
+            runs in proptest::sample::subsequence(vec!["a", "b", "c"], 1..=3),
+        ) {
+            let seen: Vec<SeenVolume> = states.iter().zip(["a", "b", "c"]).map(|(state, member)| {
+                let volume = volume(&format!("vol-{member}"), if copied { "a" } else { member });
+                match ["free", "attaching", "attached", "detaching", "busy", "theirs"][*state] {
+                    "free" => volume,
+                    "theirs" => held(volume, "i-2", "attached"),
+                    state => held(volume, "i-1", state),
+                }
+            }).collect();
+            let record = Record {
+                format: FORMAT,
+                state: State::forming("t"),
+                members: [("a".to_owned(), RecordedMember::on("vol-a", false))].into(),
+                unknown: Unknown::new(),
+            };
+            let own: Vec<&SeenVolume> = seen.iter().filter(|one| one.is_with("i-1")).collect();
+            let said = chosen(&runs, &seen, recorded.then_some(&record));
+            match own.as_slice() {
+                [] => {}
+                own if said.starts_with("wait") => {
+                    proptest::prop_assert!(own.iter().all(|one| said.contains(&one.id)), "{said}");
+                }
+                own => {
+                    proptest::prop_assert!(said.starts_with("held"), "{said}");
+                    let lowest = own.iter().find(|one| {
+                        let of_group = runs.iter().any(|run| one.member() == Some(*run));
+                        one.holder.as_ref().unwrap().state == "attached" && of_group
+                    });
+                    proptest::prop_assert!(copied || said.contains(&lowest.unwrap().id), "{said}");
+                }
+            }
+        }
+
+        /// Several machines of one group, whose looks are told old things in any order.
+        #[test]
+        fn machines_of_one_group_share_the_volumes_whatever_they_are_told(
+            looks in proptest::collection::vec((0_usize..3, 0_usize..4, 0_usize..3), 0..80),
+        ) {
+            let all = ["a", "b", "c"];
+            let members = all.map(str::to_owned);
+            let volumes: Vec<SeenVolume> = all.iter().map(|one| volume(&format!("vol-{one}"), one)).collect();
+            let mut ec2 = Ec2 { answers: vec![volumes.clone()], volumes };
+            let mut asked: [Option<String>; 3] = Default::default();
+            let instances = ["i-1", "i-2", "i-3"];
+            // At last everybody is told what is so.
+            let at_last = (0..9).map(|look| (look % 3, 0, look % 3));
+            for (who, age, which) in looks.into_iter().chain(at_last) {
+                let instance = instances[who];
+                let seen = ec2.answer(age).to_vec();
+                if seen.iter().any(|one| asked[who].as_deref() == Some(&one.id) && one.is_with(instance)) {
+                    asked[who] = None;
+                }
+                // What the kernel shows is not asked of EC2: see the machine's own look.
+                let shown = ec2.volumes.iter().any(|one| {
+                    one.holder.as_ref().is_some_and(|of| of.instance == instance && of.state == "attached")
+                });
+                let place = Place { instance, zone: "eu-west-1a", members: &members, asked: asked[who].as_deref() };
+                if let Choice::Attach { volume, .. } = choose(&place, &seen, None)
+                    && !shown
+                    && ec2.attach(&volume.id, instance)
+                {
+                    asked[who] = Some(volume.id.clone());
+                }
+                ec2.goes_on(which);
+                ec2.answers.push(ec2.volumes.clone());
+                for instance in instances {
+                    proptest::prop_assert!(ec2.with(instance) <= 1, "{:?}", ec2.volumes);
+                }
+            }
+            for instance in instances {
+                proptest::prop_assert_eq!(ec2.with(instance), 1, "every machine has one: {:?}", ec2.volumes);
+            }
+        }
+    }
+
+    #[test]
+    fn of_two_that_it_has_from_before_it_runs_the_lower_and_names_the_other() {
+        let both = [
+            held(volume("vol-2", "b"), "i-1", "attached"),
+            held(volume("vol-1", "a"), "i-1", "attached"),
+        ];
+        for order in [["a", "b"], ["b", "a"]] {
+            let members = order.map(str::to_owned);
+            let place = Place {
+                instance: "i-1",
+                zone: "eu-west-1a",
+                members: &members,
+                asked: None,
+            };
+            let Choice::Held {
+                volume, besides, ..
+            } = choose(&place, &both, None)
+            else {
+                panic!("it has one");
+            };
+            assert_eq!(volume.id, "vol-1");
+            assert_eq!(besides, [&both[0]]);
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use anyhow::{anyhow, bail};
 use model::components::EtcdStart;
 use model::etcd::{Content, Log, Own, Place, Record, SeenVolume, Step, decide, formed, stray};
 use model::report::Status;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Time between looks at etcd's log while there is nothing else to do: at the machine's own disk only.
@@ -31,6 +31,8 @@ pub struct Member<E, R> {
     voice: Voice,
     /// The disk from which the member runs.
     runs_from: Mutex<Option<OwnDisk>>,
+    /// The volume that EC2 has begun to attach and has not shown with this machine since: its answers may be older than that.
+    asked: Mutex<Option<String>>,
 }
 
 /// How a look ended.
@@ -72,6 +74,7 @@ impl<E: Ec2, R: Running> Member<E, R> {
             settled,
             voice,
             runs_from: Mutex::default(),
+            asked: Mutex::default(),
         }
     }
 
@@ -108,7 +111,16 @@ impl<E: Ec2, R: Running> Member<E, R> {
         let held = match self.find(&seen, record).await? {
             Found::Held(held) => held,
             Found::Waiting(why) => return Ok(self.waits(&why)),
+            Found::Asked(volume) => {
+                let why = format!("{volume} is being attached");
+                self.asked(|asked| *asked = Some(volume));
+                return Ok(self.waits(&why));
+            }
         };
+        match &held.besides {
+            Some(why) => self.voice.failed("volumes", &anyhow!("{why}")),
+            None => self.voice.over("volumes"),
+        }
         let names = self.settings.names();
         let disk = OwnDisk::new(&self.host, &held, &names.prefix);
         let settings = self.settings.clone();
@@ -144,10 +156,19 @@ impl<E: Ec2, R: Running> Member<E, R> {
 
     async fn find(&self, seen: &[SeenVolume], record: Option<&Record>) -> anyhow::Result<Found> {
         let members = self.settings.own_members();
+        let instance = &self.settings.instance;
+        let asked = self.asked(|asked| {
+            let shown = |one: &SeenVolume| Some(&one.id) == asked.as_ref() && one.is_with(instance);
+            if seen.iter().any(shown) {
+                *asked = None;
+            }
+            asked.clone()
+        });
         let place = Place {
-            instance: &self.settings.instance,
+            instance,
             zone: &self.settings.zone,
             members: &members,
+            asked: asked.as_deref(),
         };
         let first = self.settings.first_device;
         find(&*self.ec2, &self.host, &place, seen, record, first).await
@@ -270,13 +291,16 @@ impl<E: Ec2, R: Running> Member<E, R> {
     }
 
     fn runs_from<T>(&self, with: impl FnOnce(&mut Option<OwnDisk>) -> T) -> T {
-        with(
-            &mut self
-                .runs_from
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
+        with(&mut locked(&self.runs_from))
     }
+
+    fn asked<T>(&self, with: impl FnOnce(&mut Option<String>) -> T) -> T {
+        with(&mut locked(&self.asked))
+    }
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What an alarm means, and what ends it (<https://etcd.io/docs/v3.6/op-guide/maintenance/#space-quota>).

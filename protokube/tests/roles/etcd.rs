@@ -1,9 +1,10 @@
 //! One member from a blank volume to serving, and whatever may go wrong on the way.
 
 use crate::machine::{
-    Cloud, Etcd, INSTANCE, Machine, ZONE, config, config_of_three, files_of_log, identity_of,
-    write_log,
+    Cloud, Etcd, INSTANCE, Machine, ZONE, config, config_of_three, config_of_three_in_a_group,
+    files_of_log, identity_of, write_log,
 };
+use aws::machine::Attachment;
 use model::etcd::{Record, State, record_key};
 use model::node::NodeConfig;
 use protokube::etcd::{Formation, Member, Outcome, Running, Settings, Settled};
@@ -468,6 +469,44 @@ async fn somebody_elses_data_is_never_started_or_written_to() {
     let mut after = machine.tree();
     after.retain(|path, _| !path.contains("lost+found"));
     assert_eq!(after, before);
+}
+
+/// EC2 answers as before it attached anything, when member a's volume still was another machine's. With NVMe the kernel knows better, also
+/// after protokube has started again; without, protokube remembers what it asked for.
+#[tokio::test]
+async fn of_several_members_in_its_group_a_machine_takes_one_whatever_ec2_shows() {
+    for xen in [false, true] {
+        let machine = Machine::new().await;
+        *machine.cloud.xen.lock().unwrap() = xen;
+        for (id, tag) in [
+            ("vol-0a", "a/a,b,c"),
+            ("vol-0b", "b/a,b,c"),
+            ("vol-0c", "c/a,b,c"),
+        ] {
+            machine.cloud.add_volume_of(id, "main", tag, None);
+        }
+        let mut before = machine.cloud.volumes.lock().unwrap().clone();
+        before[0].state = "in-use".into();
+        before[0].attachment = Some(Attachment {
+            instance: "i-09".into(),
+            device: "/dev/xvdu".into(),
+            state: "detaching".into(),
+        });
+        let started = || member_of(&machine, config_of_three_in_a_group(), AT_ONCE);
+        let mut member = started();
+        assert_eq!(member.look().await.unwrap(), Outcome::Waits);
+        *machine.cloud.answer.lock().unwrap() = Some(before);
+        for _ in 0..3 {
+            assert_eq!(member.look().await.unwrap(), Outcome::Waits);
+            assert_eq!(machine.cloud.volumes_of(INSTANCE), ["vol-0a"]);
+            if !xen {
+                member = started();
+            }
+        }
+        *machine.cloud.answer.lock().unwrap() = None;
+        assert_eq!(member.look().await.unwrap(), Outcome::Stepped);
+        assert_eq!(machine.cloud.volumes_of(INSTANCE), ["vol-0a"]);
+    }
 }
 
 fn resized(machine: &Machine) -> usize {
