@@ -1,7 +1,7 @@
 //! Which volume a machine takes for an etcd cluster. Volumes say whose they are by kOps' tag `k8s.io/etcd/CLUSTER` =
 //! `MEMBER/ALL,MEMBERS`; EC2 attaches a volume to one machine at a time, which is the lock.
 
-use super::Record;
+use super::{Record, RecordedMember};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// kOps' names of devices for etcd's volumes.
@@ -51,6 +51,10 @@ pub struct Place<'a> {
     pub members: &'a [String],
     /// The volume that EC2 has begun to attach to it and has not shown with it since.
     pub asked: Option<&'a str>,
+    /// The volume from which its member runs: mounted here, and kubelet sees the manifest on it.
+    pub runs: Option<&'a str>,
+    /// Volumes of which EC2, asked for their ids, said that there are none.
+    pub gone: &'a BTreeSet<String>,
 }
 
 /// What to do about a volume.
@@ -74,6 +78,8 @@ pub enum Choice<'a> {
     },
     /// None can be had now: why.
     Wait(String),
+    /// Another is to be taken than the one from which its member runs, or that one is not there: what runs goes on, and why nothing begins.
+    Stay(String),
 }
 
 /// The tag that says whose volume of an etcd cluster it is.
@@ -99,7 +105,8 @@ impl SeenVolume {
 /// volumes of one member only the recorded one counts.
 ///
 /// EC2's lock is one of volumes and not of machines: nothing but this keeps a machine from taking those of several members, which no
-/// other could take then. So one that has a volume of the etcd cluster in whatever state, or was given one, asks for no other.
+/// other could take then. So one that has a volume of the etcd cluster in whatever state, or was given one, asks for no other. And one
+/// whose member runs leaves its volume for nothing that an answer of EC2 shows or lacks.
 pub fn choose<'a>(
     place: &Place<'_>,
     seen: &'a [SeenVolume],
@@ -112,8 +119,12 @@ pub fn choose<'a>(
     // In the same order whatever the order of the spec is: of two that a machine has it runs the same at every look.
     let members: BTreeSet<&String> = place.members.iter().collect();
     for member in members {
-        let volume = match volume_of(member, seen, record) {
-            Ok(volume) => volume,
+        let volume = match volume_of(member, seen, record, place.gone) {
+            Ok(volume) if place.runs.is_none_or(|runs| runs == volume.id) => volume,
+            Ok(other) => {
+                reasons.push(format!("{} is member {member}'s", other.id));
+                continue;
+            }
             Err(reason) => {
                 reasons.push(reason);
                 continue;
@@ -129,10 +140,19 @@ pub fn choose<'a>(
                     besides: besides.collect(),
                 };
             }
+            Availability::Free if place.runs.is_some() => {
+                reasons.push(format!("EC2 does not show {} with it", volume.id));
+            }
             Availability::Free if free.is_none() => free = Some((volume, member)),
             Availability::Free => {}
             Availability::Not(reason) => reasons.push(reason),
         }
+    }
+    if let Some(runs) = place.runs {
+        return Choice::Stay(format!(
+            "the member of this machine runs from {runs} and goes on, and nothing else begins: {}",
+            reasons.join("; ")
+        ));
     }
     reasons.extend(own.iter().map(|one| takes_no_other(one)));
     match (free, place.asked) {
@@ -189,22 +209,31 @@ fn availability(place: &Place<'_>, volume: &SeenVolume, member: &str) -> Availab
     }
 }
 
-/// The one volume of a member, or why there is none.
+/// The one volume of a member, or why there is none. A recorded one is it whatever its tags say, and as long as it is: that an answer
+/// lacks it says that the answer is old or that somebody took a tag away.
 fn volume_of<'a>(
     member: &str,
     seen: &'a [SeenVolume],
     record: Option<&Record>,
+    gone: &BTreeSet<String>,
 ) -> Result<&'a SeenVolume, String> {
-    let of: Vec<&SeenVolume> = seen
-        .iter()
-        .filter(|volume| volume.member() == Some(member))
-        .collect();
     let recorded = record.and_then(|record| record.members.get(member));
-    let recorded = recorded.and_then(|one| of.iter().find(|volume| volume.id == one.volume));
-    match (recorded, of.as_slice()) {
-        (Some(volume), _) | (None, [volume]) => Ok(volume),
-        (None, []) => Err(format!("no volume has the tag of member {member}")),
-        (None, several) => {
+    if let Some(RecordedMember { volume, .. }) = recorded {
+        if let Some(seen) = seen.iter().find(|one| one.id == *volume) {
+            return Ok(seen);
+        }
+        if !gone.contains(volume) {
+            return Err(format!(
+                "EC2 does not show {volume}, which the record names as member {member}'s, and does not say either that there is none"
+            ));
+        }
+    }
+    let of = |volume: &&SeenVolume| volume.member() == Some(member);
+    let of: Vec<&SeenVolume> = seen.iter().filter(of).collect();
+    match of.as_slice() {
+        [volume] => Ok(volume),
+        [] => Err(format!("no volume has the tag of member {member}")),
+        several => {
             let ids: Vec<&str> = several.iter().map(|volume| volume.id.as_str()).collect();
             Err(format!(
                 "{} all have the tag of member {member}: remove the tag of all but one",
@@ -221,21 +250,24 @@ pub fn named_volume<'a>(
     seen: &'a [SeenVolume],
     record: Option<&Record>,
 ) -> Option<&'a SeenVolume> {
-    let volume = volume_of(member, seen, record).ok()?;
-    let recorded = record.and_then(|record| record.members.get(member));
-    recorded
-        .is_none_or(|recorded| recorded.volume == volume.id)
-        .then_some(volume)
+    volume_of(member, seen, record, &BTreeSet::new()).ok()
 }
 
-/// The volumes of all members that have exactly one, the recorded one if there are several.
+/// The volumes that the record names for members, and that an answer lacks.
+pub fn unseen<'a>(members: &[String], seen: &[SeenVolume], record: &'a Record) -> Vec<&'a str> {
+    let recorded = members.iter().filter_map(|one| record.members.get(one));
+    let recorded = recorded.map(|one| one.volume.as_str());
+    let shown = |id: &&str| seen.iter().any(|one| one.id == *id);
+    recorded.filter(|id| !shown(id)).collect()
+}
+
+/// The volumes of all members that have exactly one by its tag.
 pub(super) fn volumes_of_members<'a>(
     members: &[String],
     seen: &'a [SeenVolume],
-    record: Option<&Record>,
 ) -> BTreeMap<String, &'a SeenVolume> {
     let volumes = members.iter().filter_map(|member| {
-        let volume = volume_of(member, seen, record).ok()?;
+        let volume = volume_of(member, seen, None, &BTreeSet::new()).ok()?;
         Some((member.clone(), volume))
     });
     volumes.collect()
@@ -283,11 +315,14 @@ mod tests {
             zone: "eu-west-1a",
             members: &members,
             asked: None,
+            runs: None,
+            gone: &BTreeSet::new(),
         };
         match choose(&place, seen, record) {
             Choice::Held { volume, member, .. } => format!("held {} {member}", volume.id),
             Choice::Attach { volume, member } => format!("attach {} {member}", volume.id),
             Choice::Wait(reason) => format!("wait: {reason}"),
+            Choice::Stay(reason) => format!("stay: {reason}"),
         }
     }
 
@@ -400,6 +435,53 @@ mod tests {
             }
         }
 
+        /// Whatever answers lack and show: a copy of the recorded volume is taken only where EC2 says that that one is gone, and never while
+        /// the member runs.
+        #[test]
+        fn a_copy_is_taken_only_once_the_recorded_volume_is_gone_and_nothing_runs(
+            shown in proptest::sample::subsequence(vec!["vol-a", "vol-copy"], 0..=2),
+            untagged in proptest::bool::ANY,
+            state in 0_usize..3,
+            said_gone in proptest::bool::ANY,
+            runs in proptest::option::of(proptest::sample::select(vec!["vol-a", "vol-copy"])),
+        ) {
+            let is_shown = |id: &str| shown.contains(&id);
+            let seen: Vec<SeenVolume> = shown.iter().map(|id| {
+                let mut volume = volume(id, "a");
+                if *id == "vol-a" && untagged {
+                    volume.tag = String::new();
+                }
+                match ["free", "attached", "theirs"][state] {
+                    "free" => volume,
+                    "attached" => held(volume, "i-1", "attached"),
+                    _ => held(volume, "i-2", "attached"),
+                }
+            }).collect();
+            let record = Record {
+                format: FORMAT,
+                state: State::formed("c", "t"),
+                members: [("a".to_owned(), RecordedMember::on("vol-a", true))].into(),
+                unknown: Unknown::new(),
+            };
+            let gone: BTreeSet<String> = said_gone.then(|| "vol-a".to_owned()).into_iter().collect();
+            let members = ["a".to_owned()];
+            let place = Place { instance: "i-1", zone: "eu-west-1a", members: &members, asked: None, runs, gone: &gone };
+            let taken = match choose(&place, &seen, Some(&record)) {
+                Choice::Held { volume, .. } | Choice::Attach { volume, .. } => volume.id.as_str(),
+                Choice::Wait(_) => { proptest::prop_assert_eq!(runs, None); "" }
+                Choice::Stay(why) => { proptest::prop_assert!(why.contains(runs.unwrap()), "{}", why); "" }
+            };
+            if taken == "vol-copy" {
+                proptest::prop_assert!(said_gone && !is_shown("vol-a") && runs != Some("vol-a"));
+            }
+            if let Some(runs) = runs {
+                proptest::prop_assert!(taken.is_empty() || taken == runs);
+            }
+            if is_shown("vol-a") && (state == 1 || state == 0 && runs.is_none()) && runs != Some("vol-copy") {
+                proptest::prop_assert_eq!(taken, "vol-a", "the recorded one, whatever its tags");
+            }
+        }
+
         /// Several machines of one group, whose looks are told old things in any order.
         #[test]
         fn machines_of_one_group_share_the_volumes_whatever_they_are_told(
@@ -423,7 +505,7 @@ mod tests {
                 let shown = ec2.volumes.iter().any(|one| {
                     one.holder.as_ref().is_some_and(|of| of.instance == instance && of.state == "attached")
                 });
-                let place = Place { instance, zone: "eu-west-1a", members: &members, asked: asked[who].as_deref() };
+                let place = Place { instance, zone: "eu-west-1a", members: &members, asked: asked[who].as_deref(), runs: None, gone: &BTreeSet::new() };
                 if let Choice::Attach { volume, .. } = choose(&place, &seen, None)
                     && !shown
                     && ec2.attach(&volume.id, instance)
@@ -455,6 +537,8 @@ mod tests {
                 zone: "eu-west-1a",
                 members: &members,
                 asked: None,
+                runs: None,
+                gone: &BTreeSet::new(),
             };
             let Choice::Held {
                 volume, besides, ..

@@ -1,6 +1,6 @@
 //! This machine's member of one etcd cluster, from looking for its volume to serving.
 
-use super::disk::{OwnDisk, blocking, make_data};
+use super::disk::{OwnDisk, make_data};
 use super::formation::Read;
 use super::manifest::Seen;
 use super::volumes::{Found, Held, find};
@@ -9,10 +9,13 @@ use crate::ec2::{self, Ec2, etcd_volumes};
 use crate::host::{Disk, Host};
 use crate::log::Voice;
 use crate::pace::{self, Rhythm};
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail};
 use model::components::EtcdStart;
-use model::etcd::{Content, Log, Own, Place, Record, SeenVolume, Step, decide, formed, stray};
+use model::etcd::{
+    Content, Inside, Log, Own, Place, Record, SeenVolume, Step, decide, formed, stray, unseen,
+};
 use model::report::Status;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -44,6 +47,14 @@ pub enum Outcome {
     Waits,
     /// There is nothing left to do.
     Settled,
+}
+
+/// What EC2 says at one look.
+struct Known {
+    /// Volumes of the etcd cluster, and recorded ones whatever their tags say.
+    seen: Vec<SeenVolume>,
+    /// Those that are no more.
+    gone: BTreeSet<String>,
 }
 
 /// What is known of the volume at one look.
@@ -106,9 +117,18 @@ impl<E: Ec2, R: Running> Member<E, R> {
     pub async fn look(&self) -> anyhow::Result<Outcome> {
         let read = self.formation.read().await?;
         let volumes = etcd_volumes(&*self.ec2, &self.settings.config.cluster).await?;
-        let seen = ec2::seen(&volumes, &self.settings.etcd.name);
         let record = read.record.as_ref();
-        let held = match self.find(&seen, record).await? {
+        let runs = manifest::runs_from(&self.host, &self.settings).await?;
+        let mut known = Known {
+            seen: ec2::seen(&volumes, &self.settings.etcd.name),
+            gone: BTreeSet::new(),
+        };
+        let own = self.settings.own_members();
+        let recorded = record.map(|record| unseen(&own, &known.seen, record));
+        for id in recorded.into_iter().flatten().chain(runs.as_deref()) {
+            self.ask_for(id, &mut known).await?;
+        }
+        let held = match self.find(&known, runs.as_deref(), record).await? {
             Found::Held(held) => held,
             Found::Waiting(why) => return Ok(self.waits(&why)),
             Found::Asked(volume) => {
@@ -129,6 +149,12 @@ impl<E: Ec2, R: Running> Member<E, R> {
         });
         let Seen { content, trouble } = looked.await?;
         self.tell(trouble);
+        let own = (&self.settings.config.cluster, &self.settings.etcd.name);
+        if let Content::FileSystem(Inside::Marked { marker, .. }) = &content
+            && (&marker.cluster, &marker.etcd) == own
+        {
+            self.ask_for(&marker.volume, &mut known).await?;
+        }
         let trace = match (record, &content) {
             (None, Content::Blank) => self.formation.trace().await?,
             _ => None,
@@ -140,7 +166,8 @@ impl<E: Ec2, R: Running> Member<E, R> {
             members: &names.members,
             member: &held.member,
             volume: &held.volume,
-            seen: &seen,
+            seen: &known.seen,
+            gone: &known.gone,
             token: &token,
             trace: trace.as_deref(),
         };
@@ -154,7 +181,33 @@ impl<E: Ec2, R: Running> Member<E, R> {
         self.carry_out(step, look).await
     }
 
-    async fn find(&self, seen: &[SeenVolume], record: Option<&Record>) -> anyhow::Result<Found> {
+    /// Asks EC2 for a volume that its answer lacks: the answer may be older than the volume's tags, or somebody took one away.
+    async fn ask_for(&self, id: &str, known: &mut Known) -> anyhow::Result<()> {
+        if known.seen.iter().any(|one| one.id == id) || known.gone.contains(id) {
+            return Ok(());
+        }
+        let found = self.ec2.volume(id).await;
+        match found.with_context(|| format!("could not ask for {id}"))? {
+            Some(volume) => {
+                let (cluster, etcd) = (&self.settings.config.cluster, &self.settings.etcd.name);
+                let lacks = ec2::lacking_tags(&volume, cluster, etcd);
+                if !lacks.is_empty() {
+                    let why = anyhow!("{id} lacks {}: give it back", lacks.join(" and "));
+                    self.voice.failed("tags", &why);
+                }
+                known.seen.push(ec2::as_seen(&volume, etcd));
+            }
+            None => drop(known.gone.insert(id.to_owned())),
+        }
+        Ok(())
+    }
+
+    async fn find(
+        &self,
+        Known { seen, gone }: &Known,
+        runs: Option<&str>,
+        record: Option<&Record>,
+    ) -> anyhow::Result<Found> {
         let members = self.settings.own_members();
         let instance = &self.settings.instance;
         let asked = self.asked(|asked| {
@@ -169,6 +222,8 @@ impl<E: Ec2, R: Running> Member<E, R> {
             zone: &self.settings.zone,
             members: &members,
             asked: asked.as_deref(),
+            runs,
+            gone,
         };
         let first = self.settings.first_device;
         find(&*self.ec2, &self.host, &place, seen, record, first).await
@@ -218,8 +273,11 @@ impl<E: Ec2, R: Running> Member<E, R> {
             Step::Ask(why) => bail!(why),
             Step::Refuse(why) => {
                 self.settle(false);
-                let (host, settings) = (self.host.clone(), self.settings.clone());
-                blocking(move || manifest::withdraw(&host, &settings)).await?;
+                let settings = self.settings.clone();
+                let withdraw = move |host: &Host, disk: &Disk<'_>, _: &Held| {
+                    manifest::withdraw(host, &settings, disk)
+                };
+                look.disk.work(withdraw).await?;
                 bail!(why);
             }
         }

@@ -3,7 +3,7 @@
 
 use crate::ec2::Ec2;
 use crate::host::{Disk, Host};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use model::etcd::{Choice, Place, Record, SeenVolume, choose, device_name};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -48,6 +48,7 @@ pub async fn find(
             "{why}{}",
             holders(ec2, place, seen).await?
         ))),
+        Choice::Stay(why) => bail!(why),
         Choice::Held {
             volume,
             member,

@@ -403,6 +403,12 @@ impl Ec2 for Cloud {
         Ok(volumes)
     }
 
+    async fn volume(&self, id: &str) -> Result<Option<Volume>, Failure> {
+        self.answers()?;
+        let volumes = self.volumes.lock().unwrap();
+        Ok(volumes.iter().find(|one| one.id == id).cloned())
+    }
+
     async fn instances(&self, _filters: &[Filter<'_>]) -> Result<Vec<Instance>, Failure> {
         self.answers()?;
         Ok(self.instances.lock().unwrap().clone())
