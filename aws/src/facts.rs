@@ -21,7 +21,7 @@ pub struct FactsWanted {
     pub images: BTreeSet<String>,
     /// Machine types.
     pub machine_types: BTreeSet<String>,
-    /// Zones in which to ask what they offer; empty: do not ask.
+    /// Zones in which to ask what they offer, and whether they exist; empty: do not ask.
     pub offered_in: BTreeSet<String>,
     /// The user's VPC, by id.
     pub vpc: Option<String>,
@@ -37,19 +37,29 @@ pub struct FactsWanted {
 
 /// Asks AWS, at most once for each kind of thing. The region is the clients'.
 pub async fn collect_facts(clients: &Clients, wanted: &FactsWanted) -> Result<Facts, Failure> {
-    let (identity, images, instance_types, hosted_zones, addresses, profile_roles, (vpcs, subnets)) =
-        try_join!(
-            Box::pin(caller(clients)),
-            Box::pin(images::collect(clients, &wanted.images)),
-            Box::pin(instance_types(clients, wanted)),
-            Box::pin(hosted_zones(clients, wanted.hosted_zones)),
-            Box::pin(addresses(clients, &wanted.addresses)),
-            Box::pin(profile_roles(clients, &wanted.profiles)),
-            Box::pin(network(clients, wanted)),
-        )?;
+    let (
+        identity,
+        zones,
+        images,
+        instance_types,
+        hosted_zones,
+        addresses,
+        profile_roles,
+        (vpcs, subnets),
+    ) = try_join!(
+        Box::pin(caller(clients)),
+        Box::pin(zones(clients, wanted)),
+        Box::pin(images::collect(clients, &wanted.images)),
+        Box::pin(instance_types(clients, wanted)),
+        Box::pin(hosted_zones(clients, wanted.hosted_zones)),
+        Box::pin(addresses(clients, &wanted.addresses)),
+        Box::pin(profile_roles(clients, &wanted.profiles)),
+        Box::pin(network(clients, wanted)),
+    )?;
     Ok(Facts {
         account: identity.account,
         partition: identity.partition,
+        zones,
         images,
         instance_types,
         hosted_zones,
@@ -59,6 +69,19 @@ pub async fn collect_facts(clients: &Clients, wanted: &FactsWanted) -> Result<Fa
         profile_roles,
         ..Facts::default()
     })
+}
+
+/// The zones of the region that the account may use (without `AllAvailabilityZones` the answer has no others).
+async fn zones(clients: &Clients, wanted: &FactsWanted) -> Result<Vec<String>, Failure> {
+    if wanted.offered_in.is_empty() {
+        return Ok(Vec::new());
+    }
+    let call = clients.ec2.describe_availability_zones();
+    let found = call.send().await.called("ec2:DescribeAvailabilityZones")?;
+    let found = found.availability_zones.unwrap_or_default().into_iter();
+    let mut zones: Vec<String> = found.filter_map(|zone| zone.zone_name).collect();
+    zones.sort();
+    Ok(zones)
 }
 
 /// A filter for any of these values.

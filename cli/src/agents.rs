@@ -26,6 +26,8 @@ pub struct Found {
     files: BTreeMap<String, PathBuf>,
     /// Those that are not there, in words.
     pub missing: Vec<String>,
+    /// Those that are there as a build for this machine, which others may not run.
+    pub own: Vec<PathBuf>,
 }
 
 impl Found {
@@ -56,6 +58,12 @@ impl Found {
                     found.add(name, arch, STAND_IN.to_owned());
                     continue;
                 };
+                if file
+                    .parent()
+                    .is_some_and(|parent| places.iter().any(|place| place == parent))
+                {
+                    found.own.push(file.clone());
+                }
                 let sha256 =
                     sha256_of(&file).failed(format!("could not read {}", file.display()), HOW)?;
                 found.files.insert(sha256.clone(), file);
@@ -76,6 +84,22 @@ impl Found {
             sha256,
             mirrors: Vec::new(),
         });
+    }
+
+    /// What may be wrong with those that were found.
+    pub fn warning(&self) -> Option<String> {
+        let own: Vec<String> = self
+            .own
+            .iter()
+            .map(|file| file.display().to_string())
+            .collect();
+        (!own.is_empty()).then(|| {
+            format!(
+                "machines get {}, built for this one: with another C library they do not start; `tests/assets/build amd64 arm64` builds \
+                 them for all, and prints what KCTL_ASSETS is to be",
+                own.join(" and ")
+            )
+        })
     }
 
     /// Fails if some are missing, and says how to get them.
@@ -128,7 +152,7 @@ impl Found {
     }
 }
 
-const HOW: &str = "set KCTL_ASSETS to a folder with linux/amd64/nodeup and linux/amd64/protokube (for ARM: linux/arm64/...), as a release has it";
+const HOW: &str = "build them: `tests/assets/build amd64 arm64`, and set KCTL_ASSETS to the folder that it prints";
 
 /// Hex sha256 of a file, read piece by piece.
 fn sha256_of(file: &Path) -> io::Result<String> {

@@ -4,7 +4,9 @@
 mod pods;
 
 use crate::api::Trouble;
-use crate::machines::{Gathered, Machine, Membership, NodeFacts, role_name};
+use crate::machines::{
+    Gathered, Machine, Membership, NodeFacts, Source, Waiting, faults, role_name,
+};
 use model::api::{InstanceGroup, InstanceGroupRole};
 use model::not_yet::NotYet;
 use serde::Serialize;
@@ -105,7 +107,9 @@ pub fn health(
 ) -> Health {
     let nodes = gathered.nodes.as_deref().unwrap_or_default();
     let trouble = gathered.nodes.as_ref().err().cloned();
-    let mut findings: Vec<Finding> = trouble.iter().map(of_api).collect();
+    // What a control plane waits for is what an API that does not answer and a Node that is not Ready follow from.
+    let mut findings: Vec<Finding> = gathered.machines.iter().flat_map(of_waits).collect();
+    findings.extend(trouble.iter().map(of_api));
     findings.extend(of_groups(groups, gathered));
     let not_joined = gathered.machines.iter().filter(|machine| {
         matches!(
@@ -211,8 +215,10 @@ fn of_group(name: &str, gathered: &Gathered) -> Option<Finding> {
     }
     let lacks = format!("it has {has} of {} machines", scaling.desired);
     if let Some(failure) = gathered.launch_failures.get(&scaling.name) {
-        let next = "choose another machine type or zone, or mend what AWS names; the group tries again by itself";
-        return finding(format!("{lacks}: {}", failure.message), next);
+        return finding(
+            format!("{lacks}: {}", failure.message),
+            next_of_launch(&failure.message),
+        );
     }
     if scaling.suspended.iter().any(|process| process == "Launch") {
         return finding(
@@ -223,10 +229,34 @@ fn of_group(name: &str, gathered: &Gathered) -> Option<Finding> {
     finding(lacks, "AWS is launching them: wait")
 }
 
+/// What to do about a launch that failed. With an account's first group AWS makes Auto Scaling's own role, which nobody can assume for
+/// some seconds: "Access denied when attempting to assume role ...AWSServiceRoleForAutoScaling" (pelias/kubernetes#32).
+fn next_of_launch(message: &str) -> &'static str {
+    if message.contains("assume role") && message.contains("AWSServiceRoleForAutoScaling") {
+        "wait a few minutes: AWS makes this role with the account's first group, and the group tries again by itself"
+    } else {
+        "choose another machine type or zone, or mend what AWS names; the group tries again by itself"
+    }
+}
+
+/// What protokube of a control plane waits for or refuses.
+fn of_waits(machine: &Machine) -> impl Iterator<Item = Finding> {
+    faults(&machine.waits).map(|one: &Waiting| Finding {
+        kind: Kind::Machine,
+        name: machine.id.clone(),
+        message: format!("the control plane of {}: {}", machine.group, one.line()),
+        next: one.next.clone(),
+    })
+}
+
 /// A machine that should be a node and is none. Where the API cannot be asked only its error counts: the rest of it may
 /// well have joined.
 fn of_machine(machine: &Machine) -> Option<Finding> {
     let start = machine.start.as_ref();
+    let said = start.is_some_and(|start| start.known_from == Source::Protokube);
+    if said && faults(&machine.waits).next().is_some() {
+        return None;
+    }
     if machine.membership == Membership::Unknown && start.is_none_or(|start| start.error.is_none())
     {
         return None;

@@ -32,7 +32,13 @@ pub fn run() -> ExitCode {
         .and_then(|matches| Cli::from_arg_matches(&matches))
     {
         Ok(cli) => cli,
-        Err(said) => return ui::shell::command_line(&said),
+        Err(said) => {
+            let Some(error) = args::kops::answer(&said) else {
+                return ui::shell::command_line(&said);
+            };
+            Shell::new(&args::Global::default()).error(&error);
+            return ExitCode::from(error.kind.exit_code());
+        }
     };
     let shell = Shell::new(&cli.global);
     ui::shell::logging(cli.global.verbose);

@@ -1,14 +1,16 @@
 //! What is known of each machine of a cluster: from AWS, from the API's nodes, and of those that have not joined from
-//! their boot report in the store or their console.
+//! their boot report in the store or their console; of control planes also from what protokube leaves in the store.
 
 mod gather;
 mod next;
 mod node;
 mod start;
+mod waiting;
 
 pub use gather::{Gathered, Places, gather};
 pub use node::NodeFacts;
 pub use start::{Source, Start};
+pub use waiting::{Waiting, faults};
 
 use aws::fleet::Instance;
 use model::api::{InstanceGroup, InstanceGroupRole};
@@ -88,6 +90,8 @@ pub struct Machine {
     pub node: Option<NodeFacts>,
     /// How far its start came, where it has not joined or that is not known.
     pub start: Option<Start>,
+    /// What protokube of a control plane waits for or refuses, joined or not, the causes first.
+    pub waits: Vec<Waiting>,
 }
 
 impl Machine {
@@ -125,6 +129,7 @@ impl Machine {
             membership,
             node: node.cloned(),
             start: None,
+            waits: Vec::new(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What lies where in the state store: kOps' layout under the cluster's name, and ours beside it. One listing
 //! says what is there, and which version; what kctl needs is then read once.
 
+mod acted;
 mod cluster;
 mod journal;
 mod lock;
@@ -11,6 +12,7 @@ mod public;
 mod secrets;
 mod spec_change;
 
+pub use acted::Acted;
 pub use cluster::{ClusterState, Stored, write_object};
 pub use journal::StoreJournal;
 pub use lock::{Lock, Seen, Standing, Terms, life, spoken};
@@ -90,6 +92,19 @@ pub fn aws_hint(failure: &Failure) -> String {
         "check credentials (`aws sts get-caller-identity`), region and network, and try again"
             .to_owned()
     })
+}
+
+/// The error of a name that no cluster of the store has; `all` are those that it has.
+pub fn no_cluster(name: &str, url: &str, all: &[String]) -> CommandError {
+    let near = model::read::nearest::nearest(name, all.iter().map(String::as_str));
+    let hint = match near {
+        Some(near) => format!("did you mean {near}?"),
+        None => {
+            "see which there are with `kctl get clusters`, or choose another store with --state"
+                .to_owned()
+        }
+    };
+    CommandError::usage(format!("there is no cluster {name} in {url}"), hint)
 }
 
 /// Names of all clusters in the store, sorted.

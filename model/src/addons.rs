@@ -81,6 +81,7 @@ pub enum Error {
 pub fn addons(expanded: &Expanded) -> Result<Vec<Addon>, Error> {
     let spec = &expanded.cluster.spec;
     let mut addons = vec![rbac::kubelet_api()?, rbac::limit_range()?];
+    addons.extend(rbac::node_registration(expanded)?);
     if let Networking::Flannel(backend) = &expanded.full.pods.networking {
         addons.push(flannel::addon(expanded, backend)?);
     }

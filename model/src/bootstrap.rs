@@ -29,7 +29,7 @@ pub use echo::echo;
 pub use header::{HEADER_LIMIT, signed_identity};
 pub use instance::{Seen, check_instance};
 pub use kubelet::{KubeletRequest, check_client, check_serving};
-pub use labels::{foreign_labels, node_labels};
+pub use labels::{Labelling, foreign_labels, node_labels};
 pub use record::{KeyRecord, key_record_key};
 pub use refusal::Refusal;
 pub use report::{REPORT_LIMIT, check_report};

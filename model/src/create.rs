@@ -58,6 +58,7 @@ pub fn create_with(
 ) -> Result<Created, Vec<Problem>> {
     let mut problems = Vec::new();
     check(options, &mut problems);
+    zones_exist(options, facts, &mut problems);
     let mut spec = basics(options, &mut problems);
     let placed = network::vpc(options, facts, &mut spec, &mut problems);
     networking::choose(options, &mut spec, &mut problems);
@@ -120,6 +121,27 @@ fn check(options: &CreateOptions, problems: &mut Vec<Problem>) {
             "only a private topology has a bastion",
             "add --topology private",
         );
+    }
+}
+
+/// Zones are named by hand, and each account has others.
+fn zones_exist(options: &CreateOptions, facts: &Facts, problems: &mut Vec<Problem>) {
+    if facts.zones.is_empty() {
+        return;
+    }
+    for zone in options.all_zones() {
+        if !facts.zones.iter().any(|there| there == zone) {
+            let flag = match options.zones.iter().any(|named| named == zone) {
+                true => "--zones",
+                false => "--control-plane-zones",
+            };
+            let message = format!(
+                "{zone} is no zone of its region in account {}",
+                facts.account
+            );
+            let hint = format!("there are {}", facts.zones.join(", "));
+            problems.push(Problem::error(flag, message).hint(hint));
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod laws_test;
 mod log;
 mod manifest;
 mod record;
+mod versions;
 mod whose;
 
 pub use choose::{
@@ -28,4 +29,5 @@ pub use record::{
     Error, FORMAT, Record, RecordedMember, State, Unknown, backups_prefix, formed_key,
     formed_prefix, record_key,
 };
+pub use versions::{Runs, version_edit};
 pub use whose::resumes;

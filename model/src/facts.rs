@@ -14,6 +14,8 @@ pub struct Facts {
     pub account: String,
     /// `aws`, `aws-cn`, `aws-us-gov`.
     pub partition: String,
+    /// Zones of the region that the account may use; empty: nobody asked.
+    pub zones: Vec<String>,
     /// Images by the name the spec gives them.
     pub images: BTreeMap<String, Image>,
     /// Machine types by name.

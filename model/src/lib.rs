@@ -27,3 +27,4 @@ pub mod report;
 pub mod secret;
 pub mod terminal;
 pub mod validate;
+pub mod waits;

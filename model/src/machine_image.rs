@@ -4,7 +4,7 @@
 pub const KNOWN: &str =
     "Ubuntu 22.04 and 24.04, Debian 12 and 13, Amazon Linux 2023, and images made from them";
 
-/// Publishers of other systems, by account: kOps' list of owners (`docs/operations/images.md`), and the publishers' pages.
+/// Publishers of other systems, by account: kOps' list of owners (docs/operations/images.md of its repository), and the publishers' pages.
 const PUBLISHERS: [(&str, &str); 6] = [
     ("013907871322", "SUSE Linux"),
     ("075585003325", "Flatcar"),

@@ -31,6 +31,10 @@ pub const NAME_TAG: &str = "Name";
 pub const REVISION_TAG: &str = "kops.k8s.io/revision";
 /// The digest of a group's lifecycle hooks.
 pub const HOOKS_TAG: &str = "kctl.dev/lifecycle-hooks";
+/// The incarnation of the cluster that a volume of etcd is of: the id of its certificate authority.
+pub const INCARNATION_TAG: &str = "kctl.dev/incarnation";
+/// Where the state of the cluster lies that a volume of etcd is of.
+pub const STATE_STORE_TAG: &str = "kctl.dev/state-store";
 /// What a route table is for.
 pub const ROUTE_TABLE_ROLE_TAG: &str = "kubernetes.io/kops/role";
 /// The instance group of a machine.

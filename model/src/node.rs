@@ -23,9 +23,9 @@ pub use agents::{Agent, Agents, agent_key};
 pub use boot::{BOOT_FORMAT, BOOTSTRAP_PORT, BootConfig, read_boot_config};
 pub use build::node_config;
 pub use config::{
-    ControlPlane, Kubelet, NODE_FORMAT, NodeConfig, StoredNodeConfig, kubernetes_version_of,
-    newest_node_config_key, node_config_key, read_newest_node_config, read_node_config, sha256,
-    stored,
+    ControlPlane, Kubelet, NODE_FORMAT, NodeConfig, StoredNodeConfig, etcd_versions_of,
+    kubernetes_version_of, newest_node_config_key, node_config_key, read_newest_node_config,
+    read_node_config, sha256, stored,
 };
 pub use error::Error;
 pub use etcd::{etcd_members, etcd_pod, etcd_pods};

@@ -75,6 +75,7 @@ fn access_comes_first_then_the_network_then_what_needs_it() {
     let first = [
         "kubelet-api.rbac.addons.k8s.io",
         "limit-range.addons.k8s.io",
+        "node-registration.kctl.dev",
     ];
     let network = ["networking.flannel"];
     for backend in ["vxlan", "udp"] {
@@ -87,6 +88,14 @@ fn access_comes_first_then_the_network_then_what_needs_it() {
     }
     let without_dns = with(&json!({"kubeDNS": {"provider": "None"}}));
     assert_eq!(names(&without_dns), [&first[..], &rest[1..]].concat());
+}
+
+#[test]
+fn nodes_need_the_taint_that_kubelets_set_where_all_of_them_do() {
+    let all = with(&json!({}));
+    assert!(names(&all).contains(&"node-registration.kctl.dev"));
+    let other = with(&json!({"kubelet": {"cloudProvider": ""}}));
+    assert!(!names(&other).contains(&"node-registration.kctl.dev"));
 }
 
 #[test]

@@ -12,10 +12,14 @@ use model::api::cluster::AddonSpec;
 use model::api::{
     Cluster, DnsType, InstanceGroup, LoadBalancerType, SubnetType, set, write::to_yaml_documents,
 };
+use model::catalog::Catalog;
+use model::cloud::{Cloud, build};
 use model::create::{Authorization, CreateOptions, Created, Topology, create, create_with};
+use model::expand::expand;
 use model::facts::{Facts, InstanceType, SharedSubnet, SharedVpc};
 use model::full::Arch;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A region that offers old machine types only, with a VPC of the user's.
@@ -222,6 +226,39 @@ fn the_api_has_a_load_balancer_unless_names_lead_to_public_machines() {
     assert_eq!(balanced(names, Topology::Public, asked), asked);
 }
 
+/// The policies of the listeners that end TLS.
+fn tls_policies(created: &Created) -> Vec<String> {
+    let facts = Facts {
+        stand_in: true,
+        ..Facts::default()
+    };
+    let catalog = Catalog::embedded().unwrap();
+    let expanded = expand(&created.cluster, &created.groups, &[], &facts, &catalog);
+    let expanded = expanded.unwrap_or_else(|problems| panic!("{}", model::read::render(&problems)));
+    let all = build::desired(&expanded.full, &BTreeMap::new(), Vec::new());
+    let policy = |one: Cloud| match one {
+        Cloud::LbListener(listener) if listener.protocol == "TLS" => listener.ssl_policy,
+        _ => None,
+    };
+    all.into_iter().filter_map(policy).collect()
+}
+
+#[test]
+fn a_new_cluster_with_a_certificate_takes_tls_1_2_and_1_3_alone_and_one_of_kops_keeps_its_policy() {
+    let arn = "arn:aws:acm:eu-west-1:123456789012:certificate/1";
+    let options = CreateOptions {
+        api_ssl_certificate: Some(arn.into()),
+        ..options(&["eu-west-1a"])
+    };
+    let mut created = created(&options);
+    assert_eq!(
+        tls_policies(&created),
+        ["ELBSecurityPolicy-TLS13-1-2-2021-06"]
+    );
+    set::unset(&mut created.cluster, "spec.api.loadBalancer.sslPolicy").unwrap();
+    assert_eq!(tls_policies(&created), ["ELBSecurityPolicy-2016-08"]);
+}
+
 #[test]
 fn machine_types_and_images_fit_each_other() {
     let arm = CreateOptions {
@@ -279,6 +316,21 @@ fn every_problem_is_said_at_once_under_its_flag() {
         ]
     );
     assert!(problems.iter().all(|problem| problem.hint.is_some()));
+}
+
+#[test]
+fn a_zone_that_the_account_does_not_have_is_named_with_those_that_it_has() {
+    let facts = Facts {
+        account: "123456789012".to_owned(),
+        zones: strings(&["us-east-1a", "us-east-1b"]),
+        stand_in: true,
+        ..Facts::default()
+    };
+    let of = |zones: &[&str]| create(&options(zones), &facts).map(|_| ());
+    assert!(of(&["us-east-1a"]).is_ok());
+    let said = model::read::render(&of(&["us-east-1a", "us-east-1z"]).unwrap_err());
+    assert!(said.contains("--zones: us-east-1z is no zone"), "{said}");
+    assert!(said.contains("there are us-east-1a, us-east-1b"), "{said}");
 }
 
 #[test]

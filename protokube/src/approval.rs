@@ -34,7 +34,8 @@ const CALL: usize = 200;
 /// A Node's user, and what became of its request.
 type Told = Tally<(String, bool)>;
 
-/// Approves for ever; an error of the API or of EC2 ends it.
+/// Approves for ever; that the API or EC2 cannot be asked ends it. What the API refuses to write is left alone: one Node's
+/// request must not keep the others waiting.
 pub async fn run(client: Client, machine: Machine, cluster: &str, log: &Log) -> anyhow::Result<()> {
     let requests: Api<Request> = Api::all(client);
     let mut left_alone: BTreeMap<String, Instant> = BTreeMap::new();
@@ -89,10 +90,10 @@ async fn decide<'a>(
     let mut left = Vec::new();
     for request in due {
         match confirmed(request, &instances, cluster) {
-            Ok(()) => {
-                approve(requests, request).await?;
-                tell(told, request, Status::Finished, "approved");
-            }
+            Ok(()) => match approve(requests, request).await? {
+                Ok(()) => tell(told, request, Status::Finished, "approved"),
+                Err(why) => left.push((*request, why)),
+            },
             Err(why) => left.push((*request, why)),
         }
     }
@@ -159,8 +160,8 @@ fn is_pending(request: &Request) -> bool {
     conditions.is_none_or(Vec::is_empty)
 }
 
-/// Approves it as it was looked at: whoever was quicker, for or against, has the say.
-async fn approve(requests: &Api<Request>, request: &Request) -> anyhow::Result<()> {
+/// Approves it as it was looked at: whoever was quicker, for or against, has the say. What is left is what the API refused.
+async fn approve(requests: &Api<Request>, request: &Request) -> anyhow::Result<Result<(), String>> {
     let name = request.name_any();
     let approved = json!({
         "metadata": { "resourceVersion": request.metadata.resource_version },
@@ -175,8 +176,12 @@ async fn approve(requests: &Api<Request>, request: &Request) -> anyhow::Result<(
     let parameters = PatchParams::default();
     let answer = requests.patch_approval(&name, &parameters, &approved).await;
     match answer {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.code == 409 || status.code == 404 => Ok(()),
+        Ok(_) => Ok(Ok(())),
+        Err(kube::Error::Api(status)) if status.code == 409 || status.code == 404 => Ok(Ok(())),
+        Err(kube::Error::Api(status)) => Ok(Err(format!(
+            "the API does not take the approval: {}",
+            status.message
+        ))),
         Err(error) => Err(error).with_context(|| format!("could not approve {name}")),
     }
 }

@@ -11,8 +11,9 @@ mod nodes;
 mod reject;
 mod report;
 mod server;
+mod turns;
 
-pub use nodes::{ApiNodes, NodeState, Nodes};
+pub use nodes::{ApiNodes, Nodes};
 
 use crate::identity::Clock;
 use crate::log::Log;
@@ -32,6 +33,9 @@ const STAGE: &str = "bootstrap";
 
 /// Between two lines of one cause, as everybody can cause some.
 pub const TOLD: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Between two requests of one instance, and between two look-ups in EC2.
+pub const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// What the endpoint works with.
 pub struct Context {
@@ -61,6 +65,8 @@ pub struct Context {
     pub log: Log,
     /// Between two lines of one cause: further ones are counted.
     pub told: std::time::Duration,
+    /// Between two requests of one instance, which has to ask again, and between two look-ups in EC2, which wait.
+    pub pause: std::time::Duration,
 }
 
 /// Serves for ever; what ends it is that it cannot listen or has no certificate.

@@ -5,6 +5,7 @@ use crate::etcd::Settled;
 use crate::host::Host;
 use crate::probe::Probe;
 use crate::readiness::Ready;
+use crate::standing::Standing;
 use anyhow::{Context, bail};
 use aws::Clients;
 use aws::machine::Machine;
@@ -39,6 +40,8 @@ pub struct Daemon {
     pub settled: Arc<Settled>,
     /// Whether the API server is ready.
     pub ready: Arc<Ready>,
+    /// What roles wait for or refuse.
+    pub standing: Arc<Standing>,
 }
 
 /// Both configurations, the second verified by what the first says of it.
@@ -87,5 +90,6 @@ pub async fn identify(boot: &BootConfig, config: NodeConfig) -> anyhow::Result<D
         probe: Probe::new()?,
         settled: Arc::default(),
         ready: Arc::default(),
+        standing: Arc::default(),
     })
 }

@@ -4,12 +4,13 @@
 use crate::log::Log;
 use crate::watching::{WATCH_SECONDS, until_changed};
 use anyhow::Context;
-use aws::machine::Machine;
+use aws::machine::{Instance, Machine};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{ListParams, PartialObjectMeta, Patch, PatchParams, WatchParams};
 use kube::{Api, Client, ResourceExt};
-use model::bootstrap::{foreign_labels, node_labels};
-use model::names::CLUSTER_TAG;
+use model::bootstrap::{Labelling, echo, foreign_labels, is_instance, node_labels};
+use model::full::Role;
+use model::names::{self, CLUSTER_TAG};
 use model::report::Status;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 /// How protokube's lines call this part.
 const STAGE: &str = "labels";
 /// Tags are looked at again after this long.
-const AGAIN: Duration = Duration::from_mins(5);
+pub const AGAIN: Duration = Duration::from_mins(5);
 /// A Node whose instance EC2 did not know is asked for again after this long.
 const UNKNOWN: Duration = Duration::from_secs(10);
 
@@ -31,29 +32,24 @@ struct Wanted {
     of: BTreeMap<String, Labels>,
 }
 
-/// Labels Nodes for ever; an error of the API or of EC2 ends it.
+/// Labels Nodes for ever; that the API or EC2 cannot be asked ends it.
 pub async fn run(client: Client, machine: Machine, cluster: &str, log: &Log) -> anyhow::Result<()> {
     let nodes: Api<Node> = Api::all(client);
     let mut wanted = look(&machine, cluster).await?;
-    // Nodes that the API did not let be labelled, with what it said: told once.
-    let mut told: BTreeSet<(String, String)> = BTreeSet::new();
+    // Nodes that the API did not let be labelled, with what it said last: told once.
+    let mut told: BTreeMap<String, String> = BTreeMap::new();
     loop {
         let listed = nodes.list_metadata(&ListParams::default()).await;
         let listed = listed.context("could not list Nodes")?;
         let version = listed.metadata.resource_version.unwrap_or_default();
-        let unknown = |node: &PartialObjectMeta<Node>| !wanted.of.contains_key(&node.name_any());
         let age = wanted.asked.elapsed();
-        if age >= AGAIN || (age >= UNKNOWN && listed.items.iter().any(unknown)) {
+        if age >= AGAIN || (age >= UNKNOWN && is_unknown(&listed.items, &wanted)) {
             wanted = look(&machine, cluster).await?;
         }
         for node in &listed.items {
             label(&nodes, node, &wanted.of, &mut told, log).await?;
         }
-        let unknown = listed
-            .items
-            .iter()
-            .any(|node| !wanted.of.contains_key(&node.name_any()));
-        let seconds = if unknown {
+        let seconds = if is_unknown(&listed.items, &wanted) {
             u32::try_from(UNKNOWN.as_secs())?
         } else {
             WATCH_SECONDS
@@ -70,6 +66,12 @@ pub async fn run(client: Client, machine: Machine, cluster: &str, log: &Log) -> 
     }
 }
 
+/// Whether EC2 did not know the instance of one of those Nodes. Others are nobody's instance.
+fn is_unknown(nodes: &[PartialObjectMeta<Node>], wanted: &Wanted) -> bool {
+    let mut names = nodes.iter().map(ResourceExt::name_any);
+    names.any(|name| is_instance(&name) && !wanted.of.contains_key(&name))
+}
+
 /// The labels of every instance of the cluster; one call a page.
 async fn look(machine: &Machine, cluster: &str) -> anyhow::Result<Wanted> {
     let tag = format!("tag:{CLUSTER_TAG}");
@@ -78,15 +80,22 @@ async fn look(machine: &Machine, cluster: &str) -> anyhow::Result<Wanted> {
         asked: Instant::now(),
         of: instances
             .into_iter()
-            .map(|instance| (instance.id, labels_of(&instance.tags)))
+            .map(|instance| {
+                let labels = labels_of(&instance, cluster);
+                (instance.id, labels)
+            })
             .collect(),
     })
 }
 
-/// What tags say of the labels of a Node.
-fn labels_of(tags: &BTreeMap<String, String>) -> Labels {
-    let foreign = foreign_labels(tags).into_iter().map(|label| (label, None));
-    let own = node_labels(tags).into_iter();
+/// What EC2 says of the labels of a Node.
+fn labels_of(instance: &Instance, cluster: &str) -> Labels {
+    let of = Labelling {
+        tags: &instance.tags,
+        profile_of_nodes: instance.profile == Some(names::iam(cluster, Role::Node)),
+    };
+    let foreign = foreign_labels(of).into_iter().map(|label| (label, None));
+    let own = node_labels(of).into_iter();
     foreign
         .chain(own.map(|(label, value)| (label, Some(value))))
         .collect()
@@ -106,7 +115,7 @@ async fn label(
     nodes: &Api<Node>,
     node: &PartialObjectMeta<Node>,
     wanted: &BTreeMap<String, Labels>,
-    told: &mut BTreeSet<(String, String)>,
+    told: &mut BTreeMap<String, String>,
     log: &Log,
 ) -> anyhow::Result<()> {
     let name = node.name_any();
@@ -127,14 +136,33 @@ async fn label(
             log.say(STAGE, Status::Finished, Some(&name), &labels.join(", "));
         }
         Err(kube::Error::Api(status)) if status.code == 404 => {}
-        // A tag that cannot be a label is the user's: the other Nodes get theirs.
-        Err(kube::Error::Api(status)) if status.code == 422 => {
-            let why = format!("not labelled: {}", status.message);
-            if told.insert((name.clone(), why.clone())) {
+        // A tag that cannot be a label, a Node that its kubelet has made too large: the other Nodes get theirs.
+        Err(kube::Error::Api(status)) => {
+            let why = format!("not labelled: {}", echo(&status.message));
+            if told.insert(name.clone(), why.clone()).as_ref() != Some(&why) {
                 log.say(STAGE, Status::Failed, Some(&name), &why);
             }
         }
         Err(error) => return Err(error).with_context(|| format!("could not label {name}")),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_is_nobodys_instance_is_not_asked_for_again_and_again() {
+        let nodes = |name: &str| {
+            let node = json!({ "metadata": { "name": name } });
+            vec![serde_json::from_value(node).unwrap()]
+        };
+        let none = Wanted {
+            asked: Instant::now(),
+            of: BTreeMap::new(),
+        };
+        assert!(is_unknown(&nodes("i-0123456789abcdef0"), &none));
+        assert!(!is_unknown(&nodes("by-hand"), &none));
+    }
 }

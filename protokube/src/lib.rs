@@ -23,6 +23,7 @@ pub mod readiness;
 pub mod removal;
 pub mod roles;
 pub mod service;
+pub mod standing;
 pub mod supervise;
 pub mod tally;
 pub mod thread;

@@ -1,6 +1,7 @@
 //! What protokube says of its work: stage lines, one JSON object each, on standard error, which its unit sends to the
 //! journal and to the serial console.
 
+use crate::standing::Standing;
 use model::report::{StageLine, Status};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -103,6 +104,9 @@ fn write(writer: &mut impl Write, line: &str) {
 pub struct Voice {
     log: Log,
     stage: String,
+    /// What of the stage's is said, where that has a name: `member b`.
+    about: String,
+    standing: Arc<Standing>,
     last: Mutex<Option<(Status, String)>>,
     /// The last error by what it is about.
     errors: Mutex<BTreeMap<String, String>>,
@@ -119,18 +123,41 @@ impl Voice {
         Self {
             log,
             stage: stage.into(),
+            about: String::new(),
+            standing: Arc::default(),
             last: Mutex::default(),
             errors: Mutex::default(),
         }
     }
 
+    /// The same, and what it waits for or refuses stands there, about this, until it is over.
+    #[must_use]
+    pub fn standing_in(mut self, standing: &Arc<Standing>, about: &str) -> Self {
+        self.standing = Arc::clone(standing);
+        about.clone_into(&mut self.about);
+        self
+    }
+
     /// Says it, unless it was the last thing said.
     pub fn say(&self, status: Status, detail: &str) {
+        if status == Status::Finished || detail.is_empty() {
+            self.standing.over(&self.stage, &self.about);
+        } else {
+            self.standing
+                .stands(&self.stage, &self.about, status, detail);
+        }
         let mut last = lock(&self.last);
         let said = Some((status, detail.to_owned()));
         if *last != said {
             self.log.say(&self.stage, status, None, detail);
             *last = said;
+        }
+    }
+
+    /// What it said last stands no more, if it still does: nobody said anything else of the same since.
+    pub fn said_is_over(&self) {
+        if let Some((_, detail)) = &*lock(&self.last) {
+            self.standing.over_if(&self.stage, &self.about, detail);
         }
     }
 
@@ -142,6 +169,9 @@ impl Voice {
     /// Something failed: said if it is another error than the last about the same.
     pub fn failed(&self, about: &str, error: &anyhow::Error) {
         let text = format!("{about}: {error:#}");
+        let stands = format!("{error:#}");
+        self.standing
+            .stands(&self.stage, about, Status::Failed, &stands);
         let mut errors = lock(&self.errors);
         if errors.get(about) != Some(&text) {
             self.log.say(&self.stage, Status::Failed, None, &text);
@@ -151,6 +181,7 @@ impl Voice {
 
     /// A failure that stood is over: that is said.
     pub fn over(&self, about: &str) {
+        self.standing.over(&self.stage, about);
         if lock(&self.errors).remove(about).is_some() {
             self.changed(&format!("{about}: over"));
         }
@@ -158,7 +189,17 @@ impl Voice {
 
     /// It is well: the same error would be a new one.
     pub fn well(&self, about: &str) {
+        self.standing.over(&self.stage, about);
         lock(&self.errors).remove(about);
+    }
+}
+
+/// What failed stands as long as somebody looks whether it still does.
+impl Drop for Voice {
+    fn drop(&mut self) {
+        for about in lock(&self.errors).keys() {
+            self.standing.over(&self.stage, about);
+        }
     }
 }
 

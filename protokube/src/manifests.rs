@@ -62,12 +62,13 @@ pub async fn run(
     pods: &BTreeMap<String, Pod>,
     gates: &Gates,
     probe: &Probe,
+    voice: &Voice,
 ) -> anyhow::Result<()> {
     let role = Role {
         host,
         gates,
         probe,
-        voice: Voice::of("manifests"),
+        voice,
     };
     loop {
         role.write_all(pods).await?;
@@ -80,7 +81,7 @@ struct Role<'a> {
     host: &'a Host,
     gates: &'a Gates,
     probe: &'a Probe,
-    voice: Voice,
+    voice: &'a Voice,
 }
 
 impl Role<'_> {

@@ -16,8 +16,8 @@ pub async fn follow(
     probe: &Probe,
     ready: &Ready,
     pace: Duration,
+    voice: &Voice,
 ) -> anyhow::Result<()> {
-    let voice = Voice::of("ready");
     let url = format!("{health}/readyz");
     loop {
         let why = probe.unhealthy(&url).await;

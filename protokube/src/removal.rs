@@ -5,10 +5,11 @@ use crate::log::Log;
 use anyhow::Context;
 use aws::machine::Machine;
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{DeleteParams, ListParams, PartialObjectMeta, Preconditions};
+use kube::api::{DeleteParams, ListParams, PartialObjectMeta, Patch, PatchParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
-use model::bootstrap::is_instance;
+use model::bootstrap::{echo, is_instance};
 use model::report::Status;
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -35,7 +36,8 @@ impl Default for Pace {
     }
 }
 
-/// Removes Nodes for ever; an error of the API or of EC2 ends it, and everything is observed anew. `own` is the instance this
+/// Removes Nodes for ever; that the API or EC2 cannot be asked ends it, and everything is observed anew. A Node that the API
+/// refuses to remove keeps no other. `own` is the instance this
 /// runs on: an answer of EC2 that lacks it is not believed.
 pub async fn run(
     client: Client,
@@ -98,7 +100,8 @@ async fn there(
     Ok(there.contains(own).then_some(there))
 }
 
-/// Removes that Node and no other that was made under its name meanwhile.
+/// Removes that Node and no other that was made under its name meanwhile. Finalizers go too: its kubelet's certificate may have
+/// set some, so that the Node stays for ever, and whoever else did waits for a machine that is gone.
 async fn remove(
     nodes: &Api<Node>,
     node: &PartialObjectMeta<Node>,
@@ -112,13 +115,47 @@ async fn remove(
         }),
         ..DeleteParams::default()
     };
-    match nodes.delete(&name, &parameters).await {
+    let stays = match nodes.delete(&name, &parameters).await {
+        Ok(answer) => answer.left(),
+        Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => return Ok(()),
+        Err(error) => return refused(&name, error, log),
+    };
+    // It stays while it has finalizers, and gets no new ones:
+    // https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
+    let held = stays.filter(|node| !node.finalizers().is_empty());
+    if let Some(node) = held {
+        return finalize(nodes, &node, log).await;
+    }
+    let detail = "removed: EC2 does not know its instance any more, or has terminated it";
+    log.say(STAGE, Status::Finished, Some(&name), detail);
+    Ok(())
+}
+
+/// Takes its finalizers from a Node that is being removed.
+async fn finalize(nodes: &Api<Node>, node: &Node, log: &Log) -> anyhow::Result<()> {
+    let name = node.name_any();
+    let none = Patch::Merge(json!({ "metadata": { "uid": node.uid(), "finalizers": null } }));
+    let parameters = PatchParams::default();
+    match nodes.patch_metadata(&name, &parameters, &none).await {
         Ok(_) => {
-            let detail = "removed: EC2 does not know its instance any more, or has terminated it";
-            log.say(STAGE, Status::Finished, Some(&name), detail);
+            let finalizers = echo(&node.finalizers().join(", "));
+            let detail = format!(
+                "removed with its finalizers ({finalizers}): EC2 does not know its instance any more, or has terminated it"
+            );
+            log.say(STAGE, Status::Finished, Some(&name), &detail);
             Ok(())
         }
         Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => Ok(()),
-        Err(error) => Err(error).with_context(|| format!("could not remove {name}")),
+        Err(error) => refused(&name, error, log),
     }
+}
+
+/// What the API refuses is told, and tried again at the next look.
+fn refused(name: &str, error: kube::Error, log: &Log) -> anyhow::Result<()> {
+    let kube::Error::Api(status) = error else {
+        return Err(error).with_context(|| format!("could not remove {name}"));
+    };
+    let detail = format!("not removed: {}", echo(&status.message));
+    log.say(STAGE, Status::Failed, Some(name), &detail);
+    Ok(())
 }

@@ -9,6 +9,7 @@ use crate::log::Log;
 use crate::log::Voice;
 use crate::manifests::{self, Gates};
 use crate::pace::{Pace, sleep};
+use crate::standing::Report;
 use crate::supervise::{Backoff, for_a_while, supervise};
 use crate::thread::on_own_thread;
 use crate::{addons, api, approval, health, labels, names, readiness, removal};
@@ -56,10 +57,10 @@ pub fn start(daemon: &Arc<Daemon>) -> JoinSet<()> {
     }
     for (index, etcd) in own_etcd(daemon).into_iter().enumerate() {
         if let Some(member) = member(daemon, &etcd, index) {
-            let name = format!("etcd-{}", etcd.name);
-            add(&mut set, &name, &Arc::new(member), async |member| {
-                member.run().await
-            });
+            let voice = voice_of(daemon, &etcd);
+            let context = Arc::new(member);
+            let role = async |member: Arc<Member<Machine, Http>>| member.run().await;
+            spawn(&mut set, voice, &context, role);
         }
     }
     add(&mut set, "health", daemon, serve_health);
@@ -72,22 +73,48 @@ pub fn start(daemon: &Arc<Daemon>) -> JoinSet<()> {
     add(&mut set, "labels", daemon, label);
     add(&mut set, "removal", daemon, remove_nodes);
     add(&mut set, "addons", daemon, apply_addons);
+    add(&mut set, "report", daemon, report);
     set
 }
 
-fn add<C, F>(
+fn add<F>(
     set: &mut JoinSet<()>,
     name: &str,
+    daemon: &Arc<Daemon>,
+    role: impl Fn(Arc<Daemon>) -> F + Send + Sync + 'static,
+) where
+    F: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
+    spawn(set, voice(daemon, name), daemon, role);
+}
+
+fn spawn<C, F>(
+    set: &mut JoinSet<()>,
+    voice: Voice,
     context: &Arc<C>,
     role: impl Fn(Arc<C>) -> F + Send + Sync + 'static,
 ) where
     C: Send + Sync + 'static,
     F: Future<Output = anyhow::Result<()>> + Send + 'static,
 {
-    let (name, context) = (name.to_owned(), Arc::clone(context));
+    let context = Arc::clone(context);
     set.spawn(async move {
-        match supervise(&name, Backoff::default(), || role(Arc::clone(&context))).await {}
+        match supervise(voice, Backoff::default(), || role(Arc::clone(&context))).await {}
     });
+}
+
+/// Of a role, on the console and where operators of a machine that joined look.
+fn voice(daemon: &Daemon, role: &str) -> Voice {
+    Voice::of(role).standing_in(&daemon.standing, "")
+}
+
+/// Of the role of an etcd cluster's member, named where the machine's group has one only.
+fn voice_of(daemon: &Daemon, etcd: &EtcdClusterSpec) -> Voice {
+    let about = match &etcd_members(&daemon.config, etcd)[..] {
+        [member] => format!("member {member}"),
+        _ => String::new(),
+    };
+    Voice::of(format!("etcd-{}", etcd.name)).standing_in(&daemon.standing, &about)
 }
 
 /// The etcd clusters of which this machine's group runs a member.
@@ -129,6 +156,7 @@ fn member(daemon: &Daemon, etcd: &EtcdClusterSpec, index: usize) -> Option<Membe
         Formation::of(&daemon.store, &etcd.name),
         running,
         Arc::clone(&daemon.settled),
+        voice_of(daemon, etcd),
     ))
 }
 
@@ -141,7 +169,8 @@ async fn write_manifests(daemon: Arc<Daemon>) -> anyhow::Result<()> {
     let gates = Gates::new(etcd, daemon.settled.subscribe());
     let pods = daemon.config.control_plane.as_ref();
     let pods = pods.map(|of| of.static_pods.clone()).unwrap_or_default();
-    manifests::run(&daemon.host, &pods, &gates, &daemon.probe).await
+    let voice = voice(&daemon, "manifests");
+    manifests::run(&daemon.host, &pods, &gates, &daemon.probe, &voice).await
 }
 
 async fn name_members(daemon: Arc<Daemon>) -> anyhow::Result<()> {
@@ -186,7 +215,9 @@ async fn publish_names(daemon: Arc<Daemon>) -> anyhow::Result<()> {
 
 async fn follow_readiness(daemon: Arc<Daemon>) -> anyhow::Result<()> {
     let health = format!("http://127.0.0.1:{HEALTH_PORT}");
-    readiness::follow(&health, &daemon.probe, &daemon.ready, OWN_READY_PACE).await
+    let (probe, ready) = (&daemon.probe, &daemon.ready);
+    let voice = voice(&daemon, "ready");
+    readiness::follow(&health, probe, ready, OWN_READY_PACE, &voice).await
 }
 
 /// kubelet ends an API server whose health nobody tells it: a disk that hangs, or a log that is not read, must not hold this up.
@@ -217,6 +248,7 @@ async fn serve_workers(daemon: Arc<Daemon>) -> anyhow::Result<()> {
         ready: daemon.ready.subscribe(),
         log: Log::stderr(),
         told: bootstrap::TOLD,
+        pause: bootstrap::PAUSE,
     };
     for_a_while(api::CLIENT_LIFE, bootstrap::serve(Arc::new(context))).await
 }
@@ -256,8 +288,21 @@ async fn remove_nodes(daemon: Arc<Daemon>) -> anyhow::Result<()> {
 }
 
 async fn apply_addons(daemon: Arc<Daemon>) -> anyhow::Result<()> {
-    let role = addons::run(client(&daemon).await?, daemon.store.clone());
+    let voice = voice(&daemon, "addons");
+    let role = addons::run(client(&daemon).await?, daemon.store.clone(), voice);
     for_a_while(api::CLIENT_LIFE, role).await
+}
+
+async fn report(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+    let report = Report {
+        store: &daemon.store,
+        standing: &daemon.standing,
+        instance: &daemon.instance,
+        voice: Voice::of("report"),
+        clock: OffsetDateTime::now_utc,
+        sleep,
+    };
+    report.keep().await
 }
 
 async fn client(daemon: &Daemon) -> anyhow::Result<kube::Client> {

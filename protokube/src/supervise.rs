@@ -5,6 +5,7 @@ use crate::log::Voice;
 use model::report::Status;
 use std::convert::Infallible;
 use std::future::Future;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 /// When a role is started again.
@@ -25,18 +26,29 @@ impl Default for Backoff {
     }
 }
 
-/// Runs a role. Each error is said once until another comes. A role that ran longer than the longest wait begins with the shortest
-/// again; one that ends well is started again at once, and renews what it was started with.
-pub async fn supervise<F>(role: &str, backoff: Backoff, mut start: impl FnMut() -> F) -> Infallible
+/// Runs a role, whose voice says each error once until another comes. A role that ran longer than the longest wait begins with the
+/// shortest again; one that ends well is started again at once, and renews what it was started with. An error stands until the role says
+/// something else, ends well, or has run for twice the longest wait.
+pub async fn supervise<F>(
+    voice: Voice,
+    backoff: Backoff,
+    mut start: impl FnMut() -> F,
+) -> Infallible
 where
     F: Future<Output = anyhow::Result<()>>,
 {
-    let voice = Voice::of(role);
     let mut wait = backoff.first;
     voice.say(Status::Started, "");
     loop {
         let began = Instant::now();
-        let ended = start().await;
+        let mut role = pin!(start());
+        let ended = match tokio::time::timeout(backoff.longest * 2, &mut role).await {
+            Ok(ended) => ended,
+            Err(_) => {
+                voice.said_is_over();
+                role.await
+            }
+        };
         if began.elapsed() > backoff.longest {
             wait = backoff.first;
         }
@@ -45,6 +57,7 @@ where
             tokio::time::sleep(wait).await;
             wait = (wait * 2).min(backoff.longest);
         } else {
+            voice.said_is_over();
             // Not in circles, should a role end well at once.
             tokio::time::sleep(backoff.first).await;
         }
@@ -62,6 +75,8 @@ pub async fn for_a_while(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::Log;
+    use crate::standing::Standing;
     use anyhow::bail;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -84,8 +99,8 @@ mod tests {
                 }
             }
         };
-        let fails = supervise("failing", QUICK, count(&failing));
-        let ends = supervise("ending", QUICK, || {
+        let fails = supervise(Voice::of("failing"), QUICK, count(&failing));
+        let ends = supervise(Voice::of("ending"), QUICK, || {
             let other = Arc::clone(&other);
             async move {
                 for_a_while(Duration::from_millis(1), std::future::pending()).await?;
@@ -104,5 +119,41 @@ mod tests {
             () = both => {}
         }
         assert!(failing.load(Ordering::Relaxed) >= 5);
+    }
+
+    /// What stands of a role that fails so often and then runs, at its starts and while it runs in the end.
+    async fn stands(fails: usize) -> Vec<usize> {
+        let standing = Arc::new(Standing::default());
+        let voice = Voice::to(Log::to(|_| ()), "dns").standing_in(&standing, "");
+        let (starts, (seen, mut all)) =
+            (AtomicUsize::new(0), tokio::sync::mpsc::unbounded_channel());
+        let role = supervise(voice, QUICK, || async {
+            seen.send(standing.waits().len())?;
+            if starts.fetch_add(1, Ordering::Relaxed) < fails {
+                bail!("the zone is denied");
+            }
+            while !standing.waits().is_empty() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            seen.send(0)?;
+            std::future::pending().await
+        });
+        let taken = async {
+            let mut taken = Vec::new();
+            while taken.len() < fails + 2 {
+                taken.extend(all.recv().await);
+            }
+            taken
+        };
+        tokio::select! {
+            never = role => match never {},
+            taken = taken => taken,
+        }
+    }
+
+    #[tokio::test]
+    async fn an_error_stands_until_its_role_has_run_for_a_while() {
+        assert_eq!(stands(0).await, [0, 0]);
+        assert_eq!(stands(3).await, [0, 1, 1, 1, 0]);
     }
 }

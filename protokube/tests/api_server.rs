@@ -19,6 +19,7 @@ use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use model::addons::{Addon, addons};
 use model::cloud::ObjectContent;
 use model::cloud::build::addon_objects;
+use protokube::log::Voice;
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::store_in;
@@ -41,6 +42,11 @@ async fn want(store: &Store, addons: &[Addon]) {
             .await
             .unwrap();
     }
+}
+
+/// What protokube does, for ever.
+async fn follow(client: Client, store: Store) -> anyhow::Result<()> {
+    protokube::addons::run(client, store, Voice::of("addons")).await
 }
 
 /// Waits until the record says that exactly these addons are applied.
@@ -84,7 +90,7 @@ async fn a_real_api_server_takes_every_object_as_it_is() {
     let flannel = with(&json!({"flannel": {}}));
     want(&store, &flannel).await;
     // It is there before the API server is, and waits.
-    let running = tokio::spawn(protokube::addons::run(client.clone(), store.clone()));
+    let running = tokio::spawn(follow(client.clone(), store.clone()));
     applied(&client, &flannel).await;
 
     let sets: Api<DaemonSet> = Api::all(client.clone());
@@ -112,7 +118,7 @@ async fn a_real_api_server_takes_every_object_as_it_is() {
     running.abort();
     let cni = with(&json!({"cni": {}}));
     want(&store, &cni).await;
-    let running = tokio::spawn(protokube::addons::run(client.clone(), store));
+    let running = tokio::spawn(follow(client.clone(), store));
     applied(&client, &cni).await;
     assert_eq!(names().await, ["aws-cloud-controller-manager"]);
     let after = deployments.get("coredns").await.unwrap();
@@ -121,6 +127,60 @@ async fn a_real_api_server_takes_every_object_as_it_is() {
         before.metadata.resource_version
     );
     running.abort();
+}
+
+#[tokio::test]
+#[ignore = "needs a real etcd and kube-apiserver"]
+async fn a_kubelet_makes_its_node_with_the_taint_that_the_cloud_controller_manager_takes_away() {
+    let plane = ControlPlane::start();
+    let admin = plane.client("protokube", "system:masters");
+    let store = store_in(&plane.folder.path().join("store")).await;
+    let mut policy = with(&json!({"cni": {}}));
+    policy.retain(|addon| addon.name == "node-registration.kctl.dev");
+    want(&store, &policy).await;
+    let running = tokio::spawn(protokube::addons::run(admin.clone(), store));
+    applied(&admin, &policy).await;
+    running.abort();
+
+    let [own, other] = NODES;
+    let kubelet = plane.client(&format!("system:node:{own}"), "system:nodes");
+    let nodes: Api<Node> = Api::all(kubelet);
+    let node = |name: &str, taints: Value| -> Node {
+        let node = json!({"metadata": {"name": name}, "spec": {"taints": taints}});
+        serde_json::from_value(node).unwrap()
+    };
+    let key = "node.cloudprovider.kubernetes.io/uninitialized";
+    // The API server needs a moment for a new policy: until then it only tries.
+    let dry = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    let bare = node(own, json!(null));
+    until("a Node without the taint is refused", || async {
+        nodes.create(&dry, &bare).await.is_err()
+    })
+    .await;
+    for taints in [
+        json!(null),
+        json!([]),
+        json!([{"key": "mine", "effect": "NoSchedule"}]),
+        json!([{"key": key, "effect": "PreferNoSchedule"}]),
+    ] {
+        let refused = nodes
+            .create(&PostParams::default(), &node(own, taints))
+            .await;
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains(key), "{refused}");
+    }
+    let taints = json!([{"key": "mine", "effect": "NoSchedule"}, {"key": key, "value": "true", "effect": "NoSchedule"}]);
+    let made = nodes
+        .create(&PostParams::default(), &node(own, taints))
+        .await;
+    made.unwrap();
+    // It is nobody else's limit.
+    let all: Api<Node> = Api::all(admin);
+    let made = all.create(&PostParams::default(), &node(other, json!(null)));
+    made.await.unwrap();
 }
 
 /// A worker, and another one.
@@ -190,7 +250,7 @@ async fn the_token_of_a_workers_flannel_does_what_flannel_does_and_nothing_else(
     let store = store_in(&plane.folder.path().join("store")).await;
     let flannel = with(&json!({"flannel": {}}));
     want(&store, &flannel).await;
-    let running = tokio::spawn(protokube::addons::run(admin.clone(), store));
+    let running = tokio::spawn(follow(admin.clone(), store));
     applied(&admin, &flannel).await;
     running.abort();
     let thief = stolen(&plane, &admin).await;

@@ -18,6 +18,7 @@ macro_rules! templates {
 templates! {
     KubeletApi from "addons/kubelet-api.yaml.hbs",
     LimitRange from "addons/limit-range.yaml.hbs",
+    NodeRegistration from "addons/node-registration.yaml.hbs",
     Flannel from "addons/flannel.yaml.hbs",
     Corefile from "addons/corefile.hbs",
     CoreDns from "addons/coredns.yaml.hbs",
@@ -39,6 +40,10 @@ pub struct LimitRange {
     /// CPU, a quantity.
     pub cpu_request: String,
 }
+
+/// With what kubelets make their Nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct NodeRegistration {}
 
 /// flannel.
 #[derive(Clone, Debug, PartialEq, Serialize)]

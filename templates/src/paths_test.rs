@@ -1,7 +1,7 @@
 //! The lint that strict mode is not: every path in a template exists in its context, and every field of a
 //! context is used by its template.
 
-use crate::addons::samples;
+use crate::addons::{NodeRegistration, samples};
 use crate::boot::UserData;
 use crate::units::{
     CertificatesService, CertificatesTimer, ContainerdService, Environment, HookService,
@@ -211,6 +211,7 @@ fn addons() -> Vec<String> {
     let found = [
         findings(&kubelet_api),
         findings(&limits),
+        findings(&NodeRegistration {}),
         findings(&samples::flannel()),
         findings(&samples::corefile()),
         findings(&dns),

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const CALL: &str = "ec2:DescribeImages";
 
-/// Publishers by the names that specs may use for their accounts, as kOps knows them (`docs/operations/images.md`, of old
+/// Publishers by the names that specs may use for their accounts, as kOps knows them (docs/operations/images.md of its repository, of old
 /// and new versions).
 const OWNERS: [(&str, &str); 13] = [
     ("amazon", "137112412989"),

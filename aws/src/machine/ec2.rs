@@ -30,6 +30,8 @@ pub struct Instance {
     pub addresses: BTreeSet<String>,
     /// Availability zone.
     pub zone: String,
+    /// The name of its instance profile, if it has one.
+    pub profile: Option<String>,
     /// Tags.
     pub tags: BTreeMap<String, String>,
 }
@@ -170,8 +172,16 @@ fn instance(of: Node<'_, '_>) -> Option<Instance> {
         public_dns_name: answer::child_value(of, "dnsName").unwrap_or_default(),
         addresses: addresses(of),
         zone: answer::child_value(placement, "availabilityZone")?,
+        profile: profile(of),
         tags: tags(of),
     })
+}
+
+/// `NAME` of `arn:aws:iam::123456789012:instance-profile/PATH/NAME`:
+/// <https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_IamInstanceProfile.html>.
+fn profile(of: Node<'_, '_>) -> Option<String> {
+    let arn = answer::child_value(answer::child(of, "iamInstanceProfile")?, "arn")?;
+    arn.rsplit('/').next().map(str::to_owned)
 }
 
 fn addresses(of: Node<'_, '_>) -> BTreeSet<String> {

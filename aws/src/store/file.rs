@@ -52,6 +52,21 @@ impl FileStore {
         }
     }
 
+    pub(super) fn get_first(&self, key: &str, most: usize) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = self.path(key)?;
+        let read = || {
+            let mut bytes = Vec::new();
+            let file = File::open(&path)?;
+            file.take(most as u64).read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        match read() {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(failed(&path, error)),
+        }
+    }
+
     pub(super) fn put(
         &self,
         key: &str,

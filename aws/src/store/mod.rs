@@ -152,6 +152,7 @@ fn place(bucket: &str, key: &str) -> String {
 /// A state store. Cloning is cheap; clones share the counts.
 #[derive(Clone, Debug)]
 pub struct Store {
+    url: String,
     backend: Backend,
     counts: Arc<Counts>,
     fence: Fence,
@@ -180,6 +181,7 @@ impl Store {
             Location::File { dir } => Backend::File(FileStore::new(dir, clients.fence().clone())),
         };
         Ok(Self {
+            url: url.trim_end_matches('/').to_owned(),
             backend,
             counts: Arc::default(),
             fence: clients.fence().clone(),
@@ -196,6 +198,11 @@ impl Store {
         Self { backend, ..self }
     }
 
+    /// Where it is.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// What says until when writes may begin: that of the clients it was opened with.
     pub fn fence(&self) -> &Fence {
         &self.fence
@@ -210,6 +217,7 @@ impl Store {
             Backend::File(store) => Backend::File(store.unfenced()),
         };
         Self {
+            url: self.url.clone(),
             backend,
             counts: self.counts.clone(),
             fence: Fence::default(),
@@ -223,6 +231,16 @@ impl Store {
         match &self.backend {
             Backend::S3(store) => store.get(key).await,
             Backend::File(store) => store.get(key),
+        }
+    }
+
+    /// The first `most` bytes of the object with that key: for what others write, who may have written anything.
+    pub async fn get_first(&self, key: &str, most: usize) -> Result<Option<Vec<u8>>, StoreError> {
+        checked(key)?;
+        self.counts.reads.fetch_add(1, Ordering::Relaxed);
+        match &self.backend {
+            Backend::S3(store) => store.get_first(key, most).await,
+            Backend::File(store) => store.get_first(key, most),
         }
     }
 

@@ -131,6 +131,36 @@ impl S3Store {
         }
     }
 
+    /// The first `most` bytes; what comes after is not asked for.
+    pub(super) async fn get_first(
+        &self,
+        key: &str,
+        most: usize,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let call = |s3: aws_sdk_s3::Client| {
+            let request = s3.get_object().bucket(&self.bucket).key(self.full(key));
+            async move {
+                let answer = request.send().await;
+                let mut body = answer.map_err(|error| miss(GET, &error))?.body;
+                let mut bytes = Vec::new();
+                while bytes.len() < most
+                    && let Some(piece) = body.next().await
+                {
+                    bytes.extend_from_slice(&piece.map_err(|error| {
+                        Miss::Failed(failure::own(Class::Unknown, GET, error.to_string()))
+                    })?);
+                }
+                bytes.truncate(most);
+                Ok(bytes)
+            }
+        };
+        match self.in_region(call).await {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(failure) if is_absent(&failure) => Ok(None),
+            Err(failure) => Err(self.error(key, GET, failure)),
+        }
+    }
+
     /// A write without an answer may have happened. Then the object says so: if it holds our bytes, we won.
     pub(super) async fn put(
         &self,
@@ -153,8 +183,7 @@ impl S3Store {
                 };
             }
             unsure |= failure.class == Class::Unknown;
-            let again = matches!(failure.class, Class::Unknown | Class::Throttled);
-            if !again || attempt >= ATTEMPTS {
+            if !is_passing(&failure) || attempt >= ATTEMPTS {
                 return Err(self.error(key, "s3:PutObject", failure));
             }
             pause(attempt).await;
@@ -207,8 +236,7 @@ impl S3Store {
             if is_conflict(&failure) {
                 return Err(conflict(key));
             }
-            let again = matches!(failure.class, Class::Unknown | Class::Throttled);
-            if !again || attempt >= ATTEMPTS {
+            if !is_passing(&failure) || attempt >= ATTEMPTS {
                 return Err(self.error(key, "s3:PutObject", failure));
             }
             pause(attempt).await;
@@ -316,8 +344,7 @@ impl S3Store {
                 return if done { Ok(()) } else { Err(conflict(key)) };
             }
             unsure |= failure.class == Class::Unknown;
-            let again = matches!(failure.class, Class::Unknown | Class::Throttled);
-            if !again || attempt >= ATTEMPTS {
+            if !is_passing(&failure) || attempt >= ATTEMPTS {
                 return Err(self.error(key, "s3:DeleteObject", failure));
             }
             pause(attempt).await;
@@ -552,12 +579,16 @@ fn is_absent(failure: &Failure) -> bool {
     failure.class == Class::Gone && failure.code != "NoSuchBucket"
 }
 
-/// S3 says 412 if the condition does not hold, and 409 if another conditional write is under way: that one wins.
+/// S3 says 412 if the condition does not hold.
 fn is_conflict(failure: &Failure) -> bool {
-    matches!(
-        failure.code.as_str(),
-        "PreconditionFailed" | "ConditionalRequestConflict"
-    )
+    failure.code == "PreconditionFailed"
+}
+
+/// The same request may succeed. 409 `ConditionalRequestConflict` says only that another write or deletion was under way:
+/// "On a 409 failure you should retry the upload" (API reference of `PutObject`, `If-None-Match`).
+fn is_passing(failure: &Failure) -> bool {
+    matches!(failure.class, Class::Unknown | Class::Throttled)
+        || failure.code == "ConditionalRequestConflict"
 }
 
 fn miss<E>(call: &str, error: &SdkError<E, HttpResponse>) -> Miss

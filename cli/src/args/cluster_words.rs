@@ -21,10 +21,10 @@ impl ClusterWords {
         }
     }
 
-    /// The word that is too many, if two words stand there and the first is not `cluster`.
+    /// The word that is too many: the second, if the first is not `cluster`.
     pub fn unexpected(&self) -> Option<&str> {
         match self.target.as_slice() {
-            [word, _] if word != "cluster" => Some(word),
+            [word, extra] if word != "cluster" => Some(extra),
             _ => None,
         }
     }

@@ -368,7 +368,8 @@ pub struct Software {
     pub channel: Option<String>,
 }
 
-/// Options of kOps that kctl does not have: hidden, and answered with the reason rather than "unexpected argument".
+/// Options of kOps of which kctl knows one value: hidden, and others answered with the reason. Those of which it knows none
+/// are in `kops`.
 #[derive(Debug, Default, Args)]
 pub struct KopsOnly {
     /// Only `aws`.

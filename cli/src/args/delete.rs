@@ -46,7 +46,7 @@ Examples:
   kctl delete cluster demo.example.com         show what would be deleted
   kctl delete cluster demo.example.com --yes   delete it")]
 pub struct DeleteCluster {
-    /// The cluster; instead of --name
+    /// The cluster; here or with --name, never from the environment
     #[arg(value_name = "NAME")]
     pub cluster: Option<String>,
     /// Delete it

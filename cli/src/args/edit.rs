@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Single fields of a spec.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Setters {
-    /// Set a field of the spec: spec.PATH=VALUE; repeatable
+    /// Set a field: spec.PATH=VALUE. To a list it adds, as with kOps; spec.PATH=[VALUE] replaces the list; repeatable
     #[arg(long, alias = "override", value_name = "PATH=VALUE")]
     pub set: Vec<String>,
     /// Remove a field of the spec: spec.PATH; repeatable

@@ -23,7 +23,7 @@ pub enum ExportWhat {
 /// Credentials in a kubeconfig.
 #[derive(Clone, Debug, Default, Args)]
 pub struct KubeconfigCredentials {
-    /// How long the administrator's certificate in the kubeconfig is good for [default: 18h]
+    /// How long the certificate is good for; it is always an administrator's [default: 18h]
     #[arg(long, value_name = "DURATION", num_args = 0..=1, default_missing_value = "18h", require_equals = true)]
     pub admin: Option<String>,
     /// How the API is reached.

@@ -53,7 +53,7 @@ pub enum Kind {
         visible_alias = "sshpublickey",
         after_help = "Examples:\n  kctl get sshpublickeys"
     )]
-    SshPublicKeys(GetObjects),
+    SshPublicKeys(GetOfCluster),
     /// Show the certificates of a cluster's keysets
     #[command(
         name = "keypairs",
@@ -81,6 +81,17 @@ pub struct GetObjects {
     /// Only this one
     #[arg(value_name = "NAME")]
     pub object: Option<String>,
+    /// How to show it.
+    #[command(flatten)]
+    pub form: Form,
+}
+
+/// Of which cluster, and how to show it.
+#[derive(Clone, Debug, Default, Args)]
+pub struct GetOfCluster {
+    /// The cluster; instead of --name
+    #[arg(value_name = "CLUSTER")]
+    pub cluster: Option<String>,
     /// How to show it.
     #[command(flatten)]
     pub form: Form,

@@ -12,6 +12,7 @@ const GROUPS: &[(&str, &[&str])] = &[
 ];
 
 const EXAMPLES: &str = "Start here:
+  export KCTL_STATE_STORE=s3://BUCKET                                  where clusters are kept
   kctl create cluster demo.example.com --zones eu-west-1a --dry-run    what the spec would be
   kctl create cluster demo.example.com --zones eu-west-1a              store the spec, show the plan
   kctl update demo.example.com --yes                                   make AWS match it";

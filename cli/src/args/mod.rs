@@ -7,6 +7,7 @@ mod edit;
 mod export;
 mod get;
 mod help;
+pub mod kops;
 mod lock;
 mod reach;
 mod render;
@@ -22,7 +23,8 @@ pub use delete::{Delete, DeleteCluster, DeleteGroup, DeleteSecret, DeleteWhat};
 pub use edit::{Edit, EditCluster, EditGroup, EditWhat, Replace, Setters};
 pub use export::{Export, ExportKubeconfig, ExportWhat, KubeconfigCredentials};
 pub use get::{
-    Form, Get, GetInstances, GetObjects, GetOperations, GetSecrets, Kind as GetKind, SecretFormat,
+    Form, Get, GetInstances, GetObjects, GetOfCluster, GetOperations, GetSecrets, Kind as GetKind,
+    SecretFormat,
 };
 pub use help::command;
 pub use lock::{Lock, LockRelease, LockStatus, LockWhat};

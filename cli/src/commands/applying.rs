@@ -44,6 +44,8 @@ pub struct Work<'a> {
     pub interrupts: &'a Interrupts,
     /// Who hears of everything in JSON.
     pub events: Option<Events<'a>>,
+    /// True if stdout is for programs alone.
+    pub programs: bool,
     /// What is written to the store before the first change: key and text.
     pub beforehand: Option<(String, String)>,
 }
@@ -139,9 +141,13 @@ impl Work<'_> {
             self.session.shell.warning(&words);
         }
         let words = progress.borrow().tally().words();
-        self.session
-            .shell
-            .note(&format!("\n{words} in {}", seconds(took)));
+        let summary = format!("\n{words} in {}", seconds(took));
+        // Of one that is not complete the error says it: that nobody reads the summary must not hide it.
+        if self.programs || !report.is_complete() {
+            self.session.shell.note(&summary);
+        } else {
+            self.session.shell.result(&summary)?;
+        }
         Ok(report)
     }
 

@@ -8,7 +8,7 @@ use model::addons::addons;
 use model::api::write::{to_yaml, to_yaml_documents};
 use model::catalog::Catalog;
 use model::cloud::build::{addon_objects, desired};
-use model::cloud::{Cloud, ObjectContent, S3Object};
+use model::cloud::{Cloud, ObjectContent, S3Object, claim};
 use model::engine::Text;
 use model::expand::{Expanded, expand};
 use model::facts::Facts;
@@ -82,9 +82,9 @@ pub fn keysets_of(expanded: &Expanded) -> Vec<String> {
 pub fn stand_in_keyset(name: &str) -> Keyset {
     Keyset {
         name: name.to_owned(),
-        primary: "0".to_owned(),
+        primary: agents::STAND_IN.to_owned(),
         items: vec![KeysetItem {
-            id: "0".to_owned(),
+            id: agents::STAND_IN.to_owned(),
             certificate: STAND_IN_CERTIFICATE.to_owned(),
             key: None,
             distrusted: None,
@@ -125,7 +125,9 @@ pub fn assemble(
     let user_data = machines
         .iter()
         .filter_map(|(name, machine)| Some((name.clone(), machine.user_data.clone()?)));
-    let desired = desired(full, &user_data.collect(), objects);
+    let mut desired = desired(full, &user_data.collect(), objects);
+    let incarnation = authority.map_or("", |set| set.primary.as_str());
+    claim::mark(&mut desired, &full.state.config_base, incarnation);
     let mut stand_ins = Vec::new();
     if trust.contains(STAND_IN_CERTIFICATE.trim_end()) || !found.missing.is_empty() {
         let stored = machines

@@ -113,13 +113,7 @@ pub async fn run(
         kubeconfig: kubeconfig.then(|| what.credentials.clone()),
         plan_out: None,
     };
-    let outcome = update(&name, &how, session).await?;
-    if what.yes {
-        session.shell.hint(
-            "kubectl get nodes    shows the machines once they have joined, in a few minutes",
-        );
-    }
-    Ok(outcome)
+    update(&name, &how, session).await
 }
 
 fn made_up() -> Facts {

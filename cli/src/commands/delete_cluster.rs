@@ -5,13 +5,14 @@ use super::look;
 use super::running::completed;
 use super::scope::{Place, scope};
 use super::session::Session;
+use super::whose;
 use crate::agents::Found;
 use crate::args::{DeleteCluster, PlanFormat};
 use crate::error::{CommandError, Context, Kind, Outcome};
 use crate::interrupt::Interrupts;
 use crate::kubeconfig;
 use crate::planned::Target;
-use crate::state::{ClusterState, Keys, Lock, StoreJournal, store_error};
+use crate::state::{Acted, ClusterState, Keys, Lock, StoreJournal, keyset, store_error};
 use crate::ui::events::Events;
 use crate::ui::plan::{self, View};
 use crate::ui::plan_json::Document;
@@ -19,9 +20,11 @@ use aws::store::{Entry, Expect, StoreError};
 use aws::{AwsWorld, Clients};
 use model::api::{Cluster, DnsType};
 use model::cloud::Cloud;
+use model::cloud::claim::Claim;
 use model::engine::{Plan, Report};
 use model::expand::{Wanted, wanted};
 use model::facts::{Facts, HostedZone};
+use model::pki::KUBERNETES_CA;
 use model::read::ReadOptions;
 use std::collections::BTreeSet;
 
@@ -38,11 +41,13 @@ struct Doomed {
     clients: Clients,
     facts: Facts,
     target: Target,
+    /// What shows that it is the store's.
+    claim: Claim,
 }
 
 /// Deletes a cluster, or shows what that would delete.
 pub async fn run(what: &DeleteCluster, session: &Session<'_>) -> Result<Outcome, CommandError> {
-    let name = session.cluster(what.cluster.as_deref()).await?;
+    let name = session.spelled_out(what.cluster.as_deref()).await?;
     let keys = Keys::of(&name);
     let listened = what.output == PlanFormat::Events;
     let events = listened.then(|| Events::begin(session.shell, "delete cluster", &name));
@@ -99,8 +104,18 @@ async fn ours(
     let journal = StoreJournal::read(&session.store, keys, &doomed.state.entries).await?;
     let world = world(&doomed, &journal, session);
     let interrupts = Interrupts::default();
-    let work = work(&doomed, session, &world, &journal, &interrupts, events);
-    let plan = super::update::planned(model::engine::plan(&[], &work.observe().await?))?;
+    let work = work(
+        &doomed,
+        session,
+        &world,
+        &journal,
+        &interrupts,
+        events,
+        programs,
+    );
+    let seen = work.observe().await?;
+    whose::check(&doomed.claim, &seen, &doomed.state, session)?;
+    let plan = super::update::planned(model::engine::plan(&[], &seen))?;
     show(&plan, &doomed, what, None, events, session).await?;
     session.shell.hint(&format!(
         "kctl delete cluster {name} --yes    deletes all of it"
@@ -123,7 +138,16 @@ async fn doomed(name: &str, session: &Session<'_>) -> Result<Doomed, CommandErro
         hosted_zones: wanted.hosted_zones,
         ..Wanted::default()
     };
-    let facts = look::facts(&clients, ask, BTreeSet::new()).await?;
+    let (facts, acted) = tokio::try_join!(
+        look::facts(&clients, ask, BTreeSet::new()),
+        Acted::read(&session.store, &state.keys, &state.entries),
+    )?;
+    whose::same_account(name, &facts.account, acted.as_ref())?;
+    let authority = match state.entry(&state.keys.keyset(KUBERNETES_CA)) {
+        Some(_) => Some(keyset(&session.store, &state.keys, KUBERNETES_CA).await?),
+        None => None,
+    };
+    let claim = whose::claim(&state, authority.as_ref(), acted.as_ref());
     let target = Target {
         cluster: name.to_owned(),
         account: facts.account.clone(),
@@ -135,6 +159,7 @@ async fn doomed(name: &str, session: &Session<'_>) -> Result<Doomed, CommandErro
         clients,
         facts,
         target,
+        claim,
     })
 }
 
@@ -195,6 +220,7 @@ fn work<'a>(
     journal: &'a StoreJournal<'a>,
     interrupts: &'a Interrupts,
     events: Option<Events<'a>>,
+    programs: bool,
 ) -> Work<'a> {
     Work {
         session,
@@ -205,6 +231,7 @@ fn work<'a>(
         journal,
         interrupts,
         events,
+        programs,
         beforehand: None,
     }
 }
@@ -221,8 +248,12 @@ async fn delete(
     let journal =
         StoreJournal::read(&session.store, &doomed.state.keys, &doomed.state.entries).await?;
     let world = world(doomed, &journal, session);
-    let work = work(doomed, session, &world, &journal, interrupts, events);
+    let programs = what.output.is_for_programs();
+    let work = work(
+        doomed, session, &world, &journal, interrupts, events, programs,
+    );
     let seen = work.observe().await?;
+    whose::check(&doomed.claim, &seen, &doomed.state, session)?;
     let plan = super::update::planned(model::engine::plan(&[], &seen))?;
     let json = what.output == PlanFormat::Json;
     if !json {

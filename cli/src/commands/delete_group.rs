@@ -8,7 +8,9 @@ use crate::args::DeleteGroup;
 use crate::error::{CommandError, Kind, Outcome};
 use crate::state::{ClusterState, SpecChange, store_error};
 use aws::store::{Expect, StoreError};
+use model::api::etcd::EtcdMemberSpec;
 use model::read::ReadOptions;
+use std::collections::BTreeMap;
 
 /// Removes the group's object from the store.
 pub async fn run(what: &DeleteGroup, session: &Session<'_>) -> Result<Outcome, CommandError> {
@@ -22,6 +24,7 @@ pub async fn run(what: &DeleteGroup, session: &Session<'_>) -> Result<Outcome, C
     )
     .await?;
     let stored = state.group(&what.group)?;
+    holds_no_member(&state, &what.group)?;
     let mut rest = Objects::stored(&state);
     rest.groups.retain(|group| group.name() != what.group);
     rest.check(session.shell)?;
@@ -29,6 +32,17 @@ pub async fn run(what: &DeleteGroup, session: &Session<'_>) -> Result<Outcome, C
         "Take instance group {} out of {name}? Type yes:",
         what.group
     );
+    if !what.yes && !session.shell.asks() {
+        session.shell.result(&format!(
+            "Instance group {} of {name} would be taken out of the spec.",
+            what.group
+        ))?;
+        session.shell.hint(&format!(
+            "kctl delete ig {} --name {name} --yes    takes it out",
+            what.group
+        ));
+        return Ok(Outcome::Fine);
+    }
     if !what.yes && !session.shell.confirm(&question, "yes").await {
         return Err(CommandError::said(
             Kind::Usage,
@@ -59,4 +73,29 @@ pub async fn run(what: &DeleteGroup, session: &Session<'_>) -> Result<Outcome, C
         .shell
         .hint(&format!("kctl update {name} --yes    deletes its machines"));
     Ok(Outcome::Fine)
+}
+
+/// Fails if a member of etcd is in the group.
+fn holds_no_member(state: &ClusterState, group: &str) -> Result<(), CommandError> {
+    let mut members: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for etcd in &state.cluster.object.spec.etcd_clusters {
+        let here = |member: &&EtcdMemberSpec| member.instance_group == group;
+        for member in etcd.etcd_members.iter().filter(here) {
+            members.entry(&member.name).or_default().push(&etcd.name);
+        }
+    }
+    if members.is_empty() {
+        return Ok(());
+    }
+    let members = members
+        .iter()
+        .map(|(member, of)| format!("etcd member {member} of {}", of.join(", ")));
+    let members: Vec<String> = members.collect();
+    Err(CommandError::usage(
+        format!(
+            "{} is in instance group {group}: this release removes no members",
+            members.join(" and ")
+        ),
+        format!("the group stays; `kctl edit ig {group}` changes its machines"),
+    ))
 }

@@ -15,6 +15,14 @@ pub async fn run(
     options: &ExportKubeconfig,
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
+    if let (Some(word), Some(_)) = (&options.cluster, &options.credentials.admin)
+        && duration::parse(word).is_ok()
+    {
+        return Err(CommandError::usage(
+            format!("{word} is how long, not which cluster"),
+            format!("--admin={word}"),
+        ));
+    }
     let name = session.cluster(options.cluster.as_deref()).await?;
     let running = Running::read(&name, session).await?;
     write(&running, &options.credentials, session).await?;

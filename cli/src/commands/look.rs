@@ -4,12 +4,12 @@ use super::assemble::{self, Assembled, Ingredients, assemble, keysets_of, stand_
 use super::objects::Objects;
 use super::secret;
 use super::session::Session;
-use super::skew;
+use super::{skew, whose};
 use crate::agents::Found;
 use crate::downloads;
 use crate::error::{CommandError, Context, Kind};
 use crate::planned::Target;
-use crate::state::{ClusterState, Public, aws_hint, mint_into, store_error};
+use crate::state::{Acted, ClusterState, Public, aws_hint, mint_into, store_error};
 use aws::{Clients, FactsWanted, collect_facts};
 use model::catalog::Catalog;
 use model::engine::Failure;
@@ -26,6 +26,8 @@ use std::collections::BTreeSet;
 pub struct Looked {
     /// What is stored.
     pub state: ClusterState,
+    /// Where it was last changed in AWS.
+    pub acted: Option<Acted>,
     /// AWS in the cluster's region.
     pub clients: Clients,
     /// Which cluster it is.
@@ -64,16 +66,19 @@ pub async fn look(name: &str, how: Looking, session: &Session<'_>) -> Result<Loo
         Some(region) => session.clients.in_region(region),
         None => session.clients.clone(),
     };
-    let (mut facts, public, catalog) = tokio::try_join!(
+    let (mut facts, public, acted, catalog) = tokio::try_join!(
         facts(&clients, wanted, BTreeSet::new()),
         Public::read(&session.store, &state.keys, &state.entries),
+        Acted::read(&session.store, &state.keys, &state.entries),
         catalog(&objects, session),
     )?;
+    whose::same_account(name, &facts.account, acted.as_ref())?;
     let expanded = complete(&objects, &mut facts, &catalog, &public.ssh_keys).await?;
     expanded
         .warnings
         .iter()
         .for_each(|warning| session.shell.problem(warning));
+    public.are_kept(&keysets_of(&expanded), &state.keys)?;
     let not_yet = not_yet(&objects.cluster, &objects.groups);
     session.shell.not_yet(&not_yet);
     let found = Found::look(&expanded.full)?;
@@ -84,6 +89,7 @@ pub async fn look(name: &str, how: Looking, session: &Session<'_>) -> Result<Loo
     };
     let mut looked = Looked {
         state,
+        acted,
         clients,
         target,
         partition: facts.partition.clone(),
@@ -248,6 +254,12 @@ impl Looked {
             session.shell.note(&format!("made keyset {name}"));
         }
         self.public.write(&session.store, &self.state.keys).await
+    }
+
+    /// Checks that machines will trust the cluster's own authority: what is known of it comes from a file without private keys.
+    pub async fn check_authority(&self, session: &Session<'_>) -> Result<(), CommandError> {
+        let (store, keys) = (&session.store, &self.state.keys);
+        self.public.check(store, keys, KUBERNETES_CA).await
     }
 
     /// Everything that should be; keysets that do not exist yet are stood in for.

@@ -25,6 +25,7 @@ mod store_objects;
 mod update;
 mod validate;
 mod version;
+mod whose;
 
 use crate::args::{Cli, Command, CreateWhat, DeleteWhat, ExportWhat, LockWhat};
 use crate::error::{CommandError, Outcome};

@@ -160,6 +160,15 @@ pub async fn delete(what: &DeleteSecret, session: &Session<'_>) -> Result<Outcom
         ));
     }
     let question = format!("Take the secret {name} out of {cluster}? Type yes:");
+    if !what.yes && !session.shell.asks() {
+        session
+            .shell
+            .result(&format!("The secret {name} of {cluster} would be deleted."))?;
+        session.shell.hint(&format!(
+            "kctl delete secret {name} --name {cluster} --yes    deletes it"
+        ));
+        return Ok(Outcome::Fine);
+    }
     if !what.yes && !session.shell.confirm(&question, "yes").await {
         return Err(CommandError::said(
             Kind::Usage,

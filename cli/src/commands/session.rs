@@ -2,7 +2,7 @@
 
 use crate::args::Global;
 use crate::env;
-use crate::error::{CommandError, Kind};
+use crate::error::CommandError;
 use crate::state::{self, store_error};
 use crate::ui::Shell;
 use aws::Clients;
@@ -66,6 +66,24 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// The cluster that the command line names: one that is to be deleted is not guessed, and no variable that somebody set
+    /// an hour ago counts.
+    pub async fn spelled_out(&self, positional: Option<&str>) -> Result<String, CommandError> {
+        if positional.or(self.options.name.as_deref()).is_some()
+            && let Some(name) = named(self.options, positional)?
+        {
+            return Ok(name);
+        }
+        let all = state::clusters(&self.store).await?;
+        Err(CommandError::usage(
+            "which cluster? One that is to be deleted is named: as argument or with --name",
+            match all.as_slice() {
+                [] => format!("there is none in {}", self.url),
+                all => format!("{} has {}", self.url, all.join(", ")),
+            },
+        ))
+    }
+
     /// The cluster that is named on the command line or in the environment.
     pub fn named(&self, positional: Option<&str>) -> Result<Option<String>, CommandError> {
         named(self.options, positional)
@@ -77,18 +95,7 @@ impl<'a> Session<'a> {
         if all.iter().any(|cluster| cluster == name) {
             return Ok(());
         }
-        let hint = match model::read::nearest::nearest(name, all.iter().map(String::as_str)) {
-            Some(near) => format!("did you mean {near}?"),
-            None => {
-                "see which there are with `kctl get clusters`, or choose another store with --state"
-                    .to_owned()
-            }
-        };
-        Err(CommandError::said(
-            Kind::Usage,
-            format!("there is no cluster {name} in {}", self.url),
-            hint,
-        ))
+        Err(state::no_cluster(name, &self.url, &all))
     }
 }
 

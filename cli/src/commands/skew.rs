@@ -28,10 +28,29 @@ pub struct Running {
 pub async fn running(looked: &Looked, session: &Session<'_>) -> Result<Running, CommandError> {
     let mut running = Running::default();
     let wanted = &looked.expanded.full.kubernetes_version;
-    let groups = &looked.expanded.full.groups;
     if !workers_move(looked, session).await? {
         return Ok(running);
     }
+    for (instance, config) in control_plane_machines(looked, session).await? {
+        let Some(version) = config.and_then(|text| kubernetes_version_of(&text)) else {
+            running.unknown.push(instance);
+            continue;
+        };
+        let oldest = running.older.as_ref().map_or(wanted, |(oldest, _)| oldest);
+        if is_older(&version, oldest) {
+            running.older = Some((version, instance));
+        }
+    }
+    Ok(running)
+}
+
+/// Every instance of the control plane that is not on its way out, with the NodeConfig that it was launched with; `None`:
+/// nobody knows that.
+pub async fn control_plane_machines(
+    looked: &Looked,
+    session: &Session<'_>,
+) -> Result<Vec<(String, Option<String>)>, CommandError> {
+    let groups = &looked.expanded.full.groups;
     let fleet = fleet(&looked.clients, &looked.target.cluster).await;
     let mut fleet = fleet.map_err(aws_error)?;
     fleet.instances.retain(|one| {
@@ -40,32 +59,26 @@ pub async fn running(looked: &Looked, session: &Session<'_>) -> Result<Running, 
         group.is_some_and(|group| group.role == Role::ControlPlane)
     });
     let told = told(&looked.clients, &fleet).await.map_err(aws_error)?;
-    let mut versions: BTreeMap<String, Option<String>> = BTreeMap::new();
+    let mut configs: BTreeMap<String, Option<String>> = BTreeMap::new();
+    let mut machines = Vec::new();
     for machine in told {
-        let config = machine
+        let key = machine
             .user_data
             .and_then(|text| configuration(looked, &text));
-        let version = match config {
-            Some(key) => match versions.get(&key) {
+        let config = match key {
+            Some(key) => match configs.get(&key) {
                 Some(known) => known.clone(),
                 None => {
-                    let version = version_in(&key, session).await?;
-                    versions.insert(key, version.clone());
-                    version
+                    let config = stored(&key, session).await?;
+                    configs.insert(key, config.clone());
+                    config
                 }
             },
             None => None,
         };
-        let Some(version) = version else {
-            running.unknown.push(machine.instance);
-            continue;
-        };
-        let oldest = running.older.as_ref().map_or(wanted, |(oldest, _)| oldest);
-        if is_older(&version, oldest) {
-            running.older = Some((version, machine.instance));
-        }
+        machines.push((machine.instance, config));
     }
-    Ok(running)
+    Ok(machines)
 }
 
 /// True if some group of workers would be given another version than its machines got last. A NodeConfig that is stored as it
@@ -84,17 +97,22 @@ async fn workers_move(looked: &Looked, session: &Session<'_>) -> Result<bool, Co
     let full = &looked.expanded.full;
     for group in full.groups.iter().filter(|group| group.role == Role::Node) {
         let machine = assembled.machines.get(&group.name);
-        let Some((_, stored)) = machine.and_then(|machine| machine.node_config.as_ref()) else {
+        let Some((_, wanted)) = machine.and_then(|machine| machine.node_config.as_ref()) else {
             continue;
         };
-        let [_, last] = &stored.keys;
+        let [_, last] = &wanted.keys;
         let key = looked.state.keys.below(last);
         let Some(entry) = looked.state.entry(&key) else {
             return Ok(true);
         };
-        let same = session.store.surely_holds(entry, stored.text.as_bytes());
-        if !same && version_in(&key, session).await? != Some(full.kubernetes_version.clone()) {
-            return Ok(true);
+        let same = session.store.surely_holds(entry, wanted.text.as_bytes());
+        if !same {
+            let version = stored(&key, session)
+                .await?
+                .and_then(|text| kubernetes_version_of(&text));
+            if version.as_ref() != Some(&full.kubernetes_version) {
+                return Ok(true);
+            }
         }
     }
     Ok(false)
@@ -119,11 +137,10 @@ fn configuration(looked: &Looked, user_data: &str) -> Option<String> {
     Some(entry.key.clone())
 }
 
-/// The version that a stored NodeConfig says.
-async fn version_in(key: &str, session: &Session<'_>) -> Result<Option<String>, CommandError> {
+/// A stored NodeConfig.
+async fn stored(key: &str, session: &Session<'_>) -> Result<Option<String>, CommandError> {
     let object = session.store.get(key).await.map_err(store_error)?;
-    let text = object.map(|object| String::from_utf8_lossy(&object.bytes).into_owned());
-    Ok(text.and_then(|text| kubernetes_version_of(&text)))
+    Ok(object.map(|object| String::from_utf8_lossy(&object.bytes).into_owned()))
 }
 
 fn is_older(version: &str, than: &str) -> bool {

@@ -211,10 +211,42 @@ async fn write(
     documents: &[Document],
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
+    if state.is_none() {
+        nothing_is_left(name, session).await?;
+    }
     let mut changes = Vec::new();
     let written = write_all(name, state, documents, session, &mut changes).await;
     spec_log::log(command, &Keys::of(name), changes, session).await;
     written
+}
+
+/// Refuses the name of a cluster whose machines wrote records of etcd after it was unregistered: a new cluster would take
+/// them for its own, and could never be what they say.
+async fn nothing_is_left(name: &str, session: &Session<'_>) -> Result<(), CommandError> {
+    let etcd = Keys::of(name).below("etcd/");
+    let left = session.store.list(&etcd, None).await.map_err(store_error)?;
+    let Some(first) = left.first() else {
+        return Ok(());
+    };
+    let folder = format!("{}/{etcd}", session.url);
+    let remove = match folder.strip_prefix("file://") {
+        Some(folder) => format!("rm -r {folder}"),
+        None => format!("aws s3 rm --recursive {folder}"),
+    };
+    Err(CommandError::said(
+        Kind::Precondition,
+        format!(
+            "an earlier cluster {name} has left records of its etcd in {}: {} of them, {}",
+            session.url,
+            left.len(),
+            first.key
+        ),
+        format!("terminate its machines if they still run, since they write these records, then: {remove}"),
+    )
+    .hint(format!(
+        "or take that cluster over: restore its other objects below {}/{name}/ from the bucket's versions",
+        session.url
+    )))
 }
 
 /// Writes the objects. The Cluster goes first: who writes it has the name.
@@ -234,11 +266,16 @@ async fn write_all(
                 let expect = state.map_or(Expect::Absent, |state| {
                     Expect::Version(state.cluster.version.clone())
                 });
-                let object = dated(cluster.clone())?;
+                let before = state.map(|state| &state.cluster.object);
+                let object = dated(cluster.clone(), before)?;
+                let change = SpecChange::of(before, Some(&object));
+                if change.is_none() {
+                    unchanged(document, session);
+                    continue;
+                }
                 let written = write_object(store, &keys.config(), &object, expect).await;
                 written.map_err(|error| raced(error, document))?;
-                let before = state.map(|state| &state.cluster.object);
-                changes.extend(SpecChange::of(before, Some(&object)));
+                changes.extend(change);
             }
             Object::InstanceGroup(group) => {
                 let stored = state.and_then(|state| {
@@ -253,15 +290,20 @@ async fn write_all(
                     // Left over from a cluster that was not quite deleted: the name is ours now.
                     (None, None) => Expect::Any,
                 };
-                let mut group = dated(group.clone())?;
+                let before = stored.map(|stored| &stored.object);
+                let mut group = dated(group.clone(), before)?;
                 group
                     .metadata
                     .labels
                     .insert(CLUSTER_LABEL.to_owned(), name.to_owned());
+                let change = SpecChange::of(before, Some(&group));
+                if change.is_none() {
+                    unchanged(document, session);
+                    continue;
+                }
                 let written = write_object(store, &keys.group(group.name()), &group, expect).await;
                 written.map_err(|error| raced(error, document))?;
-                let before = stored.map(|stored| &stored.object);
-                changes.extend(SpecChange::of(before, Some(&group)));
+                changes.extend(change);
             }
             Object::SSHCredential(key) => {
                 write_ssh_key(session, &keys, &key.spec.public_key).await?;
@@ -272,6 +314,12 @@ async fn write_all(
         session.shell.done(&format!("stored {kind} {object}"));
     }
     Ok(())
+}
+
+/// Says that the store has that object already.
+fn unchanged(document: &Document, session: &Session<'_>) {
+    let (kind, name) = (document.object.kind(), &document.object.metadata().name);
+    session.shell.note(&format!("unchanged {kind} {name}"));
 }
 
 /// Says which object somebody else was faster with.
@@ -333,8 +381,17 @@ fn ssh_fingerprint(public_key: &str) -> Result<String, CommandError> {
     })
 }
 
-/// The object with the time of its creation, unless it has one.
-fn dated<S: Spec>(mut object: Resource<S>) -> Result<Resource<S>, CommandError> {
+/// The object with the time of its creation, unless it has one; `before`: as it is stored.
+fn dated<S: Spec>(
+    mut object: Resource<S>,
+    before: Option<&Resource<S>>,
+) -> Result<Resource<S>, CommandError> {
+    if let (None, Some(before)) = (&object.metadata.creation_timestamp, before) {
+        object
+            .metadata
+            .creation_timestamp
+            .clone_from(&before.metadata.creation_timestamp);
+    }
     if object.metadata.creation_timestamp.is_none() {
         let now = OffsetDateTime::now_utc()
             .replace_nanosecond(0)

@@ -7,6 +7,7 @@ mod named;
 mod own_tags;
 mod saved;
 mod show;
+mod versions;
 
 use super::applying::{Work, locked};
 use super::assemble::Assembled;
@@ -15,6 +16,7 @@ use super::look::{Looked, Looking, look};
 use super::running::Running;
 use super::scope::{Place, scope};
 use super::session::Session;
+use super::whose;
 use crate::args::{KubeconfigCredentials, PlanFormat, Update};
 use crate::error::{CommandError, Kind, Outcome};
 use crate::interrupt::Interrupts;
@@ -25,7 +27,7 @@ use aws::AwsWorld;
 use model::cloud::settle::settle;
 use model::cloud::{Cloud, OwnTags, held};
 use model::engine::{Plan, PlanError, Snapshot};
-use model::pki::KUBERNETES_CA;
+use model::pki::{KUBERNETES_CA, Keyset};
 use model::read::ReadOptions;
 use saved::Held;
 use show::{Shown, show};
@@ -65,7 +67,7 @@ struct Run<'a> {
 pub async fn run(options: &Update, session: &Session<'_>) -> Result<Outcome, CommandError> {
     if let Some(word) = options.target.unexpected() {
         return Err(CommandError::usage(
-            format!("what is {word:?}?"),
+            format!("one word too many: {word:?}"),
             "kctl update [cluster] [NAME]",
         ));
     }
@@ -145,6 +147,7 @@ async fn ours(name: &str, run: Run<'_>) -> Result<Outcome, CommandError> {
     let looked = look(name, how.looking, session).await?;
     heading(&looked, run)?;
     if !how.yes {
+        doubts(&looked, session);
         if how.plan_out.is_some() {
             // With a stand-in in the place of a binary it could never be applied.
             looked.found.complete()?;
@@ -180,13 +183,21 @@ async fn ours(name: &str, run: Run<'_>) -> Result<Outcome, CommandError> {
 /// Fails if machines could not be made; says what else they would lack.
 fn ready(looked: &Looked, session: &Session<'_>) -> Result<(), CommandError> {
     looked.found.complete()?;
+    doubts(looked, session);
+    Ok(())
+}
+
+/// Says what may keep the machines from starting.
+fn doubts(looked: &Looked, session: &Session<'_>) {
     if session.url.starts_with("file://") {
         session.shell.warning(&format!(
             "machines in AWS cannot read {}: use a bucket for clusters that should work",
             session.url
         ));
     }
-    Ok(())
+    if let Some(warning) = looked.found.warning() {
+        session.shell.warning(&warning);
+    }
 }
 
 fn heading(looked: &Looked, run: Run<'_>) -> Result<(), CommandError> {
@@ -243,10 +254,13 @@ fn world(
 /// Tells a cluster from an earlier one of the same name: the id of its first CA. AWS remembers client tokens
 /// longer than some clusters live.
 fn incarnation(public: &Public) -> &str {
-    let authority = public.keysets.iter().find(|set| set.name == KUBERNETES_CA);
-    authority
+    authority(public)
         .and_then(|set| set.items.first())
         .map_or("", |item| item.id.as_str())
+}
+
+fn authority(public: &Public) -> Option<&Keyset> {
+    public.keysets.iter().find(|set| set.name == KUBERNETES_CA)
 }
 
 /// Looks at AWS, plans, and hands over the plan with what it is applied with.
@@ -272,9 +286,13 @@ async fn planning<T>(
         journal: &journal,
         interrupts,
         events: run.events,
+        programs: run.how.output.is_for_programs(),
         beforehand,
     };
     let (desired, seen) = settle(assembled.desired.clone(), work.observe().await?);
+    let authority = authority(&looked.public);
+    let claim = whose::claim(&looked.state, authority, looked.acted.as_ref());
+    whose::check(&claim, &seen, &looked.state, session)?;
     members::check(looked, &seen, session).await?;
     planned(held::check(&desired, &seen))?;
     let named = named::balancers(looked, &held::leaving(&desired, &seen)).await?;
@@ -337,6 +355,7 @@ async fn make(
     if plan.is_empty() {
         return Ok(());
     }
+    looked.check_authority(run.session).await?;
     let digest = saved.map(|(saved, _)| saved.sha256());
     let report = work.apply("update", plan, seen, digest, lock).await?;
     if run.how.output == PlanFormat::Json {
@@ -356,6 +375,9 @@ async fn make(
         return Err(error);
     }
     show::hints(plan, &report, run.session);
+    if looked.acted.is_none() {
+        show::first_steps(&looked.target.cluster, run);
+    }
     Ok(())
 }
 

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 pub async fn run(what: &Validate, session: &Session<'_>) -> Result<Outcome, CommandError> {
     if let Some(word) = what.target.unexpected() {
         return Err(CommandError::usage(
-            format!("what is {word:?}?"),
+            format!("one word too many: {word:?}"),
             "kctl validate [cluster] [NAME]",
         ));
     }
@@ -158,6 +158,15 @@ struct Document<'a> {
     health: &'a Health,
 }
 
+/// Machines of which nobody knows whether they joined are no problem each, and are not to be overlooked.
+fn unknown(health: &Health) -> String {
+    match (health.trouble.is_some(), health.not_joined.len()) {
+        (false, _) | (_, 0) => String::new(),
+        (true, 1) => ", 1 machine not known to have joined".to_owned(),
+        (true, count) => format!(", {count} machines not known to have joined"),
+    }
+}
+
 fn unhealthy(name: &str, health: &Health, what: &Validate) -> CommandError {
     let count = health.findings.len();
     let problems = if count == 1 { "problem" } else { "problems" };
@@ -169,7 +178,10 @@ fn unhealthy(name: &str, health: &Health, what: &Validate) -> CommandError {
     let hint = first.unwrap_or_else(|| "look again in a minute".to_owned());
     let error = CommandError::said(
         Kind::Unhealthy,
-        format!("{name} is not healthy: {count} {problems}"),
+        format!(
+            "{name} is not healthy: {count} {problems}{}",
+            unknown(health)
+        ),
         hint,
     );
     if what.wait.is_some() {

@@ -1,8 +1,9 @@
 //! Gathers it: one sweep of AWS beside one look at the API, then, only for machines of which neither says that they
-//! joined, their report, and where that does not tell, their console.
+//! joined, their report, and where that does not tell, their console; of every control plane what its protokube waits for.
 
 use super::start::{self, Start};
-use super::{Machine, Membership, NodeFacts};
+use super::waiting::{Waiting, waiting};
+use super::{Machine, Membership, NodeFacts, waits_or_goes};
 use crate::api::{Answer, Trouble};
 use aws::fleet::{Fleet, Instance, LaunchFailure, ScalingGroup, fleet, last_launch_failure};
 use aws::store::Store;
@@ -12,6 +13,7 @@ use k8s_openapi::api::core::v1::Pod;
 use model::api::InstanceGroup;
 use model::engine::Failure;
 use model::report::{BootReport, report_key};
+use model::waits::{WAITS_LIMIT, read_waits, waits_key};
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
 
@@ -70,7 +72,7 @@ pub async fn gather(
         .iter()
         .map(|instance| (instance, Machine::of(instance, places.groups, known)));
     let found: Vec<(Machine, Option<String>)> = stream::iter(machines)
-        .map(|(instance, machine)| with_start(places, instance, machine, now))
+        .map(|(instance, machine)| with_words(places, instance, machine, now))
         .buffer_unordered(AT_ONCE)
         .collect()
         .await;
@@ -84,11 +86,12 @@ pub async fn gather(
         .iter()
         .map(|instance| (instance.id.as_str(), instance))
         .collect();
-    for start in machines
-        .iter_mut()
-        .filter_map(|one: &mut Machine| one.start.as_mut())
-    {
-        start.name_holders(&holders);
+    for machine in &mut machines {
+        let waits = machine.waits.iter_mut();
+        waits.for_each(|one| one.name_holders(&holders));
+        if let Some(start) = &mut machine.start {
+            start.name_holders(&holders);
+        }
     }
     machines.sort_by(|a, b| (&a.group, &a.id).cmp(&(&b.group, &b.id)));
     gaps.sort();
@@ -103,29 +106,38 @@ pub async fn gather(
     })
 }
 
-/// A machine with what is known of its start, where that is of interest; and what could not be looked at.
-async fn with_start(
+/// A machine with what its protokube waits for and what is known of its start, where that is of interest; and what could not be
+/// looked at.
+async fn with_words(
     places: &Places<'_>,
     instance: &Instance,
     machine: Machine,
     now: fn() -> OffsetDateTime,
 ) -> (Machine, Option<String>) {
+    let asked =
+        machine.is_control_plane() && instance.state == "running" && !waits_or_goes(instance);
+    let (waits, unread) = if asked {
+        waits(places, &instance.id, now()).await
+    } else {
+        (Vec::new(), None)
+    };
+    let machine = Machine { waits, ..machine };
     if !matches!(
         machine.membership,
         Membership::NotJoined | Membership::Unknown
     ) {
-        return (machine, None);
+        return (machine, unread);
     }
     let (start, gap) = match start::of_state(instance, now()) {
         Some(start) => (start, None),
         None => told(places, instance, &machine, now).await,
     };
     let start = Some(start);
-    (Machine { start, ..machine }, gap)
+    (Machine { start, ..machine }, unread.or(gap))
 }
 
-/// What a running machine has told: its report, and where that does not tell enough its console, which is asked for then
-/// only.
+/// What a running machine has told: its report, and where that does not tell enough what its protokube waits for, or its console,
+/// which is asked for then only.
 async fn told(
     places: &Places<'_>,
     instance: &Instance,
@@ -142,6 +154,9 @@ async fn told(
         .filter(|start| tells_enough(start, machine))
     {
         return (start, unread);
+    }
+    if let Some(cause) = machine.waits.first() {
+        return (start::of_waiting(cause), unread);
     }
     let (heard, gap) = match console(places.clients, &instance.id).await {
         Ok(console) => {
@@ -179,6 +194,26 @@ async fn report(places: &Places<'_>, instance: &str) -> Result<Option<BootReport
     serde_json::from_slice(&object.bytes)
         .map(Some)
         .map_err(|error| format!("{key} in the store is not a boot report: {error}"))
+}
+
+/// What a control plane's protokube waits for, or why that is not known.
+async fn waits(
+    places: &Places<'_>,
+    instance: &str,
+    now: OffsetDateTime,
+) -> (Vec<Waiting>, Option<String>) {
+    let key = format!("{}/{}", places.cluster, waits_key(instance));
+    match places.store.get_first(&key, WAITS_LIMIT + 1).await {
+        Ok(None) => (Vec::new(), None),
+        Ok(Some(bytes)) => match read_waits(&bytes, instance) {
+            Ok(said) => (waiting(said, now), None),
+            Err(why) => {
+                let gap = format!("{key} in the store is not what protokube waits for: {why}");
+                (Vec::new(), Some(gap))
+            }
+        },
+        Err(error) => (Vec::new(), Some(chain(&error))),
+    }
 }
 
 fn chain(error: &dyn std::error::Error) -> String {

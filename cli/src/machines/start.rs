@@ -1,5 +1,6 @@
 //! How far a machine's start came and what stopped it, from its report or from its console.
 
+use super::Waiting;
 use super::next::next_step;
 use crate::duration::words;
 use aws::Console;
@@ -14,10 +15,10 @@ use time::format_description::well_known::Rfc3339;
 const BOOTING: i64 = 300;
 
 /// How protokube's lines are signed.
-const PROTOKUBE: &str = "protokube";
+pub(super) const PROTOKUBE: &str = "protokube";
 
 /// Its roles that lead to an API server.
-const CAUSES: [&str; 4] = ["etcd-main", "etcd-events", "health", "manifests"];
+pub(super) const CAUSES: [&str; 4] = ["etcd-main", "etcd-events", "health", "manifests"];
 
 /// What a console says when a machine will not come up by itself.
 const DEAD: [&str; 7] = [
@@ -36,6 +37,8 @@ const DEAD: [&str; 7] = [
 pub enum Source {
     /// The machine's report in the store.
     Report,
+    /// What protokube says in the store.
+    Protokube,
     /// Its serial console.
     Console,
     /// EC2's description of it.
@@ -49,6 +52,7 @@ impl Source {
     pub fn word(self) -> &'static str {
         match self {
             Self::Report => "boot report",
+            Self::Protokube => PROTOKUBE,
             Self::Console => "console",
             Self::Ec2 => "EC2",
             Self::Nothing => "nothing yet",
@@ -94,16 +98,7 @@ impl Start {
     pub(super) fn name_holders(&mut self, machines: &BTreeMap<&str, &Instance>) {
         let waits = [self.error.as_mut(), self.note.as_mut()];
         for text in waits.into_iter().flatten() {
-            let Some((_, after)) = text.split_once("attached to ") else {
-                continue;
-            };
-            let id: String = after
-                .chars()
-                .take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '-')
-                .collect();
-            if let Some(said) = machines.get(id.as_str()).and_then(|of| goes(of)) {
-                text.push_str(&said);
-            }
+            name_holder(text, machines);
         }
     }
 
@@ -121,11 +116,25 @@ impl Start {
         }
     }
 
-    fn failed(mut self, error: String) -> Self {
+    pub(super) fn failed(mut self, error: String) -> Self {
         self.next = next_step(&self.stage, &error);
         self.error = Some(error);
         self.note = None;
         self
+    }
+}
+
+/// Adds to a text that says who has a volume what Auto Scaling does with that machine.
+pub(super) fn name_holder(text: &mut String, machines: &BTreeMap<&str, &Instance>) {
+    let Some((_, after)) = text.split_once("attached to ") else {
+        return;
+    };
+    let id: String = after
+        .chars()
+        .take_while(|letter| letter.is_ascii_alphanumeric() || *letter == '-')
+        .collect();
+    if let Some(said) = machines.get(id.as_str()).and_then(|of| goes(of)) {
+        text.push_str(&said);
     }
 }
 
@@ -209,6 +218,24 @@ pub(super) fn of_report(report: &BootReport) -> Start {
             next: next_step("nodeup/report", ""),
             ..start
         },
+    }
+}
+
+/// What protokube says of the cause. One without an error says what it waits for.
+pub(super) fn of_waiting(cause: &Waiting) -> Start {
+    let said = cause.said();
+    let start = Start {
+        status: Some(cause.status),
+        at: Some(cause.since.clone()),
+        ..Start::plain(&cause.stage(), String::new(), Source::Protokube)
+    };
+    if cause.status == Status::Failed {
+        return start.failed(said);
+    }
+    Start {
+        note: Some(format!("waits: {said}")),
+        next: cause.next.clone(),
+        ..start
     }
 }
 

@@ -1,6 +1,6 @@
 //! Cluster, instance groups and SSH keys as they are stored.
 
-use super::{Keys, store_error};
+use super::{Keys, clusters, no_cluster, store_error};
 use crate::error::{CommandError, Context, Kind};
 use aws::store::{Entry, Expect, Object as Bytes, Store, Version};
 use futures::future::try_join_all;
@@ -50,7 +50,8 @@ impl ClusterState {
         let mut wanted = vec![keys.config()];
         wanted.extend(entries.iter().filter(group).map(|entry| entry.key.clone()));
         if !entries.iter().any(|entry| entry.key == keys.config()) {
-            return Err(absent(name));
+            let all = clusters(store).await?;
+            return Err(no_cluster(name, store.url(), &all));
         }
         let read = wanted.iter().map(|key| object(store, key, options));
         let mut cluster: Option<Stored<_>> = None;
@@ -74,7 +75,7 @@ impl ClusterState {
             }
         }
         groups.sort_by(|a: &Stored<_>, b| a.object.name().cmp(b.object.name()));
-        let cluster = cluster.ok_or_else(|| absent(name))?;
+        let cluster = cluster.ok_or_else(|| gone(&keys.config()))?;
         Ok(Self {
             keys,
             cluster,
@@ -171,14 +172,6 @@ pub async fn write_object<S: Spec>(
         .put(key, text.into_bytes(), expect)
         .await
         .map_err(store_error)
-}
-
-fn absent(name: &str) -> CommandError {
-    CommandError::said(
-        Kind::Usage,
-        format!("there is no cluster {name} in the state store"),
-        "see which there are with `kctl get clusters`, or choose another store with --state",
-    )
 }
 
 fn gone(key: &str) -> CommandError {

@@ -20,6 +20,8 @@ pub struct Public {
     pub ssh_keys: Vec<String>,
     /// True if the file does not say this: it should be written.
     pub stale: bool,
+    /// Keysets that existed when the file was written, and are gone.
+    lost: Vec<String>,
     file: File,
 }
 
@@ -98,14 +100,49 @@ impl Public {
                 .map(|ssh| ssh.public_key.clone())
                 .collect(),
             stale: now != *known,
+            lost: lost(&now, known),
             file: now,
         }
+    }
+
+    /// Checks that this is what the keyset itself says, which lies with the private keys: who can write this file alone must not
+    /// decide whom machines trust.
+    pub async fn check(&self, store: &Store, keys: &Keys, name: &str) -> Result<(), CommandError> {
+        let own = keyset(store, keys, name).await?;
+        let own = PublicKeyset::of(&own, &Version(String::new())).keyset();
+        if self.keysets.contains(&own) {
+            return Ok(());
+        }
+        let file = keys.public();
+        Err(CommandError::said(
+            Kind::Precondition,
+            format!("{file} does not say what the keyset {name} says: somebody else wrote it"),
+            format!("find out who, and delete {file}: kctl makes it anew from the keysets"),
+        ))
     }
 
     /// Keysets of these names that do not exist yet.
     pub fn missing<'a>(&self, names: &'a [String]) -> Vec<&'a String> {
         let exists = |name: &&String| !self.keysets.iter().any(|set| set.name == **name);
         names.iter().filter(exists).collect()
+    }
+
+    /// Fails if one of these keysets once existed and is gone: machines trust it, and would not trust another.
+    pub fn are_kept(&self, names: &[String], keys: &Keys) -> Result<(), CommandError> {
+        let lost = self.lost.iter().filter(|name| names.contains(name));
+        let lost: Vec<String> = lost.map(|name| keys.keyset(name)).collect();
+        if lost.is_empty() {
+            return Ok(());
+        }
+        Err(CommandError::said(
+            Kind::Precondition,
+            format!(
+                "the state store lacks {}, which {} names: nothing was done, and no other keyset is made in its place",
+                lost.join(" and "),
+                keys.public()
+            ),
+            "restore it from the bucket's versions",
+        ))
     }
 
     /// Adds a keyset as it was just written.
@@ -137,6 +174,13 @@ impl Public {
         self.stale = false;
         Ok(())
     }
+}
+
+/// Names of the keysets that are known and not there.
+fn lost(now: &File, known: &File) -> Vec<String> {
+    let there = |name: &String| now.keysets.iter().any(|set| set.name == *name);
+    let known = known.keysets.iter().map(|set| set.name.clone());
+    known.filter(|name| !there(name)).collect()
 }
 
 impl PublicKeyset {
@@ -231,7 +275,43 @@ async fn read_ssh_key(store: &Store, entry: &Entry) -> Result<PublicSshKey, Comm
 
 #[cfg(test)]
 mod tests {
-    use super::newer;
+    use super::{Keys, Public, newer};
+    use crate::state::mint_into;
+    use aws::Clients;
+    use aws::store::{Expect, Store};
+    use model::pki::KUBERNETES_CA;
+
+    #[tokio::test]
+    async fn who_writes_this_file_alone_decides_not_whom_machines_trust() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let url = format!("file://{}", folder.path().display());
+        let store = Store::open(&url, &Clients::load(None, None).await).unwrap();
+        let keys = Keys::of("a.example.com");
+        let mut public = Public::default();
+        for name in [KUBERNETES_CA, "etcd-clients-ca"] {
+            let (set, version) = mint_into(&store, &keys, name).await.unwrap();
+            public.add(&set, &version);
+        }
+        public.write(&store, &keys).await.unwrap();
+        let read = async || {
+            let entries = store.list(&keys.all(), None).await.unwrap();
+            Public::read(&store, &keys, &entries).await.unwrap()
+        };
+        let good = read().await;
+        assert!(!good.stale);
+        good.check(&store, &keys, KUBERNETES_CA).await.unwrap();
+
+        // Another authority in the place of the cluster's, under the same version of the keyset.
+        let object = store.get(&keys.public()).await.unwrap().unwrap();
+        let mut file: serde_json::Value = serde_json::from_slice(&object.bytes).unwrap();
+        file["keysets"][1]["items"] = file["keysets"][0]["items"].clone();
+        let file = serde_json::to_vec(&file).unwrap();
+        store.put(&keys.public(), file, Expect::Any).await.unwrap();
+        let evil = read().await;
+        let error = evil.check(&store, &keys, KUBERNETES_CA).await.unwrap_err();
+        let error = error.cause.unwrap().to_string();
+        assert!(error.contains("pki/public.json"), "{error}");
+    }
 
     #[test]
     fn only_a_newer_minor_stops_an_older_kctl() {

@@ -111,6 +111,7 @@ fn findings(findings: &[Finding], paint: Paint) -> String {
     text
 }
 
-fn one_line(text: &str) -> String {
+/// Without ends of lines.
+pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

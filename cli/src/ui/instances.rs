@@ -2,7 +2,7 @@
 
 use super::table;
 use crate::duration::words;
-use crate::machines::Machine;
+use crate::machines::{Machine, Source};
 use time::OffsetDateTime;
 
 /// The table. What stopped a machine stands at the end of its row, uncut.
@@ -21,7 +21,7 @@ pub fn render(machines: &[Machine], wide: bool, now: OffsetDateTime) -> String {
             "VERSION",
         ]);
     }
-    let starts = machines.iter().any(|machine| machine.start.is_some());
+    let starts = machines.iter().any(|machine| started(machine).is_some());
     if starts {
         headers.extend(["KNOWNFROM", "START"]);
     }
@@ -52,13 +52,22 @@ pub fn render(machines: &[Machine], wide: bool, now: OffsetDateTime) -> String {
             ]);
         }
         if starts {
-            let start = machine.start.as_ref();
-            row.push(start.map_or(String::new(), |start| start.known_from.word().to_owned()));
-            row.push(start.map_or(String::new(), super::health::start_line));
+            let (source, line) = started(machine).unwrap_or_default();
+            row.extend([source.to_owned(), line]);
         }
         row
     };
     table::render(&headers, &machines.iter().map(row).collect::<Vec<_>>())
+}
+
+/// How far its start came, and from where that is known; of a control plane that has joined what its protokube waits for.
+fn started(machine: &Machine) -> Option<(&'static str, String)> {
+    if let Some(start) = &machine.start {
+        return Some((start.known_from.word(), super::health::start_line(start)));
+    }
+    let cause = machine.waits.first()?;
+    let line = super::health::one_line(&cause.line());
+    Some((Source::Protokube.word(), line))
 }
 
 fn up_to_date(machine: &Machine) -> &'static str {

@@ -2,7 +2,9 @@
 
 use super::manifest::Named;
 use super::{Addon, Error};
-use templates::addons::{KubeletApi, LimitRange};
+use crate::api::{InstanceGroup, InstanceGroupRole};
+use crate::expand::Expanded;
+use templates::addons::{KubeletApi, LimitRange, NodeRegistration};
 
 /// kOps': the API server may use all of the kubelets' API.
 pub(super) fn kubelet_api() -> Result<Addon, Error> {
@@ -11,6 +13,22 @@ pub(super) fn kubelet_api() -> Result<Addon, Error> {
         user: "kubelet-api".to_owned(),
     };
     named.addon(&[named.render(&context)?])
+}
+
+/// Nodes are made with the taint that only the cloud controller manager takes away. `None` where a group's kubelets are told of
+/// another cloud provider than `external`, and make their Nodes without it.
+pub(super) fn node_registration(expanded: &Expanded) -> Result<Option<Addon>, Error> {
+    let external = |group: &InstanceGroup| {
+        let kubelet = group.spec.kubelet.as_ref();
+        kubelet.and_then(|kubelet| kubelet.cloud_provider.as_deref()) == Some("external")
+    };
+    let machines = |group: &&InstanceGroup| group.spec.role != Some(InstanceGroupRole::Bastion);
+    if !expanded.groups.iter().filter(machines).all(external) {
+        return Ok(None);
+    }
+    let named = Named::new("node-registration.kctl.dev", "v1");
+    let addon = named.addon(&[named.render(&NodeRegistration {})?])?;
+    Ok(Some(addon))
 }
 
 /// kOps': the namespace `default` without it would let any number of pods onto a node.

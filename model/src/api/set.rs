@@ -12,7 +12,7 @@ use super::{set_names, unsupported};
 /// Sets a field: `spec.nodePortAccess` to `1.2.3.4/32,10.0.0.0/8`, `cluster.spec.addons[0].manifest`
 /// to a URL, `spec.cloudLabels.Owner` to a name.
 ///
-/// As in kOps, elements for a list are parted by commas and added to what is there, and no text at
+/// As in kOps, elements for a list are parted by commas and added to what is there (each once), and no text at
 /// all makes an empty section. A list or mapping in YAML's brackets (`[]`, `{}`) replaces what is
 /// there. A list element that does not exist is made if it is the next one; `[*]` means every
 /// element. Names that hold dots are escaped (`\.`) or put in `["..."]`; kOps' newer names of fields
@@ -24,24 +24,54 @@ pub fn set<S: Spec + Default>(
     path: &str,
     text: &str,
 ) -> Result<(), Vec<Problem>> {
+    place_text(object, path, text).map_err(|problems| {
+        below_spec(path, problems, |meant| {
+            place_text(&mut Resource::<S>::default(), meant, text).is_ok()
+        })
+    })
+}
+
+/// Names the field of the spec that was meant, if only `spec.` is missing.
+fn below_spec(path: &str, problems: Vec<Problem>, is_field: impl Fn(&str) -> bool) -> Vec<Problem> {
+    let meant = format!("spec.{path}");
+    if path.starts_with("spec.") || !is_field(&meant) {
+        return problems;
+    }
+    let message = format!("there is no field {path}");
+    vec![Problem::error(path, message).hint(format!("did you mean {meant}?"))]
+}
+
+fn place_text<S: Spec + Default>(
+    object: &mut Resource<S>,
+    path: &str,
+    text: &str,
+) -> Result<(), Vec<Problem>> {
     let steps = steps(S::KIND, path)?;
     let assigned = Node::scalar(Scalar::Assigned(text.to_owned()));
-    if text.starts_with(['{', '['])
+    let placed = |value: &Node| changed(object, path, |root| place(root, &steps, value));
+    *object = if text.starts_with(['{', '['])
         && let Ok(nodes) = parse_yaml(text)
         && let [structured] = nodes.as_slice()
     {
         // Text fields take brackets as they are.
-        let result = change(object, path, &steps, Some(structured));
-        return result
-            .or_else(|problems| change(object, path, &steps, Some(&assigned)).or(Err(problems)));
-    }
-    change(object, path, &steps, Some(&assigned))
+        placed(structured).or_else(|problems| placed(&assigned).or(Err(problems)))?
+    } else {
+        placed(&assigned)?
+    };
+    Ok(())
 }
 
 /// Removes a field, a map's entry or a list's element; what is not set stays so.
 pub fn unset<S: Spec + Default>(object: &mut Resource<S>, path: &str) -> Result<(), Vec<Problem>> {
     let steps = steps(S::KIND, path)?;
-    change(object, path, &steps, None)
+    // A null in its place shows the reader whether there is such a name. It cannot stay there: in a map it is an entry.
+    let name = |step: &Step| matches!(step, Step::Field(_));
+    let names = steps.iter().rposition(name).map_or(0, |last| last + 1);
+    let (names, _) = steps.split_at(names);
+    let null = Node::scalar(Scalar::Null);
+    changed(object, path, |root| place(root, names, &null))?;
+    *object = changed(object, path, |root| remove(root, &steps))?;
+    Ok(())
 }
 
 /// The steps of a path, without the name of the object that kOps allows in front.
@@ -64,30 +94,23 @@ fn steps(kind: &str, path: &str) -> Result<Vec<Step>, Vec<Problem>> {
     Ok(set_names::in_v1alpha2(steps))
 }
 
-/// Places (or with `None` removes) a value and reads the object again.
-fn change<S: Spec + Default>(
-    object: &mut Resource<S>,
+/// The object with that change of its written form, as the reader reads it.
+fn changed<S: Spec + Default>(
+    object: &Resource<S>,
     path: &str,
-    steps: &[Step],
-    value: Option<&Node>,
-) -> Result<(), Vec<Problem>> {
+    change: impl FnOnce(&mut Node) -> Result<(), String>,
+) -> Result<Resource<S>, Vec<Problem>> {
     let unwritable = |error: serde_json::Error| {
         let hint = "report this: it is a defect of kctl";
         vec![Problem::error(path, error.to_string()).hint(hint)]
     };
-    let mut root = Node::from(&serde_json::to_value(&*object).map_err(unwritable)?);
-    let placed = match value {
-        Some(value) => place(&mut root, steps, value),
-        None => remove(&mut root, steps),
-    };
-    placed.map_err(|message| {
+    let before = Node::from(&serde_json::to_value(object).map_err(unwritable)?);
+    let mut root = before.clone();
+    change(&mut root).map_err(|message| {
         let hint = "look at the object with `kctl get -o yaml`, and name a field or the next element of a list";
         vec![Problem::error(path, message).hint(hint)]
     })?;
-    let used_before = unsupported::present(
-        S::KIND,
-        &Node::from(&serde_json::to_value(&*object).map_err(unwritable)?),
-    );
+    let used_before = unsupported::present(S::KIND, &before);
     let reading = read_node::<Resource<S>>(&root);
     let mut problems: Vec<Problem> = reading
         .unknown
@@ -101,10 +124,7 @@ fn change<S: Spec + Default>(
         }
     }
     match reading.value {
-        Some(value) if problems.is_empty() => {
-            *object = value;
-            Ok(())
-        }
+        Some(value) if problems.is_empty() => Ok(value),
         _ => Err(problems),
     }
 }
@@ -139,48 +159,53 @@ fn place(node: &mut Node, steps: &[Step], value: &Node) -> Result<(), String> {
 fn assign(node: &mut Node, value: &Node) {
     match (&mut node.content, &value.content) {
         (Content::List(elements), Content::Scalar(Scalar::Assigned(text))) => {
-            elements.extend(
-                split_list(text).map(|part| Node::scalar(Scalar::Assigned(part.to_owned()))),
-            );
+            for part in split_list(text) {
+                let there = |element: &Node| matches!(&element.content, Content::Scalar(scalar) if scalar.text() == part);
+                if !elements.iter().any(there) {
+                    elements.push(Node::scalar(Scalar::Assigned(part.to_owned())));
+                }
+            }
         }
         (Content::Map(_), Content::Scalar(Scalar::Assigned(text))) if text.is_empty() => {}
         _ => *node = value.clone(),
     }
 }
 
-/// Removes what stands at the end of the steps. A name on the way that has no value is put in as
-/// null, so that the reader sees whether it exists.
+/// Removes what stands at the end of the steps, if it is there.
 fn remove(node: &mut Node, steps: &[Step]) -> Result<(), String> {
-    match steps {
-        [] => Ok(()),
-        [Step::Field(name)] => {
-            *field(node, name)? = Node::scalar(Scalar::Null);
-            Ok(())
-        }
-        [Step::Element(index)] => {
-            let elements = list(node)?;
-            if *index >= elements.len() {
-                return Err(no_element(*index, elements.len()));
+    let Some((step, rest)) = steps.split_first() else {
+        return Ok(());
+    };
+    match step {
+        Step::Field(_) if node.is_null() => remove(node, rest),
+        Step::Field(name) => {
+            let entries = map(node, name)?;
+            if rest.is_empty() {
+                entries.retain(|entry| entry.key != *name);
+                return Ok(());
             }
-            elements.remove(*index);
-            Ok(())
+            let mut entries = entries.iter_mut();
+            match entries.find(|entry| entry.key == *name) {
+                Some(entry) => remove(&mut entry.value, rest),
+                None => remove(&mut Node::scalar(Scalar::Null), rest),
+            }
         }
-        [Step::Each] => {
+        Step::Element(index) => {
+            let elements = list(node)?;
+            let length = elements.len();
+            let element = elements.get_mut(*index);
+            let element = element.ok_or_else(|| no_element(*index, length))?;
+            if rest.is_empty() {
+                elements.remove(*index);
+                return Ok(());
+            }
+            remove(element, rest)
+        }
+        Step::Each if rest.is_empty() => {
             list(node)?.clear();
             Ok(())
         }
-        [Step::Field(name), rest @ ..] => remove(field(node, name)?, rest),
-        [Step::Element(index), rest @ ..] => {
-            let elements = list(node)?;
-            let length = elements.len();
-            remove(
-                elements
-                    .get_mut(*index)
-                    .ok_or_else(|| no_element(*index, length))?,
-                rest,
-            )
-        }
-        [Step::Each, rest @ ..] => list(node)?
+        Step::Each => list(node)?
             .iter_mut()
             .try_for_each(|element| remove(element, rest)),
     }
@@ -194,10 +219,7 @@ fn field<'a>(node: &'a mut Node, name: &str) -> Result<&'a mut Node, String> {
     if node.is_null() {
         node.content = Content::Map(Vec::new());
     }
-    let what = node.what();
-    let Content::Map(entries) = &mut node.content else {
-        return Err(format!("{what} has no field \"{name}\""));
-    };
+    let entries = map(node, name)?;
     let index = entries
         .iter()
         .position(|entry| entry.key == name)
@@ -214,6 +236,15 @@ fn field<'a>(node: &'a mut Node, name: &str) -> Result<&'a mut Node, String> {
         .get_mut(index)
         .map(|entry| &mut entry.value)
         .ok_or_else(|| format!("no field \"{name}\""))
+}
+
+/// The entries of a map, of which one is called so.
+fn map<'a>(node: &'a mut Node, name: &str) -> Result<&'a mut Vec<Entry>, String> {
+    let what = node.what();
+    match &mut node.content {
+        Content::Map(entries) => Ok(entries),
+        _ => Err(format!("{what} has no field \"{name}\"")),
+    }
 }
 
 fn list(node: &mut Node) -> Result<&mut Vec<Node>, String> {
@@ -277,6 +308,7 @@ mod tests {
         let added = spec_after(&[
             ("spec.sshAccess", "10.0.0.0/8"),
             ("spec.sshAccess", "192.0.2.0/24, pl-1"),
+            ("spec.sshAccess", "pl-1,10.0.0.0/8"),
         ]);
         assert_eq!(added, "sshAccess:\n- 10.0.0.0/8\n- 192.0.2.0/24\n- pl-1\n");
         let text = spec_after(&[("spec.additionalPolicies.node", "[{}]")]);
@@ -310,6 +342,7 @@ mod tests {
         assert!(error("spec.networkCidr", "10.0.0.0/8").contains("did you mean \"networkCIDR\"?"));
         assert!(error("spec.kubelet.maxPods", "many").contains("many is not a whole number"));
         assert!(error("spec.subnets[3].name", "a").contains("the list has 0 elements"));
+        assert!(error("kubelet.maxPods", "3").contains("did you mean spec.kubelet.maxPods?"));
         assert!(error("spec..x", "a").contains("is not a field path"));
         assert!(error("spec.warmPool.maxSize", "3").contains("warm pools"));
     }
@@ -324,6 +357,34 @@ mod tests {
         unset(&mut group, "spec.taints[0]").unwrap();
         unset(&mut group, "spec.maxSize").unwrap();
         assert_eq!(group, empty);
-        assert!(unset(&mut group, "spec.maxsize").is_err());
+        for nothing in [
+            "spec.kubelet.maxPods",
+            "spec.nodeLabels.team",
+            "spec.rollingUpdate",
+        ] {
+            unset(&mut group, nothing).unwrap();
+            assert_eq!(group, empty, "{nothing} was not set");
+        }
+        for wrong in ["spec.maxsize", "spec.kubelt.maxPods", "spec.taints[0]"] {
+            assert!(unset(&mut group, wrong).is_err(), "{wrong}");
+            assert_eq!(group, empty, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn unset_takes_an_entry_out_of_a_map() {
+        let mut cluster = Cluster::default();
+        for path in [
+            "spec.cloudLabels.Team",
+            "spec.cloudLabels.Owner",
+            "spec.kubelet.featureGates.Foo",
+        ] {
+            set(&mut cluster, path, "true").unwrap();
+        }
+        unset(&mut cluster, "spec.cloudLabels.Team").unwrap();
+        unset(&mut cluster, "spec.kubelet.featureGates.Foo").unwrap();
+        let left = to_yaml(&cluster.spec).unwrap();
+        assert!(left.contains("cloudLabels:\n  Owner: \"true\"\n"), "{left}");
+        assert!(!left.contains("Team") && !left.contains("Foo"), "{left}");
     }
 }

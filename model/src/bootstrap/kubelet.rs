@@ -12,6 +12,10 @@ use x509_parser::extensions::{GeneralName, ParsedExtension};
 /// The group of all Nodes.
 const NODES: &str = "system:nodes";
 
+/// A larger request is not looked into, bytes: what a kubelet asks for has a few names. What is approved is written once more,
+/// and must not be larger than etcd takes.
+const LARGEST: usize = 64 * 1024;
+
 /// What a certificate signing request in the API says.
 #[derive(Clone, Copy, Debug)]
 pub struct KubeletRequest<'a> {
@@ -40,6 +44,9 @@ impl<'a> KubeletRequest<'a> {
 
     /// The request itself: as it is usually written, in the name of who made it.
     fn read(&self) -> Result<SigningRequest, String> {
+        if self.request.len() > LARGEST {
+            return Err(format!("the request has more than {LARGEST} bytes"));
+        }
         let request = SigningRequest::read(self.request).map_err(malformed)?;
         if is_subject(&parsed(&request)?, self.user, Some(NODES)) {
             return Ok(request);
@@ -69,7 +76,7 @@ pub fn check_serving(
     asked.check_usages("server auth")?;
     let request = asked.read()?;
     let names = names(&parsed(&request)?)?;
-    let foreign = |name: &&String| !confirmed.contains(*name) && *name != node;
+    let foreign = |name: &&String| !confirmed.contains(*name) && name.as_str() != node;
     match names.iter().find(foreign) {
         Some(name) => Err(format!("EC2 does not say that {node} has {name}")),
         None if names.is_empty() => Err("the request names nothing".to_owned()),
@@ -99,14 +106,18 @@ fn parsed(request: &SigningRequest) -> Result<X509CertificationRequest<'_>, Stri
     request.parsed().map_err(malformed)
 }
 
-/// Every name and address that a request wants.
-fn names(request: &X509CertificationRequest<'_>) -> Result<Vec<String>, String> {
-    let mut names = Vec::new();
+/// Every name and address that a request wants, each once.
+fn names(request: &X509CertificationRequest<'_>) -> Result<BTreeSet<String>, String> {
+    let mut names = BTreeSet::new();
     for extension in request.requested_extensions().into_iter().flatten() {
         match extension {
             ParsedExtension::SubjectAlternativeName(all) => {
                 for name in &all.general_names {
-                    names.push(text(name)?);
+                    let name = text(name)?;
+                    if names.contains(&name) {
+                        return Err(format!("the request names {name} twice"));
+                    }
+                    names.insert(name);
                 }
             }
             // What the signer makes of these, the usages say; they were checked.
@@ -253,6 +264,7 @@ mod tests {
             check(&user, SERVING, &csr(&user, &["kubernetes.default"])),
             check(&user, SERVING, &csr(&user, &["*.compute.internal"])),
             check(&user, SERVING, &csr(&user, &[])),
+            check(&user, SERVING, &csr(&user, &["10.0.0.1", NODE, NODE])),
             check(&user, SERVING, &csr(other, &["10.0.0.1"])),
             check(other, SERVING, &good),
             check("system:serviceaccount:a:b", SERVING, &good),
@@ -271,6 +283,28 @@ mod tests {
             request: &good,
         };
         assert!(check_serving(&outside, &confirmed()).is_err());
+    }
+
+    #[test]
+    fn an_inflated_request_is_left_alone_whatever_it_names() {
+        let user = format!("system:node:{NODE}");
+        let addresses: Vec<String> = (0..10_000)
+            .map(|number| std::net::Ipv4Addr::from_bits(0x0a00_0000 + number).to_string())
+            .collect();
+        let names: Vec<&str> = addresses.iter().map(String::as_str).collect();
+        let ask = |names: &[&str]| {
+            check_serving(
+                &KubeletRequest {
+                    user: &user,
+                    groups: &[NODES.to_owned()],
+                    usages: &["server auth".to_owned()],
+                    request: &csr(&user, names),
+                },
+                &addresses.iter().cloned().collect(),
+            )
+        };
+        assert_eq!(ask(&names[..100]), Ok(()));
+        assert!(ask(&names).unwrap_err().contains("more than 65536 bytes"));
     }
 
     #[test]

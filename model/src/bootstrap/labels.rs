@@ -7,21 +7,50 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Roles of machines, present and former ones of kOps. Pods of the control plane follow them.
 const ROLES: &[&str] = &["api-server", "control-plane", "master", "node"];
 
+/// What labels of roles begin with.
+const ROLE_LABEL: &str = "node-role.kubernetes.io/";
+
 /// Tags that say labels, as the cluster autoscaler reads them.
 const NODE_TEMPLATE_LABEL: &str = "k8s.io/cluster-autoscaler/node-template/label/";
 
-/// Labels of the Node of an instance with these tags.
-pub fn node_labels(tags: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+/// What EC2 says of an instance that its Node's labels follow.
+#[derive(Clone, Copy, Debug)]
+pub struct Labelling<'a> {
+    /// Its tags. Whoever may tag instances can set them.
+    pub tags: &'a BTreeMap<String, String>,
+    /// Whether it has the instance profile of the cluster's nodes: then it is one, whatever its tags say.
+    pub profile_of_nodes: bool,
+}
+
+impl Labelling<'_> {
+    fn has_tag(self, role: &str) -> bool {
+        self.tags.contains_key(&format!("k8s.io/role/{role}"))
+    }
+
+    /// Whether it has that role.
+    fn has(self, role: &str) -> bool {
+        self.has_tag(role) && (role == "node" || !self.profile_of_nodes)
+    }
+
+    /// Whether tags may say that label: those of roles belong to control planes, but that of nodes.
+    fn may_say(self, label: &str) -> bool {
+        let role = label.strip_prefix(ROLE_LABEL);
+        let role = role.filter(|role| *role != "node" && ROLES.contains(role));
+        role.is_none() || self.has("control-plane")
+    }
+}
+
+/// Labels of the Node of such an instance.
+pub fn node_labels(of: Labelling<'_>) -> BTreeMap<String, String> {
+    let tags = of.tags;
     let label = |(key, value): (&String, &String)| {
         let label = key.strip_prefix(NODE_TEMPLATE_LABEL)?;
-        Some((label.to_owned(), value.clone()))
+        of.may_say(label).then(|| (label.to_owned(), value.clone()))
     };
     let mut labels: BTreeMap<String, String> = tags.iter().filter_map(label).collect();
     for role in ["control-plane", "node"] {
-        if tags.contains_key(&format!("k8s.io/role/{role}")) {
-            labels
-                .entry(format!("node-role.kubernetes.io/{role}"))
-                .or_default();
+        if of.has(role) {
+            labels.entry(format!("{ROLE_LABEL}{role}")).or_default();
         }
     }
     if let Some(group) = tags.get(INSTANCE_GROUP_TAG) {
@@ -30,16 +59,15 @@ pub fn node_labels(tags: &BTreeMap<String, String>) -> BTreeMap<String, String> 
     labels
 }
 
-/// Labels that the Node of an instance with these tags must not have: those of roles that the tags do not name. None if they
-/// name no role at all, which is no answer.
-pub fn foreign_labels(tags: &BTreeMap<String, String>) -> BTreeSet<String> {
-    let named = |role: &&&str| tags.contains_key(&format!("k8s.io/role/{role}"));
-    if !ROLES.iter().any(|role| named(&role)) {
+/// Labels that the Node of such an instance must not have: those of roles that it has not. None if the tags name no role at all,
+/// which is no answer.
+pub fn foreign_labels(of: Labelling<'_>) -> BTreeSet<String> {
+    if !ROLES.iter().any(|role| of.has_tag(role)) {
         return BTreeSet::new();
     }
-    let wanted = node_labels(tags);
-    let others = ROLES.iter().filter(|role| !named(role));
-    let labels = others.map(|role| format!("node-role.kubernetes.io/{role}"));
+    let wanted = node_labels(of);
+    let others = ROLES.iter().filter(|role| !of.has(role));
+    let labels = others.map(|role| format!("{ROLE_LABEL}{role}"));
     labels.filter(|label| !wanted.contains_key(label)).collect()
 }
 
@@ -47,11 +75,60 @@ pub fn foreign_labels(tags: &BTreeMap<String, String>) -> BTreeSet<String> {
 mod tests {
     use super::*;
 
+    fn machine(tags: &BTreeMap<String, String>) -> Labelling<'_> {
+        Labelling {
+            tags,
+            profile_of_nodes: false,
+        }
+    }
+
+    #[test]
+    fn tags_make_no_control_plane_of_a_machine_with_the_profile_of_nodes() {
+        let template = |label: &str| format!("{NODE_TEMPLATE_LABEL}{label}");
+        let tags: BTreeMap<String, String> = [
+            "k8s.io/role/node",
+            "k8s.io/role/control-plane",
+            "k8s.io/role/api-server",
+            &template("node-role.kubernetes.io/control-plane"),
+            &template("node-role.kubernetes.io/master"),
+            &template("node-role.kubernetes.io/gpu"),
+        ]
+        .map(|key| (key.to_owned(), String::new()))
+        .into();
+        let worker = Labelling {
+            tags: &tags,
+            profile_of_nodes: true,
+        };
+        let roles = |labels: Vec<&String>| -> Vec<String> {
+            let role = |label: &&String| label.strip_prefix(ROLE_LABEL).map(str::to_owned);
+            labels.iter().filter_map(role).collect()
+        };
+        assert_eq!(roles(node_labels(worker).keys().collect()), ["gpu", "node"]);
+        let taken = foreign_labels(worker);
+        assert_eq!(
+            roles(taken.iter().collect()),
+            ["api-server", "control-plane", "master"]
+        );
+        // The same tags on a machine with another profile.
+        let other = node_labels(machine(&tags));
+        assert_eq!(
+            roles(other.keys().collect()),
+            ["control-plane", "gpu", "master", "node"]
+        );
+        // A worker's tags alone say no label of the control plane either.
+        let mut tags = tags;
+        tags.remove("k8s.io/role/control-plane");
+        assert_eq!(
+            roles(node_labels(machine(&tags)).keys().collect()),
+            ["gpu", "node"]
+        );
+    }
+
     #[test]
     fn a_node_has_no_role_that_the_tags_do_not_name() {
         let of = |tags: &[&str]| {
             let tags = tags.iter().map(|tag| ((*tag).to_owned(), "1".to_owned()));
-            let labels = foreign_labels(&tags.collect());
+            let labels = foreign_labels(machine(&tags.collect()));
             let role = |label: &String| label.rsplit('/').next().unwrap().to_owned();
             labels.iter().map(role).collect::<Vec<_>>().join(" ")
         };
@@ -92,6 +169,6 @@ mod tests {
         let expected: BTreeMap<String, String> = expected
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .into();
-        assert_eq!(node_labels(&tags), expected);
+        assert_eq!(node_labels(machine(&tags)), expected);
     }
 }

@@ -1,6 +1,6 @@
 //! Which keys an instance has certificates for: kept in the state store, so that every control plane knows.
 
-use super::{FORMAT, Keys};
+use super::{Certificate, FORMAT, Keys};
 use serde::{Deserialize, Serialize};
 
 /// The record of an instance.
@@ -25,6 +25,12 @@ impl KeyRecord {
         (before.map(|record| &record.keys) != Some(&after.keys) && !asked.is_empty())
             .then_some(after)
     }
+
+    /// Whether kubelet's key in `asked` is the recorded one.
+    pub fn has_kubelet_of(&self, asked: &Keys) -> bool {
+        let recorded = self.keys.get(&Certificate::Kubelet);
+        recorded.is_some() && recorded == asked.get(&Certificate::Kubelet)
+    }
 }
 
 /// Key of an instance's record, relative to the cluster's base in the state store.
@@ -35,7 +41,6 @@ pub fn key_record_key(instance: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bootstrap::Certificate;
 
     #[test]
     fn a_record_changes_with_new_keys_only() {
@@ -49,5 +54,8 @@ mod tests {
         assert_eq!(both.keys.len(), 2);
         assert_eq!(KeyRecord::with(Some(&both), &asked("2")), None);
         assert_eq!(KeyRecord::with(None, &Keys::new()), None);
+        assert!(both.has_kubelet_of(&asked("2")) && !both.has_kubelet_of(&asked("1")));
+        let none = KeyRecord::with(None, &proxy).unwrap();
+        assert!(!none.has_kubelet_of(&proxy), "none is nobody's");
     }
 }

@@ -132,9 +132,9 @@ pub enum Refusal {
         /// Who may ask.
         wanted: String,
     },
-    /// Another key for a Node that is well.
+    /// Another key than the one that the Node joined with.
     #[error(
-        "the Node {node} is ready with the certificate it has: a new key has to wait until it is not"
+        "the Node {node} joined with another key: if this machine has lost its disk, run kubectl delete node {node}"
     )]
     NewKey {
         /// Which.

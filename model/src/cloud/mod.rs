@@ -3,6 +3,7 @@
 
 mod autoscaling;
 pub mod build;
+pub mod claim;
 mod dns;
 mod ebs_volume;
 mod events;

@@ -116,6 +116,7 @@ pub fn choose<'a>(
     let own: Vec<&SeenVolume> = seen.iter().filter(own).collect();
     let mut reasons = Vec::new();
     let mut free = None;
+    let mut is_its_own = false;
     // In the same order whatever the order of the spec is: of two that a machine has it runs the same at every look.
     let members: BTreeSet<&String> = place.members.iter().collect();
     for member in members {
@@ -130,6 +131,7 @@ pub fn choose<'a>(
                 continue;
             }
         };
+        is_its_own = true;
         let member = member.clone();
         match availability(place, volume, &member) {
             Availability::Held => {
@@ -149,10 +151,15 @@ pub fn choose<'a>(
         }
     }
     if let Some(runs) = place.runs {
-        return Choice::Stay(format!(
+        let why = format!(
             "the member of this machine runs from {runs} and goes on, and nothing else begins: {}",
             reasons.join("; ")
-        ));
+        );
+        return if is_its_own {
+            Choice::Wait(why)
+        } else {
+            Choice::Stay(why)
+        };
     }
     reasons.extend(own.iter().map(|one| takes_no_other(one)));
     match (free, place.asked) {
@@ -468,7 +475,7 @@ mod tests {
             let place = Place { instance: "i-1", zone: "eu-west-1a", members: &members, asked: None, runs, gone: &gone };
             let taken = match choose(&place, &seen, Some(&record)) {
                 Choice::Held { volume, .. } | Choice::Attach { volume, .. } => volume.id.as_str(),
-                Choice::Wait(_) => { proptest::prop_assert_eq!(runs, None); "" }
+                Choice::Wait(_) => { proptest::prop_assert!(runs.is_none_or(is_shown)); "" }
                 Choice::Stay(why) => { proptest::prop_assert!(why.contains(runs.unwrap()), "{}", why); "" }
             };
             if taken == "vol-copy" {

@@ -9,18 +9,22 @@ use crate::names;
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// Looking, in AWS' own words never limited to resources.
+/// Looking, in AWS' own words never limited to resources. Some of EC2 are what Elastic Load Balancing demands of who makes a
+/// balancer ("Elastic Load Balancing API permissions", Elastic Load Balancing User Guide).
 const LOOK: &[&str] = &[
     "autoscaling:DescribeAutoScalingGroups",
     "autoscaling:DescribeAutoScalingInstances",
     "autoscaling:DescribeLaunchConfigurations",
     "autoscaling:DescribeScalingActivities",
     "autoscaling:DescribeTags",
+    "ec2:DescribeAccountAttributes",
+    "ec2:DescribeAddresses",
     "ec2:DescribeAvailabilityZones",
     "ec2:DescribeImages",
     "ec2:DescribeInstanceTopology",
     "ec2:DescribeInstanceTypes",
     "ec2:DescribeInstances",
+    "ec2:DescribeInternetGateways",
     "ec2:DescribeLaunchTemplateVersions",
     "ec2:DescribeRegions",
     "ec2:DescribeRouteTables",
@@ -32,6 +36,7 @@ const LOOK: &[&str] = &[
     "ec2:DescribeVolumesModifications",
     "ec2:DescribeVpcs",
     "ec2:GetInstanceTypesFromInstanceRequirements",
+    "ec2:GetSecurityGroupsForVpc",
     "elasticloadbalancing:DescribeListeners",
     "elasticloadbalancing:DescribeLoadBalancerAttributes",
     "elasticloadbalancing:DescribeLoadBalancerPolicies",

@@ -19,7 +19,7 @@ const BUCKET: &[&str] = &[
 ];
 
 /// Control planes read all of the cluster's folder, and write backups and what they record of themselves:
-/// how etcd was formed, and how their start went.
+/// how etcd was formed, how machines' start went, and what they wait for. Workers' reports come by way of them: so all of `nodes/`.
 pub(super) fn control_plane(full: &FullSpec) -> Vec<Statement> {
     let Some(bucket) = bucket(full) else {
         return Vec::new();

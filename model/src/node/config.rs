@@ -178,6 +178,31 @@ pub fn kubernetes_version_of(text: &str) -> Option<String> {
     read.ok().map(|read| read.kubernetes_version)
 }
 
+/// The version of each etcd cluster in a control plane's NodeConfig of any format; those of which it says none are left out.
+pub fn etcd_versions_of(text: &str) -> BTreeMap<String, String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Versioned {
+        control_plane: Clusters,
+    }
+    #[derive(Deserialize)]
+    struct Clusters {
+        etcd: Vec<Etcd>,
+    }
+    #[derive(Deserialize)]
+    struct Etcd {
+        name: String,
+        version: Option<String>,
+    }
+    let read: Result<Versioned, _> = read_as(text);
+    let clusters = read.map_or_else(|_| Vec::new(), |read| read.control_plane.etcd);
+    let bare = |version: String| version.trim_start_matches('v').to_owned();
+    let versions = clusters
+        .into_iter()
+        .filter_map(|etcd| Some((etcd.name, bare(etcd.version?))));
+    versions.collect()
+}
+
 /// Reads YAML with a `format`, looking at that first: another format would fail with a misleading message.
 pub(super) fn read_formatted<T: serde::de::DeserializeOwned>(
     text: &str,

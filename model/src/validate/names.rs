@@ -18,6 +18,7 @@ const DNS_NAME: usize = 253;
 pub fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     let spec = &input.cluster.spec;
     cluster_name(input.cluster.name(), spec, problems);
+    internal_name(input, problems);
     cloud_names(input, problems);
     store_places(spec, problems);
     if let Some(cloud) = spec
@@ -41,6 +42,25 @@ pub fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
             );
         }
     }
+}
+
+/// Without DNS machines find the API by their own list of hosts, which has the usual name.
+fn internal_name(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
+    let spec = &input.cluster.spec;
+    let usual = dns::api_internal(input.cluster.name());
+    let other = spec.master_internal_name.as_ref();
+    let Some(other) = other.filter(|name| without_dns(spec) && **name != usual) else {
+        return;
+    };
+    let message =
+        format!("no machine of a cluster without DNS finds {other}: they know the API as {usual}");
+    let hint = "leave it out, or publish names: topology.dns.type Public or Private";
+    problems.push(Problem::error("spec.masterInternalName", message).hint(hint));
+}
+
+fn without_dns(spec: &ClusterSpec) -> bool {
+    let dns = spec.topology.as_ref().and_then(|one| one.dns.as_ref());
+    dns.and_then(|dns| dns.type_) == Some(DnsType::None)
 }
 
 /// Keys and secrets have one place in the state store, kOps' usual one.
@@ -72,14 +92,12 @@ fn store_places(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
 
 fn cluster_name(name: &str, spec: &ClusterSpec, problems: &mut Vec<Problem>) {
     let path = "metadata.name";
-    let dns = spec.topology.as_ref().and_then(|one| one.dns.as_ref());
-    let without_dns = dns.and_then(|dns| dns.type_) == Some(DnsType::None);
     if !is_dns_name(name) {
         let message = format!("\"{name}\" is not a DNS name");
         problems.push(
             Problem::error(path, message).hint("use lowercase letters, digits, dashes and dots"),
         );
-    } else if name.ends_with(".k8s.local") && !without_dns {
+    } else if name.ends_with(".k8s.local") && !without_dns(spec) {
         // As kOps: without DNS the name is only a name (`usesLegacyGossip`, pkg/apis/kops/validation/validation.go).
         let message =
             format!("{name} asks for gossip names, which kOps removed and kctl never had");

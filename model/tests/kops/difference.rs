@@ -125,6 +125,7 @@ fn only_ours(one: &Difference, ours: &str) -> Option<&'static str> {
             "control-plane-records"
         }
         ("iam_role_policy", "statement") if is_narrower(ours) => "narrow-permissions",
+        ("iam_role_policy", "statement") if is_for_balancers(ours) => "balancer-permissions",
         ("autoscaling_group", "tag") if ours.contains("kctl.dev/lifecycle-hooks") => "hooks-digest",
         ("autoscaling_group", "launch_template") => "mixed-instances",
         ("route53_record", "") if ours.contains("203.0.113.123") => "placeholders",
@@ -158,6 +159,17 @@ fn only_theirs(one: &Difference, theirs: &str) -> Option<&'static str> {
         ("security_group_rule", "") if theirs.contains("\"protocol\":\"4\"") => "networking",
         _ => return None,
     })
+}
+
+/// What Elastic Load Balancing demands of who makes a balancer.
+fn is_for_balancers(statement: &str) -> bool {
+    let actions = [
+        "ec2:DescribeAccountAttributes",
+        "ec2:DescribeAddresses",
+        "ec2:DescribeInternetGateways",
+        "ec2:GetSecurityGroupsForVpc",
+    ];
+    actions.iter().any(|action| statement.contains(action))
 }
 
 /// Statements that have fewer resources or a condition more than kOps'.

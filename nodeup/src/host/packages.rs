@@ -100,11 +100,18 @@ fn install_debian(system: &dyn System, want: &Packages) -> Result<(), Failure> {
             &run(system, "dpkg", &["--force-confold", "--configure", "-a"])?,
         )?;
     }
-    // Its failure is no reason to stop: one broken source among many, or lists that are good enough.
+    // Its failure is no reason to stop: one broken source among many, or lists that are good enough. Lists that could not be fetched
+    // are a failure only when asked for (apt-get(8), `--error-on=any`; older ones ignore the setting).
     let lists = run(
         system,
         "apt-get",
-        &["update", "-o", "DPkg::Lock::Timeout=60"],
+        &[
+            "update",
+            "-o",
+            "APT::Update::Error-Mode=any",
+            "-o",
+            "DPkg::Lock::Timeout=60",
+        ],
     )?;
     let mut arguments = vec![
         "install",

@@ -38,8 +38,8 @@ const PACE: Pace = Pace {
 ///
 /// Several control planes may do this at once. What is applied is recorded in the cluster, so that a look at an unchanged list is
 /// one read of the store and one of the API.
-pub async fn run(client: Client, store: Store) -> anyhow::Result<()> {
-    follow(Follower::new(client, store, Voice::of("addons")), PACE).await
+pub async fn run(client: Client, store: Store, voice: Voice) -> anyhow::Result<()> {
+    follow(Follower::new(client, store, voice), PACE).await
 }
 
 async fn follow(mut follower: Follower, pace: Pace) -> anyhow::Result<()> {

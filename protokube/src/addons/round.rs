@@ -199,6 +199,7 @@ impl Follower {
         let kept = self.remove(name, &objects.unwrap_or_default()).await;
         if kept.is_empty() {
             record.entries.remove(name);
+            self.voice.well(name);
             return true;
         }
         let entry = Entry {

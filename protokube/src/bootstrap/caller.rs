@@ -44,6 +44,8 @@ pub(super) async fn identify(
     };
     check_binding(&identity, &expected)?;
     let caller = ask_sts(endpoint, &identity.headers).await?;
+    let turn = endpoint.turns.take(&caller.instance);
+    turn.map_err(|refusal| Rejection::from(refusal).of(&caller.instance))?;
     let group = belongs(context, &endpoint.instances, &caller).await;
     let group = group.map_err(|rejection| rejection.of(&caller.instance))?;
     Ok(Known {

@@ -1,6 +1,7 @@
-//! What all connections share: look-ups of instances, how many ask STS at once, and lines that are counted.
+//! What all connections share: look-ups and turns of instances, how many ask STS at once, and lines that are counted.
 
 use super::instances::Instances;
+use super::turns::Turns;
 use super::{Context, STAGE};
 use crate::tally::Tally;
 use model::bootstrap::Refusal;
@@ -29,6 +30,7 @@ pub(super) type Lines = Tally<Cause>;
 pub(super) struct Endpoint {
     pub(super) context: Arc<Context>,
     pub(super) instances: Instances,
+    pub(super) turns: Turns,
     pub(super) sts: Semaphore,
     pub(super) lines: Lines,
 }
@@ -36,7 +38,8 @@ pub(super) struct Endpoint {
 impl Endpoint {
     pub(super) fn of(context: Arc<Context>) -> Self {
         Self {
-            instances: Instances::of(context.machine.clone()),
+            instances: Instances::of(context.machine.clone(), context.pause),
+            turns: Turns::every(context.pause),
             sts: Semaphore::new(STS_CALLS),
             lines: Lines::new(context.log.clone(), STAGE, context.told),
             context,

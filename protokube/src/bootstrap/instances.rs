@@ -1,5 +1,5 @@
-//! Looking instances up: those that are asked for at about the same time, in one call. When a group grows by a hundred
-//! machines they all ask at once, and EC2 counts calls for the whole account.
+//! Looking instances up: those that are asked for at about the same time, in one call, and one call in each pause. When a group
+//! grows by a hundred machines they all ask at once, and EC2 counts calls for the whole account.
 
 use anyhow::anyhow;
 use aws::machine::{Instance, Machine};
@@ -7,6 +7,7 @@ use model::engine::Failure;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 /// How long others are waited for.
 const GATHER: Duration = Duration::from_millis(50);
@@ -21,9 +22,9 @@ pub(super) struct Instances(mpsc::Sender<(String, oneshot::Sender<Answer>)>);
 
 impl Instances {
     /// Answered by a task that ends with the last clone of this.
-    pub(super) fn of(machine: Machine) -> Self {
+    pub(super) fn of(machine: Machine, pause: Duration) -> Self {
         let (sender, receiver) = mpsc::channel(CALL);
-        tokio::spawn(answer(machine, receiver));
+        tokio::spawn(answer(machine, pause, receiver));
         Self(sender)
     }
 
@@ -37,7 +38,11 @@ impl Instances {
     }
 }
 
-async fn answer(machine: Machine, mut asked: mpsc::Receiver<(String, oneshot::Sender<Answer>)>) {
+async fn answer(
+    machine: Machine,
+    pause: Duration,
+    mut asked: mpsc::Receiver<(String, oneshot::Sender<Answer>)>,
+) {
     while let Some(first) = asked.recv().await {
         tokio::time::sleep(GATHER).await;
         let mut all = vec![first];
@@ -46,6 +51,7 @@ async fn answer(machine: Machine, mut asked: mpsc::Receiver<(String, oneshot::Se
         {
             all.push(next);
         }
+        let begun = Instant::now();
         let ids: Vec<&str> = all.iter().map(|(id, _)| id.as_str()).collect();
         let found = machine.instances(&[("instance-id", &ids)]).await;
         let found = found.map(|found| {
@@ -57,5 +63,6 @@ async fn answer(machine: Machine, mut asked: mpsc::Receiver<(String, oneshot::Se
             // Who asked may have gone away.
             let _ = sender.send(one.map_err(Clone::clone));
         }
+        tokio::time::sleep_until(begun + pause).await;
     }
 }

@@ -1,9 +1,9 @@
 //! Joining: a machine that is known gets its group's NodeConfig, and certificates for its own keys.
 
+use super::Context;
 use super::caller::Known;
 use super::endpoint::{Cause, Endpoint};
 use super::reject::Rejection;
-use super::{Context, NodeState};
 use anyhow::{Context as _, anyhow};
 use aws::store::{Expect, StoreError};
 use model::bootstrap::{
@@ -47,6 +47,12 @@ async fn admit(context: &Context, known: &Known, body: &[u8]) -> Result<Joined, 
         return Err(Rejection::from(Refusal::OtherGroup {
             own: known.group.clone(),
             asked: echo(&join.group),
+        }));
+    }
+    // The key of kubelet says that it is the machine itself, not a pod on it: without, there is nothing.
+    if !join.requests.contains_key(&Certificate::Kubelet) {
+        return Err(Rejection::from(Refusal::Request {
+            why: "asks for no certificate of kubelet's".to_owned(),
         }));
     }
     let (node_config, wants_docker_config) = node_config(context, &join).await?;
@@ -140,7 +146,9 @@ fn sign(
     asked.iter().map(one).collect()
 }
 
-/// Records the keys, if they are new ones and the Node may have new ones. The write is conditional: of two requests at
+/// Records the keys, if they are new ones. Whoever has the recorded key of kubelet is the machine that joined with it; another
+/// one is certified only while there is no Node: pods in the host's network, which reach the role's credentials too, run on
+/// Nodes only, also on those that are not ready. The write is conditional: of two requests at
 /// once, also to two control planes, one has to ask again.
 async fn record(context: &Context, instance: &str, keys: &Keys) -> Result<(), Rejection> {
     let key = key_record_key(instance);
@@ -153,12 +161,13 @@ async fn record(context: &Context, instance: &str, keys: &Keys) -> Result<(), Re
     let Some(after) = KeyRecord::with(read.as_ref(), keys) else {
         return Ok(());
     };
-    let state = context.nodes.state(instance).await;
-    let state = state.map_err(|error| Rejection::unavailable("the API server", &error))?;
-    if state == NodeState::Ready {
-        return Err(Rejection::from(Refusal::NewKey {
-            node: instance.to_owned(),
-        }));
+    if !read.is_some_and(|record| record.has_kubelet_of(keys)) {
+        let exists = context.nodes.exists(instance).await;
+        if exists.map_err(|error| Rejection::unavailable("the API server", &error))? {
+            return Err(Rejection::from(Refusal::NewKey {
+                node: instance.to_owned(),
+            }));
+        }
     }
     let bytes = serde_json::to_vec(&after).map_err(|error| store(&error.into()))?;
     let expect = before.map_or(Expect::Absent, |object| Expect::Version(object.version));

@@ -55,6 +55,8 @@ struct Known {
     seen: Vec<SeenVolume>,
     /// Those that are no more.
     gone: BTreeSet<String>,
+    /// What tags recorded ones lack.
+    lacks: Vec<String>,
 }
 
 /// What is known of the volume at one look.
@@ -66,7 +68,7 @@ struct Look<'a> {
 }
 
 impl<E: Ec2, R: Running> Member<E, R> {
-    /// A member; nothing happens yet.
+    /// A member, and who says what becomes of it; nothing happens yet.
     pub fn new(
         settings: Settings,
         ec2: Arc<E>,
@@ -74,8 +76,8 @@ impl<E: Ec2, R: Running> Member<E, R> {
         formation: Formation,
         running: R,
         settled: Arc<Settled>,
+        voice: Voice,
     ) -> Self {
-        let voice = Voice::of(settings.pod_name());
         Self {
             settings,
             ec2,
@@ -93,7 +95,7 @@ impl<E: Ec2, R: Running> Member<E, R> {
     pub async fn run(&self) -> anyhow::Result<()> {
         match manifest::resume(&self.host, &self.settings).await {
             Ok(trouble) => self.tell(trouble),
-            Err(error) => self.tell(Some(format!("{error:#}"))),
+            Err(error) => self.voice.say(Status::Failed, &format!("{error:#}")),
         }
         let mut rhythm = Rhythm::new(self.settings.pace, &self.settings.instance);
         loop {
@@ -122,11 +124,19 @@ impl<E: Ec2, R: Running> Member<E, R> {
         let mut known = Known {
             seen: ec2::seen(&volumes, &self.settings.etcd.name),
             gone: BTreeSet::new(),
+            lacks: Vec::new(),
         };
         let own = self.settings.own_members();
         let recorded = record.map(|record| unseen(&own, &known.seen, record));
         for id in recorded.into_iter().flatten().chain(runs.as_deref()) {
             self.ask_for(id, &mut known).await?;
+        }
+        match known.lacks.as_slice() {
+            [] => self.voice.over("tags"),
+            lacks => {
+                let why = anyhow!("{}: give it back", lacks.join(" and "));
+                self.voice.failed("tags", &why);
+            }
         }
         let held = match self.find(&known, runs.as_deref(), record).await? {
             Found::Held(held) => held,
@@ -191,10 +201,8 @@ impl<E: Ec2, R: Running> Member<E, R> {
             Some(volume) => {
                 let (cluster, etcd) = (&self.settings.config.cluster, &self.settings.etcd.name);
                 let lacks = ec2::lacking_tags(&volume, cluster, etcd);
-                if !lacks.is_empty() {
-                    let why = anyhow!("{id} lacks {}: give it back", lacks.join(" and "));
-                    self.voice.failed("tags", &why);
-                }
+                let lacks = lacks.iter().map(|tag| format!("{id} lacks {tag}"));
+                known.lacks.extend(lacks);
                 known.seen.push(ec2::as_seen(&volume, etcd));
             }
             None => drop(known.gone.insert(id.to_owned())),
@@ -204,7 +212,7 @@ impl<E: Ec2, R: Running> Member<E, R> {
 
     async fn find(
         &self,
-        Known { seen, gone }: &Known,
+        Known { seen, gone, .. }: &Known,
         runs: Option<&str>,
         record: Option<&Record>,
     ) -> anyhow::Result<Found> {
@@ -342,9 +350,12 @@ impl<E: Ec2, R: Running> Member<E, R> {
             .send_if_modified(|all| all.insert(etcd.clone(), settled) != Some(settled));
     }
 
+    /// What is wrong with the volume is told whatever becomes of the member, and stands until it is over.
     fn tell(&self, trouble: Option<String>) {
-        if let Some(why) = trouble {
-            self.voice.say(Status::Failed, &why);
+        const ABOUT: &str = "volume";
+        match trouble {
+            Some(why) => self.voice.failed(ABOUT, &anyhow!(why)),
+            None => self.voice.over(ABOUT),
         }
     }
 

@@ -63,8 +63,10 @@ pub fn wanted(config: &NodeConfig) -> Vec<Wanted> {
 }
 
 /// What to write so that the names have the addresses of those machines whose API server is ready, which are named by their private
-/// addresses. Nothing where they have them already, where there is no address to give (a name keeps its last one), where EC2 does not show
-/// a ready machine's public address yet, and where something else has the name, such as a load balancer.
+/// addresses. An address that EC2 does not say a control plane has is given to no name that lacks it: whoever can write that list could send
+/// clients anywhere. One that a name has stays while it is ready, as another protokube may see more of EC2. Nothing where they have them
+/// already, where there is no address to give (a name keeps its last one), where EC2 does not show a ready machine's public address yet, and
+/// where something else has the name, such as a load balancer.
 pub fn changes(
     wanted: &[Wanted],
     ready: &BTreeSet<Ipv4Addr>,
@@ -73,7 +75,7 @@ pub fn changes(
 ) -> Vec<Addresses> {
     let change = |wanted: &Wanted| {
         let addresses = match wanted.which {
-            Which::Private => ready.clone(),
+            Which::Private => private(ready, machines, published.get(&wanted.name)),
             Which::Public => public(ready, machines)?,
         };
         let settled = match published.get(&wanted.name) {
@@ -95,6 +97,20 @@ pub fn machine_at(address: Ipv4Addr, machines: &[Instance]) -> Option<&Instance>
     let address = address.to_string();
     let mut machines = machines.iter();
     machines.find(|machine| machine.private_ip.as_ref() == Some(&address))
+}
+
+/// Those that are a machine's, and those that the name has.
+fn private(
+    ready: &BTreeSet<Ipv4Addr>,
+    machines: &[Instance],
+    found: Option<&Found>,
+) -> BTreeSet<Ipv4Addr> {
+    let has = |address: &Ipv4Addr| match found {
+        Some(Found::Addresses(found)) => found.addresses.contains(address),
+        _ => false,
+    };
+    let good = |address: &&Ipv4Addr| machine_at(**address, machines).is_some() || has(address);
+    ready.iter().filter(good).copied().collect()
 }
 
 /// Public addresses of those machines, as far as they have one; `None` while one of them is unknown.
@@ -126,6 +142,7 @@ mod tests {
             private_ip: Some(format!("10.0.0.{number}")),
             public_ip: public.then(|| format!("198.51.100.{number}")),
             zone: "z".into(),
+            profile: None,
             tags: BTreeMap::new(),
         }
     }
@@ -174,6 +191,11 @@ mod tests {
                 for address in &change.addresses {
                     let [.., number] = address.octets();
                     prop_assert!(ready.contains(&private(number)), "{address} is not ready");
+                    let had = match published.get(&change.name) {
+                        Some(Found::Addresses(found)) => found.addresses.contains(address),
+                        _ => false,
+                    };
+                    prop_assert!(had || change.name == "api" || known.contains_key(&number), "{address} is no machine's");
                 }
                 let before = published.insert(change.name.clone(), Found::Addresses(change));
                 prop_assert!(before != Some(Found::Alias), "a load balancer's name");
@@ -196,8 +218,9 @@ mod tests {
             said(&[1, 3]),
             ["api {198.51.100.1}", "api.internal {10.0.0.1, 10.0.0.3}"]
         );
-        // One that EC2 does not show yet: its public address is waited for.
-        assert_eq!(said(&[1, 9]), ["api.internal {10.0.0.1, 10.0.0.9}"]);
+        // One that EC2 does not show: it is waited for, or nobody's.
+        assert_eq!(said(&[1, 9]), ["api.internal {10.0.0.1}"]);
+        assert_eq!(said(&[9]), [""; 0]);
         assert_eq!(said(&[]), [""; 0]);
     }
 }

@@ -233,6 +233,24 @@ async fn who_asks_without_end_costs_a_call_of_ec2_a_second_and_one_line() {
 }
 
 #[tokio::test]
+async fn an_approval_that_cannot_be_written_keeps_no_other_waiting() {
+    let api = FakeApi::new();
+    api.objects().stuck.insert("csr-0".to_owned());
+    for name in ["csr-0", "csr-1"] {
+        api.put_request(name, &spec(INSTANCE, &["172.20.1.7"]));
+    }
+    let fixture = start(api, &[INSTANCE]).await;
+    fixture.api.until(|api| approved(api, "csr-1")).await;
+    assert!(!approved(&fixture.api, "csr-0"));
+    // And those that come later.
+    let later = spec(INSTANCE, &["172.20.1.7"]);
+    fixture.api.put_request("csr-2", &later);
+    fixture.api.until(|api| approved(api, "csr-2")).await;
+    let told = fixture.lines.text();
+    assert!(told.contains("request is too large"), "{told}");
+}
+
+#[tokio::test]
 async fn an_instance_that_does_not_run_gets_no_certificate() {
     let fixture = start(FakeApi::new(), &[INSTANCE]).await;
     "terminated".clone_into(&mut fixture.aws.state().instances[0].state);

@@ -48,9 +48,46 @@ async fn at_most_eight_ask_sts_at_once() {
 }
 
 #[tokio::test]
+async fn an_instance_that_was_heard_has_to_pause() {
+    let pause = Duration::from_hours(1);
+    let cluster = Cluster::start_with(system_clock(), Duration::ZERO, pause).await;
+    let worker = cluster.worker().await;
+    worker.join().await.joined();
+    for answer in [worker.join().await, worker.report(b"{}".to_vec()).await] {
+        assert_eq!(answer.status, 503, "{answer:?}");
+        assert!(answer.refused().retry);
+    }
+    assert_eq!(cluster.aws.calls("DescribeInstances"), 1);
+}
+
+#[tokio::test]
+async fn ec2_is_asked_once_in_a_pause_however_many_instances_ask() {
+    let pause = Duration::from_millis(500);
+    let cluster = Cluster::start_with(system_clock(), Duration::ZERO, pause).await;
+    let mut workers = Vec::new();
+    for number in 10..40 {
+        let id = format!("i-0123456789abcde{number}");
+        cluster.aws.state().instances.push(instance(&id));
+        let mut worker = cluster.worker_of("nodes.a.example.com", &id).await;
+        worker.node = id;
+        workers.push(worker);
+    }
+    let begun = std::time::Instant::now();
+    let joining = workers.iter().enumerate().map(async |(index, worker)| {
+        let index = u32::try_from(index).unwrap();
+        tokio::time::sleep(index * Duration::from_millis(60)).await;
+        worker.join().await.joined();
+    });
+    futures::future::join_all(joining).await;
+    let pauses = usize::try_from(begun.elapsed().as_millis() / pause.as_millis()).unwrap();
+    let calls = cluster.aws.calls("DescribeInstances");
+    assert!(calls <= pauses + 2, "{calls} calls in {pauses} pauses");
+}
+
+#[tokio::test]
 async fn a_flood_of_refusals_is_one_line_and_no_line_is_longer_than_what_it_says() {
     let told = Duration::from_hours(1);
-    let cluster = Cluster::start_with(system_clock(), told).await;
+    let cluster = Cluster::start_with(system_clock(), told, Duration::ZERO).await;
     let worker = cluster.worker().await;
     let identity = |name: String| {
         let list =

@@ -6,7 +6,6 @@ use model::bootstrap::{Certificate, JOIN_PATH, KeyRecord, key_record_key};
 use model::node::{NodeConfig, read_node_config, stored};
 use model::pki::trust_bundle;
 use model::secret::{DOCKER_CONFIG, Secret, stored_path, write_stored};
-use protokube::bootstrap::NodeState;
 use x509_parser::pem::{Pem, parse_x509_pem};
 
 fn parsed(pem: &str) -> Pem {
@@ -66,20 +65,28 @@ async fn the_same_key_is_certified_again_at_any_time() {
     let worker = cluster.worker().await;
     worker.join().await.joined();
     let before = record(&cluster).await;
-    for state in [Some(NodeState::Ready), Some(NodeState::NotReady), None] {
-        cluster.node_is(state);
+    for exists in [Some(true), Some(false), None] {
+        cluster.has_node(exists);
         worker.join().await.joined();
     }
     assert_eq!(record(&cluster).await, before);
 }
 
 #[tokio::test]
-async fn a_new_key_is_certified_while_the_node_is_not_well() {
+async fn a_new_key_is_certified_while_there_is_no_node_and_no_sooner() {
     let cluster = Cluster::start().await;
     cluster.worker().await.join().await.joined();
     let before = record(&cluster).await;
-    cluster.node_is(Some(NodeState::NotReady));
-    cluster.worker().await.join().await.joined();
+    // Whether it is ready or not: a new Node is not, and pods in the host's network run on it already.
+    cluster.has_node(Some(true));
+    let other = cluster.worker().await;
+    let refused = other.join().await;
+    assert_eq!(refused.status, 409, "{refused:?}");
+    let way = format!("kubectl delete node {INSTANCE}");
+    assert!(refused.refused().retry && refused.body.contains(&way));
+    assert_eq!(record(&cluster).await, before);
+    cluster.has_node(Some(false));
+    other.join().await.joined();
     assert_ne!(record(&cluster).await, before);
 }
 
@@ -90,7 +97,7 @@ async fn a_replay_of_an_accepted_request_serves_the_same_key_and_no_other() {
     let body = worker.body();
     let identity = worker.identity(&body).await;
     let first = worker.send(JOIN_PATH, Some(&identity), body.clone()).await;
-    cluster.node_is(Some(NodeState::Ready));
+    cluster.has_node(Some(true));
     let replayed = worker.send(JOIN_PATH, Some(&identity), body).await;
     let (first, replayed) = (first.joined(), replayed.joined());
     for (certificate, pem) in &first.certificates {
@@ -187,6 +194,17 @@ async fn passwords_of_registries_come_with_the_certificates_to_groups_that_have_
     put(&stored_path(DOCKER_CONFIG), object.reveal()).await;
     let joined = worker.join().await.joined();
     assert_eq!(joined.docker_config.unwrap().reveal(), PASSWORDS);
+    // A pod on its Node, which has the role but not the key: with a key of its own, and with none.
+    cluster.has_node(Some(true));
+    let mut pod = cluster.worker().await;
+    pod.node_config.clone_from(&with_passwords.sha256);
+    let (kubelet, proxy) = (Certificate::Kubelet, Certificate::KubeProxy);
+    for (requests, status) in [(&[kubelet, proxy][..], 409), (&[proxy], 400), (&[], 400)] {
+        let answer = pod.join_for(requests).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert!(!answer.body.contains("c3dvcmRmaXNo") && !answer.body.contains("nodeConfig"));
+    }
+    cluster.has_node(Some(false));
     let other = cluster.worker().await.join().await;
     assert!(!other.body.contains("c3dvcmRmaXNo") && other.joined().docker_config.is_none());
     let said = cluster.lines.json();

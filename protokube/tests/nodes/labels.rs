@@ -7,6 +7,7 @@ use serde_json::json;
 
 struct Fixture {
     api: FakeApi,
+    aws: FakeAws,
     lines: Lines,
 }
 
@@ -19,7 +20,7 @@ async fn start(api: FakeApi, aws: FakeAws) -> Fixture {
         let ended = protokube::labels::run(client, machine, NAME, &log).await;
         panic!("{ended:?}");
     });
-    Fixture { api, lines }
+    Fixture { api, aws, lines }
 }
 
 fn cloud(ids: &[&str]) -> FakeAws {
@@ -76,6 +77,8 @@ async fn a_label_that_somebody_changed_comes_back_and_others_stay() {
         fixture.api.node(INSTANCE)["metadata"]["labels"]["mine"],
         "kept"
     );
+    // EC2 is asked by the clock, not for each change.
+    assert_eq!(fixture.aws.calls("DescribeInstances"), 1);
 }
 
 #[tokio::test]
@@ -102,6 +105,42 @@ async fn a_role_that_the_tags_do_not_say_is_taken_away() {
     fixture.api.change(&path, stolen);
     let gone = |api: &FakeApi| api.node(INSTANCE)["metadata"]["labels"] == expected;
     fixture.api.until(gone).await;
+}
+
+#[tokio::test]
+async fn tags_make_no_control_plane_of_a_worker() {
+    let aws = cloud(&["i-0123456789abcdef0", "i-0123456789abcdef1"]);
+    for instance in &mut aws.state().instances {
+        let tag = "k8s.io/role/control-plane".to_owned();
+        instance.tags.insert(tag, "1".to_owned());
+    }
+    "masters.a.example.com".clone_into(&mut aws.state().instances[1].profile);
+    let api = FakeApi::new();
+    api.put_node("i-0123456789abcdef0", "True");
+    api.put_node("i-0123456789abcdef1", "True");
+    let fixture = start(api, aws).await;
+    let second = |api: &FakeApi| labelled(api, "i-0123456789abcdef1");
+    fixture.api.until(second).await;
+    let label = |node: &str| {
+        let label = "node-role.kubernetes.io/control-plane";
+        fixture.api.node(node)["metadata"]["labels"][label].clone()
+    };
+    assert_eq!(label("i-0123456789abcdef0"), json!(null));
+    assert_eq!(label("i-0123456789abcdef1"), "");
+}
+
+#[tokio::test]
+async fn a_node_that_cannot_be_written_keeps_no_other_from_its_labels() {
+    let api = FakeApi::new();
+    api.objects().stuck.insert("i-0123456789abcdef0".to_owned());
+    api.put_node("i-0123456789abcdef0", "True");
+    api.put_node("i-0123456789abcdef1", "True");
+    let aws = cloud(&["i-0123456789abcdef0", "i-0123456789abcdef1"]);
+    let fixture = start(api, aws).await;
+    let second = |api: &FakeApi| labelled(api, "i-0123456789abcdef1");
+    fixture.api.until(second).await;
+    let told = |_: &FakeApi| fixture.lines.text().contains("request is too large");
+    fixture.api.until(told).await;
 }
 
 #[tokio::test]

@@ -7,10 +7,10 @@ use crate::fakes::aws::FakeAws;
 use crate::fakes::{INSTANCE, Lines, NAME, control_plane, instance};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Node;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::PostParams;
 use kube::{Api, Client};
 use model::pki::trust_bundle;
-use protokube::bootstrap::{ApiNodes, NodeState, Nodes};
+use protokube::bootstrap::{ApiNodes, Nodes};
 use protokube::identity::system_clock;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -108,24 +108,18 @@ async fn create(kubelet: &Api<CertificateSigningRequest>, name: &str, spec: &Val
     kubelet.create(&parameters, &request).await.unwrap();
 }
 
-/// A Node as kubelet makes it is labelled, and its state is known.
-async fn nodes(state: &ApiNodes, kubelet: Client) {
-    assert_eq!(state.state(INSTANCE).await.unwrap(), NodeState::Absent);
+/// A Node as kubelet makes it is labelled, and known.
+async fn nodes(known: &ApiNodes, kubelet: Client) {
+    assert!(!known.exists(INSTANCE).await.unwrap());
     let nodes: Api<Node> = Api::all(kubelet);
     let node = serde_json::from_value(json!({ "metadata": { "name": INSTANCE } })).unwrap();
     nodes.create(&PostParams::default(), &node).await.unwrap();
-    assert_eq!(state.state(INSTANCE).await.unwrap(), NodeState::NotReady);
+    assert!(known.exists(INSTANCE).await.unwrap());
     let labels = async || nodes.get(INSTANCE).await.unwrap().metadata.labels;
     let all = |labels: &Option<BTreeMap<String, String>>| {
         labels.as_ref().is_some_and(|labels| labels.len() == 3)
     };
     assert_eq!(until(labels, all).await.unwrap()["disk"], "fast");
-    let ready = json!({ "status": { "conditions": [{ "type": "Ready", "status": "True" }] } });
-    let ready = Patch::Strategic(ready);
-    let parameters = PatchParams::default();
-    let patched = nodes.patch_status(INSTANCE, &parameters, &ready).await;
-    patched.unwrap();
-    assert_eq!(state.state(INSTANCE).await.unwrap(), NodeState::Ready);
 }
 
 /// Of two requests as kubelet makes them the confirmed one is approved.

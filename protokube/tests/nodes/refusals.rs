@@ -6,7 +6,6 @@ use model::bootstrap::{
     key_record_key,
 };
 use model::node::sha256;
-use protokube::bootstrap::NodeState;
 use std::time::Duration;
 
 /// That it was refused with that status for that reason, told in one line without secrets; that no key was recorded.
@@ -225,17 +224,17 @@ async fn a_certificate_of_another_node() {
 }
 
 #[tokio::test]
-async fn a_new_key_while_the_node_is_ready() {
+async fn a_node_of_whose_key_nothing_is_known() {
     let cluster = Cluster::start().await;
-    cluster.node_is(Some(NodeState::Ready));
+    cluster.has_node(Some(true));
     let answer = cluster.worker().await.join().await;
-    refused_known(&cluster, &answer, 409, "a new key has to wait", true).await;
+    refused_known(&cluster, &answer, 409, "joined with another key", true).await;
 }
 
 #[tokio::test]
 async fn a_new_key_while_the_api_server_does_not_answer() {
     let cluster = Cluster::start().await;
-    cluster.node_is(None);
+    cluster.has_node(None);
     let answer = cluster.worker().await.join().await;
     refused_known(
         &cluster,

@@ -62,6 +62,39 @@ async fn a_node_that_says_it_is_ready_goes_with_its_instance() {
 }
 
 #[tokio::test]
+async fn finalizers_of_a_gone_machines_node_keep_it_no_longer() {
+    let pace = Pace {
+        gone: Duration::from_millis(500),
+        ..QUICK
+    };
+    let fixture = start(&[OWN, INSTANCE, GHOST], &[OWN, INSTANCE], pace).await;
+    for node in [INSTANCE, GHOST] {
+        let keep = |node: &mut serde_json::Value| {
+            node["metadata"]["finalizers"] = serde_json::json!(["thief.example.com/keep"]);
+        };
+        fixture.api.change(&format!("/api/v1/nodes/{node}"), keep);
+    }
+    fixture.api.until(|api| !api.has_node(GHOST)).await;
+    // Others keep theirs.
+    let own = fixture.api.node(INSTANCE);
+    assert_eq!(own["metadata"]["finalizers"][0], "thief.example.com/keep");
+    let told = |_: &FakeApi| fixture.lines.text().contains("thief.example.com/keep");
+    fixture.api.until(told).await;
+}
+
+#[tokio::test]
+async fn a_node_that_cannot_be_removed_keeps_no_other() {
+    let fixture = start(&[OWN, INSTANCE, GHOST], &[OWN], QUICK).await;
+    let stuck = INSTANCE.to_owned();
+    fixture.api.objects().stuck.insert(stuck);
+    fixture.api.until(|api| !api.has_node(GHOST)).await;
+    assert!(fixture.api.has_node(INSTANCE));
+    assert!(fixture.lines.text().contains("not removed: "));
+    fixture.api.objects().stuck.clear();
+    fixture.api.until(|api| !api.has_node(INSTANCE)).await;
+}
+
+#[tokio::test]
 async fn one_look_removes_nothing() {
     let patient = Pace {
         gone: Duration::from_hours(1),

@@ -9,6 +9,7 @@ use protokube::etcd::Formation;
 use protokube::names::{Members, Zone as ZoneKeeper};
 use protokube::pace::Pace;
 use protokube::roles::{MEMBER_PACE, NAMES_PACE, READY_PACE};
+use protokube::{labels, removal};
 use std::cell::Cell;
 use std::time::Duration;
 
@@ -50,6 +51,15 @@ async fn in_an_hour(machine: &Machine, role: impl Future<Output = anyhow::Result
     }
 }
 
+/// Calls that `labels` and `removal` make in an hour: one in each look, by the clock. `approval` and `bootstrap` ask only when somebody
+/// asks them; the others never.
+fn by_the_clock() -> usize {
+    let looks = [labels::AGAIN, removal::Pace::default().look];
+    let hour = (60 * MINUTE).as_secs();
+    let calls = looks.map(|look| usize::try_from(hour.div_ceil(look.as_secs())).unwrap());
+    calls.iter().sum()
+}
+
 /// Calls of all roles of a machine that ask EC2, in an hour.
 async fn of_all_roles(machine: &Machine) -> usize {
     let config = config();
@@ -83,7 +93,7 @@ async fn of_all_roles(machine: &Machine) -> usize {
     };
     let published = in_an_hour(machine, keeper.keep()).await;
     assert!(published > 0, "machines are looked at");
-    calls + members + published
+    calls + members + published + by_the_clock()
 }
 
 #[tokio::test]

@@ -7,8 +7,12 @@ use crate::machine::{
 use aws::machine::Attachment;
 use model::etcd::{Record, State, record_key};
 use model::node::NodeConfig;
+use model::waits::Wait;
 use protokube::etcd::{Formation, Member, Outcome, Running, Settings, Settled};
+use protokube::log::Voice;
 use protokube::pace::{Pace, sleep};
+use protokube::standing::Standing;
+use protokube::supervise::{Backoff, supervise};
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
@@ -38,6 +42,7 @@ pub fn member_with(machine: &Machine, etcd: &str, pace: Pace) -> Member<Cloud, E
         etcd,
         pace,
         watch::channel(BTreeMap::new()).0,
+        Voice::of(format!("etcd-{etcd}")),
     )
 }
 
@@ -48,7 +53,43 @@ fn member_of(machine: &Machine, config: NodeConfig, pace: Pace) -> Member<Cloud,
         "main",
         pace,
         watch::channel(BTreeMap::new()).0,
+        Voice::of("etcd-main"),
     )
+}
+
+/// The member and its protokube's watch over it, as roles are run; what it waits for or refuses stands there.
+async fn supervised(machine: &Machine, config: &NodeConfig, standing: &Arc<Standing>) {
+    let voice = || Voice::of("etcd-main").standing_in(standing, "member a");
+    let settled = watch::channel(BTreeMap::new()).0;
+    let hour = Pace {
+        rest: Duration::from_hours(1),
+        ..AT_ONCE
+    };
+    let member = member_in(machine, config.clone(), "main", hour, settled, voice());
+    let quick = Backoff {
+        first: Duration::from_millis(1),
+        longest: Duration::from_hours(1),
+    };
+    match supervise(voice(), quick, || member.run()).await {}
+}
+
+/// Runs it until what stands is like that; what it is then.
+async fn stands(
+    machine: &Machine,
+    config: &NodeConfig,
+    standing: &Arc<Standing>,
+    like: impl Fn(&[Wait]) -> bool,
+) -> Vec<Wait> {
+    let until = async {
+        while !like(&standing.waits()) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        standing.waits()
+    };
+    tokio::select! {
+        () = supervised(machine, config, standing) => unreachable!(),
+        waits = until => waits,
+    }
 }
 
 fn member_in(
@@ -57,6 +98,7 @@ fn member_in(
     etcd: &str,
     pace: Pace,
     settled: Settled,
+    voice: Voice,
 ) -> Member<Cloud, Etcd> {
     let all = config.control_plane.clone().unwrap().etcd;
     let settings = Settings {
@@ -83,6 +125,7 @@ fn member_in(
         Formation::of(&machine.store, etcd),
         running,
         Arc::new(settled),
+        voice,
     )
 }
 
@@ -326,7 +369,8 @@ async fn a_log_that_goes_from_under_a_running_member_is_noticed_between_two_look
         rest: Duration::from_hours(1),
         ..AT_ONCE
     };
-    let member = member_in(&machine, config, "main", an_hour, settled);
+    let voice = Voice::of("etcd-main");
+    let member = member_in(&machine, config, "main", an_hour, settled, voice);
     let running = async {
         let main = |all: &BTreeMap<String, bool>| all.get("main") == Some(&true);
         is_settled.wait_for(main).await.unwrap();
@@ -625,6 +669,51 @@ async fn the_file_system_follows_the_volume_whatever_etcd_does() {
     settle(&member()).await;
     settle(&member()).await;
     assert_eq!(resized(&machine), 1);
+}
+
+/// What operators of a machine that joined long ago learn: as long as it is so, and no longer.
+#[tokio::test]
+async fn what_a_member_refuses_or_waits_for_stands_until_it_is_over() {
+    let (machine, config) = serving(true, true).await;
+    let standing = Arc::new(Standing::default());
+    let said = |words: &'static [&str]| {
+        move |waits: &[Wait]| {
+            let [wait] = waits else { return false };
+            (wait.role.as_str(), wait.about.as_str()) == ("etcd-main", "member a")
+                && words.iter().all(|word| wait.message.contains(word))
+        }
+    };
+    fs::rename(machine.log(), machine.path("saved")).unwrap();
+    machine.reboot();
+    let gone = said(&["vol-0a", "is gone", "member a"]);
+    let waits = stands(&machine, &config, &standing, gone).await;
+    assert!(waits[0].failed);
+    fs::rename(machine.path("saved"), machine.log()).unwrap();
+    stands(&machine, &config, &standing, <[_]>::is_empty).await;
+
+    machine.cloud.give("vol-0a", "i-0other");
+    let elsewhere = said(&["attached to i-0other"]);
+    let waits = stands(&machine, &config, &standing, elsewhere).await;
+    assert!(!waits[0].failed);
+    machine.cloud.give("vol-0a", INSTANCE);
+    stands(&machine, &config, &standing, <[_]>::is_empty).await;
+}
+
+/// The member serves from a volume whose file system cannot follow it: both are true at once.
+#[tokio::test]
+async fn a_volume_that_cannot_grow_stands_beside_a_member_that_serves() {
+    let (machine, config) = serving(false, true).await;
+    let standing = Arc::new(Standing::default());
+    let program = machine.path("programs/resize2fs");
+    let good = fs::read(&program).unwrap();
+    fs::write(&program, "#!/bin/sh\necho no room for it >&2\nexit 1\n").unwrap();
+    enlarge(&machine);
+    let volume = |waits: &[Wait]| waits.iter().any(|wait| wait.about == "volume");
+    let waits = stands(&machine, &config, &standing, volume).await;
+    assert!(waits[0].message.contains("no room for it"), "{waits:?}");
+    assert_eq!(etcd(&machine).unhealthy().await, None);
+    fs::write(&program, good).unwrap();
+    stands(&machine, &config, &standing, <[_]>::is_empty).await;
 }
 
 /// A machine that has never seen the volume has to write a manifest that says something else, and there is no room for it.

@@ -2,6 +2,7 @@
 
 use crate::machine::{Machine, config};
 use model::manifests::{Pod, manifest_path};
+use protokube::log::Voice;
 use protokube::manifests::{Gates, run};
 use protokube::probe::Probe;
 use std::collections::BTreeMap;
@@ -107,7 +108,7 @@ async fn until(machine: &Machine, names: &[&str]) {
 async fn each_manifest_waits_for_what_it_needs() {
     let machine = Machine::new().await;
     let (outside, gates) = Outside::new().await;
-    let (pods, probe) = (pods(), Probe::new().unwrap());
+    let (pods, probe, voice) = (pods(), Probe::new().unwrap(), Voice::of("manifests"));
     let opened = async {
         let all = |settled| {
             let names = ["main", "events"].map(str::to_owned);
@@ -151,7 +152,7 @@ async fn each_manifest_waits_for_what_it_needs() {
         until(&machine, &all).await;
     };
     tokio::select! {
-        ended = run(&machine.host, &pods, &gates, &probe) => panic!("{ended:?}"),
+        ended = run(&machine.host, &pods, &gates, &probe, &voice) => panic!("{ended:?}"),
         () = opened => {}
     }
 }
@@ -160,7 +161,7 @@ async fn each_manifest_waits_for_what_it_needs() {
 async fn manifests_that_are_right_are_left_alone_and_others_come_back_behind_their_gates() {
     let machine = Machine::new().await;
     let (outside, gates) = Outside::new().await;
-    let (pods, probe) = (pods(), Probe::new().unwrap());
+    let (pods, probe, voice) = (pods(), Probe::new().unwrap(), Voice::of("manifests"));
     for (name, pod) in &pods {
         let text = model::api::write::to_yaml(pod).unwrap();
         machine
@@ -176,7 +177,7 @@ async fn manifests_that_are_right_are_left_alone_and_others_come_back_behind_the
         )
     };
     let written: Vec<_> = pods.keys().map(|name| before(name)).collect();
-    let role = run(&machine.host, &pods, &gates, &probe);
+    let role = run(&machine.host, &pods, &gates, &probe, &voice);
     let watched = async {
         a_moment().await;
         let now: Vec<_> = pods.keys().map(|name| before(name)).collect();

@@ -9,6 +9,7 @@ mod gates;
 mod kernel;
 mod machine;
 mod names;
+mod standing;
 #[path = "../support/store.rs"]
 mod store;
 

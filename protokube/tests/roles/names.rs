@@ -37,6 +37,7 @@ pub fn instance(id: &str, private: &str) -> Instance {
         private_ip: Some(private.into()),
         public_ip: Some("198.51.100.7".into()),
         zone: ZONE.into(),
+        profile: None,
         tags: BTreeMap::new(),
     }
 }

@@ -8,13 +8,14 @@ use model::etcd::{Marker, Record, as_existing, log_identity};
 use model::facts::Facts;
 use model::node::read_boot_config;
 use model::pki::{read_keyset, trust_bundle, write_keyset};
+use model::waits::{WAITS_LIMIT, read_waits};
 
 pub fn law(data: &[u8]) {
     let Some((which, rest)) = data.split_first() else {
         return;
     };
     let text = String::from_utf8_lossy(rest);
-    match which % 11 {
+    match which % 12 {
         0 => keyset(&text),
         1 => drop(Record::read("record", rest).map(|record| record.to_json())),
         2 => drop(Marker::read("marker", rest).map(|marker| marker.to_json())),
@@ -34,6 +35,7 @@ pub fn law(data: &[u8]) {
             "nodes",
         )),
         9 => boot(&text),
+        10 => waits(rest),
         _ => drop(log_identity(rest)),
     }
 }
@@ -55,6 +57,17 @@ fn join(data: &[u8]) {
     if let Ok(join) = serde_json::from_slice::<Join>(data) {
         let _ = asked(&join.requests, "i-0123456789abcdef0");
     }
+}
+
+/// What was read once is as long as a report may be, and stays as it is.
+fn waits(data: &[u8]) {
+    const INSTANCE: &str = "i-0123456789abcdef0";
+    let Ok(waits) = read_waits(data, INSTANCE) else {
+        return;
+    };
+    let written = serde_json::to_vec_pretty(&waits).expect("it has a JSON form");
+    assert!(written.len() <= WAITS_LIMIT, "{}", written.len());
+    assert_eq!(read_waits(&written, INSTANCE), Ok(waits));
 }
 
 fn boot(text: &str) {

@@ -187,6 +187,7 @@ fn messages(samples: &[Expanded]) -> Vec<Vec<u8>> {
         "arn:aws:sts::123456789012:assumed-role/nodes.a.example.com/i-0123456789abcdef0",
         r#"{"format":1,"instance":"i-0123456789abcdef0","cluster":"demo.example.com","group":"nodes","release":"1","nodeConfig":"f","started":"2026-01-01T00:00:00Z","stages":[],"changes":0}"#,
         "format: 1\ncluster: a.example.com\ngroup: nodes\nrole: node\nnodeConfig: f\nbootstrapServers:\n- https://a:3988\n",
+        r#"{"format":1,"instance":"i-0123456789abcdef0","release":"1","written":"2026-01-01T00:00:00Z","waits":[{"role":"etcd-main","about":"member b","failed":true,"message":"its log is gone","since":"2026-01-01T00:00:00Z"}]}"#,
     ].map(str::to_owned));
     let mut seeds: Vec<Vec<u8>> = seeds
         .into_iter()

@@ -16,6 +16,21 @@ _NAMING = (
     "TargetGroupArn",
     "ResourceArns",
 )
+# What of EC2 the caller needs too ("Elastic Load Balancing API permissions", Elastic Load Balancing User Guide), and for a balancer
+# with security groups (kubernetes-sigs/aws-load-balancer-controller#3917).
+_OF_EC2 = {
+    "CreateLoadBalancer": (
+        "DescribeAccountAttributes",
+        "DescribeAddresses",
+        "DescribeInternetGateways",
+        "DescribeSecurityGroups",
+        "DescribeSubnets",
+        "DescribeVpcs",
+    ),
+    "CreateTargetGroup": ("DescribeInternetGateways", "DescribeVpcs"),
+    "SetSecurityGroups": ("DescribeSecurityGroups",),
+    "SetSubnets": ("DescribeSubnets",),
+}
 _TYPES = {"application": "app", "network": "net", "gateway": "gwy"}
 
 
@@ -30,10 +45,10 @@ def of(asked: Asked) -> "list[Need]":
     tags = of_pairs(asked.parameters.get("Tags"))
     if asked.operation in ("CreateLoadBalancer", "CreateTargetGroup"):
         arn = asked.arn("elasticloadbalancing", _new(asked))
-        return [Need(action(asked), (Resource(arn, {}, tags),)), *_tagging(asked, [arn], tags)]
+        return [Need(action(asked), (Resource(arn, {}, tags),)), *_tagging(asked, [arn], tags), *_of_ec2(asked)]
     arns = [arn for name in _NAMING for arn in asked.texts(name)]
     resources = tuple(Resource(arn, _tags(asked, arn), tags) for arn in arns)
-    needs = [Need(action(asked), resources or (Resource(),))]
+    needs = [Need(action(asked), resources or (Resource(),)), *_of_ec2(asked)]
     if asked.operation == "CreateListener":
         needs += _tagging(asked, [arn.replace(":loadbalancer/", ":listener/") + "/*" for arn in arns], tags)
     return needs
@@ -58,6 +73,13 @@ def of_classic(asked: Asked) -> "list[Need]":
     if asked.operation == "CreateLoadBalancer":
         needs += _tagging(asked, [one.arn for one in resources], tags)
     return needs
+
+
+def _of_ec2(asked: Asked) -> "list[Need]":
+    names = list(_OF_EC2.get(asked.operation, ()))
+    if asked.operation == "CreateLoadBalancer" and asked.parameters.get("SecurityGroups"):
+        names.append("GetSecurityGroupsForVpc")
+    return [Need(f"ec2:{name}") for name in names]
 
 
 def _new(asked: Asked) -> str:

@@ -101,8 +101,9 @@ fn written() -> Written {
     simulator.faults(&json!([]));
     let operations = kctl.run(&["get", "operations", "-o", "json"]).out;
     all.operations = serde_json::from_str(&operations).expect("a list");
-    all.streams
-        .push(lines(&run(&["delete", "cluster", "--yes", "-o", "events"])));
+    all.streams.push(lines(&run(&[
+        "delete", "cluster", NAME, "--yes", "-o", "events",
+    ])));
     all
 }
 

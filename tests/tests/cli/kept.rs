@@ -4,7 +4,7 @@
 use crate::kctl::{Kctl, Ran};
 use crate::scenario::{NAME, REGION, cloud};
 use crate::simulator::Simulator;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// A cluster in AWS with one control plane.
@@ -224,6 +224,69 @@ ec2.{verb}(Resources=[v['VolumeId']], Tags=[{{'Key': '{tag}'{value}}}])"
     keeps(&kctl, &BTreeSet::new());
 }
 
+#[test]
+fn etcd_goes_up_one_minor_at_a_time_and_never_down_once_a_machine_runs_it() {
+    const OLD: &str = "spec.etcdClusters[*].version=3.5.31";
+    const NEW: &str = "spec.etcdClusters[*].version=3.6.12";
+    let simulator = Simulator::start();
+    let kctl = made(&simulator, &["--set", OLD]);
+    record(&simulator, "main");
+    record(&simulator, "events");
+    let set = |value: &str| {
+        kctl.run(&["edit", "cluster", "--set", value]).good();
+    };
+    set(NEW);
+    kctl.run(&["update", "--yes"]).good();
+    // No machine runs it yet.
+    set(OLD);
+    kctl.run(&["update", "--plan-out", "saved.plan"]).good();
+    set(NEW);
+    replace(
+        &simulator,
+        &format!("control-plane-eu-west-1a.masters.{NAME}"),
+    );
+    assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
+    set(OLD);
+    let before = simulator.listing(REGION);
+    let refused = |command: &[&str], place: &str| {
+        let ran = kctl.run(command);
+        assert_eq!(ran.code, 2, "{}{}", ran.out, ran.err);
+        for words in [
+            place,
+            "etcd cluster main runs etcd 3.6.12 (i-",
+            "etcd cluster events runs etcd 3.6.12 (i-",
+            "wants 3.5.31",
+            "set spec.etcdClusters[1].version to 3.6.12",
+        ] {
+            assert!(ran.err.contains(words), "{words}: {}", ran.err);
+        }
+    };
+    for command in [
+        ["update"].as_slice(),
+        &["update", "--yes"],
+        &["update", "--plan", "saved.plan", "--yes"],
+    ] {
+        refused(command, "spec.etcdClusters[1].version");
+    }
+    assert_eq!(simulator.listing(REGION), before);
+    // Nor by way of an older Kubernetes.
+    kctl.run(&["edit", "cluster", "--unset", "spec.etcdClusters[*].version"])
+        .good();
+    assert_eq!(kctl.run(&["update"]).code, 0);
+    set("spec.kubernetesVersion=1.33.1");
+    refused(&["update", "--yes"], "spec.kubernetesVersion");
+    // A machine that nobody knows, or none at all: what the last update wanted counts.
+    let code = format!(
+        "boto('autoscaling').update_auto_scaling_group(AutoScalingGroupName='control-plane-eu-west-1a.masters.{NAME}', MinSize=0, DesiredCapacity=0)"
+    );
+    simulator.python(REGION, &code);
+    let ran = kctl.run(&["update"]);
+    let said = "etcd cluster main runs etcd 3.6.12 (the last update)";
+    assert!(ran.code == 2 && ran.err.contains(said), "{}", ran.err);
+    kctl.run(&["edit", "cluster", "--set", NEW]).good();
+    kctl.run(&["update", "--yes"]).good();
+}
+
 /// Balancers, listeners and target groups, and how many target groups the control plane's machines join.
 fn balancing(simulator: &Simulator) -> Vec<usize> {
     let code = format!(
@@ -313,88 +376,139 @@ fn where_names_are_published_a_balancer_that_is_replaced_goes_at_once() {
     assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
 }
 
-/// What an account's own tools do: tags on everything that can have some.
-const TAG_EVERYTHING: &str = "
-tag = {'Key': 'cost-centre', 'Value': '4711'}
-ec2, elb, iam, asg, sqs = (boto(s) for s in ('ec2', 'elbv2', 'iam', 'autoscaling', 'sqs'))
-ids = [v['VpcId'] for v in ec2.describe_vpcs()['Vpcs']]
-ids += [s['SubnetId'] for s in ec2.describe_subnets()['Subnets']]
-ids += [s['GroupId'] for s in ec2.describe_security_groups()['SecurityGroups']]
-ids += [s['SecurityGroupRuleId'] for s in ec2.describe_security_group_rules()['SecurityGroupRules']]
-ids += [s['RouteTableId'] for s in ec2.describe_route_tables()['RouteTables']]
-ids += [s['InternetGatewayId'] for s in ec2.describe_internet_gateways()['InternetGateways']]
-ids += [s['VolumeId'] for s in ec2.describe_volumes()['Volumes']]
-ids += [s['LaunchTemplateId'] for s in ec2.describe_launch_templates()['LaunchTemplates']]
-ids += [s['DhcpOptionsId'] for s in ec2.describe_dhcp_options()['DhcpOptions']]
-ids += [s['KeyPairId'] for s in ec2.describe_key_pairs()['KeyPairs']]
-ec2.create_tags(Resources=ids, Tags=[tag])
-arns = [b['LoadBalancerArn'] for b in elb.describe_load_balancers()['LoadBalancers']]
-arns += [g['TargetGroupArn'] for g in elb.describe_target_groups()['TargetGroups']]
-elb.add_tags(ResourceArns=arns, Tags=[tag])
-for r in iam.list_roles()['Roles']:
-  iam.tag_role(RoleName=r['RoleName'], Tags=[tag])
-for p in iam.list_instance_profiles()['InstanceProfiles']:
-  iam.tag_instance_profile(InstanceProfileName=p['InstanceProfileName'], Tags=[tag])
-for g in asg.describe_auto_scaling_groups()['AutoScalingGroups']:
-  asg.create_or_update_tags(Tags=[dict(tag, ResourceId=g['AutoScalingGroupName'], ResourceType='auto-scaling-group', PropagateAtLaunch=False)])
-for q in sqs.list_queues().get('QueueUrls', []):
-  sqs.tag_queue(QueueUrl=q, Tags={'cost-centre': '4711'})";
-
-/// How many objects have that tag, of kinds that no machine brings along; and the newest versions of launch templates.
-fn tagged(simulator: &Simulator, key: &str) -> (usize, String) {
+/// What bears that tag, but for what machines bring along, which have the tags of their launch.
+fn tagged(simulator: &Simulator, key: &str) -> BTreeSet<String> {
     let code = format!(
         "
-ec2 = boto('ec2')
-kinds = ['vpc', 'subnet', 'security-group', 'route-table', 'internet-gateway', 'launch-template', 'dhcp-options', 'key-pair']
-print(len([t for t in ec2.describe_tags(Filters=[{{'Name': 'key', 'Values': ['{key}']}}])['Tags'] if t['ResourceType'] in kinds]) + len([t for t in boto('autoscaling').describe_tags()['Tags'] if t['Key'] == '{key}']))
-print(sorted((t['LaunchTemplateName'], t['LatestVersionNumber']) for t in ec2.describe_launch_templates()['LaunchTemplates']))"
+ec2, elb, iam, asg, sqs, events = (boto(s) for s in ('ec2', 'elbv2', 'iam', 'autoscaling', 'sqs', 'events'))
+etcd = [v['VolumeId'] for v in ec2.describe_volumes(Filters=[{{'Name': 'tag-key', 'Values': ['k8s.io/etcd/*']}}])['Volumes']]
+for t in ec2.describe_tags(Filters=[{{'Name': 'key', 'Values': ['{key}']}}])['Tags']:
+  if t['ResourceType'] not in ('instance', 'network-interface', 'volume') or t['ResourceId'] in etcd: print(t['ResourceType'], t['ResourceId'])
+for t in asg.describe_tags(Filters=[{{'Name': 'key', 'Values': ['{key}']}}])['Tags']: print('group', t['ResourceId'])
+def told(kind, name, tags):
+  if any(t['Key'] == '{key}' for t in tags): print(kind, name)
+arns = [b['LoadBalancerArn'] for b in elb.describe_load_balancers()['LoadBalancers']]
+arns += [g['TargetGroupArn'] for g in elb.describe_target_groups()['TargetGroups']]
+for d in elb.describe_tags(ResourceArns=arns)['TagDescriptions']: told(d['ResourceArn'].split(':')[5].split('/')[0], d['ResourceArn'], d['Tags'])
+for r in iam.list_roles()['Roles']: told('role', r['RoleName'], iam.list_role_tags(RoleName=r['RoleName'])['Tags'])
+for p in iam.list_instance_profiles()['InstanceProfiles']:
+  told('profile', p['InstanceProfileName'], iam.list_instance_profile_tags(InstanceProfileName=p['InstanceProfileName'])['Tags'])
+for q in sqs.list_queues().get('QueueUrls', []): told('queue', q, [{{'Key': k}} for k in sqs.list_queue_tags(QueueUrl=q).get('Tags', {{}})])
+for r in events.list_rules()['Rules']: told('rule', r['Name'], events.list_tags_for_resource(ResourceARN=r['Arn'])['Tags'])"
     );
     let text = simulator.python(REGION, &code);
-    let (count, versions) = text.split_once('\n').expect("two lines");
-    (count.parse().expect("a number"), versions.to_owned())
+    text.lines().map(ToOwned::to_owned).collect()
 }
 
+/// The newest versions of launch templates.
+fn versions(simulator: &Simulator) -> String {
+    simulator.python(
+        REGION,
+        "print(sorted((t['LaunchTemplateName'], t['LatestVersionNumber']) for t in boto('ec2').describe_launch_templates()['LaunchTemplates']))",
+    )
+}
+
+/// How an account with rules of its own keeps what it was given: volumes that are not encrypted, the bucket's encryption,
+/// ranges of addresses.
+const KEPT: &str = "
+ec2 = boto('ec2')
+volumes = ec2.describe_volumes(Filters=[{'Name': 'tag-key', 'Values': ['k8s.io/etcd/*']}])['Volumes']
+print(len(volumes), {v['Encrypted'] for v in volumes})
+objects = boto('s3').list_objects_v2(Bucket='state')['Contents']
+print('aws:kms' in {boto('s3').head_object(Bucket='state', Key=o['Key']).get('ServerSideEncryption') for o in objects})
+rules = ec2.describe_security_group_rules()['SecurityGroupRules']
+ranges = {r.get('CidrIpv4') or r.get('CidrIpv6') for r in rules}
+print(sorted(r for r in ranges if r and r.lower().startswith(('198.51.100.', '2001:db8:', '203.0.113.'))))";
+
 #[test]
-fn what_aws_and_others_write_by_themselves_is_no_change() {
+fn an_account_that_tags_encrypts_and_rewrites_what_it_keeps_makes_no_changes() {
     let simulator = Simulator::start();
-    let kctl = made(
-        &simulator,
-        &[
-            "--dns",
-            "none",
-            "--admin-access",
-            "203.0.113.7/24,2001:DB8:0::1/32",
-            "--ssh-access",
-            "198.51.100.9/30",
-            "--cloud-labels",
-            "Team=x",
-        ],
+    let kctl = cloud(&simulator);
+    simulator.python(
+        REGION,
+        "
+boto('ec2').enable_ebs_encryption_by_default()
+boto('s3').put_bucket_encryption(Bucket='state', ServerSideEncryptionConfiguration={'Rules': [{'ApplyServerSideEncryptionByDefault': {'SSEAlgorithm': 'aws:kms'}}]})
+boto('route53').create_hosted_zone(Name='example.com', CallerReference='1')",
     );
-    simulator.python(REGION, TAG_EVERYTHING);
-    let (others, versions) = tagged(&simulator, "cost-centre");
-    assert!(others > 10, "{others}");
-    let ran = kctl.run(&["update", "--exit-code"]);
-    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
-    // Its own labels still come and go, and leave those of others where they are.
+    simulator.foreign_tags(&json!({"cost-centre": "4711"}));
+    simulator.lag(500);
+    let empty = simulator.listing(REGION);
+    let no_changes = || {
+        let ran = kctl.run(&["update", "--exit-code"]);
+        assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+        assert!(
+            ran.out.contains("No changes.") && !ran.out.contains("Kept"),
+            "{}",
+            ran.out
+        );
+    };
+    let changes = || {
+        assert_eq!(kctl.run(&["update", "--exit-code"]).code, 10);
+        kctl.run(&["update", "--yes"]).good();
+        no_changes();
+    };
+    let zones = "eu-west-1a,eu-west-1b,eu-west-1c";
+    let create = [
+        ["create", "cluster", NAME, "--yes", "--bastion"].as_slice(),
+        &["--zones", zones, "--control-plane-zones", zones],
+        &["--topology", "private", "--dns", "public"],
+        &["--admin-access", "203.0.113.7/24,2001:DB8:0::1/32"],
+        &["--ssh-access", "198.51.100.9/30"],
+        &["--cloud-labels", "Team=x,Owner=Jane Doe"],
+        &[
+            "--set",
+            "spec.etcdClusters[*].etcdMembers[*].encryptedVolume=false",
+        ],
+    ];
+    kctl.run(&create.concat()).good();
+    let spec = kctl.run(&["get", "cluster", NAME, "-o", "yaml"]).good();
+    assert_eq!(spec.matches("encryptedVolume: false").count(), 6, "{spec}");
+    assert_eq!(
+        simulator.python(REGION, KEPT),
+        "6 {True}\nTrue\n['198.51.100.8/30', '2001:db8::/32', '203.0.113.0/24']"
+    );
+    no_changes();
+    let of_others = tagged(&simulator, "cost-centre");
+    let of_kctl = tagged(&simulator, "Team");
+    assert!(of_kctl.is_subset(&of_others), "{of_kctl:#?} {of_others:#?}");
+    let kind = |one: &String| one.split(' ').next().unwrap_or_default().to_owned();
+    let kinds: BTreeSet<String> = of_kctl.iter().map(kind).collect();
+    assert!(kinds.len() > 12, "{kinds:?}");
+
+    // What others begin to set later is no change either.
+    simulator.foreign_tags(&json!({"cost-centre": "4711", "audited": "yes"}));
+    no_changes();
+
+    // Labels come, change and go, and those of others stay where they are.
+    let before = versions(&simulator);
+    kctl.run(&["edit", "cluster", "--set", "spec.cloudLabels.Team=y"])
+        .good();
+    changes();
+    assert_eq!(tagged(&simulator, "Team"), of_kctl);
+    kctl.run(&["edit", "cluster", "--unset", "spec.cloudLabels.Team"])
+        .good();
+    changes();
+    assert_eq!(tagged(&simulator, "Team"), BTreeSet::new());
+    assert_eq!(tagged(&simulator, "Owner"), of_kctl);
     kctl.run(&["edit", "cluster", "--unset", "spec.cloudLabels"])
         .good();
-    assert!(tagged(&simulator, "Team").0 > 10);
-    kctl.run(&["update", "--yes"]).good();
-    assert_eq!(tagged(&simulator, "Team").0, 0);
-    assert_eq!(tagged(&simulator, "cost-centre").0, others);
-    assert_ne!(
-        tagged(&simulator, "").1,
-        versions,
-        "what is launched has other tags now"
-    );
-    assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
+    changes();
+    assert_eq!(tagged(&simulator, "Owner"), BTreeSet::new());
+    assert_ne!(versions(&simulator), before, "machines get other tags");
+    for others in ["cost-centre", "audited"] {
+        assert_eq!(tagged(&simulator, others), of_others);
+    }
+
+    kctl.run(&["delete", "cluster", NAME, "--yes"]).good();
+    assert_eq!(simulator.listing(REGION), empty);
 }
 
 #[test]
 fn a_tag_that_a_launch_template_itself_lacks_makes_no_new_version() {
     let simulator = Simulator::start();
     let kctl = made(&simulator, &["--cloud-labels", "Team=x"]);
-    let (before, versions) = tagged(&simulator, "Team");
+    let before = (tagged(&simulator, "Team"), versions(&simulator));
     let untag = "
 ec2 = boto('ec2')
 ids = [t['LaunchTemplateId'] for t in ec2.describe_launch_templates()['LaunchTemplates']]
@@ -402,31 +516,8 @@ ec2.delete_tags(Resources=ids, Tags=[{'Key': 'Team'}])";
     simulator.python(REGION, untag);
     assert_eq!(kctl.run(&["update", "--exit-code"]).code, 10);
     kctl.run(&["update", "--yes"]).good();
-    assert_eq!(tagged(&simulator, "Team"), (before, versions));
+    assert_eq!((tagged(&simulator, "Team"), versions(&simulator)), before);
     assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
-}
-
-#[test]
-fn a_volume_that_the_account_encrypts_is_no_difference() {
-    let simulator = Simulator::start();
-    let kctl = made(&simulator, &[]);
-    // As an account does that encrypts by default.
-    edit(&kctl, "encryptedVolume: true", "encryptedVolume: false");
-    let ran = kctl.run(&["update", "--exit-code"]);
-    // The completed spec is all that follows from it.
-    let changes: Vec<&str> = ran
-        .out
-        .lines()
-        .filter(|line| line.contains("ebs_volume"))
-        .collect();
-    assert!(
-        changes.is_empty() && ran.code == 10,
-        "{}{}",
-        ran.out,
-        ran.err
-    );
-    kctl.run(&["update", "--yes"]).good();
-    keeps(&kctl, &BTreeSet::new());
 }
 
 /// The Kubernetes version that a group's new machines get, and that of its launch template's newest version.

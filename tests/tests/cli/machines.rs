@@ -230,10 +230,12 @@ impl Cluster {
             "started": "2026-11-21T10:00:00Z", "stages": [{"name": "apply", "status": "failed", "seconds": 2.0}],
             "changes": 3, "changed": ["unit/containerd.service"], "error": error,
         });
-        let (key, body) = (
-            format!("clusters/{NAME}/nodes/{id}.json"),
-            report.to_string(),
-        );
+        self.leaves(&format!("nodes/{id}.json"), &report.to_string());
+    }
+
+    /// That is in the cluster's folder of the store.
+    fn leaves(&self, key: &str, body: &str) {
+        let key = format!("clusters/{NAME}/{key}");
         let code = format!("boto('s3').put_object(Bucket='state', Key={key:?}, Body={body:?})");
         self.simulator.python(REGION, &code);
     }
@@ -298,6 +300,79 @@ fn a_machine_that_has_not_joined_shows_how_far_it_came_and_what_stopped_it() {
     let start = &reported.expect("one that reported")["start"];
     assert_eq!(start["changes"], json!(3));
     assert_eq!(start["changed"], json!(["unit/containerd.service"]));
+}
+
+/// All Nodes are Ready, and one control plane runs no etcd; what workers, machines that are gone and thieves wrote beside it says nothing.
+#[test]
+fn what_protokube_of_a_control_plane_refuses_is_shown_after_it_joined() {
+    let cluster = Cluster::made(1);
+    cluster.boots(&[]);
+    let api = cluster.api();
+    cluster.joined(&api, &[&cluster.workers[0]]);
+    let control = cluster.control_plane.as_str();
+    let says = |id: &str, of: &str, waits: Value| {
+        let said = json!({"format": 1, "instance": of, "release": "0.1.0", "written": "", "waits": waits, "new": 1});
+        cluster.leaves(&format!("nodes/{id}.protokube.json"), &said.to_string());
+    };
+    let wait = |role: &str, about: &str, message: &str| json!({"role": role, "about": about, "failed": true, "message": message, "since": "2026-11-21T10:00:00Z"});
+    let gone = "the log of member a of etcd main is gone\u{1b}[2J";
+    let refused = json!([
+        wait("dns", "", "no API"),
+        wait("etcd-main", "member a", gone)
+    ]);
+    says(control, control, refused.clone());
+    let others = [cluster.workers[0].as_str(), "i-0gone"];
+    others.iter().for_each(|id| says(id, id, refused.clone()));
+    let line = "protokube/etcd-main: member a: the log of member a of etcd main is gone [2J (for ";
+
+    let validate = ["validate", "--api-server", &api.url];
+    let ran = cluster.kctl.run(&validate);
+    assert_eq!(ran.code, 3, "{}", ran.all());
+    assert!(ran.err.contains("is not healthy: 1 problem"), "{}", ran.err);
+    assert!(ran.err.contains("journalctl -u protokube"), "{}", ran.err);
+    let problem = ran.out.lines().find(|line| line.contains("Machine/"));
+    let problem = problem.unwrap_or_else(|| panic!("{}", ran.out));
+    assert!(
+        problem.contains(control) && problem.contains(line),
+        "{problem}"
+    );
+    let ran = cluster.kctl.run(&[&validate[..], &["-o", "json"]].concat());
+    let said: Value = serde_json::from_str(&ran.out).expect("JSON");
+    assert_eq!((ran.code, &said["healthy"]), (3, &json!(false)));
+    assert_eq!(said["findings"].as_array().map(Vec::len), Some(1));
+    let message = said["findings"][0]["message"].as_str().expect("text");
+    assert!(message.contains(line), "{message}");
+
+    let get = ["get", "instances", "--api-server", &api.url];
+    let table = cluster.kctl.run(&get).good();
+    let own = row(&table, control);
+    assert!(own.contains(" Ready ") && own.contains(line), "{own}");
+    assert!(!row(&table, others[0]).contains("etcd"), "{table}");
+    let json = cluster.kctl.run(&[&get[..], &["-o", "json"]].concat());
+    let machines: Value = serde_json::from_str(&json.good()).expect("JSON");
+    let mut all = machines.as_array().expect("a list").iter();
+    let own = all.find(|machine| machine["id"] == control).expect("it");
+    let roles: Vec<&Value> = own["waits"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|one| &one["role"])
+        .collect();
+    assert_eq!(roles, [&json!("etcd-main"), &json!("dns")]);
+
+    let healthy = |told: &str| {
+        let ran = cluster.kctl.run(&validate);
+        assert_eq!(ran.code, 0, "{}", ran.all());
+        assert!(ran.err.contains(told), "{}", ran.err);
+    };
+    says(control, control, json!([]));
+    healthy("is healthy");
+    says(control, "i-0other", refused);
+    healthy("is not what protokube waits for: it is another machine's");
+    let key = format!("clusters/{NAME}/nodes/{control}.protokube.json");
+    let long = format!("boto('s3').put_object(Bucket='state', Key={key:?}, Body=300000 * 'x')");
+    cluster.simulator.python(REGION, &long);
+    healthy("is not what protokube waits for: it has more than");
 }
 
 #[test]

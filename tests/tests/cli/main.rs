@@ -29,3 +29,5 @@ mod secrets;
 mod simulator;
 mod store;
 mod stored_secrets;
+mod stumbles;
+mod whose;

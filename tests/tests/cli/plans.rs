@@ -376,11 +376,16 @@ fn examples(page: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn the_examples_of_the_page_work() {
+fn the_examples_of_the_pages_work() {
     let simulator = Simulator::start();
     let kctl = made(&simulator);
-    let page = std::fs::read_to_string(crate::kctl::repository().join("docs/operations/plans.md"));
-    let all = examples(&page.expect("the page"));
+    let all: Vec<_> = ["plans.md", "log.md"]
+        .into_iter()
+        .flat_map(|page| {
+            let page = crate::kctl::repository().join("docs/operations").join(page);
+            examples(&std::fs::read_to_string(page).expect("the page"))
+        })
+        .collect();
     assert_eq!(all.len(), 9, "{all:?}");
     for mut words in all {
         let expected = if words.iter().any(|word| word == "--exit-code") {

@@ -84,7 +84,7 @@ fn no_secret_is_in_plans_json_events_operations_or_logs() {
     );
     heard(&kctl, &["get", "operations", "-o", "json"], &mut all);
     heard(&kctl, &["get", "keypairs", "-o", "wide"], &mut all);
-    heard(&kctl, &["delete", "cluster", "-o", "json"], &mut all);
+    heard(&kctl, &["delete", "cluster", NAME, "-o", "json"], &mut all);
     for file in ["before.plan", "after.plan"] {
         let text = std::fs::read_to_string(kctl.path(file)).expect("a plan");
         all.push((file.to_owned(), text));

@@ -20,13 +20,17 @@ const SERVICES: [(&str, &str); 9] = [
 ];
 
 /// What AWS' services do in the caller's name, so that no call of ours is called like it.
-const BEYOND_CALLS: [&str; 3] = [
+const BEYOND_CALLS: [&str; 5] = [
     // Auto Scaling launches from a template (Auto Scaling User Guide, "Launch template support").
     "ec2:RunInstances",
     // A role in a template's profile, and a role added to a profile (IAM User Guide, "Grant permissions to pass a role").
     "iam:PassRole",
     // The first Auto Scaling group and the first balancer of an account.
     "iam:CreateServiceLinkedRole",
+    // Of who makes a balancer Elastic Load Balancing demands actions of EC2 ("Elastic Load Balancing API permissions"), and with
+    // security groups one that this page does not have (kubernetes-sigs/aws-load-balancer-controller#3917).
+    "ec2:DescribeAccountAttributes",
+    "ec2:GetSecurityGroupsForVpc",
 ];
 
 /// Sources that no kctl on an operator's machine runs, or that only speak of calls.

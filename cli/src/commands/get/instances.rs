@@ -5,7 +5,7 @@ use crate::args::{GetInstances, ListFormat};
 use crate::commands::inspect::Inspector;
 use crate::commands::session::Session;
 use crate::error::{CommandError, Context};
-use crate::machines::{Gathered, Machine};
+use crate::machines::{Gathered, Machine, faults};
 use crate::ui::instances as shown;
 use model::api::write;
 use time::OffsetDateTime;
@@ -59,9 +59,9 @@ fn tell(seen: &Gathered, name: &str, session: &Session<'_>) {
         session.shell.hint(&trouble.next);
     }
     seen.gaps.iter().for_each(|gap| session.shell.warning(gap));
-    let next = |machine: &Machine| {
-        let start = machine.start.as_ref()?;
-        start.error.as_ref().and(start.next.clone())
+    let next = |machine: &Machine| match &machine.start {
+        Some(start) => start.error.as_ref().and(start.next.clone()),
+        None => faults(&machine.waits).find_map(|one| one.next.clone()),
     };
     let mut steps: Vec<String> = seen.machines.iter().filter_map(next).collect();
     steps.dedup();

@@ -1,7 +1,7 @@
 //! `kctl get sshpublickeys` and `kctl get keypairs`: public halves only.
 
 use super::super::session::Session;
-use crate::args::{GetObjects, ListFormat};
+use crate::args::{GetObjects, GetOfCluster, ListFormat};
 use crate::error::{CommandError, Context};
 use crate::state::{ClusterState, Public};
 use crate::ui::table;
@@ -32,8 +32,8 @@ struct KeyPair {
 }
 
 /// Shows the cluster's public SSH keys.
-pub async fn ssh(what: &GetObjects, session: &Session<'_>) -> Result<(), CommandError> {
-    let (state, public) = public(what.object.as_deref(), session).await?;
+pub async fn ssh(what: &GetOfCluster, session: &Session<'_>) -> Result<(), CommandError> {
+    let (state, public) = public(what.cluster.as_deref(), session).await?;
     let prefix = state.keys.ssh_keys();
     let fingerprints = state
         .entries

@@ -95,9 +95,14 @@ fn named(prefix: &str, cluster: &str, ids: &[String]) -> Result<String, CommandE
         }
         (None, _) => {
             let known: Vec<&str> = ids.iter().map(String::as_str).collect();
+            // IDs are times; names of clusters have dots.
+            let hint = match prefix.contains('.') {
+                true => "the cluster is named with --name".to_owned(),
+                false => nearest::hint(prefix, &known),
+            };
             Err(CommandError::usage(
                 format!("{cluster} has no operation {prefix}"),
-                nearest::hint(prefix, &known),
+                hint,
             ))
         }
     }

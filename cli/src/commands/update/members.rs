@@ -1,5 +1,6 @@
-//! Refuses a spec whose etcd members are not those with which etcd was formed.
+//! Refuses a spec whose etcd members are not those with which etcd was formed, or whose etcd cannot follow the one that runs.
 
+use super::versions;
 use crate::commands::look::Looked;
 use crate::commands::objects::Objects;
 use crate::commands::session::Session;
@@ -18,12 +19,15 @@ pub async fn check(
 ) -> Result<(), CommandError> {
     let spec = &looked.expanded.full.etcd;
     let mut problems: Vec<Problem> = Vec::new();
+    let mut existing = Vec::new();
     for (index, etcd) in spec.iter().enumerate() {
         if let Some(record) = record(&etcd.name, looked, session).await? {
             let formed = Formed::of(&record, &looked.target.cluster, &etcd.name, seen);
             problems.extend(edits(index, etcd, &formed));
+            existing.push((index, etcd));
         }
     }
+    problems.extend(versions::edits(&existing, looked, session).await?);
     if problems.is_empty() {
         return Ok(());
     }

@@ -95,6 +95,19 @@ pub fn hints(plan: &Plan<Cloud>, report: &Report, session: &Session<'_>) {
         } else {
             format!("{templates} instance groups")
         };
-        session.shell.hint(&format!("new machines of {groups} get the new launch template; those that run keep the old one until they are replaced"));
+        session.shell.hint(&format!("new machines of {groups} get the new launch template; those that run keep the old one until they are replaced: `kctl get instances` shows which (UPTODATE no), docs/not-yet.md#rolling-updates how"));
     }
+}
+
+/// What comes after a cluster was made.
+pub fn first_steps(cluster: &str, run: Run<'_>) {
+    let shell = run.session.shell;
+    if run.how.kubeconfig.is_none() {
+        shell.hint(&format!(
+            "kctl export kubeconfig {cluster}    lets kubectl reach it"
+        ));
+    }
+    shell.hint(&format!(
+        "kctl validate {cluster} --wait 15m    waits until its machines have joined"
+    ));
 }

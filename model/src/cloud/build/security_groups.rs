@@ -114,7 +114,8 @@ pub(super) fn rules(full: &FullSpec) -> Vec<SecurityGroupRule> {
 }
 
 /// What nodes may reach of control planes. With flannel that is the API, the bootstrap endpoint, kubelets, ports of Services
-/// and pods' traffic, which is wrapped; SSH, etcd and whatever else listens there is not for nodes.
+/// and pods' traffic, which is wrapped: what is inside of it no security group sees. At a control plane's own address SSH, etcd and
+/// whatever else listens there is not for nodes.
 fn to_control_planes(full: &FullSpec) -> Vec<Traffic> {
     let Networking::Flannel(backend) = &full.pods.networking else {
         let ranges = CONTROL_PLANE_TCP.map(|(low, high)| tcp(low, high));

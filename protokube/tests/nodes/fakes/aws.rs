@@ -29,6 +29,7 @@ pub struct Instance {
     pub state: String,
     pub private_ip: String,
     pub public_ip: String,
+    pub profile: String,
     pub tags: BTreeMap<String, String>,
 }
 
@@ -150,6 +151,7 @@ fn item(instance: &Instance) -> String {
         state,
         private_ip,
         public_ip,
+        profile,
         tags,
     } = instance;
     let tags: String = tags
@@ -164,6 +166,7 @@ fn item(instance: &Instance) -> String {
         "<item><instanceId>{id}</instanceId><instanceState><name>{state}</name></instanceState>
         <placement><availabilityZone>eu-west-1a</availabilityZone></placement>
         <privateDnsName>{id}.eu-west-1.compute.internal</privateDnsName><dnsName>{public_dns}</dnsName>
+        <iamInstanceProfile><arn>arn:aws:iam::{ACCOUNT}:instance-profile/{profile}</arn><id>AIPA</id></iamInstanceProfile>
         <privateIpAddress>{private_ip}</privateIpAddress><ipAddress>{public_ip}</ipAddress>
         <networkInterfaceSet><item><ipv6AddressesSet><item><ipv6Address>2001:db8:0:0::7</ipv6Address></item></ipv6AddressesSet>
         </item></networkInterfaceSet><tagSet>{tags}</tagSet></item>"

@@ -11,7 +11,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use model::node::{StoredNodeConfig, node_config, stored};
 use model::pki::{KeyAlgorithm, Keyset, SystemKeys, mint, trust_bundle};
-use protokube::bootstrap::{self, Context, NodeState, Nodes};
+use protokube::bootstrap::{self, Context, Nodes};
 use protokube::identity::{Clock, system_clock};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -32,19 +32,19 @@ pub struct Cluster {
     pub node_config: StoredNodeConfig,
     pub address: SocketAddr,
     pub lines: Lines,
-    /// What the API says of every Node; `None`: nothing.
-    pub node: Arc<Mutex<Option<NodeState>>>,
+    /// Whether the API says that there are Nodes; `None`: it says nothing.
+    pub node: Arc<Mutex<Option<bool>>>,
     /// Whether its API server is ready.
     pub ready: watch::Sender<bool>,
     _folder: TempDir,
 }
 
-struct FakeNodes(Arc<Mutex<Option<NodeState>>>);
+struct FakeNodes(Arc<Mutex<Option<bool>>>);
 
 impl Nodes for FakeNodes {
-    fn state<'a>(&'a self, _: &'a str) -> BoxFuture<'a, anyhow::Result<NodeState>> {
-        let state = *self.0.lock().unwrap();
-        async move { state.ok_or_else(|| anyhow::anyhow!("connection refused")) }.boxed()
+    fn exists<'a>(&'a self, _: &'a str) -> BoxFuture<'a, anyhow::Result<bool>> {
+        let exists = *self.0.lock().unwrap();
+        async move { exists.ok_or_else(|| anyhow::anyhow!("connection refused")) }.boxed()
     }
 }
 
@@ -56,11 +56,16 @@ impl Cluster {
 
     /// With another clock.
     pub async fn start_at(clock: Clock) -> Self {
-        Self::start_with(clock, std::time::Duration::ZERO).await
+        let none = std::time::Duration::ZERO;
+        Self::start_with(clock, none, none).await
     }
 
-    /// Where lines of one cause are that far apart too.
-    pub async fn start_with(clock: Clock, told: std::time::Duration) -> Self {
+    /// Where lines of one cause, and requests of one instance, are that far apart too.
+    pub async fn start_with(
+        clock: Clock,
+        told: std::time::Duration,
+        pause: std::time::Duration,
+    ) -> Self {
         let aws = FakeAws::default();
         let aws_url = aws.start().await;
         let folder = TempDir::new().unwrap();
@@ -80,7 +85,7 @@ impl Cluster {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let lines = Lines::default();
-        let node = Arc::new(Mutex::new(Some(NodeState::Absent)));
+        let node = Arc::new(Mutex::new(Some(false)));
         let ready = watch::Sender::new(false);
         let context = Context {
             listen: address,
@@ -96,6 +101,7 @@ impl Cluster {
             ready: ready.subscribe(),
             log: lines.log(),
             told,
+            pause,
         };
         tokio::spawn(bootstrap::serve_on(Arc::new(context), listener));
         let cluster = Self {
@@ -131,9 +137,9 @@ impl Cluster {
         change(&mut self.aws.state().instances[0]);
     }
 
-    /// How its Node is from now on.
-    pub fn node_is(&self, state: Option<NodeState>) {
-        *self.node.lock().unwrap() = state;
+    /// Whether it has a Node from now on; `None`: the API does not answer.
+    pub fn has_node(&self, exists: Option<bool>) {
+        *self.node.lock().unwrap() = exists;
     }
 }
 
@@ -151,6 +157,7 @@ pub fn instance(id: &str) -> Instance {
         state: "running".to_owned(),
         private_ip: "172.20.1.7".to_owned(),
         public_ip: "203.0.113.7".to_owned(),
+        profile: "nodes.a.example.com".to_owned(),
         tags: tags
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .into(),

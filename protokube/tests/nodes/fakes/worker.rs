@@ -10,7 +10,6 @@ use model::bootstrap::{
 };
 use model::pki::{SystemKeys, request, request_for, trust_bundle};
 use model::secret::Secret;
-use std::collections::BTreeMap;
 use std::time::SystemTime;
 use time::{Duration, OffsetDateTime};
 
@@ -80,18 +79,16 @@ impl Worker {
 
     /// The body of its request.
     pub fn body(&self) -> Vec<u8> {
-        let kubelet = leaf(Certificate::Kubelet, &self.node, Duration::DAY);
-        let proxy = leaf(Certificate::KubeProxy, &self.node, Duration::DAY);
-        let requests = BTreeMap::from([
-            (
-                Certificate::Kubelet,
-                request_for(&kubelet, &self.key).unwrap(),
-            ),
-            (
-                Certificate::KubeProxy,
-                request_for(&proxy, &self.key).unwrap(),
-            ),
-        ]);
+        self.body_for(&[Certificate::Kubelet, Certificate::KubeProxy])
+    }
+
+    /// The same for these certificates.
+    fn body_for(&self, certificates: &[Certificate]) -> Vec<u8> {
+        let request = |certificate: &Certificate| {
+            let leaf = leaf(*certificate, &self.node, Duration::DAY);
+            (*certificate, request_for(&leaf, &self.key).unwrap())
+        };
+        let requests = certificates.iter().map(request).collect();
         let join = Join {
             format: FORMAT,
             group: self.group.clone(),
@@ -112,7 +109,13 @@ impl Worker {
 
     /// Joins as it should.
     pub async fn join(&self) -> Answer {
-        let body = self.body();
+        self.join_for(&[Certificate::Kubelet, Certificate::KubeProxy])
+            .await
+    }
+
+    /// Asks for those certificates only.
+    pub async fn join_for(&self, certificates: &[Certificate]) -> Answer {
+        let body = self.body_for(certificates);
         let identity = self.identity(&body).await;
         self.send(JOIN_PATH, Some(&identity), body).await
     }

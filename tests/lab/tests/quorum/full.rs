@@ -21,7 +21,11 @@ pub fn full(lab: &mut Lab, writer: &Writer) -> Result<()> {
         all.push((machine, etcd::volume(lab, member)?));
     }
     lab.kubectl(&["create", "namespace", "full"])?;
-    for (machine, volume) in &all {
+    let (first, others) = all.split_first().context("control planes")?;
+    fill(lab, &first.0, &first.1)?;
+    writer.goes_on(lab, PATIENCE)?;
+    read(lab).context("one volume of three is full")?;
+    for (machine, volume) in others {
         fill(lab, machine, volume)?;
     }
     let tried = lab.fill("full")?;
@@ -29,6 +33,10 @@ pub fn full(lab: &mut Lab, writer: &Writer) -> Result<()> {
     let last = tried.last().context("nothing was tried")?;
     eprintln!("       {} MB were taken, then: {}", done.count(), last.why);
     ensure!(last.outcome != Outcome::Done, "etcd took all: {last:?}");
+    match read(lab) {
+        Ok(()) => eprintln!("       reads go on"),
+        Err(failed) => eprintln!("       no reads: {failed:#}"),
+    }
     let begun = crashes::now()?;
     lab.kctl(&["edit", "cluster", CLUSTER, "--set", LARGER])?;
     lab.kctl(&["update", CLUSTER, "--yes"])?;
@@ -45,6 +53,12 @@ pub fn full(lab: &mut Lab, writer: &Writer) -> Result<()> {
     let seconds = crashes::now()? - begun;
     eprintln!("       writes are back {seconds:.1} s after the volumes were full");
     cluster::healthy(lab)
+}
+
+/// Reads what no cache of the API server has: a list of the newest state.
+fn read(lab: &Lab) -> Result<()> {
+    lab.kubectl(&["get", "--raw", "/api/v1/namespaces?limit=1"])
+        .map(drop)
 }
 
 /// Takes all that is free.

@@ -3,6 +3,7 @@
 use super::{cluster, etcd};
 use anyhow::{Context, Result, ensure};
 use lab::scenario::{LIMIT, Lab, Outcome};
+use serde_json::Value;
 
 pub fn reached(lab: &mut Lab) -> Result<()> {
     let before = etcd::restarts(lab)?;
@@ -15,8 +16,9 @@ pub fn reached(lab: &mut Lab) -> Result<()> {
     );
     let done = tried.iter().filter(|one| one.outcome == Outcome::Done);
     eprintln!("       {} MB were taken, then: {}", done.count(), last.why);
-    let read = lab.objects(&["configmaps", "--namespace=quota", "--limit=1"])?;
-    ensure!(read["items"].is_array(), "{read}");
+    let read = "/api/v1/namespaces/quota/configmaps?limit=1";
+    let read: Value = serde_json::from_str(&lab.kubectl(&["get", "--raw", read])?)?;
+    ensure!(read["items"][0].is_object(), "{read}");
     alive(lab)?;
     let after = etcd::restarts(lab)?;
     ensure!(after == before, "{before:?} became {after:?}");
@@ -33,7 +35,12 @@ fn alive(lab: &Lab) -> Result<()> {
         let name = pod["metadata"]["name"].as_str().unwrap_or_default();
         let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
         let own = machines.iter().any(|one| one.id == node);
-        let ready = pod["status"]["containerStatuses"][0]["ready"] == true;
+        // Of a Node that is not Ready the condition is false; its containers' status stays as kubelet said it last.
+        let conditions = pod["status"]["conditions"].as_array();
+        let ready = conditions.is_some_and(|all| {
+            all.iter()
+                .any(|one| one["type"] == "Ready" && one["status"] == "True")
+        });
         if !(own && ready && name.starts_with("etcd-main-")) {
             continue;
         }

@@ -1,0 +1,97 @@
+//! In which AWS account a cluster was last changed, by the log of operations.
+
+use super::{Keys, store_error};
+use crate::error::CommandError;
+use aws::store::{Entry, Store};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// The newest operation that made something in AWS, or was to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Acted {
+    /// Twelve digits.
+    pub account: String,
+    /// `update`, `delete cluster`.
+    pub command: String,
+    /// When it began, in RFC 3339.
+    pub started: String,
+}
+
+/// What of a record counts, whatever release wrote it.
+#[derive(Deserialize)]
+struct Record {
+    #[serde(default)]
+    account: String,
+    #[serde(default)]
+    command: String,
+    #[serde(default)]
+    started: String,
+    #[serde(default)]
+    outcome: String,
+    #[serde(default)]
+    steps: BTreeMap<String, Step>,
+}
+
+#[derive(Deserialize)]
+struct Step {
+    #[serde(default)]
+    outcome: String,
+}
+
+impl Acted {
+    /// Reads it: one read, and one more for each change of the spec since.
+    pub async fn read(
+        store: &Store,
+        keys: &Keys,
+        entries: &[Entry],
+    ) -> Result<Option<Self>, CommandError> {
+        let prefix = keys.operation_log();
+        let log = entries.iter().map(|entry| &entry.key);
+        let mut log: Vec<&String> = log.filter(|key| key.starts_with(&prefix)).collect();
+        // Names begin with times.
+        log.sort_by(|a, b| b.cmp(a));
+        for key in log {
+            let object = store.get(key).await.map_err(store_error)?;
+            if let Some(acted) = object.and_then(|object| Self::parse(&object.bytes)) {
+                return Ok(Some(acted));
+            }
+        }
+        Ok(None)
+    }
+
+    /// `None`: a change of the spec, or one that ended and had come to nothing, as with credentials that may do nothing.
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let record: Record = serde_json::from_slice(bytes).ok()?;
+        let mut steps = record.steps.values();
+        let acted = record.outcome == "running" || steps.any(|step| step.outcome == "done");
+        (acted && !record.account.is_empty()).then_some(Self {
+            account: record.account,
+            command: record.command,
+            started: record.started,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_came_to_nothing_is_no_proof_of_an_account() {
+        let account = |outcome: &str, steps: serde_json::Value| {
+            let record =
+                json!({"format": 2, "account": "1", "outcome": outcome, "steps": steps, "new": 1});
+            Acted::parse(record.to_string().as_bytes()).map(|acted| acted.account)
+        };
+        let failed = json!({"vpc/a": {"outcome": "failed"}, "subnet/a": {"outcome": "skipped"}});
+        let made = json!({"vpc/a": {"outcome": "done"}, "subnet/a": {"outcome": "failed"}});
+        assert_eq!(account("failed", failed), None);
+        assert_eq!(account("failed", made.clone()), Some("1".to_owned()));
+        assert_eq!(account("done", made), Some("1".to_owned()));
+        // Killed: what it did is written at its end.
+        assert_eq!(account("running", json!({})), Some("1".to_owned()));
+        assert_eq!(Acted::parse(br#"{"outcome": "done"}"#), None, "the spec");
+        assert_eq!(Acted::parse(b"{"), None);
+    }
+}

@@ -1,0 +1,121 @@
+//! What an operator gets wrong in the first hours: each is answered with what was meant.
+
+use crate::kctl::Kctl;
+
+const NAME: &str = "demo.example.com";
+
+/// A cluster in a store, and nothing in AWS.
+fn stored() -> Kctl {
+    let kctl = Kctl::with_store();
+    let create = ["create", "cluster", NAME, "--zones", "eu-west-1a"];
+    let spec = kctl.run(&[&create[..], &["--dry-run"]].concat()).good();
+    kctl.run_with(&["create", "-f", "-"], &spec).good();
+    kctl
+}
+
+/// It ends with 2, and says all that.
+fn told(kctl: &Kctl, words: &[&str], all: &[&str]) {
+    let ran = kctl.run(words);
+    assert_eq!(ran.code, 2, "{words:?}: {}{}", ran.out, ran.err);
+    for said in all {
+        assert!(ran.err.contains(said), "{words:?}: {said}: {}", ran.err);
+    }
+}
+
+#[test]
+fn what_was_meant_is_said() {
+    let kctl = stored();
+    let cases: &[(&[&str], &[&str])] = &[
+        (
+            &["delete", "cluster", "--yes"],
+            &["which cluster?", "has demo.example.com"],
+        ),
+        (
+            &["delete", "ig", "control-plane-eu-west-1a", "--yes"],
+            &[
+                "etcd member a of main, events is in instance group control-plane-eu-west-1a",
+                "this release removes no members",
+            ],
+        ),
+        (
+            &["edit", "ig", "nodes-eu-west-1a", "--set", "maxSize=3"],
+            &["did you mean spec.maxSize?"],
+        ),
+        (
+            &["edit", "cluster", "--set", "spec.kubernetesVersion=1.99.0"],
+            &["use 1.36.3 or older"],
+        ),
+        (
+            &["export", "kubeconfig", "--admin", "1h"],
+            &["1h is how long", "--admin=1h"],
+        ),
+        (
+            &["rolling-update", "cluster", "--yes"],
+            &["kctl replaces no machines yet", "not-yet.md"],
+        ),
+        (
+            &["update", "--prune"],
+            &["--prune: what is replaced goes by itself"],
+        ),
+        (
+            &["update", NAME, "twice"],
+            &["one word too many: \"twice\""],
+        ),
+        (
+            &["validate", NAME, "twice"],
+            &["one word too many: \"twice\""],
+        ),
+        (
+            &["update", "dmo.example.com"],
+            &[
+                "there is no cluster dmo.example.com in file://",
+                "did you mean demo.example.com?",
+            ],
+        ),
+        (
+            &["get", "all", "dmo.example.com"],
+            &["did you mean demo.example.com?"],
+        ),
+        (
+            &["get", "operations", NAME],
+            &["the cluster is named with --name"],
+        ),
+    ];
+    for (words, all) in cases {
+        told(&kctl, words, all);
+    }
+    // What is in the environment does not say what is to be deleted.
+    let mut kctl = kctl;
+    kctl.set("KCTL_CLUSTER_NAME", NAME);
+    told(&kctl, &["delete", "cluster", "--yes"], &["which cluster?"]);
+    assert!(kctl.run(&["get", "clusters"]).good().contains(NAME));
+}
+
+#[test]
+fn without_a_terminal_and_yes_a_deletion_is_shown() {
+    let kctl = stored();
+    let shown = kctl.run(&["delete", "ig", "nodes-eu-west-1a"]);
+    assert!(shown.err.contains("--yes"), "{}", shown.err);
+    assert!(shown.good().contains("would be taken out of the spec"));
+    assert!(kctl.run(&["get", "ig"]).good().contains("nodes-eu-west-1a"));
+}
+
+#[test]
+fn what_is_there_already_is_neither_added_nor_stored_again() {
+    let kctl = stored();
+    let add = ["edit", "cluster", "--set", "spec.sshAccess=192.0.2.0/24"];
+    let spec = || kctl.run(&["get", "cluster", NAME, "-o", "yaml"]).good();
+    kctl.run(&add).good();
+    let once = spec();
+    assert_eq!(once.matches("192.0.2.0/24").count(), 1, "{once}");
+    kctl.run(&add).good();
+    assert_eq!(spec(), once);
+    let file = kctl.file("spec.yaml", &once);
+    let operations = || kctl.run(&["get", "operations", "-o", "name"]).good();
+    let before = operations();
+    let again = kctl.run(&["replace", "-f", &file]);
+    let unchanged = format!("unchanged Cluster {NAME}");
+    assert!(again.err.contains(&unchanged), "{}", again.err);
+    again.good();
+    assert_eq!(operations(), before);
+}
