@@ -15,7 +15,7 @@ mod versions;
 mod whose;
 
 pub use choose::{
-    Choice, Holder, Place, SeenVolume, choose, device_name, named_volume, volume_tag,
+    Choice, Holder, Place, SeenVolume, choose, device_name, named_volume, unseen, volume_tag,
 };
 pub use content::{
     Content, Inside, Log, MARKER, Marker, data_folder, log_folder, manifest_on_volume,

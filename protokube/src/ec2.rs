@@ -16,6 +16,9 @@ pub trait Ec2: Send + Sync + 'static {
         filters: &[Filter<'_>],
     ) -> impl Future<Output = Result<Vec<Volume>, Failure>> + Send;
 
+    /// The volume with that id; `None` only where EC2 says that there is none.
+    fn volume(&self, id: &str) -> impl Future<Output = Result<Option<Volume>, Failure>> + Send;
+
     /// Instances that match every filter.
     fn instances(
         &self,
@@ -34,6 +37,10 @@ pub trait Ec2: Send + Sync + 'static {
 impl Ec2 for Machine {
     async fn volumes(&self, filters: &[Filter<'_>]) -> Result<Vec<Volume>, Failure> {
         Machine::volumes(self, filters).await
+    }
+
+    async fn volume(&self, id: &str) -> Result<Option<Volume>, Failure> {
+        Machine::volume(self, id).await
     }
 
     async fn instances(&self, filters: &[Filter<'_>]) -> Result<Vec<Instance>, Failure> {
@@ -74,18 +81,39 @@ pub async fn control_planes(ec2: &impl Ec2, cluster: &str) -> Result<Vec<Instanc
 /// Those volumes that carry an etcd cluster's tag.
 pub fn seen(volumes: &[Volume], etcd: &str) -> Vec<SeenVolume> {
     let tag = volume_tag(etcd);
-    let seen = |volume: &Volume| {
-        Some(SeenVolume {
-            id: volume.id.clone(),
-            zone: volume.zone.clone(),
-            state: volume.state.clone(),
-            tag: volume.tags.get(&tag)?.clone(),
-            holder: volume.attachment.as_ref().map(|attachment| Holder {
-                instance: attachment.instance.clone(),
-                state: attachment.state.clone(),
-                device: attachment.device.clone(),
-            }),
-        })
-    };
-    volumes.iter().filter_map(seen).collect()
+    let of_etcd = volumes.iter().filter(|one| one.tags.contains_key(&tag));
+    of_etcd.map(|one| as_seen(one, etcd)).collect()
+}
+
+/// The tags by which an etcd cluster's volumes are found, and that a volume lacks.
+pub fn lacking_tags(volume: &Volume, cluster: &str, etcd: &str) -> Vec<String> {
+    let (owned, of) = (model::names::ownership_tag(cluster), volume_tag(etcd));
+    let has = |tag: &str, value| volume.tags.get(tag).is_some_and(|said| said == value);
+    let mut lacks = Vec::new();
+    if !has(&owned, "owned") {
+        lacks.push(format!("the tag {owned} = owned"));
+    }
+    if !has("k8s.io/role/control-plane", "1") {
+        lacks.push("the tag k8s.io/role/control-plane = 1".to_owned());
+    }
+    if !volume.tags.contains_key(&of) {
+        lacks.push(format!("the tag {of} = MEMBER/ALL,MEMBERS"));
+    }
+    lacks
+}
+
+/// A volume, whether it carries an etcd cluster's tag or not.
+pub fn as_seen(volume: &Volume, etcd: &str) -> SeenVolume {
+    let tag = volume.tags.get(&volume_tag(etcd));
+    SeenVolume {
+        id: volume.id.clone(),
+        zone: volume.zone.clone(),
+        state: volume.state.clone(),
+        tag: tag.cloned().unwrap_or_default(),
+        holder: volume.attachment.as_ref().map(|attachment| Holder {
+            instance: attachment.instance.clone(),
+            state: attachment.state.clone(),
+            device: attachment.device.clone(),
+        }),
+    }
 }

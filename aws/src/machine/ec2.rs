@@ -87,6 +87,22 @@ impl Machine {
         .await
     }
 
+    /// The volume with that id; `None`: EC2 says that there is none. "InvalidVolume.NotFound: The volume does not exist"
+    /// (<https://docs.aws.amazon.com/ec2/latest/devguide/errors-overview.html>); an answer to filters may lack what is there.
+    pub async fn volume(&self, id: &str) -> Result<Option<Volume>, Failure> {
+        const ACTION: &str = "DescribeVolumes";
+        let parameters = [("VolumeId.1".to_owned(), id.to_owned())];
+        let text = match self.query("ec2", ACTION, VERSION, &parameters).await {
+            Err(failure) if failure.code == "InvalidVolume.NotFound" => return Ok(None),
+            answer => answer?,
+        };
+        let call = format!("ec2:{ACTION}");
+        answer::read(&call, &text, |root| {
+            answer::items(root, "volumeSet").find_map(volume)
+        })
+        .map(Some)
+    }
+
     /// Begins to attach a volume to an instance as that device.
     pub async fn attach_volume(
         &self,

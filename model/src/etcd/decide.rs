@@ -7,11 +7,11 @@
 use super::SeenVolume;
 use super::choose::volumes_of_members;
 use super::content::{Content, Inside, Log, Marker};
-use super::formed::{Formed, of_formed, with_own};
+use super::formed::{Formed, check_copy, of_formed, with_own};
 use super::record::{FORMAT, Record, RecordedMember, State, Unknown, record_key};
 use super::whose::{checked_log, holds, whose};
 use crate::components::EtcdStart;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The member whose volume a machine holds.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +28,8 @@ pub struct Own<'a> {
     pub volume: &'a str,
     /// All volumes of the etcd cluster.
     pub seen: &'a [SeenVolume],
+    /// Volumes of which EC2, asked for their ids, said that there are none. That its answers lack one says nothing.
+    pub gone: &'a BTreeSet<String>,
     /// The token of a record to be made: used once, never the same.
     pub token: &'a str,
     /// The key in the state store of what says that the etcd cluster was there before, looked for where there is no record.
@@ -151,7 +153,7 @@ fn found(own: &Own<'_>) -> Step {
 
 /// Every member's one volume. EC2's answers may lag behind what it was told, and a record without a member would keep it out.
 fn volumes_of_all<'a>(own: &Own<'a>) -> Result<BTreeMap<String, &'a SeenVolume>, String> {
-    let volumes = volumes_of_members(own.members, own.seen, None);
+    let volumes = volumes_of_members(own.members, own.seen);
     match own.members.iter().find(|one| !volumes.contains_key(*one)) {
         Some(missing) => Err(format!(
             "there is no record of etcd {}, and member {missing} has no volume yet, or several: the record names one of each",
@@ -172,6 +174,9 @@ fn adopt(own: &Own<'_>, marker: &Marker, log: &Log) -> Result<Step, String> {
             record_key(own.etcd)
         )));
     };
+    if marker.volume != own.volume {
+        check_copy(own, &marker.volume, own.members.len())?;
+    }
     let volumes = match volumes_of_all(own) {
         Ok(volumes) => volumes,
         Err(why) => return Ok(Step::Wait(why)),
@@ -235,7 +240,11 @@ fn forming(
                  is wanted",
                 own.volume, own.etcd
             )),
-            Ok(()) => start_new(own, record, token, marker, log).unwrap_or_else(Step::Refuse),
+            Ok(()) => match &marker.cluster_id {
+                Some(cluster_id) => was_formed(own, record, cluster_id, marker, log),
+                None => start_new(own, record, token, marker, log),
+            }
+            .unwrap_or_else(Step::Refuse),
         },
         _ => Step::Refuse(format!(
             "etcd {} is being formed and {} {}: a cluster is founded on blank volumes only; wipe it with wipefs and \
@@ -245,6 +254,26 @@ fn forming(
             holds(content)
         )),
     }
+}
+
+/// The volume says that the formation came to its end: the record is an older version of the object, brought back. By it machines would
+/// wait for volumes to be seen blank that hold the cluster's data.
+fn was_formed(
+    own: &Own<'_>,
+    record: &Record,
+    cluster_id: &str,
+    marker: &Marker,
+    log: &Log,
+) -> Result<Step, String> {
+    let identity = checked_log(own, marker, log)?;
+    let record = with_own(own, record, |member| {
+        let known = &mut member.member_id;
+        known.get_or_insert_with(|| identity.member_id.clone());
+    });
+    Ok(Step::Record(Record {
+        state: State::formed(cluster_id, &marker.token),
+        ..record
+    }))
 }
 
 /// All members start together, once none of them can hold an older cluster's data. A member whose log was seen is known by its id

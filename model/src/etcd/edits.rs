@@ -5,6 +5,7 @@ use super::record::Record;
 use crate::cloud::Cloud;
 use crate::engine::Snapshot;
 use crate::full::EtcdCluster;
+use crate::names::etcd_volume;
 use crate::read::Problem;
 use std::collections::BTreeMap;
 
@@ -20,11 +21,18 @@ struct FormedMember {
     volume: String,
     /// Where the volume lies; `None`: it is not there.
     zone: Option<String>,
+    /// An update makes an empty volume for it: none that is seen has the name of the member's.
+    made_anew: bool,
 }
 
 impl Formed {
-    /// What the record says, and where the volumes that it names lie.
-    pub fn of(record: &Record, seen: &Snapshot<Cloud>) -> Self {
+    /// What the record of that etcd cluster of a cluster says, and where the volumes that it names lie.
+    pub fn of(record: &Record, cluster: &str, etcd: &str, seen: &Snapshot<Cloud>) -> Self {
+        let has_volume = |member: &str| {
+            let name = etcd_volume(cluster, etcd, member);
+            let is = |one: &Cloud| matches!(one, Cloud::EbsVolume(volume) if volume.name == name);
+            seen.items.iter().any(|item| is(&item.resource))
+        };
         let zone = |volume: &str| {
             let item = seen.items.iter().find(|item| item.physical == volume)?;
             match &item.resource {
@@ -35,7 +43,12 @@ impl Formed {
         let members = record.members.iter().map(|(name, member)| {
             let volume = member.volume.clone();
             let zone = zone(&volume);
-            (name.clone(), FormedMember { volume, zone })
+            let member = FormedMember {
+                volume,
+                zone,
+                made_anew: !has_volume(name),
+            };
+            (name.clone(), member)
         });
         Self {
             members: members.collect(),
@@ -77,6 +90,15 @@ pub fn edits(index: usize, spec: &EtcdCluster, formed: &Formed) -> Vec<Problem> 
             );
             continue;
         };
+        if member.made_anew {
+            let message = format!(
+                "the data of member {} of etcd cluster {} lies on {}, which EC2 does not show by the cluster's tags: an empty volume would be \
+                 made in its place",
+                wanted.name, spec.name, member.volume
+            );
+            problems
+                .push(Problem::error(format!("{at}.name"), message).hint(way_back(spec, member)));
+        }
         if let Some(zone) = member.zone.as_ref().filter(|zone| **zone != wanted.zone) {
             let message = format!(
                 "the data of member {} of etcd cluster {} lies on {} in {zone}, and group {} is in {}",
@@ -92,6 +114,20 @@ pub fn edits(index: usize, spec: &EtcdCluster, formed: &Formed) -> Vec<Problem> 
     problems
 }
 
+/// A lone member can begin from a copy; one of several would have forgotten what it agreed to.
+fn way_back(spec: &EtcdCluster, member: &FormedMember) -> String {
+    let volume = &member.volume;
+    let back = format!(
+        "give {volume} its tags back, those of the cluster and its Name, as the cluster's other volumes have them"
+    );
+    match spec.members.len() {
+        0 | 1 => format!(
+            "{back}; if it is gone, make a volume of one of its EBS snapshots, in the same zone and with all of its tags"
+        ),
+        _ => format!("{back}: this release replaces no member of an etcd cluster"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,6 +139,7 @@ mod tests {
             let member = FormedMember {
                 volume: format!("vol-{name}"),
                 zone: Some((*zone).to_owned()),
+                made_anew: false,
             };
             ((*name).to_owned(), member)
         };
@@ -157,6 +194,32 @@ mod tests {
             told[0].ends_with("name a group of zone elsewhere: a volume stays in its zone"),
             "{told:?}"
         );
+    }
+
+    /// Also where the volume itself is there, under another name: what is made is what counts.
+    #[test]
+    fn no_empty_volume_is_made_in_the_place_of_a_members() {
+        for (names, way) in [
+            (&["a"][..], "EBS snapshots"),
+            (&["a", "b", "c"], "replaces no member"),
+        ] {
+            let spec = wanted(names);
+            let at_home = spec.members.iter();
+            let at_home = at_home.map(|one| (one.name.as_str(), one.zone.as_str()));
+            let mut formed = formed(&at_home.collect::<Vec<_>>());
+            assert_eq!(told(&spec, &formed), [""; 0]);
+            formed.members.get_mut("a").unwrap().made_anew = true;
+            let told = told(&spec, &formed);
+            assert_eq!(told.len(), 1, "{told:?}");
+            for part in [
+                "spec.etcdClusters[1].etcdMembers[0].name: ",
+                "vol-a",
+                "tags back",
+                way,
+            ] {
+                assert!(told[0].contains(part), "{part}: {told:?}");
+            }
+        }
     }
 
     proptest! {

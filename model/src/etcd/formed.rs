@@ -77,6 +77,10 @@ fn run(own: &Own<'_>, formed: &Formed<'_>, content: &Content) -> Result<Step, St
     if recorded.volume != own.volume {
         return moved(own, record, recorded);
     }
+    // Of one member the record has moved to the copy, and its marker follows.
+    if marker.volume != own.volume && record.members.len() > 1 {
+        return Err(copied(own, &marker.volume));
+    }
     if marker.cluster_id.is_none() || marker.member_id.as_ref() != id || marker.volume != own.volume
     {
         let marker = Marker {
@@ -126,27 +130,34 @@ fn other_cluster(own: &Own<'_>, cluster_id: &str, formed: &Formed<'_>) -> String
     )
 }
 
-/// A copy of the member's volume, from a snapshot of EBS. Alone it is the cluster, as old as the copy; among others it would
-/// have forgotten what it agreed to.
 fn moved(own: &Own<'_>, record: &Record, recorded: &RecordedMember) -> Result<Step, String> {
-    let there = own.seen.iter().any(|volume| volume.id == recorded.volume);
-    if record.members.len() > 1 {
-        return Err(format!(
-            "{} is a copy of member {}'s volume {}: a member that forgets what it agreed to breaks the others, so it is not \
-             started. {}",
-            own.volume,
-            own.member,
-            recorded.volume,
-            way_out(own, &recorded.volume)
-        ));
-    }
-    if there {
-        return Err(format!(
-            "{} is a copy of member {}'s volume {}, which is there: remove the tag of one of them",
-            own.volume, own.member, recorded.volume
-        ));
-    }
+    check_copy(own, &recorded.volume, record.members.len())?;
     Ok(Step::Record(with_own(own, record, |member| {
         own.volume.clone_into(&mut member.volume);
     })))
+}
+
+/// Whether a copy of a member's volume, from a snapshot of EBS, takes its place. Alone it is the cluster, as old as the copy; among others
+/// it would have forgotten what it agreed to. And what was written since is forgotten: so that volume must be gone, as EC2 says of its id.
+pub(super) fn check_copy(own: &Own<'_>, original: &str, members: usize) -> Result<(), String> {
+    if members > 1 {
+        return Err(copied(own, original));
+    }
+    if !own.gone.contains(original) {
+        return Err(format!(
+            "{} is a copy of member {}'s volume {original}, and EC2 does not say that that one is gone: give the member {original} back, \
+             with its tags, and take those of {} away; or delete {original}",
+            own.volume, own.member, own.volume
+        ));
+    }
+    Ok(())
+}
+
+fn copied(own: &Own<'_>, original: &str) -> String {
+    format!(
+        "{} is a copy of member {}'s volume {original}: a member that forgets what it agreed to breaks the others, so it is not started. {}",
+        own.volume,
+        own.member,
+        way_out(own, original)
+    )
 }

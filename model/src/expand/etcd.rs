@@ -104,7 +104,7 @@ fn bare(version: &str) -> String {
     version.strip_prefix('v').unwrap_or(version).to_owned()
 }
 
-/// The zone of a group's first subnet.
+/// The zone of a group's first subnet: validation has seen that all are in it.
 fn zone<'a>(group: &str, groups: &[InstanceGroup], spec: &'a ClusterSpec) -> Option<&'a str> {
     let group = groups.iter().find(|candidate| candidate.name() == group)?;
     let first = group.spec.subnets.first()?;

@@ -1,6 +1,6 @@
 //! The groups: that there are enough, where they are and how large.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::instance_group::InstanceGroupSpec;
 use crate::api::{InstanceGroup, InstanceGroupRole, IntOrString, Spec, SubnetType};
@@ -176,6 +176,31 @@ fn image(group: &InstanceGroup, problems: &mut Vec<Problem>) {
     }
 }
 
+/// As kOps (`MasterVolumeBuilder`: "must specify a unique zone for instancegroup"): a volume of EBS is attached to machines of its own
+/// zone only, and an Auto Scaling group launches in whichever of its zones it likes.
+fn one_zone(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
+    let spec = &group.spec;
+    let subnets = input.cluster.spec.subnets.iter();
+    let subnets = subnets.filter(|subnet| spec.subnets.contains(&subnet.name));
+    let subnets: BTreeSet<&str> = subnets.map(|subnet| subnet.zone.as_str()).collect();
+    let named = spec.zones.iter().map(String::as_str);
+    let zones: BTreeSet<&str> = named.chain(subnets.iter().copied()).collect();
+    if zones.len() > 1 {
+        let zones: Vec<&str> = zones.into_iter().collect();
+        let message = format!(
+            "the group is in {}, and the volumes of its etcd members stay in one zone: in another its machines would wait for them for ever",
+            zones.join(" and ")
+        );
+        let at = if subnets.len() > 1 {
+            "spec.subnets"
+        } else {
+            "spec.zones"
+        };
+        let hint = "make one group of role Master for each zone, and let each etcd member name the group of its zone";
+        problems.push(Problem::error(at, message).hint(hint));
+    }
+}
+
 fn control_plane(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
     let clusters = input.cluster.spec.etcd_clusters.iter();
     let members = clusters
@@ -193,6 +218,9 @@ fn control_plane(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut
         .filter(|(count, _)| *count == 0)
         .map(|(_, name)| *name)
         .collect();
+    if members.iter().any(|(count, _)| *count > 0) {
+        one_zone(group, input, problems);
+    }
     let fewest = members.iter().min();
     if !without.is_empty() {
         let names = without.join(" and ");

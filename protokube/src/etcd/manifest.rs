@@ -70,7 +70,8 @@ pub(super) fn mount_and_look(
 ) -> anyhow::Result<Seen> {
     let link = settings.link();
     let was_mounted = host.mounted(disk, device)?;
-    if !was_mounted {
+    // A link that leads to another volume is of a member that runs from there.
+    if !was_mounted && leads_to(host, &link, disk) {
         hide(host, &link)?;
     }
     let content = host.look(disk, device)?;
@@ -108,11 +109,41 @@ fn grow(host: &Host, disk: &Disk<'_>, device: &Path, in_use: bool) -> anyhow::Re
     Ok(true)
 }
 
-/// Takes the manifest from kubelet's sight for good: what is on the volume is not run.
-pub(super) fn withdraw(host: &Host, settings: &Settings) -> anyhow::Result<()> {
+/// Takes the manifest on a disk from kubelet's sight for good: what is on it is not run.
+pub(super) fn withdraw(host: &Host, settings: &Settings, disk: &Disk<'_>) -> anyhow::Result<()> {
     let link = settings.link();
-    host.remove(&link)?;
-    host.remove(&aside(&link))
+    for link in [aside(&link), link] {
+        if leads_to(host, &link, disk) {
+            host.remove(&link)?;
+        }
+    }
+    Ok(())
+}
+
+fn leads_to(host: &Host, link: &str, disk: &Disk<'_>) -> bool {
+    let to = host.link(link).and_then(|to| volume_of(&to));
+    to.is_some_and(|volume| volume == disk.volume)
+}
+
+/// The volume from which kubelet runs the member: the link leads to it, and it is mounted from a device that is there.
+pub(super) async fn runs_from(host: &Host, settings: &Settings) -> anyhow::Result<Option<String>> {
+    let (host, settings) = (host.clone(), settings.clone());
+    blocking(move || {
+        let Some(volume) = host.link(&settings.link()).and_then(|to| volume_of(&to)) else {
+            return Ok(None);
+        };
+        let disk = Disk {
+            volume: &volume,
+            asked: "",
+            prefix: &settings.names().prefix,
+        };
+        let Some(device) = host.device(&disk) else {
+            return Ok(None);
+        };
+        let runs = host.mounted(&disk, &device)?;
+        Ok(runs.then_some(volume))
+    })
+    .await
 }
 
 /// Takes the link from kubelet's sight, and keeps what it says.

@@ -1,6 +1,6 @@
 //! This machine's member of one etcd cluster, from looking for its volume to serving.
 
-use super::disk::{OwnDisk, blocking, make_data};
+use super::disk::{OwnDisk, make_data};
 use super::formation::Read;
 use super::manifest::Seen;
 use super::volumes::{Found, Held, find};
@@ -9,11 +9,14 @@ use crate::ec2::{self, Ec2, etcd_volumes};
 use crate::host::{Disk, Host};
 use crate::log::Voice;
 use crate::pace::{self, Rhythm};
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail};
 use model::components::EtcdStart;
-use model::etcd::{Content, Log, Own, Place, Record, SeenVolume, Step, decide, formed, stray};
+use model::etcd::{
+    Content, Inside, Log, Own, Place, Record, SeenVolume, Step, decide, formed, stray, unseen,
+};
 use model::report::Status;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Time between looks at etcd's log while there is nothing else to do: at the machine's own disk only.
@@ -31,6 +34,8 @@ pub struct Member<E, R> {
     voice: Voice,
     /// The disk from which the member runs.
     runs_from: Mutex<Option<OwnDisk>>,
+    /// The volume that EC2 has begun to attach and has not shown with this machine since: its answers may be older than that.
+    asked: Mutex<Option<String>>,
 }
 
 /// How a look ended.
@@ -42,6 +47,16 @@ pub enum Outcome {
     Waits,
     /// There is nothing left to do.
     Settled,
+}
+
+/// What EC2 says at one look.
+struct Known {
+    /// Volumes of the etcd cluster, and recorded ones whatever their tags say.
+    seen: Vec<SeenVolume>,
+    /// Those that are no more.
+    gone: BTreeSet<String>,
+    /// What tags recorded ones lack.
+    lacks: Vec<String>,
 }
 
 /// What is known of the volume at one look.
@@ -72,6 +87,7 @@ impl<E: Ec2, R: Running> Member<E, R> {
             settled,
             voice,
             runs_from: Mutex::default(),
+            asked: Mutex::default(),
         }
     }
 
@@ -103,12 +119,38 @@ impl<E: Ec2, R: Running> Member<E, R> {
     pub async fn look(&self) -> anyhow::Result<Outcome> {
         let read = self.formation.read().await?;
         let volumes = etcd_volumes(&*self.ec2, &self.settings.config.cluster).await?;
-        let seen = ec2::seen(&volumes, &self.settings.etcd.name);
         let record = read.record.as_ref();
-        let held = match self.find(&seen, record).await? {
+        let runs = manifest::runs_from(&self.host, &self.settings).await?;
+        let mut known = Known {
+            seen: ec2::seen(&volumes, &self.settings.etcd.name),
+            gone: BTreeSet::new(),
+            lacks: Vec::new(),
+        };
+        let own = self.settings.own_members();
+        let recorded = record.map(|record| unseen(&own, &known.seen, record));
+        for id in recorded.into_iter().flatten().chain(runs.as_deref()) {
+            self.ask_for(id, &mut known).await?;
+        }
+        match known.lacks.as_slice() {
+            [] => self.voice.over("tags"),
+            lacks => {
+                let why = anyhow!("{}: give it back", lacks.join(" and "));
+                self.voice.failed("tags", &why);
+            }
+        }
+        let held = match self.find(&known, runs.as_deref(), record).await? {
             Found::Held(held) => held,
             Found::Waiting(why) => return Ok(self.waits(&why)),
+            Found::Asked(volume) => {
+                let why = format!("{volume} is being attached");
+                self.asked(|asked| *asked = Some(volume));
+                return Ok(self.waits(&why));
+            }
         };
+        match &held.besides {
+            Some(why) => self.voice.failed("volumes", &anyhow!("{why}")),
+            None => self.voice.over("volumes"),
+        }
         let names = self.settings.names();
         let disk = OwnDisk::new(&self.host, &held, &names.prefix);
         let settings = self.settings.clone();
@@ -117,6 +159,12 @@ impl<E: Ec2, R: Running> Member<E, R> {
         });
         let Seen { content, trouble } = looked.await?;
         self.tell(trouble);
+        let own = (&self.settings.config.cluster, &self.settings.etcd.name);
+        if let Content::FileSystem(Inside::Marked { marker, .. }) = &content
+            && (&marker.cluster, &marker.etcd) == own
+        {
+            self.ask_for(&marker.volume, &mut known).await?;
+        }
         let trace = match (record, &content) {
             (None, Content::Blank) => self.formation.trace().await?,
             _ => None,
@@ -128,7 +176,8 @@ impl<E: Ec2, R: Running> Member<E, R> {
             members: &names.members,
             member: &held.member,
             volume: &held.volume,
-            seen: &seen,
+            seen: &known.seen,
+            gone: &known.gone,
             token: &token,
             trace: trace.as_deref(),
         };
@@ -142,12 +191,47 @@ impl<E: Ec2, R: Running> Member<E, R> {
         self.carry_out(step, look).await
     }
 
-    async fn find(&self, seen: &[SeenVolume], record: Option<&Record>) -> anyhow::Result<Found> {
+    /// Asks EC2 for a volume that its answer lacks: the answer may be older than the volume's tags, or somebody took one away.
+    async fn ask_for(&self, id: &str, known: &mut Known) -> anyhow::Result<()> {
+        if known.seen.iter().any(|one| one.id == id) || known.gone.contains(id) {
+            return Ok(());
+        }
+        let found = self.ec2.volume(id).await;
+        match found.with_context(|| format!("could not ask for {id}"))? {
+            Some(volume) => {
+                let (cluster, etcd) = (&self.settings.config.cluster, &self.settings.etcd.name);
+                let lacks = ec2::lacking_tags(&volume, cluster, etcd);
+                let lacks = lacks.iter().map(|tag| format!("{id} lacks {tag}"));
+                known.lacks.extend(lacks);
+                known.seen.push(ec2::as_seen(&volume, etcd));
+            }
+            None => drop(known.gone.insert(id.to_owned())),
+        }
+        Ok(())
+    }
+
+    async fn find(
+        &self,
+        Known { seen, gone, .. }: &Known,
+        runs: Option<&str>,
+        record: Option<&Record>,
+    ) -> anyhow::Result<Found> {
         let members = self.settings.own_members();
+        let instance = &self.settings.instance;
+        let asked = self.asked(|asked| {
+            let shown = |one: &SeenVolume| Some(&one.id) == asked.as_ref() && one.is_with(instance);
+            if seen.iter().any(shown) {
+                *asked = None;
+            }
+            asked.clone()
+        });
         let place = Place {
-            instance: &self.settings.instance,
+            instance,
             zone: &self.settings.zone,
             members: &members,
+            asked: asked.as_deref(),
+            runs,
+            gone,
         };
         let first = self.settings.first_device;
         find(&*self.ec2, &self.host, &place, seen, record, first).await
@@ -197,8 +281,11 @@ impl<E: Ec2, R: Running> Member<E, R> {
             Step::Ask(why) => bail!(why),
             Step::Refuse(why) => {
                 self.settle(false);
-                let (host, settings) = (self.host.clone(), self.settings.clone());
-                blocking(move || manifest::withdraw(&host, &settings)).await?;
+                let settings = self.settings.clone();
+                let withdraw = move |host: &Host, disk: &Disk<'_>, _: &Held| {
+                    manifest::withdraw(host, &settings, disk)
+                };
+                look.disk.work(withdraw).await?;
                 bail!(why);
             }
         }
@@ -273,13 +360,16 @@ impl<E: Ec2, R: Running> Member<E, R> {
     }
 
     fn runs_from<T>(&self, with: impl FnOnce(&mut Option<OwnDisk>) -> T) -> T {
-        with(
-            &mut self
-                .runs_from
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
+        with(&mut locked(&self.runs_from))
     }
+
+    fn asked<T>(&self, with: impl FnOnce(&mut Option<String>) -> T) -> T {
+        with(&mut locked(&self.asked))
+    }
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What an alarm means, and what ends it (<https://etcd.io/docs/v3.6/op-guide/maintenance/#space-quota>).

@@ -3,7 +3,7 @@
 
 use crate::ec2::Ec2;
 use crate::host::{Disk, Host};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use model::etcd::{Choice, Place, Record, SeenVolume, choose, device_name};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -19,6 +19,8 @@ pub struct Held {
     pub asked: String,
     /// The device that the kernel shows.
     pub device: PathBuf,
+    /// Other volumes of the etcd cluster that this machine has: what to do about them.
+    pub besides: Option<String>,
 }
 
 /// One look.
@@ -28,6 +30,8 @@ pub enum Found {
     Held(Held),
     /// Not yet: why.
     Waiting(String),
+    /// EC2 has begun to attach it.
+    Asked(String),
 }
 
 /// Looks for the volume, and begins to attach one that is free. `first`: where among names of devices to begin.
@@ -44,8 +48,20 @@ pub async fn find(
             "{why}{}",
             holders(ec2, place, seen).await?
         ))),
-        Choice::Held { volume, member } => Ok(held(host, volume, member)),
+        Choice::Stay(why) => bail!(why),
+        Choice::Held {
+            volume,
+            member,
+            besides,
+        } => Ok(held(host, volume, member, &besides)),
         Choice::Attach { volume, .. } => {
+            // The kernel may know more than EC2 says: what is asked for next would be a second one.
+            if let Some(here) = seen.iter().find(|one| host.shows(&one.id)) {
+                return Ok(Found::Waiting(format!(
+                    "{} is here, and EC2 does not show it so",
+                    here.id
+                )));
+            }
             let used = devices(ec2, place.instance).await?;
             let device = device_name(&used, first)
                 .context("all names of devices for etcd's volumes are in use")?;
@@ -54,12 +70,12 @@ pub async fn find(
                 .await
                 .with_context(|| format!("could not attach {} as {device}", volume.id));
             attached?;
-            Ok(Found::Waiting(format!("{} is being attached", volume.id)))
+            Ok(Found::Asked(volume.id.clone()))
         }
     }
 }
 
-fn held(host: &Host, volume: &SeenVolume, member: String) -> Found {
+fn held(host: &Host, volume: &SeenVolume, member: String, besides: &[&SeenVolume]) -> Found {
     let asked = volume.holder.as_ref().map(|holder| holder.device.clone());
     let asked = asked.unwrap_or_default();
     let disk = Disk {
@@ -69,6 +85,7 @@ fn held(host: &Host, volume: &SeenVolume, member: String) -> Found {
     };
     match host.device(&disk) {
         Some(device) => Found::Held(Held {
+            besides: to_detach(volume, besides),
             volume: volume.id.clone(),
             member,
             asked,
@@ -79,6 +96,21 @@ fn held(host: &Host, volume: &SeenVolume, member: String) -> Found {
             volume.id
         )),
     }
+}
+
+fn to_detach(runs: &SeenVolume, besides: &[&SeenVolume]) -> Option<String> {
+    let said = besides
+        .iter()
+        .map(|one| format!("{} ({})", one.id, one.tag));
+    let said: Vec<String> = said.collect();
+    (!said.is_empty()).then(|| {
+        format!(
+            "this machine runs one member, from {}, and has {} too, which no other machine can take meanwhile: detach it with \
+             `aws ec2 detach-volume`",
+            runs.id,
+            said.join(" and ")
+        )
+    })
 }
 
 /// Of the machines that have volumes of this machine's members: where they are, and whether they run.

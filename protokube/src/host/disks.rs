@@ -51,6 +51,16 @@ impl Host {
             .or_else(|| fs::canonicalize(self.path(named()?.to_str()?)).ok())
     }
 
+    /// True if the kernel shows a volume by its id, as it does where disks are NVMe.
+    pub fn shows(&self, volume: &str) -> bool {
+        let disk = Disk {
+            volume,
+            asked: "",
+            prefix: "",
+        };
+        self.by_serial(&disk).is_some()
+    }
+
     fn by_serial(&self, disk: &Disk<'_>) -> Option<PathBuf> {
         let serial = disk.volume.replace('-', "");
         let by_id = format!("/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}");

@@ -1,9 +1,10 @@
 //! One member from a blank volume to serving, and whatever may go wrong on the way.
 
 use crate::machine::{
-    Cloud, Etcd, INSTANCE, Machine, ZONE, config, config_of_three, files_of_log, identity_of,
-    write_log,
+    Cloud, Etcd, INSTANCE, Machine, ZONE, config, config_of_three, config_of_three_in_a_group,
+    files_of_log, identity_of, write_log,
 };
+use aws::machine::Attachment;
 use model::etcd::{Record, State, record_key};
 use model::node::NodeConfig;
 use model::waits::Wait;
@@ -512,6 +513,132 @@ async fn somebody_elses_data_is_never_started_or_written_to() {
     let mut after = machine.tree();
     after.retain(|path, _| !path.contains("lost+found"));
     assert_eq!(after, before);
+}
+
+/// EC2 answers as before it attached anything, when member a's volume still was another machine's. With NVMe the kernel knows better, also
+/// after protokube has started again; without, protokube remembers what it asked for.
+#[tokio::test]
+async fn of_several_members_in_its_group_a_machine_takes_one_whatever_ec2_shows() {
+    for xen in [false, true] {
+        let machine = Machine::new().await;
+        *machine.cloud.xen.lock().unwrap() = xen;
+        for (id, tag) in [
+            ("vol-0a", "a/a,b,c"),
+            ("vol-0b", "b/a,b,c"),
+            ("vol-0c", "c/a,b,c"),
+        ] {
+            machine.cloud.add_volume_of(id, "main", tag, None);
+        }
+        let mut before = machine.cloud.volumes.lock().unwrap().clone();
+        before[0].state = "in-use".into();
+        before[0].attachment = Some(Attachment {
+            instance: "i-09".into(),
+            device: "/dev/xvdu".into(),
+            state: "detaching".into(),
+        });
+        let started = || member_of(&machine, config_of_three_in_a_group(), AT_ONCE);
+        let mut member = started();
+        assert_eq!(member.look().await.unwrap(), Outcome::Waits);
+        *machine.cloud.answer.lock().unwrap() = Some(before);
+        for _ in 0..3 {
+            assert_eq!(member.look().await.unwrap(), Outcome::Waits);
+            assert_eq!(machine.cloud.volumes_of(INSTANCE), ["vol-0a"]);
+            if !xen {
+                member = started();
+            }
+        }
+        *machine.cloud.answer.lock().unwrap() = None;
+        assert_eq!(member.look().await.unwrap(), Outcome::Stepped);
+        assert_eq!(machine.cloud.volumes_of(INSTANCE), ["vol-0a"]);
+    }
+}
+
+/// A lone member runs from vol-0a; a copy of it with the same tags is free. What EC2 shows lacks vol-0a: the answer is old, or somebody took a
+/// tag away. Nothing moves, whether protokube has just started or not, and also where EC2 says of its id that there is none: the kernel
+/// has it.
+#[tokio::test]
+async fn a_member_that_runs_is_left_for_no_copy_whatever_ec2_shows() {
+    for lost in [false, true] {
+        let (machine, config) = serving(false, true).await;
+        machine.cloud.add_volume("vol-0b", "main");
+        let (link, before) = (machine.host.link(LINK), record(&machine).await);
+        let all = machine.cloud.volumes.lock().unwrap().clone();
+        let (own, copy): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.id == "vol-0a");
+        *machine.cloud.answer.lock().unwrap() = Some(copy);
+        if lost {
+            machine
+                .cloud
+                .volumes
+                .lock()
+                .unwrap()
+                .retain(|one| one.id != "vol-0a");
+        }
+        let same = member_of(&machine, config.clone(), AT_ONCE);
+        for _ in 0..3 {
+            let another = member_of(&machine, config.clone(), AT_ONCE);
+            for member in [&same, &another] {
+                match member.look().await {
+                    Ok(outcome) => assert!(!lost && outcome == Outcome::Settled, "{outcome:?}"),
+                    Err(why) => assert!(
+                        lost && format!("{why:#}").contains("runs from vol-0a"),
+                        "{why:#}"
+                    ),
+                }
+            }
+        }
+        assert!(
+            !machine
+                .cloud
+                .volumes_of(INSTANCE)
+                .contains(&"vol-0b".to_owned())
+        );
+        assert_eq!(
+            (machine.host.link(LINK), record(&machine).await),
+            (link, before)
+        );
+        assert_eq!(machine.kubelet.lock().unwrap().starts, 2);
+        // Once its disk is gone from the machine too, the copy is taken.
+        if lost {
+            machine.reboot();
+            fs::remove_file(machine.path("dev/nvme1n1")).unwrap();
+            *machine.cloud.answer.lock().unwrap() = None;
+            let _ = member_of(&machine, config, AT_ONCE).look().await;
+            assert_eq!(machine.cloud.volumes_of(INSTANCE), ["vol-0b"]);
+        } else {
+            assert_eq!(own.len(), 1);
+        }
+    }
+}
+
+/// A machine that takes its place holds to the recorded volume too.
+#[tokio::test]
+async fn a_machine_without_a_member_waits_for_the_recorded_volume_and_takes_no_copy() {
+    let (machine, config) = serving(false, true).await;
+    machine.reboot();
+    fs::remove_file(machine.path(LINK)).unwrap();
+    machine.cloud.give("vol-0a", "i-0old");
+    machine.cloud.add_volume("vol-0b", "main");
+    let copy = machine.cloud.volumes.lock().unwrap()[1].clone();
+    *machine.cloud.answer.lock().unwrap() = Some(vec![copy]);
+    for _ in 0..3 {
+        let outcome = member_of(&machine, config.clone(), AT_ONCE).look().await;
+        assert_eq!(outcome.unwrap(), Outcome::Waits);
+    }
+    assert!(machine.cloud.volumes_of(INSTANCE).is_empty());
+}
+
+/// The refused volume is not the one from which a member runs: that member's manifest stays.
+#[tokio::test]
+async fn a_refusal_takes_away_no_other_volumes_manifest() {
+    let (machine, config) = serving(false, true).await;
+    machine.reboot();
+    machine.cloud.volumes.lock().unwrap().clear();
+    machine.cloud.add_volume("vol-0b", "main");
+    for _ in 0..3 {
+        let _ = member_of(&machine, config.clone(), AT_ONCE).look().await;
+    }
+    let to = machine.host.link(LINK).unwrap();
+    assert!(to.starts_with("/mnt/master-vol-0a"), "{to:?}");
 }
 
 fn resized(machine: &Machine) -> usize {

@@ -5,6 +5,7 @@ use crate::support::{agents, expanded};
 use anyhow::{Context, bail};
 use aws::machine::{Attachment, Instance, Volume};
 use aws::store::Store;
+use model::api::etcd::EtcdMemberSpec;
 use model::engine::{Class, Failure};
 use model::etcd::{LogIdentity, log_identity};
 use model::manifests::{Pod, manifest_path};
@@ -43,6 +44,16 @@ pub fn config_of_three() -> NodeConfig {
         member.instance_group = group.into();
         main.etcd_members.push(member);
     }
+    config
+}
+
+/// The same, and all three are of the machine's own group.
+pub fn config_of_three_in_a_group() -> NodeConfig {
+    let mut config = config_of_three();
+    let members = &mut config.control_plane.as_mut().unwrap().etcd[0].etcd_members;
+    let group = members[0].instance_group.clone();
+    let named = |member: &mut EtcdMemberSpec| member.instance_group.clone_from(&group);
+    members.iter_mut().for_each(named);
     config
 }
 
@@ -103,6 +114,7 @@ impl Machine {
             down: Mutex::default(),
             asked: Mutex::default(),
             xen: Mutex::default(),
+            answer: Mutex::default(),
         };
         Self {
             store: store_in(&root.join("store")).await,
@@ -269,6 +281,8 @@ pub struct Cloud {
     asked: Mutex<usize>,
     /// Disks are shown as they were asked for, and have no serial numbers.
     pub xen: Mutex<bool>,
+    /// What it answers about volumes in the place of what is so: its answers may be older than what it did.
+    pub answer: Mutex<Option<Vec<Volume>>>,
 }
 
 fn failed(why: impl Into<String>) -> Failure {
@@ -295,7 +309,7 @@ impl Cloud {
         self.add_volume_of("vol-0c", "main", "c/a,b,c", Some("i-0c"));
     }
 
-    fn add_volume_of(&self, id: &str, etcd: &str, tag: &str, holder: Option<&str>) {
+    pub fn add_volume_of(&self, id: &str, etcd: &str, tag: &str, holder: Option<&str>) {
         let tags = [
             (format!("k8s.io/etcd/{etcd}"), tag.to_owned()),
             ("k8s.io/role/control-plane".into(), "1".into()),
@@ -318,6 +332,21 @@ impl Cloud {
             tags: tags.into(),
             attachment,
         });
+    }
+
+    /// The volumes that a machine has.
+    pub fn volumes_of(&self, instance: &str) -> Vec<String> {
+        let volumes = self.volumes.lock().unwrap();
+        let with = |one: &&Volume| {
+            one.attachment
+                .as_ref()
+                .is_some_and(|of| of.instance == instance)
+        };
+        volumes
+            .iter()
+            .filter(with)
+            .map(|one| one.id.clone())
+            .collect()
     }
 
     /// How often it was asked.
@@ -366,11 +395,18 @@ impl Cloud {
 impl Ec2 for Cloud {
     async fn volumes(&self, filters: &[Filter<'_>]) -> Result<Vec<Volume>, Failure> {
         self.answers()?;
-        let mut volumes = self.volumes.lock().unwrap().clone();
+        let told = self.answer.lock().unwrap().clone();
+        let mut volumes = told.unwrap_or_else(|| self.volumes.lock().unwrap().clone());
         if filters[0].0 == "attachment.instance-id" {
             volumes.retain(|volume| volume.attachment.is_some());
         }
         Ok(volumes)
+    }
+
+    async fn volume(&self, id: &str) -> Result<Option<Volume>, Failure> {
+        self.answers()?;
+        let volumes = self.volumes.lock().unwrap();
+        Ok(volumes.iter().find(|one| one.id == id).cloned())
     }
 
     async fn instances(&self, _filters: &[Filter<'_>]) -> Result<Vec<Instance>, Failure> {

@@ -189,6 +189,41 @@ fn a_spec_with_other_members_than_etcd_was_formed_with_is_refused_with_the_way()
         .good();
 }
 
+/// Somebody takes a tag away from the volume that holds etcd's data: kctl does not see it any more, and protokube finds it by its record.
+#[test]
+fn no_empty_volume_is_made_beside_one_that_lost_a_tag() {
+    let simulator = Simulator::start();
+    let kctl = made(&simulator, &[]);
+    record(&simulator, "main");
+    let tag = format!("kubernetes.io/cluster/{NAME}");
+    let change = |verb: &str, value: &str| {
+        let code = format!(
+            "
+ec2 = boto('ec2')
+v = [v for v in ec2.describe_volumes()['Volumes'] if any(t == {{'Key': 'Name', 'Value': 'a.etcd-main.{NAME}'}} for t in v.get('Tags', []))][0]
+ec2.{verb}(Resources=[v['VolumeId']], Tags=[{{'Key': '{tag}'{value}}}])"
+        );
+        simulator.python(REGION, &code);
+    };
+    change("delete_tags", "");
+    let before = simulator.listing(REGION);
+    for more in [&["update"][..], &["update", "--yes"]] {
+        let ran = kctl.run(more);
+        assert_eq!(ran.code, 2, "{}{}", ran.out, ran.err);
+        for words in [
+            "spec.etcdClusters[0].etcdMembers[0].name",
+            "lies on vol-",
+            "an empty volume would be made in its place",
+            "its tags back",
+        ] {
+            assert!(ran.err.contains(words), "{words}: {}", ran.err);
+        }
+    }
+    assert_eq!(simulator.listing(REGION), before);
+    change("create_tags", ", 'Value': 'owned'");
+    keeps(&kctl, &BTreeSet::new());
+}
+
 #[test]
 fn etcd_goes_up_one_minor_at_a_time_and_never_down_once_a_machine_runs_it() {
     const OLD: &str = "spec.etcdClusters[*].version=3.5.31";

@@ -22,7 +22,7 @@ pub async fn check(
     let mut existing = Vec::new();
     for (index, etcd) in spec.iter().enumerate() {
         if let Some(record) = record(&etcd.name, looked, session).await? {
-            let formed = Formed::of(&record, seen);
+            let formed = Formed::of(&record, &looked.target.cluster, &etcd.name, seen);
             problems.extend(edits(index, etcd, &formed));
             existing.push((index, etcd));
         }
