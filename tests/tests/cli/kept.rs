@@ -357,7 +357,7 @@ arns += [g['TargetGroupArn'] for g in elb.describe_target_groups()['TargetGroups
 for d in elb.describe_tags(ResourceArns=arns)['TagDescriptions']: told(d['ResourceArn'].split(':')[5].split('/')[0], d['ResourceArn'], d['Tags'])
 for r in iam.list_roles()['Roles']: told('role', r['RoleName'], iam.list_role_tags(RoleName=r['RoleName'])['Tags'])
 for p in iam.list_instance_profiles()['InstanceProfiles']:
-  told('profile', p['InstanceProfileName'], iam.list_instance_profile_tags(InstanceProfileName=p['InstanceProfileName'])['Tags'])
+  told('profile', p['InstanceProfileName'], iam.get_instance_profile(InstanceProfileName=p['InstanceProfileName'])['InstanceProfile'].get('Tags', []))
 for q in sqs.list_queues().get('QueueUrls', []): told('queue', q, [{{'Key': k}} for k in sqs.list_queue_tags(QueueUrl=q).get('Tags', {{}})])
 for r in events.list_rules()['Rules']: told('rule', r['Name'], events.list_tags_for_resource(ResourceARN=r['Arn'])['Tags'])"
     );
