@@ -238,7 +238,7 @@ fn etcd_goes_up_one_minor_at_a_time_and_never_down_once_a_machine_runs_it() {
     kctl.run(&["edit", "cluster", "--unset", "spec.etcdClusters[*].version"])
         .good();
     assert_eq!(kctl.run(&["update"]).code, 0);
-    set("spec.kubernetesVersion=1.33.1");
+    set("spec.kubernetesVersion=1.33.13");
     refused(&["update", "--yes"], "spec.kubernetesVersion");
     // A machine that nobody knows, or none at all: what the last update wanted counts.
     let code = format!(
