@@ -27,7 +27,7 @@ pub async fn check(
             existing.push((index, etcd));
         }
     }
-    problems.extend(versions::edits(&existing, looked, session).await?);
+    problems.extend(Box::pin(versions::edits(&existing, looked, session)).await?);
     if problems.is_empty() {
         return Ok(());
     }

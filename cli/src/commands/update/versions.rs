@@ -33,8 +33,9 @@ pub async fn edits(
     let mut machines = Vec::new();
     let mut all_known = true;
     for (instance, config) in control_plane_machines(looked, session).await? {
-        match config {
-            Some(config) => machines.push((instance, etcd_versions_of(&config))),
+        let versions = config.map(|text| etcd_versions_of(&text));
+        match versions.filter(|versions| !versions.is_empty()) {
+            Some(versions) => machines.push((instance, versions)),
             None => all_known = false,
         }
     }
