@@ -138,7 +138,11 @@ async fn a_kubelet_makes_its_node_with_the_taint_that_the_cloud_controller_manag
     let mut policy = with(&json!({"cni": {}}));
     policy.retain(|addon| addon.name == "node-registration.kctl.dev");
     want(&store, &policy).await;
-    let running = tokio::spawn(protokube::addons::run(admin.clone(), store));
+    let running = tokio::spawn(protokube::addons::run(
+        admin.clone(),
+        store,
+        Voice::of("addons"),
+    ));
     applied(&admin, &policy).await;
     running.abort();
 
