@@ -287,7 +287,7 @@ mod tests {
         let url = format!("file://{}", folder.path().display());
         let store = Store::open(&url, &Clients::load(None, None).await).unwrap();
         let keys = Keys::of("a.example.com");
-        let mut public = Public::default();
+        let mut public = Public::read(&store, &keys, &[]).await.unwrap();
         for name in [KUBERNETES_CA, "etcd-clients-ca"] {
             let (set, version) = mint_into(&store, &keys, name).await.unwrap();
             public.add(&set, &version);

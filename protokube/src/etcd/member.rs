@@ -118,26 +118,9 @@ impl<E: Ec2, R: Running> Member<E, R> {
     /// One look and at most one step.
     pub async fn look(&self) -> anyhow::Result<Outcome> {
         let read = self.formation.read().await?;
-        let volumes = etcd_volumes(&*self.ec2, &self.settings.config.cluster).await?;
         let record = read.record.as_ref();
         let runs = manifest::runs_from(&self.host, &self.settings).await?;
-        let mut known = Known {
-            seen: ec2::seen(&volumes, &self.settings.etcd.name),
-            gone: BTreeSet::new(),
-            lacks: Vec::new(),
-        };
-        let own = self.settings.own_members();
-        let recorded = record.map(|record| unseen(&own, &known.seen, record));
-        for id in recorded.into_iter().flatten().chain(runs.as_deref()) {
-            self.ask_for(id, &mut known).await?;
-        }
-        match known.lacks.as_slice() {
-            [] => self.voice.over("tags"),
-            lacks => {
-                let why = anyhow!("{}: give it back", lacks.join(" and "));
-                self.voice.failed("tags", &why);
-            }
-        }
+        let mut known = self.describe_volumes(record, runs.as_deref()).await?;
         let held = match self.find(&known, runs.as_deref(), record).await? {
             Found::Held(held) => held,
             Found::Waiting(why) => return Ok(self.waits(&why)),
@@ -189,6 +172,34 @@ impl<E: Ec2, R: Running> Member<E, R> {
             read: &read,
         };
         self.carry_out(step, look).await
+    }
+
+    /// The etcd cluster's volumes as EC2 shows them. The recorded ones, and the one that etcd runs from, are asked for by their ids where its
+    /// list lacks them.
+    async fn describe_volumes(
+        &self,
+        record: Option<&Record>,
+        runs: Option<&str>,
+    ) -> anyhow::Result<Known> {
+        let volumes = etcd_volumes(&*self.ec2, &self.settings.config.cluster).await?;
+        let mut known = Known {
+            seen: ec2::seen(&volumes, &self.settings.etcd.name),
+            gone: BTreeSet::new(),
+            lacks: Vec::new(),
+        };
+        let own = self.settings.own_members();
+        let recorded = record.map(|record| unseen(&own, &known.seen, record));
+        for id in recorded.into_iter().flatten().chain(runs) {
+            self.ask_for(id, &mut known).await?;
+        }
+        match known.lacks.as_slice() {
+            [] => self.voice.over("tags"),
+            lacks => {
+                let why = anyhow!("{}: give it back", lacks.join(" and "));
+                self.voice.failed("tags", &why);
+            }
+        }
+        Ok(known)
     }
 
     /// Asks EC2 for a volume that its answer lacks: the answer may be older than the volume's tags, or somebody took one away.

@@ -58,7 +58,9 @@ fn of_a_hundred_racing_edits_none_is_lost() {
 fn who_loses_a_race_with_replace_hears_of_what_and_where_the_text_is() {
     let operator = Operator::new();
     operator.ok(&["create", "cluster", "--zones", "us-east-1a"]);
-    let text = operator.ok(&["get", "ig", GROUP, "-o", "yaml"]).stdout;
+    let stored = operator.ok(&["get", "ig", GROUP, "-o", "yaml"]).stdout;
+    let text = stored.replace("maxSize: 1\n", "maxSize: 2\n");
+    assert_ne!(text, stored);
     let file = operator.path("group.yaml");
     std::fs::write(&file, &text).expect("a file");
     let name = file.to_str().expect("a path");
