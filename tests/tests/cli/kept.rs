@@ -411,6 +411,24 @@ rules = ec2.describe_security_group_rules()['SecurityGroupRules']
 ranges = {r.get('CidrIpv4') or r.get('CidrIpv6') for r in rules}
 print(sorted(r for r in ranges if r and r.lower().startswith(('198.51.100.', '2001:db8:', '203.0.113.'))))";
 
+/// A cluster in which AWS has much to rewrite: ranges with host bits, volumes that are to be plain, labels.
+fn make_with_everything(kctl: &Kctl) {
+    let zones = "eu-west-1a,eu-west-1b,eu-west-1c";
+    let create = [
+        ["create", "cluster", NAME, "--yes", "--bastion"].as_slice(),
+        &["--zones", zones, "--control-plane-zones", zones],
+        &["--topology", "private", "--dns", "public"],
+        &["--admin-access", "203.0.113.7/24,2001:DB8:0::1/32"],
+        &["--ssh-access", "198.51.100.9/30"],
+        &["--cloud-labels", "Team=x,Owner=Jane Doe"],
+        &[
+            "--set",
+            "spec.etcdClusters[*].etcdMembers[*].encryptedVolume=false",
+        ],
+    ];
+    kctl.run(&create.concat()).good();
+}
+
 #[test]
 fn an_account_that_tags_encrypts_and_rewrites_what_it_keeps_makes_no_changes() {
     let simulator = Simulator::start();
@@ -439,20 +457,7 @@ boto('route53').create_hosted_zone(Name='example.com', CallerReference='1')",
         kctl.run(&["update", "--yes"]).good();
         no_changes();
     };
-    let zones = "eu-west-1a,eu-west-1b,eu-west-1c";
-    let create = [
-        ["create", "cluster", NAME, "--yes", "--bastion"].as_slice(),
-        &["--zones", zones, "--control-plane-zones", zones],
-        &["--topology", "private", "--dns", "public"],
-        &["--admin-access", "203.0.113.7/24,2001:DB8:0::1/32"],
-        &["--ssh-access", "198.51.100.9/30"],
-        &["--cloud-labels", "Team=x,Owner=Jane Doe"],
-        &[
-            "--set",
-            "spec.etcdClusters[*].etcdMembers[*].encryptedVolume=false",
-        ],
-    ];
-    kctl.run(&create.concat()).good();
+    make_with_everything(&kctl);
     let spec = kctl.run(&["get", "cluster", NAME, "-o", "yaml"]).good();
     assert_eq!(spec.matches("encryptedVolume: false").count(), 6, "{spec}");
     assert_eq!(
