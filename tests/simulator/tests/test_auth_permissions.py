@@ -217,18 +217,16 @@ def test_targets_are_registered_in_the_clusters_target_group_only(strict):
 
 
 def test_a_load_balancer_is_made_with_the_clusters_tag(strict):
-    """With kOps' two statements: creating with aws:RequestTag, AddTags with aws:ResourceTag."""
+    """With kOps' two statements, creating with aws:RequestTag and AddTags with aws:ResourceTag, and what is asked of EC2."""
     subnets = make.subnets(strict, make.vpc(strict), "a")
-    elbv2 = strict.of(
-        strict.allowed(
-            allow(
-                "elasticloadbalancing:CreateLoadBalancer", StringEquals={"aws:RequestTag/KubernetesCluster": CLUSTER}
-            ),
-            allow("elasticloadbalancing:AddTags", StringEquals=OF_CLUSTER),
-        ),
-        "elbv2",
-    )
     asked = {"Name": strict.unique("lb"), "Type": "network", "Scheme": "internal", "Subnets": subnets}
+    own = [
+        allow("elasticloadbalancing:CreateLoadBalancer", StringEquals={"aws:RequestTag/KubernetesCluster": CLUSTER}),
+        allow("elasticloadbalancing:AddTags", StringEquals=OF_CLUSTER),
+    ]
+    without_ec2 = strict.of(strict.allowed(*own), "elbv2")
+    assert "ec2:DescribeAccountAttributes" in refusal(without_ec2.create_load_balancer, **asked, Tags=[TAG])[2]
+    elbv2 = strict.of(strict.allowed(*own, allow("ec2:Describe*")), "elbv2")
     assert "loadbalancer/net/" in refusal(elbv2.create_load_balancer, **asked)[2]
     elbv2.create_load_balancer(**asked, Tags=[TAG])
 
