@@ -35,10 +35,10 @@ pub fn store(lab: &mut Lab) -> Result<()> {
     Ok(())
 }
 
-/// A worker that is Ready asks with another key.
+/// A worker that has a Node asks with another key.
 pub fn new_key(lab: &mut Lab) -> Result<()> {
     let worker = cluster::workers(lab)?.remove(0);
-    refused(lab, &worker, "is ready with the certificate it has")
+    refused(lab, &worker, "joined with another key")
 }
 
 /// From a worker, with credentials of the control plane's role.

@@ -61,7 +61,10 @@ const STEPS: [Step; 22] = [
         "a worker's flannel token labels no Node and reads no Secret",
         theft::flannel_token,
     ),
-    ("a new key is refused to a Ready node", identity::new_key),
+    (
+        "a new key is refused to a machine that has a Node",
+        identity::new_key,
+    ),
     (
         "the control plane may not join as a worker",
         identity::other_role,
