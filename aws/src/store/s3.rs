@@ -114,21 +114,20 @@ impl S3Store {
                 let answer = answer.map_err(|error| miss(GET, &error))?;
                 let age = age(answered.at(), answer.last_modified);
                 let etag = answer.e_tag;
-                let body = answer.body.collect().await.map_err(|error| {
-                    Miss::Failed(failure::own(Class::Unknown, GET, error.to_string()))
-                })?;
+                let body = answer.body.collect().await;
+                let body = body.map_err(|error| cut(&error))?;
                 Ok((body.into_bytes().to_vec(), etag, age))
             }
         };
-        match self.in_region(call).await {
-            Ok((bytes, etag, age)) => Ok(Some(Object {
+        let found = self.unless_absent(key, self.in_region(call).await)?;
+        let object = |(bytes, etag, age)| {
+            Ok(Object {
                 version: self.version(key, etag)?,
                 bytes,
                 age,
-            })),
-            Err(failure) if is_absent(&failure) => Ok(None),
-            Err(failure) => Err(self.error(key, GET, failure)),
-        }
+            })
+        };
+        found.map(object).transpose()
     }
 
     /// The first `most` bytes; what comes after is not asked for.
@@ -146,16 +145,23 @@ impl S3Store {
                 while bytes.len() < most
                     && let Some(piece) = body.next().await
                 {
-                    bytes.extend_from_slice(&piece.map_err(|error| {
-                        Miss::Failed(failure::own(Class::Unknown, GET, error.to_string()))
-                    })?);
+                    bytes.extend_from_slice(&piece.map_err(|error| cut(&error))?);
                 }
                 bytes.truncate(most);
                 Ok(bytes)
             }
         };
-        match self.in_region(call).await {
-            Ok(bytes) => Ok(Some(bytes)),
+        self.unless_absent(key, self.in_region(call).await)
+    }
+
+    /// What was read, `None` of an object that is not there.
+    fn unless_absent<T>(
+        &self,
+        key: &str,
+        read: Result<T, Failure>,
+    ) -> Result<Option<T>, StoreError> {
+        match read {
+            Ok(read) => Ok(Some(read)),
             Err(failure) if is_absent(&failure) => Ok(None),
             Err(failure) => Err(self.error(key, GET, failure)),
         }
@@ -291,11 +297,7 @@ impl S3Store {
                 Ok(digest.finalize().to_vec())
             }
         };
-        match self.in_region(call).await {
-            Ok(digest) => Ok(Some(digest)),
-            Err(failure) if is_absent(&failure) => Ok(None),
-            Err(failure) => Err(self.error(key, GET, failure)),
-        }
+        self.unless_absent(key, self.in_region(call).await)
     }
 
     pub(super) async fn get_file(
@@ -315,20 +317,14 @@ impl S3Store {
                 let mut file = super::emptied(to).map_err(unwritable)?;
                 let mut digest = Sha256::new();
                 while let Some(piece) = body.next().await {
-                    let piece = piece.map_err(|error| {
-                        Miss::Failed(failure::own(Class::Unknown, GET, error.to_string()))
-                    })?;
+                    let piece = piece.map_err(|error| cut(&error))?;
                     digest.update(&piece);
                     file.write_all(&piece).map_err(unwritable)?;
                 }
                 Ok(digest.finalize().to_vec())
             }
         };
-        match self.in_region(call).await {
-            Ok(digest) => Ok(Some(digest)),
-            Err(failure) if is_absent(&failure) => Ok(None),
-            Err(failure) => Err(self.error(key, GET, failure)),
-        }
+        self.unless_absent(key, self.in_region(call).await)
     }
 
     /// A deletion without an answer that finds nothing afterwards has happened.
@@ -572,6 +568,11 @@ fn conflict(key: &str) -> StoreError {
     StoreError::Conflict {
         key: key.to_owned(),
     }
+}
+
+/// The body of an answer broke off.
+fn cut(error: &impl std::fmt::Display) -> Miss {
+    Miss::Failed(failure::own(Class::Unknown, GET, error.to_string()))
 }
 
 /// The object is not there; a bucket that is not there is another matter.

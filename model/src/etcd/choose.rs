@@ -315,17 +315,23 @@ mod tests {
         }
     }
 
-    fn chosen(members: &[&str], seen: &[SeenVolume], record: Option<&Record>) -> String {
-        let members: Vec<String> = members.iter().map(|one| (*one).to_owned()).collect();
-        let place = Place {
+    static NONE_GONE: BTreeSet<String> = BTreeSet::new();
+
+    /// That of i-1 with these members, which has and runs nothing yet.
+    fn place(members: &[String]) -> Place<'_> {
+        Place {
             instance: "i-1",
             zone: "eu-west-1a",
-            members: &members,
+            members,
             asked: None,
             runs: None,
-            gone: &BTreeSet::new(),
-        };
-        match choose(&place, seen, record) {
+            gone: &NONE_GONE,
+        }
+    }
+
+    fn chosen(members: &[&str], seen: &[SeenVolume], record: Option<&Record>) -> String {
+        let members: Vec<String> = members.iter().map(|one| (*one).to_owned()).collect();
+        match choose(&place(&members), seen, record) {
             Choice::Held { volume, member, .. } => format!("held {} {member}", volume.id),
             Choice::Attach { volume, member } => format!("attach {} {member}", volume.id),
             Choice::Wait(reason) => format!("wait: {reason}"),
@@ -472,7 +478,7 @@ mod tests {
             };
             let gone: BTreeSet<String> = said_gone.then(|| "vol-a".to_owned()).into_iter().collect();
             let members = ["a".to_owned()];
-            let place = Place { instance: "i-1", zone: "eu-west-1a", members: &members, asked: None, runs, gone: &gone };
+            let place = Place { runs, gone: &gone, ..place(&members) };
             let taken = match choose(&place, &seen, Some(&record)) {
                 Choice::Held { volume, .. } | Choice::Attach { volume, .. } => volume.id.as_str(),
                 Choice::Wait(_) => { proptest::prop_assert!(runs.is_none_or(is_shown)); "" }
@@ -512,7 +518,7 @@ mod tests {
                 let shown = ec2.volumes.iter().any(|one| {
                     one.holder.as_ref().is_some_and(|of| of.instance == instance && of.state == "attached")
                 });
-                let place = Place { instance, zone: "eu-west-1a", members: &members, asked: asked[who].as_deref(), runs: None, gone: &BTreeSet::new() };
+                let place = Place { instance, asked: asked[who].as_deref(), ..place(&members) };
                 if let Choice::Attach { volume, .. } = choose(&place, &seen, None)
                     && !shown
                     && ec2.attach(&volume.id, instance)
@@ -539,17 +545,9 @@ mod tests {
         ];
         for order in [["a", "b"], ["b", "a"]] {
             let members = order.map(str::to_owned);
-            let place = Place {
-                instance: "i-1",
-                zone: "eu-west-1a",
-                members: &members,
-                asked: None,
-                runs: None,
-                gone: &BTreeSet::new(),
-            };
             let Choice::Held {
                 volume, besides, ..
-            } = choose(&place, &both, None)
+            } = choose(&place(&members), &both, None)
             else {
                 panic!("it has one");
             };

@@ -124,8 +124,8 @@ fn only_ours(one: &Difference, ours: &str) -> Option<&'static str> {
         {
             "control-plane-records"
         }
-        ("iam_role_policy", "statement") if is_narrower(ours) => "narrow-permissions",
-        ("iam_role_policy", "statement") if is_for_balancers(ours) => "balancer-permissions",
+        ("iam_role_policy", "statement") if has_any(ours, &NARROWER) => "narrow-permissions",
+        ("iam_role_policy", "statement") if has_any(ours, &FOR_BALANCERS) => "balancer-permissions",
         ("autoscaling_group", "tag") if ours.contains("kctl.dev/lifecycle-hooks") => "hooks-digest",
         ("autoscaling_group", "launch_template") => "mixed-instances",
         ("route53_record", "") if ours.contains("203.0.113.123") => "placeholders",
@@ -143,7 +143,7 @@ fn only_theirs(one: &Difference, theirs: &str) -> Option<&'static str> {
         ("autoscaling_group", "mixed_instances_policy") => "mixed-instances",
         ("autoscaling_group", "warm_pool") => "warm-pool",
         ("autoscaling_lifecycle_hook", "") if theirs.contains("kops-warmpool") => "warm-pool",
-        ("iam_role_policy", "statement") if is_narrower(theirs) => "narrow-permissions",
+        ("iam_role_policy", "statement") if has_any(theirs, &NARROWER) => "narrow-permissions",
         ("iam_role_policy", "statement") if theirs.contains("LifecycleHooks") => "warm-pool",
         ("iam_role_policy", "statement") if theirs.contains("CompleteLifecycleAction") => {
             "warm-pool"
@@ -162,24 +162,22 @@ fn only_theirs(one: &Difference, theirs: &str) -> Option<&'static str> {
 }
 
 /// What Elastic Load Balancing demands of who makes a balancer.
-fn is_for_balancers(statement: &str) -> bool {
-    let actions = [
-        "ec2:DescribeAccountAttributes",
-        "ec2:DescribeAddresses",
-        "ec2:DescribeInternetGateways",
-        "ec2:GetSecurityGroupsForVpc",
-    ];
-    actions.iter().any(|action| statement.contains(action))
-}
+const FOR_BALANCERS: [&str; 4] = [
+    "ec2:DescribeAccountAttributes",
+    "ec2:DescribeAddresses",
+    "ec2:DescribeInternetGateways",
+    "ec2:GetSecurityGroupsForVpc",
+];
 
-/// Statements that have fewer resources or a condition more than kOps'.
-fn is_narrower(statement: &str) -> bool {
-    let actions = [
-        "iam:CreateServiceLinkedRole",
-        "route53:ChangeResourceRecordSets",
-        "sqs:DeleteMessage",
-        "sqs:ReceiveMessage",
-    ];
+/// Of these kctl's statements have fewer resources or a condition more than kOps'.
+const NARROWER: [&str; 4] = [
+    "iam:CreateServiceLinkedRole",
+    "route53:ChangeResourceRecordSets",
+    "sqs:DeleteMessage",
+    "sqs:ReceiveMessage",
+];
+
+fn has_any(statement: &str, actions: &[&str]) -> bool {
     actions.iter().any(|action| statement.contains(action))
 }
 
