@@ -8,9 +8,7 @@ export RUST_LIB_BACKTRACE ?= 0
 CARGO ?= cargo
 # What tests draw their lots from.
 SEED ?= 1
-# Moments at which tests kill a lab.
-KILLS ?= 3
-# The same in the soak, and how many worlds of faults its engine goes through.
+# Moments at which the soak kills applies, labs and machines that join, and how many worlds of faults its engine goes through.
 SOAK_KILLS ?= 50
 SEEDS ?= 1000000
 # How long libFuzzer tries each law of tests/fuzz.
@@ -55,7 +53,7 @@ agents: ready-agents binaries
 	@echo "export PATH=$(BIN):\$$PATH KCTL_ASSETS=$$(tests/assets/build)"
 
 test: ready-test lint content
-	$(TOOLS) KCTL_LAB_KILLS=$(KILLS) SEED=$(SEED) CARGO=$(CARGO) tests/run
+	$(TOOLS) SEED=$(SEED) CARGO=$(CARGO) tests/run
 
 lint: ready-lint
 	$(CARGO) fmt --all --check

@@ -3,8 +3,8 @@
 use crate::Clients;
 use crate::failure::Classify;
 use crate::kinds::lb_tags;
-use model::engine::Failure;
-use model::names::{NAME_TAG, ownership_tag, revision};
+use engine::Failure;
+use node::names::{NAME_TAG, ownership_tag, revision};
 
 /// The DNS name of the cluster's load balancer whose `Name` is `name` (`api.CLUSTER`); of several in a series the
 /// newest. `None`: there is none. `stem` is what AWS' names of the series begin with. One paged call, and one for tags.

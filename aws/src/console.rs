@@ -4,7 +4,7 @@ use crate::Clients;
 use crate::failure::{Classify, own};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use model::engine::{Class, Failure};
+use engine::{Class, Failure};
 
 const CALL: &str = "ec2:GetConsoleOutput";
 

@@ -5,7 +5,7 @@ use crate::failure::{Classify, own};
 use aws_sdk_route53::types::{
     Change, ChangeAction, ChangeBatch, ResourceRecord, ResourceRecordSet, RrType,
 };
-use model::engine::{Class, Failure};
+use engine::{Class, Failure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
@@ -27,33 +27,6 @@ pub enum Found {
     Addresses(Addresses),
     /// Those of something else in AWS, such as a load balancer.
     Alias,
-}
-
-/// The id of the account's hosted zone of that name (without the trailing dot), private or public.
-pub async fn zone_id(
-    clients: &Clients,
-    name: &str,
-    private: bool,
-) -> Result<Option<String>, Failure> {
-    const CALL: &str = "route53:ListHostedZones";
-    let mut marker = None;
-    loop {
-        let pages = clients.route53.list_hosted_zones();
-        let page = pages.set_marker(marker).send().await.called(CALL)?;
-        let mut zones = page.hosted_zones.iter();
-        let found = zones.find(|zone| {
-            let is_private = zone.config.as_ref().is_some_and(|of| of.private_zone);
-            zone.name.trim_end_matches('.') == name && is_private == private
-        });
-        if let Some(zone) = found {
-            let id = zone.id.trim_start_matches("/hostedzone/");
-            return Ok(Some(id.to_owned()));
-        }
-        marker = page.next_marker;
-        if !page.is_truncated {
-            return Ok(None);
-        }
-    }
 }
 
 /// What a zone says of these names (without the trailing dot): one call each, however large the zone is.

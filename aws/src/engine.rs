@@ -1,10 +1,9 @@
 //! AWS as the engine's [`World`]: one sweep, and the verbs of whichever kind an object is.
 
-use crate::kinds;
-use crate::observe;
 use crate::world::AwsWorld;
-use model::cloud::Cloud;
-use model::engine::{Failure, Observed, Put, Refs, Removed, Snapshot, World};
+use crate::{kinds, observe};
+use cloud::Cloud;
+use engine::{Failure, Observed, Put, Refs, Removed, Snapshot, World};
 
 impl World<Cloud> for AwsWorld {
     async fn observe(&self) -> Result<Snapshot<Cloud>, Failure> {

@@ -7,11 +7,11 @@ use crate::Clients;
 use crate::failure::{Classify, absent};
 use crate::identity::caller;
 use aws_sdk_ec2::types::{ArchitectureType, Filter, InstanceTypeInfo, LocationType};
+use cloud::facts::{Facts, HostedZone, InstanceType, SharedSubnet, SharedVpc};
+use engine::Failure;
 use futures::future::try_join_all;
 use futures::try_join;
-use model::engine::Failure;
-use model::facts::{Facts, HostedZone, InstanceType, SharedSubnet, SharedVpc};
-use model::full::Arch;
+use node::config::Arch;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What to ask for, besides account and partition.

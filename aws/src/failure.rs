@@ -11,7 +11,7 @@ use aws_credential_types::provider::error::CredentialsError;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
-use model::engine::{Class, Failure};
+use engine::{Class, Failure};
 use std::error::Error;
 
 /// The code of a write that was not begun because the lock was lost.

@@ -8,11 +8,11 @@ mod templates;
 mod told;
 
 pub use activities::{LaunchFailure, last_launch_failure};
-pub use told::{Told, told};
+pub use told::{Told, told, told_next};
 
 use crate::Clients;
-use model::engine::Failure;
-use model::names::ownership_tag;
+use engine::Failure;
+use node::names::ownership_tag;
 
 /// A cluster's groups and instances.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use crate::Clients;
 use crate::failure::{Classify, own};
 use aws_config::imds;
-use model::engine::{Class, Failure};
+use engine::{Class, Failure};
 
 /// The caller of the clients.
 #[derive(Clone, Debug, PartialEq, Eq)]

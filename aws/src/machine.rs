@@ -13,7 +13,7 @@ pub use sts::CallerIdentity;
 use crate::failure::own;
 use crate::{Clients, Imds};
 use aws_credential_types::provider::ProvideCredentials;
-use model::engine::{Class, Failure};
+use engine::{Class, Failure};
 use std::time::{Duration, SystemTime};
 
 /// A call that takes longer is given up.

@@ -1,7 +1,7 @@
 //! From the world's own ids back to logical names: what one sweep saw, by kind.
 
-use model::cloud::{Cloud, Kind, Tags};
-use model::engine::{Id, Observed, Ref, Refs, Resource};
+use cloud::{Cloud, Kind, Tags};
+use engine::{Id, Observed, Ref, Refs, Resource};
 use std::collections::BTreeMap;
 
 /// The logical id behind each physical one.
@@ -105,8 +105,8 @@ impl TagChanges {
 #[cfg(test)]
 mod tests {
     use super::{Names, TagChanges, Tags, tags};
-    use model::cloud::{Subnet, Vpc};
-    use model::engine::{Id, Ref};
+    use cloud::{Subnet, Vpc};
+    use engine::{Id, Ref};
 
     #[test]
     fn a_physical_id_means_an_object_of_ours_only_under_its_own_kind() {

@@ -10,9 +10,9 @@ use crate::kinds::{
 };
 use crate::names::Names;
 use crate::world::AwsWorld;
+use cloud::Cloud;
+use engine::{Class, Failure, Id, Observed, Ref, Resource, Snapshot};
 use futures::try_join;
-use model::cloud::Cloud;
-use model::engine::{Class, Failure, Id, Observed, Ref, Resource, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The cluster as AWS and the store have it, in logical names.

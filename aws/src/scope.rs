@@ -1,7 +1,7 @@
 //! Which cluster a world is about, and by which names its objects are found.
 
-use model::cloud::{Cloud, OwnTags, S3Object, Tags};
-use model::engine::Observed;
+use cloud::{Cloud, OwnTags, S3Object, Tags};
+use engine::Observed;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;

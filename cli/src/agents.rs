@@ -3,9 +3,9 @@
 use crate::env;
 use crate::error::{CommandError, Context, Kind};
 use aws::AssetSource;
-use model::cloud::{ObjectContent, S3Object};
-use model::full::{Arch, FullSpec, Role};
-use model::node::{Agent, Agents, agent_key};
+use cloud::{ObjectContent, S3Object};
+use full::FullSpec;
+use node::config::{Agent, Agents, Arch, Role, agent_key};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io;

@@ -1,6 +1,6 @@
 //! The system's clock, for the engine.
 
-use model::engine::Clock;
+use engine::Clock;
 use std::time::{Duration, Instant};
 
 /// Time since it was made.

@@ -1,7 +1,7 @@
 //! What commands fail with. Libraries' errors become this once, here, at the edge: a kind, which decides the
 //! exit code; the cause with all its sources; and at least one next step for whoever reads it.
 
-use model::read::Problem;
+use spec::read::Problem;
 use std::fmt;
 
 /// What kind of failure it is.

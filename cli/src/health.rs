@@ -7,9 +7,9 @@ use crate::api::Trouble;
 use crate::machines::{
     Gathered, Machine, Membership, NodeFacts, Source, Waiting, faults, role_name,
 };
-use model::api::{InstanceGroup, InstanceGroupRole};
-use model::not_yet::NotYet;
 use serde::Serialize;
+use spec::api::{InstanceGroup, InstanceGroupRole};
+use spec::not_yet::NotYet;
 
 /// An instance group, counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,12 +1,12 @@
 //! kubeconfig files of the user: one cluster's entries merged into what is there, mode 0600, replaced as a whole.
 
 use crate::env;
-use model::api::write::to_yaml;
+use node::yaml::to_yaml;
 use serde_json::{Map, Value, json};
-use std::io::Write;
+use std::fs;
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 /// Why a kubeconfig could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +34,7 @@ pub enum Error {
     },
     /// It has no YAML form.
     #[error("the kubeconfig could not be made")]
-    Yaml(#[from] model::api::write::Error),
+    Yaml(#[from] node::yaml::Error),
 }
 
 /// The file that is written: the one given, else the first of KUBECONFIG, else `~/.kube/config`.

@@ -13,8 +13,8 @@ pub use start::{Source, Start};
 pub use waiting::{Waiting, faults};
 
 use aws::fleet::Instance;
-use model::api::{InstanceGroup, InstanceGroupRole};
 use serde::Serialize;
+use spec::api::{InstanceGroup, InstanceGroupRole};
 
 /// What the machines of a group do, as tables say it.
 pub fn role_name(role: Option<InstanceGroupRole>) -> &'static str {

@@ -1,7 +1,7 @@
 //! What a plan is for, and how much it is.
 
-use model::cloud::Cloud;
-use model::engine::{Action, Plan};
+use cloud::Cloud;
+use engine::{Action, Plan};
 use serde::{Deserialize, Serialize};
 
 /// Which cluster a plan is for.

@@ -10,8 +10,8 @@ pub use stale::{AppliedBy, Changed, Now, Stale, stale};
 
 use crate::error::{CommandError, Context};
 use crate::state::ClusterState;
-use model::cloud::Cloud;
-use model::engine::{Id, Plan, Resource, Snapshot};
+use cloud::Cloud;
+use engine::{Id, Plan, Resource, Snapshot};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;

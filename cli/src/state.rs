@@ -26,7 +26,7 @@ pub use spec_change::SpecChange;
 use crate::env;
 use crate::error::{CommandError, Kind};
 use aws::store::{Store, StoreError};
-use model::engine::{Class, Failure};
+use engine::{Class, Failure};
 
 /// A store's failure with what to do about it.
 pub fn store_error(error: StoreError) -> CommandError {
@@ -96,7 +96,7 @@ pub fn aws_hint(failure: &Failure) -> String {
 
 /// The error of a name that no cluster of the store has; `all` are those that it has.
 pub fn no_cluster(name: &str, url: &str, all: &[String]) -> CommandError {
-    let near = model::read::nearest::nearest(name, all.iter().map(String::as_str));
+    let near = spec::read::nearest::nearest(name, all.iter().map(String::as_str));
     let hint = match near {
         Some(near) => format!("did you mean {near}?"),
         None => {

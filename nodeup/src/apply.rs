@@ -2,15 +2,14 @@
 
 use crate::build::{Built, Wanted};
 use crate::download::{Downloads, Limits};
-use crate::host;
 use crate::retry::Told;
 use crate::run::Run;
 use crate::stage::Stages;
-use crate::stored;
+use crate::{host, stored};
 use anyhow::{Context, anyhow};
 use aws::store::Store;
-use model::engine::{Id, Resource};
-use model::host::{HostResource, Thing};
+use engine::{Id, Resource};
+use node::host::{HostResource, Thing};
 use std::collections::BTreeSet;
 
 /// Downloads, and makes the machine what it should be. What it changes is in `changes`, however it ends.

@@ -6,14 +6,14 @@ use crate::host::{self, Context, Signer};
 use crate::retry::Told;
 use crate::run::Run;
 use crate::stage::Stages;
-use crate::{secret_file, stored};
+use crate::stored;
+use ::host::{read_text_file, write_secret_file};
 use anyhow::{Context as _, bail};
 use aws::store::Store;
-use model::engine::Plan;
-use model::full::Asset;
-use model::host::{HostResource, KeysetPart, Thing, desired};
-use model::node::{Agent, BootConfig, NodeConfig, read_node_config};
-use model::pki::keyset_names;
+use engine::Plan;
+use node::config::{Agent, Asset, BootConfig, NodeConfig, read_node_config};
+use node::host::{HostResource, KeysetPart, Thing, desired};
+use node::pki::keyset_names;
 
 /// What is to be done, and with what.
 pub struct Built {
@@ -123,10 +123,10 @@ async fn authorities(
 
 fn keep(run: &Run, text: &str) -> anyhow::Result<()> {
     let path = run.place.node_config();
-    if secret_file::read(&path)?.as_deref() == Some(text) {
+    if read_text_file(&path)?.as_deref() == Some(text) {
         return Ok(());
     }
-    secret_file::write(&path, text.as_bytes())
+    Ok(write_secret_file(&path, text.as_bytes())?)
 }
 
 /// What steps of the plan put in its place, and nothing else: a machine that has it all downloads nothing.

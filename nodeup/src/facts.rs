@@ -1,7 +1,7 @@
 //! Facts in the text of system files.
 
 use anyhow::bail;
-use model::node::Distribution;
+use node::config::Distribution;
 use rustix::fs::Access;
 use std::path::Path;
 

@@ -4,17 +4,17 @@
 
 use crate::endpoint::Endpoint;
 use crate::host::{self, Signer};
-use crate::join;
 use crate::retry::patient;
 use crate::run::Run;
 use crate::stage::Stages;
-use crate::{secret_file, stored};
+use crate::{join, stored};
+use ::host::read_text_file;
 use anyhow::bail;
-use model::bootstrap::Certificate;
-use model::host::{HostResource, KeysetPart, Standing, Thing, desired};
-use model::node::{NodeConfig, read_node_config, sha256};
-use model::pki::Issued;
-use model::secret::{DOCKER_CONFIG, Secret};
+use node::bootstrap::Certificate;
+use node::config::{NodeConfig, read_node_config, sha256};
+use node::host::{HostResource, KeysetPart, Standing, Thing, desired};
+use node::pki::Issued;
+use node::secret::{DOCKER_CONFIG, Secret};
 use std::collections::BTreeMap;
 
 /// What the stage got.
@@ -33,7 +33,7 @@ const EARLY_TRIES: usize = 4;
 
 /// The configuration that user data names, and what goes with it.
 pub async fn fetch(run: &Run, stages: &Stages) -> anyhow::Result<Fetched> {
-    let kept = secret_file::read(&run.place.node_config())?;
+    let kept = read_text_file(&run.place.node_config())?;
     let kept = kept.filter(|text| sha256(text) == run.boot.node_config);
     match &run.boot.config_base {
         Some(base) => control_plane(run, base, kept, stages).await,

@@ -4,7 +4,7 @@ use crate::facts;
 use anyhow::Context;
 use aws::machine::Machine;
 use aws::{Clients, Imds};
-use model::node::{BootConfig, Host};
+use node::config::{BootConfig, Host};
 use std::fs;
 use std::path::Path;
 

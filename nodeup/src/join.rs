@@ -3,12 +3,12 @@
 
 use crate::endpoint::Endpoint;
 use crate::retry::{Told, Trouble, repeat};
-use crate::secret_file;
 use anyhow::{Context, anyhow, bail};
-use model::bootstrap::{Certificate, FORMAT, JOIN_PATH, Join, Joined, leaf};
-use model::node::Host;
-use model::pki::{Issued, Leaf, SystemKeys, request, request_for};
-use model::secret::Secret;
+use host::{read_text_file, write_secret_file};
+use node::bootstrap::{Certificate, FORMAT, JOIN_PATH, Join, Joined, leaf};
+use node::config::Host;
+use node::pki::{Issued, Leaf, SystemKeys, request, request_for};
+use node::secret::Secret;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -95,7 +95,7 @@ fn key_and_request(
     leaf: &Leaf,
     now: OffsetDateTime,
 ) -> anyhow::Result<(String, Secret)> {
-    if let Some(text) = secret_file::read(path)? {
+    if let Some(text) = read_text_file(path)? {
         let key = Secret::new(text);
         // One that cannot be used is replaced: nothing was issued for it.
         if let Ok(request) = request_for(leaf, &key) {
@@ -103,7 +103,7 @@ fn key_and_request(
         }
     }
     let (request, key) = request(leaf, &mut SystemKeys::at(now))?;
-    secret_file::write(path, key.reveal().as_bytes())?;
+    write_secret_file(path, key.reveal().as_bytes())?;
     Ok((request, key))
 }
 

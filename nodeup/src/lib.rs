@@ -16,6 +16,5 @@ pub mod place;
 pub mod report;
 pub mod retry;
 pub mod run;
-mod secret_file;
 pub mod stage;
 pub mod stored;

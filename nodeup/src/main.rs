@@ -2,15 +2,16 @@
 //! report. It runs at every boot; what is as it should be is left alone.
 
 use anyhow::{Context, Error};
-use model::engine::Plan;
-use model::host::HostResource;
-use model::node::{BootConfig, read_boot_config};
-use model::report::{changed_line, named};
+use engine::Plan;
+use host::LocalSystem;
+use node::config::{BootConfig, read_boot_config};
+use node::host::HostResource;
+use node::report::{changed_line, named};
 use nodeup::arguments::{self, Arguments};
 use nodeup::place::Place;
 use nodeup::run::Run;
 use nodeup::stage::Stages;
-use nodeup::{apply, build, fetch, host, identify, report};
+use nodeup::{apply, build, fetch, identify, report};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::ExitCode;
@@ -95,8 +96,8 @@ async fn identified(arguments: Arguments) -> anyhow::Result<Run> {
         dry_run: arguments.dry_run,
         boot,
         identified,
+        system: Arc::new(LocalSystem::below(&arguments.root)),
         place: Place::at(arguments.root),
-        system: Arc::new(host::Machine),
         clock: SystemTime::now,
     })
 }

@@ -1,6 +1,6 @@
 //! Where nodeup's own things and those it looks at lie, under a root that is `/` but for machines that do not run yet.
 
-use model::node::DIRECTORY;
+use node::config::DIRECTORY;
 use std::path::{Path, PathBuf};
 
 /// The root of a machine.

@@ -8,8 +8,8 @@ use crate::stage::Stages;
 use crate::stored;
 use anyhow::Error;
 use aws::store::Expect;
-use model::bootstrap::REPORT_PATH;
-use model::report::{BootReport, REPORT_FORMAT, named, report_key};
+use node::bootstrap::REPORT_PATH;
+use node::report::{BootReport, REPORT_FORMAT, named, report_key};
 use std::collections::BTreeSet;
 
 /// How often the report of a run that made a node is tried, over some minutes: there will be no other one soon.

@@ -1,10 +1,11 @@
 //! What every stage of one run works with.
 
-use crate::host::{Context, Signer, System};
+use crate::host::{Context, Signer};
 use crate::identify::Identified;
 use crate::place::Place;
 use crate::stage::Stages;
-use model::node::{BootConfig, Host};
+use host::System;
+use node::config::{BootConfig, Host};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -36,13 +37,11 @@ impl Run {
     pub fn context(&self, signer: Signer, trust_bundle: &str, stages: &Stages) -> Context {
         let clock = self.clock;
         Context {
-            root: self.place.root().to_owned(),
+            host: host::Host::new(self.place.root(), self.system.clone()),
             cache: self.place.cache(),
             signer: Arc::new(signer),
             trust_bundle: trust_bundle.to_owned(),
-            system: self.system.clone(),
             clock: Arc::new(move || clock().into()),
-            stop: Arc::new(|| false),
             tell: stages.notes(),
         }
     }

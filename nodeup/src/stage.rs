@@ -2,7 +2,7 @@
 //! console: whoever cannot reach the machine reads there how far it came.
 
 use anyhow::Error;
-use model::report::{Stage, StageLine, Status};
+use node::report::{Stage, StageLine, Status};
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;

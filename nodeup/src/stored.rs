@@ -7,10 +7,9 @@ use crate::retry::{Told, Trouble, patient, repeat};
 use anyhow::{Context, Error, anyhow};
 use aws::store::{Object, Store, StoreError};
 use futures::future::try_join_all;
-use model::full::Asset;
-use model::node::{Agent, BootConfig, agent_key, node_config_key};
-use model::pki::{Keyset, keyset_path, read_keyset};
-use model::secret::{Secret, read_stored, stored_path};
+use node::config::{Agent, Asset, BootConfig, agent_key, node_config_key};
+use node::pki::{Keyset, keyset_path, read_keyset};
+use node::secret::{Secret, read_stored, stored_path};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

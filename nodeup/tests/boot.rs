@@ -1,12 +1,10 @@
 //! Machines become nodes, whatever is down, killed or refused meanwhile.
 #![cfg(test)]
 
-#[path = "../../model/tests/support/mod.rs"]
-mod cluster;
 mod support;
 
-use model::report::{BootReport, changed_line, report_key};
-use model::secret::{Secret, stored_path, write_stored};
+use node::report::{BootReport, changed_line, report_key};
+use node::secret::{Secret, stored_path, write_stored};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -169,7 +167,7 @@ fn an_endpoint_that_is_not_the_clusters_is_told_nothing() {
     assert_eq!(endpoint.joins().len(), 0);
 
     let (mut machine, endpoint) = worker(Vec::new());
-    machine.boot.ca_certificates = Some(model::pki::trust_bundle(&authority()));
+    machine.boot.ca_certificates = Some(node::pki::trust_bundle(&authority()));
     machine.write_boot();
     let cause = first_cause(&machine);
     assert!(cause.contains("certificate"), "{cause}");
@@ -322,7 +320,7 @@ fn a_worker_gets_passwords_of_registries_with_its_certificates_and_asks_again_on
 #[test]
 fn a_binary_with_another_hash_in_the_store_does_not_run() {
     let machine = Machine::control_plane();
-    let key = model::node::agent_key("protokube", &machine.config.agents.protokube[0]);
+    let key = node::config::agent_key("protokube", &machine.config.agents.protokube[0]);
     machine.store(&key, b"malice");
     let ran = machine.run(&[]);
     assert_eq!(ran.code, Some(1));

@@ -1,11 +1,9 @@
 //! Downloads: whatever servers, cuts and leftovers do, a file in the cache is the right one.
 #![cfg(test)]
 
-#[path = "../../model/tests/support/mod.rs"]
-mod cluster;
 mod support;
 
-use model::full::{Arch, Asset};
+use node::config::{Arch, Asset};
 use nodeup::digest;
 use nodeup::download::{Downloads, Limits};
 use proptest::prelude::*;

@@ -2,8 +2,6 @@
 //! `KCTL_NODEUP=FILE cargo test -p nodeup --test figures -- --ignored --nocapture`.
 #![cfg(test)]
 
-#[path = "../../model/tests/support/mod.rs"]
-mod cluster;
 mod support;
 
 use std::fs;

@@ -20,7 +20,7 @@ use crate::log::Log;
 use anyhow::Context as _;
 use aws::machine::Machine;
 use aws::store::Store;
-use model::pki::Keyset;
+use node::pki::Keyset;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -39,7 +39,7 @@ pub const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// What the endpoint works with.
 pub struct Context {
-    /// Where it listens: every address, port [`model::node::BOOTSTRAP_PORT`].
+    /// Where it listens: every address, port [`node::config::BOOTSTRAP_PORT`].
     pub listen: SocketAddr,
     /// The cluster's name.
     pub cluster: String,

@@ -2,7 +2,6 @@
 
 use crate::arguments::Arguments;
 use crate::etcd::Settled;
-use crate::host::Host;
 use crate::probe::Probe;
 use crate::readiness::Ready;
 use crate::standing::Standing;
@@ -10,10 +9,14 @@ use anyhow::{Context, bail};
 use aws::Clients;
 use aws::machine::Machine;
 use aws::store::Store;
-use model::node::{BootConfig, NodeConfig, read_boot_config, read_node_config};
+use host::{Host, LocalSystem};
+use node::config::{BootConfig, NodeConfig, read_boot_config, read_node_config};
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
+
+/// Where programs are looked up on a machine, whatever the environment of the service says.
+const PROGRAMS: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// What roles work with.
 #[derive(Debug)]
@@ -86,7 +89,7 @@ pub async fn identify(boot: &BootConfig, config: NodeConfig) -> anyhow::Result<D
         machine: Arc::new(Machine::new(&clients, &imds).await?),
         store: Store::open(base, &clients)?,
         clients,
-        host: Host::machine(),
+        host: Host::new("/", Arc::new(LocalSystem::with_programs(PROGRAMS))),
         probe: Probe::new()?,
         settled: Arc::default(),
         ready: Arc::default(),

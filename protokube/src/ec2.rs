@@ -1,8 +1,8 @@
 //! What protokube asks of EC2, as a trait: tests have a cloud of their own.
 
 use aws::machine::{Instance, Machine, Volume};
-use model::engine::Failure;
-use model::etcd::{Holder, SeenVolume, volume_tag};
+use engine::Failure;
+use node::etcd::{Holder, SeenVolume, volume_tag};
 use std::future::Future;
 
 /// A filter: a name, and the values that count.
@@ -59,7 +59,7 @@ impl Ec2 for Machine {
 
 /// All volumes of the etcd clusters of a cluster, in all zones.
 pub async fn etcd_volumes(ec2: &impl Ec2, cluster: &str) -> Result<Vec<Volume>, Failure> {
-    let owned = format!("tag:{}", model::names::ownership_tag(cluster));
+    let owned = format!("tag:{}", node::names::ownership_tag(cluster));
     let filters: [Filter<'_>; 2] = [
         (&owned, &["owned"]),
         ("tag:k8s.io/role/control-plane", &["1"]),
@@ -69,7 +69,7 @@ pub async fn etcd_volumes(ec2: &impl Ec2, cluster: &str) -> Result<Vec<Volume>, 
 
 /// The running control planes of a cluster.
 pub async fn control_planes(ec2: &impl Ec2, cluster: &str) -> Result<Vec<Instance>, Failure> {
-    let of = format!("tag:{}", model::names::CLUSTER_TAG);
+    let of = format!("tag:{}", node::names::CLUSTER_TAG);
     let filters: [Filter<'_>; 3] = [
         (&of, &[cluster]),
         ("tag:k8s.io/role/control-plane", &["1"]),
@@ -87,7 +87,7 @@ pub fn seen(volumes: &[Volume], etcd: &str) -> Vec<SeenVolume> {
 
 /// The tags by which an etcd cluster's volumes are found, and that a volume lacks.
 pub fn lacking_tags(volume: &Volume, cluster: &str, etcd: &str) -> Vec<String> {
-    let (owned, of) = (model::names::ownership_tag(cluster), volume_tag(etcd));
+    let (owned, of) = (node::names::ownership_tag(cluster), volume_tag(etcd));
     let has = |tag: &str, value| volume.tags.get(tag).is_some_and(|said| said == value);
     let mut lacks = Vec::new();
     if !has(&owned, "owned") {

@@ -1,5 +1,5 @@
 //! etcd on this machine: one member of each etcd cluster, on a volume that makes it what it is. What to do next is decided in
-//! `model::etcd`; here it is carried out, and everything is looked at again.
+//! `node::etcd`; here it is carried out, and everything is looked at again.
 //!
 //! The manifest lies on the volume and the folder of manifests has a link to it, so kubelet cannot run etcd without its volume. A
 //! member that founds its cluster has a manifest that says so. A manifest that kubelet runs is left as it is, because to change it is to
@@ -12,7 +12,9 @@ mod member;
 mod running;
 mod settings;
 mod volumes;
+mod work;
 
+pub use disk::Disk;
 pub use formation::Formation;
 pub use member::{Member, Outcome};
 pub use running::{Http, Members, Peer, Running};

@@ -9,7 +9,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use model::pki::{Keyset, Leaf, Usage};
+use node::pki::{Keyset, Leaf, Usage};
 use reqwest::redirect;
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// What health is served with.
 #[derive(Clone)]
 pub struct Context {
-    /// Where: 127.0.0.1, port [`model::manifests::HEALTH_PORT`].
+    /// Where: 127.0.0.1, port [`node::manifests::HEALTH_PORT`].
     pub listen: SocketAddr,
     /// The API server of this machine: `https://127.0.0.1`.
     pub server: String,

@@ -2,7 +2,7 @@
 //! control plane may run for years.
 
 use anyhow::{Context, anyhow};
-use model::pki::{Issued, Keyset, Leaf, SystemKeys, issue};
+use node::pki::{Issued, Keyset, Leaf, SystemKeys, issue};
 use std::fmt;
 use std::sync::Arc;
 use time::OffsetDateTime;
@@ -58,7 +58,7 @@ fn ends(pem: &str) -> anyhow::Result<OffsetDateTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::pki::{KeyAlgorithm, Usage, mint};
+    use node::pki::{KeyAlgorithm, Usage, mint};
     use time::Duration;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use aws::store::Store;
-use model::pki::{Keyset, keyset_path, read_keyset};
+use node::pki::{Keyset, keyset_path, read_keyset};
 
 /// Reads a keyset with its private keys.
 pub async fn keyset(store: &Store, name: &str) -> anyhow::Result<Keyset> {

@@ -10,7 +10,6 @@ pub mod daemon;
 pub mod ec2;
 pub mod etcd;
 pub mod health;
-pub mod host;
 pub mod identity;
 pub mod keysets;
 pub mod labels;

@@ -2,14 +2,13 @@
 //! journal and to the serial console.
 
 use crate::standing::Standing;
-use model::report::{StageLine, Status};
+use node::report::{StageLine, Status};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use time::OffsetDateTime;
 
 /// Lines that may wait to be written.

@@ -22,7 +22,7 @@ async fn main() -> ExitCode {
     match service::run(&arguments).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let failed = model::report::Status::Failed;
+            let failed = node::report::Status::Failed;
             Log::direct().say("start", failed, None, &format!("{error:#}"));
             ExitCode::FAILURE
         }

@@ -2,12 +2,12 @@
 //! manifest that is there and says what it should is left alone, gates or not: after a reboot kubelet starts what it finds, and a
 //! protokube that starts again restarts nothing.
 
-use crate::host::Host;
 use crate::log::Voice;
 use crate::probe::Probe;
-use model::api::write::to_yaml;
-use model::manifests::{ETCD_SERVES, HEALTH_PORT, Pod, manifest_path};
-use model::report::Status;
+use host::Host;
+use node::manifests::{ETCD_SERVES, HEALTH_PORT, Pod, manifest_path};
+use node::report::Status;
+use node::yaml::to_yaml;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -117,7 +117,7 @@ impl Role<'_> {
         let mut missing = BTreeMap::new();
         for (name, pod) in pods {
             let manifest = to_yaml(pod)?;
-            if self.host.read(&manifest_path(name))?.as_ref() != Some(&manifest) {
+            if self.host.read_text(&manifest_path(name))?.as_ref() != Some(&manifest) {
                 missing.insert(name.clone(), manifest);
             }
         }
@@ -125,7 +125,8 @@ impl Role<'_> {
     }
 
     fn write(&self, name: &str, manifest: &str) -> anyhow::Result<()> {
-        self.host.write(&manifest_path(name), manifest, MODE)?;
+        self.host
+            .write_changed(&manifest_path(name), manifest, MODE)?;
         self.voice
             .say(Status::Started, &format!("{name} may start"));
         Ok(())

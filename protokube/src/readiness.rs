@@ -3,7 +3,7 @@
 
 use crate::log::Voice;
 use crate::probe::Probe;
-use model::report::Status;
+use node::report::Status;
 use std::time::Duration;
 use tokio::sync::watch;
 

@@ -5,8 +5,7 @@ use crate::daemon::Daemon;
 use crate::etcd::{self, Formation, Http, Member, Peer, Settings};
 use crate::identity::system_clock;
 use crate::keysets::keyset;
-use crate::log::Log;
-use crate::log::Voice;
+use crate::log::{Log, Voice};
 use crate::manifests::{self, Gates};
 use crate::pace::{Pace, sleep};
 use crate::standing::Report;
@@ -14,12 +13,11 @@ use crate::supervise::{Backoff, for_a_while, supervise};
 use crate::thread::on_own_thread;
 use crate::{addons, api, approval, health, labels, names, readiness, removal};
 use aws::machine::Machine;
-use model::api::etcd::EtcdClusterSpec;
-use model::components::{EtcdMemberNames, KUBERNETES, etcd_ports};
-use model::host::signing_duration;
-use model::manifests::HEALTH_PORT;
-use model::node::{BOOTSTRAP_PORT, etcd_members};
-use model::pki::{KUBERNETES_CA, Keyset, LEAF_VALIDITY};
+use node::components::{EtcdMemberNames, KUBERNETES, etcd_ports};
+use node::config::{BOOTSTRAP_PORT, EtcdCluster, etcd_members};
+use node::host::signing_duration;
+use node::manifests::HEALTH_PORT;
+use node::pki::{KUBERNETES_CA, Keyset, LEAF_VALIDITY};
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -109,7 +107,7 @@ fn voice(daemon: &Daemon, role: &str) -> Voice {
 }
 
 /// Of the role of an etcd cluster's member, named where the machine's group has one only.
-fn voice_of(daemon: &Daemon, etcd: &EtcdClusterSpec) -> Voice {
+fn voice_of(daemon: &Daemon, etcd: &EtcdCluster) -> Voice {
     let about = match &etcd_members(&daemon.config, etcd)[..] {
         [member] => format!("member {member}"),
         _ => String::new(),
@@ -118,7 +116,7 @@ fn voice_of(daemon: &Daemon, etcd: &EtcdClusterSpec) -> Voice {
 }
 
 /// The etcd clusters of which this machine's group runs a member.
-fn own_etcd(daemon: &Daemon) -> Vec<EtcdClusterSpec> {
+fn own_etcd(daemon: &Daemon) -> Vec<EtcdCluster> {
     let config = &daemon.config;
     let all = config.control_plane.iter().flat_map(|of| &of.etcd);
     let own = all.filter(|etcd| !etcd_members(config, etcd).is_empty());
@@ -126,7 +124,7 @@ fn own_etcd(daemon: &Daemon) -> Vec<EtcdClusterSpec> {
 }
 
 /// `None` for an etcd cluster whose ports nobody knows: validation refuses those.
-fn member(daemon: &Daemon, etcd: &EtcdClusterSpec, index: usize) -> Option<Member<Machine, Http>> {
+fn member(daemon: &Daemon, etcd: &EtcdCluster, index: usize) -> Option<Member<Machine, Http>> {
     let ports = etcd_ports(&etcd.name)?;
     let names = EtcdMemberNames::of(etcd, &daemon.config.cluster);
     let running = Http {
@@ -192,7 +190,7 @@ async fn name_members(daemon: Arc<Daemon>) -> anyhow::Result<()> {
 
 /// The names in the cluster's zone, if it has one. Which zone that is, is read anew with each start of the role.
 async fn publish_names(daemon: Arc<Daemon>) -> anyhow::Result<()> {
-    let Some(zone) = names::zone_of(&daemon.store, &daemon.clients).await? else {
+    let Some(zone) = names::zone_of(&daemon.store).await? else {
         return std::future::pending().await;
     };
     let records = names::Route53 {

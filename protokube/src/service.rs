@@ -5,7 +5,7 @@ use crate::daemon::{configuration, identify};
 use crate::log::Log;
 use crate::roles;
 use anyhow::{Context, bail};
-use model::report::Status;
+use node::report::Status;
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

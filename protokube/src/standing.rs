@@ -5,8 +5,8 @@ mod report;
 
 pub use report::{EVERY, Report};
 
-use model::report::Status;
-use model::waits::Wait;
+use node::report::Status;
+use node::waits::Wait;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use time::OffsetDateTime;

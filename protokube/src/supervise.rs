@@ -2,7 +2,7 @@
 //! another.
 
 use crate::log::Voice;
-use model::report::Status;
+use node::report::Status;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::pin;

@@ -1,7 +1,7 @@
 //! Lines that others can cause at will: of one cause there is one line at most every few seconds, with how many there were.
 
 use crate::log::Log;
-use model::report::Status;
+use node::report::Status;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};

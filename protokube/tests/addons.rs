@@ -2,9 +2,7 @@
 //! misspelt field would be.
 #![cfg(test)]
 
-#[path = "../../model/tests/support/mod.rs"]
-mod support;
-
+use full::addons::addons;
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
@@ -12,11 +10,10 @@ use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::core::v1::{ConfigMap, LimitRange, Namespace, Service, ServiceAccount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
-use model::addons::addons;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use support::expanded_with;
+use test_support::expanded_with_fields;
 
 fn typed<T: Serialize + DeserializeOwned>(object: &Value) -> Value {
     let read: T = serde_json::from_value(object.clone())
@@ -54,13 +51,8 @@ fn through_its_type(object: &Value) -> Value {
 
 /// All objects of the sample with its spec changed.
 fn objects(change: &Value) -> Vec<Value> {
-    let expanded = expanded_with(|cluster, _| {
-        let mut spec = serde_json::to_value(&cluster.spec).unwrap();
-        let fields = spec.as_object_mut().unwrap();
-        fields.extend(change.as_object().unwrap().clone());
-        cluster.spec = serde_json::from_value(spec).unwrap();
-    });
-    let addons = addons(&expanded).unwrap();
+    let expanded = expanded_with_fields(change);
+    let addons = addons(&expanded.full).unwrap();
     addons.into_iter().flat_map(|addon| addon.objects).collect()
 }
 

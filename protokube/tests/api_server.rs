@@ -6,30 +6,28 @@
 mod control_plane;
 #[path = "support/store.rs"]
 mod store;
-#[path = "../../model/tests/support/mod.rs"]
-mod support;
 
 use aws::store::{Expect, Store};
+use cloud::ObjectContent;
 use control_plane::ControlPlane;
+use full::addons::{Addon, addons};
+use full::objects::addon_objects;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret, ServiceAccount};
 use kube::Client;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
-use model::addons::{Addon, addons};
-use model::cloud::ObjectContent;
-use model::cloud::build::addon_objects;
 use protokube::log::Voice;
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::store_in;
-use support::expanded_with;
+use test_support::expanded_with;
 
 fn with(networking: &Value) -> Vec<Addon> {
     let expanded = expanded_with(|cluster, _| {
         cluster.spec.networking = serde_json::from_value(networking.clone()).unwrap();
     });
-    addons(&expanded).unwrap()
+    addons(&expanded.full).unwrap()
 }
 
 async fn want(store: &Store, addons: &[Addon]) {

@@ -1,15 +1,13 @@
 //! protokube's command line, and what it says where it cannot go on.
 #![cfg(test)]
 
-#[path = "../../model/tests/support/mod.rs"]
-mod support;
-
-use model::node::{node_config, stored};
+use full::nodes::node_config;
+use node::config::stored;
 use rustix::process::{Pid, Signal, kill_process};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output};
-use support::{agents, expanded};
+use test_support::{agents, expanded};
 
 fn protokube(arguments: &[&str]) -> Output {
     // Nobody answers there, so that no test asks the metadata service of the machine it runs on.
@@ -23,7 +21,7 @@ fn protokube(arguments: &[&str]) -> Output {
 
 /// The configurations of a group's machine, BootConfig naming that NodeConfig's hash or another.
 fn configurations(folder: &Path, named: Option<&str>) -> [String; 2] {
-    let config = node_config(&expanded(), "control-plane-eu-west-1a", "", &agents())
+    let config = node_config(&expanded().full, "control-plane-eu-west-1a", "", &agents())
         .unwrap()
         .unwrap();
     let stored = stored(&config).unwrap();
@@ -71,7 +69,7 @@ fn without_a_metadata_service_it_fails_and_says_why_in_a_stage_line() {
     let output = with_configurations(folder.path(), None);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let lines = model::report::stage_lines(&said);
+    let lines = node::report::stage_lines(&said);
     let line = lines.first().expect("a stage line");
     assert_eq!(line.source, "protokube");
     assert!(line.detail.contains("instance-id"), "{said}");

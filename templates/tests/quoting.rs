@@ -1,5 +1,6 @@
 //! The shell reads what the helpers quoted as it was.
 #![cfg(test)]
+#![allow(clippy::disallowed_types, reason = "the shell is asked")]
 
 use std::process::Command;
 use templates::{heredoc, sh};

@@ -8,31 +8,27 @@ import sys
 import threading
 from typing import Any, Optional
 
-from . import seed
-from .events import InstanceEvents
+from . import warm
 from .settle import Later
 
 
-def main() -> int:
-    """Parses arguments, mends moto, warms it up, serves."""
-    arguments = _arguments()
-    os.environ.update(seed.environment())  # before anything imports moto
+def main(argv: "Optional[list[str]]" = None) -> int:
+    """Parses arguments, mends moto once it is warm, serves."""
+    arguments = _arguments(argv)
+    moto = warm.moto()
     later = Later(arguments.settle)
-    events = InstanceEvents(open(arguments.state_events, "a", encoding="utf-8") if arguments.state_events else None)
 
+    from .app import State, application, reset
     from .mends import Options, apply
 
-    options = Options(later=later, events=events, machines=arguments.machines)
-    apply(options)
-    state, program = _program(arguments, options)
-    server = _server(program, arguments.port)
+    if not arguments.bare:
+        apply(Options(later=later, machines=arguments.machines))
+    state = State(later=later, region=arguments.region)
     _identities(state, arguments.session_seconds)
-    from .warm import warm_up
-
-    # By another door: who calls at this one meanwhile waits, and is answered by what stays.
-    warm_up(_server(program, 0), state)
+    reset(state)
     if arguments.strict:
         _close_the_gate(state, arguments.operator_credentials)
+    server = _server(application(moto, state), arguments.port)
     address = f"http://127.0.0.1:{server.server_address[1]}"
     if arguments.port_file:
         _write_whole(arguments.port_file, f"{server.server_address[1]}\n")
@@ -46,21 +42,21 @@ def main() -> int:
     return 0
 
 
-def _arguments() -> argparse.Namespace:
+def _arguments(argv: "Optional[list[str]]") -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="simulator", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0: any free port")
     parser.add_argument("--port-file", help="write the port here once it answers")
-    parser.add_argument("--state-events", help="append launches and terminations here, one JSON object a line")
     parser.add_argument("--settle", type=float, default=0.3, help="seconds until what AWS does later has happened")
     parser.add_argument("--machines", action="store_true", help="instances wait for what is reported of machines")
     parser.add_argument("--region", help="whose world is told; without it the region that has instances")
     parser.add_argument("--until-stdin-closes", action="store_true", help="end when whoever started it does")
+    parser.add_argument("--bare", action="store_true", help="moto without a mend, to see what a new one has right")
     parser.add_argument("--strict", action="store_true", help="verify signatures, evaluate policies")
     parser.add_argument("--operator-credentials", help="with --strict: write an administrator's credentials file here")
     parser.add_argument(
         "--session-seconds", type=float, default=6 * 3600.0, help="how long an instance's session lasts"
     )
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     if arguments.operator_credentials and not arguments.strict:
         parser.error("--operator-credentials needs --strict: without it any credentials do")
     return arguments
@@ -88,19 +84,9 @@ def _close_the_gate(state: Any, credentials: Optional[str]) -> None:
 
 def _exit_with_stdin() -> None:
     """Waits for the end of standard input, then ends the process."""
-    while sys.stdin.buffer.read(4096):
+    while os.read(0, 4096):
         pass
     os._exit(0)
-
-
-def _program(arguments: argparse.Namespace, options: Any) -> Any:
-    """What the control endpoints read and write, and the WSGI program."""
-    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-
-    from .app import State, application
-
-    state = State(later=options.later, lock=options.lock, region=arguments.region)
-    return state, application(DomainDispatcherApplication(create_backend_app), state)
 
 
 def _server(program: Any, port: int) -> Any:

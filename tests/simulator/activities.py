@@ -8,8 +8,6 @@ from typing import Any, Optional
 from moto.autoscaling.models import Activity
 from moto.core.utils import utcnow
 
-from .notices import emit
-
 # AWS forgets them after six weeks; so many are kept here.
 _KEPT = 1000
 
@@ -25,7 +23,6 @@ def begin(group: Any, instance: Any, verb: str, cause: str) -> Any:
     activity = Activity(f"{verb} EC2 instance: {instance.id}", f"At {_time()} {cause}.", group)
     activity.end_time = None
     activity.details = json.dumps({"Subnet ID": instance.subnet_id, "Availability Zone": instance.availability_zone})
-    activity.instance = instance
     known = of_backend(group.autoscaling_backend)
     known.insert(0, activity)
     del known[_KEPT:]
@@ -38,29 +35,11 @@ def waits_for_hooks(activity: Any) -> None:
 
 
 def end(activity: Optional[Any], status: str = "Successful", message: Optional[str] = None) -> None:
-    """Ends an activity, once, and tells EventBridge."""
+    """Ends an activity, once."""
     if activity is None or activity.end_time is not None:
         return
     activity.status_code, activity.progress, activity.end_time = status, 100, utcnow()
     activity.status_message = message
-    kind = "Launch" if activity.description.startswith("Launching") else "Terminate"
-    outcome = "Successful" if status == "Successful" else "Unsuccessful"
-    group = activity.auto_scaling_group
-    detail = {
-        "StatusCode": "Complete" if status == "Successful" else status,
-        "StatusMessage": message or "",
-        "Description": activity.description,
-        "AutoScalingGroupName": group.name,
-        "ActivityId": activity.activity_id,
-        "RequestId": activity.activity_id,
-        "Details": json.loads(activity.details),
-        "StartTime": activity.start_time.strftime("%Y-%m-%dT%H:%M:%S.000Z"),
-        "EndTime": activity.end_time.strftime("%Y-%m-%dT%H:%M:%S.000Z"),
-        "EC2InstanceId": activity.instance.id,
-        "Cause": activity.cause,
-    }
-    arns = [group.arn, f"arn:aws:ec2:{group.region}:{group.account_id}:instance/{activity.instance.id}"]
-    emit(group.region, "aws.autoscaling", f"EC2 Instance {kind} {outcome}", arns, detail)
 
 
 def _time() -> str:

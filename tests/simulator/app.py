@@ -57,11 +57,6 @@ def application(moto: Wsgi, state: State) -> Wsgi:
         path = environ.get("PATH_INFO", "")
         if path.startswith(CONTROL) and not _is_aws(state, environ):
             return _control(state, environ, path[len(CONTROL) :], body, start_response)
-        if path.startswith("/moto-api/"):
-            try:
-                return _locked(moto, state, environ, start_response)
-            finally:
-                state.feed.touch()
         with state.lock:
             state.underway += 1
         try:

@@ -10,7 +10,7 @@ import argparse
 import json
 import os
 import sys
-from typing import Any, Callable, Iterator, NamedTuple
+from typing import Any, Callable, Iterator, NamedTuple, Optional
 
 import boto3
 import botocore.config
@@ -192,25 +192,24 @@ def clients(endpoint: str, region: str) -> Client:
     # Any credentials do, but for `--strict`; a search for some would go as far as the metadata service.
     given = "AWS_ACCESS_KEY_ID" in os.environ or "AWS_SHARED_CREDENTIALS_FILE" in os.environ
     keys = {} if given else {"aws_access_key_id": "list", "aws_secret_access_key": "list"}
-    session = boto3.session.Session(region_name=region, **keys)
     settings = botocore.config.Config(s3={"addressing_style": "path"})
     made: "dict[str, Any]" = {}
 
     def client(service: str) -> Any:
         if service not in made:
-            made[service] = session.client(service, endpoint_url=endpoint, config=settings)
+            made[service] = boto3.client(service, region_name=region, endpoint_url=endpoint, config=settings, **keys)
         return made[service]
 
     return client
 
 
-def main() -> int:
+def main(argv: "Optional[list[str]]" = None) -> int:
     """Prints the listing."""
     parser = argparse.ArgumentParser(prog="simulator.listing", description=__doc__.splitlines()[0])
     parser.add_argument("--endpoint", required=True)
     parser.add_argument("--region", default="us-east-1")
     parser.add_argument("--json", action="store_true", help="a JSON array of objects instead of lines")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(argv)
     items = listing(clients(arguments.endpoint, arguments.region))
     if arguments.json:
         json.dump([item._asdict() for item in items], sys.stdout, indent=1)

@@ -23,7 +23,7 @@ class Call(NamedTuple):
 def identify(environ: "dict[str, Any]", body: bytes) -> Call:
     """The call that a WSGI request with this body makes."""
     query = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
-    service = _signing_name(environ, query)
+    service = _signing_name(environ)
     if service in _REST:
         return Call(service, _rest_operation(service, environ))
     target = environ.get("HTTP_X_AMZ_TARGET", "")
@@ -34,13 +34,10 @@ def identify(environ: "dict[str, Any]", body: bytes) -> Call:
     return Call(_NAMES.get(service, service), values.get("Action", ["?"])[0])
 
 
-def _signing_name(environ: "dict[str, Any]", query: "dict[str, list[str]]") -> str:
+def _signing_name(environ: "dict[str, Any]") -> str:
     """The service in the credential scope; an unsigned request can only be for S3."""
-    header = environ.get("HTTP_AUTHORIZATION", "")
-    scope = query["X-Amz-Credential"][0] if "X-Amz-Credential" in query else ""
-    if "Credential=" in header:
-        scope = header.split("Credential=", 1)[1].split(",", 1)[0]
-    parts = scope.split("/")
+    _, _, scope = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")
+    parts = scope.split(",", 1)[0].split("/")
     return parts[3].strip() if len(parts) == 5 else "s3"
 
 

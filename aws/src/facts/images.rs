@@ -4,10 +4,10 @@ use super::any_of;
 use crate::Clients;
 use crate::failure::{Classify, own};
 use aws_sdk_ec2::types::{self, ArchitectureValues, Filter};
-use model::engine::{Class, Failure};
-use model::facts::Image;
-use model::full::Arch;
-use model::machine_image;
+use cloud::facts::Image;
+use cloud::machine_image;
+use engine::{Class, Failure};
+use node::config::Arch;
 use std::collections::{BTreeMap, BTreeSet};
 
 const CALL: &str = "ec2:DescribeImages";

@@ -1,6 +1,6 @@
 //! What error codes mean. EC2 has no typed errors, so codes are compared as text for every service.
 
-use model::engine::Class;
+use engine::Class;
 
 const THROTTLED: &[&str] = &[
     "BandwidthLimitExceeded",

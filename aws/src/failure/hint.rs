@@ -2,7 +2,7 @@
 
 use super::denial::{Denial, encoded};
 use super::quota;
-use model::engine::Class;
+use engine::Class;
 
 /// What to do about a failure; `message` is AWS' own, with its encoded part.
 pub(super) fn of(class: Class, call: &str, code: &str, message: &str) -> String {
@@ -91,7 +91,7 @@ fn invalid(code: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::of;
-    use model::engine::Class;
+    use engine::Class;
 
     #[test]
     fn every_class_has_a_next_step() {

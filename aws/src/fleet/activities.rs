@@ -3,7 +3,7 @@
 use crate::Clients;
 use crate::failure::Classify;
 use aws_sdk_autoscaling::types::{Activity, ScalingActivityStatusCode};
-use model::engine::Failure;
+use engine::Failure;
 
 /// Newest activities to look at; launches alternate with little else while a group lacks instances.
 const RECENT: i32 = 20;

@@ -6,8 +6,8 @@ use crate::Clients;
 use crate::failure::Classify;
 use crate::kinds::autoscaling::is_going;
 use aws_sdk_autoscaling::types::{AutoScalingGroup, Filter};
-use model::engine::Failure;
-use model::names::INSTANCE_GROUP_TAG;
+use engine::Failure;
+use node::names::INSTANCE_GROUP_TAG;
 
 /// The most that AWS gives at once.
 const PAGE: i32 = 100;

@@ -4,8 +4,8 @@ use super::{Instance, ScalingGroup, TemplateVersion};
 use crate::Clients;
 use crate::failure::Classify;
 use aws_sdk_ec2::types::{self as ec2, Filter};
-use model::engine::Failure;
-use model::names::INSTANCE_GROUP_TAG;
+use engine::Failure;
+use node::names::INSTANCE_GROUP_TAG;
 use std::collections::BTreeMap;
 
 /// The most that AWS gives at once.

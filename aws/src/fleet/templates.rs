@@ -4,7 +4,7 @@ use super::TemplateVersion;
 use crate::Clients;
 use crate::failure::Classify;
 use aws_sdk_autoscaling::types::{AutoScalingGroup, LaunchTemplateSpecification};
-use model::engine::Failure;
+use engine::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 
 const LATEST: &str = "$Latest";

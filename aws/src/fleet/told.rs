@@ -1,40 +1,53 @@
-//! What machines that run were told at their launch: the user data of the versions of launch templates that they came
-//! from. One paged call for each template that a machine came from.
+//! What instances were told at their launch, and what a group tells the next one: the user data of versions of launch
+//! templates. One paged call for each template.
 
-use super::{Fleet, Instance};
+use super::{Fleet, Instance, TemplateVersion};
 use crate::Clients;
 use crate::failure::{Classify, absent};
 use crate::kinds::launch_template_data::decoded;
+use engine::Failure;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use model::engine::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Templates that are asked for at once.
 const AT_ONCE: usize = 8;
 
-/// A machine that is there, and may run again.
+/// What an instance was told at its launch, or what an Auto Scaling group tells the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// `i-...`.
-    pub instance: String,
-    /// Its user data; `None`: what it was launched from is not known, or is gone.
+    /// `i-...`, or the name of the Auto Scaling group.
+    pub name: String,
+    /// The user data; `None`: what it comes from is not known, or is gone.
     pub user_data: Option<String>,
 }
 
-/// The user data of every machine that is not on its way out.
+/// The user data of every instance that is not on its way out.
 pub async fn told(clients: &Clients, fleet: &Fleet) -> Result<Vec<Told>, Failure> {
     let stays = |one: &&Instance| one.state != "shutting-down";
-    let machines: Vec<&Instance> = fleet.instances.iter().filter(stays).collect();
-    let from = machines.iter().filter_map(|one| one.template.as_ref());
+    let instances = fleet.instances.iter().filter(stays);
+    user_data(clients, instances.map(|one| (&one.id, &one.template))).await
+}
+
+/// The user data of the instance that each group would launch now.
+pub async fn told_next(clients: &Clients, fleet: &Fleet) -> Result<Vec<Told>, Failure> {
+    let groups = fleet.groups.iter();
+    user_data(clients, groups.map(|one| (&one.name, &one.template))).await
+}
+
+async fn user_data<'a>(
+    clients: &Clients,
+    launched: impl Iterator<Item = (&'a String, &'a Option<TemplateVersion>)> + Clone,
+) -> Result<Vec<Told>, Failure> {
+    let from = launched.clone().filter_map(|(_, from)| from.as_ref());
     let templates: BTreeSet<&str> = from.map(|template| template.id.as_str()).collect();
     let versions: BTreeMap<&str, BTreeMap<String, String>> = stream::iter(templates)
         .map(async |id| Ok::<_, Failure>((id, versions(clients, id).await?)))
         .buffer_unordered(AT_ONCE)
         .try_collect()
         .await?;
-    let told = machines.into_iter().map(|one| Told {
-        instance: one.id.clone(),
-        user_data: one.template.as_ref().and_then(|from| {
+    let told = launched.map(|(name, from)| Told {
+        name: name.clone(),
+        user_data: from.as_ref().and_then(|from| {
             let versions = versions.get(from.id.as_str())?;
             versions.get(&from.version).cloned()
         }),

@@ -2,7 +2,7 @@
 
 use crate::names::tags;
 use aws_sdk_autoscaling::types as asg;
-use model::cloud::GroupTag;
+use cloud::GroupTag;
 
 /// A group with a status is on its way out.
 pub(crate) fn is_going(raw: &asg::AutoScalingGroup) -> bool {

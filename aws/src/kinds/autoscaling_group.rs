@@ -7,11 +7,11 @@ use crate::failure::Classify;
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_sdk_autoscaling::types::{self as asg, Filter, LaunchTemplateSpecification};
-use model::cloud::{
+use cloud::{
     AutoscalingGroup, Cloud, Kind, LaunchTemplate, LaunchTemplateRef, LbTargetGroup, Subnet,
 };
-use model::engine::{Failure, Observed, Put, Refs, Removed, Text};
-use model::names::HOOKS_TAG;
+use engine::{Failure, Observed, Put, Refs, Removed, Text};
+use node::names::HOOKS_TAG;
 
 const DESCRIBE: &str = "autoscaling:DescribeAutoScalingGroups";
 

@@ -5,9 +5,9 @@ use super::{lifecycle_hook, physical, physicals};
 use crate::failure::{Classify, own};
 use crate::world::AwsWorld;
 use aws_sdk_autoscaling::types::LaunchTemplateSpecification;
-use model::cloud::{AutoscalingGroup, GroupTag};
-use model::engine::{Class, Failure, Ref, Refs};
-use model::names::HOOKS_TAG;
+use cloud::{AutoscalingGroup, GroupTag};
+use engine::{Class, Failure, Ref, Refs};
+use node::names::HOOKS_TAG;
 
 /// What AWS calls "every minute".
 const GRANULARITY: &str = "1Minute";

@@ -3,7 +3,7 @@
 use crate::failure::Classify;
 use crate::world::AwsWorld;
 use aws_sdk_ec2::types::{Filter, NetworkInterface};
-use model::engine::{Class, Failure, Removed};
+use engine::{Class, Failure, Removed};
 
 /// The outcome of a deletion. After a few refusals the failure names the network interfaces that `inside`
 /// selects: most of what blocks goes away by itself, what stays is usually a machine or balancer of the user's.

@@ -7,9 +7,9 @@ use crate::failure::{Classify, answered};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_sdk_ec2::types::{self, Filter, NewDhcpConfiguration, ResourceType};
-use model::cloud::{Cloud, DhcpOptions, DhcpOptionsAssociation, Kind, Vpc};
-use model::engine::{Failure, Observed, Put, Refs, Removed};
-use model::names::{NAME_TAG, logical_name};
+use cloud::{Cloud, DhcpOptions, DhcpOptionsAssociation, Kind, Vpc};
+use engine::{Failure, Observed, Put, Refs, Removed};
+use node::names::{NAME_TAG, logical_name};
 
 const DOMAIN: &str = "domain-name";
 const RESOLVERS: &str = "domain-name-servers";

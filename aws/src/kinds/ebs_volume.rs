@@ -5,9 +5,9 @@ use super::{Have, Verbs, expected, item, made, same, time, token};
 use crate::failure::{Classify, answered};
 use crate::world::AwsWorld;
 use aws_sdk_ec2::types::{self, Filter, ResourceType, VolumeState, VolumeType};
-use model::cloud::{Cloud, EbsVolume, Kind};
-use model::engine::{Failure, Observed, Put, Refs, Removed};
-use model::names::logical_name;
+use cloud::{Cloud, EbsVolume, Kind};
+use engine::{Failure, Observed, Put, Refs, Removed};
+use node::names::logical_name;
 
 /// What the keys of tags begin with that say which etcd member a volume is of.
 const ETCD_TAG: &str = "k8s.io/etcd/";

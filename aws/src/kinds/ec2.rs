@@ -5,8 +5,8 @@ use crate::names::{TagChanges, tags};
 use crate::world::AwsWorld;
 use aws_sdk_ec2::config::retry::RetryConfig;
 use aws_sdk_ec2::types::{Filter, ResourceType, Tag, TagSpecification};
-use model::cloud::Tags;
-use model::engine::Failure;
+use cloud::Tags;
+use engine::Failure;
 
 /// A filter.
 pub(crate) fn filter(name: impl Into<String>, value: impl Into<String>) -> Filter {

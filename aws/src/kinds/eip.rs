@@ -5,9 +5,9 @@ use super::{Have, Verbs, item, made, same};
 use crate::failure::{Classify, answered};
 use crate::world::AwsWorld;
 use aws_sdk_ec2::types::{self, DomainType, Filter, ResourceType};
-use model::cloud::{Cloud, Eip, Kind};
-use model::engine::{Failure, Observed, Put, Refs, Removed};
-use model::names::logical_name;
+use cloud::{Cloud, Eip, Kind};
+use engine::{Failure, Observed, Put, Refs, Removed};
+use node::names::logical_name;
 
 pub(crate) async fn fetch(
     world: &AwsWorld,

@@ -8,9 +8,9 @@ use crate::names::{TagChanges, tags};
 use crate::store::hex;
 use crate::world::AwsWorld;
 use aws_sdk_eventbridge::types::{self, RuleState, Tag};
+use cloud::{Cloud, CloudwatchEventRule, Tags};
+use engine::{Failure, Observed, Put, Refs, Removed};
 use futures::future::try_join_all;
-use model::cloud::{Cloud, CloudwatchEventRule, Tags};
-use model::engine::{Failure, Observed, Put, Refs, Removed};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 

@@ -6,8 +6,8 @@ use crate::failure::{Classify, absent, own};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_sdk_eventbridge::types::Target;
-use model::cloud::{Cloud, CloudwatchEventRule, CloudwatchEventTarget, SqsQueue};
-use model::engine::{Class, Failure, Observed, Put, Refs, Removed};
+use cloud::{Cloud, CloudwatchEventRule, CloudwatchEventTarget, SqsQueue};
+use engine::{Class, Failure, Observed, Put, Refs, Removed};
 
 /// The id of the one target within its rule, as kOps gives it.
 const TARGET: &str = "1";

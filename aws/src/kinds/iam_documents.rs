@@ -2,7 +2,7 @@
 
 use crate::names::tags;
 use aws_sdk_iam::types::Tag;
-use model::cloud::Tags;
+use cloud::Tags;
 use serde_json::Value;
 
 /// Says that a role has policies beside its own, so that they are looked for: AWS lists them role by role.

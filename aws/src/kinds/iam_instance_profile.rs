@@ -7,9 +7,9 @@ use crate::failure::{Classify, absent, answered};
 use crate::names::{Names, TagChanges};
 use crate::world::AwsWorld;
 use aws_sdk_iam::types;
+use cloud::{Cloud, IamInstanceProfile, IamRole, Kind};
+use engine::{Class, Failure, Observed, Put, Ref, Refs, Removed};
 use futures::future::try_join_all;
-use model::cloud::{Cloud, IamInstanceProfile, IamRole, Kind};
-use model::engine::{Class, Failure, Observed, Put, Ref, Refs, Removed};
 
 const GET: &str = "iam:GetInstanceProfile";
 const CREATE: &str = "iam:CreateInstanceProfile";

@@ -9,9 +9,9 @@ use crate::failure::{Classify, absent};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_sdk_iam::types;
+use cloud::{Cloud, IamRole, IamRolePolicy, IamRolePolicyAttachment, Kind};
+use engine::{Failure, Observed, Put, Ref, Refs, Removed};
 use futures::future::try_join_all;
-use model::cloud::{Cloud, IamRole, IamRolePolicy, IamRolePolicyAttachment, Kind};
-use model::engine::{Failure, Observed, Put, Ref, Refs, Removed};
 use serde_json::Value;
 
 /// Between a role and a policy's name or ARN in a physical id; no role's name has it.

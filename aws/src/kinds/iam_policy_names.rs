@@ -2,7 +2,7 @@
 
 use crate::failure::Classify;
 use crate::world::AwsWorld;
-use model::engine::Failure;
+use engine::Failure;
 
 /// Names of a role's inline policies.
 pub(super) async fn inline(world: &AwsWorld, role: &str) -> Result<Vec<String>, Failure> {

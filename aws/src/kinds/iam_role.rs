@@ -8,9 +8,9 @@ use crate::failure::{Classify, absent, answered};
 use crate::names::TagChanges;
 use crate::world::AwsWorld;
 use aws_sdk_iam::types;
+use cloud::{Cloud, IamRole, Tags};
+use engine::{Class, Failure, Observed, Put, Refs, Removed};
 use futures::future::try_join_all;
-use model::cloud::{Cloud, IamRole, Tags};
-use model::engine::{Class, Failure, Observed, Put, Refs, Removed};
 
 const GET: &str = "iam:GetRole";
 const CREATE: &str = "iam:CreateRole";

@@ -6,9 +6,9 @@ use crate::failure::{Classify, answered};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_sdk_ec2::types::{self, Filter, ResourceType};
-use model::cloud::{Cloud, InternetGateway, Kind, Vpc};
-use model::engine::{Failure, Observed, Put, Refs, Removed};
-use model::names::logical_name;
+use cloud::{Cloud, InternetGateway, Kind, Vpc};
+use engine::{Failure, Observed, Put, Refs, Removed};
+use node::names::logical_name;
 
 pub(crate) async fn fetch(
     world: &AwsWorld,

@@ -6,8 +6,8 @@ use crate::failure::Classify;
 use crate::world::AwsWorld;
 use aws_sdk_ec2::primitives::Blob;
 use aws_sdk_ec2::types::{self, Filter, ResourceType};
-use model::cloud::{Cloud, KeyPair};
-use model::engine::{Failure, Observed, Put, Refs, Removed};
+use cloud::{Cloud, KeyPair};
+use engine::{Failure, Observed, Put, Refs, Removed};
 
 const DESCRIBE: &str = "ec2:DescribeKeyPairs";
 

@@ -8,8 +8,8 @@ use crate::failure::{Classify, answered};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_sdk_ec2::types::{self as ec2, Filter, ResourceType};
-use model::cloud::{Cloud, Kind, LaunchTemplate, Tags};
-use model::engine::{Failure, Observed, Put, Refs, Removed};
+use cloud::{Cloud, Kind, LaunchTemplate, Tags};
+use engine::{Failure, Observed, Put, Refs, Removed};
 use std::collections::BTreeMap;
 
 /// The most that AWS gives at once.

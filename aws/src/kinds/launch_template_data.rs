@@ -7,11 +7,11 @@ use crate::names::Names;
 use aws_sdk_ec2::types as ec2;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use model::cloud::{
+use cloud::{
     BlockDevice, Ebs, IamInstanceProfile, KeyPair, LaunchTemplate, MarketOptions, MetadataOptions,
     NetworkInterface, SecurityGroup, Tags,
 };
-use model::engine::{Failure, Ref, Refs, Text};
+use engine::{Failure, Ref, Refs, Text};
 
 /// What is launched gets the tags as well as the template itself.
 const TAGGED: [ec2::ResourceType; 3] = [

@@ -7,9 +7,9 @@ use crate::failure::Classify;
 use crate::kinds::s3_object;
 use crate::world::AwsWorld;
 use aws_sdk_ec2::types::LaunchTemplateVersion;
-use model::cloud::LaunchTemplate;
-use model::engine::Failure;
-use model::names::INSTANCE_GROUP_TAG;
+use cloud::LaunchTemplate;
+use engine::Failure;
+use node::names::INSTANCE_GROUP_TAG;
 use std::collections::BTreeSet;
 
 /// Versions that stay whether used or not.

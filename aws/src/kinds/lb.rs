@@ -1,20 +1,21 @@
 //! A network load balancer.
 
 use super::ec2::is_owned;
-use super::lb_addresses;
 use super::lb_tags::{self, retag, write_tags};
 use super::nat_gateway::needs_internet_gateway;
-use super::{Have, Verbs, after_effect, item, made, not_ours, physical, physicals, time};
+use super::{
+    Have, Verbs, after_effect, item, lb_addresses, made, not_ours, physical, physicals, time,
+};
 use crate::failure::{Classify, absent, answered};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_sdk_elasticloadbalancingv2::types::{
     self as elb, LoadBalancerAttribute, LoadBalancerSchemeEnum, LoadBalancerTypeEnum,
 };
+use cloud::{AccessLogs, Cloud, Kind, Lb, SecurityGroup, Subnet, SubnetMapping, Tags};
+use engine::{Attrs, Failure, Observed, Put, Refs, Removed};
 use futures::future::try_join_all;
-use model::cloud::{AccessLogs, Cloud, Kind, Lb, SecurityGroup, Subnet, SubnetMapping, Tags};
-use model::engine::{Attrs, Failure, Observed, Put, Refs, Removed};
-use model::names::logical_name;
+use node::names::logical_name;
 use std::collections::{BTreeMap, BTreeSet};
 
 const DESCRIBE: &str = "elasticloadbalancing:DescribeLoadBalancers";

@@ -5,7 +5,7 @@ use crate::failure::Classify;
 use crate::world::AwsWorld;
 use aws_sdk_ec2::types::Filter;
 use aws_sdk_elasticloadbalancingv2::types::LoadBalancer;
-use model::engine::Failure;
+use engine::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The attribute's name: addresses with commas between, sorted.

@@ -8,9 +8,9 @@ use crate::world::AwsWorld;
 use aws_sdk_elasticloadbalancingv2::types::{
     self as elb, Action, ActionTypeEnum, Certificate, ProtocolEnum,
 };
+use cloud::{Cloud, Kind, Lb, LbListener, LbTargetGroup};
+use engine::{Failure, Observed, Put, Ref, Refs, Removed};
 use futures::future::try_join_all;
-use model::cloud::{Cloud, Kind, Lb, LbListener, LbTargetGroup};
-use model::engine::{Failure, Observed, Put, Ref, Refs, Removed};
 
 const CREATE: &str = "elasticloadbalancing:CreateListener";
 

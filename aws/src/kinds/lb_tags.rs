@@ -5,9 +5,9 @@ use crate::failure::Classify;
 use crate::names::{TagChanges, tags};
 use crate::world::AwsWorld;
 use aws_sdk_elasticloadbalancingv2::types::Tag;
+use cloud::Tags;
+use engine::Failure;
 use futures::future::try_join_all;
-use model::cloud::Tags;
-use model::engine::Failure;
 use std::collections::BTreeMap;
 
 /// The most that AWS takes at once.

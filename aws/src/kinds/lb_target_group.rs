@@ -7,9 +7,9 @@ use crate::failure::{Classify, absent, answered};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_sdk_elasticloadbalancingv2::types::{self as elb, ProtocolEnum, TargetGroupAttribute};
+use cloud::{Cloud, HealthCheck, Kind, LbTargetGroup, Tags, Vpc};
+use engine::{Failure, Observed, Put, Refs, Removed};
 use futures::future::try_join_all;
-use model::cloud::{Cloud, HealthCheck, Kind, LbTargetGroup, Tags, Vpc};
-use model::engine::{Failure, Observed, Put, Refs, Removed};
 use std::collections::BTreeMap;
 
 const DESCRIBE: &str = "elasticloadbalancing:DescribeTargetGroups";

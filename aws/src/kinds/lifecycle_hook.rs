@@ -7,10 +7,10 @@ use crate::failure::Classify;
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_sdk_autoscaling::types as asg;
+use cloud::{AutoscalingGroup, AutoscalingLifecycleHook, Cloud, GroupTag, Kind};
+use engine::{Failure, Observed, Put, Ref, Refs, Removed};
 use futures::future::try_join_all;
-use model::cloud::{AutoscalingGroup, AutoscalingLifecycleHook, Cloud, GroupTag, Kind};
-use model::engine::{Failure, Observed, Put, Ref, Refs, Removed};
-use model::names::HOOKS_TAG;
+use node::names::HOOKS_TAG;
 
 /// Between a hook's group and name in its physical id.
 const BETWEEN: char = '/';

@@ -43,8 +43,8 @@ pub(crate) mod vpc_cidr;
 
 use crate::failure::own;
 use crate::world::AwsWorld;
-use model::cloud::{Cloud, Kind};
-use model::engine::{Attrs, Class, Failure, Id, Observed, Put, Ref, Refs, Removed, Resource};
+use cloud::{Cloud, Kind};
+use engine::{Attrs, Class, Failure, Id, Observed, Put, Ref, Refs, Removed, Resource};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 
@@ -55,7 +55,7 @@ pub(crate) struct Have<'a, K> {
     pub(crate) attrs: &'a Attrs,
 }
 
-/// What can be done with objects of a kind. The contract is that of [`model::engine::World`].
+/// What can be done with objects of a kind. The contract is that of [`engine::World`].
 pub(crate) trait Verbs: Kind {
     async fn find(
         world: &AwsWorld,
@@ -100,7 +100,7 @@ impl<'a, K: Of> Have<'a, K> {
 /// requests of all kinds are more than a stack holds.
 macro_rules! kinds {
     ($($variant:ident($kind:ident)),* $(,)?) => {
-        $(impl Of for model::cloud::$kind {
+        $(impl Of for cloud::$kind {
             fn of(cloud: &Cloud) -> Option<&Self> {
                 match cloud {
                     Cloud::$variant(kind) => Some(kind),

@@ -6,9 +6,9 @@ use crate::failure::{Classify, absent, answered, own};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_sdk_ec2::types::{self, Filter, NatGatewayState, ResourceType};
-use model::cloud::{Cloud, Eip, InternetGateway, Kind, NatGateway, Subnet};
-use model::engine::{Class, Failure, Observed, Put, Ref, Refs, Removed};
-use model::names::logical_name;
+use cloud::{Cloud, Eip, InternetGateway, Kind, NatGateway, Subnet};
+use engine::{Class, Failure, Observed, Put, Ref, Refs, Removed};
+use node::names::logical_name;
 
 const DESCRIBE: &str = "ec2:DescribeNatGateways";
 

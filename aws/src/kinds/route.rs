@@ -8,8 +8,8 @@ use crate::failure::{Classify, own};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_sdk_ec2::types;
-use model::cloud::{Cloud, InternetGateway, Kind, NatGateway, Route, RouteTable, RouteTarget};
-use model::engine::{Class, Failure, Observed, Put, Ref, Refs, Removed};
+use cloud::{Cloud, InternetGateway, Kind, NatGateway, Route, RouteTable, RouteTarget};
+use engine::{Class, Failure, Observed, Put, Ref, Refs, Removed};
 
 const DEFAULT: [&str; 2] = ["0.0.0.0/0", "::/0"];
 

@@ -5,8 +5,8 @@ use crate::failure::{Classify, own};
 use crate::world::AwsWorld;
 use aws_sdk_route53::operation::change_resource_record_sets::ChangeResourceRecordSetsError;
 use aws_sdk_route53::types::{self, Change, ChangeAction, ChangeBatch, ResourceRecord, RrType};
-use model::cloud::{AliasTarget, Cloud, Kind, Lb, Route53Record};
-use model::engine::{Class, Failure, Id, Observed, Put, Ref, Refs, Removed, Text};
+use cloud::{AliasTarget, Cloud, Kind, Lb, Route53Record};
+use engine::{Class, Failure, Id, Observed, Put, Ref, Refs, Removed, Text};
 use std::collections::BTreeMap;
 
 const CHANGE: &str = "route53:ChangeResourceRecordSets";

@@ -6,8 +6,8 @@ use crate::failure::{Classify, absent, own};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_sdk_route53::types::{self, VpcRegion};
-use model::cloud::{Cloud, Kind, Route53ZoneAssociation, Vpc};
-use model::engine::{Class, Failure, Observed, Put, Ref, Refs, Removed};
+use cloud::{Cloud, Kind, Route53ZoneAssociation, Vpc};
+use engine::{Class, Failure, Observed, Put, Ref, Refs, Removed};
 
 const ASSOCIATE: &str = "route53:AssociateVPCWithHostedZone";
 

@@ -6,9 +6,9 @@ use crate::failure::{Classify, answered};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_sdk_ec2::types::{self, Filter, ResourceType, RouteTableAssociationStateCode};
-use model::cloud::{Cloud, Kind, RouteTable, RouteTableAssociation, Subnet, Vpc};
-use model::engine::{Failure, Observed, Put, Ref, Refs, Removed};
-use model::names::{ROUTE_TABLE_ROLE_TAG, logical_name};
+use cloud::{Cloud, Kind, RouteTable, RouteTableAssociation, Subnet, Vpc};
+use engine::{Failure, Observed, Put, Ref, Refs, Removed};
+use node::names::{ROUTE_TABLE_ROLE_TAG, logical_name};
 
 pub(crate) async fn fetch(
     world: &AwsWorld,

@@ -5,9 +5,9 @@ use super::{Have, Verbs, expected, item, made};
 use crate::failure::own;
 use crate::store::{Entry, Expect, Object, StoreError, hex, sha256_of_file};
 use crate::world::AwsWorld;
+use cloud::{Cloud, ObjectContent, S3Object};
+use engine::{Class, Failure, Observed, Put, Refs, Removed};
 use futures::future::try_join_all;
-use model::cloud::{Cloud, ObjectContent, S3Object};
-use model::engine::{Class, Failure, Observed, Put, Refs, Removed};
 
 /// Folders and keys below the cluster's base that hold such objects. All else there is other people's: the
 /// spec, secrets, backups, the journal.

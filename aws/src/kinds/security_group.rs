@@ -7,9 +7,9 @@ use crate::failure::{Classify, answered, own};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_sdk_ec2::types::{self, Filter, ResourceType};
-use model::cloud::{Cloud, Kind, SecurityGroup, Vpc};
-use model::engine::{Class, Failure, Observed, Put, Refs, Removed};
-use model::names::NAME_TAG;
+use cloud::{Cloud, Kind, SecurityGroup, Vpc};
+use engine::{Class, Failure, Observed, Put, Refs, Removed};
+use node::names::NAME_TAG;
 
 pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<types::SecurityGroup>, Failure> {
     fetch_by(world, vec![owned(world)]).await

@@ -9,9 +9,9 @@ use crate::world::AwsWorld;
 use aws_sdk_ec2::types::{
     self, Filter, IpPermission, IpRange, Ipv6Range, PrefixListId, ResourceType, UserIdGroupPair,
 };
-use model::cloud::{Cloud, Kind, RuleSource, SecurityGroup, SecurityGroupRule, Tags};
-use model::engine::{Failure, Observed, Put, Ref, Refs, Removed};
-use model::names::{CLUSTER_TAG, NAME_TAG};
+use cloud::{Cloud, Kind, RuleSource, SecurityGroup, SecurityGroupRule, Tags};
+use engine::{Failure, Observed, Put, Ref, Refs, Removed};
+use node::names::{CLUSTER_TAG, NAME_TAG};
 
 /// The most that AWS gives at once.
 const PAGE: i32 = 1000;

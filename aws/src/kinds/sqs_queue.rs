@@ -7,8 +7,8 @@ use crate::failure::{Classify, absent, own};
 use crate::names::{TagChanges, tags};
 use crate::world::AwsWorld;
 use aws_sdk_sqs::types::QueueAttributeName;
-use model::cloud::{Cloud, SqsQueue, Tags};
-use model::engine::{Attrs, Class, Failure, Observed, Put, Refs, Removed};
+use cloud::{Cloud, SqsQueue, Tags};
+use engine::{Attrs, Class, Failure, Observed, Put, Refs, Removed};
 use serde_json::Value;
 use std::collections::HashMap;
 

@@ -7,10 +7,10 @@ use crate::failure::{Classify, answered, not_yet, own};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_sdk_ec2::types::{self, AttributeBooleanValue, Filter, HostnameType, ResourceType};
+use cloud::{Cloud, Kind, Subnet, Tags, Vpc, VpcIpv4CidrBlockAssociation};
+use engine::{Class, Failure, Observed, Put, Refs, Removed};
 use ipnet::Ipv4Net;
-use model::cloud::{Cloud, Kind, Subnet, Tags, Vpc, VpcIpv4CidrBlockAssociation};
-use model::engine::{Class, Failure, Observed, Put, Refs, Removed};
-use model::names::logical_name;
+use node::names::logical_name;
 
 /// Tags by which load balancers find subnets: if they are not ours to set, they are the user's.
 const LOAD_BALANCER_TAGS: [&str; 2] = ["kubernetes.io/role/elb", "kubernetes.io/role/internal-elb"];

@@ -6,10 +6,10 @@ use super::{Have, Verbs, after_effect, item, made, same};
 use crate::failure::{Classify, answered};
 use crate::world::AwsWorld;
 use aws_sdk_ec2::types::{self, AttributeBooleanValue, ResourceType, VpcAttributeName};
+use cloud::{Cloud, Kind, Vpc};
+use engine::{Failure, Observed, Put, Refs, Removed};
 use futures::future::try_join_all;
-use model::cloud::{Cloud, Kind, Vpc};
-use model::engine::{Failure, Observed, Put, Refs, Removed};
-use model::names::logical_name;
+use node::names::logical_name;
 
 /// A VPC and the attributes that AWS describes one by one.
 pub(crate) struct Raw {

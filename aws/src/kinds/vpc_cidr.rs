@@ -6,8 +6,8 @@ use super::{Have, Verbs, item, made, physical, same};
 use crate::failure::{Classify, answered};
 use crate::names::Names;
 use crate::world::AwsWorld;
-use model::cloud::{Cloud, Kind, Vpc, VpcIpv4CidrBlockAssociation};
-use model::engine::{Class, Failure, Observed, Put, Refs, Removed};
+use cloud::{Cloud, Kind, Vpc, VpcIpv4CidrBlockAssociation};
+use engine::{Class, Failure, Observed, Put, Refs, Removed};
 
 pub(crate) fn observe(raw: &Raw, names: &Names) -> Vec<Observed<Cloud>> {
     let Some(vpc) = raw.vpc.vpc_id() else {

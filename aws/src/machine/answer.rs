@@ -1,7 +1,7 @@
 //! Answers of the query protocol: XML, or an error in XML.
 
 use crate::failure::own;
-use model::engine::{Class, Failure};
+use engine::{Class, Failure};
 use roxmltree::{Document, Node};
 
 /// The text of a good answer; else what went wrong.

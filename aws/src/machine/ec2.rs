@@ -1,7 +1,7 @@
 //! EC2 as agents ask it: instances, volumes, attaching one.
 
 use super::{Machine, answer};
-use model::engine::Failure;
+use engine::Failure;
 use roxmltree::Node;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -3,7 +3,7 @@
 
 use super::{Machine, SignedCall, answer};
 use crate::failure::own;
-use model::engine::{Class, Failure};
+use engine::{Class, Failure};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 

@@ -116,7 +116,7 @@ pub enum StoreError {
         action: &'static str,
         /// What S3 said.
         #[source]
-        source: model::engine::Failure,
+        source: engine::Failure,
     },
     /// S3 failed otherwise.
     #[error("{} cannot be reached", place(.bucket, .key))]
@@ -127,7 +127,7 @@ pub enum StoreError {
         key: String,
         /// What S3 said.
         #[source]
-        source: model::engine::Failure,
+        source: engine::Failure,
     },
     /// The file system failed.
     #[error("{path} cannot be accessed")]

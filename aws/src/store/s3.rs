@@ -2,10 +2,9 @@
 
 use super::age::{Answered, age};
 use super::{Entry, Expect, Object, Owner, StoreError, Version, fenced_at, hex};
-use crate::Clients;
-use crate::failure;
 use crate::fence::Fenced;
 use crate::identity::caller;
+use crate::{Clients, failure};
 use aws_sdk_s3::config::StalledStreamProtectionConfig;
 use aws_sdk_s3::config::retry::RetryConfig;
 use aws_sdk_s3::config::timeout::TimeoutConfig;
@@ -16,8 +15,8 @@ use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use engine::{Class, Failure};
 use md5::{Digest, Md5};
-use model::engine::{Class, Failure};
 use sha2::Sha256;
 use std::io::Write;
 use std::path::Path;

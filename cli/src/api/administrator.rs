@@ -4,10 +4,10 @@
 use super::Server;
 use crate::env;
 use crate::error::{CommandError, Context};
-use model::pki::{
+use node::pki::{
     ClientCredentials, Keyset, Kubeconfig, Leaf, SystemKeys, Usage, issue, trust_bundle,
 };
-use model::secret::Secret;
+use node::secret::Secret;
 use std::time::Duration;
 use time::OffsetDateTime;
 
@@ -40,7 +40,7 @@ pub fn administrator(who: &Administrator<'_>, server: &Server) -> Result<Secret,
     let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
     let issued = issue(who.authority, &leaf, &mut keys);
     let issued = issued.failed("could not issue a certificate", AGAIN)?;
-    let config = model::pki::kubeconfig(&Kubeconfig {
+    let config = node::pki::kubeconfig(&Kubeconfig {
         name: who.cluster.to_owned(),
         server: server.url.clone(),
         tls_server_name: server.certified_as.clone(),

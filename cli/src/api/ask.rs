@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::ListParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
-use model::secret::Secret;
+use node::secret::Secret;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! Where a cluster's API answers, from its completed spec and, where its names are not to be had, from its load balancer.
 
 use aws::{Clients, balancer_dns_name};
-use model::api::{Cluster, DnsType, LoadBalancerType};
-use model::engine::Failure;
-use model::names::{api_load_balancer, dns, load_balancer};
+use engine::Failure;
+use node::names::{api_load_balancer, dns, load_balancer};
+use spec::api::{Cluster, DnsType, LoadBalancerType};
 use url::Url;
 
 /// Where the API answers.
@@ -143,8 +143,8 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::api::api_access::LoadBalancerAccessSpec;
-    use model::api::topology::DNSSpec;
+    use spec::api::api_access::LoadBalancerAccessSpec;
+    use spec::api::topology::DNSSpec;
 
     #[test]
     fn names_of_a_private_zone_are_for_operators_beside_an_internal_balancer_or_none() {

@@ -1,12 +1,11 @@
 //! Why the API cannot be asked, in words, with what to do about it.
 
 use super::Server;
-use model::names::{PLACEHOLDER, PLACEHOLDER_V6};
+use node::names::{PLACEHOLDER, PLACEHOLDER_V6};
 use serde::Serialize;
 use std::error::Error;
-use std::fmt;
-use std::io;
 use std::net::IpAddr;
+use std::{fmt, io};
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -2,7 +2,7 @@
 
 use super::{KubeconfigCredentials, Setters, SpecFormat};
 use clap::{Args, Subcommand, ValueEnum};
-use model::secret::{DOCKER_CONFIG, ENCRYPTION_CONFIG};
+use node::secret::{DOCKER_CONFIG, ENCRYPTION_CONFIG};
 use std::path::PathBuf;
 
 /// `kctl create`: a cluster from flags, or objects from files.

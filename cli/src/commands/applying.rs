@@ -11,10 +11,8 @@ use crate::ui::progress::{Progress, names, seconds};
 use aws::AwsWorld;
 use aws::fence::Fenced;
 use aws::store::{Entry, Expect};
-use model::cloud::Cloud;
-use model::engine::{
-    Clock, Event, Options, Outside, Plan, Report, Snapshot, apply, observe_settled,
-};
+use cloud::Cloud;
+use engine::{Clock, Event, Options, Outside, Plan, Report, Snapshot, apply, observe_settled};
 use std::cell::RefCell;
 use std::error::Error;
 use std::future::pending;

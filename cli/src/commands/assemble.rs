@@ -4,17 +4,18 @@
 use super::objects::Objects;
 use crate::agents::{self, Found};
 use crate::error::{CommandError, Context};
-use model::addons::addons;
-use model::api::write::{to_yaml, to_yaml_documents};
-use model::catalog::Catalog;
-use model::cloud::build::{addon_objects, desired};
-use model::cloud::{Cloud, ObjectContent, S3Object, claim};
-use model::engine::Text;
-use model::expand::{Expanded, expand};
-use model::facts::Facts;
-use model::full::Role;
-use model::node::{NodeConfig, StoredNodeConfig, UserData, node_config, stored, user_data};
-use model::pki::{KUBERNETES_CA, Keyset, KeysetItem, keyset_names, trust_bundle};
+use cloud::facts::Facts;
+use cloud::{Cloud, ObjectContent, S3Object, claim};
+use engine::Text;
+use full::FullSpec;
+use full::addons::addons;
+use full::nodes::{UserData, node_config, user_data};
+use full::objects::{addon_objects, desired};
+use node::config::{NodeConfig, Role, StoredNodeConfig, stored};
+use node::pki::{KUBERNETES_CA, Keyset, KeysetItem, keyset_names, trust_bundle};
+use node::yaml::{to_yaml, to_yaml_documents};
+use spec::catalog::Catalog;
+use spec::expand::{Expanded, expand};
 use std::collections::BTreeMap;
 
 const DEFECT: &str = "report this: it is a defect of kctl";
@@ -107,11 +108,10 @@ pub fn assemble(
     let mut machines = BTreeMap::new();
     let mut objects = vec![completed(&expanded)?];
     objects.extend(found.objects());
-    objects.extend(addon_files(&expanded)?);
+    objects.extend(addon_files(full)?);
     for group in &full.groups {
-        let of = held
-            .filter(|_| group.role == Role::Node)
-            .unwrap_or(&expanded);
+        let held = held.filter(|_| group.role == Role::Node);
+        let of = held.map_or(full, |held| &held.full);
         let machine = machine(of, &group.name, (&trust, docker_config), found)?;
         if let Some((_, stored)) = &machine.node_config {
             let content = ObjectContent::Text(stored.text.clone());
@@ -154,8 +154,8 @@ fn completed(expanded: &Expanded) -> Result<S3Object, CommandError> {
 }
 
 /// What protokube applies to the cluster, as it is stored.
-fn addon_files(expanded: &Expanded) -> Result<Vec<S3Object>, CommandError> {
-    let addons = addons(expanded).failed("could not make the addons", DEFECT)?;
+fn addon_files(full: &FullSpec) -> Result<Vec<S3Object>, CommandError> {
+    let addons = addons(full).failed("could not make the addons", DEFECT)?;
     addon_objects(&addons).failed("the list of addons has no YAML form", DEFECT)
 }
 
@@ -174,7 +174,7 @@ pub fn completed_documents(expanded: &Expanded) -> Result<String, CommandError> 
 }
 
 fn machine(
-    expanded: &Expanded,
+    full: &FullSpec,
     group: &str,
     (trust, docker_config): (&str, bool),
     found: &Found,
@@ -182,7 +182,7 @@ fn machine(
     let failed = || format!("could not make the configuration of machines of {group}");
     const HINT: &str =
         "look at the kubelet, containerd, files, hooks and additionalUserData of the group";
-    let config = node_config(expanded, group, trust, &found.agents).usage(failed(), HINT)?;
+    let config = node_config(full, group, trust, &found.agents).usage(failed(), HINT)?;
     let config = config.map(|config| NodeConfig {
         docker_config,
         ..config
@@ -195,7 +195,7 @@ fn machine(
         .as_ref()
         .map_or("", |(stored, _)| stored.sha256.as_str());
     let of = UserData {
-        expanded,
+        full,
         group,
         node_config: sha256,
         trust_bundle: trust,

@@ -12,11 +12,12 @@ use crate::args::{
 use crate::error::{CommandError, Context, Kind, Outcome};
 use crate::state::{Keys, store_error};
 use crate::ui::Shell;
-use model::api::cluster::ClusterSpec;
-use model::api::{Object, write};
-use model::create::{CreateOptions, create, wanted};
-use model::facts::Facts;
-use model::read::{Document, ReadOptions, read_documents_with};
+use cloud::facts::Facts;
+use node::yaml;
+use spec::api::Object;
+use spec::api::cluster::ClusterSpec;
+use spec::create::{CreateOptions, create, wanted};
+use spec::read::{Document, ReadOptions, read_documents_with};
 
 /// Prints the spec and stores nothing. Asks nobody.
 pub fn dry_run(
@@ -32,7 +33,7 @@ pub fn dry_run(
         );
     }
     let text = match what.output.unwrap_or_default() {
-        SpecFormat::Yaml => write::to_yaml_documents(&objects.in_order())
+        SpecFormat::Yaml => yaml::to_yaml_documents(&objects.in_order())
             .failed("the spec has no YAML form", DEFECT)?,
         SpecFormat::Json => serde_json::to_string_pretty(&objects.in_order())
             .failed("the spec has no JSON form", DEFECT)?,
@@ -175,7 +176,7 @@ fn open_doors(spec: &ClusterSpec) -> Vec<String> {
 
 /// The object as a file would have it: what a file may not say, a flag may not either.
 fn document(object: &Object, read: ReadOptions) -> Result<Document, CommandError> {
-    let text = write::to_yaml(object).failed("the spec has no YAML form", DEFECT)?;
+    let text = yaml::to_yaml(object).failed("the spec has no YAML form", DEFECT)?;
     let name = format!("{} {}", object.kind(), object.metadata().name);
     let mut documents = read_documents_with(&name, &text, read)?;
     documents
@@ -209,13 +210,13 @@ fn create_options(what: &CreateCluster, name: String, store_url: &str) -> Create
         associate_public_ip: machines.associate_public_ip,
         bastion: access.bastion,
         topology: match what.topology {
-            Some(Topology::Private) => model::create::Topology::Private,
-            Some(Topology::Public) | None => model::create::Topology::Public,
+            Some(Topology::Private) => spec::create::Topology::Private,
+            Some(Topology::Public) | None => spec::create::Topology::Public,
         },
         dns: access.dns.map(|dns| match dns {
-            Dns::None => model::api::DnsType::None,
-            Dns::Public => model::api::DnsType::Public,
-            Dns::Private => model::api::DnsType::Private,
+            Dns::None => spec::api::DnsType::None,
+            Dns::Public => spec::api::DnsType::Public,
+            Dns::Private => spec::api::DnsType::Private,
         }),
         dns_zone: access.dns_zone.clone(),
         networking: software.networking.clone(),
@@ -231,12 +232,12 @@ fn create_options(what: &CreateCluster, name: String, store_url: &str) -> Create
         admin_access: access.admin_access.clone(),
         ssh_access: access.ssh_access.clone(),
         authorization: match software.authorization {
-            Some(Authorization::AlwaysAllow) => model::create::Authorization::AlwaysAllow,
-            Some(Authorization::Rbac) | None => model::create::Authorization::Rbac,
+            Some(Authorization::AlwaysAllow) => spec::create::Authorization::AlwaysAllow,
+            Some(Authorization::Rbac) | None => spec::create::Authorization::Rbac,
         },
         api_load_balancer_type: access.api_loadbalancer_type.map(|kind| match kind {
-            LoadBalancerType::Public => model::api::LoadBalancerType::Public,
-            LoadBalancerType::Internal => model::api::LoadBalancerType::Internal,
+            LoadBalancerType::Public => spec::api::LoadBalancerType::Public,
+            LoadBalancerType::Internal => spec::api::LoadBalancerType::Internal,
         }),
         api_ssl_certificate: access.api_ssl_certificate.clone(),
         api_public_name: access.api_public_name.clone(),

@@ -1,11 +1,10 @@
 //! `kctl delete cluster`: the plan from what is to nothing, then the cluster's folder in the store.
 
 use super::applying::{Work, locked};
-use super::look;
 use super::running::completed;
 use super::scope::{Place, scope};
 use super::session::Session;
-use super::whose;
+use super::{look, whose};
 use crate::agents::Found;
 use crate::args::{DeleteCluster, PlanFormat};
 use crate::error::{CommandError, Context, Kind, Outcome};
@@ -18,14 +17,14 @@ use crate::ui::plan::{self, View};
 use crate::ui::plan_json::Document;
 use aws::store::{Entry, Expect, StoreError};
 use aws::{AwsWorld, Clients};
-use model::api::{Cluster, DnsType};
-use model::cloud::Cloud;
-use model::cloud::claim::Claim;
-use model::engine::{Plan, Report};
-use model::expand::{Wanted, wanted};
-use model::facts::{Facts, HostedZone};
-use model::pki::KUBERNETES_CA;
-use model::read::ReadOptions;
+use cloud::Cloud;
+use cloud::claim::Claim;
+use cloud::facts::{self, Facts, HostedZone};
+use engine::{Plan, Report};
+use node::pki::KUBERNETES_CA;
+use spec::api::{Cluster, DnsType};
+use spec::expand::{Wanted, wanted};
+use spec::read::ReadOptions;
 use std::collections::BTreeSet;
 
 /// A spec that can no longer be used can still be deleted.
@@ -115,7 +114,7 @@ async fn ours(
     );
     let seen = work.observe().await?;
     whose::check(&doomed.claim, &seen, &doomed.state, session)?;
-    let plan = super::update::planned(model::engine::plan(&[], &seen))?;
+    let plan = super::update::planned(engine::plan(&[], &seen))?;
     show(&plan, &doomed, what, None, events, session).await?;
     session.shell.hint(&format!(
         "kctl delete cluster {name} --yes    deletes all of it"
@@ -176,22 +175,8 @@ fn hosted_zone(spec: &Cluster, zones: &[HostedZone]) -> Option<String> {
         Some(DnsType::Private) => true,
         Some(DnsType::Public) | None => false,
     };
-    if let Some(said) = &spec.spec.dns_zone {
-        let said = said
-            .trim_start_matches("/hostedzone/")
-            .trim_end_matches('.');
-        let named =
-            |zone: &&HostedZone| zone.id == said || (zone.name == said && zone.private == private);
-        return zones.iter().find(named).map(|zone| zone.id.clone());
-    }
-    let holds = |zone: &&HostedZone| {
-        zone.private == private && spec.name().ends_with(&format!(".{}", zone.name))
-    };
-    zones
-        .iter()
-        .filter(holds)
-        .max_by_key(|zone| zone.name.len())
-        .map(|zone| zone.id.clone())
+    let named = spec.spec.dns_zone.as_deref();
+    facts::hosted_zone(zones, named, spec.name(), private).map(|zone| zone.id.clone())
 }
 
 fn world(doomed: &Doomed, journal: &StoreJournal<'_>, session: &Session<'_>) -> AwsWorld {
@@ -254,7 +239,7 @@ async fn delete(
     );
     let seen = work.observe().await?;
     whose::check(&doomed.claim, &seen, &doomed.state, session)?;
-    let plan = super::update::planned(model::engine::plan(&[], &seen))?;
+    let plan = super::update::planned(engine::plan(&[], &seen))?;
     let json = what.output == PlanFormat::Json;
     if !json {
         show(&plan, doomed, what, None, events, session).await?;
@@ -415,45 +400,4 @@ async fn unregister(
         async |_, _| forget(name, keys, session).await,
     )
     .await
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use model::api::cluster::ClusterSpec;
-    use model::api::metadata::Metadata;
-
-    fn zone(id: &str, name: &str, private: bool) -> HostedZone {
-        HostedZone {
-            id: id.to_owned(),
-            name: name.to_owned(),
-            private,
-        }
-    }
-
-    #[test]
-    fn the_zone_is_the_named_one_or_the_longest_that_holds_the_name() {
-        let zones = [
-            zone("Z1", "example.com", false),
-            zone("Z2", "dev.example.com", false),
-            zone("Z3", "dev.example.com", true),
-        ];
-        let spec = |dns_zone: Option<&str>| Cluster {
-            metadata: Metadata::named("a.dev.example.com"),
-            spec: ClusterSpec {
-                dns_zone: dns_zone.map(str::to_owned),
-                ..ClusterSpec::default()
-            },
-        };
-        assert_eq!(hosted_zone(&spec(None), &zones).as_deref(), Some("Z2"));
-        assert_eq!(
-            hosted_zone(&spec(Some("example.com.")), &zones).as_deref(),
-            Some("Z1")
-        );
-        assert_eq!(
-            hosted_zone(&spec(Some("Z3")), &zones).as_deref(),
-            Some("Z3")
-        );
-        assert_eq!(hosted_zone(&spec(None), &[]), None);
-    }
 }

@@ -8,8 +8,8 @@ use crate::args::DeleteGroup;
 use crate::error::{CommandError, Kind, Outcome};
 use crate::state::{ClusterState, SpecChange, store_error};
 use aws::store::{Expect, StoreError};
-use model::api::etcd::EtcdMemberSpec;
-use model::read::ReadOptions;
+use spec::api::etcd::EtcdMemberSpec;
+use spec::read::ReadOptions;
 use std::collections::BTreeMap;
 
 /// Removes the group's object from the store.

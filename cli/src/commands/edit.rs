@@ -10,8 +10,9 @@ use crate::error::{CommandError, Context, Kind, Outcome};
 use crate::state::{ClusterState, SpecChange, Stored, write_object};
 use aws::store::Expect;
 use editor::Editor;
-use model::api::{Object, Resource, Spec, set, write};
-use model::read::{Document, Problem, ReadOptions, read_documents_with};
+use node::yaml;
+use spec::api::{Object, Resource, Spec, set};
+use spec::read::{Document, Problem, ReadOptions, read_documents_with};
 
 /// Edits a cluster or an instance group.
 pub async fn run(options: &Edit, session: &Session<'_>) -> Result<Outcome, CommandError> {
@@ -202,7 +203,7 @@ fn laid_over(place: &Place<'_>, document: &Document) -> Objects {
 
 /// The object as a file would have it, so that findings have places.
 fn read_back(place: &Place<'_>, object: &Object) -> Result<Document, CommandError> {
-    let text = write::to_yaml(object).failed(
+    let text = yaml::to_yaml(object).failed(
         "the spec has no YAML form",
         "report this: it is a defect of kctl",
     )?;

@@ -12,10 +12,11 @@ use crate::machines::role_name;
 use crate::state::{self, ClusterState, Keys, store_error};
 use crate::ui::table;
 use futures::future::try_join_all;
-use model::api::{Cluster, DnsType, InstanceGroup, Object, write};
-use model::names::dns;
-use model::read::{Document, ReadOptions, read_documents_with};
+use node::names::dns;
+use node::yaml;
 use serde::Serialize;
+use spec::api::{Cluster, DnsType, InstanceGroup, Object};
+use spec::read::{Document, ReadOptions, read_documents_with};
 
 /// Stored objects are shown as they are, whatever this kctl can do with them.
 const AS_STORED: ReadOptions = ReadOptions {
@@ -268,7 +269,7 @@ fn documents<T: Serialize>(
         }
         .failed("the objects have no JSON form", DEFECT)?
     } else {
-        write::to_yaml_documents(objects).failed("the objects have no YAML form", DEFECT)?
+        yaml::to_yaml_documents(objects).failed("the objects have no YAML form", DEFECT)?
     };
     session.shell.document(&text)
 }

@@ -7,8 +7,8 @@ use crate::api::{self, Answer, Question, Server, Trouble};
 use crate::args::Reach;
 use crate::error::{CommandError, Context};
 use crate::machines::{Gathered, Places, gather};
-use model::api::InstanceGroup;
-use model::not_yet::{NotYet, not_yet};
+use spec::api::InstanceGroup;
+use spec::not_yet::{NotYet, not_yet};
 use std::time::Duration;
 use time::OffsetDateTime;
 

@@ -73,7 +73,7 @@ pub async fn status(what: &LockStatus, session: &Session<'_>) -> Result<Outcome,
             "the lock has no JSON form",
             "report this: it is a defect of kctl",
         )?,
-        ReportFormat::Yaml => model::api::write::to_yaml(&document).failed(
+        ReportFormat::Yaml => node::yaml::to_yaml(&document).failed(
             "the lock has no YAML form",
             "report this: it is a defect of kctl",
         )?,

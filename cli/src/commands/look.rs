@@ -2,23 +2,22 @@
 
 use super::assemble::{self, Assembled, Ingredients, assemble, keysets_of, stand_in_keyset};
 use super::objects::Objects;
-use super::secret;
 use super::session::Session;
-use super::{skew, whose};
+use super::{secret, skew, whose};
 use crate::agents::Found;
 use crate::downloads;
 use crate::error::{CommandError, Context, Kind};
 use crate::planned::Target;
 use crate::state::{Acted, ClusterState, Public, aws_hint, mint_into, store_error};
 use aws::{Clients, FactsWanted, collect_facts};
-use model::catalog::Catalog;
-use model::engine::Failure;
-use model::expand::{Expanded, Wanted, wanted};
-use model::facts::Facts;
-use model::not_yet::{NotYet, not_yet};
-use model::pki::{KUBERNETES_CA, Keyset};
-use model::read::ReadOptions;
-use model::secret::DOCKER_CONFIG;
+use cloud::facts::Facts;
+use engine::Failure;
+use node::pki::{KUBERNETES_CA, Keyset};
+use node::secret::DOCKER_CONFIG;
+use spec::catalog::Catalog;
+use spec::expand::{Expanded, Wanted, wanted};
+use spec::not_yet::{NotYet, not_yet};
+use spec::read::ReadOptions;
 use std::collections::BTreeSet;
 
 /// A cluster as it is in the store, completed with what AWS says.

@@ -4,9 +4,10 @@
 use crate::error::{CommandError, Context};
 use crate::state::ClusterState;
 use crate::ui::Shell;
-use model::api::{Cluster, InstanceGroup, Object, SSHCredential};
-use model::read::{Document, MAX_BYTES, Problem, ReadOptions, read_documents_with};
-use model::validate::{ClusterInput, locate, validate};
+use node::yaml::MAX_BYTES;
+use spec::api::{Cluster, InstanceGroup, Object, SSHCredential};
+use spec::read::{Document, Problem, ReadOptions, read_documents_with};
+use spec::validate::{ClusterInput, locate, validate};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 

@@ -10,15 +10,15 @@ use crate::agents::Found;
 use crate::args::Render;
 use crate::error::{CommandError, Context, Outcome};
 use crate::ui::Shell;
-use model::api::Object;
-use model::api::write::to_yaml;
-use model::catalog::Catalog;
-use model::cloud::render::cloud_json;
-use model::cloud::{Cloud, ObjectContent, S3Object};
-use model::engine::{Part, Text};
-use model::facts::Facts;
-use model::node::{self, Host};
-use model::read::ReadOptions;
+use cloud::facts::Facts;
+use cloud::render::cloud_json;
+use cloud::{Cloud, ObjectContent, S3Object};
+use engine::{Part, Text};
+use node::config::{self, Host};
+use node::yaml::to_yaml;
+use spec::api::Object;
+use spec::catalog::Catalog;
+use spec::read::ReadOptions;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -156,7 +156,7 @@ fn machine_files(dir: &str, machine: &Machine, files: &mut Files) -> Result<(), 
         return Ok(());
     };
     files.insert(format!("{dir}/nodeconfig.yaml"), stored.text.clone());
-    let written = node::files(config, &Host::placeholder())
+    let written = config::files(config, &Host::placeholder())
         .failed("could not make the files of machines", DEFECT)?;
     for file in written {
         files.insert(
@@ -175,7 +175,7 @@ fn machine_files(dir: &str, machine: &Machine, files: &mut Files) -> Result<(), 
         let text = to_yaml(pod).failed("a static pod has no YAML form", DEFECT)?;
         files.insert(format!("{dir}/manifests/{name}.yaml"), text);
     }
-    for (name, pod) in node::etcd_pods(config, "<folder on the volume>") {
+    for (name, pod) in config::etcd_pods(config, "<folder on the volume>") {
         let text = to_yaml(&pod).failed("a static pod has no YAML form", DEFECT)?;
         files.insert(format!("{dir}/manifests/{name}.yaml"), text);
     }

@@ -8,11 +8,11 @@ use crate::args::Reach;
 use crate::error::{CommandError, Context};
 use crate::state::{ClusterState, keyset, store_error};
 use aws::Clients;
-use model::api::{Cluster, Object};
-use model::expand::wanted;
-use model::pki::{KUBERNETES_CA, Keyset};
-use model::read::{ReadOptions, read_documents_with};
-use model::secret::Secret;
+use node::pki::{KUBERNETES_CA, Keyset};
+use node::secret::Secret;
+use spec::api::{Cluster, Object};
+use spec::expand::wanted;
+use spec::read::{ReadOptions, read_documents_with};
 use std::time::Duration;
 
 /// What runs is looked at whatever this kctl can do with it.

@@ -2,11 +2,11 @@
 //! or not. What is found there belongs to it only if its tags say so.
 
 use aws::{AssetSource, Scope};
-use model::api::Cluster;
-use model::cloud::{Cloud, OwnTags};
-use model::components::EtcdMemberNames;
-use model::full::Role;
-use model::names::{self, dns};
+use cloud::{Cloud, OwnTags};
+use node::components::EtcdMemberNames;
+use node::config::Role;
+use node::names::{self, dns};
+use spec::api::Cluster;
 
 /// What a scope is made from, besides the spec.
 #[derive(Clone, Debug)]
@@ -77,7 +77,8 @@ fn record_names(spec: &Cluster) -> Vec<String> {
     ];
     all.extend(said.into_iter().flatten().cloned());
     for etcd in &spec.spec.etcd_clusters {
-        let names = EtcdMemberNames::of(etcd, name);
+        let members = etcd.etcd_members.iter().map(|member| &member.name);
+        let names = EtcdMemberNames::new(&etcd.name, members, name);
         all.extend(names.members.iter().map(|member| names.host(member)));
     }
     all.sort();

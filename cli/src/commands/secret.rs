@@ -8,10 +8,10 @@ use crate::error::{CommandError, Context, Kind, Outcome};
 use crate::state::{ClusterState, store_error};
 use crate::ui::table;
 use aws::store::{Expect, StoreError};
-use model::api::write;
-use model::read::ReadOptions;
-use model::secret::{ENCRYPTION_CONFIG, STORED, Secret, check_stored, read_stored, write_stored};
+use node::secret::{ENCRYPTION_CONFIG, STORED, Secret, check_stored, read_stored, write_stored};
+use node::yaml;
 use serde::Serialize;
+use spec::read::ReadOptions;
 
 /// Secrets are put and looked at whatever this kctl can do with the spec.
 const AS_STORED: ReadOptions = ReadOptions {
@@ -102,7 +102,7 @@ pub async fn get(what: &GetSecrets, session: &Session<'_>) -> Result<(), Command
                 .document(&text.failed("the secrets have no JSON form", DEFECT)?)
         }
         SecretFormat::Yaml => {
-            let text = write::to_yaml(&found);
+            let text = yaml::to_yaml(&found);
             session
                 .shell
                 .document(&text.failed("the secrets have no YAML form", DEFECT)?)

@@ -10,9 +10,9 @@ use crate::error::CommandError;
 use crate::state::store_error;
 use aws::fleet::{fleet, told};
 use aws::store::Entry;
-use model::full::{Group, Role};
-use model::node::kubernetes_version_of;
-use model::validate::versions::Version;
+use full::Group;
+use node::config::{Role, kubernetes_version_of};
+use spec::validate::versions::Version;
 use std::collections::BTreeMap;
 
 /// The version that workers keep, and the control planes that run it or that cannot tell.
@@ -76,7 +76,7 @@ pub async fn control_plane_machines(
             },
             None => None,
         };
-        machines.push((machine.instance, config));
+        machines.push((machine.name, config));
     }
     Ok(machines)
 }

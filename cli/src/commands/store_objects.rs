@@ -7,9 +7,9 @@ use crate::args::{Global, Replace};
 use crate::error::{CommandError, Context, Kind, Outcome};
 use crate::state::{ClusterState, Keys, SpecChange, clusters, store_error, write_object};
 use aws::store::Expect;
-use model::api::metadata::CLUSTER_LABEL;
-use model::api::{Object, Resource, Spec};
-use model::read::{Document, ReadOptions};
+use spec::api::metadata::CLUSTER_LABEL;
+use spec::api::{Object, Resource, Spec};
+use spec::read::{Document, ReadOptions};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use time::OffsetDateTime;
@@ -373,7 +373,7 @@ async fn write_ssh_key(
 }
 
 fn ssh_fingerprint(public_key: &str) -> Result<String, CommandError> {
-    model::names::ssh_fingerprint(public_key).ok_or_else(|| {
+    node::names::ssh_fingerprint(public_key).ok_or_else(|| {
         CommandError::usage(
             "this is not a public SSH key",
             "give a line such as `ssh-ed25519 AAAA... name`, not the private key",

@@ -11,12 +11,11 @@ mod versions;
 
 use super::applying::{Work, locked};
 use super::assemble::Assembled;
-use super::export;
 use super::look::{Looked, Looking, look};
 use super::running::Running;
 use super::scope::{Place, scope};
 use super::session::Session;
-use super::whose;
+use super::{export, whose};
 use crate::args::{KubeconfigCredentials, PlanFormat, Update};
 use crate::error::{CommandError, Kind, Outcome};
 use crate::interrupt::Interrupts;
@@ -24,13 +23,13 @@ use crate::saved_plan::{self, SavedPlan, Stale};
 use crate::state::{Lock, Public, StoreJournal};
 use crate::ui::events::Events;
 use aws::AwsWorld;
-use model::cloud::settle::settle;
-use model::cloud::{Cloud, OwnTags, held};
-use model::engine::{Plan, PlanError, Snapshot};
-use model::pki::{KUBERNETES_CA, Keyset};
-use model::read::ReadOptions;
+use cloud::settle::settle;
+use cloud::{Cloud, OwnTags, held};
+use engine::{Plan, PlanError, Snapshot};
+use node::pki::{KUBERNETES_CA, Keyset};
 use saved::Held;
 use show::{Shown, show};
+use spec::read::ReadOptions;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -297,7 +296,7 @@ async fn planning<T>(
     planned(held::check(&desired, &seen))?;
     let named = named::balancers(looked, &held::leaving(&desired, &seen)).await?;
     let (desired, kept) = held::hold(desired, &seen, &named);
-    let mut plan = planned(model::engine::plan(&desired, &seen))?;
+    let mut plan = planned(engine::plan(&desired, &seen))?;
     plan.kept.extend(kept);
     body(&work, &plan, &seen).await
 }

@@ -111,7 +111,7 @@ fn pause(interval: Duration, left: Duration, healthy: u32) -> Duration {
 
 /// Whether it may be otherwise the next time: not where the command or the account is wrong.
 fn may_pass(error: &CommandError) -> bool {
-    use model::engine::{Class, Failure};
+    use engine::{Class, Failure};
     let failure = error.cause.as_ref().and_then(|cause| {
         cause
             .chain()
@@ -136,16 +136,17 @@ fn show(
         health: &seen.health,
     };
     let shell = session.shell;
-    let text =
-        match output {
-            ReportFormat::Table => {
-                return shell.result(&shown::render(&seen.health, shell.paint()));
-            }
-            ReportFormat::Json => serde_json::to_string_pretty(&document)
-                .failed("the report has no JSON form", DEFECT)?,
-            ReportFormat::Yaml => model::api::write::to_yaml(&document)
-                .failed("the report has no YAML form", DEFECT)?,
-        };
+    let text = match output {
+        ReportFormat::Table => {
+            return shell.result(&shown::render(&seen.health, shell.paint()));
+        }
+        ReportFormat::Json => {
+            serde_json::to_string_pretty(&document).failed("the report has no JSON form", DEFECT)?
+        }
+        ReportFormat::Yaml => {
+            node::yaml::to_yaml(&document).failed("the report has no YAML form", DEFECT)?
+        }
+    };
     shell.document(&text)
 }
 

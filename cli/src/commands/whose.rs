@@ -4,10 +4,10 @@
 use super::session::Session;
 use crate::error::{CommandError, Kind};
 use crate::state::{Acted, ClusterState};
-use model::cloud::Cloud;
-use model::cloud::claim::{Claim, Stranger};
-use model::engine::Snapshot;
-use model::pki::Keyset;
+use cloud::Cloud;
+use cloud::claim::{Claim, Stranger};
+use engine::Snapshot;
+use node::pki::Keyset;
 
 /// What the store has to show for a cluster: its `kubernetes-ca`, if it has one yet, and what was begun from it.
 pub fn claim(state: &ClusterState, authority: Option<&Keyset>, acted: Option<&Acted>) -> Claim {

@@ -8,12 +8,12 @@ use crate::api::{Answer, Trouble};
 use aws::fleet::{Fleet, Instance, LaunchFailure, ScalingGroup, fleet, last_launch_failure};
 use aws::store::Store;
 use aws::{Clients, console};
+use engine::Failure;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::Pod;
-use model::api::InstanceGroup;
-use model::engine::Failure;
-use model::report::{BootReport, report_key};
-use model::waits::{WAITS_LIMIT, read_waits, waits_key};
+use node::report::{BootReport, report_key};
+use node::waits::{WAITS_LIMIT, read_waits, waits_key};
+use spec::api::InstanceGroup;
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
 

@@ -5,7 +5,7 @@ use super::next::next_step;
 use crate::duration::words;
 use aws::Console;
 use aws::fleet::Instance;
-use model::report::{BootReport, StageLine, Status, stage_lines};
+use node::report::{BootReport, StageLine, Status, stage_lines};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
@@ -189,7 +189,7 @@ pub(super) fn unknown(instance: &Instance, now: OffsetDateTime) -> Start {
 
 /// What a report says. One without an error says that everything was put in its place.
 pub(super) fn of_report(report: &BootReport) -> Start {
-    let failed = |status| move |stage: &&model::report::Stage| stage.status == status;
+    let failed = |status| move |stage: &&node::report::Stage| stage.status == status;
     let stages = &report.stages;
     let stage = stages
         .iter()

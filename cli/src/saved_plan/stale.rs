@@ -2,8 +2,8 @@
 
 use super::{MadeFrom, SavedPlan};
 use crate::planned::Target;
-use model::cloud::Cloud;
-use model::engine::{Id, Moved, Plan, moved};
+use cloud::Cloud;
+use engine::{Id, Moved, Plan, moved};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -4,11 +4,11 @@ use super::{Keys, clusters, no_cluster, store_error};
 use crate::error::{CommandError, Context, Kind};
 use aws::store::{Entry, Expect, Object as Bytes, Store, Version};
 use futures::future::try_join_all;
-use model::api::cluster::ClusterSpec;
-use model::api::instance_group::InstanceGroupSpec;
-use model::api::{InstanceGroup, Object, Resource, Spec, write};
-use model::read::nearest;
-use model::read::{Document, ReadOptions, read_documents_with};
+use node::yaml;
+use spec::api::cluster::ClusterSpec;
+use spec::api::instance_group::InstanceGroupSpec;
+use spec::api::{InstanceGroup, Object, Resource, Spec};
+use spec::read::{Document, ReadOptions, nearest, read_documents_with};
 
 /// An object of the spec and the version it was read at.
 #[derive(Clone, Debug)]
@@ -164,7 +164,7 @@ pub async fn write_object<S: Spec>(
     object: &Resource<S>,
     expect: Expect,
 ) -> Result<Version, CommandError> {
-    let text = write::to_yaml(object).failed(
+    let text = yaml::to_yaml(object).failed(
         "the spec has no YAML form",
         "report this: it is a defect of kctl",
     )?;

@@ -5,7 +5,7 @@
 use super::{Keys, store_error};
 use crate::error::CommandError;
 use aws::store::{Entry, Expect, Store, StoreError, Version};
-use model::engine::{Class, Failure, Id, Journal, Noted};
+use engine::{Class, Failure, Id, Journal, Noted};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 

@@ -67,12 +67,12 @@ impl Keys {
 
     /// A keyset with its private keys.
     pub fn keyset(&self, name: &str) -> String {
-        self.below(&model::pki::keyset_path(name))
+        self.below(&node::pki::keyset_path(name))
     }
 
     /// A secret of the user's.
     pub fn secret(&self, name: &str) -> String {
-        self.below(&model::secret::stored_path(name))
+        self.below(&node::secret::stored_path(name))
     }
 
     /// What is public of all keysets, and of which versions of them.

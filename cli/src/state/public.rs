@@ -5,7 +5,7 @@
 use super::{Keys, keyset, store_error};
 use crate::error::{CommandError, Context, Kind};
 use aws::store::{Entry, Expect, Store, Version};
-use model::pki::{Keyset, KeysetItem, keyset_path};
+use node::pki::{Keyset, KeysetItem, keyset_path};
 use serde::{Deserialize, Serialize};
 
 /// The form of the file.
@@ -279,7 +279,7 @@ mod tests {
     use crate::state::mint_into;
     use aws::Clients;
     use aws::store::{Expect, Store};
-    use model::pki::KUBERNETES_CA;
+    use node::pki::KUBERNETES_CA;
 
     #[tokio::test]
     async fn who_writes_this_file_alone_decides_not_whom_machines_trust() {

@@ -3,7 +3,7 @@
 use super::{Keys, store_error};
 use crate::error::{CommandError, Context};
 use aws::store::{Expect, Store, StoreError, Version};
-use model::pki::{KeyAlgorithm, Keyset, SystemKeys, mint, read_keyset, write_keyset};
+use node::pki::{KeyAlgorithm, Keyset, SystemKeys, mint, read_keyset, write_keyset};
 use time::OffsetDateTime;
 
 const RESTORE: &str = "restore it from the bucket's versions";

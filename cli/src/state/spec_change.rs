@@ -2,9 +2,10 @@
 //! before and after. No values.
 
 use crate::saved_plan::sha256;
-use model::api::{Resource, Spec, write};
-use model::engine::{Action, changes};
+use engine::{Action, changes};
+use node::yaml;
 use serde::{Deserialize, Serialize};
+use spec::api::{Resource, Spec};
 
 /// A change of one object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +39,7 @@ impl SpecChange {
             .map(|(before, after)| changes(before, after).len());
         // The digest of the text that is stored.
         let digest = |object: &Resource<S>| {
-            write::to_yaml(object)
+            yaml::to_yaml(object)
                 .ok()
                 .map(|text| sha256(text.as_bytes()))
         };

@@ -1,7 +1,7 @@
 //! AWS objects in words: where one stands in a plan, under which other one, and what matters about it.
 
-use model::cloud::{Cloud, Kind, ObjectContent, RuleSource, S3Object, SecurityGroupRule, Subnet};
-use model::engine::{Id, Ref, Resource};
+use cloud::{Cloud, Kind, ObjectContent, RuleSource, S3Object, SecurityGroupRule, Subnet};
+use engine::{Id, Ref, Resource};
 
 /// Digits that are shown of a sha256 unless everything is.
 const SHORT_HASH: usize = 12;

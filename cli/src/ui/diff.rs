@@ -1,7 +1,7 @@
 //! Differences of single fields in words.
 
 use super::{Paint, Tone};
-use model::engine::FieldChange;
+use engine::FieldChange;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 

@@ -2,7 +2,7 @@
 
 use super::{Paint, Tone};
 use crate::error::CommandError;
-use model::read::Problem;
+use spec::read::Problem;
 
 /// All of an error, ready for stderr; empty if there is nothing to say.
 pub fn render(error: &CommandError, paint: Paint) -> String {

@@ -6,11 +6,11 @@ use super::plan_json::changes;
 use crate::error::{CommandError, Kind, Outcome};
 use crate::planned::{Summary, Target};
 use crate::saved_plan::Stale;
-use model::cloud::Cloud;
-use model::engine::{Event, Plan, Report};
-use model::not_yet::NotYet;
+use cloud::Cloud;
+use engine::{Event, Plan, Report};
 use serde::Serialize;
 use serde_json::{Value, json};
+use spec::not_yet::NotYet;
 use time::OffsetDateTime;
 use time::macros::format_description;
 
@@ -141,6 +141,6 @@ fn word(kind: Kind) -> &'static str {
 /// The error and its causes in one text.
 fn text(error: &CommandError) -> String {
     let causes = error.cause.iter().map(|cause| format!("{cause:#}"));
-    let problems = error.problems.iter().map(model::read::Problem::render);
+    let problems = error.problems.iter().map(spec::read::Problem::render);
     causes.chain(problems).collect::<Vec<_>>().join("\n")
 }

@@ -4,7 +4,7 @@ use super::cloud::short_hashes;
 use super::progress::seconds;
 use super::table;
 use crate::state::{Ended, Listed, Operation};
-use model::engine::{Action, Id};
+use engine::{Action, Id};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

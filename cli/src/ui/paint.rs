@@ -1,6 +1,6 @@
 //! Colour. It only repeats what the text says: every output is complete without it.
 
-use model::terminal::steers;
+use node::terminal::steers;
 
 /// What a piece of text means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +118,7 @@ mod tests {
             for said in STEERING {
                 let shown = paint.safe(&paint.tone(Tone::Delete, &format!("disk {said}is full")));
                 let without = shown.replace("\x1b[31m", "").replace("\x1b[0m", "");
-                assert!(!without.contains(model::terminal::steers), "{shown:?}");
+                assert!(!without.contains(node::terminal::steers), "{shown:?}");
                 assert!(without.contains("disk ") && without.contains("is full"));
             }
         }

@@ -2,8 +2,8 @@
 //! are parts of, and the parts of something that comes or goes as a whole are only counted.
 
 use super::{Paint, Tone, cloud, diff};
-use model::cloud::Cloud;
-use model::engine::{Action, FieldChange, Id, Kept, Plan, Reason, Step, Why};
+use ::cloud::Cloud;
+use engine::{Action, FieldChange, Id, Kept, Plan, Reason, Step, Why};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is shown, and how.
@@ -96,7 +96,7 @@ fn why_kept(kept: &Kept) -> String {
                 ("are", "they know")
             };
             format!(
-                "until {} {are} replaced: {they} the API by its addresses alone",
+                "until {} {are} replaced or updated: {they} the API by its addresses alone",
                 and(&named)
             )
         }
@@ -330,10 +330,10 @@ fn tag_change(change: &FieldChange) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::cloud::{
+    use ::cloud::{
         EbsVolume, IamRole, RuleSource, SecurityGroup, SecurityGroupRule, Subnet, Tags, Vpc,
     };
-    use model::engine::{Observed, Ref, Resource};
+    use engine::{Observed, Ref, Resource};
     use serde_json::json;
 
     const NAME: &str = "demo.example.com";

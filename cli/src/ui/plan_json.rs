@@ -3,11 +3,11 @@
 use super::diff::LATE;
 use crate::planned::{Summary, Target};
 use crate::saved_plan::{SavedPlan, Stale};
-use model::cloud::Cloud;
-use model::engine::{Action, Failure, FieldChange, Id, Kept, Plan, Reason, Report};
-use model::not_yet::NotYet;
+use cloud::Cloud;
+use engine::{Action, Failure, FieldChange, Id, Kept, Plan, Reason, Report};
 use serde::Serialize;
 use serde_json::Value;
+use spec::not_yet::NotYet;
 
 /// The version of the document.
 const FORMAT: u32 = 1;

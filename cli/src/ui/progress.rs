@@ -3,8 +3,8 @@
 
 use super::cloud::short_hashes;
 use super::{Shell, Tone};
+use engine::{Action, Class, Event, Failure, Id};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use model::engine::{Action, Class, Event, Failure, Id};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

@@ -4,7 +4,7 @@ use super::Paint;
 use super::cloud::short_hashes;
 use super::diff::lines;
 use crate::saved_plan::{Changed, Stale};
-use model::engine::{Action, Moved};
+use engine::{Action, Moved};
 use serde_json::Value;
 
 /// More steps than these are only counted.

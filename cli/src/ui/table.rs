@@ -1,7 +1,7 @@
 //! Tables as kubectl prints them: upper-case headers, no borders, never cut.
 
 use comfy_table::{Table, presets};
-use model::terminal::steers;
+use node::terminal::steers;
 
 /// A table's text; every row has as many cells as there are headers.
 pub fn render(headers: &[&str], rows: &[Vec<String>]) -> String {

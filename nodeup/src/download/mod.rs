@@ -8,7 +8,7 @@ use crate::digest;
 use crate::retry::Told;
 use anyhow::{Context, Error, anyhow, bail};
 use futures::future::join_all;
-use model::full::Asset;
+use node::config::Asset;
 use part::Part;
 use pull::{Local, Useless, pull};
 use reqwest::Client;

@@ -1,10 +1,10 @@
 //! Compressed tar archives. Each is looked through to its end before anything of it is in its place, and refused as a
 //! whole if anything in it would lie or point outside.
 
-use super::disk::{Disk, Staged};
 use anyhow::{Context, bail};
 use flate2::read::GzDecoder;
-use model::host::Place;
+use host::{Host, Staged};
+use node::host::Place;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
@@ -15,16 +15,16 @@ const PROGRAM: u32 = 0o755;
 
 /// Unpacks what `place` asks for; the paths that were written.
 pub(super) fn unpack(
-    disk: &Disk,
+    host: &Host,
     archive: impl Read,
     place: &Place,
 ) -> anyhow::Result<Vec<String>> {
     let mut staged = BTreeMap::new();
-    match stage(disk, archive, place, &mut staged) {
+    match stage(host, archive, place, &mut staged) {
         Ok(()) => {
             let paths = staged.keys().cloned().collect();
-            for (path, file) in staged {
-                file.commit().with_context(|| format!("writing {path}"))?;
+            for file in staged.into_values() {
+                file.commit(host)?;
             }
             Ok(paths)
         }
@@ -40,7 +40,7 @@ pub(super) fn unpack(
 
 /// Writes each wanted member beside its place.
 fn stage(
-    disk: &Disk,
+    host: &Host,
     archive: impl Read,
     place: &Place,
     staged: &mut BTreeMap<String, Staged>,
@@ -60,8 +60,7 @@ fn stage(
         if !matches!(kind, EntryType::Regular | EntryType::Continuous) {
             bail!("{} in the archive is no plain file", name.display());
         }
-        let file = disk.stage(&path, PROGRAM, "root:root");
-        let file = file.with_context(|| format!("writing {path}"))?;
+        let file = host.stage(&path, PROGRAM, Some("root:root"))?;
         let file = staged.entry(path.clone()).or_insert(file);
         std::io::copy(&mut entry, file).with_context(|| format!("writing {path}"))?;
     }

@@ -2,26 +2,26 @@
 //! towards the disk.
 
 use super::Context;
-use super::disk::{Disk, invalid, io_failure};
+use super::failure::{file_failure, invalid, with_causes};
 use super::judge::{Wanted, judge};
-use model::bootstrap;
-use model::engine::Failure;
-use model::host::{Certificate, CertificateStorage, Standing};
-use model::pki::{self, Issued, KUBERNETES_CA, SystemKeys, trust_bundle};
-use std::io::{self, Write};
+use engine::Failure;
+use host::{Error, Host};
+use node::bootstrap;
+use node::host::{Certificate, CertificateStorage, Standing};
+use node::pki::{self, Issued, KUBERNETES_CA, SystemKeys, trust_bundle};
 
 /// What the link of kubelet's certificate points to at first; kubelet names its own after the time.
 const FIRST: &str = "kubelet-client-first.pem";
 
 /// How the certificate stands; `None`: there is none.
 pub(super) fn observe(
-    disk: &Disk,
+    host: &Host,
     context: &Context,
     want: &Certificate,
 ) -> Result<Option<Certificate>, Failure> {
-    let failed = io_failure("reading", want.path());
+    let failed = file_failure("reading", want.path());
     let text = |path: &str| -> Result<Option<String>, Failure> {
-        let bytes = disk.read(path).map_err(&failed)?;
+        let bytes = host.read(path).map_err(&failed)?;
         Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     };
     let standing = match &want.storage {
@@ -36,7 +36,7 @@ pub(super) fn observe(
                 return Ok(None);
             };
             let standing = standing(context, want, &pem, &pem);
-            let linked = disk.link_target(link).map_err(&failed)?.is_some();
+            let linked = host.link_target(link).map_err(&failed)?.is_some();
             if standing == Standing::Good && !linked {
                 Standing::NotALink
             } else {
@@ -72,13 +72,13 @@ fn standing(context: &Context, want: &Certificate, certificate: &str, key: &str)
 
 /// Puts a new certificate and its key in their places.
 pub(super) fn put(
-    disk: &Disk,
+    host: &Host,
     context: &Context,
     want: &Certificate,
     have: Option<&Certificate>,
 ) -> Result<(), Failure> {
     if have.is_some_and(|have| have.standing == Standing::NotALink) {
-        return relink(disk, want).map_err(io_failure("linking", want.path()));
+        return relink(host, want).map_err(file_failure("linking", want.path()));
     }
     let issued = issue(context, want)?;
     let standing = standing(context, want, &issued.certificate, issued.key.reveal());
@@ -92,7 +92,7 @@ pub(super) fn put(
             Some("compare the clocks of this machine and of the control plane".to_owned());
         return Err(failure);
     }
-    write(disk, want, &issued).map_err(io_failure("writing", want.path()))
+    write(host, want, &issued).map_err(file_failure("writing", want.path()))
 }
 
 fn issue(context: &Context, want: &Certificate) -> Result<Issued, Failure> {
@@ -100,7 +100,7 @@ fn issue(context: &Context, want: &Certificate) -> Result<Issued, Failure> {
     if let Some(keyset) = context.signer.keysets.get(&want.signer) {
         let mut keys = SystemKeys::at((context.clock)());
         let issued = pki::issue(keyset, &want.leaf(), &mut keys);
-        return issued.map_err(|error| invalid(&call, &told(&error)));
+        return issued.map_err(|error| invalid(&call, &with_causes(&error)));
     }
     let asked = match want.common_name.as_str() {
         "system:kube-proxy" => bootstrap::Certificate::KubeProxy,
@@ -118,41 +118,35 @@ fn issue(context: &Context, want: &Certificate) -> Result<Issued, Failure> {
     })
 }
 
-/// An error with its causes.
-fn told(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
-}
-
 /// The key and its certificate are both whole beside their places before either is in it; a machine that dies between
 /// the two renamings has a pair that does not fit, which the next look sees.
-fn write(disk: &Disk, want: &Certificate, issued: &Issued) -> io::Result<()> {
+fn write(host: &Host, want: &Certificate, issued: &Issued) -> Result<(), Error> {
     match &want.storage {
         CertificateStorage::Pair { certificate, key } => {
-            let mut staged = disk.stage(certificate, 0o644, "root:root")?;
-            staged.write_all(issued.certificate.as_bytes())?;
-            disk.write(key, issued.key.reveal().as_bytes(), 0o400, "root:root")?;
-            staged.commit()
+            let mut staged = host.stage(certificate, 0o644, Some("root:root"))?;
+            staged.append(issued.certificate.as_bytes())?;
+            host.write(
+                key,
+                issued.key.reveal().as_bytes(),
+                0o400,
+                Some("root:root"),
+            )?;
+            staged.commit(host)
         }
         CertificateStorage::Rotating { link } => {
             let both = format!("{}{}", issued.certificate, issued.key.reveal());
-            disk.write(&beside(link), both.as_bytes(), 0o600, "root:root")?;
-            disk.link(link, FIRST)
+            host.write(&beside(link), both.as_bytes(), 0o600, Some("root:root"))?;
+            host.make_link(link, FIRST)
         }
     }
 }
 
 /// A plain file where kubelet wants a link: its content moves beside.
-fn relink(disk: &Disk, want: &Certificate) -> io::Result<()> {
+fn relink(host: &Host, want: &Certificate) -> Result<(), Error> {
     let link = want.path();
-    let content = disk.read(link)?.unwrap_or_default();
-    disk.write(&beside(link), &content, 0o600, "root:root")?;
-    disk.link(link, FIRST)
+    let content = host.read(link)?.unwrap_or_default();
+    host.write(&beside(link), &content, 0o600, Some("root:root"))?;
+    host.make_link(link, FIRST)
 }
 
 fn beside(link: &str) -> String {

@@ -1,6 +1,7 @@
 //! What an apply works with, and what it came to.
 
-use super::{Signer, System};
+use super::Signer;
+use host::Host;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,20 +10,16 @@ use time::OffsetDateTime;
 /// What the desired state is put on.
 #[derive(Clone)]
 pub struct Context {
-    /// The machine's root folder: `/`.
-    pub root: PathBuf,
+    /// The machine: its root folder, its programs and mounts, and whether it may still be changed.
+    pub host: Host,
     /// Verified downloads, each called after its sha256.
     pub cache: PathBuf,
     /// Who signs certificates.
     pub signer: Arc<Signer>,
     /// Certificates of `kubernetes-ca` that are trusted, PEM: NodeConfig's.
     pub trust_bundle: String,
-    /// Everything that is not a file: commands, mounts.
-    pub system: Arc<dyn System>,
     /// The time.
     pub clock: Arc<dyn Fn() -> OffsetDateTime + Send + Sync>,
-    /// Asked before every single change: true once nothing more may be changed (the machine shuts down).
-    pub stop: Arc<dyn Fn() -> bool + Send + Sync>,
     /// Hears what was left out or is being waited for, a line at a time.
     pub tell: Arc<dyn Fn(&str) + Send + Sync>,
 }
@@ -30,7 +27,7 @@ pub struct Context {
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Context")
-            .field("root", &self.root)
+            .field("host", &self.host)
             .field("cache", &self.cache)
             .finish_non_exhaustive()
     }

@@ -2,10 +2,11 @@
 //! no hundreds of megabytes.
 
 use super::archive;
-use super::disk::{Disk, invalid, io_failure};
+use super::failure::{file_failure, invalid};
 use anyhow::{Context, bail};
-use model::engine::Failure;
-use model::host::{Download, Place};
+use engine::Failure;
+use host::{Error, Host};
+use node::host::{Download, Place};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -34,15 +35,15 @@ struct Stamp {
     changed: (i64, i64),
 }
 
-pub(super) fn observe(disk: &Disk, want: &Download) -> Result<Option<Download>, Failure> {
+pub(super) fn observe(host: &Host, want: &Download) -> Result<Option<Download>, Failure> {
     let path = record_path(&want.name);
-    let Some(bytes) = disk.read(&path).map_err(io_failure("reading", &path))? else {
+    let Some(bytes) = host.read(&path).map_err(file_failure("reading", &path))? else {
         return Ok(None);
     };
     let mut have = want.clone();
     match serde_json::from_slice::<Record>(&bytes) {
         Ok(record) if record.sha256 == want.sha256 => {
-            if !as_left(disk, &record).map_err(io_failure("reading the files of", &want.name))? {
+            if !as_left(host, &record).map_err(file_failure("reading the files of", &want.name))? {
                 "(changed since)".clone_into(&mut have.sha256);
             }
         }
@@ -52,18 +53,18 @@ pub(super) fn observe(disk: &Disk, want: &Download) -> Result<Option<Download>, 
     Ok(Some(have))
 }
 
-fn as_left(disk: &Disk, record: &Record) -> io::Result<bool> {
+fn as_left(host: &Host, record: &Record) -> Result<bool, Error> {
     for (path, stamp) in &record.files {
-        if stamp_of(disk, path)?.as_ref() != Some(stamp) {
+        if stamp_of(host, path)?.as_ref() != Some(stamp) {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-fn stamp_of(disk: &Disk, path: &str) -> io::Result<Option<Stamp>> {
-    Ok(disk
-        .about(path)?
+fn stamp_of(host: &Host, path: &str) -> Result<Option<Stamp>, Error> {
+    Ok(host
+        .metadata(path)?
         .filter(std::fs::Metadata::is_file)
         .map(|about| Stamp {
             size: about.size(),
@@ -77,23 +78,23 @@ fn record_path(name: &str) -> String {
 }
 
 /// Installs it from the folder of verified downloads. Its hash is looked at once more: that folder outlives power cuts.
-pub(super) fn put(disk: &Disk, cache: &Path, want: &Download) -> Result<(), Failure> {
-    installed(disk, cache, want)
+pub(super) fn put(host: &Host, cache: &Path, want: &Download) -> Result<(), Failure> {
+    installed(host, cache, want)
         .map_err(|error| invalid(&format!("installing {}", want.name), &format!("{error:#}")))
 }
 
-fn installed(disk: &Disk, cache: &Path, want: &Download) -> anyhow::Result<()> {
+fn installed(host: &Host, cache: &Path, want: &Download) -> anyhow::Result<()> {
     let source = cache.join(&want.sha256);
     let open = || File::open(&source).with_context(|| format!("opening {}", source.display()));
     let paths = match &want.place {
         Place::Program(path) => {
-            let mut staged = disk.stage(path, 0o755, "root:root")?;
+            let mut staged = host.stage(path, 0o755, Some("root:root"))?;
             let found = copy(open()?, &mut staged)?;
             if found != want.sha256 {
                 staged.discard()?;
                 bail!("{} has sha256 {found}", source.display());
             }
-            staged.commit()?;
+            staged.commit(host)?;
             vec![path.clone()]
         }
         Place::Members(_) | Place::Programs(_) => {
@@ -101,19 +102,19 @@ fn installed(disk: &Disk, cache: &Path, want: &Download) -> anyhow::Result<()> {
             if found != want.sha256 {
                 bail!("{} has sha256 {found}", source.display());
             }
-            archive::unpack(disk, io::BufReader::new(open()?), &want.place)?
+            archive::unpack(host, io::BufReader::new(open()?), &want.place)?
         }
     };
     let mut files = BTreeMap::new();
     for path in paths {
-        let stamp = stamp_of(disk, &path)?.with_context(|| format!("{path} is gone again"))?;
+        let stamp = stamp_of(host, &path)?.with_context(|| format!("{path} is gone again"))?;
         files.insert(path, stamp);
     }
     let record = serde_json::to_vec(&Record {
         sha256: want.sha256.clone(),
         files,
     })?;
-    disk.write(&record_path(&want.name), &record, 0o644, "root:root")?;
+    host.write(&record_path(&want.name), &record, 0o644, Some("root:root"))?;
     Ok(())
 }
 

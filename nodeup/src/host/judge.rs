@@ -1,8 +1,8 @@
 //! Whether a certificate and a key are what is wanted. Looks at nothing but its arguments.
 
-use model::host::{Certificate, Standing};
-use model::pki::{Usage, public_key};
-use model::secret::Secret;
+use node::host::{Certificate, Standing};
+use node::pki::{Usage, public_key};
+use node::secret::Secret;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use time::OffsetDateTime;

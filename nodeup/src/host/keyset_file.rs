@@ -1,23 +1,24 @@
 //! Parts of authorities in files. Their content passes through here and is shown nowhere.
 
-use super::disk::{Disk, invalid, io_failure};
+use super::failure::{file_failure, invalid};
 use super::file::mode;
 use super::signer::Signer;
-use model::engine::Failure;
-use model::host::{KeysetFile, KeysetPart, keyset_part};
-use model::secret::Secret;
+use engine::Failure;
+use host::Host;
+use node::host::{KeysetFile, KeysetPart, keyset_part};
+use node::secret::Secret;
 
 pub(super) fn observe(
-    disk: &Disk,
+    host: &Host,
     signer: &Signer,
     want: &KeysetFile,
 ) -> Result<Option<KeysetFile>, Failure> {
-    let failed = io_failure("reading", &want.path);
-    let Some(about) = disk.about(&want.path).map_err(&failed)? else {
+    let failed = file_failure("reading", &want.path);
+    let Some(about) = host.metadata(&want.path).map_err(&failed)? else {
         return Ok(None);
     };
-    let (mode, owner) = disk.mode_and_owner(&about, "root:root").map_err(&failed)?;
-    let found = disk.read(&want.path).map_err(&failed)?.unwrap_or_default();
+    let (mode, owner) = host.mode_and_owner(&about, "root:root").map_err(&failed)?;
+    let found = host.read(&want.path).map_err(&failed)?.unwrap_or_default();
     let kept = want.part == KeysetPart::StoredSecret && !signer.secrets.contains_key(&want.keyset);
     let same = kept || found == content(signer, want)?.reveal().as_bytes();
     let current = same && owner == "root:root";
@@ -28,15 +29,15 @@ pub(super) fn observe(
     }))
 }
 
-pub(super) fn put(disk: &Disk, signer: &Signer, want: &KeysetFile) -> Result<(), Failure> {
+pub(super) fn put(host: &Host, signer: &Signer, want: &KeysetFile) -> Result<(), Failure> {
     let content = content(signer, want)?;
-    let written = disk.write(
+    let written = host.write(
         &want.path,
         content.reveal().as_bytes(),
         mode(&want.mode)?,
-        "root:root",
+        Some("root:root"),
     );
-    written.map_err(io_failure("writing", &want.path))
+    written.map_err(file_failure("writing", &want.path))
 }
 
 fn content(signer: &Signer, want: &KeysetFile) -> Result<Secret, Failure> {

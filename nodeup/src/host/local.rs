@@ -1,14 +1,12 @@
 //! The machine as the engine's world: each kind of thing has a module that looks at it and one that changes it.
 
-use super::disk::{Disk, invalid};
+use super::failure::invalid;
 use super::{
     Context, certificate, download, file, hosts_block, kernel, keyset_file, packages, tools, units,
     volume,
 };
-use model::engine::{
-    Attrs, Class, Failure, Observed, Put, Refs, Removed, Resource, Snapshot, World,
-};
-use model::host::{HostResource, Thing};
+use engine::{Attrs, Class, Failure, Observed, Put, Refs, Removed, Resource, Snapshot, World};
+use node::host::{HostResource, Thing};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
@@ -21,7 +19,6 @@ pub struct LocalHost {
 struct Inner {
     desired: Vec<HostResource>,
     context: Context,
-    disk: Disk,
     /// Held while a package tool runs.
     one_at_a_time: Mutex<()>,
 }
@@ -40,7 +37,6 @@ impl LocalHost {
         Self {
             inner: Arc::new(Inner {
                 desired,
-                disk: Disk::new(&context.root, Arc::clone(&context.stop)),
                 context,
                 one_at_a_time: Mutex::new(()),
             }),
@@ -52,7 +48,7 @@ impl LocalHost {
         self.blocking(move |inner| {
             units
                 .iter()
-                .try_for_each(|unit| units::forget(&inner.disk, unit))
+                .try_for_each(|unit| units::forget(&inner.context.host, unit))
         })
         .await
     }
@@ -78,7 +74,7 @@ impl Inner {
                 Thing::Unit(unit) => Some(unit.name.as_str()),
                 _ => None,
             });
-        let states = units::states(&*self.context.system, &units.collect::<Vec<_>>())?;
+        let states = units::states(&self.context.host, &units.collect::<Vec<_>>())?;
         let mut items = BTreeMap::new();
         for want in &self.desired {
             let seen = match self.look(&want.thing, &states) {
@@ -107,42 +103,39 @@ impl Inner {
         want: &Thing,
         states: &BTreeMap<String, units::State>,
     ) -> Result<Option<Thing>, Failure> {
-        let (disk, context) = (&self.disk, &self.context);
-        let system = &*context.system;
+        let context = &self.context;
+        let host = &context.host;
         Ok(match want {
             Thing::Certificate(want) => {
-                certificate::observe(disk, context, want)?.map(Thing::Certificate)
+                certificate::observe(host, context, want)?.map(Thing::Certificate)
             }
-            Thing::Directory(want) => file::observe_folder(disk, want)?.map(Thing::Directory),
-            Thing::Download(want) => download::observe(disk, want)?.map(Thing::Download),
-            Thing::File(want) => file::observe(disk, want)?.map(Thing::File),
-            Thing::HostsBlock(want) => hosts_block::observe(disk, want)?.map(Thing::HostsBlock),
+            Thing::Directory(want) => file::observe_folder(host, want)?.map(Thing::Directory),
+            Thing::Download(want) => download::observe(host, want)?.map(Thing::Download),
+            Thing::File(want) => file::observe(host, want)?.map(Thing::File),
+            Thing::HostsBlock(want) => hosts_block::observe(host, want)?.map(Thing::HostsBlock),
             Thing::KernelModule(want) => {
-                kernel::observe_module(disk, want).map(Thing::KernelModule)
+                kernel::observe_module(host, want).map(Thing::KernelModule)
             }
             Thing::KeysetFile(want) => {
-                keyset_file::observe(disk, &context.signer, want)?.map(Thing::KeysetFile)
+                keyset_file::observe(host, &context.signer, want)?.map(Thing::KeysetFile)
             }
-            Thing::Link(want) => file::observe_link(disk, want)?.map(Thing::Link),
-            Thing::Mount(want) => volume::observe(disk, system, want)?.map(Thing::Mount),
-            Thing::Packages(want) => packages::observe(system, want)?.map(Thing::Packages),
+            Thing::Link(want) => file::observe_link(host, want)?.map(Thing::Link),
+            Thing::Mount(want) => volume::observe(host, want)?.map(Thing::Mount),
+            Thing::Packages(want) => packages::observe(host, want)?.map(Thing::Packages),
             Thing::Propagation(want) => {
-                kernel::observe_propagation(disk, want)?.map(Thing::Propagation)
+                kernel::observe_propagation(host, want)?.map(Thing::Propagation)
             }
-            Thing::Sysctl(want) => kernel::observe_sysctl(disk, want)?.map(Thing::Sysctl),
-            Thing::Tools(want) => tools::observe(disk, want)?.map(Thing::Tools),
+            Thing::Sysctl(want) => kernel::observe_sysctl(host, want)?.map(Thing::Sysctl),
+            Thing::Tools(want) => tools::observe(host, want)?.map(Thing::Tools),
             Thing::Unit(want) => {
                 let state = states.get(&want.name).cloned().unwrap_or_default();
-                units::observe(disk, want, &state)?.map(Thing::Unit)
+                units::observe(host, want, &state)?.map(Thing::Unit)
             }
         })
     }
 
     /// A unit that runs with something that is not as wanted any more has to be started again once that is mended.
-    fn see_what_units_follow(
-        &self,
-        items: &mut BTreeMap<model::engine::Id, Observed<HostResource>>,
-    ) {
+    fn see_what_units_follow(&self, items: &mut BTreeMap<engine::Id, Observed<HostResource>>) {
         let differs: BTreeSet<_> = self
             .desired
             .iter()
@@ -170,40 +163,40 @@ impl Inner {
 
     /// Makes one thing as wanted. What is being waited for, if it is not usable yet.
     fn put(&self, want: &Thing, have: Option<&Thing>) -> Result<Option<String>, Failure> {
-        let (disk, context) = (&self.disk, &self.context);
-        let system = &*context.system;
+        let context = &self.context;
+        let host = &context.host;
         match want {
             Thing::Certificate(want) => {
                 let have = match have {
                     Some(Thing::Certificate(have)) => Some(have),
                     _ => None,
                 };
-                certificate::put(disk, context, want, have)?;
+                certificate::put(host, context, want, have)?;
             }
-            Thing::Directory(want) => file::put_folder(disk, want)?,
-            Thing::Download(want) => download::put(disk, &context.cache, want)?,
-            Thing::File(want) => file::put(disk, want)?,
-            Thing::HostsBlock(want) => hosts_block::put(disk, want)?,
-            Thing::KernelModule(want) => kernel::load(disk, system, want)?,
-            Thing::KeysetFile(want) => keyset_file::put(disk, &context.signer, want)?,
-            Thing::Link(want) => file::put_link(disk, want)?,
+            Thing::Directory(want) => file::put_folder(host, want)?,
+            Thing::Download(want) => download::put(host, &context.cache, want)?,
+            Thing::File(want) => file::put(host, want)?,
+            Thing::HostsBlock(want) => hosts_block::put(host, want)?,
+            Thing::KernelModule(want) => kernel::load(host, want)?,
+            Thing::KeysetFile(want) => keyset_file::put(host, &context.signer, want)?,
+            Thing::Link(want) => file::put_link(host, want)?,
             Thing::Mount(want) => {
                 let have = match have {
                     Some(Thing::Mount(have)) => Some(have),
                     _ => None,
                 };
-                volume::put(disk, system, want, have)?;
+                volume::put(host, want, have)?;
             }
-            Thing::Packages(want) => packages::install(disk, system, &self.one_at_a_time, want)?,
-            Thing::Propagation(want) => kernel::share(disk, system, want)?,
-            Thing::Sysctl(want) => kernel::put_sysctl(disk, want, &*context.tell)?,
-            Thing::Tools(want) => tools::put(disk, want)?,
+            Thing::Packages(want) => packages::install(host, &self.one_at_a_time, want)?,
+            Thing::Propagation(want) => kernel::share(host, want)?,
+            Thing::Sysctl(want) => kernel::put_sysctl(host, want, &*context.tell)?,
+            Thing::Tools(want) => tools::put(host, want)?,
             Thing::Unit(want) => {
                 let have = match have {
                     Some(Thing::Unit(have)) => Some(have),
                     _ => None,
                 };
-                return units::put(disk, system, want, have);
+                return units::put(host, want, have);
             }
         }
         Ok(None)
@@ -245,7 +238,7 @@ impl World<HostResource> for LocalHost {
         let want = want.clone();
         self.blocking(move |inner| {
             let states = match &want.thing {
-                Thing::Unit(unit) => units::states(&*inner.context.system, &[&unit.name])?,
+                Thing::Unit(unit) => units::states(&inner.context.host, &[&unit.name])?,
                 _ => BTreeMap::new(),
             };
             let thing = inner.look(&want.thing, &states)?;
@@ -276,7 +269,7 @@ impl World<HostResource> for LocalHost {
         let want = want.clone();
         self.blocking(move |inner| {
             let waiting_for = match &want.thing {
-                Thing::Unit(unit) => units::came_up(&inner.disk, &*inner.context.system, unit)?,
+                Thing::Unit(unit) => units::came_up(&inner.context.host, unit)?,
                 _ => None,
             };
             Ok(put_as(&want, waiting_for))

@@ -1,10 +1,10 @@
 //! Packages of the distribution: looked for first, so that a machine that has them all needs no network.
 
-use super::disk::{Disk, invalid};
-use super::system::{Answer, System};
-use model::engine::{Class, Failure};
-use model::host::Packages;
-use model::node::Distribution;
+use super::failure::{failed, invalid};
+use engine::{Class, Failure};
+use host::{Host, Output};
+use node::config::Distribution;
+use node::host::Packages;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
@@ -24,10 +24,10 @@ const FINAL: [&str; 3] = [
 ];
 
 /// Those of the packages that are installed.
-pub(super) fn observe(system: &dyn System, want: &Packages) -> Result<Option<Packages>, Failure> {
+pub(super) fn observe(host: &Host, want: &Packages) -> Result<Option<Packages>, Failure> {
     let there = match want.distribution {
-        Distribution::Debian => installed_debian(system)?,
-        Distribution::AmazonLinux => installed_rpm(system, want)?,
+        Distribution::Debian => installed_debian(host)?,
+        Distribution::AmazonLinux => installed_rpm(host, want)?,
     };
     let mut have = want.clone();
     have.packages
@@ -41,14 +41,14 @@ fn bare(package: &str) -> &str {
 }
 
 /// Names of what is installed, and of what that stands for.
-fn installed_debian(system: &dyn System) -> Result<BTreeSet<String>, Failure> {
+fn installed_debian(host: &Host) -> Result<BTreeSet<String>, Failure> {
     let format = "--showformat=${Package}|${db:Status-Status}|${Provides}\\n";
-    let answer = run(system, "dpkg-query", &["--show", format])?;
-    if answer.code != 0 {
-        return Err(invalid("dpkg-query --show", answer.err.trim()));
+    let answer = run(host, "dpkg-query", &["--show", format])?;
+    if !answer.is_success() {
+        return Err(invalid("dpkg-query --show", answer.stderr.trim()));
     }
     let mut there = BTreeSet::new();
-    for line in answer.out.lines() {
+    for line in answer.stdout.lines() {
         let mut fields = line.split('|');
         let (name, status) = (fields.next().unwrap_or_default(), fields.next());
         if status != Some("installed") {
@@ -62,10 +62,10 @@ fn installed_debian(system: &dyn System) -> Result<BTreeSet<String>, Failure> {
     Ok(there)
 }
 
-fn installed_rpm(system: &dyn System, want: &Packages) -> Result<BTreeSet<String>, Failure> {
+fn installed_rpm(host: &Host, want: &Packages) -> Result<BTreeSet<String>, Failure> {
     let mut there = BTreeSet::new();
     for package in &want.packages {
-        if run(system, "rpm", &["--query", "--whatprovides", bare(package)])?.code == 0 {
+        if run(host, "rpm", &["--query", "--whatprovides", bare(package)])?.is_success() {
             there.insert(bare(package).to_owned());
         }
     }
@@ -75,35 +75,33 @@ fn installed_rpm(system: &dyn System, want: &Packages) -> Result<BTreeSet<String
 /// Installs what is missing. One at a time: package tools know one caller. A tool that is busy or a mirror that does not
 /// answer is tried again by the engine until its deadline.
 pub(super) fn install(
-    disk: &Disk,
-    system: &dyn System,
+    host: &Host,
     one_at_a_time: &Mutex<()>,
     want: &Packages,
 ) -> Result<(), Failure> {
     let _turn = one_at_a_time
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    disk.may_change()
-        .map_err(|error| invalid("installing packages", &error.to_string()))?;
+    host.may_change().map_err(failed("installing packages"))?;
     match want.distribution {
-        Distribution::Debian => install_debian(system, want),
-        Distribution::AmazonLinux => install_dnf(system, want),
+        Distribution::Debian => install_debian(host, want),
+        Distribution::AmazonLinux => install_dnf(host, want),
     }
 }
 
-fn install_debian(system: &dyn System, want: &Packages) -> Result<(), Failure> {
+fn install_debian(host: &Host, want: &Packages) -> Result<(), Failure> {
     // An installation that was killed leaves dpkg refusing everything until this was run.
-    let broken = run(system, "dpkg", &["--audit"])?;
-    if !broken.out.trim().is_empty() || broken.code != 0 {
+    let broken = run(host, "dpkg", &["--audit"])?;
+    if !broken.stdout.trim().is_empty() || !broken.is_success() {
         expect(
             "dpkg --configure -a",
-            &run(system, "dpkg", &["--force-confold", "--configure", "-a"])?,
+            &run(host, "dpkg", &["--force-confold", "--configure", "-a"])?,
         )?;
     }
     // Its failure is no reason to stop: one broken source among many, or lists that are good enough. Lists that could not be fetched
     // are a failure only when asked for (apt-get(8), `--error-on=any`; older ones ignore the setting).
     let lists = run(
-        system,
+        host,
         "apt-get",
         &[
             "update",
@@ -123,40 +121,40 @@ fn install_debian(system: &dyn System, want: &Packages) -> Result<(), Failure> {
         "Dpkg::Options::=--force-confold",
     ];
     arguments.extend(want.packages.iter().map(String::as_str));
-    let answer = run(system, "apt-get", &arguments)?;
+    let answer = run(host, "apt-get", &arguments)?;
     expect("apt-get install", &answer).map_err(|mut failure| {
-        if lists.code != 0 {
+        if !lists.is_success() {
             // Without lists no package can be located: that may be the network's fault.
             failure.class = Class::Blocked;
             failure.message = format!(
                 "{}; apt-get update: {}",
                 failure.message,
-                last_line(&lists.err)
+                last_line(&lists.stderr)
             );
         }
         failure
     })
 }
 
-fn install_dnf(system: &dyn System, want: &Packages) -> Result<(), Failure> {
+fn install_dnf(host: &Host, want: &Packages) -> Result<(), Failure> {
     let mut arguments = vec!["install", "--assumeyes", "--setopt=install_weak_deps=False"];
     arguments.extend(want.packages.iter().map(String::as_str));
-    expect("dnf install", &run(system, "dnf", &arguments)?)
+    expect("dnf install", &run(host, "dnf", &arguments)?)
 }
 
-fn run(system: &dyn System, program: &str, arguments: &[&str]) -> Result<Answer, Failure> {
-    let answer = system.run(program, arguments);
-    answer.map_err(|error| invalid(&format!("starting {program}"), &error.to_string()))
+fn run(host: &Host, program: &str, arguments: &[&str]) -> Result<Output, Failure> {
+    host.run(program, arguments)
+        .map_err(failed(format!("starting {program}")))
 }
 
-fn expect(call: &str, answer: &Answer) -> Result<(), Failure> {
-    if answer.code == 0 {
+fn expect(call: &str, answer: &Output) -> Result<(), Failure> {
+    if answer.is_success() {
         return Ok(());
     }
     let says = |texts: &[&str]| {
         texts
             .iter()
-            .any(|text| answer.err.contains(text) || answer.out.contains(text))
+            .any(|text| answer.stderr.contains(text) || answer.stdout.contains(text))
     };
     let class = if !says(&LOCKED) && says(&FINAL) {
         Class::Invalid
@@ -165,7 +163,7 @@ fn expect(call: &str, answer: &Answer) -> Result<(), Failure> {
     };
     Err(Failure {
         class,
-        ..invalid(call, &last_line(&answer.err))
+        ..invalid(call, &last_line(&answer.stderr))
     })
 }
 

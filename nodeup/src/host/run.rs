@@ -2,8 +2,8 @@
 
 use super::{Applied, Context, LocalHost};
 use anyhow::Context as _;
-use model::engine::{self, Clock, Event, Failure, Id, NoJournal, Options, Outside, Plan, World};
-use model::host::{HostResource, Thing};
+use engine::{Clock, Event, Failure, Id, NoJournal, Options, Outside, Plan, World};
+use node::host::{HostResource, Thing};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 /// the answer, and everything that does not need it is done all the same. Safe to be killed and run again at any point.
 pub async fn apply(desired: Vec<HostResource>, context: Context) -> anyhow::Result<Applied> {
     let tell = context.tell.clone();
-    let stop = context.stop.clone();
+    let host = context.host.clone();
     let world = LocalHost::new(desired.clone(), context);
     let snapshot = world.observe().await?;
     let plan = engine::plan(&desired, &snapshot).context("could not plan the machine's changes")?;
@@ -22,7 +22,7 @@ pub async fn apply(desired: Vec<HostResource>, context: Context) -> anyhow::Resu
         journal: &NoJournal,
         clock: &Elapsed(Instant::now()),
         options: Options::default(),
-        stop: &*stop,
+        stop: &|| host.is_stopped(),
     };
     let mut hear = |event: Event| match event {
         Event::Waiting { step, waiting_for } => tell(&format!("{step} waits for {waiting_for}")),

@@ -1,8 +1,8 @@
 //! Who signs this machine's certificates: the authorities themselves on control planes, the control plane for workers.
 
-use model::bootstrap;
-use model::pki::{Issued, Keyset};
-use model::secret::Secret;
+use node::bootstrap;
+use node::pki::{Issued, Keyset};
+use node::secret::Secret;
 use std::collections::BTreeMap;
 
 /// Where certificates come from.

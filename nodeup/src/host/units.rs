@@ -1,10 +1,10 @@
 //! Units of systemd. What each was last started with is on record, so that a machine that died between a change and the
 //! restart is seen; the record counts only where it can be true.
 
-use super::disk::{Disk, invalid, io_failure};
-use super::system::System;
-use model::engine::{Class, Failure};
-use model::host::{Thing, Unit};
+use super::failure::{failed, file_failure, invalid};
+use engine::{Class, Failure};
+use host::Host;
+use node::host::{Thing, Unit};
 use std::collections::BTreeMap;
 
 const RECORDS: &str = "/var/lib/kctl/units";
@@ -64,17 +64,14 @@ impl State {
 }
 
 /// What systemd says of these units, in one question.
-pub(super) fn states(
-    system: &dyn System,
-    names: &[&str],
-) -> Result<BTreeMap<String, State>, Failure> {
+pub(super) fn states(host: &Host, names: &[&str]) -> Result<BTreeMap<String, State>, Failure> {
     if names.is_empty() {
         return Ok(BTreeMap::new());
     }
     const PROPERTIES: &str = "--property=Id,Type,RemainAfterExit,ActiveState,SubState,UnitFileState,Result,ExecMainStatus,Job,ConditionResult,ConditionTimestampMonotonic";
     let mut arguments = vec!["show", PROPERTIES];
     arguments.extend(names);
-    let answer = systemctl(system, &arguments)?;
+    let answer = systemctl(host, &arguments)?;
     let mut states = BTreeMap::new();
     for (name, block) in names.iter().zip(answer.split("\n\n")) {
         let properties = block.lines().filter_map(|line| line.split_once('='));
@@ -85,10 +82,10 @@ pub(super) fn states(
 }
 
 /// The unit as it is.
-pub(super) fn observe(disk: &Disk, want: &Unit, state: &State) -> Result<Option<Unit>, Failure> {
+pub(super) fn observe(host: &Host, want: &Unit, state: &State) -> Result<Option<Unit>, Failure> {
     let path = Thing::unit_path(&want.name);
-    let failed = io_failure("reading", &path);
-    let masked = disk
+    let failed = file_failure("reading", &path);
+    let masked = host
         .link_target(&path)
         .map_err(&failed)?
         .is_some_and(|target| target.as_os_str() == NOTHING);
@@ -104,19 +101,19 @@ pub(super) fn observe(disk: &Disk, want: &Unit, state: &State) -> Result<Option<
         None if state.get("UnitFileState").starts_with("masked") => return Ok(Some(want.clone())),
         None => None,
         Some(_) if masked => Some(String::new()),
-        Some(_) => match disk.read(&path).map_err(&failed)? {
+        Some(_) => match host.read(&path).map_err(&failed)? {
             None => return Ok(None),
             Some(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
         },
     };
     let believed = state.is_up()
-        || (is_of_this_boot(disk, &want.name)? && (state.ended_well() || state.is_not_for_here()));
+        || (is_of_this_boot(host, &want.name)? && (state.ended_well() || state.is_not_for_here()));
     Ok(Some(Unit {
         name: want.name.clone(),
         content,
         enabled: state.is_enabled() && !masked,
         starts_with: if believed {
-            recorded(disk, &want.name)?.1
+            recorded(host, &want.name)?.1
         } else {
             String::new()
         },
@@ -126,58 +123,53 @@ pub(super) fn observe(disk: &Disk, want: &Unit, state: &State) -> Result<Option<
 /// Writes the unit, enables it, and starts it if it is to run with something else than it does.
 /// What it waits for, if it has not come up at once.
 pub(super) fn put(
-    disk: &Disk,
-    system: &dyn System,
+    host: &Host,
     want: &Unit,
     have: Option<&Unit>,
 ) -> Result<Option<String>, Failure> {
     let path = Thing::unit_path(&want.name);
-    let failed = io_failure("writing", &path);
+    let failed = file_failure("writing", &path);
     if !want.enabled {
-        disk.link(&path, NOTHING).map_err(&failed)?;
-        systemctl(system, &["daemon-reload"])?;
-        systemctl(system, &["stop", &want.name])?;
+        host.make_link(&path, NOTHING).map_err(&failed)?;
+        systemctl(host, &["daemon-reload"])?;
+        systemctl(host, &["stop", &want.name])?;
         return Ok(None);
     }
     let changed = have.is_none_or(|have| have.content != want.content);
     if let Some(content) = want.content.as_ref().filter(|_| changed) {
-        disk.write(&path, content.as_bytes(), 0o644, "root:root")
+        host.write(&path, content.as_bytes(), 0o644, Some("root:root"))
             .map_err(&failed)?;
     }
-    disk.may_change().map_err(&failed)?;
+    host.may_change().map_err(&failed)?;
     // Always: drop-ins and a run that was killed before this leave systemd with old text too.
-    systemctl(system, &["daemon-reload"])?;
-    disk.may_change().map_err(&failed)?;
-    systemctl(system, &["enable", &want.name])?;
+    systemctl(host, &["daemon-reload"])?;
+    host.may_change().map_err(&failed)?;
+    systemctl(host, &["enable", &want.name])?;
     if have.is_some_and(|have| have.starts_with == want.starts_with && !changed) {
         return Ok(None);
     }
-    disk.may_change().map_err(&failed)?;
+    host.may_change().map_err(&failed)?;
     // A unit that failed too often is not started again before this; there may be nothing to reset.
-    let _ = system.run("systemctl", &["reset-failed", &want.name]);
-    systemctl(system, &["restart", "--no-block", &want.name])?;
-    came_up(disk, system, want)
+    let _ = host.run("systemctl", &["reset-failed", &want.name]);
+    systemctl(host, &["restart", "--no-block", &want.name])?;
+    came_up(host, want)
 }
 
 /// `None` once the unit has come up, which is then put on record; else what is being waited for.
-pub(super) fn came_up(
-    disk: &Disk,
-    system: &dyn System,
-    want: &Unit,
-) -> Result<Option<String>, Failure> {
+pub(super) fn came_up(host: &Host, want: &Unit) -> Result<Option<String>, Failure> {
     if !want.enabled {
         return Ok(None);
     }
-    let states = states(system, &[&want.name])?;
+    let states = states(host, &[&want.name])?;
     let state = states.get(&want.name).cloned().unwrap_or_default();
     match state.get("ActiveState") {
         _ if state.is_queued() => {}
         "active" => {
-            record(disk, want)?;
+            record(host, want)?;
             return Ok(None);
         }
         "inactive" if state.ended_well() || state.is_not_for_here() => {
-            record(disk, want)?;
+            record(host, want)?;
             return Ok(None);
         }
         "failed" | "inactive" => return Err(did_not_start(want, &state)),
@@ -205,27 +197,27 @@ fn did_not_start(want: &Unit, state: &State) -> Failure {
 }
 
 /// Forgets what a unit was started with, before anything that it needs is changed.
-pub(super) fn forget(disk: &Disk, name: &str) -> Result<(), Failure> {
-    disk.forget(&record_path(name))
-        .map_err(io_failure("forgetting the start of", name))
+pub(super) fn forget(host: &Host, name: &str) -> Result<(), Failure> {
+    host.remove(&record_path(name))
+        .map_err(file_failure("forgetting the start of", name))
 }
 
-fn record(disk: &Disk, want: &Unit) -> Result<(), Failure> {
-    let text = format!("{}\n{}\n", boot(disk)?, want.starts_with);
-    let written = disk.write(
+fn record(host: &Host, want: &Unit) -> Result<(), Failure> {
+    let text = format!("{}\n{}\n", boot(host)?, want.starts_with);
+    let written = host.write(
         &record_path(&want.name),
         text.as_bytes(),
         0o644,
-        "root:root",
+        Some("root:root"),
     );
-    written.map_err(io_failure("recording the start of", &want.name))
+    written.map_err(file_failure("recording the start of", &want.name))
 }
 
 /// The boot in which a unit was started by us last, and what it was started with.
-fn recorded(disk: &Disk, name: &str) -> Result<(String, String), Failure> {
-    let text = disk
-        .text(&record_path(name))
-        .map_err(io_failure("reading the start of", name))?;
+fn recorded(host: &Host, name: &str) -> Result<(String, String), Failure> {
+    let text = host
+        .read_lossy(&record_path(name))
+        .map_err(file_failure("reading the start of", name))?;
     let mut lines = text.lines().map(str::to_owned);
     Ok((
         lines.next().unwrap_or_default(),
@@ -233,13 +225,15 @@ fn recorded(disk: &Disk, name: &str) -> Result<(String, String), Failure> {
     ))
 }
 
-fn is_of_this_boot(disk: &Disk, name: &str) -> Result<bool, Failure> {
-    Ok(recorded(disk, name)?.0 == boot(disk)?)
+fn is_of_this_boot(host: &Host, name: &str) -> Result<bool, Failure> {
+    Ok(recorded(host, name)?.0 == boot(host)?)
 }
 
-fn boot(disk: &Disk) -> Result<String, Failure> {
+fn boot(host: &Host) -> Result<String, Failure> {
     let path = "/proc/sys/kernel/random/boot_id";
-    let id = disk.text(path).map_err(io_failure("reading", path))?;
+    let id = host
+        .read_lossy(path)
+        .map_err(file_failure("reading", path))?;
     Ok(id.trim().to_owned())
 }
 
@@ -247,18 +241,16 @@ fn record_path(name: &str) -> String {
     format!("{RECORDS}/{name}")
 }
 
-fn systemctl(system: &dyn System, arguments: &[&str]) -> Result<String, Failure> {
+fn systemctl(host: &Host, arguments: &[&str]) -> Result<String, Failure> {
     let call = format!("systemctl {}", arguments.join(" "));
-    let answer = system
-        .run("systemctl", arguments)
-        .map_err(|error| invalid(&call, &error.to_string()))?;
-    if answer.code == 0 {
-        return Ok(answer.out);
+    let answer = host.run("systemctl", arguments).map_err(failed(&call))?;
+    if answer.is_success() {
+        return Ok(answer.stdout);
     }
-    let mut failure = invalid(&call, answer.err.trim());
+    let mut failure = invalid(&call, answer.stderr.trim());
     // systemd may be restarting itself, as updates of it do.
-    if answer.err.contains("Failed to connect to bus")
-        || answer.err.contains("Connection timed out")
+    if answer.stderr.contains("Failed to connect to bus")
+        || answer.stderr.contains("Connection timed out")
     {
         failure.class = Class::Blocked;
     }

@@ -1,8 +1,9 @@
 //! Archives that would reach out of themselves.
 
 use crate::machine::{Machine, hex};
-use flate2::{Compression, write::GzEncoder};
-use model::host::{Download, HostResource, Place, Thing};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use node::host::{Download, HostResource, Place, Thing};
 use proptest::prelude::*;
 use tar::{EntryType, Header};
 

@@ -1,10 +1,10 @@
 //! Certificates: issued when they are not as wanted, and left alone when they are.
 
 use crate::machine::{Machine, keysets, today};
-use model::bootstrap;
-use model::full::Role;
-use model::host::{HostResource, Thing};
-use model::pki::{KeyAlgorithm, SystemKeys, issue, mint, trust_bundle};
+use node::bootstrap;
+use node::config::Role;
+use node::host::{HostResource, Thing};
+use node::pki::{KeyAlgorithm, SystemKeys, issue, mint, trust_bundle};
 use nodeup::host::Signer;
 use std::sync::Arc;
 use time::Duration;

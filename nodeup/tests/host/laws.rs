@@ -1,8 +1,8 @@
 //! Laws that hold for any machine, whatever happens to it.
 
 use crate::machine::{Machine, Played, difference};
-use model::full::Role;
-use model::host::{HostResource, Thing};
+use node::config::Role;
+use node::host::{HostResource, Thing};
 use proptest::prelude::*;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -15,13 +15,13 @@ fn wanted(machine: &Machine, role: Role, pods: u32) -> Vec<HostResource> {
     machine.desired(role, |config| {
         config.kubelet.config["maxPods"] = json!(pods);
         config.packages = vec!["nfs-common".into()];
-        config.units.push(model::node::Unit::new(
+        config.units.push(node::config::Unit::new(
             "hook.service",
             "[Service]\nType=oneshot\nExecStart=/bin/true\n",
         ));
-        config.units.push(model::node::Unit {
+        config.units.push(node::config::Unit {
             enabled: false,
-            ..model::node::Unit::new("unwanted.service", "[Service]\n")
+            ..node::config::Unit::new("unwanted.service", "[Service]\n")
         });
         for pod in config
             .control_plane

@@ -1,21 +1,22 @@
 //! A machine in a folder: its files are real, its programs and mounts are played.
 
-use flate2::{Compression, write::GzEncoder};
-use model::engine::Resource;
-use model::full::{Asset, Role};
-use model::host::{HostResource, desired};
-use model::node::{Host, NodeConfig, node_config};
-use model::pki::{KeyAlgorithm, Keyset, SystemKeys, keyset_names, mint, trust_bundle};
-use nodeup::host::{Answer, Applied, Context, MountRequest, Signer, System, apply, plan};
+use engine::Resource;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use host::{LocalSystem, Mounted, Output, System};
+use node::config::{Asset, Host, NodeConfig, Role};
+use node::host::{HostResource, desired};
+use node::pki::{KeyAlgorithm, Keyset, SystemKeys, keyset_names, mint, trust_bundle};
+use nodeup::host::{Applied, Context, Signer, apply, plan};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::{fs, io};
 use tempfile::TempDir;
+use test_support::node_config_of;
 use time::{Duration, OffsetDateTime};
 
 pub fn today() -> OffsetDateTime {
@@ -39,7 +40,7 @@ pub struct Memory {
     pub packages: BTreeSet<String>,
     pub calls: Vec<String>,
     /// What the next calls of a program answer, before it works.
-    pub answers: BTreeMap<String, Vec<Answer>>,
+    pub answers: BTreeMap<String, Vec<Output>>,
     pub formatted: BTreeMap<String, String>,
     /// Names under which AWS attached disks, by device.
     pub attached: BTreeMap<String, String>,
@@ -113,16 +114,8 @@ fn download(name: &str) -> Vec<u8> {
 
 /// A group's configuration whose downloads are in `cache`.
 pub fn config(role: Role, cache: &Path, change: impl FnOnce(&mut NodeConfig)) -> NodeConfig {
-    let expanded = crate::support::expanded();
-    let group = expanded
-        .full
-        .groups
-        .iter()
-        .find(|group| group.role == role)
-        .unwrap();
     let bundle = trust_bundle(&keysets()["kubernetes-ca"]);
-    let config = node_config(&expanded, &group.name, &bundle, &crate::support::agents());
-    let mut config = config.unwrap().unwrap();
+    let mut config = node_config_of(&test_support::full(), role, &bundle);
     let keep = |name: &str| {
         let bytes = download(name);
         fs::write(cache.join(hex(&bytes)), &bytes).unwrap();
@@ -212,16 +205,17 @@ impl Machine {
         let told = Arc::clone(&self.told);
         let now = self.now;
         Context {
-            root: self.at("/"),
+            host: host::Host::new(
+                self.at("/"),
+                Arc::new(Programs {
+                    root: self.at("/"),
+                    memory: Arc::clone(&self.memory),
+                }),
+            ),
             cache: self.cache(),
             signer: Arc::clone(&self.signer),
             trust_bundle: self.trust_bundle.clone(),
-            system: Arc::new(Programs {
-                root: self.at("/"),
-                memory: Arc::clone(&self.memory),
-            }),
             clock: Arc::new(move || now),
-            stop: Arc::new(|| false),
             tell: Arc::new(move |line| told.lock().unwrap().push(line.to_owned())),
         }
     }
@@ -240,7 +234,8 @@ impl Machine {
         let counter = Arc::clone(&asked);
         let mut context = self.context();
         // The engine asks too, before it starts something: what counts is that nothing is changed from then on.
-        context.stop = Arc::new(move || counter.fetch_add(1, Ordering::SeqCst) >= after);
+        let stop = move || counter.fetch_add(1, Ordering::SeqCst) >= after;
+        context.host = context.host.with_stop(Arc::new(stop));
         // Forgetting what units were started with is a change too: it may be where the machine dies.
         let _ = run(apply(desired.to_vec(), context));
         asked.load(Ordering::SeqCst)
@@ -346,7 +341,7 @@ impl Programs {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    fn systemctl(&self, memory: &mut Memory, arguments: &[&str]) -> Answer {
+    fn systemctl(&self, memory: &mut Memory, arguments: &[&str]) -> Output {
         let file = |name: &str| {
             fs::read_to_string(self.at(&format!("/etc/systemd/system/{name}"))).unwrap_or_default()
         };
@@ -401,29 +396,39 @@ impl Programs {
     }
 }
 
-pub fn said(out: &str) -> Answer {
-    Answer {
-        code: 0,
-        out: out.to_owned(),
-        err: String::new(),
+pub fn said(out: &str) -> Output {
+    Output {
+        code: Some(0),
+        stdout: out.to_owned(),
+        stderr: String::new(),
     }
 }
 
-pub fn failed(code: i32, err: &str) -> Answer {
-    Answer {
-        code,
-        out: String::new(),
-        err: err.to_owned(),
+pub fn failed(code: i32, err: &str) -> Output {
+    Output {
+        code: Some(code),
+        stdout: String::new(),
+        stderr: err.to_owned(),
     }
+}
+
+/// The device that a program was given last, whatever the path that leads to it.
+fn device(arguments: &[&str]) -> String {
+    let given = Path::new(arguments.last().unwrap());
+    let device = given.canonicalize().unwrap_or_else(|_| given.to_owned());
+    device.display().to_string()
 }
 
 impl System for Programs {
-    fn run(&self, program: &str, arguments: &[&str]) -> io::Result<Answer> {
+    fn run(&self, program: &str, arguments: &[&str]) -> io::Result<Output> {
         let mut memory = self.memory.lock().unwrap();
         memory
             .calls
             .push(format!("{program} {}", arguments.join(" ")));
-        let called = format!("{program} {}", arguments.first().unwrap_or(&""));
+        let called = match program.strip_prefix("mkfs.") {
+            Some(_) => format!("{program} {}", device(arguments)),
+            None => format!("{program} {}", arguments.first().unwrap_or(&"")),
+        };
         if let Some(answer) = memory.answers.get_mut(&called).and_then(Vec::pop) {
             return Ok(answer);
         }
@@ -453,33 +458,38 @@ impl System for Programs {
                 fs::write(sign, "0\n")?;
                 said("")
             }
-            "blkid" => match memory.formatted.get(*arguments.last().unwrap()) {
-                Some(filesystem) if arguments.contains(&"UUID") => {
-                    said(&format!("uuid-of-{filesystem}\n"))
-                }
-                Some(filesystem) => said(&format!("{filesystem}\n")),
+            "blkid" => match memory.formatted.get(&device(arguments)) {
+                Some(kind) => said(&format!("UUID=uuid-of-{kind}\nTYPE={kind}\n")),
                 None => failed(2, ""),
             },
             other if other.starts_with("mkfs.") => {
-                let device = (*arguments.last().unwrap()).to_owned();
-                memory.formatted.insert(device, other.replace("mkfs.", ""));
+                let kind = other.replace("mkfs.", "");
+                memory.formatted.insert(device(arguments), kind);
                 said("")
             }
             other => panic!("{other} {arguments:?}"),
         })
     }
 
-    fn mount(&self, request: &MountRequest) -> io::Result<()> {
-        let inside =
-            |path: &str| path.replace(self.root.to_str().unwrap().trim_end_matches('/'), "");
+    fn mounts(&self) -> io::Result<Vec<Mounted>> {
+        LocalSystem::below(&self.root).mounts()
+    }
+
+    fn mount(&self, device: &Path, folder: &Path, kind: &str, _: &str) -> io::Result<()> {
+        let root = self.root.to_str().unwrap().trim_end_matches('/');
+        let inside = |path: &Path| path.to_str().unwrap().replace(root, "");
         let table = self.at("/proc/self/mountinfo");
         let line = format!(
             "30 22 259:2 / {} rw - {} {} rw\n",
-            inside(&request.path),
-            request.filesystem,
-            inside(&request.device)
+            inside(folder),
+            kind,
+            inside(device)
         );
         fs::write(&table, fs::read_to_string(&table)? + &line)
+    }
+
+    fn unmount(&self, folder: &Path) -> io::Result<()> {
+        panic!("nodeup unmounts {}", folder.display());
     }
 
     fn attached_as(&self, device: &Path) -> io::Result<Option<String>> {

@@ -6,5 +6,3 @@ mod certificates;
 mod laws;
 mod machine;
 mod steps;
-#[path = "../../../model/tests/support/mod.rs"]
-mod support;

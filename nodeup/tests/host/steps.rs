@@ -1,14 +1,14 @@
 //! Things of one kind, one by one.
 
-use crate::machine::{Machine, failed};
-use model::full::Role;
-use model::host::{HostResource, Thing};
+use crate::machine::{Machine, Memory, failed};
+use node::config::Role;
+use node::host::{HostResource, Thing};
 use std::os::unix::fs::MetadataExt;
 
 fn of_kind(
     machine: &Machine,
     kind: &str,
-    change: impl FnOnce(&mut model::node::NodeConfig),
+    change: impl FnOnce(&mut node::config::NodeConfig),
 ) -> Vec<HostResource> {
     let all = machine.desired(Role::ControlPlane, change).into_iter();
     let of_kind = all.filter(|resource| resource.thing.id().kind() == kind);
@@ -61,7 +61,7 @@ fn a_package_tool_that_is_busy_is_waited_for_and_a_broken_one_is_mended() {
         memory.answers.insert("apt-get install".into(), vec![busy]);
         let mut broken =
             crate::machine::said("The following packages are only half configured:\n chrony\n");
-        broken.code = 1;
+        broken.code = Some(1);
         memory.answers.insert("dpkg --audit".into(), vec![broken]);
     }
     let applied = machine.apply(&wanted);
@@ -260,6 +260,18 @@ fn a_volume_with_anything_on_it_is_never_formatted() {
 }
 
 #[test]
+fn a_partition_table_beside_the_file_system_that_is_wanted_is_somebodys() {
+    let machine = Machine::new();
+    let wanted = with_volume(&machine, &[0; 4096]);
+    let both = crate::machine::said("TYPE=xfs\nPTTYPE=gpt\n");
+    let answers = |memory: &mut Memory| memory.answers.insert("blkid -p".into(), vec![both]);
+    answers(&mut machine.memory.lock().unwrap());
+    let error = machine.apply(&wanted).error().unwrap();
+    assert!(error.contains("it has a gpt partition table"), "{error}");
+    assert_eq!((calls(&machine, "mkfs"), calls(&machine, "mount")), (0, 0));
+}
+
+#[test]
 fn formatting_that_was_interrupted_goes_on() {
     let machine = Machine::new();
     let wanted = with_volume(&machine, &[0; 4096]);
@@ -298,9 +310,9 @@ fn formatting_that_was_interrupted_says_nothing_of_another_volume_with_the_same_
 fn a_masked_unit_is_a_link_to_nothing_and_stopped() {
     let machine = Machine::new();
     let wanted = of_kind(&machine, "unit", |config| {
-        config.units = vec![model::node::Unit {
+        config.units = vec![node::config::Unit {
             enabled: false,
-            ..model::node::Unit::new("update-engine.service", "")
+            ..node::config::Unit::new("update-engine.service", "")
         }];
         config.ntp = false;
     });
@@ -346,7 +358,7 @@ fn a_unit_that_somebody_stopped_is_started_again() {
 #[test]
 fn tools_are_whole_and_read_only_and_older_ones_stay() {
     let machine = Machine::new();
-    let all = |config: &mut model::node::NodeConfig, version: &str| {
+    let all = |config: &mut node::config::NodeConfig, version: &str| {
         version.clone_into(&mut config.kubernetes_version);
     };
     for version in ["1.36.2", "1.36.3"] {

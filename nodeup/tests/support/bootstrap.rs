@@ -2,16 +2,16 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use model::bootstrap::{
+use node::bootstrap::{
     Binding, Certificate, IDENTITY_HEADER, JOIN_PATH, Join, Joined, REPORT_PATH, Refused,
     SignedIdentity,
 };
-use model::pki::{
+use node::pki::{
     KeyAlgorithm, Keyset, Leaf, SigningRequest, SystemKeys, Usage, issue, mint, request_for, sign,
     trust_bundle,
 };
-use model::report::BootReport;
-use model::secret::Secret;
+use node::report::BootReport;
+use node::secret::Secret;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

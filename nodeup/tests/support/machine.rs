@@ -3,20 +3,20 @@
 use super::files::Files;
 use super::imds::metadata_service;
 use super::programs;
-use crate::cluster::{agents, expanded};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use model::full::Role;
-use model::node::{BootConfig, NodeConfig, StoredNodeConfig, agent_key, node_config, stored};
-use model::pki::{
+use full::nodes::node_config;
+use node::config::{BootConfig, NodeConfig, Role, StoredNodeConfig, agent_key, stored};
+use node::pki::{
     KeyAlgorithm, Keyset, SystemKeys, keyset_names, keyset_path, mint, trust_bundle, write_keyset,
 };
-use model::report::{Stage, StageLine, Status};
+use node::report::{Stage, StageLine, Status};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
+use test_support::{agents, expanded};
 use time::OffsetDateTime;
 
 pub struct Machine {
@@ -80,7 +80,7 @@ impl Machine {
         change: impl FnOnce(&mut BootConfig),
     ) -> Self {
         let folder = TempDir::new().unwrap();
-        let config = node_config(&expanded(), group, &trust_bundle(authority), &agents());
+        let config = node_config(&expanded().full, group, &trust_bundle(authority), &agents());
         let mut config = config.unwrap().unwrap();
         let mut downloads = Vec::new();
         for asset in &mut config.assets {
@@ -139,7 +139,7 @@ impl Machine {
     }
 
     pub fn write_boot(&self) {
-        let text = model::api::write::to_yaml(&self.boot).unwrap();
+        let text = node::yaml::to_yaml(&self.boot).unwrap();
         fs::write(self.folder.path().join("boot.yaml"), text).unwrap();
     }
 

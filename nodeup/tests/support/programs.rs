@@ -1,8 +1,8 @@
 //! Programs of a machine in a folder: they keep state in files, as far as nodeup looks at it.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use test_support::write_script;
 
 const SYSTEMCTL: &str = r#"
 units=$FAKES/units; mkdir -p "$units"
@@ -50,8 +50,6 @@ pub fn install(folder: &Path) {
         ("modprobe", MODPROBE),
     ];
     for (name, text) in programs {
-        let path = folder.join(name);
-        fs::write(&path, format!("#!/bin/sh\nset -eu\n{text}")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        write_script(&folder.join(name), &format!("set -eu\n{text}"));
     }
 }

@@ -5,7 +5,7 @@ use super::object::ObjectId;
 use anyhow::{Context, anyhow};
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
-use model::addons::{ADDON_LABEL, MANAGED_BY_LABEL, MANAGER};
+use node::addons::{ADDON_LABEL, MANAGED_BY_LABEL, MANAGER};
 use serde_json::Value;
 
 /// The cluster's API, with what it has.

@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 use kube::api::{Api, PostParams};
-use model::addons::{MANAGED_BY_LABEL, MANAGER};
+use node::addons::{MANAGED_BY_LABEL, MANAGER};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -8,7 +8,7 @@ use crate::log::Voice;
 use anyhow::anyhow;
 use aws::store::Store;
 use kube::Client;
-use model::addons::ChannelAddon;
+use node::addons::ChannelAddon;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

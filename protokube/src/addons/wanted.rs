@@ -2,8 +2,8 @@
 
 use anyhow::{Context, bail};
 use aws::store::Store;
-use model::addons::{CHANNEL_KEY, ChannelAddon, read_channel, read_manifest};
-use model::node::sha256;
+use node::addons::{CHANNEL_KEY, ChannelAddon, read_channel, read_manifest};
+use node::config::sha256;
 use serde_json::Value;
 
 /// The list of addons.

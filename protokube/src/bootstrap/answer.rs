@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
-use model::bootstrap::{
+use node::bootstrap::{
     HEALTH_PATH, IDENTITY_HEADER, JOIN_LIMIT, JOIN_PATH, READY_PATH, REPORT_LIMIT, REPORT_PATH,
     Refusal,
 };

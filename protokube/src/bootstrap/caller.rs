@@ -6,13 +6,12 @@ use super::endpoint::Endpoint;
 use super::instances::Instances;
 use super::reject::Rejection;
 use anyhow::Context as _;
-use model::bootstrap::{
+use engine::{Class, Failure};
+use node::bootstrap::{
     Caller, Expected, Refusal, Seen, authorities, check_binding, check_instance, check_role, echo,
     machine, signed_identity,
 };
-use model::engine::{Class, Failure};
-use model::full::Role;
-use model::node::{newest_node_config_key, read_newest_node_config};
+use node::config::{Role, newest_node_config_key, read_newest_node_config};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -4,7 +4,7 @@ use super::instances::Instances;
 use super::turns::Turns;
 use super::{Context, STAGE};
 use crate::tally::Tally;
-use model::bootstrap::Refusal;
+use node::bootstrap::Refusal;
 use std::mem::Discriminant;
 use std::sync::Arc;
 use tokio::sync::Semaphore;

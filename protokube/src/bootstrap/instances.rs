@@ -3,7 +3,7 @@
 
 use anyhow::anyhow;
 use aws::machine::{Instance, Machine};
-use model::engine::Failure;
+use engine::Failure;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};

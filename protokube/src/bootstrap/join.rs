@@ -6,15 +6,14 @@ use super::endpoint::{Cause, Endpoint};
 use super::reject::Rejection;
 use anyhow::{Context as _, anyhow};
 use aws::store::{Expect, StoreError};
-use model::bootstrap::{
+use node::bootstrap::{
     Asked, Certificate, FORMAT, Join, Joined, KeyRecord, Keys, Refusal, asked, echo,
     key_record_key, keys, leaf,
 };
-use model::full::Role;
-use model::node::{node_config_key, read_node_config};
-use model::pki;
-use model::report::Status;
-use model::secret::{DOCKER_CONFIG, Secret, read_stored, stored_path};
+use node::config::{Role, node_config_key, read_node_config};
+use node::pki;
+use node::report::Status;
+use node::secret::{DOCKER_CONFIG, Secret, read_stored, stored_path};
 use std::collections::BTreeMap;
 
 /// Answers one request.

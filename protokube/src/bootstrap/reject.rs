@@ -1,8 +1,8 @@
 //! A request that is not answered: what the worker is told, and what the log says besides.
 
 use super::endpoint::{Cause, Lines};
-use model::bootstrap::Refusal;
-use model::report::Status;
+use node::bootstrap::Refusal;
+use node::report::Status;
 use std::mem::discriminant;
 
 /// Why a request is not answered.

@@ -5,8 +5,8 @@ use super::caller::Known;
 use super::reject::Rejection;
 use anyhow::Context as _;
 use aws::store::Expect;
-use model::bootstrap::check_report;
-use model::report::report_key;
+use node::bootstrap::check_report;
+use node::report::report_key;
 
 /// Takes one report, in the place of the machine's last.
 pub(super) async fn report(context: &Context, known: &Known, body: &[u8]) -> Result<(), Rejection> {

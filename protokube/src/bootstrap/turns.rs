@@ -1,6 +1,6 @@
 //! Whose turn it is: an instance that was heard has to pause, so that one machine keeps neither EC2 nor the state store busy.
 
-use model::bootstrap::Refusal;
+use node::bootstrap::Refusal;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

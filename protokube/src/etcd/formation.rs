@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use aws::store::{Expect, Store, StoreError, Version};
-use model::etcd::{Record, State, backups_prefix, formed_key, formed_prefix, record_key};
+use node::etcd::{Record, State, backups_prefix, formed_key, formed_prefix, record_key};
 
 /// An etcd cluster's record.
 #[derive(Clone, Debug)]

@@ -1,13 +1,13 @@
 //! A member's manifest: it lies on the volume, and kubelet's folder of manifests has a link to it, so that kubelet runs etcd on
 //! its own volume or not at all.
 
-use super::Settings;
-use super::disk::{blocking, make_data};
-use crate::host::{Disk, Host};
+use super::work::blocking;
+use super::{Disk, Settings};
 use anyhow::bail;
-use model::api::write::to_yaml;
-use model::components::EtcdStart;
-use model::etcd::{Content, Inside, as_existing, has_founded, manifest_on_volume, resumes};
+use host::{Host, is_outgrown};
+use node::components::EtcdStart;
+use node::etcd::{Content, Inside, as_existing, has_founded, manifest_on_volume, resumes};
+use node::yaml::to_yaml;
 use std::path::Path;
 
 /// Manifests hold no secrets, and nobody edits them.
@@ -28,7 +28,10 @@ pub(super) async fn resume(host: &Host, settings: &Settings) -> anyhow::Result<O
     let (host, settings) = (host.clone(), settings.clone());
     blocking(move || {
         let link = settings.link();
-        let said = host.link(&link).or_else(|| host.link(&aside(&link)));
+        let said = match host.link_target(&link)? {
+            None => host.link_target(&aside(&link))?,
+            said => said,
+        };
         let Some((to, volume)) = said.and_then(|to| Some((to.clone(), volume_of(&to)?))) else {
             return Ok(None);
         };
@@ -37,7 +40,7 @@ pub(super) async fn resume(host: &Host, settings: &Settings) -> anyhow::Result<O
             asked: "",
             prefix: &settings.names().prefix,
         };
-        let Some(device) = host.device(&disk) else {
+        let Some(device) = disk.device(&host)? else {
             return Ok(None);
         };
         let seen = mount_and_look(&host, &settings, &disk, &device)?;
@@ -48,7 +51,7 @@ pub(super) async fn resume(host: &Host, settings: &Settings) -> anyhow::Result<O
             Err(why) => {
                 hide(&host, &link)?;
                 // A name may lead to another disk than before the reboot.
-                host.unmount(&disk)?;
+                disk.unmount(&host)?;
                 bail!(why);
             }
         }
@@ -69,12 +72,12 @@ pub(super) fn mount_and_look(
     device: &Path,
 ) -> anyhow::Result<Seen> {
     let link = settings.link();
-    let was_mounted = host.mounted(disk, device)?;
+    let was_mounted = disk.is_mounted(host, device)?;
     // A link that leads to another volume is of a member that runs from there.
-    if !was_mounted && leads_to(host, &link, disk) {
+    if !was_mounted && leads_to(host, &link, disk)? {
         hide(host, &link)?;
     }
-    let content = host.look(disk, device)?;
+    let content = disk.look(host, device)?;
     let Content::FileSystem(Inside::Marked { .. }) = &content else {
         return Ok(Seen {
             content,
@@ -83,15 +86,15 @@ pub(super) fn mount_and_look(
     };
     let (content, trouble) = match grow(host, disk, device, was_mounted) {
         Ok(false) => (content, None),
-        Ok(true) => (host.look(disk, device)?, None),
-        Err(error) => (host.look(disk, device)?, Some(format!("{error:#}"))),
+        Ok(true) => (disk.look(host, device)?, None),
+        Err(error) => (disk.look(host, device)?, Some(format!("{error:#}"))),
     };
     let manifest = on_volume(disk, &settings.pod_name());
-    if host.link(&link).is_none()
+    if host.link_target(&link)?.is_none()
         && has_founded(&content)
-        && let Some(said) = host.read(&manifest)?
+        && let Some(said) = host.read_text(&manifest)?
     {
-        host.write(&manifest, &as_existing(&said)?, MODE)?;
+        host.write_changed(&manifest, &as_existing(&said)?, MODE)?;
     }
     Ok(Seen { content, trouble })
 }
@@ -99,13 +102,13 @@ pub(super) fn mount_and_look(
 /// Lets the member's file system follow its volume. One that nobody uses yet is taken out for it: then the kernel grows nothing that is
 /// in use. False: there is nothing to do.
 fn grow(host: &Host, disk: &Disk<'_>, device: &Path, in_use: bool) -> anyhow::Result<bool> {
-    if !host.outgrown(device)? {
+    if !is_outgrown(device)? {
         return Ok(false);
     }
     if !in_use {
-        host.unmount(disk)?;
+        disk.unmount(host)?;
     }
-    host.grow(disk, device)?;
+    disk.grow(host, device)?;
     Ok(true)
 }
 
@@ -113,23 +116,24 @@ fn grow(host: &Host, disk: &Disk<'_>, device: &Path, in_use: bool) -> anyhow::Re
 pub(super) fn withdraw(host: &Host, settings: &Settings, disk: &Disk<'_>) -> anyhow::Result<()> {
     let link = settings.link();
     for link in [aside(&link), link] {
-        if leads_to(host, &link, disk) {
+        if leads_to(host, &link, disk)? {
             host.remove(&link)?;
         }
     }
     Ok(())
 }
 
-fn leads_to(host: &Host, link: &str, disk: &Disk<'_>) -> bool {
-    let to = host.link(link).and_then(|to| volume_of(&to));
-    to.is_some_and(|volume| volume == disk.volume)
+fn leads_to(host: &Host, link: &str, disk: &Disk<'_>) -> anyhow::Result<bool> {
+    let to = host.link_target(link)?.and_then(|to| volume_of(&to));
+    Ok(to.is_some_and(|volume| volume == disk.volume))
 }
 
 /// The volume from which kubelet runs the member: the link leads to it, and it is mounted from a device that is there.
 pub(super) async fn runs_from(host: &Host, settings: &Settings) -> anyhow::Result<Option<String>> {
     let (host, settings) = (host.clone(), settings.clone());
     blocking(move || {
-        let Some(volume) = host.link(&settings.link()).and_then(|to| volume_of(&to)) else {
+        let to = host.link_target(&settings.link())?;
+        let Some(volume) = to.and_then(|to| volume_of(&to)) else {
             return Ok(None);
         };
         let disk = Disk {
@@ -137,10 +141,10 @@ pub(super) async fn runs_from(host: &Host, settings: &Settings) -> anyhow::Resul
             asked: "",
             prefix: &settings.names().prefix,
         };
-        let Some(device) = host.device(&disk) else {
+        let Some(device) = disk.device(&host)? else {
             return Ok(None);
         };
-        let runs = host.mounted(&disk, &device)?;
+        let runs = disk.is_mounted(&host, &device)?;
         Ok(runs.then_some(volume))
     })
     .await
@@ -148,19 +152,20 @@ pub(super) async fn runs_from(host: &Host, settings: &Settings) -> anyhow::Resul
 
 /// Takes the link from kubelet's sight, and keeps what it says.
 fn hide(host: &Host, link: &str) -> anyhow::Result<()> {
-    let Some(to) = host.link(link) else {
+    let Some(to) = host.link_target(link)? else {
         return Ok(());
     };
     host.make_link(&aside(link), &to.to_string_lossy())?;
-    host.remove(link)
+    Ok(host.remove(link)?)
 }
 
 /// Lets kubelet see the manifest. It watches the folder, and not what links in it lead to.
 fn show(host: &Host, link: &str, manifest: &str) -> anyhow::Result<()> {
-    if host.link(link).is_none_or(|to| to != Path::new(manifest)) {
+    let to = host.link_target(link)?;
+    if to.is_none_or(|to| to != Path::new(manifest)) {
         host.make_link(link, manifest)?;
     }
-    host.remove(&aside(link))
+    Ok(host.remove(&aside(link))?)
 }
 
 /// Beside a link, where kubelet passes over it.
@@ -183,16 +188,16 @@ pub(super) fn put(
     let link = settings.link();
     let manifest = on_volume(disk, &settings.pod_name());
     let leads_there = host
-        .link(&link)
+        .link_target(&link)?
         .is_some_and(|to| to == Path::new(&manifest));
-    if leads_there && host.read(&manifest)?.is_some() {
+    if leads_there && host.read_text(&manifest)?.is_some() {
         return Ok(());
     }
     if matches!(start, EtcdStart::New { .. }) {
-        make_data(host, disk)?;
+        disk.make_data(host)?;
     }
-    let pod = settings.pod(member, start, &host.data(disk))?;
-    host.write(&manifest, &to_yaml(&pod)?, MODE)?;
+    let pod = settings.pod(member, start, &disk.data())?;
+    host.write_changed(&manifest, &to_yaml(&pod)?, MODE)?;
     show(host, &link, &manifest)
 }
 

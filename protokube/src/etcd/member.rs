@@ -1,20 +1,20 @@
 //! This machine's member of one etcd cluster, from looking for its volume to serving.
 
-use super::disk::{OwnDisk, make_data};
 use super::formation::Read;
-use super::manifest::Seen;
+use super::manifest::{self, Seen};
 use super::volumes::{Found, Held, find};
-use super::{Formation, Running, Settings, Settled, manifest};
+use super::work::OwnDisk;
+use super::{Disk, Formation, Running, Settings, Settled};
 use crate::ec2::{self, Ec2, etcd_volumes};
-use crate::host::{Disk, Host};
 use crate::log::Voice;
 use crate::pace::{self, Rhythm};
 use anyhow::{Context, anyhow, bail};
-use model::components::EtcdStart;
-use model::etcd::{
+use host::Host;
+use node::components::EtcdStart;
+use node::etcd::{
     Content, Inside, Log, Own, Place, Record, SeenVolume, Step, decide, formed, stray, unseen,
 };
-use model::report::Status;
+use node::report::Status;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -253,7 +253,7 @@ impl<E: Ec2, R: Running> Member<E, R> {
     async fn log_gone(&self) {
         while let Some(disk) = self.runs_from(|disk| disk.clone()) {
             tokio::time::sleep(WATCHED).await;
-            let log = disk.work(|host, disk, _| host.log(disk)).await;
+            let log = disk.work(|host, disk, _| disk.log(host)).await;
             if !matches!(log, Ok(Log::Of(_))) {
                 return;
             }
@@ -273,15 +273,15 @@ impl<E: Ec2, R: Running> Member<E, R> {
                 self.voice.say(Status::Started, &detail);
                 let Look { disk, content, .. } = look;
                 let format = move |host: &Host, disk: &Disk<'_>, held: &Held| {
-                    host.format(disk, &held.device, &content)
+                    disk.format(host, &held.device, &content)
                 };
                 disk.work(format).await?;
             }
             Step::Mark { marker, new } => {
                 let mark = move |host: &Host, disk: &Disk<'_>, _: &Held| {
-                    host.mark(disk, &marker)?;
+                    disk.mark(host, &marker)?;
                     if new {
-                        make_data(host, disk)?;
+                        disk.make_data(host)?;
                     }
                     Ok(())
                 };

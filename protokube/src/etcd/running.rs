@@ -1,10 +1,10 @@
 //! The etcd that runs here, as it answers: health and metrics on the loopback address, and who its members are on the peers' port.
 
-use crate::host::Host;
 use crate::probe::Probe;
 use anyhow::{Context, bail};
-use model::components::EtcdMemberNames;
-use model::manifests::{ETCD_ALARMS, ETCD_SERVES};
+use host::Host;
+use node::components::EtcdMemberNames;
+use node::manifests::{ETCD_ALARMS, ETCD_SERVES};
 use serde::Deserialize;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
@@ -98,7 +98,7 @@ impl Peer {
     fn client(&self, name: &str) -> anyhow::Result<reqwest::Client> {
         let file = |file: &str| {
             let path = format!("{}/{file}", self.certificates);
-            let text = self.host.read(&path)?;
+            let text = self.host.read_text(&path)?;
             text.with_context(|| format!("{path} is not there yet: nodeup writes it"))
         };
         let identity = format!("{}{}", file("peer.crt")?, file("peer.key")?);

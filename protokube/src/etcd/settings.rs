@@ -2,10 +2,9 @@
 
 use crate::pace::Pace;
 use anyhow::Context;
-use model::api::etcd::EtcdClusterSpec;
-use model::components::{EtcdMemberNames, EtcdStart};
-use model::manifests::{Pod, manifest_path};
-use model::node::{NodeConfig, etcd_members, etcd_pod};
+use node::components::{EtcdMemberNames, EtcdStart};
+use node::config::{EtcdCluster, NodeConfig, etcd_members, etcd_pod};
+use node::manifests::{Pod, manifest_path};
 use std::sync::Arc;
 
 /// What a member is run with.
@@ -14,7 +13,7 @@ pub struct Settings {
     /// NodeConfig.
     pub config: Arc<NodeConfig>,
     /// The etcd cluster, of NodeConfig.
-    pub etcd: EtcdClusterSpec,
+    pub etcd: EtcdCluster,
     /// Where among names of devices to begin.
     pub first_device: usize,
     /// This machine, `i-...`.

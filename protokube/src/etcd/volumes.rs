@@ -1,10 +1,11 @@
 //! How a machine comes to have an etcd cluster's volume: it is found by its tags, attached, and waited for until the kernel shows
 //! it. EC2 attaches a volume to one machine at a time; nothing here ever detaches one.
 
+use super::Disk;
 use crate::ec2::Ec2;
-use crate::host::{Disk, Host};
 use anyhow::{Context, bail};
-use model::etcd::{Choice, Place, Record, SeenVolume, choose, device_name};
+use host::Host;
+use node::etcd::{Choice, Place, Record, SeenVolume, choose, device_name};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -53,14 +54,14 @@ pub async fn find(
             volume,
             member,
             besides,
-        } => Ok(held(host, volume, member, &besides)),
+        } => held(host, volume, member, &besides),
         Choice::Attach { volume, .. } => {
             // The kernel may know more than EC2 says: what is asked for next would be a second one.
-            if let Some(here) = seen.iter().find(|one| host.shows(&one.id)) {
-                return Ok(Found::Waiting(format!(
-                    "{} is here, and EC2 does not show it so",
-                    here.id
-                )));
+            for one in seen {
+                if host.device_of_volume(&one.id)?.is_some() {
+                    let why = format!("{} is here, and EC2 does not show it so", one.id);
+                    return Ok(Found::Waiting(why));
+                }
             }
             let used = devices(ec2, place.instance).await?;
             let device = device_name(&used, first)
@@ -75,7 +76,12 @@ pub async fn find(
     }
 }
 
-fn held(host: &Host, volume: &SeenVolume, member: String, besides: &[&SeenVolume]) -> Found {
+fn held(
+    host: &Host,
+    volume: &SeenVolume,
+    member: String,
+    besides: &[&SeenVolume],
+) -> anyhow::Result<Found> {
     let asked = volume.holder.as_ref().map(|holder| holder.device.clone());
     let asked = asked.unwrap_or_default();
     let disk = Disk {
@@ -83,7 +89,7 @@ fn held(host: &Host, volume: &SeenVolume, member: String, besides: &[&SeenVolume
         asked: &asked,
         prefix: "",
     };
-    match host.device(&disk) {
+    Ok(match disk.device(host)? {
         Some(device) => Found::Held(Held {
             besides: to_detach(volume, besides),
             volume: volume.id.clone(),
@@ -95,7 +101,7 @@ fn held(host: &Host, volume: &SeenVolume, member: String, besides: &[&SeenVolume
             "{} is attached, and the kernel does not show it yet",
             volume.id
         )),
-    }
+    })
 }
 
 fn to_detach(runs: &SeenVolume, besides: &[&SeenVolume]) -> Option<String> {

@@ -1,6 +1,6 @@
 //! protokube's block in `/etc/hosts`: names of etcd's members.
 
-use model::host::HostsBlock;
+use node::host::HostsBlock;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 

@@ -4,15 +4,15 @@
 use super::hosts::{FILE, block, entries};
 use crate::ec2::{Ec2, Filter, etcd_volumes, seen};
 use crate::etcd::Formation;
-use crate::host::Host;
 use crate::log::Voice;
 use crate::pace::{Pace, Rhythm, Seen};
 use anyhow::Context;
 use aws::machine::{Instance, Volume};
-use model::components::EtcdMemberNames;
-use model::etcd::{Record, named_volume};
-use model::node::NodeConfig;
-use model::report::Status;
+use host::Host;
+use node::components::EtcdMemberNames;
+use node::config::NodeConfig;
+use node::etcd::{Record, named_volume};
+use node::report::Status;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -44,16 +44,16 @@ pub struct Members<'a, E> {
 
 /// Writes the last known names where they are missing: before any etcd of this machine can start, and without asking anybody.
 pub fn restore(host: &Host) -> anyhow::Result<()> {
-    let Some(kept) = host.read(KEPT)? else {
+    let Some(kept) = host.read_text(KEPT)? else {
         return Ok(());
     };
     let names = entries(&kept);
-    let text = host.read(FILE)?.unwrap_or_default();
+    let text = host.read_text(FILE)?.unwrap_or_default();
     let block = block(&names);
     if names.is_empty() || block.lines_in(&text).is_some() {
         return Ok(());
     }
-    host.rewrite(FILE, |text| block.written_into(text))
+    Ok(host.rewrite(FILE, |text| block.written_into(text))?)
 }
 
 impl<E: Ec2> Members<'_, E> {
@@ -105,8 +105,8 @@ impl<E: Ec2> Members<'_, E> {
 
     /// What was known last: in the file itself, and where that lost it, beside it.
     fn known(&self) -> anyhow::Result<BTreeMap<String, IpAddr>> {
-        let kept = self.host.read(KEPT)?.unwrap_or_default();
-        let text = self.host.read(FILE)?.unwrap_or_default();
+        let kept = self.host.read_text(KEPT)?.unwrap_or_default();
+        let text = self.host.read_text(FILE)?.unwrap_or_default();
         Ok(entries(&kept).into_iter().chain(entries(&text)).collect())
     }
 
@@ -116,8 +116,8 @@ impl<E: Ec2> Members<'_, E> {
             return Ok(false);
         }
         let block = block(names);
-        let kept = self.host.write(KEPT, &block.written_into(""), MODE);
-        let text = self.host.read(FILE)?.unwrap_or_default();
+        let kept = self.host.write_changed(KEPT, &block.written_into(""), MODE);
+        let text = self.host.read_text(FILE)?.unwrap_or_default();
         let same = block.lines_in(&text).as_ref() == Some(&block.lines);
         if !same {
             self.host.rewrite(FILE, |text| block.written_into(text))?;

@@ -2,8 +2,8 @@
 
 use aws::dns::{Addresses, Found};
 use aws::machine::Instance;
-use model::names::dns;
-use model::node::NodeConfig;
+use node::config::NodeConfig;
+use node::names::dns;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 

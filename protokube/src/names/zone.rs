@@ -11,14 +11,13 @@ use aws::Clients;
 use aws::dns::{self, Addresses};
 use aws::machine::Instance;
 use aws::store::Store;
+use engine::Failure;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Api, Client};
-use model::api::cluster::ClusterSpec;
-use model::api::{DnsType, Object};
-use model::engine::Failure;
-use model::node::NodeConfig;
-use model::read::read_documents;
-use model::report::Status;
+use node::config::NodeConfig;
+use node::report::Status;
+use node::yaml::read_as;
+use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::Ipv4Addr;
@@ -62,46 +61,45 @@ impl Records for Route53 {
     }
 }
 
+/// What of the completed spec says where names are published.
+#[derive(Deserialize)]
+struct Completed {
+    spec: Names,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Names {
+    dns_zone: Option<String>,
+    topology: Topology,
+}
+
+#[derive(Deserialize)]
+struct Topology {
+    dns: Dns,
+}
+
+#[derive(Deserialize)]
+struct Dns {
+    r#type: String,
+}
+
 /// The id of the cluster's hosted zone, as its completed spec in the store says; `None`: the cluster has none.
-pub async fn zone_of(store: &Store, clients: &Clients) -> anyhow::Result<Option<String>> {
+pub async fn zone_of(store: &Store) -> anyhow::Result<Option<String>> {
     const KEY: &str = "cluster-completed.spec";
     let object = store.get(KEY).await?;
     let object = object.with_context(|| format!("the state store has no {KEY}"))?;
     let text = String::from_utf8(object.bytes).with_context(|| format!("{KEY} is not text"))?;
-    let documents = read_documents(KEY, &text)
-        .ok()
+    let completed: Completed = read_as(&text)
         .with_context(|| format!("{KEY} cannot be read: another release wrote it"))?;
-    let spec = documents.into_iter().find_map(|one| match one.object {
-        Object::Cluster(cluster) => Some(cluster.spec),
-        _ => None,
-    });
-    let spec = spec.with_context(|| format!("{KEY} holds no Cluster"))?;
-    let Some((said, private)) = said(&spec) else {
-        return Ok(None);
-    };
-    if !said.contains('.') {
-        return Ok(Some(said));
+    let Names { dns_zone, topology } = completed.spec;
+    let zone = dns_zone.filter(|_| topology.dns.r#type != "None");
+    if let Some(name) = zone.as_ref().filter(|zone| zone.contains('.')) {
+        bail!(
+            "{KEY} names the hosted zone {name}, not its id: another release wrote it: run kctl update"
+        );
     }
-    match dns::zone_id(clients, &said, private).await? {
-        Some(id) => Ok(Some(id)),
-        None => bail!("there is no hosted zone {said}, which spec.dnsZone names"),
-    }
-}
-
-/// The zone that a spec names, by id or by name, and whether it is a private one.
-fn said(spec: &ClusterSpec) -> Option<(String, bool)> {
-    let topology = spec.topology.as_ref();
-    let kind = topology
-        .and_then(|of| of.dns.as_ref())
-        .and_then(|dns| dns.type_);
-    let zone = spec
-        .dns_zone
-        .as_deref()
-        .filter(|_| kind != Some(DnsType::None))?;
-    let zone = zone
-        .trim_start_matches("/hostedzone/")
-        .trim_end_matches('.');
-    Some((zone.to_owned(), kind == Some(DnsType::Private)))
+    Ok(zone)
 }
 
 /// Who knows which API servers are ready, as a trait: tests have some of their own.

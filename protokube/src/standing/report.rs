@@ -5,7 +5,7 @@ use crate::log::Voice;
 use crate::pace::Sleep;
 use anyhow::Context;
 use aws::store::{Expect, Store};
-use model::waits::{WAITS_LIMIT, Wait, Waits, read_waits, waits_key};
+use node::waits::{WAITS_LIMIT, Wait, Waits, read_waits, waits_key};
 use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;

@@ -1,7 +1,7 @@
 //! Who says nothing, or says it without end, keeps no worker from joining and fills no log.
 
 use crate::fakes::{Cluster, Worker, instance};
-use model::bootstrap::{CLUSTER_HEADER, JOIN_PATH, SignedIdentity};
+use node::bootstrap::{CLUSTER_HEADER, JOIN_PATH, SignedIdentity};
 use protokube::identity::system_clock;
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
@@ -95,7 +95,7 @@ async fn a_flood_of_refusals_is_one_line_and_no_line_is_longer_than_what_it_says
         let authorization = format!(
             "AWS4-HMAC-SHA256 Credential=A/20300101/eu-west-1/sts/aws4_request, SignedHeaders={list}, Signature=0"
         );
-        let body = model::bootstrap::Binding::of(b"{}", &name, "");
+        let body = node::bootstrap::Binding::of(b"{}", &name, "");
         let mut headers: std::collections::BTreeMap<String, String> = body.headers().into();
         headers.insert("authorization".to_owned(), authorization);
         SignedIdentity { headers }

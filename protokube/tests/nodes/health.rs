@@ -1,6 +1,6 @@
 //! The API server's health is passed on, and asked with a certificate.
 
-use model::pki::{KeyAlgorithm, Keyset, Leaf, SystemKeys, Usage, issue, mint, trust_bundle};
+use node::pki::{KeyAlgorithm, Keyset, Leaf, SystemKeys, Usage, issue, mint, trust_bundle};
 use protokube::health::{Context, serve_on};
 use protokube::identity::system_clock;
 use protokube::thread::on_own_thread;

@@ -2,10 +2,10 @@
 
 use crate::fakes::{Cluster, INSTANCE, Worker, instance};
 use aws::store::Expect;
-use model::bootstrap::{Certificate, JOIN_PATH, KeyRecord, key_record_key};
-use model::node::{NodeConfig, read_node_config, stored};
-use model::pki::trust_bundle;
-use model::secret::{DOCKER_CONFIG, Secret, stored_path, write_stored};
+use node::bootstrap::{Certificate, JOIN_PATH, KeyRecord, key_record_key};
+use node::config::{NodeConfig, read_node_config, stored};
+use node::pki::trust_bundle;
+use node::secret::{DOCKER_CONFIG, Secret, stored_path, write_stored};
 use x509_parser::pem::{Pem, parse_x509_pem};
 
 fn parsed(pem: &str) -> Pem {

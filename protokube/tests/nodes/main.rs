@@ -16,5 +16,3 @@ mod removal;
 mod reports;
 #[path = "../support/store.rs"]
 mod store;
-#[path = "../../../model/tests/support/mod.rs"]
-mod support;

@@ -9,7 +9,7 @@ use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::PostParams;
 use kube::{Api, Client};
-use model::pki::trust_bundle;
+use node::pki::trust_bundle;
 use protokube::bootstrap::{ApiNodes, Nodes};
 use protokube::identity::system_clock;
 use serde_json::{Value, json};

@@ -1,11 +1,11 @@
 //! Who may not join is told why, with one line in the log, and nothing is done.
 
 use crate::fakes::{Answer, Cluster, INSTANCE};
-use model::bootstrap::{
+use node::bootstrap::{
     AUTHORITY_HEADER, BODY_HEADER, Binding, CLUSTER_HEADER, JOIN_LIMIT, JOIN_PATH, REPORT_PATH,
     key_record_key,
 };
-use model::node::sha256;
+use node::config::sha256;
 use std::time::Duration;
 
 /// That it was refused with that status for that reason, told in one line without secrets; that no key was recorded.

@@ -1,8 +1,8 @@
 //! Boot reports of workers reach the state store.
 
 use crate::fakes::{Cluster, GROUP, INSTANCE, NAME};
-use model::bootstrap::REPORT_LIMIT;
-use model::report::{BootReport, REPORT_FORMAT, report_key};
+use node::bootstrap::REPORT_LIMIT;
+use node::report::{BootReport, REPORT_FORMAT, report_key};
 
 fn report(instance: &str) -> BootReport {
     BootReport {

@@ -1,8 +1,8 @@
 //! An alarm of etcd's ends no etcd and holds no machine up: it is told.
 
 use crate::machine::{Machine, config};
-use model::components::{EtcdMemberNames, EtcdStart, etcd_ports};
-use model::manifests::{ETCD_SERVES, EtcdPod, etcd};
+use node::components::{EtcdMemberNames, EtcdStart, etcd_ports};
+use node::manifests::{ETCD_SERVES, EtcdPod, etcd};
 use protokube::etcd::{Http, Peer, Running};
 use protokube::probe::Probe;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -104,7 +104,6 @@ fn no_alarm_and_no_lost_leader_has_kubelet_end_etcd() {
     let cluster = config().control_plane.unwrap().etcd[0].clone();
     let pod = etcd(&EtcdPod {
         etcd: &cluster,
-        image: "etcd",
         names: &EtcdMemberNames::of(&cluster, "x"),
         ports: etcd_ports("main").unwrap(),
         member: "a",

@@ -1,8 +1,9 @@
 //! What a disk holds, by the machine's own tools on files: no disk of the machine is touched.
 
 use crate::machine::{Links, SharedFuse};
-use model::etcd::{Content, Inside};
-use protokube::host::{Disk, Host};
+use host::{Host, LocalSystem, is_outgrown};
+use node::etcd::{Content, Inside};
+use protokube::etcd::Disk;
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -25,15 +26,16 @@ fn machine() -> (TempDir, Host, PathBuf) {
         .unwrap()
         .set_len(16 << 20)
         .unwrap();
-    let programs = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-    let host = Host::at(folder.path(), programs, Arc::new(links(folder.path())));
-    let device = host.device(&DISK).unwrap();
+    let host = Host::new(folder.path(), Arc::new(links(folder.path())));
+    let device = DISK.device(&host).unwrap().unwrap();
     (folder, host, device)
 }
 
 fn links(root: &Path) -> Links {
+    let programs = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
     Links {
         root: root.to_owned(),
+        programs: LocalSystem::with_programs(programs),
         fuse: SharedFuse::default(),
         kubelet: None,
     }
@@ -42,15 +44,15 @@ fn links(root: &Path) -> Links {
 #[test]
 fn a_disk_of_zeros_is_blank_and_with_a_file_system_it_is_empty() {
     let (_folder, host, device) = machine();
-    assert_eq!(host.look(&DISK, &device).unwrap(), Content::Blank);
-    host.format(&DISK, &device, &Content::Blank).unwrap();
+    assert_eq!(DISK.look(&host, &device).unwrap(), Content::Blank);
+    DISK.format(&host, &device, &Content::Blank).unwrap();
     let made = Content::FileSystem(Inside::Nothing);
-    assert!(!host.mounted(&DISK, &device).unwrap());
-    assert_eq!(host.look(&DISK, &device).unwrap(), made);
-    assert!(host.mounted(&DISK, &device).unwrap());
-    assert_eq!(host.look(&DISK, &device).unwrap(), made);
+    assert!(!DISK.is_mounted(&host, &device).unwrap());
+    assert_eq!(DISK.look(&host, &device).unwrap(), made);
+    assert!(DISK.is_mounted(&host, &device).unwrap());
+    assert_eq!(DISK.look(&host, &device).unwrap(), made);
     assert!(
-        host.format(&DISK, &device, &made).is_err(),
+        DISK.format(&host, &device, &made).is_err(),
         "not while it is mounted"
     );
 }
@@ -66,20 +68,20 @@ fn word(device: &Path, at: u64) -> u32 {
 #[test]
 fn a_file_system_fills_its_disk_but_for_a_small_reserve_and_follows_it() {
     let (_folder, host, device) = machine();
-    host.format(&DISK, &device, &Content::Blank).unwrap();
+    DISK.format(&host, &device, &Content::Blank).unwrap();
     let blocks = || word(&device, 4);
     let (before, reserve) = (blocks(), word(&device, 8));
     assert!(
         reserve > 0 && reserve < before / 50,
         "{reserve} of {before}"
     );
-    assert!(!host.outgrown(&device).unwrap());
+    assert!(!is_outgrown(&device).unwrap());
     let file = fs::File::options().write(true).open(&device).unwrap();
     file.set_len(64 << 20).unwrap();
-    assert!(host.outgrown(&device).unwrap());
-    host.grow(&DISK, &device).unwrap();
+    assert!(is_outgrown(&device).unwrap());
+    DISK.grow(&host, &device).unwrap();
     assert_eq!(blocks(), 4 * before);
-    assert!(!host.outgrown(&device).unwrap());
+    assert!(!is_outgrown(&device).unwrap());
 }
 
 /// Between the look that was decided upon and mkfs.
@@ -89,14 +91,14 @@ fn a_disk_that_has_changed_or_is_another_is_not_formatted() {
     let file = fs::File::options().write(true).open(&device).unwrap();
     file.write_all_at(b"data", 4096).unwrap();
     let before = fs::read(&device).unwrap();
-    let error = host.format(&DISK, &device, &Content::Blank).unwrap_err();
+    let error = DISK.format(&host, &device, &Content::Blank).unwrap_err();
     assert!(error.to_string().contains("Unrecognized"), "{error}");
     assert_eq!(fs::read(&device).unwrap(), before);
     fs::remove_file(&device).unwrap();
     let other = device.with_file_name("nvme9n1");
     fs::write(&other, [0; 4096]).unwrap();
     std::os::unix::fs::symlink(&other, &device).unwrap();
-    let error = host.format(&DISK, &device, &Content::Blank).unwrap_err();
+    let error = DISK.format(&host, &device, &Content::Blank).unwrap_err();
     assert!(error.to_string().contains("vol-0a no longer"), "{error}");
     assert_eq!(fs::read(&other).unwrap(), [0; 4096]);
 }
@@ -106,13 +108,13 @@ fn anything_on_a_disk_makes_it_not_blank() {
     let (_folder, host, device) = machine();
     let file = fs::File::options().write(true).open(&device).unwrap();
     file.write_all_at(b"x", (1 << 20) - 1).unwrap();
-    assert_eq!(host.look(&DISK, &device).unwrap(), Content::Unrecognized);
+    assert_eq!(DISK.look(&host, &device).unwrap(), Content::Unrecognized);
     let swap = Command::new("/usr/sbin/mkswap")
         .arg(&device)
         .output()
         .unwrap();
     assert!(swap.status.success());
-    let content = host.look(&DISK, &device).unwrap();
+    let content = DISK.look(&host, &device).unwrap();
     assert_eq!(content, Content::Other("swap".into()));
 }
 
@@ -120,9 +122,9 @@ fn anything_on_a_disk_makes_it_not_blank() {
 fn a_disk_that_cannot_be_read_is_an_error_and_not_blank() {
     let (_folder, host, device) = machine();
     fs::remove_file(&device).unwrap();
-    let error = format!("{:#}", host.look(&DISK, &device).unwrap_err());
+    let error = format!("{:#}", DISK.look(&host, &device).unwrap_err());
     assert!(error.contains("vol-0a"), "{error}");
-    assert_eq!(host.device(&DISK), None);
+    assert_eq!(DISK.device(&host).unwrap(), None);
 }
 
 #[test]
@@ -133,5 +135,6 @@ fn a_disk_is_found_by_its_serial_number_before_udev_names_it() {
     fs::write(serial.join("serial"), "vol0a\n").unwrap();
     let device = folder.path().join("dev/nvme3n1");
     fs::write(&device, "").unwrap();
-    assert_eq!(host.device(&DISK), Some(device.canonicalize().unwrap()));
+    let found = DISK.device(&host).unwrap();
+    assert_eq!(found, Some(device.canonicalize().unwrap()));
 }

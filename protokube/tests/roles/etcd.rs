@@ -5,9 +5,9 @@ use crate::machine::{
     files_of_log, identity_of, write_log,
 };
 use aws::machine::Attachment;
-use model::etcd::{Record, State, record_key};
-use model::node::NodeConfig;
-use model::waits::Wait;
+use node::config::NodeConfig;
+use node::etcd::{Record, State, record_key};
+use node::waits::Wait;
 use protokube::etcd::{Formation, Member, Outcome, Running, Settings, Settled};
 use protokube::log::Voice;
 use protokube::pace::{Pace, sleep};
@@ -196,8 +196,12 @@ async fn record(machine: &Machine) -> Record {
 }
 
 fn manifest(machine: &Machine) -> String {
-    let to = machine.host.link(LINK).unwrap();
-    machine.host.read(to.to_str().unwrap()).unwrap().unwrap()
+    let to = machine.host.link_target(LINK).unwrap().unwrap();
+    machine
+        .host
+        .read_text(to.to_str().unwrap())
+        .unwrap()
+        .unwrap()
 }
 
 #[tokio::test]
@@ -220,7 +224,7 @@ async fn a_blank_volume_becomes_a_member_without_a_restart_and_founds_nothing_at
     let text = manifest(&machine);
     assert!(text.contains("existing") && !text.contains("ETCD_INITIAL_CLUSTER_TOKEN"));
     assert_eq!(counts(), (1, 2));
-    let to = machine.host.link(LINK).unwrap();
+    let to = machine.host.link_target(LINK).unwrap().unwrap();
     assert!(
         to.starts_with("/mnt/master-vol-0a"),
         "on the volume: {to:?}"
@@ -276,7 +280,7 @@ async fn what_is_lost_besides_the_data_comes_back() {
     settle(&member(&machine)).await;
     restarted(&machine).await;
     let wanted = machine.tree();
-    let on_volume = machine.host.link(LINK).unwrap();
+    let on_volume = machine.host.link_target(LINK).unwrap().unwrap();
     for lost in [LINK, on_volume.to_str().unwrap(), "/store/etcd/main.json"] {
         std::fs::remove_file(machine.path(lost)).unwrap();
         settle(&member(&machine)).await;
@@ -382,7 +386,7 @@ async fn a_log_that_goes_from_under_a_running_member_is_noticed_between_two_look
         () = running => unreachable!(),
     };
     assert!(why.contains("is gone"), "{why}");
-    assert_eq!(machine.host.link(LINK), None);
+    assert_eq!(machine.host.link_target(LINK).unwrap(), None);
 }
 
 /// The log is another cluster's: kubelet does not see it once, at a look or after a reboot.
@@ -414,7 +418,7 @@ async fn data_of_another_cluster_than_the_recorded_is_stopped_once_and_not_start
     write_record(&machine, &other);
     let why = refusal(&machine, &config).await;
     assert!(why.contains("c0ffee"), "{why}");
-    assert_eq!(machine.host.link(LINK), None);
+    assert_eq!(machine.host.link_target(LINK).unwrap(), None);
     let starts = machine.kubelet.lock().unwrap().starts;
     for _ in 0..3 {
         machine.reboot();
@@ -561,7 +565,10 @@ async fn a_member_that_runs_is_left_for_no_copy_whatever_ec2_shows() {
     for lost in [false, true] {
         let (machine, config) = serving(false, true).await;
         machine.cloud.add_volume("vol-0b", "main");
-        let (link, before) = (machine.host.link(LINK), record(&machine).await);
+        let (link, before) = (
+            machine.host.link_target(LINK).unwrap(),
+            record(&machine).await,
+        );
         let all = machine.cloud.volumes.lock().unwrap().clone();
         let (own, copy): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.id == "vol-0a");
         *machine.cloud.answer.lock().unwrap() = Some(copy);
@@ -593,7 +600,10 @@ async fn a_member_that_runs_is_left_for_no_copy_whatever_ec2_shows() {
                 .contains(&"vol-0b".to_owned())
         );
         assert_eq!(
-            (machine.host.link(LINK), record(&machine).await),
+            (
+                machine.host.link_target(LINK).unwrap(),
+                record(&machine).await
+            ),
             (link, before)
         );
         assert_eq!(machine.kubelet.lock().unwrap().starts, 2);
@@ -637,7 +647,7 @@ async fn a_refusal_takes_away_no_other_volumes_manifest() {
     for _ in 0..3 {
         let _ = member_of(&machine, config.clone(), AT_ONCE).look().await;
     }
-    let to = machine.host.link(LINK).unwrap();
+    let to = machine.host.link_target(LINK).unwrap().unwrap();
     assert!(to.starts_with("/mnt/master-vol-0a"), "{to:?}");
 }
 

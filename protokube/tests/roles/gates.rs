@@ -1,7 +1,7 @@
 //! Manifests appear one after the other, each once what it needs is healthy.
 
 use crate::machine::{Machine, config};
-use model::manifests::{Pod, manifest_path};
+use node::manifests::{Pod, manifest_path};
 use protokube::log::Voice;
 use protokube::manifests::{Gates, run};
 use protokube::probe::Probe;
@@ -163,10 +163,10 @@ async fn manifests_that_are_right_are_left_alone_and_others_come_back_behind_the
     let (outside, gates) = Outside::new().await;
     let (pods, probe, voice) = (pods(), Probe::new().unwrap(), Voice::of("manifests"));
     for (name, pod) in &pods {
-        let text = model::api::write::to_yaml(pod).unwrap();
+        let text = node::yaml::to_yaml(pod).unwrap();
         machine
             .host
-            .write(&manifest_path(name), &text, 0o440)
+            .write_changed(&manifest_path(name), &text, 0o440)
             .unwrap();
     }
     let before = |name: &str| {

@@ -1,8 +1,11 @@
 //! A volume as the kernel has it: a disk of a file, mounted for real. Needs root and a loop device; without either nothing is tried.
 
-use model::etcd::{Content, Inside};
-use protokube::host::{Disk, Host, KernelMounts};
+use host::{Host, LocalSystem, is_outgrown};
+use node::etcd::{Content, Inside};
+use protokube::etcd::Disk;
+use rustix::fs::OFlags;
 use std::fs;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -44,7 +47,8 @@ impl Loop {
     }
 
     fn host(&self) -> Host {
-        Host::at(self.folder.path(), PROGRAMS, Arc::new(KernelMounts))
+        let system = LocalSystem::with_programs(PROGRAMS);
+        Host::new(self.folder.path(), Arc::new(system))
     }
 
     fn mounted(&self) -> PathBuf {
@@ -97,8 +101,8 @@ fn has_capability() -> bool {
 fn on_a_volume_that_etcd_has_filled_protokube_writes_and_once_enlarged_etcd_does_too() {
     let Some(disk) = Loop::new() else { return };
     let (host, device) = (disk.host(), disk.device.as_path());
-    let look = || host.look(&DISK, device).unwrap();
-    host.format(&DISK, device, &Content::Blank).unwrap();
+    let look = || DISK.look(&host, device).unwrap();
+    DISK.format(&host, device, &Content::Blank).unwrap();
     assert_eq!(look(), Content::FileSystem(Inside::Nothing));
     let options = options(&disk.mounted());
     assert!(
@@ -108,7 +112,7 @@ fn on_a_volume_that_etcd_has_filled_protokube_writes_and_once_enlarged_etcd_does
     assert!(!disk.fill(64), "it is full");
     if has_capability() {
         let text = "x".repeat(512 << 10);
-        let written = host.write("/mnt/master-vol-0a/manifest", &text, 0o440);
+        let written = host.write_changed("/mnt/master-vol-0a/manifest", &text, 0o440);
         assert!(written.unwrap(), "protokube's reserve");
     }
     for (mib, mounted) in [(256, false), (512, true)] {
@@ -120,12 +124,12 @@ fn on_a_volume_that_etcd_has_filled_protokube_writes_and_once_enlarged_etcd_does
         if mounted && !has_capability() {
             return;
         }
-        assert!(host.outgrown(device).unwrap());
+        assert!(is_outgrown(device).unwrap());
         if !mounted {
-            host.unmount(&DISK).unwrap();
+            DISK.unmount(&host).unwrap();
         }
-        host.grow(&DISK, device).unwrap();
-        assert!(!host.outgrown(device).unwrap());
+        DISK.grow(&host, device).unwrap();
+        assert!(!is_outgrown(device).unwrap());
         look();
         assert!(disk.fill(mib * 3 / 4), "there is room");
     }
@@ -135,23 +139,34 @@ fn on_a_volume_that_etcd_has_filled_protokube_writes_and_once_enlarged_etcd_does
 fn what_somebody_else_has_mounted_is_not_formatted() {
     let Some(disk) = Loop::new() else { return };
     let (host, device) = (disk.host(), disk.device.as_path());
-    host.format(&DISK, device, &Content::Blank).unwrap();
+    DISK.format(&host, device, &Content::Blank).unwrap();
     let elsewhere = disk.folder.path().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     let paths = [device, &elsewhere].map(|path| path.to_str().unwrap());
     assert!(run("mount", &paths).status.success());
-    let seen = host.look(&DISK, device);
-    let made = host.format(
-        &DISK,
-        device,
-        &Content::FileSystem(model::etcd::Inside::Nothing),
-    );
+    let seen = DISK.look(&host, device);
+    let mounted = Content::FileSystem(Inside::Nothing);
+    let made = DISK.format(&host, device, &mounted);
     run("umount", &[paths[1]]);
     let why = made.unwrap_err().to_string();
-    assert!(why.contains("will not make a filesystem"), "{why}");
+    assert!(why.contains("no file system is made on it"), "{why}");
     let seen = format!("{:?}", seen.unwrap());
     assert!(
         seen.contains("Damaged") && seen.contains("is mounted"),
         "{seen}"
     );
+}
+
+#[test]
+fn a_blank_disk_that_somebody_else_has_for_itself_is_not_formatted() {
+    let Some(disk) = Loop::new() else { return };
+    let (host, device) = (disk.host(), disk.device.as_path());
+    let exclusive = i32::try_from(OFlags::EXCL.bits()).unwrap();
+    let mut options = fs::File::options();
+    let taken = options.read(true).custom_flags(exclusive).open(device);
+    let made = DISK.format(&host, device, &Content::Blank);
+    drop(taken.unwrap());
+    let why = made.unwrap_err().to_string();
+    assert!(why.contains("will not make a filesystem"), "{why}");
+    assert_eq!(DISK.look(&host, device).unwrap(), Content::Blank);
 }

@@ -1,35 +1,31 @@
 //! A machine made of folders, a cloud with its volumes, and a kubelet that runs etcd as its manifest says.
 
 use crate::store::store_in;
-use crate::support::{agents, expanded};
 use anyhow::{Context, bail};
 use aws::machine::{Attachment, Instance, Volume};
 use aws::store::Store;
-use model::api::etcd::EtcdMemberSpec;
-use model::engine::{Class, Failure};
-use model::etcd::{LogIdentity, log_identity};
-use model::manifests::{Pod, manifest_path};
-use model::node::{NodeConfig, node_config};
+use engine::{Class, Failure};
+use host::{Host, LocalSystem, Mounted, Output, System};
+use node::config::{EtcdMember, NodeConfig, Role};
+use node::etcd::{LogIdentity, log_identity};
+use node::manifests::{Pod, manifest_path};
 use protokube::ec2::{Ec2, Filter};
 use protokube::etcd::{Members, Running};
-use protokube::host::{Host, Mounts};
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex};
 use tempfile::TempDir;
+use test_support::{full, node_config_of, write_script};
 
 pub const INSTANCE: &str = "i-0a";
 pub const ZONE: &str = "eu-west-1a";
 
 /// NodeConfig of a control plane with one member of each etcd cluster.
 pub fn config() -> NodeConfig {
-    static CONFIG: LazyLock<NodeConfig> = LazyLock::new(|| {
-        node_config(&expanded(), "control-plane-eu-west-1a", "", &agents())
-            .unwrap()
-            .unwrap()
-    });
+    static CONFIG: LazyLock<NodeConfig> =
+        LazyLock::new(|| node_config_of(&full(), Role::ControlPlane, ""));
     CONFIG.clone()
 }
 
@@ -37,12 +33,12 @@ pub fn config() -> NodeConfig {
 pub fn config_of_three() -> NodeConfig {
     let mut config = config();
     let main = &mut config.control_plane.as_mut().unwrap().etcd[0];
-    let own = main.etcd_members[0].clone();
+    let own = main.members[0].clone();
     for (name, group) in [("b", "elsewhere-b"), ("c", "elsewhere-c")] {
         let mut member = own.clone();
         member.name = name.into();
-        member.instance_group = group.into();
-        main.etcd_members.push(member);
+        member.group = group.into();
+        main.members.push(member);
     }
     config
 }
@@ -50,9 +46,9 @@ pub fn config_of_three() -> NodeConfig {
 /// The same, and all three are of the machine's own group.
 pub fn config_of_three_in_a_group() -> NodeConfig {
     let mut config = config_of_three();
-    let members = &mut config.control_plane.as_mut().unwrap().etcd[0].etcd_members;
-    let group = members[0].instance_group.clone();
-    let named = |member: &mut EtcdMemberSpec| member.instance_group.clone_from(&group);
+    let members = &mut config.control_plane.as_mut().unwrap().etcd[0].members;
+    let group = members[0].group.clone();
+    let named = |member: &mut EtcdMember| member.group.clone_from(&group);
     members.iter_mut().for_each(named);
     config
 }
@@ -100,12 +96,13 @@ impl Machine {
             root: root.clone(),
             ..Kubelet::default()
         }));
-        let mounts = Links {
+        let path = format!("{}:/usr/bin:/bin", root.join("programs").display());
+        let system = Links {
             root: root.clone(),
+            programs: LocalSystem::with_programs(path),
             fuse: fuse.clone(),
             kubelet: Some(Arc::clone(&kubelet)),
         };
-        let path = format!("{}:/usr/bin:/bin", root.join("programs").display());
         let cloud = Cloud {
             root: root.clone(),
             fuse: fuse.clone(),
@@ -118,7 +115,7 @@ impl Machine {
         };
         Self {
             store: store_in(&root.join("store")).await,
-            host: Host::at(&root, path, Arc::new(mounts)),
+            host: Host::new(&root, Arc::new(system)),
             cloud: Arc::new(cloud),
             kubelet,
             fuse,
@@ -169,7 +166,7 @@ impl Machine {
             walk(&self.path(part), &mut tree);
         }
         let root = self.folder.path().display().to_string();
-        let lock = |path: &String| !path.contains(".kctl-");
+        let lock = |path: &String| !path.contains("/.kctl-");
         tree.into_iter()
             .map(|(path, text)| (path.replace(&root, ""), text))
             .filter(|(path, _)| lock(path))
@@ -224,9 +221,7 @@ fn programs(root: &Path) {
         ("resize2fs", &resized),
     ];
     for (name, text) in programs {
-        let file = folder.join(name);
-        fs::write(&file, format!("#!/bin/sh\n{text}\n")).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        write_script(&folder.join(name), text);
     }
 }
 
@@ -234,19 +229,34 @@ fn programs(root: &Path) {
 #[derive(Debug)]
 pub struct Links {
     pub root: PathBuf,
+    pub programs: LocalSystem,
     pub fuse: SharedFuse,
     /// Looks as soon as something is mounted.
     pub kubelet: Option<Arc<Mutex<Kubelet>>>,
 }
 
-impl Mounts for Links {
-    fn device_at(&self, folder: &Path) -> std::io::Result<Option<PathBuf>> {
-        let disk = fs::read_link(folder).ok();
-        let name = disk.and_then(|disk| Some(disk.file_name()?.to_owned()));
-        Ok(name.map(|name| self.root.join("dev").join(name)))
+impl System for Links {
+    fn run(&self, program: &str, arguments: &[&str]) -> std::io::Result<Output> {
+        self.programs.run(program, arguments)
     }
 
-    fn mount(&self, device: &Path, folder: &Path) -> std::io::Result<()> {
+    /// Nobody may write to a disk once the kernel has put a file there that says it.
+    fn mounts(&self) -> std::io::Result<Vec<Mounted>> {
+        let folders = fs::read_dir(self.root.join("mnt")).into_iter().flatten();
+        let mounted = folders.filter_map(|folder| {
+            let path = folder.unwrap().path();
+            let disk = fs::read_link(&path).ok()?;
+            Some(Mounted {
+                source: self.root.join("dev").join(disk.file_name()?),
+                shared: false,
+                read_only: path.join("lost+found/read-only").exists(),
+                path,
+            })
+        });
+        Ok(mounted.collect())
+    }
+
+    fn mount(&self, device: &Path, folder: &Path, _: &str, _: &str) -> std::io::Result<()> {
         pass(&self.fuse).map_err(std::io::Error::other)?;
         let disk = self.root.join("disks").join(device.file_name().unwrap());
         fs::create_dir_all(disk.join("lost+found"))?;
@@ -263,9 +273,12 @@ impl Mounts for Links {
         fs::create_dir(folder)
     }
 
-    /// A disk becomes so when the kernel has put a file there that says it.
-    fn read_only(&self, folder: &Path) -> std::io::Result<bool> {
-        Ok(folder.join("lost+found/read-only").exists())
+    fn share(&self, mount_point: &Path) -> std::io::Result<()> {
+        panic!("protokube shares {}", mount_point.display());
+    }
+
+    fn attached_as(&self, device: &Path) -> std::io::Result<Option<String>> {
+        panic!("protokube asks {} for its name", device.display());
     }
 }
 

@@ -12,6 +12,3 @@ mod names;
 mod standing;
 #[path = "../support/store.rs"]
 mod store;
-
-#[path = "../../../model/tests/support/mod.rs"]
-mod support;

@@ -3,9 +3,9 @@
 use crate::machine::{Cloud, INSTANCE, Machine, ZONE, config};
 use aws::dns::{Addresses, Found};
 use aws::machine::{Attachment, Instance};
-use model::engine::Failure;
-use model::etcd::{FORMAT, Record, RecordedMember, State, Unknown, record_key};
-use model::node::NodeConfig;
+use engine::Failure;
+use node::config::NodeConfig;
+use node::etcd::{FORMAT, Record, RecordedMember, State, Unknown, record_key};
 use protokube::ec2::Ec2;
 use protokube::etcd::Formation;
 use protokube::names::{

@@ -4,14 +4,14 @@
 use super::problems::fit_to_be_shown;
 use super::same::same;
 use super::samples::SPECS;
-use super::trace::{Leaf, leaves};
-use model::api::cluster::ClusterSpec;
-use model::api::instance_group::InstanceGroupSpec;
-use model::api::set::{set, unset};
-use model::api::{Cluster, InstanceGroup, Object};
-use model::read::{ReadOptions, read_documents_with, render};
+use spec::api::cluster::ClusterSpec;
+use spec::api::instance_group::InstanceGroupSpec;
+use spec::api::set::{set, unset};
+use spec::api::{Cluster, InstanceGroup, Object};
+use spec::read::{ReadOptions, read_documents_with, render};
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
+use test_support::trace::{Leaf, leaves};
 
 /// Values that mean something somewhere, and some that mean nothing anywhere.
 const VALUES: &[&str] = &[
@@ -319,7 +319,7 @@ pub const fn value_count() -> usize {
 pub fn written(spec: &Spec) -> String {
     let mut objects = vec![Object::Cluster(spec.cluster.clone())];
     objects.extend(spec.groups.iter().cloned().map(Object::InstanceGroup));
-    model::api::write::to_yaml_documents(&objects).expect("a spec has a YAML form")
+    node::yaml::to_yaml_documents(&objects).expect("a spec has a YAML form")
 }
 
 /// What is written is read back as it was.

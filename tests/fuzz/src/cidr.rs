@@ -1,6 +1,6 @@
 //! Address ranges shared out: `NETWORK|ZONE=RANGE|ZONE!=RANGE|...`, `!` for utility subnets, no range for those that want one.
 
-use model::cidr::{Share, Wanted, assign, nth_address, overlap, pod_range, service_range};
+use spec::cidr::{Share, Wanted, assign, nth_address, overlap, pod_range, service_range};
 
 pub fn law(data: &[u8]) {
     let text = String::from_utf8_lossy(data);

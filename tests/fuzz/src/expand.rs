@@ -4,16 +4,17 @@ use super::change::{Spec, changed, comes_back};
 use super::problems::fit_to_be_shown;
 use super::same::same;
 use super::samples::{CERTIFICATES, KEY, agents, catalog, facts};
-use model::addons::addons;
-use model::cloud::Cloud;
-use model::cloud::build::{addon_objects, desired};
-use model::cloud::render::cloud_json;
-use model::engine::{Plan, Snapshot, Text, plan};
-use model::expand::{Expanded, expand, wanted};
-use model::host;
-use model::node::{Host, UserData, etcd_pods, node_config, read_node_config, stored, user_data};
-use model::read::{Problem, render};
-use model::validate::{ClusterInput, validate};
+use cloud::Cloud;
+use cloud::render::cloud_json;
+use engine::{Plan, Snapshot, Text, plan};
+use full::addons::addons;
+use full::nodes::{UserData, node_config, user_data};
+use full::objects::{addon_objects, desired};
+use node::config::{Host, etcd_pods, read_node_config, stored};
+use node::host;
+use spec::expand::{Expanded, expand, wanted};
+use spec::read::{Problem, render};
+use spec::validate::{ClusterInput, validate};
 use std::collections::BTreeMap;
 
 pub fn law(data: &[u8]) {
@@ -63,7 +64,7 @@ fn tried(spec: &Spec) -> Result<Expanded, Vec<Problem>> {
 /// Machines' configurations and AWS objects. Whatever is wanted can be planned: nothing twice, nothing missing, no circle.
 fn make(expanded: &Expanded) {
     let mut objects = Vec::new();
-    let addons = match addons(expanded) {
+    let addons = match addons(&expanded.full) {
         Ok(addons) => addons,
         Err(error) => return said(&error),
     };
@@ -84,9 +85,9 @@ fn make(expanded: &Expanded) {
     same(&back, &made, "a plan from its file");
 }
 
-fn machine(expanded: &Expanded, group: &str) -> Result<Option<Text>, model::node::Error> {
+fn machine(expanded: &Expanded, group: &str) -> Result<Option<Text>, node::config::Error> {
     let agents = agents();
-    let config = node_config(expanded, group, CERTIFICATES, &agents)?;
+    let config = node_config(&expanded.full, group, CERTIFICATES, &agents)?;
     let mut sha256 = String::new();
     if let Some(config) = &config {
         let stored = stored(config)?;
@@ -100,7 +101,7 @@ fn machine(expanded: &Expanded, group: &str) -> Result<Option<Text>, model::node
         }
     }
     user_data(&UserData {
-        expanded,
+        full: &expanded.full,
         group,
         node_config: &sha256,
         trust_bundle: CERTIFICATES,

@@ -1,5 +1,5 @@
 //! What must hold whatever others wrote. Each function takes any bytes and panics where a law is broken; libFuzzer calls
-//! them for hours (`make soak`), `model/tests/fuzz.rs` some thousand times in every `make test`.
+//! them for hours (`make soak`), `model/spec/tests/all/fuzz.rs` some thousand times in every `make test`.
 
 #![allow(
     clippy::expect_used,
@@ -20,9 +20,6 @@ mod read;
 mod same;
 mod samples;
 pub mod seeds;
-#[allow(dead_code, reason = "the test of fields takes all of it")]
-#[path = "../../../model/tests/fields/trace.rs"]
-mod trace;
 
 /// The law of one target: panics if it is broken.
 pub type Law = fn(&[u8]);

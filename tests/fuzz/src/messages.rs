@@ -2,13 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use model::api::write::to_yaml;
-use model::bootstrap::{Join, asked, check_report, machine, signed_identity};
-use model::etcd::{Marker, Record, as_existing, log_identity};
-use model::facts::Facts;
-use model::node::read_boot_config;
-use model::pki::{read_keyset, trust_bundle, write_keyset};
-use model::waits::{WAITS_LIMIT, read_waits};
+use cloud::facts::Facts;
+use node::bootstrap::{Join, asked, check_report, machine, signed_identity};
+use node::config::read_boot_config;
+use node::etcd::{Marker, Record, as_existing, log_identity};
+use node::pki::{read_keyset, trust_bundle, write_keyset};
+use node::waits::{WAITS_LIMIT, read_waits};
+use node::yaml::to_yaml;
 
 pub fn law(data: &[u8]) {
     let Some((which, rest)) = data.split_first() else {

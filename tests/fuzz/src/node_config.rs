@@ -2,9 +2,9 @@
 
 use super::expand::said;
 use super::same::same;
-use model::engine::{Snapshot, plan};
-use model::host;
-use model::node::{Host, etcd_pods, read_boot_config, read_node_config, sha256};
+use engine::{Snapshot, plan};
+use node::config::{Host, etcd_pods, read_boot_config, read_node_config, sha256};
+use node::host;
 
 pub fn law(data: &[u8]) {
     let text = String::from_utf8_lossy(data);

@@ -2,8 +2,8 @@
 
 use super::expand::said;
 use super::same::same;
-use model::cloud::Cloud;
-use model::engine::Plan;
+use cloud::Cloud;
+use engine::Plan;
 
 pub fn law(data: &[u8]) {
     let Ok(plan) = serde_json::from_slice::<Plan<Cloud>>(data) else {

@@ -1,6 +1,6 @@
 //! Findings are fit to be shown.
 
-use model::read::Problem;
+use spec::read::Problem;
 
 /// Every one says what is wrong and what to do next, and moves no terminal's cursor.
 pub fn fit_to_be_shown(problems: &[Problem]) {

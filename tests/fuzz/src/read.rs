@@ -2,10 +2,10 @@
 
 use super::problems::fit_to_be_shown;
 use super::same::same;
-use model::api::Object;
-use model::api::write::to_yaml_documents;
-use model::read::{ReadOptions, read_documents_with, render};
-use model::validate::validate_documents;
+use node::yaml::to_yaml_documents;
+use spec::api::Object;
+use spec::read::{ReadOptions, read_documents_with, render};
+use spec::validate::validate_documents;
 
 pub fn law(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
@@ -39,7 +39,7 @@ fn one(text: &str, options: ReadOptions) {
 }
 
 /// Findings stand at places that the file has.
-fn points_into(text: &str, problems: &[model::read::Problem]) {
+fn points_into(text: &str, problems: &[spec::read::Problem]) {
     let lines = text.split('\n').count() + text.matches('\r').count();
     for place in problems.iter().filter_map(|problem| problem.place.as_ref()) {
         assert!(place.line <= lines + 1, "{place:?} of {lines} lines");

@@ -1,6 +1,6 @@
 //! Equality that says what differs.
 
-use model::api::write::to_yaml;
+use node::yaml::to_yaml;
 use serde::Serialize;
 
 /// Panics with the first line that differs, as YAML.

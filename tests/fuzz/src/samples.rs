@@ -1,20 +1,17 @@
 //! Valid specs to begin with, and what goes with them.
 
-#[path = "../../../model/tests/support/agents.rs"]
-mod agents;
-
-pub use agents::agents;
-use model::catalog::Catalog;
-use model::facts::Facts;
+use cloud::facts::Facts;
+use spec::catalog::Catalog;
 use std::sync::OnceLock;
+pub use test_support::agents;
 
 /// Of the repository's tests.
 pub const SPECS: [&str; 5] = [
-    include_str!("../../../model/tests/specs/minimal.yaml"),
-    include_str!("../../../model/tests/specs/private.yaml"),
-    include_str!("../../../model/tests/support/cluster.yaml"),
-    include_str!("../../../model/tests/fields/base.yaml"),
-    include_str!("../../../model/tests/expand/samples/custom.yaml"),
+    include_str!("../../../model/spec/tests/specs/minimal.yaml"),
+    include_str!("../../../model/spec/tests/specs/private.yaml"),
+    test_support::CLUSTER,
+    include_str!("../../../model/spec/tests/all/fields/base.yaml"),
+    include_str!("../../../model/spec/tests/all/expand/samples/custom.yaml"),
 ];
 
 /// An SSH key.

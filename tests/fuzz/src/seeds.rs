@@ -2,12 +2,12 @@
 
 use super::change::{Spec, changed, field_counts, field_names, value_count};
 use super::samples::{CERTIFICATES, KEY, SPECS, agents, catalog, facts};
-use model::cloud::Cloud;
-use model::cloud::build::desired;
-use model::engine::{Plan, Snapshot, plan};
-use model::expand::{Expanded, expand};
-use model::node::{UserData, node_config, user_data};
-use model::pki::{Keyset, KeysetItem, write_keyset};
+use cloud::Cloud;
+use engine::{Plan, Snapshot, plan};
+use full::nodes::{UserData, node_config, user_data};
+use full::objects::desired;
+use node::pki::{Keyset, KeysetItem, write_keyset};
+use spec::expand::{Expanded, expand};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use std::path::Path;
 pub fn seeds(root: &Path) -> BTreeMap<&'static str, Vec<Vec<u8>>> {
     let mut specs: Vec<Vec<u8>> = SPECS.iter().map(|text| text.as_bytes().to_vec()).collect();
     let mut files = specs.clone();
-    for folder in ["model/tests/specs", "model/tests/broken_specs"] {
+    for folder in ["model/spec/tests/specs", "model/spec/tests/broken_specs"] {
         files.extend(yaml_files(&root.join(folder)));
     }
     specs.extend(changes());
@@ -102,8 +102,8 @@ fn expanded(text: &str) -> Option<Expanded> {
 
 fn configurations(of: &Expanded) -> Vec<Vec<u8>> {
     let groups = of.full.groups.iter();
-    let configs =
-        groups.filter_map(|group| node_config(of, &group.name, CERTIFICATES, &agents()).ok()?);
+    let configs = groups
+        .filter_map(|group| node_config(&of.full, &group.name, CERTIFICATES, &agents()).ok()?);
     configs
         .filter_map(|config| Some(config.to_yaml().ok()?.into_bytes()))
         .collect()
@@ -114,7 +114,7 @@ fn plans(of: &Expanded) -> Vec<Vec<u8>> {
     let groups = of.full.groups.iter();
     let text = |name: &str| {
         let of = UserData {
-            expanded: of,
+            full: &of.full,
             group: name,
             node_config: "f",
             trust_bundle: CERTIFICATES,

@@ -64,7 +64,7 @@ impl Served {
         self.folder.join("catalog.yaml")
     }
 
-    /// For the operator's `PATH`: kubectl, etcdctl, etcdutl, crictl.
+    /// For the operator's `PATH`: kubectl, etcdctl, etcdutl.
     pub fn tools(&self) -> PathBuf {
         self.folder.join("bin")
     }
@@ -219,7 +219,6 @@ pub fn lay_out(place: &Path, kit: &Kit) -> Result<()> {
         ("kubernetes", "kubectl"),
         ("etcdctl", "etcdctl"),
         ("etcdctl", "etcdutl"),
-        ("crictl", "crictl"),
     ];
     for (module, name) in tools {
         fs::hard_link(kit.program(module, name)?, served.tools().join(name))

@@ -1,6 +1,6 @@
 //! Virtual time: it passes only while every task sleeps, so an hour of waiting costs nothing.
 
-use model::engine::Clock;
+use engine::Clock;
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::pin;

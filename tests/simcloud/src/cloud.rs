@@ -4,7 +4,7 @@ use super::clock::SimClock;
 use super::faults::{Faults, Rng};
 use super::rules::refused;
 use super::state::{Object, Read, State};
-use model::engine::{Class, Clock, Failure, Id, Noted, Resource};
+use engine::{Class, Clock, Failure, Id, Noted, Resource};
 use std::cell::{Cell, RefCell};
 use std::future::pending;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use super::cloud::SimCloud;
 use super::rules::refused;
-use model::engine::{Class, Failure, Id, Journal, Noted};
+use engine::{Class, Failure, Id, Journal, Noted};
 
 impl SimCloud {
     /// A write that was repeated finds what it wrote. One that comes too late finds another's, and changes nothing.

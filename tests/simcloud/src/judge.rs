@@ -1,8 +1,8 @@
 //! The judge: compares what is wanted with what is truly there, not with what reads show.
 
 use super::state::{Body, State};
-use model::cloud::Cloud;
-use model::engine::{Id, Resource};
+use cloud::Cloud;
+use engine::{Id, Resource};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 

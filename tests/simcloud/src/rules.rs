@@ -1,8 +1,8 @@
 //! AWS' rules: which names are unique, what blocks a removal, what takes its time.
 
 use super::state::{Body, Object, State};
-use model::cloud::{Cloud, RouteTarget};
-use model::engine::{Class, Failure, Id, Resource};
+use cloud::{Cloud, RouteTarget};
+use engine::{Class, Failure, Id, Resource};
 use std::time::Duration;
 
 /// How AWS tells one object of a kind from another when it is asked to make one.

@@ -3,8 +3,8 @@
 use super::clock::block_on;
 use super::cloud::SimCloud;
 use super::judge::{Truth, judge};
-use model::cloud::Cloud;
-use model::engine::{
+use cloud::Cloud;
+use engine::{
     Event, Failure, Id, Options, Outside, Plan, PlanError, Report, apply, observe_settled, plan,
 };
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Small clusters of every kind of object, written by hand: what the engine is tested with does not depend on
 //! what specs expand to.
 
-use model::cloud::{
+use cloud::{
     AliasTarget, AutoscalingGroup, AutoscalingLifecycleHook, BlockDevice, Cloud,
     CloudwatchEventRule, CloudwatchEventTarget, DhcpOptions, DhcpOptionsAssociation, Ebs,
     EbsVolume, Eip, GroupTag, HealthCheck, IamInstanceProfile, IamRole, IamRolePolicy,
@@ -10,8 +10,8 @@ use model::cloud::{
     RouteTableAssociation, RouteTarget, RuleSource, S3Object, SecurityGroup, SecurityGroupRule,
     SqsQueue, Subnet, SubnetMapping, Tags, Vpc,
 };
-use model::engine::{Id, Part, Ref, Text};
-use model::names::REVISION_TAG;
+use engine::{Id, Part, Ref, Text};
+use node::names::REVISION_TAG;
 use serde_json::json;
 
 const NAME: &str = "prod.example.com";

@@ -2,8 +2,8 @@
 
 use super::faults::Rng;
 use super::shape::Shape;
-use model::cloud::Cloud;
-use model::engine::{Attrs, Id, Noted, Observed, Ref, Refs, Resource, Snapshot};
+use cloud::Cloud;
+use engine::{Attrs, Id, Noted, Observed, Ref, Refs, Resource, Snapshot};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;

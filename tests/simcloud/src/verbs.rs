@@ -5,8 +5,8 @@ use super::rules::{
     self, Naming, blocker, goes_with, has_late, naming, refused, rival, slow_end, slow_start,
 };
 use super::state::{Body, Object, State};
-use model::cloud::Cloud;
-use model::engine::{Attrs, Class, Failure, Observed, Put, Removed, Resource};
+use cloud::Cloud;
+use engine::{Attrs, Class, Failure, Observed, Put, Removed, Resource};
 use std::collections::BTreeSet;
 use std::time::Duration;
 

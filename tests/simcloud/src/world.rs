@@ -4,8 +4,8 @@ use super::cloud::SimCloud;
 use super::rules::{self, Naming, half_made, naming, needs_usable, refused, slow_end};
 use super::state::{Body, physical_refs};
 use super::verbs::{body, change, create, going, put, remove};
-use model::cloud::Cloud;
-use model::engine::{
+use cloud::Cloud;
+use engine::{
     Attrs, Class, Clock, Failure, Observed, Put, Refs, Removed, Resource, Snapshot, World,
 };
 use std::collections::BTreeSet;

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 from typing import NamedTuple, Optional
 
-from . import caller, chunks, sigv4
+from . import caller, sigv4
 from .caller import Caller
 from .endpoints import check_scope
 from .refusals import Refused
@@ -18,12 +18,11 @@ from .sessions import Sessions
 from .wire import Wire
 
 SKEW = timedelta(minutes=15)
-_WEEK = 7 * 24 * 3600
 _STAMP = "%Y%m%dT%H%M%SZ"
 
 
 class Signed(NamedTuple):
-    """What a request says of its signature, in its header or in its query."""
+    """What the Authorization header of a request says of its signature."""
 
     access_key: str
     scope: sigv4.Scope
@@ -31,8 +30,6 @@ class Signed(NamedTuple):
     signature: str
     date: str
     token: Optional[str]
-    presigned: bool
-    expires: int = 0
 
 
 def authenticate(wire: Wire, sessions: Sessions) -> "tuple[Caller, Signed]":
@@ -49,11 +46,6 @@ def authenticate(wire: Wire, sessions: Sessions) -> "tuple[Caller, Signed]":
         raise Refused("SignatureDoesNotMatch")
     caller.not_ended(sessions, signed.access_key)
     _check_signed_headers(wire, signed)
-    if payload in chunks.FORMS:
-        seal = chunks.Seal(key, signed.date, signed.scope, signature)
-        chunks.check(wire.body, payload, wire.header("x-amz-decoded-content-length"), seal)
-    elif signed.scope.service == "s3" and wire.method == "PUT":
-        chunks.check_sums(wire.body, [(name, value.decode("latin-1")) for name, value in wire.headers])
     return found, signed
 
 
@@ -61,9 +53,7 @@ def read(wire: Wire) -> Signed:
     """The signature's parts, well-formed; nothing is verified yet."""
     header = wire.header("authorization")
     if header is None:
-        if wire.parameter("X-Amz-Algorithm") is None and wire.parameter("X-Amz-Credential") is None:
-            raise Refused("MissingAuthenticationToken")
-        return _from_query(wire)
+        raise Refused("MissingAuthenticationToken")
     algorithm, _, rest = header.partition(" ")
     if algorithm != sigv4.ALGORITHM:
         raise Refused("UnsupportedAlgorithm", f"Unsupported AWS 'algorithm': '{algorithm}'.")
@@ -75,27 +65,7 @@ def read(wire: Wire) -> Signed:
     date = _header_date(wire)
     access_key, scope = _credential(parts["Credential"], date)
     names = parts["SignedHeaders"].split(";")
-    return Signed(access_key, scope, names, parts["Signature"], date, wire.header("x-amz-security-token"), False)
-
-
-def _from_query(wire: Wire) -> Signed:
-    given = dict(wire.parameters())
-    for name in ("Algorithm", "Credential", "Date", "SignedHeaders", "Signature"):
-        if not given.get(f"X-Amz-{name}"):
-            message = (
-                f"AWS query-string parameters must include 'X-Amz-{name}'. Re-examine the query-string parameters."
-            )
-            raise Refused("IncompleteSignature", message)
-    if given["X-Amz-Algorithm"] != sigv4.ALGORITHM:
-        raise Refused("UnsupportedAlgorithm", f"Unsupported AWS 'algorithm': '{given['X-Amz-Algorithm']}'.")
-    access_key, scope = _credential(given["X-Amz-Credential"], given["X-Amz-Date"])
-    expires = given.get("X-Amz-Expires", "")
-    if scope.service == "s3" and (not expires.isdigit() or not 0 < int(expires) <= _WEEK):
-        message = "X-Amz-Expires must be a number, less than a week (in seconds) that is 604800"
-        raise Refused("AuthorizationQueryParametersError", message)
-    names, signature = given["X-Amz-SignedHeaders"].split(";"), given["X-Amz-Signature"]
-    token, date = given.get("X-Amz-Security-Token"), given["X-Amz-Date"]
-    return Signed(access_key, scope, names, signature, date, token, True, int(expires) if expires.isdigit() else 0)
+    return Signed(access_key, scope, names, parts["Signature"], date, wire.header("x-amz-security-token"))
 
 
 def _header_date(wire: Wire) -> str:
@@ -123,7 +93,7 @@ def _credential(text: str, date: str) -> "tuple[str, sigv4.Scope]":
 
 
 def _check_date(signed: Signed) -> None:
-    """15 minutes either way; a presigned S3 request is good for as long as it says, any other for 15 minutes."""
+    """15 minutes either way."""
     if not re.fullmatch(r"\d{8}T\d{6}Z", signed.date):
         message = f"Date must be in ISO-8601 'basic format'. Got '{signed.date}'."
         raise Refused("IncompleteSignature", message)
@@ -132,18 +102,16 @@ def _check_date(signed: Signed) -> None:
     except ValueError as error:
         raise Refused("IncompleteSignature", f"Got an impossible date '{signed.date}'.") from error
     now = datetime.fromtimestamp(time.time(), timezone.utc)
-    of_s3 = signed.presigned and signed.scope.service == "s3"
-    end = date + (timedelta(seconds=signed.expires) if of_s3 else SKEW)
-    if now > end:
+    if now > date + SKEW:
         earliest = (now - SKEW).strftime(_STAMP)
         message = f"Signature expired: {signed.date} is now earlier than {earliest} ({now.strftime(_STAMP)} - 15 min.)"
-        raise Refused("PresignedExpired" if signed.presigned else "Skewed", message)
+        raise Refused("Skewed", message)
     if date > now + SKEW:
         latest = (now + SKEW).strftime(_STAMP)
         message = (
             f"Signature not yet current: {signed.date} is still later than {latest} ({now.strftime(_STAMP)} + 15 min.)"
         )
-        raise Refused("PresignedNotYetValid" if signed.presigned else "Skewed", message)
+        raise Refused("Skewed", message)
 
 
 def _payload(wire: Wire, signed: Signed) -> str:
@@ -155,10 +123,8 @@ def _payload(wire: Wire, signed: Signed) -> str:
             raise Refused("SignatureDoesNotMatch")
         return real
     if said is None:
-        if signed.presigned:
-            return wire.parameter("X-Amz-Content-Sha256") or sigv4.UNSIGNED
         raise Refused("MissingSecurityHeader", "Missing required header for this request: x-amz-content-sha256")
-    if said in (sigv4.UNSIGNED, *chunks.FORMS) or said == real:
+    if said in sigv4.UNSIGNED or said == real:
         return said
     message = "The provided 'x-amz-content-sha256' header does not match what was computed."
     raise Refused("XAmzContentSHA256Mismatch", message)

@@ -8,7 +8,7 @@ import time
 import zlib
 from typing import Any, Mapping
 
-from . import needs, needs_iam, needs_s3, trust
+from . import needs, needs_s3
 from .caller import Caller
 from .conditions import Context
 from .needs import Asked, Need, Resource
@@ -22,9 +22,6 @@ _FREE = ("sts:GetCallerIdentity", "sts:GetSessionToken")
 def authorize(asked: Asked, caller: Caller, request: Context) -> None:
     """Raises Refused unless all that the call needs is allowed. `request`: condition keys of any request."""
     if needs.action(asked) in _FREE:
-        return
-    if needs.action(asked) == "sts:AssumeRole":
-        _authorize_session(asked, caller, request)
         return
     for need in needs.of(asked):
         _require(asked, caller, need, request)
@@ -71,25 +68,6 @@ def _of_resource(action: str, resource: Resource) -> "dict[str, list[str]]":
     return context
 
 
-def _authorize_session(asked: Asked, caller: Caller, request: Context) -> None:
-    """sts:AssumeRole: the role has to trust the caller, and the caller's policies have to allow it unless the role
-    names the caller itself; a Deny in either ends it. A session may be as long as the role says.
-    """
-    role_arn = next(iter(asked.texts("RoleArn")), "")
-    (need,) = needs_iam.of_sts(asked)
-    context = {**request, **caller.context, **need.context}
-    given = trust.of_role(role_arn, caller, context)
-    why = _why_not(caller, need, Resource(role_arn), request)
-    if given in (trust.Trust.NONE, trust.Trust.DENIED) or "explicit deny" in why:
-        raise Refused("AccessDenied", _sentence(asked, caller, need.action, role_arn))
-    if why and given is not trust.Trust.GIVEN:
-        raise Refused("AccessDenied", f"{_sentence(asked, caller, need.action, role_arn)} {why}")
-    seconds, longest = int(asked.parameters.get("DurationSeconds") or 3600), trust.longest_session(role_arn) or 3600
-    if not 900 <= seconds <= longest:
-        message = "The requested DurationSeconds exceeds the MaxSessionDuration set for this role."
-        raise Refused("ValidationError", message if seconds > longest else "DurationSeconds must be at least 900.")
-
-
 def _refusal(asked: Asked, caller: Caller, action: str, resource: str, why: str) -> Refused:
     sentence = f"{_sentence(asked, caller, action, resource)} {why}"
     if family(asked.service) != "ec2":
@@ -105,16 +83,8 @@ def _sentence(asked: Asked, caller: Caller, action: str, resource: str) -> str:
 
 
 def encode(message: "Mapping[str, Any]") -> str:
-    """An opaque form, for sts:DecodeAuthorizationMessage to undo."""
+    """An opaque form, as AWS has one."""
     return base64.urlsafe_b64encode(zlib.compress(json.dumps(message, sort_keys=True).encode())).decode()
-
-
-def decode(text: str) -> str:
-    """What `encode` made opaque, as JSON."""
-    try:
-        return zlib.decompress(base64.urlsafe_b64decode(text)).decode()
-    except (ValueError, zlib.error) as error:
-        raise Refused("InvalidAuthorizationMessageException", "Message is not valid") from error
 
 
 def of_request(environ: "dict[str, Any]", region: str) -> "dict[str, list[str]]":

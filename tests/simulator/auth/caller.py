@@ -21,11 +21,9 @@ class Caller:
     arn: str
     user_id: str
     secret: str
-    principal: str
     identity: "tuple[str, ...]"
     limits: "tuple[tuple[str, tuple[str, ...]], ...]" = ()
     context: "dict[str, list[str]]" = field(default_factory=dict)
-    role_arn: Optional[str] = None
 
 
 def find(sessions: Sessions, access_key: str, token: Optional[str]) -> Caller:
@@ -57,9 +55,6 @@ def _of_session(session: Session) -> Caller:
     role = next((one for one in iam_backends[ACCOUNT]["aws"].roles.values() if one.arn == session.role_arn), None)
     if role is None:
         raise Refused("InvalidClientTokenId")
-    limits = [*_boundary(role.permissions_boundary_arn)]
-    if session.policy:
-        limits.append(("session policy", (session.policy,)))
     user_id = f"{role.id}:{session.name}"
     context = {
         "aws:principalarn": [role.arn],
@@ -75,11 +70,9 @@ def _of_session(session: Session) -> Caller:
         arn=f"arn:aws:sts::{ACCOUNT}:assumed-role/{role.name}/{session.name}",
         user_id=user_id,
         secret=session.secret,
-        principal=f"arn:aws:iam::{ACCOUNT}:role{role.path}{role.name}",
         identity=_documents(role),
-        limits=tuple(limits),
+        limits=_boundary(role.permissions_boundary_arn),
         context={**_account(), **context},
-        role_arn=role.arn,
     )
 
 
@@ -98,7 +91,6 @@ def _of_user(user: Any, key: Any) -> Caller:
         arn=user.arn,
         user_id=user.id,
         secret=key.secret_access_key,
-        principal=user.arn,
         identity=tuple(documents),
         context={**_account(), **context},
     )
@@ -122,11 +114,11 @@ def _documents(holder: Any) -> "tuple[str, ...]":
     return (*holder.policies.values(), *(_default(policy) for policy in holder.managed_policies.values()))
 
 
-def _boundary(arn: Optional[str]) -> "list[tuple[str, tuple[str, ...]]]":
+def _boundary(arn: Optional[str]) -> "tuple[tuple[str, tuple[str, ...]], ...]":
     if not arn:
-        return []
+        return ()
     policy = iam_backends[ACCOUNT]["aws"].managed_policies.get(arn)
-    return [("permissions boundary", (_default(policy),) if policy else ())]
+    return (("permissions boundary", (_default(policy),) if policy else ()),)
 
 
 def _default(policy: Any) -> str:

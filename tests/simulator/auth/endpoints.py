@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import re
 from typing import NamedTuple, Optional
-from urllib.parse import parse_qs
 
 import botocore.session
 from moto.s3.models import s3_backends
@@ -19,23 +18,6 @@ _SUFFIX = re.compile(r"(.+)\.amazonaws\.com(?:\.cn)?(?::\d+)?", re.IGNORECASE)
 _REGION = re.compile(r"[a-z]{2}(?:-[a-z]+)+-\d+")
 # Services with one endpoint for all regions, signed for this one.
 _GLOBAL = {"iam": "us-east-1", "route53": "us-east-1"}
-
-
-# Versions of query APIs, and beginnings of X-Amz-Target, that tell a service without a signature.
-_VERSIONS = {
-    "2010-05-08": "iam",
-    "2011-01-01": "autoscaling",
-    "2011-06-15": "sts",
-    "2012-06-01": "elbv2",
-    "2015-12-01": "elbv2",
-    "2016-11-15": "ec2",
-}
-_TARGETS = {
-    "AmazonSQS": "sqs",
-    "AWSEvents": "events",
-    "AmazonEC2ContainerRegistry_V20150921": "ecr",
-    "TrentService": "kms",
-}
 
 
 class Endpoint(NamedTuple):
@@ -59,19 +41,6 @@ def of_host(host: str) -> Optional[Endpoint]:
     if len(labels) > 1 and _REGION.fullmatch(labels[-1]):
         return Endpoint(labels[-2], labels[-1], None)
     return Endpoint(labels[-1], "us-east-1", None)
-
-
-def service_of_unsigned(wire: Wire) -> str:
-    """The service that a request without a usable signature is for, so that it is refused in its words."""
-    endpoint = of_host(wire.header("host") or "")
-    target = (wire.header("x-amz-target") or "").partition(".")[0]
-    form = "x-www-form-urlencoded" in (wire.header("content-type") or "")
-    versions = parse_qs(wire.body.decode("latin-1") if form else wire.query).get("Version", [""])
-    if endpoint is not None:
-        return {"elasticloadbalancing": "elbv2"}.get(endpoint.service, endpoint.service)
-    if wire.path.startswith("/2013-04-01/"):
-        return "route53"
-    return _TARGETS.get(target) or _VERSIONS.get(versions[0], "s3")
 
 
 def check_scope(wire: Wire, scope: sigv4.Scope) -> None:
@@ -104,7 +73,7 @@ def _check_bucket(wire: Wire, scope: sigv4.Scope, endpoint: Optional[Endpoint]) 
     """A bucket answers in its region only, except for the question where it is."""
     name = endpoint.bucket if endpoint and endpoint.bucket else wire.path.lstrip("/").partition("/")[0]
     bucket = s3_backends[ACCOUNT]["aws"].buckets.get(name)
-    if bucket is None or bucket.region_name == scope.region or wire.parameter("location") is not None:
+    if bucket is None or bucket.region_name == scope.region or "location" in re.split("[=&]", wire.query):
         return
     region = bucket.region_name
     message = f"The authorization header is malformed; the region '{scope.region}' is wrong; expecting '{region}'"

@@ -11,9 +11,8 @@ from .. import faults
 from ..operations import Call
 from . import needs, wire
 from .authenticate import authenticate
-from .authorize import authorize, decode, of_request
+from .authorize import authorize, of_request
 from .caller import Caller
-from .endpoints import service_of_unsigned
 from .refusals import Refused, fault
 from .sessions import ACCOUNT, Sessions
 
@@ -42,8 +41,6 @@ class Gate:
         """An answer where moto is not to be asked: refusals, and who the caller is; None lets the call through."""
         environ.pop("HTTP_X_MOTO_ACCOUNT_ID", None)  # moto would take anybody's word for the account
         sent = wire.of(environ, body)
-        if sent.header("authorization") is None and sent.parameter("X-Amz-Credential") is None:
-            call = call._replace(service=service_of_unsigned(sent))
         as_json = call.service == "sts" and "json" in environ.get("HTTP_ACCEPT", "")
         try:
             caller, signed = authenticate(sent, self.sessions)
@@ -64,15 +61,10 @@ def _refusal(refused: Refused, call: Call, as_json: bool) -> Answer:
 
 
 def _of_sts(asked: needs.Asked, caller: Caller, as_json: bool) -> Optional[Answer]:
-    """GetCallerIdentity and DecodeAuthorizationMessage, which moto answers from a header or not at all."""
-    if asked.service != "sts":
+    """GetCallerIdentity, which moto answers from a header."""
+    if (asked.service, asked.operation) != ("sts", "GetCallerIdentity"):
         return None
-    if asked.operation == "GetCallerIdentity":
-        result = {"Arn": caller.arn, "UserId": caller.user_id, "Account": ACCOUNT}
-    elif asked.operation == "DecodeAuthorizationMessage":
-        result = {"DecodedMessage": decode(next(iter(asked.texts("EncodedMessage")), ""))}
-    else:
-        return None
+    result = {"Arn": caller.arn, "UserId": caller.user_id, "Account": ACCOUNT}
     request_id = str(uuid.uuid4())
     name = asked.operation
     if as_json:

@@ -19,8 +19,7 @@ from ..operations import Call, path_style
 
 ANY = "*"
 # Signing names that are not the prefix of the service's actions.
-_PREFIXES = {"elbv2": "elasticloadbalancing", "elb": "elasticloadbalancing", "monitoring": "cloudwatch"}
-_CLASSIC = "2012-06-01"
+_PREFIXES = {"elbv2": "elasticloadbalancing"}
 
 
 @dataclass(frozen=True)
@@ -71,12 +70,10 @@ def of(asked: Asked) -> "list[Need]":
         "ec2": needs_ec2.of,
         "s3": needs_s3.of,
         "elbv2": needs_load_balancing.of,
-        "elb": needs_load_balancing.of_classic,
         "autoscaling": needs_others.of_autoscaling,
         "route53": needs_others.of_route53,
         "sqs": needs_others.of_sqs,
         "events": needs_others.of_events,
-        "ecr": needs_others.of_ecr,
         "iam": needs_iam.of_iam,
         "sts": needs_iam.of_sts,
     }
@@ -92,13 +89,12 @@ def action(asked: Asked) -> str:
 def read(environ: "dict[str, Any]", body: bytes, call: Call, region: str, account: str) -> Asked:
     """The call with its parameters; none where they cannot be read (moto says what is wrong with them)."""
     request = Request({**path_style(environ), "wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))})
-    service = "elb" if call.service == "elbv2" and request.values.get("Version") == _CLASSIC else call.service
     headers = {name.lower(): value for name, value in request.headers}
     try:
-        parameters = _parameters(request, service, call.operation)
+        parameters = _parameters(request, call.service, call.operation)
     except (HTTPException, LookupError, ValueError, NotImplementedError, OSError):
         parameters = {}
-    return Asked(service, call.operation, parameters, region, account, headers)
+    return Asked(call.service, call.operation, parameters, region, account, headers)
 
 
 def _parameters(request: Request, service: str, operation: str) -> "dict[str, Any]":

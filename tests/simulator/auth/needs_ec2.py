@@ -5,7 +5,7 @@ Looking (Describe and the like) is on `*`, as in AWS. So is, unlike in AWS, what
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional
+from typing import Mapping, Optional
 
 from moto.ec2.models import ec2_backends
 
@@ -38,12 +38,9 @@ _OF_NOBODY = ("image", "snapshot")
 # Operation -> parameters that name what it acts on.
 _ON: "dict[str, tuple[str, ...]]" = {
     "AllocateAddress": (),
-    "AssociateAddress": ("AllocationId", "InstanceId", "NetworkInterfaceId"),
     "AssociateDhcpOptions": ("DhcpOptionsId", "VpcId"),
-    "AssociateIamInstanceProfile": ("InstanceId",),
     "AssociateRouteTable": ("RouteTableId", "SubnetId"),
     "AttachInternetGateway": ("InternetGatewayId", "VpcId"),
-    "AttachNetworkInterface": ("InstanceId", "NetworkInterfaceId"),
     "AttachVolume": ("InstanceId", "VolumeId"),
     "AuthorizeSecurityGroupEgress": ("GroupId",),
     "AuthorizeSecurityGroupIngress": ("GroupId",),
@@ -52,11 +49,9 @@ _ON: "dict[str, tuple[str, ...]]" = {
     "CreateLaunchTemplate": (),
     "CreateLaunchTemplateVersion": ("LaunchTemplateId",),
     "CreateNatGateway": ("AllocationId", "SubnetId"),
-    "CreateNetworkInterface": ("SubnetId", "Groups"),
     "CreateRoute": ("RouteTableId",),
     "CreateRouteTable": ("VpcId",),
     "CreateSecurityGroup": ("VpcId",),
-    "CreateSnapshot": ("VolumeId",),
     "CreateSubnet": ("VpcId",),
     "CreateTags": ("Resources",),
     "CreateVolume": ("SnapshotId",),
@@ -67,24 +62,17 @@ _ON: "dict[str, tuple[str, ...]]" = {
     "DeleteLaunchTemplate": ("LaunchTemplateId",),
     "DeleteLaunchTemplateVersions": ("LaunchTemplateId",),
     "DeleteNatGateway": ("NatGatewayId",),
-    "DeleteNetworkInterface": ("NetworkInterfaceId",),
     "DeleteRoute": ("RouteTableId",),
     "DeleteRouteTable": ("RouteTableId",),
     "DeleteSecurityGroup": ("GroupId",),
-    "DeleteSnapshot": ("SnapshotId",),
     "DeleteSubnet": ("SubnetId",),
     "DeleteTags": ("Resources",),
     "DeleteVolume": ("VolumeId",),
     "DeleteVpc": ("VpcId",),
     "DetachInternetGateway": ("InternetGatewayId", "VpcId"),
-    "DetachNetworkInterface": ("NetworkInterfaceId",),
     "DetachVolume": ("InstanceId", "VolumeId"),
-    "DisassociateAddress": ("AllocationId",),
     "GetConsoleOutput": ("InstanceId",),
     "ModifyInstanceAttribute": ("InstanceId",),
-    "ModifyInstanceMetadataOptions": ("InstanceId",),
-    "ModifyNetworkInterfaceAttribute": ("NetworkInterfaceId",),
-    "ModifySecurityGroupRules": ("GroupId",),
     "ModifySubnetAttribute": ("SubnetId",),
     "ModifyVolume": ("VolumeId",),
     "ModifyVpcAttribute": ("VpcId",),
@@ -94,8 +82,6 @@ _ON: "dict[str, tuple[str, ...]]" = {
     "RevokeSecurityGroupEgress": ("GroupId",),
     "RevokeSecurityGroupIngress": ("GroupId",),
     "RunInstances": ("ImageId", "SubnetId", "SecurityGroupIds"),
-    "StartInstances": ("InstanceIds",),
-    "StopInstances": ("InstanceIds",),
     "TerminateInstances": ("InstanceIds",),
 }
 # Operation -> types of what it makes; the request's tags are for those.
@@ -105,33 +91,13 @@ _MAKES: "dict[str, tuple[str, ...]]" = {
     "CreateInternetGateway": ("internet-gateway",),
     "CreateLaunchTemplate": ("launch-template",),
     "CreateNatGateway": ("natgateway",),
-    "CreateNetworkInterface": ("network-interface",),
     "CreateRouteTable": ("route-table",),
     "CreateSecurityGroup": ("security-group",),
-    "CreateSnapshot": ("snapshot",),
     "CreateSubnet": ("subnet",),
     "CreateVolume": ("volume",),
     "CreateVpc": ("vpc",),
     "RunInstances": ("instance", "network-interface", "volume"),
 }
-# The instance attributes that ModifyInstanceAttribute takes as parameters of their own.
-_ATTRIBUTES = (
-    "BlockDeviceMappings",
-    "DisableApiStop",
-    "DisableApiTermination",
-    "EbsOptimized",
-    "EnaSupport",
-    "Groups",
-    "InstanceInitiatedShutdownBehavior",
-    "InstanceType",
-    "Kernel",
-    "Ramdisk",
-    "SourceDestCheck",
-    "SriovNetSupport",
-    "UserData",
-)
-
-
 def of(asked: Asked) -> "list[Need]":
     """The operation's own action, then what tagging in the same call and passing a role need."""
     if asked.operation not in _ON:
@@ -140,7 +106,7 @@ def of(asked: Asked) -> "list[Need]":
         return [_tagging(asked)]
     made = [_made(asked, kind) for kind in _MAKES.get(asked.operation, ())]
     resources = (*made, *(_named(asked, one) for name in _ON[asked.operation] for one in asked.texts(name)))
-    needs = [Need(action(asked), resources or (Resource(),), _context(asked))]
+    needs = [Need(action(asked), resources or (Resource(),), {"ec2:region": [asked.region]})]
     needs += [Need("ec2:CreateTags", (one,), {"ec2:createaction": [asked.operation]}) for one in made if one.asked]
     return needs + _passed_role(asked)
 
@@ -170,19 +136,6 @@ def _tagging(asked: Asked) -> Need:
     """Setting or removing tags of what exists."""
     tags = of_pairs(asked.parameters.get("Tags"))
     return Need(action(asked), tuple(_named(asked, one, tags) for one in asked.texts("Resources")))
-
-
-def _context(asked: Asked) -> "dict[str, list[str]]":
-    context = {"ec2:region": [asked.region]}
-    if asked.operation == "ModifyInstanceAttribute":
-        values: "dict[str, Any]" = {name: asked.parameters[name] for name in _ATTRIBUTES if name in asked.parameters}
-        if "Attribute" in asked.parameters:
-            values[str(asked.parameters["Attribute"])] = asked.parameters.get("Value")
-        context["ec2:attribute"] = list(values)
-        for name, value in values.items():
-            plain = value.get("Value") if isinstance(value, dict) else value
-            context[f"ec2:attribute/{name}".lower()] = [str(plain)]
-    return context
 
 
 def _passed_role(asked: Asked) -> "list[Need]":

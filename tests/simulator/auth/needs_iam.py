@@ -29,16 +29,8 @@ def of_iam(asked: Asked) -> "list[Need]":
 
 
 def of_sts(asked: Asked) -> "list[Need]":
-    """Only sts:AssumeRole names a resource; whether the role lets itself be assumed is in `trust`."""
-    if asked.operation == "AssumeRole":
-        return [Need(action(asked), tuple(Resource(arn) for arn in asked.texts("RoleArn")), session_context(asked))]
-    return [Need(action(asked))]
-
-
-def session_context(asked: Asked) -> "dict[str, list[str]]":
-    """What trust and identity policies may ask about a session to be."""
-    context = {"sts:rolesessionname": asked.texts("RoleSessionName"), "sts:externalid": asked.texts("ExternalId")}
-    return {key: values for key, values in context.items() if values}
+    """The role to assume. Whether it trusts the caller is not looked at."""
+    return [Need(action(asked), tuple(map(Resource, asked.texts("RoleArn"))) or (Resource(),))]
 
 
 def pass_role_of_profile(asked: Asked, profile: "Mapping[str, Any]") -> "list[Need]":

@@ -1,8 +1,7 @@
-"""Resources of Elastic Load Balancing: network load balancers and their kin, and classic ones."""
+"""Resources of Elastic Load Balancing."""
 
 from __future__ import annotations
 
-from moto.elb.models import elb_backends
 from moto.elbv2.models import elbv2_backends
 
 from .needs import Asked, Need, Resource, action, of_pairs
@@ -51,27 +50,6 @@ def of(asked: Asked) -> "list[Need]":
     needs = [Need(action(asked), resources or (Resource(),)), *_of_ec2(asked)]
     if asked.operation == "CreateListener":
         needs += _tagging(asked, [arn.replace(":loadbalancer/", ":listener/") + "/*" for arn in arns], tags)
-    return needs
-
-
-def of_classic(asked: Asked) -> "list[Need]":
-    """Classic load balancers, by name."""
-    if asked.operation.startswith("Describe"):
-        return [Need(action(asked))]
-    tags = of_pairs(asked.parameters.get("Tags"))
-    known = elb_backends[asked.account][asked.region].load_balancers
-    names = [*asked.texts("LoadBalancerName"), *asked.texts("LoadBalancerNames")]
-    resources = tuple(
-        Resource(
-            asked.arn("elasticloadbalancing", f"loadbalancer/{name}"),
-            dict(known[name].tags) if name in known else {},
-            tags,
-        )
-        for name in names
-    )
-    needs = [Need(action(asked), resources or (Resource(),))]
-    if asked.operation == "CreateLoadBalancer":
-        needs += _tagging(asked, [one.arn for one in resources], tags)
     return needs
 
 

@@ -1,4 +1,4 @@
-"""Resources of Auto Scaling, Route 53, SQS, EventBridge and ECR."""
+"""Resources of Auto Scaling, Route 53, SQS and EventBridge."""
 
 from __future__ import annotations
 
@@ -78,11 +78,3 @@ def of_events(asked: Asked) -> "list[Need]":
     arns = asked.texts("ResourceARN") or [asked.arn("events", f"rule/{name}") for name in names]
     tags = of_pairs(asked.parameters.get("Tags"))
     return [Need(action(asked), tuple(Resource(arn, {}, tags) for arn in arns) or (Resource(),))]
-
-
-def of_ecr(asked: Asked) -> "list[Need]":
-    """A repository, by its name."""
-    names = asked.texts("repositoryName") or asked.texts("repositoryNames")
-    return [
-        Need(action(asked), tuple(Resource(asked.arn("ecr", f"repository/{name}")) for name in names) or (Resource(),))
-    ]

@@ -10,41 +10,21 @@ from .needs import ANY, Asked, Need, Resource
 
 # Operation -> action, where it is not the operation's own name.
 _ACTIONS = {
-    "CompleteMultipartUpload": "PutObject",
-    "CreateMultipartUpload": "PutObject",
-    "DeleteBucketEncryption": "PutEncryptionConfiguration",
-    "DeleteBucketLifecycle": "PutLifecycleConfiguration",
-    "DeletePublicAccessBlock": "PutBucketPublicAccessBlock",
     "GetBucketEncryption": "GetEncryptionConfiguration",
-    "GetBucketLifecycleConfiguration": "GetLifecycleConfiguration",
-    "GetObjectAttributes": "GetObject",
-    "GetPublicAccessBlock": "GetBucketPublicAccessBlock",
     "HeadBucket": "ListBucket",
     "HeadObject": "GetObject",
     "ListBuckets": "ListAllMyBuckets",
-    "ListMultipartUploads": "ListBucketMultipartUploads",
     "ListObjectVersions": "ListBucketVersions",
     "ListObjects": "ListBucket",
     "ListObjectsV2": "ListBucket",
-    "ListParts": "ListMultipartUploadParts",
-    "PutBucketEncryption": "PutEncryptionConfiguration",
-    "PutBucketLifecycleConfiguration": "PutLifecycleConfiguration",
-    "PutPublicAccessBlock": "PutBucketPublicAccessBlock",
-    "UploadPart": "PutObject",
 }
 _OF_VERSIONS = {"GetObject": "GetObjectVersion", "DeleteObject": "DeleteObjectVersion"}
-# Query parameters and headers that are condition keys.
+# Query parameters that are condition keys.
 _QUERY = {"prefix": "s3:prefix", "delimiter": "s3:delimiter", "max-keys": "s3:max-keys", "versionId": "s3:versionid"}
-_HEADERS = (
-    "x-amz-acl",
-    "x-amz-server-side-encryption",
-    "x-amz-server-side-encryption-aws-kms-key-id",
-    "x-amz-storage-class",
-)
 
 
 def of(asked: Asked) -> "list[Need]":
-    """The action on the object, else on the bucket; what a copy reads; what tags and ACLs given along need."""
+    """The action on the object, else on the bucket; what a copy reads. Uploads in parts, tags and ACLs are not looked at."""
     bucket, key = asked.parameters.get("Bucket"), asked.parameters.get("Key")
     context = _context(asked)
     if bucket is None:
@@ -54,14 +34,14 @@ def of(asked: Asked) -> "list[Need]":
             Need("s3:DeleteObject", (Resource(f"{_arn(str(bucket))}/*"),), context)
         ]
     source = asked.headers.get("x-amz-copy-source")
-    if asked.operation in ("CopyObject", "UploadPartCopy") and source:
+    if asked.operation == "CopyObject" and source:
         read = unquote(source.split("?")[0]).lstrip("/")
         return [Need("s3:GetObject", (Resource(_arn(read)),), context), _put(str(bucket), str(key), context)]
     name = _ACTIONS.get(asked.operation, asked.operation)
     if "versionId" in asked.parameters:
         name = _OF_VERSIONS.get(name, name)
     resource = Resource(_arn(str(bucket)) if key is None else f"{_arn(str(bucket))}/{key}")
-    return [Need(f"s3:{name}", (resource,), context), *_along(asked, resource)]
+    return [Need(f"s3:{name}", (resource,), context)]
 
 
 def may_know_of_absence(asked: Asked) -> "list[Need]":
@@ -96,15 +76,5 @@ def _on_object(bucket: str, deleted: "tuple[str, str]", context: "dict[str, list
     return Need(f"s3:{name}", (Resource(f"{_arn(bucket)}/{key}"),), context)
 
 
-def _along(asked: Asked, resource: Resource) -> "list[Need]":
-    """PutObject with tags or an ACL needs the actions for those too."""
-    if asked.operation not in ("PutObject", "CreateMultipartUpload"):
-        return []
-    extra = [("x-amz-tagging", "s3:PutObjectTagging"), ("x-amz-acl", "s3:PutObjectAcl")]
-    return [Need(action, (resource,)) for header, action in extra if header in asked.headers]
-
-
 def _context(asked: Asked) -> "dict[str, list[str]]":
-    query = {key: [str(asked.parameters[name])] for name, key in _QUERY.items() if name in asked.parameters}
-    headers = {f"s3:{name}": [asked.headers[name]] for name in _HEADERS if name in asked.headers}
-    return {**query, **headers}
+    return {key: [str(asked.parameters[name])] for name, key in _QUERY.items() if name in asked.parameters}

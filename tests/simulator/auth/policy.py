@@ -10,7 +10,7 @@ import json
 from enum import Enum
 from typing import Any, Iterable
 
-from .conditions import Context, hold, substituted
+from .conditions import Context, hold, refuse_variables
 from .wildcards import arn_matches, matches
 
 
@@ -45,7 +45,7 @@ def applies(statement: "dict[str, Any]", action: str, resource: str, context: Co
     """Whether an identity policy's statement is about this action on this resource in this context."""
     return (
         names_action(statement, action)
-        and _names_resource(statement, resource, context)
+        and _names_resource(statement, resource)
         and hold(statement.get("Condition", {}), context)
     )
 
@@ -56,12 +56,14 @@ def names_action(statement: "dict[str, Any]", action: str) -> bool:
     return any(matches(one.lower(), action.lower()) for one in wanted) != negated
 
 
-def _names_resource(statement: "dict[str, Any]", resource: str, context: Context) -> bool:
+def _names_resource(statement: "dict[str, Any]", resource: str) -> bool:
     """Resource or NotResource; a statement with neither is about nothing."""
     if "Resource" not in statement and "NotResource" not in statement:
         return False
     wanted, negated = _element(statement, "Resource")
-    return any(arn_matches(substituted(one, context), resource) for one in wanted) != negated
+    for one in wanted:
+        refuse_variables(one)
+    return any(arn_matches(one, resource) for one in wanted) != negated
 
 
 def _element(statement: "dict[str, Any]", name: str) -> "tuple[list[str], bool]":

@@ -76,18 +76,6 @@ _FORMS: "dict[str, dict[str, tuple[str, int, Optional[str]]]]" = {
             "The difference between the request time and the current time is too large.",
         ),
     },
-    "PresignedExpired": {
-        "query": ("SignatureDoesNotMatch", 403, None),
-        "ec2": ("RequestExpired", 400, "Request has expired."),
-        "json": ("InvalidSignatureException", 400, None),
-        "s3": ("AccessDenied", 403, "Request has expired"),
-    },
-    "PresignedNotYetValid": {
-        "query": ("SignatureDoesNotMatch", 403, None),
-        "ec2": ("RequestExpired", 400, "Request has expired."),
-        "json": ("InvalidSignatureException", 400, None),
-        "s3": ("AccessDenied", 403, "Request is not yet valid"),
-    },
     "WrongScope": {
         "query": ("SignatureDoesNotMatch", 403, None),
         "ec2": ("AuthFailure", 401, _NOT_VALIDATED),
@@ -105,12 +93,6 @@ _FORMS: "dict[str, dict[str, tuple[str, int, Optional[str]]]]" = {
 _PLAIN = {
     "MissingSecurityHeader": 400,
     "XAmzContentSHA256Mismatch": 400,
-    "IncompleteBody": 400,
-    "InvalidChunkSizeError": 403,
-    "BadDigest": 400,
-    "AuthorizationQueryParametersError": 400,
-    "ValidationError": 400,
-    "InvalidAuthorizationMessageException": 400,
     "UnsupportedCondition": 500,
 }
 

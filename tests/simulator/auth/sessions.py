@@ -36,7 +36,6 @@ class Session:
     expires: float
     role_arn: str
     name: str
-    policy: Optional[str] = None
 
     def credentials(self) -> "dict[str, str]":
         """In the words of the metadata service."""
@@ -126,14 +125,8 @@ class Sessions:
             expires=assumed.expiration.replace(tzinfo=timezone.utc).timestamp(),
             role_arn=assumed.role_arn,
             name=assumed.session_name,
-            policy=assumed.policy or None,
         )
         self._by_key[session.access_key] = session
-
-
-def role_of_instance(instance_id: str) -> str:
-    """The name of the role in an instance's profile; LookupError without one."""
-    return str(_role_of_instance(instance_id)[1].name)
 
 
 def _role_of_instance(instance_id: str) -> "tuple[str, Any]":

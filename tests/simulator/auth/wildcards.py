@@ -5,24 +5,11 @@ from __future__ import annotations
 import functools
 import re
 
-# Stand for an asterisk, a question mark that are meant as such: `${*}` in a policy, or part of a variable's value.
-_LITERALS = {"\ue000": "*", "\ue001": "?"}
-
-
-def literal(text: str) -> str:
-    """The text with no wildcards in it, for `matches`."""
-    return text.replace("*", "\ue000").replace("?", "\ue001")
-
-
-def plain(text: str) -> str:
-    """Undoes `literal`, for comparisons that know no wildcards."""
-    return "".join(_LITERALS.get(char, char) for char in text)
-
 
 @functools.lru_cache(maxsize=4096)
 def _expression(pattern: str) -> "re.Pattern[str]":
     special = {"*": ".*", "?": "."}
-    return re.compile("".join(special.get(char) or re.escape(plain(char)) for char in pattern), re.DOTALL)
+    return re.compile("".join(special.get(char) or re.escape(char) for char in pattern), re.DOTALL)
 
 
 def matches(pattern: str, text: str) -> bool:

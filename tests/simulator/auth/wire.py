@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any, NamedTuple, Optional
-from urllib.parse import unquote_plus
 
 
 class Wire(NamedTuple):
@@ -18,15 +17,6 @@ class Wire(NamedTuple):
     def header(self, name: str) -> Optional[str]:
         """The first header of that name (lower case), without the space around it."""
         return next((value.decode("latin-1").strip() for key, value in self.headers if key == name), None)
-
-    def parameters(self) -> "list[tuple[str, str]]":
-        """The query's names and values, decoded; a `+` is a space."""
-        pairs = [part.partition("=") for part in self.query.split("&") if part]
-        return [(unquote_plus(name), unquote_plus(value)) for name, _, value in pairs]
-
-    def parameter(self, name: str) -> Optional[str]:
-        """The first query parameter of that name."""
-        return next((value for key, value in self.parameters() if key == name), None)
 
 
 # Where the HTTP server leaves the headers as they came: WSGI joins, renames and drops some.

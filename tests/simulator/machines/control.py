@@ -18,8 +18,6 @@ def answer(state: Any, method: str, name: str, query: str, body: bytes) -> "Opti
             return _metadata(state, name[len("metadata/") :])
         if (method, name) == ("POST", "report"):
             return _report(state, json.loads(body))
-        if (method, name) == ("POST", "interrupt"):
-            return _interrupt(state, json.loads(body))
     return None
 
 
@@ -31,14 +29,12 @@ def _world(state: Any, query: str) -> Any:
 
 
 def _metadata(state: Any, instance_id: str) -> "tuple[str, Any]":
-    from .credentials import from_sts
     from .metadata import find, metadata
 
     instance = find(instance_id)
     if instance is None or instance.state == "terminated":
         return "404 Not Found", {"error": f"no instance {instance_id}"}
-    sessions = getattr(state, "sessions", None)  # where calls are authenticated, it knows what it issued
-    return "200 OK", metadata(instance, sessions.for_instance if sessions else from_sts)
+    return "200 OK", metadata(instance, state.sessions.for_instance)
 
 
 def _report(state: Any, document: "dict[str, Any]") -> "tuple[str, Any]":
@@ -47,11 +43,3 @@ def _report(state: Any, document: "dict[str, Any]") -> "tuple[str, Any]":
     unknown = take(document)
     state.feed.touch()
     return "200 OK", {"unknown": unknown}
-
-
-def _interrupt(state: Any, document: "dict[str, Any]") -> "tuple[str, Any]":
-    from .interruptions import interrupt
-
-    interrupt(state.later, **document)
-    state.feed.touch()
-    return "200 OK", {}

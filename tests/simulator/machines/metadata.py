@@ -42,7 +42,7 @@ def _meta_data(instance: Any, issue: Issue) -> "dict[str, Any]":
         "ami-manifest-path": "(unknown)",
         "autoscaling": _autoscaling(instance),
         "block-device-mapping": _block_devices(instance),
-        "events": _events(instance),
+        "events": {"maintenance": {"history": "[]", "scheduled": "[]"}},
         "hostname": instance.private_dns_name,
         "iam": _iam(instance, issue),
         "instance-action": "none",
@@ -61,7 +61,6 @@ def _meta_data(instance: Any, issue: Issue) -> "dict[str, Any]":
         "reservation-id": _reservation(instance),
         "security-groups": "\n".join(group.name for group in _groups(primary)),
         "services": {"domain": "amazonaws.com", "partition": "aws"},
-        "spot": getattr(instance, "spot_notice", None),
         "system": "nitro",
         "tags": _tags(instance),
     }
@@ -87,15 +86,6 @@ def _block_devices(instance: Any) -> "dict[str, Any]":
     mapped = instance.get_block_device_mapping
     others = [name for name, device in mapped if name != root and device.delete_on_termination]
     return {"ami": root, "root": root, **{f"ebs{index}": name for index, name in enumerate(others, 1)}}
-
-
-def _events(instance: Any) -> "dict[str, Any]":
-    """Scheduled maintenance and rebalance recommendations."""
-    recommended = getattr(instance, "rebalance_notice", None)
-    return {
-        "maintenance": {"history": "[]", "scheduled": json.dumps(getattr(instance, "scheduled_events", []))},
-        "recommendations": {"rebalance": json.dumps(recommended) if recommended else None},
-    }
 
 
 def _iam(instance: Any, issue: Issue) -> "Optional[dict[str, Any]]":

@@ -13,7 +13,6 @@ from moto.elbv2.models import elbv2_backends
 
 from ..mends import lifecycle
 from ..mends.machines import CODES, attached, detached, enter
-from ..notices import state_changed
 from .metadata import find
 
 _DEAD = "an EC2 health check indicating it has been terminated or stopped"
@@ -75,7 +74,6 @@ def _terminated(instance: Any) -> None:
         instance.ec2_backend.terminate_instances([instance.id])
         lifecycle.fails(instance, _DEAD)
     instance.machine.end()
-    state_changed(instance)
     lifecycle.gone(instance)
 
 
@@ -94,7 +92,6 @@ def _stopped(instance: Any) -> None:
 
 def _halt(instance: Any) -> None:
     instance.machine.halt()
-    state_changed(instance)
     lifecycle.fails(instance, _DEAD)
 
 

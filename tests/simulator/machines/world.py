@@ -7,7 +7,6 @@ from typing import Any, Optional
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.ec2.models import ec2_backends
 
-from ..events import profile_arn
 from .balancing import load_balancers, target_groups
 from .names import hosted_zones
 from .network import internet_gateways, nat_gateways, route_tables, security_groups, subnets, vpcs
@@ -78,3 +77,9 @@ def _attachment(found: Any) -> "Optional[dict[str, Any]]":
     if found is None:
         return None
     return {"instance": found.instance.id, "device": found.device, "state": found.status}
+
+
+def profile_arn(found: Any) -> Optional[str]:
+    """The ARN of an instance's profile, if it has one."""
+    association = found.ec2_backend.iam_instance_profile_associations.get(found.id)
+    return association.iam_instance_profile.arn if association else None

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Callable
+from typing import Callable
 
-from ..events import InstanceEvents
 from ..settle import Later
 
 
 @dataclass
 class Options:
-    """What a mend may need from outside: time, where launches are reported, whether machines are behind it,
-    and the lock that every call holds."""
+    """What a mend may need from outside: time, and whether machines are behind it."""
 
     later: Later
-    events: InstanceEvents
     machines: bool = False
-    lock: Any = field(default_factory=threading.RLock)
 
 
 def apply(options: Options) -> None:
@@ -38,7 +33,6 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         hooks,
         iam,
         instances,
-        key_pairs,
         launch_templates,
         lifecycle,
         load_balancers,
@@ -87,8 +81,6 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         security_groups.rules_are_added_all_or_none,
         security_groups.an_unknown_rule_id_is_said_so,
         security_groups.rules_that_name_a_group_are_described,
-        key_pairs.ed25519_fingerprints_are_base64,
-        key_pairs.key_pairs_are_found_by_id,
         volumes.a_volume_is_attached_once_and_in_its_zone,
         volumes.a_volume_is_detached_from_whatever_has_it,
         volumes.volumes_describe_their_performance,
@@ -106,16 +98,14 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         instances.private_dns_names_follow_the_subnet,
         instances.topology_is_described_for_types_that_have_one,
         partial(instances.termination_takes_a_while, options),
-        partial(instances.launches_are_reported, options),
         partial(machines.instances_wait_for_their_machine, options),
         partial(machines.volumes_wait_for_their_machine, options),
         machines.consoles_say_what_machines_say,
-        partial(scaling.instances_are_launched_as_the_template_says, options),
+        scaling.instances_are_launched_as_the_template_says,
         scaling.instances_remember_the_version_they_were_launched_from,
         scaling.capacity_follows_what_is_asked,
         scaling.a_terminated_member_is_replaced,
-        partial(hooks.lifecycle_actions_are_completed, options),
-        lifecycle.unhealthy_members_are_replaced,
+        hooks.lifecycle_actions_are_completed,
         lifecycle.scaling_activities_are_described,
         partial(autoscaling.groups_name_what_exists, options),
         autoscaling.a_deleted_target_group_stops_nothing,
@@ -145,17 +135,14 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         route53.a_zone_with_a_vpc_is_private,
         route53.soa_records_are_text,
         route53.change_batches_are_strict,
-        route53.a_deleted_zone_forgets_its_tags,
         route53.zone_associations_are_checked,
         s3.sha256_checksums_are_verified,
         s3.the_expected_owner_has_to_own_the_bucket,
         s3.versioning_is_described_as_such,
-        partial(queues.receiving_holds_nobody_up, options),
         partial(queues.a_policy_is_seen_late, options),
         partial(event_rules.a_rule_keeps_its_targets_for_a_while, options),
         iam.an_unknown_profile_is_invalid,
         iam.policies_of_aws_exist,
-        requests.presigned_calls_go_to_their_service,
         requests.client_tokens_make_creates_idempotent,
         requests.descriptions_come_in_pages,
     ]

@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
 from moto.autoscaling.exceptions import ValidationError
 from moto.autoscaling.models import AutoScalingBackend
 from moto.autoscaling.responses import AutoScalingResponse
 from moto.core.responses import EmptyResult
-from moto.core.utils import utcnow
 
-from ..notices import emit, send
 from .patch import add, replace
 
 if TYPE_CHECKING:
     from ..settle import Later
-    from . import Options
 
 LAUNCHING = "autoscaling:EC2_INSTANCE_LAUNCHING"
 TERMINATING = "autoscaling:EC2_INSTANCE_TERMINATING"
-_KINDS = {LAUNCHING: "launch", TERMINATING: "terminate"}
-_FROM_TO = {LAUNCHING: ("EC2", "AutoScalingGroup"), TERMINATING: ("AutoScalingGroup", "EC2")}
 
 
 @dataclass
 class Action:
-    """One hook of one member that has not been completed. `beats` counts its heartbeats."""
+    """One hook of one member that has not been completed."""
 
     hook: Any
-    began: float
-    token: str = field(default_factory=lambda: str(uuid.uuid4()))
-    beats: int = 0
 
 
 @dataclass
@@ -58,19 +48,17 @@ def wait_for_hooks(later: "Later", member: Any, transition: str, proceed: "Calla
         for hook in group.autoscaling_backend.lifecycle_hooks.values()
         if hook.auto_scaling_group_name == group.name and hook.lifecycle_transition == transition
     ]
-    member.wait = Wait({hook.lifecycle_hook_name: Action(hook, later.now()) for hook in hooks}, proceed)
+    member.wait = Wait({hook.lifecycle_hook_name: Action(hook) for hook in hooks}, proceed)
     for action in member.wait.actions.values():
-        _announce(group, member, action)
         _expire_later(later, member, action)
     return bool(hooks)
 
 
 def _expire_later(later: "Later", member: Any, action: Action) -> None:
-    """The hook's default result is what happens if no heartbeat comes."""
-    beats = action.beats
+    """The hook's default result is what happens once its time is over."""
 
     def expire() -> None:
-        if action.beats == beats and actions_of(member).get(action.hook.lifecycle_hook_name) is action:
+        if actions_of(member).get(action.hook.lifecycle_hook_name) is action:
             complete(member, action.hook.lifecycle_hook_name, str(action.hook.default_result))
 
     later.after(float(action.hook.heartbeat_timeout), expire)
@@ -85,39 +73,10 @@ def complete(member: Any, hook_name: str, result: str) -> None:
         wait.proceed(result != "ABANDON")
 
 
-def _announce(group: Any, member: Any, action: Action) -> None:
-    """Tells EventBridge, and the hook's own queue if it has one."""
-    hook, instance = action.hook, member.instance
-    origin, destination = _FROM_TO[hook.lifecycle_transition]
-    detail = {
-        "LifecycleActionToken": action.token,
-        "AutoScalingGroupName": group.name,
-        "LifecycleHookName": hook.lifecycle_hook_name,
-        "EC2InstanceId": instance.id,
-        "LifecycleTransition": hook.lifecycle_transition,
-        "Origin": origin,
-        "Destination": destination,
-    }
-    if hook.notification_metadata:
-        detail["NotificationMetadata"] = hook.notification_metadata
-    kind = f"EC2 Instance-{_KINDS[hook.lifecycle_transition]} Lifecycle Action"
-    emit(group.region, "aws.autoscaling", kind, [group.arn], detail)
-    if hook.notification_target_arn:
-        message = {
-            **detail,
-            "AccountId": group.account_id,
-            "RequestId": str(uuid.uuid4()),
-            "Service": "AWS Auto Scaling",
-            "Time": utcnow().strftime("%Y-%m-%dT%H:%M:%S.000Z"),
-        }
-        send(group.region, hook.notification_target_arn, json.dumps(message), "autoscaling.amazonaws.com", group.arn)
-
-
-def lifecycle_actions_are_completed(options: "Options") -> None:
-    """AWS: CompleteLifecycleAction ends the wait of a member, RecordLifecycleActionHeartbeat prolongs it, by
-    the token of the event or by the instance; what nobody waits for is ValidationError. A hook that is
-    deleted lets terminations go on and abandons launches.
-    moto: has neither operation.
+def lifecycle_actions_are_completed() -> None:
+    """AWS: CompleteLifecycleAction ends the wait of a member; what nobody waits for is ValidationError. A hook
+    that is deleted lets terminations go on and abandons launches.
+    moto: has no such operation. Here it goes by the instance: there are no events that would tell a token.
     """
 
     @replace(AutoScalingBackend, "delete_lifecycle_hook")
@@ -137,27 +96,16 @@ def lifecycle_actions_are_completed(options: "Options") -> None:
         complete(member, action.hook.lifecycle_hook_name, result)
         return EmptyResult()
 
-    @add(AutoScalingResponse)
-    def record_lifecycle_action_heartbeat(response: Any) -> EmptyResult:
-        member, action = _active(response)
-        if options.later.now() - action.began < float(action.hook.global_timeout):
-            action.beats += 1
-            _expire_later(options.later, member, action)
-        return EmptyResult()
-
 
 def _active(response: Any) -> "tuple[Any, Action]":
     """The member and the action that a request names."""
     name, hook_name = response._get_param("AutoScalingGroupName"), response._get_param("LifecycleHookName")
-    token, instance_id = response._get_param("LifecycleActionToken"), response._get_param("InstanceId")
+    instance_id = response._get_param("InstanceId")
     group = response.autoscaling_backend.autoscaling_groups.get(name)
     if group is None:
         raise ValidationError(f"AutoScalingGroup name not found - AutoScalingGroup '{name}' not found")
-    if not token and not instance_id:
-        raise ValidationError("Either a lifecycle action token or an instance ID is needed")
     for member in group.instance_states:
         action = actions_of(member).get(hook_name)
-        if action is not None and (action.token == token if token else member.instance.id == instance_id):
+        if action is not None and member.instance.id == instance_id:
             return member, action
-    wanted = f"token {token}" if token else f"instance ID {instance_id}"
-    raise ValidationError(f"No active Lifecycle Action found with {wanted}")
+    raise ValidationError(f"No active Lifecycle Action found with instance ID {instance_id}")

@@ -175,25 +175,6 @@ def termination_takes_a_while(options: "Options") -> None:
         return result
 
 
-def launches_are_reported(options: "Options") -> None:
-    """Not a mend of moto: tells whoever boots machines which ones begin and end."""
-
-    @replace(InstanceResponse, "run_instances")
-    def run_instances(original: Any, response: Any) -> Any:
-        answer = original(response)
-        for instance in answer.result.instances:
-            options.events.launch(instance)
-        return answer
-
-    @replace(EC2Backend, "terminate_instances")
-    def terminate_instances(original: Any, backend: Any, instance_ids: Any) -> Any:
-        result = original(backend, instance_ids)
-        for instance, previous in result:
-            if previous.name not in ("shutting-down", "terminated"):
-                options.events.terminate(instance)
-        return result
-
-
 def topology_is_described_for_types_that_have_one() -> None:
     """AWS: DescribeInstanceTopology tells where instances are in the network, of the types that support it (large
     accelerated ones); others are left out of the answer, and an id that does not exist is an error.

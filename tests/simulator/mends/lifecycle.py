@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from moto.autoscaling.models import AutoScalingBackend
 from moto.autoscaling.responses import AutoScalingResponse
 from moto.core.responses import ActionResult
 from moto.core.utils import utcnow
@@ -115,19 +114,6 @@ def _settle(group: Any) -> None:
 
     if group.name in group.autoscaling_backend.autoscaling_groups:
         settle_capacity(group)
-
-
-def unhealthy_members_are_replaced() -> None:
-    """AWS: a member that SetInstanceHealth calls unhealthy is replaced, once its grace period is over.
-    moto: only says so.
-    """
-
-    @replace(AutoScalingBackend, "set_instance_health")
-    def set_instance_health(original: Any, backend: Any, instance_id: str, health_status: str) -> None:
-        original(backend, instance_id, health_status)
-        instance = backend.ec2_backend.get_instance(instance_id)
-        if health_status == "Unhealthy" and hasattr(instance, "machine"):
-            fails_after_grace(instance, "a user health-check")
 
 
 def fails_after_grace(instance: Any, why: str) -> None:

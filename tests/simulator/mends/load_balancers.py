@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import moto.elbv2.models as moto_elbv2
 from moto.core.exceptions import ServiceException
-from moto.core.responses import ActionResult
 from moto.elbv2.exceptions import DuplicateLoadBalancerName, ELBClientError, LoadBalancerNotFoundError
 from moto.elbv2.models import AvailabilityZone, ELBv2Backend, FakeLoadBalancer
-from moto.elbv2.responses import ELBV2Response
 
 from .gateways import internet_gateway_of
 from .patch import replace, replace_property
+from .target_groups import make_once
 
 if TYPE_CHECKING:
     from . import Options
@@ -75,17 +74,10 @@ def creating_a_balancer_twice_makes_one() -> None:
     moto: makes another one of the same name.
     """
 
-    @replace(ELBV2Response, "create_load_balancer")
-    def create(original: Any, response: Any) -> Any:
-        asked = {key: value for key, value in response.params.items() if key != "Tags"}
-        for balancer in response.elbv2_backend.load_balancers.values():
-            if balancer.name == asked["Name"]:
-                if getattr(balancer, "asked", asked) == asked:
-                    return ActionResult({"LoadBalancers": [balancer]})
-                raise DuplicateLoadBalancerName()
-        answer = original(response)
-        answer.result["LoadBalancers"][0].asked = asked
-        return answer
+    def same_name(response: Any, asked: "dict[str, Any]") -> Any:
+        return (one for one in response.elbv2_backend.load_balancers.values() if one.name == asked["Name"])
+
+    make_once("create_load_balancer", "LoadBalancers", same_name, DuplicateLoadBalancerName)
 
 
 def balancers_need_what_they_name() -> None:

@@ -16,7 +16,6 @@ from moto.ec2.models.elastic_block_store import EBSBackend
 from moto.ec2.models.instances import Instance
 from moto.ec2.responses.elastic_block_store import ElasticBlockStore
 
-from ..notices import state_changed
 from .patch import replace
 
 if TYPE_CHECKING:
@@ -36,14 +35,13 @@ class Machine:
 
 
 def enter(instance: Any, state: str) -> None:
-    """Sets an instance's state, and tells EventBridge."""
+    """Sets an instance's state."""
     instance._state.name, instance._state.code = state, CODES[state]
-    state_changed(instance)
 
 
 def instances_wait_for_their_machine(options: "Options") -> None:
     """AWS: an instance is `pending` until its machine runs, `stopping` and `shutting-down` until it is
-    gone; only a running one reboots, only a stopped one starts; every change is an event.
+    gone; only a running one reboots, only a stopped one starts.
     moto: has no machines: every state is reached within the call.
     """
     if not options.machines:

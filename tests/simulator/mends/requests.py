@@ -1,10 +1,9 @@
-"""Requests as such: which service they go to, how they are repeated, how answers are paged."""
+"""Requests as such: how they are repeated, how answers are paged."""
 
 from __future__ import annotations
 
 import copy
 from typing import Any
-from urllib.parse import parse_qs
 
 from moto.ec2.exceptions import EC2ClientError
 from moto.ec2.responses.dhcp_options import DHCPOptions
@@ -18,7 +17,6 @@ from moto.ec2.responses.route_tables import RouteTables
 from moto.ec2.responses.security_groups import SecurityGroups
 from moto.ec2.responses.subnets import Subnets
 from moto.ec2.responses.vpcs import VPCs
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 
 from .patch import replace
 
@@ -47,20 +45,6 @@ _PAGED = [
 ]
 # Pages of launch templates end here even when the caller does not say where.
 _DEFAULT_PAGE = {"describe_launch_templates": 200, "describe_launch_template_versions": 200}
-
-
-def presigned_calls_go_to_their_service() -> None:
-    """AWS: a call signed in its query string (X-Amz-Credential) is as good as one signed in a header.
-    moto: looks at the header only, and takes everything else for S3 (GetCallerIdentity -> ListBuckets).
-    """
-
-    @replace(DomainDispatcherApplication, "infer_service_region_host")
-    def infer(original: Any, dispatcher: Any, environ: Any, path: str) -> Any:
-        query = parse_qs(environ.get("QUERY_STRING", ""))
-        scope = query.get("X-Amz-Credential", [""])[0].split("/")
-        if len(scope) == 5 and scope[3] != "s3" and not environ.get("HTTP_AUTHORIZATION"):
-            return f"{scope[3]}.{scope[2]}.amazonaws.com"
-        return original(dispatcher, environ, path)
 
 
 def client_tokens_make_creates_idempotent() -> None:

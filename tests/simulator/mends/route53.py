@@ -183,27 +183,6 @@ def _invalid(message: str) -> Route53ClientError:
     return Route53ClientError("InvalidChangeBatch", f"[{message}]")
 
 
-def a_deleted_zone_forgets_its_tags() -> None:
-    """AWS: tags go with their zone.
-    moto: keeps them, and still lists them.
-    """
-
-    @replace(Route53Backend, "delete_hosted_zone")
-    def delete(original: Any, backend: Any, zone_id: str) -> Any:
-        zone = original(backend, zone_id)
-        backend.resource_tags.pop(zone.resource_id, None)
-        return zone
-
-    @replace(Route53Backend, "list_tags_for_resources")
-    def list_tags(original: Any, backend: Any, resource_type: str, identities: "list[str]") -> Any:
-        for identity in identities:
-            if resource_type == "hostedzone":
-                backend.get_hosted_zone(identity)
-        if len(identities) > 10:
-            raise Route53ClientError("InvalidInput", "1 validation error detected: at most 10 resource ids")
-        return original(backend, resource_type, identities)
-
-
 def zone_associations_are_checked() -> None:
     """AWS: a VPC that is associated with a private zone exists, and with one zone of a name only
     (ConflictingDomainExists); one that is not associated cannot be disassociated (VPCAssociationNotFound).

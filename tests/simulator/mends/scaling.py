@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
 from moto.autoscaling.exceptions import ValidationError
 from moto.autoscaling.models import (
@@ -19,11 +19,8 @@ from ..membership import counts
 from .lifecycle import cut_short, joined, leave, terminated_by_ec2
 from .patch import replace, replace_property
 
-if TYPE_CHECKING:
-    from . import Options
 
-
-def instances_are_launched_as_the_template_says(options: "Options") -> None:
+def instances_are_launched_as_the_template_says() -> None:
     """AWS: each instance goes to the zone that has the fewest, is launched from the group's version of
     the template, of the first type of a mixed instances policy, which also says what is spot.
     moto: launches all in the first subnet, from the default version's tags, with a random zone, always
@@ -35,7 +32,7 @@ def instances_are_launched_as_the_template_says(options: "Options") -> None:
         if group.ec2_launch_template is None:
             return original(group, count, tags)
         for _ in range(count):
-            options.events.launch(_launch_one(group, tags))
+            _launch_one(group, tags)
         return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 from moto.core.responses import ActionResult
 from moto.elbv2.exceptions import DuplicateListenerError, DuplicateTargetGroupName, ELBClientError
@@ -35,17 +35,10 @@ def creating_a_target_group_twice_makes_one() -> None:
     moto: refuses both.
     """
 
-    @replace(ELBV2Response, "create_target_group")
-    def create(original: Any, response: Any) -> Any:
-        asked = {key: value for key, value in response.params.items() if key != "Tags"}
-        for group in response.elbv2_backend.target_groups.values():
-            if group.name == asked["Name"]:
-                if getattr(group, "asked", None) == asked:
-                    return ActionResult({"TargetGroups": [group]})
-                raise DuplicateTargetGroupName()
-        answer = original(response)
-        answer.result["TargetGroups"][0].asked = asked
-        return answer
+    def same_name(response: Any, asked: "dict[str, Any]") -> Any:
+        return (one for one in response.elbv2_backend.target_groups.values() if one.name == asked["Name"])
+
+    make_once("create_target_group", "TargetGroups", same_name, DuplicateTargetGroupName)
 
 
 def creating_a_listener_twice_makes_one() -> None:
@@ -53,18 +46,28 @@ def creating_a_listener_twice_makes_one() -> None:
     moto: makes another one for the port.
     """
 
-    @replace(ELBV2Response, "create_listener")
-    def create(original: Any, response: Any) -> Any:
-        asked = {key: value for key, value in response.params.items() if key != "Tags"}
+    def same_port(response: Any, asked: "dict[str, Any]") -> Any:
         balancer = response.elbv2_backend.load_balancers.get(asked["LoadBalancerArn"])
-        for listener in balancer.listeners.values() if balancer is not None else []:
-            if listener.port == asked.get("Port"):
-                if getattr(listener, "asked", None) == asked:
-                    return ActionResult({"Listeners": [listener]})
-                raise DuplicateListenerError()
-        answer = original(response)
-        answer.result["Listeners"][0].asked = asked
-        return answer
+        listeners = balancer.listeners.values() if balancer is not None else []
+        return (one for one in listeners if one.port == asked.get("Port"))
+
+    make_once("create_listener", "Listeners", same_port, DuplicateListenerError)
+
+
+def make_once(operation: str, key: str, find: "Callable[[Any, dict[str, Any]], Any]", refusal: Any) -> None:
+    """A create that finds what it would make gives that, if it was made with the same settings (tags do not count)."""
+
+    @replace(ELBV2Response, operation)
+    def create(original: Any, response: Any) -> Any:
+        asked = {name: value for name, value in response.params.items() if name != "Tags"}
+        found = next(iter(find(response, asked)), None)
+        if found is None:
+            answer = original(response)
+            answer.result[key][0].asked = asked
+            return answer
+        if found.asked != asked:
+            raise refusal()
+        return ActionResult({key: [found]})
 
 
 def target_groups_know_their_balancers() -> None:

@@ -1,14 +1,16 @@
-"""One launcher and one bare moto per session, with the same environment.
+"""One simulator per session; where a module changes how it works, one of its own.
 
-`aws` is the launcher. `both` runs a test twice: on the launcher, where it has to pass, and on bare
-moto, where it has to fail. A test that passes on bare moto means that the mend can go.
+`aws` is the simulator. `both` is it too, or with `--bare` moto without a mend, where the test has to fail: one that passes
+there means that its mend can go. That is asked when moto changes, and by `make soak`.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -24,26 +26,52 @@ ROOT = Path(__file__).resolve().parents[2]
 REGION = "us-east-1"
 _numbers = itertools.count(1)
 
-BARE = """
-import os, sys
-from simulator import seed
-os.environ.update(seed.environment())
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
-from werkzeug.serving import make_server
-program = DomainDispatcherApplication(create_backend_app)
-server = make_server("127.0.0.1", 0, program, True, request_handler=MotoRequestHandler)
-print("listening on http://127.0.0.1:%d" % server.server_address[1], flush=True)
-server.serve_forever()
-"""
+
+def pytest_addoption(parser: Any) -> None:
+    parser.addoption("--bare", action="store_true", help="tests of mends only, on bare moto, where each has to fail")
+
+
+def pytest_collection_modifyitems(config: Any, items: "list[Any]") -> None:
+    """With `--bare` only what says that moto needs a mend."""
+    if config.getoption("--bare"):
+        items[:] = [item for item in items if "both" in item.fixturenames]
+        for item in items:
+            item.add_marker(pytest.mark.xfail(strict=True, reason="bare moto needs the mend"))
+
+
+@functools.lru_cache(maxsize=1)
+def _prefork() -> "tuple[subprocess.Popen[str], tuple[str, int]]":
+    """A warm Python, which ends with this one, and its address."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "simulator.prefork"]
+    process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    host, _, port = process.stdout.readline().split()[-1].partition(":")
+    return process, (host, int(port))
+
+
+def python(code: str) -> socket.socket:
+    """Runs code in a warm Python; what it prints comes over the connection, with whose end the code has to end."""
+    connection = socket.create_connection(_prefork()[1])
+    connection.sendall(json.dumps(code).encode() + b"\n")
+    return connection
+
+
+def start(*options: str) -> "tuple[socket.socket, str]":
+    """A simulator: what it lives as long as, and its address."""
+    code = f"from simulator.__main__ import main\nmain({['--until-stdin-closes', *options]!r})"
+    connection = python(code)
+    with connection.makefile() as lines:
+        said = lines.readline()
+        assert said.startswith("listening on "), said + lines.read()
+    return connection, said.split()[-1]
 
 
 class Server:
     """A running server: clients, control calls, and the names of things made in it."""
 
-    def __init__(self, endpoint: str, mended: bool, events: Any = None) -> None:
+    def __init__(self, endpoint: str) -> None:
         self.endpoint = endpoint
-        self.mended = mended
-        self.events_file = events
         self._clients: "dict[str, Any]" = {}
         self._session = boto3.session.Session(
             aws_access_key_id="test", aws_secret_access_key="test", region_name=REGION
@@ -77,50 +105,22 @@ class Server:
         return f"{prefix}-{next(_numbers)}"
 
 
-def start(command: "list[str]", log: Path) -> "tuple[subprocess.Popen[str], str]":
-    """Starts a server, its errors in `log`; returns it and its address."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-    with log.open("w") as errors:
-        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True)
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.startswith("listening on "):
-            return process, line.split()[-1]
-    raise RuntimeError(f"{command} ended with {process.wait()}: {log.read_text()}")
+@pytest.fixture(scope="session")
+def aws() -> Any:
+    """The simulator."""
+    life, endpoint = start("--settle", "0.6")
+    with life:
+        yield Server(endpoint)
 
 
 @pytest.fixture(scope="session")
-def servers(tmp_path_factory: Any) -> Any:
-    """Both servers, started at once."""
-    folder = tmp_path_factory.mktemp("simulator")
-    events = folder / "events.jsonl"
-    launcher = [sys.executable, "-m", "simulator", "--settle", "0.6", "--state-events", str(events)]
-    mended, mended_url = start(launcher, folder / "mended.log")
-    bare, bare_url = start([sys.executable, "-c", BARE], folder / "bare.log")
-    yield {"mended": Server(mended_url, True, events), "bare": Server(bare_url, False)}
-    for process in (mended, bare):
-        process.terminate()
-        process.wait()
-
-
-@pytest.fixture
-def aws(servers: Any) -> Server:
-    """The launcher."""
-    return servers["mended"]
-
-
-@pytest.fixture
-def bare(servers: Any) -> Server:
-    """Bare moto."""
-    return servers["bare"]
-
-
-@pytest.fixture(params=["mended", "bare"])
-def both(request: Any, servers: Any) -> Server:
-    """The launcher and, expected to fail, bare moto."""
-    if request.param == "bare":
-        request.applymarker(pytest.mark.xfail(strict=True, reason="bare moto needs the mend"))
-    return servers[request.param]
+def both(request: Any) -> Any:
+    """The simulator or, with `--bare`, moto without a mend."""
+    if not request.config.getoption("--bare"):
+        return request.getfixturevalue("aws")
+    life, endpoint = start("--bare")
+    request.addfinalizer(life.close)
+    return Server(endpoint)
 
 
 from .strict import strict  # noqa: E402, F401  (a fixture; its module needs what is above)

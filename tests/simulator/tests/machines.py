@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import base64
-import json
-import sys
 from typing import Any
 
 import pytest
 
-from . import conftest
-from .conftest import Server
+from .conftest import Server, start
 
 
 class Machines(Server):
@@ -51,40 +48,13 @@ class Machines(Server):
         """So many seconds go by for what was given a time."""
         self.control("POST", "clock", seconds)
 
-    def events_of(self, queue: str) -> "list[Any]":
-        """Takes all events out of a queue."""
-        found = []
-        while True:
-            messages = self.sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages", [])
-            for message in messages:
-                found.append(json.loads(message["Body"]))
-                self.sqs.delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
-            if not messages:
-                return found
-
 
 @pytest.fixture(scope="module")
-def aws(tmp_path_factory: Any) -> Any:
+def aws() -> Any:
     """One of the test module's own, settling at once: nothing runs in it by itself."""
-    command = [sys.executable, "-m", "simulator", "--settle", "0", "--machines"]
-    process, endpoint = conftest.start(command, tmp_path_factory.mktemp("machines") / "log")
-    yield Machines(endpoint, True)
-    process.terminate()
-    process.wait()
-
-
-def queue(aws: Any, pattern: "dict[str, Any]", service: str = "events.amazonaws.com") -> str:
-    """A queue that gets the events of a pattern; its policy lets that service send."""
-    name = aws.unique("events")
-    url: str = aws.sqs.create_queue(QueueName=name)["QueueUrl"]
-    arn = aws.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    statement = {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sqs:SendMessage", "Resource": arn}
-    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-    aws.sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
-    aws.control("POST", "settle")
-    aws.events.put_rule(Name=name, EventPattern=json.dumps(pattern))
-    aws.events.put_targets(Rule=name, Targets=[{"Id": "1", "Arn": arn}])
-    return url
+    life, endpoint = start("--settle", "0", "--machines")
+    with life:
+        yield Machines(endpoint)
 
 
 def balanced(aws: Any, vpc: str, subnets: "list[str]") -> "tuple[str, str]":

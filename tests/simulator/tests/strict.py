@@ -5,7 +5,7 @@ from __future__ import annotations
 import configparser
 import http.client
 import json
-import sys
+import socket
 from pathlib import Path
 from typing import Any, Mapping, NamedTuple, Optional
 from urllib.parse import urlsplit
@@ -43,7 +43,7 @@ class Strict(Server):
     """The launcher, seen by its administrator; others come with their own keys."""
 
     def __init__(self, endpoint: str, credentials: Path) -> None:
-        super().__init__(endpoint, True)
+        super().__init__(endpoint)
         self.credentials = credentials
         file = configparser.ConfigParser()
         file.read(credentials)
@@ -122,14 +122,6 @@ class Signing(NamedTuple):
         kind(botocore.credentials.Credentials(*self.keys), self.service, self.region).add_auth(request)
         return request
 
-    def presigned(self, path: str, expires: int = 60, **headers: str) -> Any:
-        """A GET request signed in its query."""
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        request = botocore.awsrequest.AWSRequest("GET", self.server.endpoint + path, headers=named)
-        kind = botocore.auth.S3SigV4QueryAuth if self.service == "s3" else botocore.auth.SigV4QueryAuth
-        kind(botocore.credentials.Credentials(*self.keys), self.service, self.region, expires=expires).add_auth(request)
-        return request
-
 
 def send(request: Any, body: Optional[bytes] = None, target: Optional[str] = None) -> Answer:
     """Sends a request as it stands, with another body or target if one is given."""
@@ -150,18 +142,16 @@ def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def launch(folder: Path, *options: str) -> "tuple[Any, Strict]":
-    """Another strict server, with its process."""
+def launch(folder: Path, *options: str) -> "tuple[socket.socket, Strict]":
+    """Another strict server, and what it lives as long as."""
     credentials = folder / "credentials"
-    command = [sys.executable, "-m", "simulator", "--strict", "--operator-credentials", str(credentials), *options]
-    process, endpoint = start(command, folder / "strict.log")
-    return process, Strict(endpoint, credentials)
+    life, endpoint = start("--strict", "--operator-credentials", str(credentials), *options)
+    return life, Strict(endpoint, credentials)
 
 
 @pytest.fixture(scope="session")
 def strict(tmp_path_factory: Any) -> Any:
-    """The launcher with `--strict`."""
-    process, server = launch(tmp_path_factory.mktemp("strict"), "--settle", "0")
-    yield server
-    process.terminate()
-    process.wait()
+    """The simulator with `--strict`."""
+    life, server = launch(tmp_path_factory.mktemp("strict"), "--settle", "0")
+    with life:
+        yield server

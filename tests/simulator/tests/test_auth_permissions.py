@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from . import make
-from .strict import ACCOUNT, Strict, allow, policy, refusal
+from .strict import ACCOUNT, Strict, allow, refusal
 
 CLUSTER = "one.example.com"
 TAG = {"Key": "KubernetesCluster", "Value": CLUSTER}
@@ -48,8 +46,6 @@ def test_an_action_that_a_role_lacks_is_refused_in_awss_words(strict):
         "Encoded authorization failure message: "
     )
     assert words.startswith(start)
-    decoded = strict.sts.decode_authorization_message(EncodedMessage=words[len(start) :])["DecodedMessage"]
-    assert json.loads(decoded)["context"]["action"] == "ec2:DescribeSubnets"
     code, status, words = refusal(strict.of(keys, "autoscaling").describe_auto_scaling_groups)
     assert (code, status) == ("AccessDenied", 403)
     assert words == (
@@ -59,7 +55,6 @@ def test_an_action_that_a_role_lacks_is_refused_in_awss_words(strict):
     assert refusal(strict.of(keys, "sqs").list_queues)[:2] == ("AccessDeniedException", 400)
     assert refusal(strict.of(keys, "route53").list_hosted_zones)[:2] == ("AccessDenied", 403)
     assert refusal(strict.of(keys, "elbv2").describe_load_balancers)[:2] == ("AccessDenied", 403)
-    assert refusal(strict.of(keys, "elb").describe_load_balancers)[:2] == ("AccessDenied", 403)
     assert refusal(strict.of(keys, "iam").list_roles)[:2] == ("AccessDenied", 403)
 
 
@@ -67,25 +62,6 @@ def test_a_deny_beats_every_allow(strict):
     keys = strict.allowed(allow("*"), {"Effect": "Deny", "Action": "ec2:Describe*", "Resource": "*"})
     strict.of(keys, "elbv2").describe_load_balancers()
     assert "with an explicit deny in an identity-based policy" in refusal(strict.of(keys, "ec2").describe_vpcs)[2]
-
-
-def test_policies_count_from_wherever_they_come(strict):
-    role = strict.role()
-    ec2 = strict.of(strict.assume(role), "ec2")
-    assert refusal(ec2.describe_vpcs)
-    strict.iam.put_role_policy(RoleName=role, PolicyName="p", PolicyDocument=policy(allow("ec2:DescribeVpcs")))
-    ec2.describe_vpcs()
-    strict.iam.delete_role_policy(RoleName=role, PolicyName="p")
-    assert refusal(ec2.describe_vpcs)
-    made = strict.iam.create_policy(PolicyName=strict.unique("p"), PolicyDocument=policy(allow("ec2:DescribeVpcs")))
-    strict.iam.attach_role_policy(RoleName=role, PolicyArn=made["Policy"]["Arn"])
-    ec2.describe_vpcs()
-    strict.iam.create_policy_version(
-        PolicyArn=made["Policy"]["Arn"], PolicyDocument=policy(allow("ec2:DescribeSubnets")), SetAsDefault=True
-    )
-    assert refusal(ec2.describe_vpcs)
-    strict.iam.attach_role_policy(RoleName=role, PolicyArn="arn:aws:iam::aws:policy/AmazonEC2ReadOnlyAccess")
-    ec2.describe_vpcs()
 
 
 def test_a_volume_is_attached_by_its_own_cluster_only(strict):
@@ -130,41 +106,6 @@ def test_what_is_made_carries_the_clusters_tag(strict):
     ec2.delete_tags(Resources=[made], Tags=[{"Key": "Name"}])
 
 
-def test_tagging_while_creating_needs_to_be_allowed(strict):
-    ec2 = strict.of(strict.allowed(allow("ec2:CreateVolume")), "ec2")
-    ec2.create_volume(AvailabilityZone="us-east-1a", Size=1)
-    words = refusal(ec2.create_volume, AvailabilityZone="us-east-1a", Size=1, TagSpecifications=tagged("volume", TAG))[
-        2
-    ]
-    assert "ec2:CreateTags on resource: arn:aws:ec2:us-east-1:123456789012:volume/*" in words
-
-
-def test_a_security_group_is_made_in_a_vpc_that_is_allowed_too(strict):
-    vpc = make.vpc(strict)
-    requested = {"aws:RequestTag/KubernetesCluster": CLUSTER}
-    group = allow(["ec2:CreateSecurityGroup", "ec2:CreateTags"], "*", StringEquals=requested)
-    asked = {
-        "GroupName": strict.unique("group"),
-        "Description": "d",
-        "VpcId": vpc,
-        "TagSpecifications": tagged("security-group", TAG),
-    }
-    without = strict.of(strict.allowed(group), "ec2")
-    assert f"vpc/{vpc}" in refusal(without.create_security_group, **asked)[2]
-    strict.of(
-        strict.allowed(group, allow("ec2:CreateSecurityGroup", "arn:aws:ec2:*:*:vpc/*")), "ec2"
-    ).create_security_group(**asked)
-
-
-def test_an_attribute_of_an_instance_is_a_condition(strict):
-    one = instance(strict)
-    ec2 = strict.of(
-        strict.allowed(allow("ec2:ModifyInstanceAttribute", StringEquals={"ec2:Attribute": "SourceDestCheck"})), "ec2"
-    )
-    ec2.modify_instance_attribute(InstanceId=one, SourceDestCheck={"Value": False})
-    assert refusal(ec2.modify_instance_attribute, InstanceId=one, DisableApiTermination={"Value": True})
-
-
 def test_an_instance_is_terminated_in_its_own_clusters_group_only(strict):
     subnets = make.subnets(strict, make.vpc(strict), "a")
     groups = {}
@@ -191,29 +132,6 @@ def test_an_instance_is_terminated_in_its_own_clusters_group_only(strict):
                     refusal(scaling.set_desired_capacity, AutoScalingGroupName=name, DesiredCapacity=2)[0]
                     == "AccessDenied"
                 )
-
-
-def test_targets_are_registered_in_the_clusters_target_group_only(strict):
-    vpc = make.vpc(strict)
-
-    def target_group(*tags: "dict[str, str]") -> str:
-        made = strict.elbv2.create_target_group(
-            Name=strict.unique("tg"),
-            Protocol="TCP",
-            Port=443,
-            VpcId=vpc,
-            TargetType="ip",
-            **({"Tags": list(tags)} if tags else {}),
-        )
-        return made["TargetGroups"][0]["TargetGroupArn"]
-
-    for key in ("aws:ResourceTag", "elasticloadbalancing:ResourceTag"):
-        granted = allow("elasticloadbalancing:RegisterTargets", StringEquals={f"{key}/KubernetesCluster": CLUSTER})
-        elbv2 = strict.of(strict.allowed(granted), "elbv2")
-        target = [{"Id": "10.0.0.10"}]
-        elbv2.register_targets(TargetGroupArn=target_group(TAG), Targets=target)
-        foreign = target_group()
-        assert foreign in refusal(elbv2.register_targets, TargetGroupArn=foreign, Targets=target)[2]
 
 
 def test_a_load_balancer_is_made_with_the_clusters_tag(strict):
@@ -271,29 +189,6 @@ def test_a_prefix_is_a_condition_of_listing(strict, bucket):
     assert s3.list_objects_v2(Bucket=bucket, Prefix="one/assets/")["KeyCount"] == 1
     assert refusal(s3.list_objects_v2, Bucket=bucket, Prefix="two/")[0] == "AccessDenied"
     assert refusal(s3.list_objects_v2, Bucket=bucket)[0] == "AccessDenied"
-
-
-def test_uploads_copies_and_deletions_need_what_they_touch(strict, bucket):
-    arn = f"arn:aws:s3:::{bucket}"
-    s3 = strict.of(strict.allowed(allow(["s3:PutObject", "s3:DeleteObject"], f"{arn}/one/backups/*")), "s3")
-    upload = s3.create_multipart_upload(Bucket=bucket, Key="one/backups/big")["UploadId"]
-    part = s3.upload_part(Bucket=bucket, Key="one/backups/big", UploadId=upload, PartNumber=1, Body=b"x")["ETag"]
-    s3.complete_multipart_upload(
-        Bucket=bucket,
-        Key="one/backups/big",
-        UploadId=upload,
-        MultipartUpload={"Parts": [{"ETag": part, "PartNumber": 1}]},
-    )
-    copy = {"Bucket": bucket, "Key": "one/backups/copy", "CopySource": {"Bucket": bucket, "Key": "one/pki/private/ca"}}
-    assert "s3:GetObject" in refusal(s3.copy_object, **copy)[2]
-    assert (
-        "s3:PutObjectTagging" in refusal(s3.put_object, Bucket=bucket, Key="one/backups/t", Body=b"", Tagging="a=b")[2]
-    )
-    s3.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": "one/backups/big"}]})
-    assert (
-        refusal(s3.delete_objects, Bucket=bucket, Delete={"Objects": [{"Key": "one/pki/private/ca"}]})[0]
-        == "AccessDenied"
-    )
 
 
 def test_names_are_published_in_ones_own_zone_only(strict):
@@ -363,12 +258,3 @@ def test_queues_rules_and_roles_are_told_apart(strict):
     assert refusal(strict.of(keys, "sqs").get_queue_attributes, QueueUrl=urls[1], AttributeNames=["All"])
     assert refusal(strict.of(keys, "events").describe_rule, Name=names[1])
     assert refusal(strict.of(keys, "iam").get_role, RoleName=names[1])
-
-
-def test_an_operator_that_is_unknown_is_not_passed_over(strict):
-    """IAM takes no such policy; one given along with a session comes this far."""
-    unknown = allow("ec2:*", StringResembles={"aws:username": "x"})
-    assert refusal(strict.role, unknown)[0] == "MalformedPolicyDocument"
-    keys = strict.assume(strict.role(allow("ec2:*")), Policy=policy(unknown))
-    code, status, words = refusal(strict.of(keys, "ec2").describe_vpcs)
-    assert (code, status) == ("UnsupportedCondition", 500) and "StringResembles" in words

@@ -53,22 +53,6 @@ def test_a_caller_reference_is_used_once(both):
     assert code_of(both.route53.create_hosted_zone, **again) == "HostedZoneAlreadyExists"
 
 
-def test_a_zone_with_a_vpc_is_private(both):
-    vpc = {"VPCRegion": "us-east-1", "VPCId": make.vpc(both)}
-    reference = both.unique("private")
-    made = both.route53.create_hosted_zone(Name=f"{reference}.internal", CallerReference=reference, VPC=vpc)
-    found = both.route53.get_hosted_zone(Id=made["HostedZone"]["Id"])
-    assert (found["HostedZone"]["Config"]["PrivateZone"], found["VPCs"]) == (True, [vpc])
-
-
-def test_the_soa_record_is_text(dns):
-    aws, identity, _ = dns
-    found = aws.route53.list_resource_record_sets(HostedZoneId=identity)["ResourceRecordSets"]
-    (soa,) = [item for item in found if item["Type"] == "SOA"]
-    assert soa["ResourceRecords"][0]["Value"].endswith(" 1 7200 900 1209600 86400")
-    assert "{" not in soa["ResourceRecords"][0]["Value"]
-
-
 @pytest.mark.parametrize("wrong", [{"value": "192.0.2.9"}, {"ttl": 61}], ids=["value", "ttl"])
 def test_delete_repeats_the_record_to_the_letter(dns, wrong):
     aws, identity, name = dns
@@ -137,38 +121,6 @@ def test_an_alias_leads_to_a_balancer_that_exists(both):
     assert records(both, identity) == {}
 
 
-def test_the_tags_of_a_deleted_zone_are_not_listed(dns):
-    aws, identity, _ = dns
-    plain = identity.rsplit("/", 1)[1]
-    aws.route53.change_tags_for_resource(
-        ResourceType="hostedzone", ResourceId=plain, AddTags=[{"Key": "a", "Value": "b"}]
-    )
-    (tagged,) = aws.route53.list_tags_for_resources(ResourceType="hostedzone", ResourceIds=[plain])["ResourceTagSets"]
-    assert tagged["Tags"] == [{"Key": "a", "Value": "b"}]
-    aws.route53.delete_hosted_zone(Id=identity)
-    listing = {"ResourceType": "hostedzone", "ResourceIds": [plain]}
-    assert code_of(aws.route53.list_tags_for_resources, **listing) == "NoSuchHostedZone"
-
-
-def test_a_zone_with_records_stays(aws):
-    identity, name = zone(aws)
-    change(aws, identity, ("CREATE", record("a." + name)))
-    assert code_of(aws.route53.delete_hosted_zone, Id=identity) == "HostedZoneNotEmpty"
-    change(aws, identity, ("DELETE", record("a." + name)))
-    aws.route53.delete_hosted_zone(Id=identity)
-
-
-def test_a_private_zone_has_its_vpcs(aws):
-    first, second = make.vpc(aws), make.vpc(aws)
-    identity, _ = zone(aws, VPC={"VPCRegion": "us-east-1", "VPCId": first}, HostedZoneConfig={"PrivateZone": True})
-    aws.route53.associate_vpc_with_hosted_zone(HostedZoneId=identity, VPC={"VPCRegion": "us-east-1", "VPCId": second})
-    found = aws.route53.get_hosted_zone(Id=identity)
-    assert found["HostedZone"]["Config"]["PrivateZone"]
-    assert {vpc["VPCId"] for vpc in found["VPCs"]} == {first, second}
-    summaries = aws.route53.list_hosted_zones_by_vpc(VPCId=first, VPCRegion="us-east-1")["HostedZoneSummaries"]
-    assert [summary["HostedZoneId"] for summary in summaries] == [identity.rsplit("/", 1)[1]]
-
-
 @pytest.fixture
 def private(both):
     """A private zone, the VPC it was made with, and another VPC."""
@@ -181,34 +133,7 @@ def in_region(vpc):
     return {"VPCRegion": "us-east-1", "VPCId": vpc}
 
 
-def test_a_vpc_is_associated_once_with_a_name(private):
-    aws, identity, name, first, second = private
-    aws.route53.associate_vpc_with_hosted_zone(HostedZoneId=identity, VPC=in_region(second))
-    again = {"HostedZoneId": identity, "VPC": in_region(second)}
-    assert code_of(aws.route53.associate_vpc_with_hosted_zone, **again) == "ConflictingDomainExists"
-    found = aws.route53.get_hosted_zone(Id=identity)["VPCs"]
-    assert sorted(vpc["VPCId"] for vpc in found) == sorted([first, second])
-    aws.route53.disassociate_vpc_from_hosted_zone(**again)
-    assert code_of(aws.route53.disassociate_vpc_from_hosted_zone, **again) == "VPCAssociationNotFound"
-
-
 def test_a_vpc_that_is_not_there_is_not_associated(private):
     aws, identity, *_ = private
     nobody = {"HostedZoneId": identity, "VPC": in_region("vpc-00000000")}
     assert code_of(aws.route53.associate_vpc_with_hosted_zone, **nobody) == "InvalidVPCId"
-
-
-def test_a_private_zone_keeps_its_last_vpc(aws):
-    first = make.vpc(aws)
-    identity, _ = zone(aws, VPC=in_region(first), HostedZoneConfig={"PrivateZone": True})
-    last = {"HostedZoneId": identity, "VPC": in_region(first)}
-    assert code_of(aws.route53.disassociate_vpc_from_hosted_zone, **last) == "LastVPCAssociation"
-
-
-def test_records_come_in_pages(aws):
-    identity, name = zone(aws)
-    change(aws, identity, *[("CREATE", record(f"r{n}.{name}")) for n in range(5)])
-    pages = aws.route53.get_paginator("list_resource_record_sets").paginate(
-        HostedZoneId=identity, PaginationConfig={"PageSize": 3}
-    )
-    assert [len(page["ResourceRecordSets"]) for page in pages] == [3, 3, 1]

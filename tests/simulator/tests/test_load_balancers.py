@@ -46,33 +46,11 @@ def world(both):
     return World(both)
 
 
-@pytest.fixture
-def mended(aws):
-    return World(aws)
-
-
-def test_a_network_load_balancer_is_named_as_such(world):
-    made = world.balancer(Name="api-x")
-    identity = made["LoadBalancerArn"].rsplit("/", 1)[1]
-    assert made["LoadBalancerArn"].endswith(f":loadbalancer/net/api-x/{identity}")
-    assert made["DNSName"] == f"api-x-{identity}.elb.us-east-1.amazonaws.com"
-    assert made["CanonicalHostedZoneId"] == "Z26RNL4JYFTOTI"
-    listener = world.listener(made["LoadBalancerArn"], world.target_group())
-    assert f":listener/net/api-x/{identity}/" in listener["ListenerArn"]
-
-
 def test_a_balancer_is_provisioned_before_it_is_active(world):
     made = world.balancer()
     assert made["State"]["Code"] == "provisioning"
     assert world.now(made["LoadBalancerArn"])["State"]["Code"] == "provisioning"
     eventually(lambda: world.now(made["LoadBalancerArn"])["State"]["Code"] == "active")
-
-
-def test_the_same_create_gives_the_same_balancer(world):
-    first, second = world.balancer(Name="same"), world.balancer(Name="same")
-    assert first["LoadBalancerArn"] == second["LoadBalancerArn"]
-    other = {"Name": "same", "Type": "network", "Scheme": "internal", "Subnets": world.subnets[:1]}
-    assert code_of(world.aws.elbv2.create_load_balancer, **other) == "DuplicateLoadBalancerName"
 
 
 def test_an_internet_facing_balancer_needs_an_internet_gateway(world):
@@ -141,34 +119,9 @@ def test_a_balancer_may_have_one_zone(world):
     assert [zone["SubnetId"] for zone in world.now(arn)["AvailabilityZones"]] == world.subnets[:1]
 
 
-def test_addresses_of_subnet_mappings_are_described_and_held(world):
-    allocation = world.aws.ec2.allocate_address(Domain="vpc")
-    mapping = [{"SubnetId": world.subnets[0], "AllocationId": allocation["AllocationId"]}]
-    made = world.balancer(Scheme="internet-facing", SubnetMappings=mapping)
-    (zone,) = world.now(made["LoadBalancerArn"])["AvailabilityZones"]
-    expected = {"AllocationId": allocation["AllocationId"], "IpAddress": allocation["PublicIp"]}
-    assert zone["LoadBalancerAddresses"] == [expected]
-    release = world.aws.ec2.release_address
-    assert code_of(release, AllocationId=allocation["AllocationId"]) == "AuthFailure"
-
-
-def test_private_addresses_of_subnet_mappings_are_described(world):
-    prefix = world.aws.ec2.describe_subnets(SubnetIds=world.subnets[:1])["Subnets"][0]["CidrBlock"].rsplit(".", 1)[0]
-    mapping = [{"SubnetId": world.subnets[0], "PrivateIPv4Address": f"{prefix}.77"}]
-    made = world.balancer(SubnetMappings=mapping)
-    (zone,) = world.now(made["LoadBalancerArn"])["AvailabilityZones"]
-    assert zone["LoadBalancerAddresses"] == [{"PrivateIPv4Address": f"{prefix}.77"}]
-    assert [eni["PrivateIpAddress"] for eni in world.interfaces()] == [f"{prefix}.77"]
-
-
 def test_fifty_tags_are_allowed(world):
     group = world.target_group(Tags=[{"Key": str(n), "Value": "v"} for n in range(10)])
     world.aws.elbv2.add_tags(ResourceArns=[group], Tags=[{"Key": "eleventh", "Value": "v"}])
-
-
-def test_tags_are_described_twenty_at_a_time(world):
-    arns = [world.target_group()] * 21
-    assert code_of(world.aws.elbv2.describe_tags, ResourceArns=arns) == "ValidationError"
 
 
 def test_the_tags_of_an_unknown_resource_are_not_found(world):
@@ -180,12 +133,6 @@ def test_the_tags_of_an_unknown_resource_are_not_found(world):
 # Target groups and listeners
 
 
-def test_the_same_create_gives_the_same_target_group(world):
-    assert world.target_group(Name="same") == world.target_group(Name="same")
-    other = {"Name": "same", "Protocol": "TCP", "Port": 8443, "VpcId": world.vpc}
-    assert code_of(world.aws.elbv2.create_target_group, **other) == "DuplicateTargetGroupName"
-
-
 def test_a_port_has_one_listener(world):
     balancer, first, second = world.balancer()["LoadBalancerArn"], world.target_group(), world.target_group()
     listeners = [world.listener(balancer, first)["ListenerArn"] for _ in range(2)]
@@ -195,88 +142,12 @@ def test_a_port_has_one_listener(world):
     assert code_of(world.aws.elbv2.create_listener, **other) == "DuplicateListener"
 
 
-def test_a_target_group_knows_its_balancers(world):
-    balancer, group = world.balancer()["LoadBalancerArn"], world.target_group()
-    world.listener(balancer, group)
-
-    def arns():
-        return world.aws.elbv2.describe_target_groups(TargetGroupArns=[group])["TargetGroups"][0]["LoadBalancerArns"]
-
-    assert arns() == [balancer]
-    world.aws.elbv2.delete_load_balancer(LoadBalancerArn=balancer)
-    assert arns() == []
-
-
 def test_a_balancer_without_target_groups_describes_none(world):
     balancer = world.balancer()["LoadBalancerArn"]
     assert world.aws.elbv2.describe_target_groups(LoadBalancerArn=balancer)["TargetGroups"] == []
-
-
-def test_network_target_groups_have_their_attributes(world):
-    group = world.target_group()
-    changed = [{"Key": "preserve_client_ip.enabled", "Value": "false"}]
-    world.aws.elbv2.modify_target_group_attributes(TargetGroupArn=group, Attributes=changed)
-    described = world.aws.elbv2.describe_target_group_attributes(TargetGroupArn=group)["Attributes"]
-    attributes = {item["Key"]: item["Value"] for item in described}
-    assert attributes["preserve_client_ip.enabled"] == "false"
-    assert attributes["proxy_protocol_v2.enabled"] == "false"
-    assert "slow_start.duration_seconds" not in attributes
 
 
 def test_an_unknown_attribute_is_refused(world):
     wrong = [{"Key": "slow_start.duration_seconds", "Value": "30"}]
     modify = world.aws.elbv2.modify_target_group_attributes
     assert code_of(modify, TargetGroupArn=world.target_group(), Attributes=wrong) == "ValidationError"
-
-
-def test_a_tcp_listener_has_no_ssl_policy_and_both_forms_of_its_target(world):
-    balancer, group = world.balancer()["LoadBalancerArn"], world.target_group()
-    world.listener(balancer, group)
-    (found,) = world.aws.elbv2.describe_listeners(LoadBalancerArn=balancer)["Listeners"]
-    assert "SslPolicy" not in found
-    (action,) = found["DefaultActions"]
-    assert action["TargetGroupArn"] == group
-    assert [item["TargetGroupArn"] for item in action["ForwardConfig"]["TargetGroups"]] == [group]
-
-
-def test_a_listener_becomes_tls(world):
-    balancer, group = world.balancer()["LoadBalancerArn"], world.target_group()
-    arn = world.listener(balancer, group)["ListenerArn"]
-    modified = world.aws.elbv2.modify_listener(
-        ListenerArn=arn, Protocol="TLS", SslPolicy="ELBSecurityPolicy-TLS13-1-2-2021-06"
-    )
-    assert modified["Listeners"][0]["Protocol"] == "TLS"
-
-
-def test_a_target_group_in_use_stays(mended):
-    balancer, group = mended.balancer()["LoadBalancerArn"], mended.target_group()
-    listener = mended.listener(balancer, group)["ListenerArn"]
-    assert code_of(mended.aws.elbv2.delete_target_group, TargetGroupArn=group) == "ResourceInUse"
-    mended.aws.elbv2.delete_listener(ListenerArn=listener)
-    mended.aws.elbv2.delete_target_group(TargetGroupArn=group)
-
-
-def test_balancer_target_group_and_listener_are_changed_and_tagged(mended):
-    aws, tags = mended.aws, [{"Key": "a", "Value": "b"}]
-    balancer = mended.balancer(Tags=tags)["LoadBalancerArn"]
-    first, second = (
-        mended.target_group(Tags=tags, HealthCheckProtocol="HTTPS", HealthCheckPath="/healthz"),
-        mended.target_group(),
-    )
-    listener = mended.listener(balancer, first, Tags=tags)["ListenerArn"]
-    descriptions = aws.elbv2.describe_tags(ResourceArns=[balancer, first, listener])["TagDescriptions"]
-    assert [description["Tags"] for description in descriptions] == [tags] * 3
-    cross = [{"Key": "load_balancing.cross_zone.enabled", "Value": "true"}]
-    aws.elbv2.modify_load_balancer_attributes(LoadBalancerArn=balancer, Attributes=cross)
-    assert cross[0] in aws.elbv2.describe_load_balancer_attributes(LoadBalancerArn=balancer)["Attributes"]
-    aws.elbv2.modify_target_group(TargetGroupArn=first, HealthCheckIntervalSeconds=10, HealthyThresholdCount=3)
-    found = aws.elbv2.describe_target_groups(TargetGroupArns=[first])["TargetGroups"][0]
-    assert (found["HealthCheckIntervalSeconds"], found["HealthyThresholdCount"], found["HealthCheckPath"]) == (
-        10,
-        3,
-        "/healthz",
-    )
-    aws.elbv2.modify_listener(ListenerArn=listener, DefaultActions=[{"Type": "forward", "TargetGroupArn": second}])
-    aws.elbv2.delete_target_group(TargetGroupArn=first)
-    aws.elbv2.remove_tags(ResourceArns=[balancer], TagKeys=["a"])
-    assert aws.elbv2.describe_tags(ResourceArns=[balancer])["TagDescriptions"][0]["Tags"] == []

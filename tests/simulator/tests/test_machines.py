@@ -8,8 +8,6 @@ import pytest
 
 from . import machines, make
 from .errors import code_of
-from .world_form import problems
-
 
 aws = machines.aws
 
@@ -41,13 +39,6 @@ def attachment(aws, identity):
     states = [held["State"] for held in found["Attachments"]]
     assert states == ([told["state"]] if told else [])
     return found["State"], *states
-
-
-def test_an_instance_is_pending_until_its_machine_runs(aws, subnet):
-    instance = launch(aws, subnet)
-    assert aws.state(instance) == "pending"
-    assert aws.report(instances={instance: "running"}) == []
-    assert aws.state(instance) == "running"
 
 
 def test_an_instance_shuts_down_until_its_machine_is_gone(aws, subnet):
@@ -96,28 +87,10 @@ def test_stop_and_start_wait_for_the_machine(aws, subnet):
     assert aws.state(instance) == "running"
 
 
-def test_reboots_are_counted(aws, subnet):
-    instance = launch(aws, subnet)
-    assert code_of(aws.ec2.reboot_instances, InstanceIds=[instance]) == "IncorrectInstanceState"
-    aws.report(instances={instance: "running"})
-    before = aws.told(instance)["reboots"]
-    aws.ec2.reboot_instances(InstanceIds=[instance])
-    aws.ec2.reboot_instances(InstanceIds=[instance])
-    assert (before, aws.told(instance)["reboots"], aws.state(instance)) == (0, 2, "running")
-
-
 def test_a_machine_that_halts_stops_or_terminates_as_launched(aws, subnet):
     stops, ends = running(aws, subnet), running(aws, subnet, InstanceInitiatedShutdownBehavior="terminate")
     aws.report(instances={stops: "stopped", ends: "stopped"})
     assert (aws.state(stops), aws.state(ends)) == ("stopped", "terminated")
-
-
-def test_a_volume_is_attached_when_the_machine_has_it(aws, subnet):
-    instance, identity = running(aws, subnet), volume(aws)
-    aws.ec2.attach_volume(VolumeId=identity, InstanceId=instance, Device="/dev/xvdu")
-    assert attachment(aws, identity) == ("in-use", "attaching")
-    aws.report(volumes={identity: "attached"})
-    assert attachment(aws, identity) == ("in-use", "attached")
 
 
 def test_a_volume_is_free_when_the_machine_has_let_go(aws, subnet):
@@ -162,19 +135,6 @@ def test_volumes_of_a_dying_instance_are_held_until_it_is_dead(aws, subnet):
     assert launched["id"] not in [item["id"] for item in aws.world()["volumes"]]
 
 
-def test_the_console_is_what_the_machine_wrote(aws, subnet):
-    instance = running(aws, subnet)
-    assert "Output" not in aws.ec2.get_console_output(InstanceId=instance)
-    aws.report(consoles={instance: machines.text("x" * 70000 + "login:")})
-    output = aws.ec2.get_console_output(InstanceId=instance)["Output"]
-    assert len(output) == 65536 and output.endswith("xlogin:")
-
-
-def test_the_world_keeps_its_form(aws, subnet):
-    launch(aws, subnet)
-    assert problems(aws.world()) == []
-
-
 @pytest.fixture
 def balanced(aws):
     """A balancer with a listener, a target group, and a running instance in it."""
@@ -192,15 +152,6 @@ def health(aws, arn):
     told = next(group for group in aws.world()["target_groups"] if group["arn"] == arn)["targets"]
     assert [target["TargetHealth"]["State"] for target in found] == [target["state"] for target in told]
     return [(target["TargetHealth"]["State"], target["TargetHealth"].get("Reason")) for target in found]
-
-
-def test_a_target_is_as_healthy_as_it_is_found(aws, balanced):
-    arn, instance, _ = balanced
-    assert health(aws, arn) == [("initial", "Elb.InitialHealthChecking")]
-    aws.report(targets={arn: {f"{instance}:443": "unhealthy"}})
-    assert health(aws, arn) == [("unhealthy", "Target.FailedHealthChecks")]
-    aws.report(targets={arn: {f"{instance}:443": "healthy"}})
-    assert health(aws, arn) == [("healthy", None)]
 
 
 def test_a_target_that_no_listener_leads_to_is_unused(aws, balanced):

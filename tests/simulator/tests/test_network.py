@@ -7,10 +7,6 @@ from .conftest import eventually
 from .errors import code_of, said
 
 
-def tags(kind, **values):
-    return [{"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in values.items()]}]
-
-
 def nat(aws, subnet, allocation, **more):
     return aws.ec2.create_nat_gateway(SubnetId=subnet, AllocationId=allocation, **more)["NatGateway"]
 
@@ -34,26 +30,8 @@ def routes(aws, identity):
 # VPCs and DHCP options
 
 
-def test_there_is_no_default_vpc(both):
-    assert [v for v in both.client("ec2").describe_vpcs()["Vpcs"] if v["IsDefault"]] == []
-
-
 def test_a_group_without_a_vpc_needs_a_default_vpc(both):
     assert code_of(both.ec2.create_security_group, GroupName=both.unique("g"), Description="d") == "VPCIdNotSpecified"
-
-
-def test_a_new_vpc_has_the_regions_dhcp_options(both):
-    vpc = both.ec2.describe_vpcs(VpcIds=[make.vpc(both)])["Vpcs"][0]
-    (options,) = both.ec2.describe_dhcp_options(DhcpOptionsIds=[vpc["DhcpOptionsId"]])["DhcpOptions"]
-    assert options["OwnerId"] == vpc["OwnerId"]
-
-
-def test_dhcp_options_are_tagged_by_the_creating_call(both):
-    configuration = [{"Key": "domain-name-servers", "Values": ["AmazonProvidedDNS"]}]
-    made = both.ec2.create_dhcp_options(DhcpConfigurations=configuration, TagSpecifications=tags("dhcp-options", a="b"))
-    (found,) = both.ec2.describe_dhcp_options(Filters=[{"Name": "tag:a", "Values": ["b"]}])["DhcpOptions"]
-    assert found["DhcpOptionsId"] == made["DhcpOptions"]["DhcpOptionsId"]
-    assert made["DhcpOptions"]["Tags"] == [{"Key": "a", "Value": "b"}]
 
 
 def test_dhcp_options_outlive_the_vpc_that_used_them(both):
@@ -113,19 +91,6 @@ def test_a_new_subnet_maps_no_public_addresses(both):
     # On bare moto the default VPC has taken that role; without one the first subnet would be the default.
     assert (made["MapPublicIpOnLaunch"], made["DefaultForAz"]) == (False, False)
     assert [s for s in client.describe_subnets()["Subnets"] if s["DefaultForAz"]] == []
-
-
-def test_private_dns_name_options_are_kept(both):
-    (subnet,) = make.subnets(both, make.vpc(both), "a")
-    both.ec2.modify_subnet_attribute(SubnetId=subnet, PrivateDnsHostnameTypeOnLaunch="resource-name")
-    both.ec2.modify_subnet_attribute(SubnetId=subnet, EnableResourceNameDnsARecordOnLaunch={"Value": True})
-    described = both.ec2.describe_subnets(SubnetIds=[subnet])["Subnets"][0]["PrivateDnsNameOptionsOnLaunch"]
-    expected = {
-        "HostnameType": "resource-name",
-        "EnableResourceNameDnsARecord": True,
-        "EnableResourceNameDnsAAAARecord": False,
-    }
-    assert described == expected
 
 
 def test_a_subnet_with_an_interface_stays(both):
@@ -225,27 +190,6 @@ def test_a_nat_gateway_fails_without_an_internet_gateway_and_with_a_taken_addres
     assert nat_now(both, second)["FailureCode"] == "Resource.AlreadyAssociated"
 
 
-def test_a_repeated_client_token_gives_the_same_nat_gateway(both):
-    vpc = make.vpc(both)
-    (subnet,) = make.subnets(both, vpc, "a")
-    make.internet_gateway(both, vpc)
-    allocation, token = address(both), both.unique("token")
-    first = nat(both, subnet, allocation, ClientToken=token)
-    assert nat(both, subnet, allocation, ClientToken=token)["NatGatewayId"] == first["NatGatewayId"]
-    other = {"SubnetId": subnet, "AllocationId": address(both), "ClientToken": token}
-    assert code_of(both.ec2.create_nat_gateway, **other) == "IdempotentParameterMismatch"
-
-
-def test_nat_gateways_are_filtered_by_tag(both):
-    vpc = make.vpc(both)
-    (subnet,) = make.subnets(both, vpc, "a")
-    make.internet_gateway(both, vpc)
-    mine = nat(both, subnet, address(both), TagSpecifications=tags("natgateway", owner="me"))["NatGatewayId"]
-    nat(both, subnet, address(both))
-    found = both.ec2.describe_nat_gateways(Filter=[{"Name": "tag:owner", "Values": ["me"]}])["NatGateways"]
-    assert [gateway["NatGatewayId"] for gateway in found] == [mine]
-
-
 def test_an_unknown_nat_gateway_is_not_found(both):
     assert code_of(both.ec2.delete_nat_gateway, NatGatewayId="nat-0123456789abcdef0") == "NatGatewayNotFound"
 
@@ -310,12 +254,6 @@ def test_a_subnet_has_one_route_table(both):
     assert code_of(both.ec2.associate_route_table, RouteTableId=second, SubnetId=subnet) == "Resource.AlreadyAssociated"
 
 
-def test_the_main_route_table_stays(both):
-    vpc = make.vpc(both)
-    (main,) = both.ec2.describe_route_tables(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["RouteTables"]
-    assert code_of(both.ec2.delete_route_table, RouteTableId=main["RouteTableId"]) == "DependencyViolation"
-
-
 def test_descriptions_come_in_pages(both):
     vpc = make.vpc(both)
     made = sorted(make.subnets(both, vpc, "abc"))
@@ -328,38 +266,3 @@ def test_descriptions_come_in_pages(both):
 
 
 # What moto has right, and kctl rests on
-
-
-def test_routes_are_replaced_and_deleted_in_both_families(aws):
-    vpc = make.vpc(aws)
-    (subnet,) = make.subnets(aws, vpc, "a")
-    gateway, identity = make.internet_gateway(aws, vpc), table(aws, vpc)
-    target = nat(aws, subnet, address(aws))["NatGatewayId"]
-    for family, everywhere in (("DestinationCidrBlock", "0.0.0.0/0"), ("DestinationIpv6CidrBlock", "::/0")):
-        where = {"RouteTableId": identity, family: everywhere}
-        aws.ec2.create_route(GatewayId=gateway, **where)
-        aws.ec2.replace_route(NatGatewayId=target, **where)
-        (route,) = [r for r in routes(aws, identity) if r.get(family) == everywhere]
-        assert (route.get("NatGatewayId"), route.get("GatewayId")) == (target, None)
-        aws.ec2.delete_route(**where)
-    assert [route["GatewayId"] for route in routes(aws, identity)] == ["local"]
-
-
-def test_an_association_is_replaced_under_a_new_id(aws):
-    vpc = make.vpc(aws)
-    (subnet,) = make.subnets(aws, vpc, "a")
-    first, second = table(aws, vpc), table(aws, vpc)
-    old = aws.ec2.associate_route_table(RouteTableId=first, SubnetId=subnet)["AssociationId"]
-    new = aws.ec2.replace_route_table_association(AssociationId=old, RouteTableId=second)["NewAssociationId"]
-    assert new != old
-    aws.ec2.disassociate_route_table(AssociationId=new)
-    for identity in (first, second):
-        aws.ec2.delete_route_table(RouteTableId=identity)
-
-
-def test_an_instance_without_a_topology_is_left_out(both):
-    (subnet,) = make.subnets(both, make.vpc(both), "a")
-    launch = {"ImageId": make.image(both), "InstanceType": "t3.medium", "SubnetId": subnet, "MinCount": 1}
-    instance = both.ec2.run_instances(**launch, MaxCount=1)["Instances"][0]["InstanceId"]
-    assert both.ec2.describe_instance_topology(InstanceIds=[instance])["Instances"] == []
-    assert code_of(both.ec2.describe_instance_topology, InstanceIds=["i-0123456789abcdef0"]) == "InvalidInstanceID.NotFound"

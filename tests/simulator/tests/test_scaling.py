@@ -15,67 +15,10 @@ def world(both):
     return both, vpc, make.subnets(both, vpc)
 
 
-def test_a_group_launches_from_a_version_with_user_data(world):
-    aws, _, subnets = world
-    template = make.template(aws)
-    aws.ec2.create_launch_template_version(
-        LaunchTemplateName=template,
-        LaunchTemplateData={
-            "ImageId": make.image(aws),
-            "InstanceType": "t3.small",
-            "UserData": make.user_data("second"),
-        },
-    )
-    name = make.scaling_group(aws, subnets, template)
-    assert [member["InstanceType"] for member in make.members(aws, name)] == ["t3.small"]
-
-
 def test_instances_spread_over_the_zones(world):
     aws, _, subnets = world
     name = make.scaling_group(aws, subnets, make.template(aws), size=3)
     assert sorted(member["SubnetId"] for member in make.members(aws, name)) == sorted(subnets)
-
-
-def test_the_template_gives_groups_profile_and_metadata_options(world):
-    aws, vpc, subnets = world
-    group, profile = make.group(aws, vpc), make.profile(aws)
-    template = make.template(
-        aws,
-        NetworkInterfaces=[{"DeviceIndex": 0, "Groups": [group], "DeleteOnTermination": True}],
-        IamInstanceProfile={"Name": profile},
-        MetadataOptions={"HttpTokens": "required", "HttpPutResponseHopLimit": 3},
-    )
-    (member,) = make.members(aws, make.scaling_group(aws, subnets, template))
-    assert [g["GroupId"] for g in member["SecurityGroups"]] == [group]
-    assert member["IamInstanceProfile"]["Arn"].endswith("/" + profile)
-    assert member["MetadataOptions"]["HttpTokens"] == "required"
-    assert member["MetadataOptions"]["HttpPutResponseHopLimit"] == 3
-
-
-def test_there_is_one_root_volume(world):
-    aws, _, subnets = world
-    mapping = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 20, "VolumeType": "gp3", "Iops": 4000}}
-    template = make.template(
-        aws,
-        BlockDeviceMappings=[mapping],
-        TagSpecifications=[{"ResourceType": "volume", "Tags": [{"Key": "k", "Value": "v"}]}],
-    )
-    (member,) = make.members(aws, make.scaling_group(aws, subnets, template))
-    filters = [{"Name": "attachment.instance-id", "Values": [member["InstanceId"]]}]
-    (volume,) = aws.ec2.describe_volumes(Filters=filters)["Volumes"]
-    assert (volume["Size"], volume["VolumeType"], volume["Iops"]) == (20, "gp3", 4000)
-    assert volume["Tags"] == [{"Key": "k", "Value": "v"}]
-
-
-def test_a_member_tells_the_version_it_was_launched_from(world):
-    aws, _, subnets = world
-    template = make.template(aws)
-    name = make.scaling_group(aws, subnets, template)
-    version = {"ImageId": make.image(aws), "InstanceType": "t3.small"}
-    aws.ec2.create_launch_template_version(LaunchTemplateName=template, LaunchTemplateData=version)
-    aws.autoscaling.set_desired_capacity(AutoScalingGroupName=name, DesiredCapacity=2)
-    versions = [instance["LaunchTemplate"]["Version"] for instance in make.describe_group(aws, name)["Instances"]]
-    assert sorted(versions) == ["1", "2"]
 
 
 def test_a_second_group_of_the_same_name_is_refused(world):

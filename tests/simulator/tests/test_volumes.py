@@ -48,26 +48,8 @@ def test_a_terminated_instance_takes_no_volume(both, two_instances):
     assert code_of(both.ec2.attach_volume, **late) == "IncorrectState"
 
 
-def test_a_volume_is_detached_without_naming_the_instance(both, two_instances):
-    identity = volume(both)
-    both.ec2.attach_volume(VolumeId=identity, InstanceId=two_instances[0], Device="/dev/xvdu")
-    both.ec2.detach_volume(VolumeId=identity)
-    (found,) = both.ec2.describe_volumes(VolumeIds=[identity])["Volumes"]
-    assert found["State"] == "available"
-
-
 def test_an_available_volume_cannot_be_detached(both):
     assert code_of(both.ec2.detach_volume, VolumeId=volume(both)) == "IncorrectState"
-
-
-def test_a_repeated_client_token_gives_the_same_volume(both):
-    token = both.unique("token")
-    assert volume(both, ClientToken=token) == volume(both, ClientToken=token)
-
-
-def test_throughput_of_gp3_has_a_default(both):
-    (found,) = both.ec2.describe_volumes(VolumeIds=[volume(both)])["Volumes"]
-    assert (found["Iops"], found["Throughput"]) == (3000, 125)
 
 
 def test_iops_of_gp2_follow_the_size(both):
@@ -82,23 +64,6 @@ def test_an_unknown_zone_is_refused(both):
 
 def test_a_volume_does_not_shrink(both):
     assert code_of(both.ec2.modify_volume, VolumeId=volume(both), Size=10) == "InvalidParameterValue"
-
-
-def test_an_attached_volume_is_not_deleted(aws):
-    identity = volume(aws)
-    aws.ec2.attach_volume(VolumeId=identity, InstanceId=instances(aws)[0], Device="/dev/xvdu")
-    assert code_of(aws.ec2.delete_volume, VolumeId=identity) == "VolumeInUse"
-
-
-def test_a_volume_is_made_changed_and_deleted(aws):
-    spec = [{"ResourceType": "volume", "Tags": [{"Key": "a", "Value": "b"}]}]
-    identity = volume(aws, Encrypted=True, Iops=4000, Throughput=250, TagSpecifications=spec)
-    aws.ec2.modify_volume(VolumeId=identity, Size=30, Iops=5000)
-    (found,) = aws.ec2.describe_volumes(Filters=[{"Name": "tag:a", "Values": ["b"]}])["Volumes"]
-    assert (found["Size"], found["Iops"], found["Throughput"], found["Encrypted"]) == (30, 5000, 250, True)
-    assert found["KmsKeyId"].startswith("arn:aws:kms:")
-    aws.ec2.delete_volume(VolumeId=identity)
-    assert code_of(aws.ec2.describe_volumes, VolumeIds=[identity]) == "InvalidVolume.NotFound"
 
 
 def test_encryption_by_default_encrypts_what_asks_for_none(both):

@@ -1,7 +1,7 @@
 //! A cluster's API as far as kctl asks it: TLS with a certificate of the cluster's authority, client certificates
 //! demanded, lists in pages.
 
-use model::pki::{KeyAlgorithm, Keyset, Leaf, SystemKeys, Usage, issue, mint, trust_bundle};
+use node::pki::{KeyAlgorithm, Keyset, Leaf, SystemKeys, Usage, issue, mint, trust_bundle};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;

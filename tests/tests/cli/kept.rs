@@ -278,6 +278,9 @@ fn etcd_goes_up_one_minor_at_a_time_and_never_down_once_a_machine_runs_it() {
     kctl.run(&["update", "--yes"]).good();
 }
 
+/// An edit for which the balancer is replaced.
+const INTERNAL: &str = "spec.api.loadBalancer.type=Internal";
+
 /// Balancers, listeners and target groups, and how many target groups the control plane's machines join.
 fn balancing(simulator: &Simulator) -> Vec<usize> {
     let code = format!(
@@ -312,15 +315,9 @@ fn a_balancer_that_is_replaced_stays_until_no_machine_that_runs_names_it() {
     let simulator = Simulator::start();
     let kctl = made(&simulator, &["--dns", "none"]);
     assert_eq!(balancing(&simulator), [1, 2, 2, 2]);
-    kctl.run(&[
-        "edit",
-        "cluster",
-        "--set",
-        "spec.api.loadBalancer.type=Internal",
-    ])
-    .good();
+    kctl.run(&["edit", "cluster", "--set", INTERNAL]).good();
     let made = kctl.run(&["update", "--yes"]).good();
-    assert!(made.contains("replaced: "), "{made}");
+    assert!(made.contains("replaced or updated: "), "{made}");
     assert_eq!(balancing(&simulator), [2, 4, 4, 4]);
     // Its workers still run.
     let again = kctl.run(&["update", "--exit-code"]);
@@ -344,6 +341,28 @@ fn a_balancer_that_is_replaced_stays_until_no_machine_that_runs_names_it() {
 }
 
 #[test]
+fn a_balancer_stays_while_a_group_without_instances_may_launch_one_that_names_it() {
+    let simulator = Simulator::start();
+    let kctl = made(&simulator, &["--dns", "none"]);
+    let group = "nodes-eu-west-1a";
+    let none = ["--set", "spec.minSize=0", "--set", "spec.maxSize=0"];
+    kctl.run(&[&["edit", "instancegroup", group][..], &none].concat())
+        .good();
+    kctl.run(&["update", "--yes"]).good();
+    kctl.run(&["edit", "cluster", "--set", INTERNAL]).good();
+    let made = kctl.run(&["update", "--yes"]).good();
+    assert!(
+        made.contains(&format!("(until group {group}.{NAME} is")),
+        "{made}"
+    );
+    assert_eq!(balancing(&simulator), [2, 4, 4, 4]);
+    // The group launches what knows the successor now.
+    kctl.run(&["update", "--yes"]).good();
+    assert_eq!(balancing(&simulator), [1, 2, 2, 2]);
+    assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
+}
+
+#[test]
 fn where_names_are_published_a_balancer_that_is_replaced_goes_at_once() {
     let simulator = Simulator::start();
     simulator.python(
@@ -355,13 +374,7 @@ fn where_names_are_published_a_balancer_that_is_replaced_goes_at_once() {
         &["--dns", "public", "--api-loadbalancer-type", "public"],
     );
     assert_eq!(balancing(&simulator)[0], 1);
-    kctl.run(&[
-        "edit",
-        "cluster",
-        "--set",
-        "spec.api.loadBalancer.type=Internal",
-    ])
-    .good();
+    kctl.run(&["edit", "cluster", "--set", INTERNAL]).good();
     kctl.run(&["update", "--yes"]).good();
     assert_eq!(balancing(&simulator)[0], 1);
     assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);

@@ -4,7 +4,7 @@ use crate::api_server::{ApiServer, another_authority};
 use crate::kctl::Kctl;
 use crate::scenario::{NAME, REGION, cloud};
 use crate::simulator::Simulator;
-use model::pki::{Keyset, read_keyset};
+use node::pki::{Keyset, read_keyset};
 use serde_json::{Map, Value, json};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;

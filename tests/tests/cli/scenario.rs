@@ -2,7 +2,7 @@
 
 use crate::kctl::Kctl;
 use crate::simulator::Simulator;
-use model::api::write::to_yaml;
+use node::yaml::to_yaml;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};

@@ -1,18 +1,26 @@
 //! `.ci/run`: nothing is left out because something is not there.
 
-use crate::{checkout, program};
+use crate::checkout;
 use std::path::Path;
 use std::process::{Command, Output};
+use test_support::write_script;
 
 /// Runs it in a checkout of nothing else, where `make` only says what it was asked.
 fn run(parent: &Path) -> Output {
     let own = parent.join("checkout/.ci");
     std::fs::create_dir_all(&own).expect("a folder");
     std::fs::copy(checkout().join(".ci/run"), own.join("run")).expect("a copy");
-    program(parent, "make", "echo \"make $*: $KCTL_KOPS_FIXTURES\"");
+    write_script(
+        &parent.join("make"),
+        "echo \"make $*: $KCTL_KOPS_FIXTURES\"",
+    );
     let path = format!("{}:/usr/bin:/bin", parent.display());
-    let mut command = Command::new(own.join("run"));
-    command.current_dir("/").env("PATH", path);
+    // Not the copy itself: see `write_script`.
+    let mut command = Command::new("/bin/sh");
+    command
+        .arg(own.join("run"))
+        .current_dir("/")
+        .env("PATH", path);
     command.env_remove("KCTL_KOPS_FIXTURES");
     command.output().expect("it runs")
 }

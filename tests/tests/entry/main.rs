@@ -25,11 +25,3 @@ fn checkout() -> PathBuf {
     let checkout = Path::new(&package).parent();
     checkout.expect("the checkout").to_owned()
 }
-
-/// A program of the test's own, in a folder for `PATH`.
-fn program(folder: &Path, name: &str, script: &str) {
-    use std::os::unix::fs::PermissionsExt;
-    let path = folder.join(name);
-    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a file");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("its mode");
-}

@@ -162,11 +162,20 @@ fn kctl() -> PathBuf {
 struct Running(Child);
 
 impl Running {
-    /// Ctrl-C: to all of them.
+    /// Ctrl-C: to all of them. Where this test was started in the background of a script, SIGINT is ignored by whatever it
+    /// starts (POSIX, 2.11): there SIGTERM has to do.
     fn interrupt(&mut self) {
         let all = format!("-{}", self.0.id());
-        // They may be gone already.
-        let _ = Command::new("kill").args(["-INT", "--", &all]).status();
+        for signal in ["-INT", "-TERM"] {
+            // They may be gone already.
+            let _ = Command::new("kill").args([signal, "--", &all]).status();
+            for _ in 0..100 {
+                if !matches!(self.0.try_wait(), Ok(None)) {
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
         self.0.wait().expect("its end");
     }
 }

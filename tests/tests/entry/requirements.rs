@@ -1,10 +1,11 @@
 //! `tests/requirements`, the one list of what a machine needs, and `tests/install`, which goes through it first.
 
-use crate::{checkout, program};
+use crate::checkout;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Output};
 use tempfile::TempDir;
+use test_support::write_script;
 
 /// Program, package, targets.
 fn list() -> Vec<(String, String, Vec<String>)> {
@@ -30,7 +31,7 @@ impl Machine {
             let real = real.iter().find(|path| path.exists()).expect("coreutils");
             std::os::unix::fs::symlink(real, bin.join(name)).expect("a link");
         }
-        program(bin, "id", &format!("echo {user}"));
+        write_script(&bin.join("id"), &format!("echo {user}"));
         let (log, new) = (bin.join("log"), "printf '#!/bin/sh\\n'");
         let mut script = format!(
             "echo \"$*\" >>{}\nfor word; do case $word in\n",
@@ -44,9 +45,8 @@ impl Machine {
                 .collect();
             script += &format!("{package}) {made};;\n");
         }
-        program(
-            bin,
-            "apt-get",
+        write_script(
+            &bin.join("apt-get"),
             &(script.replace("; ;;", " ;;") + "esac; done"),
         );
         machine

@@ -4,12 +4,13 @@ use crate::simulator::Simulator;
 use crate::spec::{self, NAME, REGION};
 use aws::store::Store;
 use aws::{AwsWorld, Clients, FactsWanted, Scope, collect_facts};
-use model::cloud::{Cloud, settle::settle};
-use model::engine::{
+use cloud::Cloud;
+use cloud::facts::Facts;
+use cloud::settle::settle;
+use engine::{
     Clock, Event, NoJournal, Options, Outside, Plan, Report, Snapshot, World, apply, plan,
 };
-use model::facts::Facts;
-use model::names;
+use node::names;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -123,7 +124,7 @@ impl InCluster {
 }
 
 pub fn shown(plan: &Plan<Cloud>) -> String {
-    let line = |step: &model::engine::Step<Cloud>| {
+    let line = |step: &engine::Step<Cloud>| {
         format!(
             "{:?} {} {:?} {:#?}",
             step.action, step.id, step.reason, step.changes

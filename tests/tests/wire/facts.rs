@@ -3,8 +3,8 @@
 use crate::simulator::Simulator;
 use crate::spec::REGION;
 use aws::{FactsWanted, collect_facts};
-use model::engine::Class;
-use model::full::Arch;
+use engine::Class;
+use node::config::Arch;
 
 /// A network, a zone, an image, and instance profiles with a role and without.
 const WHAT_EXISTS: &str = r"

@@ -4,7 +4,7 @@ use crate::cluster::InCluster;
 use crate::simulator::Simulator;
 use crate::spec::{desired, full, objects};
 use aws::store::{Expect, StoreError};
-use model::engine::{Refs, Resource, World};
+use engine::{Refs, Resource, World};
 use serde_json::json;
 use std::time::Duration;
 

@@ -3,8 +3,9 @@
 use crate::cluster::{InCluster, shown};
 use crate::simulator::Simulator;
 use crate::spec::{REGION, closure, desired, full, objects};
-use model::cloud::{Cloud, ObjectContent, S3Object, build};
-use model::engine::{Id, Resource, Text};
+use cloud::{Cloud, ObjectContent, S3Object};
+use engine::{Id, Resource, Text};
+use full::objects;
 use std::collections::BTreeSet;
 
 fn kinds(of: &[Cloud]) -> BTreeSet<String> {
@@ -207,7 +208,7 @@ async fn is_mended(simulator: &Simulator, cluster: &mut InCluster, wanted: &[Clo
         cluster.refresh = kind == "autoscaling_lifecycle_hook";
         let plan = cluster.converge(wanted).await;
         cluster.refresh = false;
-        let kinds: BTreeSet<&str> = plan.steps.keys().map(model::engine::Id::kind).collect();
+        let kinds: BTreeSet<&str> = plan.steps.keys().map(engine::Id::kind).collect();
         assert!(kinds.contains(kind), "{change}: {}", shown(&plan));
         assert!(plan.steps.len() <= 3, "{change}: {}", shown(&plan));
     }
@@ -229,7 +230,7 @@ async fn old_versions_of_a_launch_template_go_and_used_ones_stay() {
             content: ObjectContent::Text("a configuration".to_owned()),
         };
         let object = Cloud::from(configuration.clone()).id();
-        let all = build::desired(&spec, &user_data.into(), vec![configuration]);
+        let all = objects::desired(&spec, &user_data.into(), vec![configuration]);
         let range = Id::new("vpc_ipv4_cidr_block_association", "10.1.0.0/16");
         let wanted = closure(&all, &[group.clone(), range, object]);
         let report = cluster.update(&wanted).await;

@@ -3,9 +3,9 @@
 use crate::cluster::{InCluster, run, shown};
 use crate::simulator::Simulator;
 use crate::spec::{REGION, closure, desired, full, objects};
-use model::cloud::Cloud;
-use model::engine::{Action, Id, Ref, Resource};
-use model::full::DnsKind;
+use cloud::Cloud;
+use engine::{Action, Id, Ref, Resource};
+use full::DnsKind;
 
 /// A private zone of the same name as the public one, and the VPC of the user's that it was made with.
 const PRIVATE_ZONE: &str = r"
@@ -32,7 +32,7 @@ impl Private {
         let (zone, base) = made.trim().split_once(' ').expect("zone and VPC");
         // The scope is about the one zone that is known.
         cluster.facts.hosted_zones.retain(|_| false);
-        cluster.facts.hosted_zones.push(model::facts::HostedZone {
+        cluster.facts.hosted_zones.push(cloud::facts::HostedZone {
             id: zone.to_owned(),
             name: "example.com".to_owned(),
             private: true,

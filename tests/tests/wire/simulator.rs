@@ -7,27 +7,80 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// A running simulator; it ends with its owner.
 pub struct Simulator {
-    child: Child,
     pub endpoint: String,
-    python: PathBuf,
     /// Who the tests are: anybody, or with `--strict` its administrator. Id and secret.
     keys: (String, String),
+    /// Its standard input, with which it ends.
+    _life: TcpStream,
 }
 
-impl Drop for Simulator {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// A warm Python that forks (`tests/simulator/prefork.py`); a simulator that starts by itself takes seconds.
+struct Prefork {
+    address: String,
+    /// It ends when its standard input closes, so with this process.
+    _child: Child,
 }
+
+/// One for all tests of this process: nothing that happens in a copy of it reaches another.
+static PREFORK: OnceLock<Prefork> = OnceLock::new();
 
 /// The tests' folder, also for tests of another package.
 fn folder() -> PathBuf {
     PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("cargo runs this")).join("../tests")
+}
+
+impl Prefork {
+    fn start() -> Self {
+        let venv = Command::new(folder().join("simulator/venv.sh"))
+            .output()
+            .expect("the simulator's Python environment");
+        let venv = String::from_utf8(venv.stdout).expect("a path");
+        let mut child = Command::new(PathBuf::from(venv.trim()).join("bin/python"))
+            .args(["-m", "simulator.prefork"])
+            .current_dir(folder())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("Python");
+        let out = child.stdout.take().expect("its output");
+        Self {
+            address: read_address(out),
+            _child: child,
+        }
+    }
+}
+
+/// What the line `listening on ADDRESS` says.
+fn read_address(from: impl Read) -> String {
+    let line = BufReader::new(from).lines().next();
+    let line = line.expect("a first line").expect("text");
+    let address = line.strip_prefix("listening on ");
+    address.unwrap_or_else(|| panic!("{line}")).to_owned()
+}
+
+/// Gives this code to a warm Python, whose standard input and output the connection is.
+fn run_python(code: &str) -> TcpStream {
+    let prefork = PREFORK.get_or_init(Prefork::start);
+    let mut python = TcpStream::connect(&prefork.address).expect("a warm Python");
+    let line = serde_json::to_string(code).expect("JSON") + "\n";
+    python.write_all(line.as_bytes()).expect("code");
+    python
+}
+
+/// All that this code prints.
+fn print_with_python(code: &str) -> String {
+    let mut printed = String::new();
+    let mut python = run_python(code);
+    python.read_to_string(&mut printed).expect("text");
+    let printed = printed
+        .strip_suffix('\0')
+        .unwrap_or_else(|| panic!("{printed}"));
+    printed.trim().to_owned()
 }
 
 impl Simulator {
@@ -56,29 +109,17 @@ impl Simulator {
     }
 
     fn start_with(options: &[&str]) -> Self {
-        let venv = Command::new(folder().join("simulator/venv.sh"))
-            .output()
-            .expect("the simulator's Python environment");
-        let venv = String::from_utf8(venv.stdout).expect("a path");
-        let python = PathBuf::from(venv.trim()).join("bin/python");
-        let mut child = Command::new(&python)
-            .args(["-m", "simulator", "--port", "0", "--settle", "0.2"])
-            .arg("--until-stdin-closes")
-            .args(options)
-            .current_dir(folder())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the simulator");
-        let out = child.stdout.take().expect("its output");
-        let line = BufReader::new(out).lines().next();
-        let line = line.expect("a first line").expect("text");
-        let endpoint = line.strip_prefix("listening on ").expect("an address");
+        let mut all = vec!["--settle", "0.2", "--until-stdin-closes"];
+        all.extend(options);
+        let options = serde_json::to_string(&all).expect("JSON");
+        let python = run_python(&format!(
+            "from simulator.__main__ import main\nmain({options})"
+        ));
+        let endpoint = read_address(&python);
         Self {
-            endpoint: endpoint.to_owned(),
-            child,
-            python,
+            endpoint,
             keys: ("AKIAEXAMPLE".to_owned(), "secret".to_owned()),
+            _life: python,
         }
     }
 
@@ -99,20 +140,11 @@ impl Simulator {
 
     /// Everything that exists, tagged or not, by another client in another language.
     pub fn listing(&self, region: &str) -> BTreeSet<String> {
-        let out = Command::new(&self.python)
-            .args(["-m", "simulator.listing", "--region", region])
-            .args(["--endpoint", &self.endpoint])
-            .current_dir(folder())
-            .env("AWS_ACCESS_KEY_ID", &self.keys.0)
-            .env("AWS_SECRET_ACCESS_KEY", &self.keys.1)
-            .output()
-            .expect("the listing");
-        assert!(
-            out.status.success(),
-            "{}",
-            String::from_utf8_lossy(&out.stderr)
-        );
-        let text = String::from_utf8(out.stdout).expect("text");
+        let (id, secret) = &self.keys;
+        let text = print_with_python(&format!(
+            "import os\nos.environ.update(AWS_ACCESS_KEY_ID={id:?}, AWS_SECRET_ACCESS_KEY={secret:?})\nfrom simulator.listing import main\nmain(['--region', {region:?}, '--endpoint', {:?}])",
+            self.endpoint
+        ));
         text.lines().map(ToOwned::to_owned).collect()
     }
 
@@ -122,19 +154,7 @@ impl Simulator {
             "import boto3\ndef boto(s): return boto3.client(s, region_name={region:?}, endpoint_url={:?}, aws_access_key_id={:?}, aws_secret_access_key={:?})\n",
             self.endpoint, self.keys.0, self.keys.1
         );
-        let out = Command::new(&self.python)
-            .args(["-c", &(head + code)])
-            .output()
-            .expect("Python");
-        assert!(
-            out.status.success(),
-            "{}",
-            String::from_utf8_lossy(&out.stderr)
-        );
-        String::from_utf8(out.stdout)
-            .expect("text")
-            .trim()
-            .to_owned()
+        print_with_python(&(head + code))
     }
 
     /// Calls by service and operation since the last reset of the counts.
@@ -142,17 +162,9 @@ impl Simulator {
         serde_json::from_str(&self.control("GET", "calls", "")).expect("JSON")
     }
 
-    /// How many calls there were, S3's too; asked often it costs little.
+    /// How many calls there were, S3's too.
     pub fn count(&self) -> u64 {
-        let address = self.endpoint.trim_start_matches("http://");
-        let mut to = TcpStream::connect(address).expect("the simulator");
-        to.write_all(b"GET /_simulator/calls HTTP/1.0\r\n\r\n")
-            .expect("a request");
-        let mut answer = String::new();
-        to.read_to_string(&mut answer).expect("an answer");
-        let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
-        let calls: Value = serde_json::from_str(body).expect("JSON");
-        calls["total"].as_u64().expect("a number")
+        self.calls()["total"].as_u64().expect("a number")
     }
 
     /// Waits until no call is under way any more, whoever made it and whether or not they still wait for its answer.
@@ -164,7 +176,7 @@ impl Simulator {
         let mut seen = look();
         loop {
             // A call that has arrived begins within that.
-            std::thread::sleep(Duration::from_millis(100));
+            std::thread::sleep(Duration::from_millis(200));
             let now = look();
             if now.0 == Some(0) && now == seen {
                 return;
@@ -208,17 +220,18 @@ impl Simulator {
     }
 
     fn control(&self, method: &str, name: &str, body: &str) -> String {
-        let url = format!("{}/_simulator/{name}", self.endpoint);
-        let code = "import sys,urllib.request as u\nr=u.Request(sys.argv[2],method=sys.argv[1],data=sys.argv[3].encode() or None)\nprint(u.urlopen(r).read().decode())";
-        let out = Command::new("python3")
-            .args(["-c", code, method, &url, body])
-            .output()
-            .expect("Python");
-        assert!(
-            out.status.success(),
-            "{}",
-            String::from_utf8_lossy(&out.stderr)
-        );
-        String::from_utf8(out.stdout).expect("text")
+        let address = self.endpoint.trim_start_matches("http://");
+        let mut simulator = TcpStream::connect(address).expect("the simulator");
+        let length = body.len();
+        write!(
+            simulator,
+            "{method} /_simulator/{name} HTTP/1.0\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+        .expect("a request");
+        let mut answer = String::new();
+        simulator.read_to_string(&mut answer).expect("an answer");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a body");
+        assert!(head.contains(" 200 OK"), "{answer}");
+        body.to_owned()
     }
 }

@@ -1,13 +1,13 @@
 //! A cluster that has every kind of object: three zones, private, balancers for API and bastions, Route 53.
 
-use model::api::{Cluster, InstanceGroup, Object};
-use model::catalog::Catalog;
-use model::cloud::{Cloud, ObjectContent, S3Object, build};
-use model::engine::{Id, Part, Resource, Text};
-use model::expand::expand;
-use model::facts::Facts;
-use model::full::FullSpec;
-use model::names;
+use cloud::facts::Facts;
+use cloud::{Cloud, ObjectContent, S3Object};
+use engine::{Id, Part, Resource, Text};
+use full::{FullSpec, objects};
+use node::names;
+use spec::api::{Cluster, InstanceGroup, Object};
+use spec::catalog::Catalog;
+use spec::expand::expand;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
@@ -36,7 +36,7 @@ pub const ASSET_SHA256: &str = "6b2f4b53c4d4e86cfe2f16243d6b1f6bd109bfe54c7f239b
 pub fn read(edit: impl Fn(&mut String)) -> (Cluster, Vec<InstanceGroup>) {
     let mut text = CLUSTER.to_owned();
     edit(&mut text);
-    let documents = model::read::read_documents("cluster.yaml", &text).expect("a spec");
+    let documents = spec::read::read_documents("cluster.yaml", &text).expect("a spec");
     let (mut cluster, mut groups) = (None, Vec::new());
     for document in documents {
         match document.object {
@@ -53,22 +53,21 @@ pub fn full(facts: &Facts, edit: impl Fn(&mut String)) -> FullSpec {
     let catalog = Catalog::embedded().expect("a catalog");
     let keys = [KEY.to_owned()];
     let expanded = expand(&cluster, &groups, &keys, facts, &catalog);
-    let problems =
-        |problems: Vec<model::read::Problem>| panic!("{}", model::read::render(&problems));
+    let problems = |problems: Vec<spec::read::Problem>| panic!("{}", spec::read::render(&problems));
     expanded.unwrap_or_else(problems).full
 }
 
 /// The cluster's objects; user data name the balancer, as those of a cluster without DNS do.
 pub fn desired(full: &FullSpec, objects: Vec<S3Object>) -> Vec<Cloud> {
     let balancer = Id::new("lb", names::api_load_balancer(&full.name));
-    let user_data = |group: &model::full::Group| {
+    let user_data = |group: &full::Group| {
         let late = Text::late(&balancer, "dns_name");
         let parts = [Part::Literal(format!("#!/bin/sh\n# {}\nAPI=", group.name))];
         let parts = parts.into_iter().chain(late.parts().iter().cloned());
         (group.name.clone(), Text::of(parts))
     };
     let user_data: BTreeMap<String, Text> = full.groups.iter().map(user_data).collect();
-    build::desired(full, &user_data, objects)
+    objects::desired(full, &user_data, objects)
 }
 
 /// These objects and all that they need.

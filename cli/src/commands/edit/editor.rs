@@ -2,7 +2,7 @@
 
 use crate::env;
 use crate::error::{CommandError, Context};
-use model::read::{Problem, render};
+use spec::read::{Problem, render};
 use std::fs;
 use std::io::Write;
 use std::process::Command;

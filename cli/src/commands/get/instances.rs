@@ -7,7 +7,7 @@ use crate::commands::session::Session;
 use crate::error::{CommandError, Context};
 use crate::machines::{Gathered, Machine, faults};
 use crate::ui::instances as shown;
-use model::api::write;
+use node::yaml;
 use time::OffsetDateTime;
 
 /// Shows the machines of a cluster.
@@ -32,7 +32,7 @@ pub async fn run(what: &GetInstances, session: &Session<'_>) -> Result<(), Comma
                 .document(&text.failed("the machines have no JSON form", DEFECT)?)?;
         }
         ListFormat::Yaml => {
-            let text = write::to_yaml(machines);
+            let text = yaml::to_yaml(machines);
             session
                 .shell
                 .document(&text.failed("the machines have no YAML form", DEFECT)?)?;

@@ -5,7 +5,7 @@ use crate::args::{GetObjects, GetOfCluster, ListFormat};
 use crate::error::{CommandError, Context};
 use crate::state::{ClusterState, Public};
 use crate::ui::table;
-use model::pki::{Keyset, KeysetItem};
+use node::pki::{Keyset, KeysetItem};
 use serde::Serialize;
 use x509_parser::pem::parse_x509_pem;
 
@@ -81,7 +81,7 @@ pub async fn pairs(what: &GetObjects, session: &Session<'_>) -> Result<(), Comma
     }
     if let (Some(only), true) = (&what.object, pairs.is_empty()) {
         let known: Vec<&str> = public.keysets.iter().map(|set| set.name.as_str()).collect();
-        let hint = model::read::nearest::hint(only, &known);
+        let hint = spec::read::nearest::hint(only, &known);
         return Err(CommandError::usage(
             format!("there is no keyset {only}"),
             hint,

@@ -5,9 +5,9 @@ use crate::commands::session::Session;
 use crate::error::{CommandError, Context};
 use crate::state::{Keys, Listed, Operations};
 use crate::ui::operations as shown;
-use model::api::write;
-use model::read::nearest;
+use node::yaml;
 use serde::Serialize;
+use spec::read::nearest;
 
 const DEFECT: &str = "report this: it is a defect of kctl";
 
@@ -116,7 +116,7 @@ fn document<T: Serialize>(
     let text = match form {
         ListFormat::Json => serde_json::to_string_pretty(value)
             .failed("the operations have no JSON form", DEFECT)?,
-        _ => write::to_yaml(value).failed("the operations have no YAML form", DEFECT)?,
+        _ => yaml::to_yaml(value).failed("the operations have no YAML form", DEFECT)?,
     };
     session.shell.document(&text)
 }

@@ -9,9 +9,9 @@ use crate::interrupt::Interrupts;
 use crate::saved_plan::{AppliedBy, Now, SavedPlan, Stale, stale};
 use crate::state::{Keys, Listed, Operations};
 use crate::ui::stale::reasons;
-use model::cloud::Cloud;
-use model::engine::{Action, Id, Plan, Snapshot};
-use model::pki::KUBERNETES_CA;
+use cloud::Cloud;
+use engine::{Action, Id, Plan, Snapshot};
+use node::pki::KUBERNETES_CA;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -37,7 +37,7 @@ pub async fn compared(
         return Ok(moved);
     }
     moved.applied_by = applied_by(saved, &looked.state.keys, run).await?;
-    let authority = |set: &model::pki::Keyset| set.name == KUBERNETES_CA;
+    let authority = |set: &node::pki::Keyset| set.name == KUBERNETES_CA;
     if !saved.stand_ins.is_empty() && looked.public.keysets.iter().any(authority) {
         // With stand-ins there always seems to be something to do.
         let (assembled, interrupts) = (looked.assemble()?, Interrupts::default());

@@ -6,10 +6,11 @@ use crate::commands::objects::Objects;
 use crate::commands::session::Session;
 use crate::error::{CommandError, Kind};
 use crate::state::store_error;
-use model::cloud::Cloud;
-use model::engine::Snapshot;
-use model::etcd::{Formed, Record, edits, record_key};
-use model::read::Problem;
+use cloud::Cloud;
+use engine::Snapshot;
+use node::etcd::{Record, record_key};
+use spec::etcd::{Formed, edits};
+use spec::read::Problem;
 
 /// Fails if it is such a spec, with all that is otherwise.
 pub async fn check(

@@ -6,7 +6,7 @@ use crate::commands::running::completed;
 use crate::commands::session::Session;
 use crate::error::{CommandError, Kind};
 use crate::state::store_error;
-use model::cloud::OwnTags;
+use cloud::OwnTags;
 
 /// What is known of kctl's tags.
 #[derive(Debug)]

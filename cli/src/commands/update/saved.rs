@@ -12,8 +12,8 @@ use crate::interrupt::Interrupts;
 use crate::planned::Target;
 use crate::saved_plan::{SavedPlan, Stale};
 use crate::state::{Keys, Lock};
-use model::cloud::Cloud;
-use model::engine::Plan;
+use cloud::Cloud;
+use engine::Plan;
 use std::path::Path;
 
 /// A saved plan, and the run that is about it.

@@ -9,9 +9,9 @@ use crate::planned::Target;
 use crate::saved_plan::{SavedPlan, Stale};
 use crate::ui::plan::{self, View};
 use crate::ui::plan_json::{Document, hide};
-use model::cloud::Cloud;
-use model::engine::{Plan, Report};
-use model::not_yet::NotYet;
+use cloud::Cloud;
+use engine::{Plan, Report};
+use spec::not_yet::NotYet;
 
 /// What is shown.
 pub struct Shown<'a> {

@@ -6,10 +6,10 @@ use crate::commands::running::completed;
 use crate::commands::session::Session;
 use crate::commands::skew::control_plane_machines;
 use crate::error::CommandError;
-use model::etcd::{Runs, version_edit};
-use model::full::EtcdCluster;
-use model::node::etcd_versions_of;
-use model::read::Problem;
+use full::EtcdCluster;
+use node::config::etcd_versions_of;
+use spec::etcd::{Runs, version_edit};
+use spec::read::Problem;
 use std::collections::BTreeMap;
 
 /// What is wrong with the versions of these etcd clusters, which exist, with their places in the spec. Asks AWS only if the

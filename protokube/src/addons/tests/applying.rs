@@ -1,7 +1,7 @@
 //! What is wanted is applied, in order, and only what changed.
 
 use super::scene::{Scene, applied, map, namespace, of};
-use model::report::Status;
+use node::report::Status;
 use serde_json::json;
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use super::scene::{Scene, applied, manifest, map};
 use crate::addons::{Pace, follow};
 use aws::store::Expect;
 use hyper::Method;
-use model::report::Status;
+use node::report::Status;
 use std::time::Duration;
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::scene::{Scene, map};
 use hyper::Method;
-use model::report::Status;
+use node::report::Status;
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 

@@ -4,12 +4,12 @@ use super::{Cluster, GROUP, INSTANCE, NAME};
 use aws::machine::Machine;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use model::bootstrap::{
+use node::bootstrap::{
     Binding, Certificate, FORMAT, IDENTITY_HEADER, JOIN_PATH, Join, Joined, REPORT_PATH, Refused,
     SignedIdentity, leaf,
 };
-use model::pki::{SystemKeys, request, request_for, trust_bundle};
-use model::secret::Secret;
+use node::pki::{SystemKeys, request, request_for, trust_bundle};
+use node::secret::Secret;
 use std::time::SystemTime;
 use time::{Duration, OffsetDateTime};
 

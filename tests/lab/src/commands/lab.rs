@@ -3,10 +3,8 @@
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use lab::daemon::{self, Options, Up, begin};
-use lab::json_file;
-use lab::operator;
 use lab::place::Place;
-use lab::report;
+use lab::{json_file, operator, report};
 use std::io::{Write, stderr, stdout};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -48,15 +46,9 @@ pub struct UpArguments {
     /// What registries serve, as HOST/REPOSITORY [default: what `lab content` made]
     #[arg(long)]
     registry: Option<PathBuf>,
-    /// Seconds until a DNS change is answered
-    #[arg(long, default_value_t = 1)]
-    propagation: u64,
-    /// Seconds that a denial of a name is kept, instead of the zones' own 900
-    #[arg(long)]
-    negative_ttl: Option<u32>,
-    /// Seconds that credentials of instances hold
-    #[arg(long, default_value_t = 21600)]
-    session: u32,
+    /// How many hosts the machine must have room for
+    #[arg(long, default_value_t = 3)]
+    hosts: usize,
     /// How much faster than told health checks run
     #[arg(long, default_value_t = 1.0)]
     pace: f64,
@@ -65,7 +57,8 @@ pub struct UpArguments {
 pub fn run(place: &Place, command: LabCommand) -> Result<ExitCode> {
     match command {
         LabCommand::Up(arguments) => {
-            let up = begin::begin(place, &options(*arguments)?, &own()?)?;
+            let hosts = arguments.hosts;
+            let up = begin::begin(place, &options(*arguments)?, &own()?, hosts)?;
             writeln!(
                 stdout(),
                 "lab {} is up: the AWS simulator answers at {}, instances of {} become hosts",
@@ -138,9 +131,6 @@ fn options(arguments: UpArguments) -> Result<Options> {
         catalog,
         tools,
         tests,
-        propagation_seconds: arguments.propagation,
-        negative_ttl: arguments.negative_ttl,
-        session_seconds: arguments.session,
         pace: arguments.pace,
     })
 }

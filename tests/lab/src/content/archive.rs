@@ -48,6 +48,12 @@ impl Tree {
         self.file(path, 0o755, Content::Of(source), false)
     }
 
+    /// A shell script, executable.
+    #[must_use]
+    pub fn script(self, path: &str, text: &str) -> Self {
+        self.file(path, 0o755, Content::Bytes(text.into()), false)
+    }
+
     /// A program that may listen below port 1024 without being root.
     #[must_use]
     pub fn low_port_program(self, path: &str, source: PathBuf) -> Self {

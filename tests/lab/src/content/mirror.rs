@@ -6,12 +6,19 @@ use super::images::COMPONENTS;
 use super::key::sha256;
 use super::kit::Kit;
 use anyhow::{Context, Result, bail};
-use model::catalog::{Catalog, Component};
-use model::full::Arch;
-use model::validate::versions::Version;
+use node::config::Arch;
+use spec::catalog::{Catalog, Component};
+use spec::validate::versions::Version;
 use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+
+/// In the place of crictl, whose module the module proxy does not have.
+const CRICTL: &str = "\
+#!/bin/sh
+echo 'there is no crictl in the lab; ctr --namespace k8s.io containers list is the same for containerd alone' >&2
+exit 1
+";
 
 /// A file of the mirror.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +71,7 @@ fn form(component: Component, kit: &Kit) -> Result<Form> {
     Ok(match component {
         Component::CniPlugins => Form::Archive(folder_of(kit, "cni", "")?),
         Component::Containerd => Form::Archive(folder_of(kit, "containerd", "bin/")?),
-        Component::Crictl => Form::Archive(folder_of(kit, "crictl", "")?),
+        Component::Crictl => Form::Archive(Tree::default().script("crictl", CRICTL)),
         Component::EcrCredentialProvider => {
             Form::Program(kit.program("cloud-provider", "ecr-credential-provider")?)
         }

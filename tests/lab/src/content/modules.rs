@@ -146,14 +146,6 @@ pub const MODULES: &[Module] = &[
         variables: COMPONENT_VERSION,
     },
     Module {
-        name: "crictl",
-        about: "a stand-in for crictl over Kubernetes' CRI client",
-        upstream: Some("k8s.io/cri-client"),
-        binaries: binaries! { "crictl" from "kctl.dev/lab/crictl" },
-        tags: "",
-        variables: &[("main.version", "{version}")],
-    },
-    Module {
         name: "autoscaler",
         about: "a stand-in for cluster-proportional-autoscaler",
         upstream: Some("k8s.io/client-go"),
@@ -296,7 +288,6 @@ mod tests {
         let version = |name| module(name).unwrap().version(&sources()).unwrap();
         let kubernetes = version("kubernetes");
         let library = format!("0.{}", kubernetes.split_once('.').unwrap().1);
-        assert_eq!(version("crictl"), library);
         assert_eq!(version("autoscaler"), library);
         let text = std::fs::read_to_string(sources().join("kubernetes/go.mod")).unwrap();
         let replaced: Vec<_> = text.lines().filter(|line| line.contains(" => ")).collect();

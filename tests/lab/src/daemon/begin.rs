@@ -2,7 +2,7 @@
 
 use super::{Options, Up};
 use crate::content::{Served, Store};
-use crate::host::cache;
+use crate::host::{cache, ensure_inotify_left};
 use crate::json_file;
 use crate::ledger::Ledger;
 use crate::place::Place;
@@ -32,9 +32,9 @@ pub fn served(say: &mut dyn FnMut(&str)) -> Result<Served> {
     Ok(served)
 }
 
-/// Starts `lab serve` and waits until everything answers; `program` is the program `lab`. A lab that is up already is left
-/// alone; one whose daemon died has to be removed first.
-pub fn begin(place: &Place, options: &Options, program: &Path) -> Result<Up> {
+/// Starts `lab serve` and waits until everything answers. `program` is the program `lab`. Fails if the machine has no room for `hosts`
+/// hosts. A lab that is up already is left alone; one whose daemon died has to be removed first.
+pub fn begin(place: &Place, options: &Options, program: &Path, hosts: usize) -> Result<Up> {
     if let Some(up) = Up::read(place)? {
         if up.daemon.alive()? {
             return Ok(up);
@@ -45,6 +45,7 @@ pub fn begin(place: &Place, options: &Options, program: &Path) -> Result<Up> {
             log_path(place).display()
         );
     }
+    ensure_inotify_left(hosts)?;
     let ledger = Ledger::begin(place).context("beginning the lab")?;
     json_file::write(&options_path(place), options)?;
     drop(ledger);

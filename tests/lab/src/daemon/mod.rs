@@ -7,14 +7,14 @@ mod orders;
 mod rounds;
 pub mod simulator;
 
-use crate::cgroup;
 use crate::host::{Image, cache, requirements_ready};
-use crate::json_file;
 use crate::ledger::{Ledger, Made};
-use crate::network::{self, Health, Router, dhcp, faults, health};
+use crate::network::{self, Health, Router, dhcp, health};
 use crate::place::Place;
 use crate::process::Process;
-use crate::services::{self, Services, ca::Ca, real_clock};
+use crate::services::ca::Ca;
+use crate::services::{self, Services};
+use crate::{cgroup, json_file};
 use anyhow::{Context, Result};
 use rounds::Rounds;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 
 /// What a lab can choose.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -41,12 +41,6 @@ pub struct Options {
     /// For operators: the catalog of what the mirror serves, and kubectl's folder; none with other mirrors.
     pub catalog: Option<PathBuf>,
     pub tools: Option<PathBuf>,
-    /// How long a DNS change takes to be answered.
-    pub propagation_seconds: u64,
-    /// Instead of the zones' own, in seconds.
-    pub negative_ttl: Option<u32>,
-    /// How long credentials of instances hold, in seconds.
-    pub session_seconds: u32,
     /// How much faster than said targets are checked.
     pub pace: f64,
 }
@@ -64,7 +58,7 @@ pub struct Up {
     pub authority: PathBuf,
     /// For `spec.assets.catalog`.
     pub catalog: Option<PathBuf>,
-    /// kubectl, etcdctl, etcdutl, crictl.
+    /// kubectl, etcdctl, etcdutl.
     pub tools: Option<PathBuf>,
 }
 
@@ -108,19 +102,13 @@ pub fn serve(place: &Place, options: &Options) -> Result<()> {
         let first = simulator.world(None, Duration::ZERO).await?;
         let (worlds, world) = watch::channel(Arc::new(first));
         let mut services = services::start(Services {
-            netns: Some(place.router_netns()),
+            netns: place.router_netns(),
             world: world.clone(),
             simulator: started.address,
             mirror: options.mirror.clone(),
             registry: options.registry.clone(),
             ca,
             access_log: place.run().join("access.log"),
-            dns: services::dns::Settings {
-                propagation: Duration::from_secs(options.propagation_seconds),
-                negative_ttl: options.negative_ttl,
-                ..services::dns::Settings::default()
-            },
-            clock: real_clock(),
         })?;
         let (ends, ended) = mpsc::unbounded_channel();
         let verdicts = beside(place, &world, options.pace, &ends);
@@ -146,7 +134,7 @@ pub fn serve(place: &Place, options: &Options) -> Result<()> {
     runtime.block_on(work)
 }
 
-/// Starts what runs beside the rounds: health checks, delays, DHCP. The verdicts come out of the receiver; whoever ends
+/// Starts what runs beside the rounds: health checks, DHCP. The verdicts come out of the receiver; whoever ends
 /// says so to `ends`.
 fn beside(
     place: &Place,
@@ -159,16 +147,6 @@ fn beside(
     std::thread::spawn(move || {
         let result = health::check(&checked, worlds, &told, pace);
         tell(&end, "health checks", result.map_err(Into::into));
-    });
-    let (relayed, end) = (place.clone(), ends.clone());
-    std::thread::spawn(move || {
-        // Never stopped: it ends with the process.
-        let (_keep, stop) = oneshot::channel();
-        tell(
-            &end,
-            "delays",
-            faults::relay::run(&relayed, stop).map_err(Into::into),
-        );
     });
     let (served, worlds, end) = (place.clone(), world.clone(), ends.clone());
     tokio::spawn(async move {

@@ -52,7 +52,6 @@ impl Simulator {
                 "--until-stdin-closes",
             ])
             .args(["--port", "0", "--region", &options.region])
-            .args(["--session-seconds", &options.session_seconds.to_string()])
             .arg("--port-file")
             .arg(&port_file)
             .arg("--operator-credentials")

@@ -2,9 +2,8 @@
 
 use super::image::write;
 use super::layer::Lower;
-use super::recipe;
 use super::state::{Host, HostSpec, Paths};
-use super::volume;
+use super::{recipe, volume};
 use crate::ledger::{Ledger, Made};
 use crate::place::Place;
 use crate::process::Process;
@@ -31,7 +30,7 @@ const DIRECT: [(&str, &str); 2] = [
 const DROPPED: &str = "CAP_SYS_TIME,CAP_SYS_MODULE";
 
 /// Boots a new host, in the network namespace [`Place::host_netns`], which has to be there with the interface `eth0`.
-/// Returns when its first process is begun; [`super::wait`] waits for more.
+/// Returns when its first process is begun, before systemd has booted.
 pub fn boot(place: &Place, ledger: &Ledger, lower: &Lower, spec: &HostSpec) -> Result<Host> {
     let paths = Paths::of(place, &spec.instance);
     let begun = || -> Result<Host> {

@@ -6,11 +6,10 @@ use crate::place::Place;
 use crate::process::{self, Process};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
-use std::fs;
-use std::io;
 use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 /// What a host is made from. All else it learns itself: its address by DHCP, the rest from the metadata service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +37,7 @@ pub struct Host {
 pub enum State {
     /// Between two boots, or before systemd has begun.
     Booting,
-    /// systemd runs; [`system_state`] says how far it is.
+    /// systemd runs, or still boots.
     Running,
     /// It powered itself off.
     Off,
@@ -182,11 +181,4 @@ pub fn wait(place: &Place, instance: &str, states: &[State], limit: Duration) ->
         }
         sleep(Duration::from_millis(20));
     }
-}
-
-/// systemd's word for the whole of the host: `starting`, `running`, `degraded`, `stopping`.
-pub fn system_state(place: &Place, instance: &str) -> Result<String> {
-    // Its exit code says the same as the word.
-    let output = super::exec_output(place, instance, &["systemctl", "is-system-running"])?;
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -236,7 +236,3 @@ pub(super) fn lock(place: &Place) -> Result<File> {
         .with_context(|| format!("locking {}", path.display()))?;
     Ok(file)
 }
-
-pub fn attached_volumes(place: &Place, instance: &str) -> Result<Vec<Attached>> {
-    Host::read(place, instance)?.volumes(place)
-}

@@ -99,35 +99,3 @@ pub fn choose(
     kept.dedup();
     Choice { new, kept }
 }
-
-/// The addresses that the balancer's name answers with: of zones with a healthy target; all when there is none.
-pub fn answering<'a>(
-    topology: &Topology<'_>,
-    health: &Health,
-    balancer: &'a LoadBalancer,
-) -> Vec<&'a BalancerAddress> {
-    let groups = &topology.world.target_groups;
-    let fit = |address: &&BalancerAddress| {
-        balancer.listeners.iter().any(|listener| {
-            let Some(group) = groups
-                .iter()
-                .find(|group| group.arn == listener.target_group)
-            else {
-                return false;
-            };
-            group.targets.iter().any(|target| {
-                let zone = topology
-                    .host(&target.instance)
-                    .map(|host| host.instance.zone.as_str());
-                let reached = balancer.cross_zone || zone == Some(address.zone.as_str());
-                zone.is_some() && reached && state(health, group, target) == "healthy"
-            })
-        })
-    };
-    let healthy: Vec<_> = balancer.addresses.iter().filter(fit).collect();
-    if healthy.is_empty() {
-        balancer.addresses.iter().collect()
-    } else {
-        healthy
-    }
-}

@@ -7,28 +7,24 @@ use super::topology::{Host, Topology, Via};
 use super::{Error, Result, names};
 use crate::place::Place;
 use clap::Args;
-use std::time::Duration;
 
-/// Cut a host off, make its packets late, lose them; or heal
+/// Cut a host off, or lose its packets; or heal
 #[derive(Debug, Args)]
 pub struct PartitionArguments {
     /// The host: instance id, address or name. With --heal: all when left out
     #[arg(required_unless_present = "heal")]
     host: Option<String>,
     /// From this host only
-    #[arg(long, value_name = "HOST", conflicts_with_all = ["from_balancers", "delay", "loss"])]
+    #[arg(long, value_name = "HOST", conflicts_with_all = ["from_balancers", "loss"])]
     from: Option<String>,
     /// From load balancers only
-    #[arg(long, conflicts_with_all = ["delay", "loss"])]
+    #[arg(long, conflicts_with = "loss")]
     from_balancers: bool,
-    /// Instead: each packet to it takes so many milliseconds longer
-    #[arg(long, value_name = "MILLISECONDS")]
-    delay: Option<u32>,
     /// Instead: so many percent of packets from and to it are lost
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u16).range(0..=100))]
     loss: Option<u16>,
     /// Take back all faults of the host, or of the lab
-    #[arg(long, conflicts_with_all = ["from", "from_balancers", "delay", "loss"])]
+    #[arg(long, conflicts_with_all = ["from", "from_balancers", "loss"])]
     heal: bool,
 }
 
@@ -41,13 +37,9 @@ pub fn partition(place: &Place, arguments: &PartitionArguments) -> Result<String
         _ if arguments.heal => faults::heal(place, host.as_deref())?,
         None => {}
         Some(host) => {
-            if let Some(by) = arguments.delay {
-                faults::delay(place, &host, Duration::from_millis(by.into()))?;
-            }
             if let Some(percent) = arguments.loss {
                 faults::loss(place, &host, percent * 10)?;
-            }
-            if arguments.delay.is_none() && arguments.loss.is_none() {
+            } else {
                 let what = match (&arguments.from, arguments.from_balancers) {
                     (Some(other), _) => Partition::Pair(host, find(other)?),
                     (None, true) => Partition::FromBalancers(host),
@@ -150,7 +142,6 @@ fn host_line(topology: &Topology<'_>, host: &Host<'_>, faults: &Faults) -> Strin
         own.isolated.then(|| "cut off".to_owned()),
         own.from_balancers
             .then(|| "cut off from balancers".to_owned()),
-        (own.delay > 0).then(|| format!("delay {} ms", own.delay)),
         (own.loss > 0).then(|| format!("loss {}.{} %", own.loss / 10, own.loss % 10)),
     ];
     let pairs = faults

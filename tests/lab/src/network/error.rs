@@ -39,10 +39,6 @@ pub enum Error {
     File(#[from] crate::json_file::Error),
     #[error("no machine {0:?} in this lab; `lab network` lists them")]
     Unknown(String),
-    #[error(
-        "nothing carries delayed packets: the lab's daemon does not run; start it with `lab up`"
-    )]
-    NoRelay,
     /// Of a tool outside of any namespace of the lab.
     #[error(transparent)]
     Tool(anyhow::Error),

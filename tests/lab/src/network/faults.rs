@@ -1,18 +1,16 @@
-//! Faults on demand: hosts cut off, from everything, from each other or from balancers; packets lost or late. They are a
+//! Faults on demand: hosts cut off, from everything, from each other or from balancers; packets lost. They are a
 //! file and a pair of nft tables of their own, so that they outlive each change of the world and the daemon itself.
 
-pub mod relay;
 mod tables;
 
-use super::error::{Error, Result, doing};
-use super::{names, netns, routing, snapshot};
+use super::error::{Result, doing};
+use super::{netns, routing, snapshot};
 use crate::json_file;
 use crate::place::Place;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// All faults of a lab, by instance id.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -28,8 +26,6 @@ pub struct HostFaults {
     pub isolated: bool,
     /// From balancers: their connections, their health checks, and its own to them.
     pub from_balancers: bool,
-    /// Milliseconds that each packet to it takes longer, and so a round trip.
-    pub delay: u32,
     /// Of a thousand packets, in each direction.
     pub loss: u16,
 }
@@ -54,18 +50,6 @@ pub fn partition(place: &Place, what: &Partition) -> Result<()> {
                 .pairs
                 .insert((one.min(other).clone(), one.max(other).clone()));
         }
-    })
-}
-
-/// Makes each packet to the host late; needs the daemon, in which they wait ([`relay::run`]).
-pub fn delay(place: &Place, instance: &str, by: Duration) -> Result<()> {
-    let (links, _) = routing::observe(&place.router_netns())?;
-    if !by.is_zero() && !links.contains(names::DELAY_LINK) {
-        return Err(Error::NoRelay);
-    }
-    let by = u32::try_from(by.as_millis()).unwrap_or(u32::MAX);
-    change(place, |faults| {
-        faults.hosts.entry(instance.to_owned()).or_default().delay = by;
     })
 }
 

@@ -2,8 +2,6 @@
 
 mod probe;
 
-pub use probe::probe;
-
 use super::balancing::{Health, key};
 use super::error::{Error, Result, doing};
 use super::netns;

@@ -1,5 +1,5 @@
 //! The lab's network: one namespace that is every VPC's router, one per host, security groups and balancers as packet
-//! filters between them. `Router::apply` makes it match a world; the rest runs beside it (health checks, DHCP, delays).
+//! filters between them. `Router::apply` makes it match a world; the rest runs beside it (health checks, DHCP).
 
 pub mod attach;
 pub mod balancing;
@@ -86,7 +86,7 @@ impl Router {
             &netns,
             &ruleset::ruleset(&Topology::of(&World::default())?, &Health::new()),
         )?;
-        // What a delayed or lost packet makes look out of window still belongs to its connection.
+        // What a lost packet makes look out of window still belongs to its connection.
         netns::set(&netns, &[set("netfilter/nf_conntrack_tcp_be_liberal", "1")])?;
         Ok(Self {
             place: place.clone(),

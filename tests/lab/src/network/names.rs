@@ -5,8 +5,6 @@ use std::net::Ipv4Addr;
 
 /// The router's end of the way to the rest of the world; what leaves there is lost.
 pub const INTERNET_LINK: &str = "internet";
-/// Where packets that a fault delays wait.
-pub const DELAY_LINK: &str = "delay";
 /// What the lab serves to "the internet" listens here (TLS front, download sites, registries).
 pub const FRONT: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 /// The whole of the lab's internet (RFC 2544's benchmarking range) besides the public addresses that AWS gave.
@@ -24,8 +22,6 @@ pub const MTU: &str = "9001";
 
 /// Packets of connections from or to public addresses: they are routed by the main table, not by a VPC's.
 pub const PUBLIC_MARK: u32 = 0x1;
-/// Frames that have waited.
-pub const DELAYED_MARK: u32 = 0xde1a;
 pub const MAIN_TABLE: u32 = 254;
 const FIRST_TABLE: u32 = 0x1000_0000;
 

@@ -1,5 +1,5 @@
-//! AWS's API for scenarios, called by the operator under AWS's own names: a Python with boto3 that stays, since starting one
-//! for each call takes longer than the call.
+//! AWS API calls of scenarios, as the operator: one Python process with boto3 makes them all, since starting one takes longer than a
+//! call.
 
 use crate::daemon::Up;
 use crate::operator;
@@ -15,14 +15,14 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 const PROGRAM: &str = include_str!("calls.py");
 
-/// AWS's no.
+/// An error response of AWS.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, thiserror::Error)]
 #[error("{code} ({status}): {message}")]
-pub struct Refusal {
-    pub status: u16,
+struct Refusal {
+    status: u16,
     /// As `VolumeInUse`.
-    pub code: String,
-    pub message: String,
+    code: String,
+    message: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -30,15 +30,15 @@ pub struct Refusal {
 enum Answer {
     Done(Value),
     Refused(Refusal),
-    /// The call was not made, or nobody answered.
+    /// The call was not sent, or got no response.
     Failed(String),
 }
 
-/// The Python that makes the calls.
+/// The Python process.
 #[derive(Debug)]
 pub struct Calls {
     child: Child,
-    /// `None` once ended.
+    /// `None` after [`Self::end`].
     pipes: RefCell<Option<(ChildStdin, BufReader<ChildStdout>)>>,
 }
 
@@ -68,7 +68,7 @@ impl Calls {
     }
 
     /// Calls `operation` of a service as boto3 names it (`ec2`, `autoscaling`, `elbv2`), with AWS's names for operation and
-    /// parameters. A refusal is a [`Refusal`] in the error.
+    /// parameters. A refusal is an error with its code.
     pub fn call(&self, service: &str, operation: &str, parameters: &Value) -> Result<Value> {
         let call = json!({"service": service, "operation": operation, "parameters": parameters});
         let answer = self.ask(&call);
@@ -90,10 +90,10 @@ impl Calls {
         serde_json::from_str(&line).with_context(|| format!("it answered {line:?}"))
     }
 
-    /// Ends the Python; nothing can be called after.
+    /// Ends the Python process; later calls fail.
     pub fn end(&mut self) {
         drop(self.pipes.borrow_mut().take());
-        // Its input has ended, and so does it.
+        // It ends with its input.
         let _ = self.child.wait();
     }
 }

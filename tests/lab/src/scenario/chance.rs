@@ -1,8 +1,8 @@
-//! Random moments that a seed repeats.
+//! Random numbers that a seed repeats.
 
 use anyhow::{Context, Result};
 
-/// The number in a variable of the environment; `None` where it is not set, or empty.
+/// The number in an environment variable; `None` if it is not set, or empty.
 pub fn number(name: &str) -> Result<Option<u64>> {
     let text = std::env::var(name).ok().filter(|text| !text.is_empty());
     let number = text.map(|text| text.parse()).transpose();

@@ -1,4 +1,4 @@
-//! One run at a time has a lab's name: others wait, and what a killed run left is nobody's.
+//! Only one run at a time may use the name of a lab: others wait.
 
 use crate::host;
 use crate::place::Place;
@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use std::fs::{self, File, TryLockError};
 use std::io::{Write, stderr};
 
-/// Held while the file is open; a killed process holds nothing.
+/// A file lock; it ends with the process.
 #[derive(Debug)]
 pub struct Lease(#[expect(dead_code, reason = "the lock goes with the file")] File);
 

@@ -1,11 +1,11 @@
-//! Scenarios: a lab for a test, with all that happens in one: kctl, AWS's API, machines, faults. `docs/lab/scenarios.md`
-//! shows how one is written.
+//! Scenarios: a test with its own lab, and what it can do there: run kctl, call AWS, use hosts, cause faults.
+//! `docs/lab/scenarios.md` has an example.
 
 mod caller;
 mod calls;
 mod chance;
+mod hosts;
 mod lease;
-mod machines;
 mod nodes;
 mod operator;
 mod stages;
@@ -13,9 +13,8 @@ mod web;
 mod writes;
 
 pub use caller::{Answer, Caller, Credentials};
-pub use calls::Refusal;
 pub use chance::{fraction, number};
-pub use machines::Reached;
+pub use hosts::Reached;
 pub use operator::SPEC;
 pub use stages::{Stage, stages};
 pub use web::Pod;
@@ -23,7 +22,8 @@ pub use writes::{Attempt, Did, Outcome, Tally, Writer, longest_gap};
 
 use crate::content::modules::MODULES;
 use crate::content::{Served, Store};
-use crate::daemon::{Options, Up, begin, simulator::Simulator};
+use crate::daemon::simulator::Simulator;
+use crate::daemon::{Options, Up, begin};
 use crate::ledger::{Ledger, Made};
 use crate::place::Place;
 use crate::world::World;
@@ -36,46 +36,40 @@ use std::io::{Write, stderr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long anything may take on a machine that is busy with other things. Only what is broken takes longer.
+/// Limit for anything that the lab does. It leaves room for a busy machine.
 pub const LIMIT: Duration = Duration::from_mins(4);
 
-/// Between two looks at something that is waited for.
+/// Time between two checks of a condition.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What a scenario chooses of its lab.
+/// Settings of a scenario's lab.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Of the lab, 1 to 12 of a-z, 0-9 and -. No other test may have it.
+    /// Name of the lab: 1 to 12 of a-z, 0-9 and -. Every test needs its own.
     pub name: String,
     /// The program `lab`: `env!("CARGO_BIN_EXE_lab")` in a test of this package.
     pub program: PathBuf,
     /// The checkout's `tests` folder.
     pub tests: PathBuf,
-    /// What download sites and registries serve; nothing by default.
+    /// Content of the download sites and registries; nothing by default.
     pub content: Option<Served>,
-    /// Until a DNS change is answered.
-    pub propagation: Duration,
-    /// How long a denial of a name is kept.
-    pub negative_ttl: Duration,
-    /// How long credentials of instances hold.
-    pub session: Duration,
-    /// How much faster than told targets are checked.
+    /// How many hosts the machine must have room for.
+    pub hosts: usize,
+    /// Factor by which health checks are faster than their settings.
     pub pace: f64,
-    /// Where the report of a failure goes: a folder of the lab's name in it.
+    /// Folder for reports of failures, each in a folder with the lab's name.
     pub reports: PathBuf,
 }
 
 impl Settings {
-    /// As AWS is, in `us-east-1`; but health checks are five times as fast.
+    /// Five hosts in `us-east-1`, and health checks that are five times as fast as on AWS.
     pub fn new(name: &str, program: impl Into<PathBuf>) -> Self {
         Self {
             name: name.to_owned(),
             program: program.into(),
             tests: crate::checkout::tests(),
             content: None,
-            propagation: Duration::from_secs(1),
-            negative_ttl: Duration::from_mins(15),
-            session: Duration::from_hours(6),
+            hosts: 5,
             pace: 5.0,
             reports: std::env::var_os("KCTL_LAB_REPORTS")
                 .map_or_else(|| std::env::temp_dir().join("kctl-lab-reports"), Into::into),
@@ -83,8 +77,8 @@ impl Settings {
     }
 }
 
-/// A lab that is up. It goes down when this is dropped, also by a panic, which leaves a report; unless `KCTL_LAB_KEEP` is set
-/// and the scenario failed.
+/// A running lab. Dropping it removes the lab, also after a panic, which leaves a report. `KCTL_LAB_KEEP` keeps the lab of a failed
+/// scenario.
 #[derive(Debug)]
 pub struct Lab {
     place: Place,
@@ -92,15 +86,15 @@ pub struct Lab {
     runtime: tokio::runtime::Runtime,
     simulator: Simulator,
     calls: Calls,
-    /// Of what machines download, if the lab serves something.
+    /// Catalog of the downloads, if the lab serves content.
     catalog: Option<PathBuf>,
     report: PathBuf,
     failed: bool,
-    /// Held as long as the lab has the name.
+    /// Reserves the lab's name.
     _lease: Lease,
 }
 
-/// Whether a test has to skip itself since a lab is not possible here; says so.
+/// Whether a test must be skipped, because a lab is not possible here. Prints the reason.
 pub fn skipped(test: &str) -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
@@ -112,14 +106,14 @@ pub fn skipped(test: &str) -> bool {
     !root
 }
 
-/// Says that a test skips itself, and why.
+/// Prints that a test is skipped, and why.
 fn said_skipped(test: &str, why: &str) {
-    // Nobody reads it, then.
+    // If nobody can read it, the test is skipped all the same.
     let _ = writeln!(stderr(), "SKIPPED {test}: {why}");
 }
 
-/// What `lab content` made, for [`Settings::content`]. Builds no Go: that takes longer than a test should, so where there is
-/// nothing a test skips itself, and this says so.
+/// The output of `lab content`, for [`Settings::content`]. If it is not complete, this prints that the test is skipped: a test does not
+/// build Go programs.
 pub fn built(test: &str) -> Result<Option<Served>> {
     let store = Store::open(&host::cache()?)?;
     for module in MODULES {
@@ -130,20 +124,25 @@ pub fn built(test: &str) -> Result<Option<Served>> {
         }
     }
     begin::served(&mut |line| {
-        // Nobody reads it, then.
+        // Progress that nobody can read is no reason to fail.
         let _ = writeln!(stderr(), "{line}");
     })
     .map(Some)
 }
 
 impl Lab {
-    /// Starts a lab; what a killed run of the same name left is removed first.
+    /// Starts a lab. Removes a lab of the same name that a killed run left.
     pub fn up(settings: &Settings) -> Result<Self> {
         let place = Place::named(&settings.name)?;
         let lease = Lease::of(&place)?;
         teardown::down(&place).context("removing what an earlier run left")?;
         let guard = Down(&place);
-        let up = begin::begin(&place, &options(settings)?, &settings.program)?;
+        let up = begin::begin(
+            &place,
+            &options(settings)?,
+            &settings.program,
+            settings.hosts,
+        )?;
         let tests = settings.tests.canonicalize().context("finding tests")?;
         let calls = Calls::start(&place, &up, &begin::python(&tests)?)?;
         let ledger = Ledger::open(&place).context("opening the ledger")?;
@@ -171,13 +170,12 @@ impl Lab {
         &self.place
     }
 
-    /// Where the lab can be reached.
+    /// Addresses and credentials of the lab.
     pub fn reached(&self) -> &Up {
         &self.up
     }
 
-    /// A part of the scenario. Says how long it took; when it fails, a report of the lab is written, and the error says
-    /// where.
+    /// Runs a part of the scenario and prints how long it took. If it fails, this writes a report of the lab, and the error says where.
     pub fn step<T>(&mut self, title: &str, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let begun = Instant::now();
         let result = work(self);
@@ -189,8 +187,8 @@ impl Lab {
             .context(title.to_owned())
     }
 
-    /// Waits until a look at something is `Ok`; an error is what it is now, and the last one is told when `limit` is over.
-    /// Ends at once when the lab itself does.
+    /// Repeats `look` until it is `Ok`. Its error describes the current state, and is returned after `limit`. Fails immediately if the
+    /// lab's daemon has ended.
     pub fn until<T>(
         &self,
         what: &str,
@@ -215,29 +213,21 @@ impl Lab {
         }
     }
 
-    /// What exists in AWS now.
+    /// The state of the AWS simulator.
     pub fn world(&self) -> Result<World> {
         self.runtime
             .block_on(self.simulator.world(None, Duration::ZERO))
     }
 
-    /// Lets AWS calls fail from now on, whoever makes them: objects as `tests/simulator/README.md` describes; an empty list
-    /// ends that.
+    /// Makes AWS calls fail for every client, as `tests/simulator/README.md` describes. An empty list ends the faults.
     pub fn faults(&self, faults: &Value) -> Result<()> {
         self.runtime.block_on(self.simulator.faults(faults))
     }
 
-    /// Removes the lab, and says so when that fails; a drop does the same without a word.
+    /// Removes the lab. Unlike a drop, this returns an error.
     pub fn down(mut self) -> Result<()> {
         self.calls.end();
         teardown::down(&self.place)
-    }
-
-    /// Leaves the lab up, for whoever looks at it by hand; `lab --name NAME down` removes it.
-    pub fn keep(mut self) -> Result<()> {
-        self.calls.end();
-        std::mem::forget(self);
-        Ok(())
     }
 
     fn fail(&mut self, error: anyhow::Error) -> anyhow::Error {
@@ -253,7 +243,7 @@ impl Drop for Lab {
     fn drop(&mut self) {
         if std::thread::panicking() && !self.failed {
             let said = self.fail(anyhow::anyhow!("the scenario panicked"));
-            // The panic itself is what is told; there is nobody to tell more to.
+            // The panic is reported by itself.
             let _ = writeln!(stderr(), "{said:#}");
         }
         self.calls.end();
@@ -272,7 +262,7 @@ struct Down<'a>(&'a Place);
 impl Drop for Down<'_> {
     fn drop(&mut self) {
         if let Err(error) = teardown::down(self.0) {
-            // In the middle of another failure, as often as not.
+            // A drop cannot return an error.
             let _ = writeln!(stderr(), "{error:#}");
         }
     }
@@ -292,9 +282,6 @@ fn options(settings: &Settings) -> Result<Options> {
         registry: content.map_or(nothing, Served::registry),
         catalog: content.map(Served::catalog),
         tools: content.map(Served::tools),
-        propagation_seconds: settings.propagation.as_secs(),
-        negative_ttl: Some(u32::try_from(settings.negative_ttl.as_secs())?),
-        session_seconds: u32::try_from(settings.session.as_secs())?,
         pace: settings.pace,
     })
 }

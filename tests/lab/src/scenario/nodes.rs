@@ -1,15 +1,15 @@
-//! Machines as Kubernetes' nodes.
+//! Instances as Kubernetes nodes.
 
 use super::Lab;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Put on a node by kubelet until the cloud controller manager knows it.
+/// Taint of a node that the cloud controller manager has not initialized.
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
 impl Lab {
-    /// Whether a machine is a Ready node, and known to the cloud controller manager; an error says what it is.
+    /// Fails if an instance is not a Ready node that the cloud controller manager has initialized.
     pub fn is_ready(&self, id: &str) -> Result<()> {
         let node = self.objects(&["node", id])?;
         let conditions = node.pointer("/status/conditions").and_then(Value::as_array);
@@ -34,7 +34,7 @@ impl Lab {
         })
     }
 
-    /// Waits until a machine is a Ready node in its present boot.
+    /// Waits until an instance is a Ready node in its current boot.
     pub fn ready_again(&self, id: &str, limit: Duration) -> Result<()> {
         self.until("its node is Ready in this boot", limit, |lab| {
             lab.is_ready(id)?;

@@ -1,53 +1,45 @@
-//! What a scenario does from outside: AWS calls, kctl and other programs where the operator is.
+//! AWS calls, kctl and other programs in the operator's network.
 
-use super::{Lab, Refusal};
+use super::Lab;
 use crate::operator;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Of the store that [`Lab::store`] makes.
+/// Bucket of the state store.
 const BUCKET: &str = "kctl-lab-store";
 
-/// What specs of clusters in the lab say beside what they would say on AWS: machines share one clock, which none of them may
-/// keep, reach no mirror of their distribution, and share one disk, whose share that is free is not theirs to keep.
+/// Settings that a spec needs in the lab (docs/lab.md): hosts share one clock and one disk, and cannot reach a mirror of their
+/// distribution.
 pub const SPEC: [&str; 3] = [
     "spec.ntp.managed=false",
     "spec.updatePolicy=external",
     "spec.kubelet.evictionHard=memory.available<100Mi,nodefs.available<1%,imagefs.available<1%",
 ];
 
-/// Where in the store the catalog of what the lab's download sites serve is.
+/// Key of the catalog of the lab's download sites.
 const CATALOG: &str = "catalog.yaml";
 
 impl Lab {
-    /// An AWS call as administrator; names as boto3's, operation and parameters as AWS's. A refusal is a [`Refusal`] in the
-    /// error.
+    /// Makes an AWS call as administrator. The service is named as in boto3, operation and parameters as in AWS. An error response is
+    /// an error.
     pub fn aws(&self, service: &str, operation: &str, parameters: &Value) -> Result<Value> {
         self.calls.call(service, operation, parameters)
     }
 
-    /// The same of a call that is to be refused.
-    pub fn refused(&self, service: &str, operation: &str, parameters: &Value) -> Result<Refusal> {
-        match self.calls.call(service, operation, parameters) {
-            Ok(done) => bail!("{service} {operation} was not refused: {done}"),
-            Err(error) => error.downcast(),
-        }
-    }
-
-    /// Makes the bucket that kctl keeps clusters in; its name.
+    /// Creates the state store and returns the name of its bucket.
     pub fn store(&self) -> Result<&'static str> {
         self.aws("s3", "CreateBucket", &json!({"Bucket": BUCKET}))?;
         Ok(BUCKET)
     }
 
-    /// Name of that bucket.
+    /// Bucket of the state store.
     pub fn bucket(&self) -> &'static str {
         BUCKET
     }
 
-    /// `kctl create cluster NAME` with more words, as a cluster in the lab has to be; in the store that [`Self::store`] made.
+    /// Runs `kctl create cluster NAME` with more arguments and the settings that the lab needs, in the store of [`Self::store`].
     pub fn create(&self, cluster: &str, words: &[&str]) -> Result<String> {
         let mut all = vec!["create", "cluster", cluster];
         all.extend(words);
@@ -63,7 +55,7 @@ impl Lab {
         self.kctl(&all)
     }
 
-    /// Runs kctl on that store, with its words; what it printed. `KCTL_BIN` says which kctl.
+    /// Runs kctl with that store and returns its output. `KCTL_BIN` names the program.
     pub fn kctl(&self, words: &[&str]) -> Result<String> {
         let mut all = vec![kctl_program()?.display().to_string()];
         all.extend(words.iter().map(|&word| word.to_owned()));
@@ -75,7 +67,7 @@ impl Lab {
         said(&mut command, &format!("kctl {}", words.join(" ")))
     }
 
-    /// Runs a program where the operator is; what it printed.
+    /// Runs a program in the operator's network and returns its output.
     pub fn run(&self, words: &[&str]) -> Result<String> {
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
         said(&mut self.command(&words)?, &words.join(" "))
@@ -97,7 +89,7 @@ fn said(command: &mut Command, shown: &str) -> Result<String> {
     Ok(text)
 }
 
-/// `KCTL_BIN`, else the one beside the running test's folder, where `cargo build --workspace --bins` puts it.
+/// `KCTL_BIN`, or the program of `cargo build --workspace --bins`.
 fn kctl_program() -> Result<PathBuf> {
     if let Some(named) = std::env::var_os("KCTL_BIN") {
         return Ok(named.into());
@@ -108,7 +100,7 @@ fn kctl_program() -> Result<PathBuf> {
     found.context("no kctl: `cargo build --workspace --bins` makes it, or KCTL_BIN names one")
 }
 
-/// Where nodeup and protokube are that hosts can run: `KCTL_ASSETS`, else what is in the cache; `None` leaves it to kctl.
+/// Folder of nodeup and protokube for hosts: `KCTL_ASSETS`, or the cache; `None`: kctl decides.
 fn assets() -> Result<Option<PathBuf>> {
     if let Some(named) = std::env::var_os("KCTL_ASSETS") {
         return Ok(Some(named.into()));

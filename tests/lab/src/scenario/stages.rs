@@ -1,11 +1,11 @@
-//! Stages: what user data and nodeup say on the console of how far they are, one JSON object a line.
+//! Stages: the progress of user data, nodeup and protokube on the console, one JSON object per line.
 
 use serde::Deserialize;
 
-/// One line. Programs add fields of their own.
+/// One line. Programs add fields.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Stage {
-    /// When, as RFC 3339.
+    /// Time in RFC 3339.
     pub time: String,
     /// `user-data`, `nodeup`.
     pub source: String,
@@ -17,14 +17,13 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// As `nodeup fetch finished`.
+    /// For example `nodeup fetch finished`.
     pub fn words(&self) -> String {
         format!("{} {} {}", self.source, self.stage, self.status)
     }
 }
 
-/// The stages in a console's text, in order. A unit's lines come with the time and name that journald puts before them; other
-/// lines are no stages.
+/// The stages in a console's text, in order. Lines may have a prefix by journald; other lines are ignored.
 pub fn stages(console: &[u8]) -> Vec<Stage> {
     let text = String::from_utf8_lossy(console);
     let objects = text.lines().filter_map(|line| line.get(line.find('{')?..));

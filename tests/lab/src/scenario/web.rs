@@ -1,5 +1,4 @@
-//! Kubernetes in a scenario: kubectl where the operator is, and a deployment of the lab's test image that says who answers
-//! whom.
+//! kubectl in the operator's network, and a deployment of the lab's test image that shows which pods reach each other.
 
 use super::Lab;
 use anyhow::{Context, Result};
@@ -17,25 +16,25 @@ pub struct Pod {
 }
 
 impl Lab {
-    /// What kubectl says, with the kubeconfig that `kctl export kubeconfig` or the scenario wrote.
+    /// Runs kubectl with the kubeconfig that `kctl export kubeconfig` wrote.
     pub fn kubectl(&self, words: &[&str]) -> Result<String> {
         self.run(&[&["kubectl"], words].concat())
     }
 
-    /// What `kubectl get` says, as JSON.
+    /// Runs `kubectl get` and returns its JSON.
     pub fn objects(&self, words: &[&str]) -> Result<Value> {
         let text = self.kubectl(&[&["get", "--output=json"], words].concat())?;
         serde_json::from_str(&text).with_context(|| format!("kubectl get {}", words.join(" ")))
     }
 
-    /// Waits until a deployment runs wholly.
+    /// Waits until a deployment is rolled out.
     pub fn rolled_out(&self, namespace: &str, deployment: &str, limit: Duration) -> Result<()> {
         let seconds = format!("--timeout={}s", limit.as_secs());
         let words = ["rollout", "status", "--namespace", namespace, deployment];
         self.kubectl(&[&words[..], &[&seconds]].concat()).map(drop)
     }
 
-    /// The deployment `web` and its service, in `default`: so many pods, evenly over the nodes; waits until they serve.
+    /// Creates the deployment `web` and its service in `default`, with the pods evenly on the nodes, and waits until they are ready.
     pub fn web(&self, replicas: usize, limit: Duration) -> Result<Vec<Pod>> {
         let file = self.place.run().join("web.yaml");
         std::fs::write(
@@ -47,7 +46,7 @@ impl Lab {
         self.pods()
     }
 
-    /// The deployment's pods that have not ended and are not on their way out, by name.
+    /// The deployment's pods that have not ended and are not being deleted, by name.
     pub fn pods(&self) -> Result<Vec<Pod>> {
         let pods = self.objects(&["pods", "--selector=app=web"])?;
         let pods = pods.get("items").and_then(Value::as_array);
@@ -63,12 +62,12 @@ impl Lab {
         Ok(found)
     }
 
-    /// What the test program says in a pod.
+    /// Runs the test program in a pod.
     pub fn in_pod(&self, pod: &Pod, words: &[&str]) -> Result<String> {
         self.kubectl(&[&["exec", &pod.name, "--", "/web"], words].concat())
     }
 
-    /// Asks a URL from a pod: who answered (`host`), and whom it saw (`client`).
+    /// Reads a URL from a pod: which pod answered (`host`), and the client address that it saw (`client`).
     pub fn from_pod(&self, pod: &Pod, url: &str) -> Result<Value> {
         Ok(serde_json::from_str(&self.in_pod(pod, &["-get", url])?)?)
     }

@@ -1,4 +1,4 @@
-//! Writes to a cluster's API that go on while things happen to it, and whether everything that was acknowledged is there then.
+//! Continuous writes to a cluster's API, and the check that all acknowledged writes are there.
 
 use super::Lab;
 use crate::ledger::{Ledger, Made};
@@ -16,22 +16,22 @@ use std::process::{Child, Command, Stdio};
 
 const PROGRAM: &str = include_str!("writes.py");
 
-/// Bytes of what fills a cluster; etcd takes no request of more than 1.5 MiB.
+/// Bytes of a large object; etcd accepts requests up to 1.5 MiB.
 const LARGE: &str = "1000000";
 
-/// What came of a write.
+/// Result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It was acknowledged.
     Done,
-    /// The API said no: it was not done.
+    /// The API server refused it: it has no effect.
     Refused,
-    /// Nobody said anything, or something failed behind the API: it may have been done.
+    /// No answer, or a failure behind the API server: it may have had an effect.
     Unknown,
 }
 
-/// What a write did.
+/// Kind of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Did {
@@ -40,7 +40,7 @@ pub enum Did {
     Delete,
 }
 
-/// One write, in the order in which they were made; there is one writer.
+/// One write. There is one writer, so attempts are in order.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Attempt {
     /// Seconds since 1970.
@@ -50,12 +50,12 @@ pub struct Attempt {
     pub name: String,
     pub value: String,
     pub outcome: Outcome,
-    /// Of what is there since.
+    /// Resource version after the write.
     pub version: Option<u64>,
     pub why: String,
 }
 
-/// A program that writes until it is dropped.
+/// A process that writes until this is dropped.
 #[derive(Debug)]
 pub struct Writer {
     child: Child,
@@ -64,7 +64,7 @@ pub struct Writer {
 }
 
 impl Lab {
-    /// Begins to write, ten times a second, in a namespace that it makes; with the kubeconfig that `kctl export kubeconfig` wrote.
+    /// Starts to write ten times a second, in a new namespace, with the kubeconfig that `kctl export kubeconfig` wrote.
     pub fn writer(&self, namespace: &str) -> Result<Writer> {
         let folder = self.client()?;
         self.kubectl(&["create", "namespace", namespace])?;
@@ -83,7 +83,7 @@ impl Lab {
         })
     }
 
-    /// Fills the cluster's etcd with large objects of a namespace until three in a row are not taken; what came of each.
+    /// Creates large objects in a namespace until three in a row fail, and returns all results.
     pub fn fill(&self, namespace: &str) -> Result<Vec<Attempt>> {
         let mut command = self.writes(&self.client()?, &[namespace, "fill", LARGE])?;
         let mut child = command
@@ -91,7 +91,7 @@ impl Lab {
             .stdout(Stdio::piped())
             .spawn()
             .context("starting to fill etcd")?;
-        // Its input stays open until it ends by itself.
+        // It would stop at the end of its input.
         let input = child.stdin.take();
         let output = child.wait_with_output().context("filling etcd")?;
         drop(input);
@@ -119,7 +119,7 @@ impl Lab {
         serde_json::from_str(&text).context("reading the kubeconfig")
     }
 
-    /// The kubeconfig's certificates as files, in a folder for them.
+    /// Writes the kubeconfig's certificates to files, and returns their folder.
     fn client(&self) -> Result<PathBuf> {
         let folder = self.place.run().join("writes");
         fs::DirBuilder::new()
@@ -155,14 +155,14 @@ impl Writer {
     pub fn all(&self) -> Result<Vec<Attempt>> {
         let text = fs::read_to_string(&self.log);
         let text = text.with_context(|| format!("reading {}", self.log.display()))?;
-        // The last line may not be whole yet.
+        // The last line may be incomplete.
         lines(text.rsplit_once('\n').map_or("", |(whole, _)| whole))
     }
 
-    /// Waits until a write was acknowledged that was begun after now.
+    /// Waits until a write that started after now is acknowledged.
     pub fn goes_on(&self, lab: &Lab, limit: std::time::Duration) -> Result<()> {
         let before = self.all()?.len();
-        // The next one may have been begun before.
+        // The next one may have started before.
         let new = |all: &[Attempt]| {
             all.iter()
                 .skip(before + 1)
@@ -176,7 +176,7 @@ impl Writer {
         })
     }
 
-    /// Ends it, and compares what was acknowledged with what is there.
+    /// Ends the writer, and compares the acknowledged writes with the stored data.
     pub fn check(mut self, lab: &Lab) -> Result<Tally> {
         self.end()?;
         let there = lab.objects(&["configmaps", "--namespace", &self.namespace])?;
@@ -198,7 +198,7 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Ends when its input does; whoever wants to know how calls `check`.
+        // It ends with its input. `check` reports its exit status.
         drop(self.child.stdin.take());
         let _ = self.child.wait();
     }
@@ -209,7 +209,7 @@ fn lines(text: &str) -> Result<Vec<Attempt>> {
     text.lines().map(line).collect()
 }
 
-/// The longest time without an acknowledgement among the writes that ended in a time, seconds; the ends count as one.
+/// The longest time without an acknowledged write between two times, in seconds.
 pub fn longest_gap(writes: &[Attempt], from: f64, to: f64) -> f64 {
     let done = writes.iter().filter(|one| one.outcome == Outcome::Done);
     let times = done
@@ -224,7 +224,7 @@ pub fn longest_gap(writes: &[Attempt], from: f64, to: f64) -> f64 {
     longest
 }
 
-/// How many writes there were.
+/// Number of writes by result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
     pub acknowledged: usize,
@@ -232,7 +232,7 @@ pub struct Tally {
     pub unknown: usize,
 }
 
-/// The law: what was acknowledged is there, what was not done is not, and versions never go back.
+/// Every acknowledged write must be there, no refused one may be, and versions must grow.
 fn judge(writes: &[Attempt], there: &BTreeMap<String, String>) -> Result<Tally> {
     let mut may: BTreeMap<&str, Vec<Option<&str>>> = BTreeMap::new();
     let mut version = 0;
@@ -318,7 +318,7 @@ mod tests {
         assert!(judged(&refused, &[("a", "1")]).is_err());
         let back = [made.clone(), write(Create, "b", "1", Done, 1)];
         assert!(judged(&back, &[("a", "1"), ("b", "1")]).is_err());
-        // What nobody answered may be there or not, but as it was written.
+        // A write without an answer may have had its effect, or none.
         let unknown = [made, write(Update, "a", "2", Unknown, 0)];
         assert!(judged(&unknown, &[("a", "1")]).is_ok());
         assert!(judged(&unknown, &[("a", "2")]).is_ok());

@@ -25,7 +25,6 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -39,18 +38,10 @@ pub const METADATA: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 /// The VPC's resolver under its other address.
 pub const LINK_LOCAL_RESOLVER: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 253);
 
-/// Time as the services see it.
-pub type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
-
-/// The clock of everybody but tests.
-pub fn real_clock() -> Clock {
-    Arc::new(Instant::now)
-}
-
 /// Everything that the services are given.
 pub struct Services {
-    /// Where they listen (`Place::router_netns`); `None`: in the process's own namespace.
-    pub netns: Option<String>,
+    /// Where they listen (`Place::router_netns`).
+    pub netns: String,
     /// Begins with what the simulator says: changes after that count as changes.
     pub world: watch::Receiver<Arc<World>>,
     /// On the machine's own loopback.
@@ -62,8 +53,6 @@ pub struct Services {
     pub ca: Arc<Ca>,
     /// A file of JSON lines.
     pub access_log: PathBuf,
-    pub dns: dns::Settings,
-    pub clock: Clock,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -79,7 +68,7 @@ pub enum Error {
 /// Starts all services at their addresses; they run until the returned set is dropped. A task of the set that ends is
 /// a failure, and says it.
 pub fn start(services: Services) -> Result<JoinSet<Error>, Error> {
-    let netns = services.netns.as_deref();
+    let netns = &services.netns;
     let log = AccessLog::open(&services.access_log)?;
     let sites = Sites {
         mirror: services.mirror,
@@ -100,10 +89,9 @@ pub fn start(services: Services) -> Result<JoinSet<Error>, Error> {
             SocketAddrV4::new(address, port),
         )?)
     };
-    let clock = services.clock;
     let world = services.world;
     let first = Arc::clone(&world.borrow());
-    let dns = Dns::new(services.dns, sites.clone(), log.clone(), &first);
+    let dns = Dns::new(sites.clone(), log.clone(), &first);
     let dns = Arc::new(dns);
     let front = Arc::new(Front {
         sites,
@@ -111,7 +99,7 @@ pub fn start(services: Services) -> Result<JoinSet<Error>, Error> {
         world: world.clone(),
         log: log.clone(),
     });
-    let metadata = Metadata::new(world.clone(), simulator, log, Arc::clone(&clock))?;
+    let metadata = Metadata::new(world.clone(), simulator, log)?;
 
     let mut tasks = JoinSet::new();
     for (address, door) in [
@@ -119,10 +107,12 @@ pub fn start(services: Services) -> Result<JoinSet<Error>, Error> {
         (LINK_LOCAL_RESOLVER, Door::LinkLocal),
     ] {
         let (udp, tcp) = (udp(address, 53)?, tcp(address, 53)?);
-        let (dns, clock) = (Arc::clone(&dns), Arc::clone(&clock));
-        tasks.spawn(ended(dns::serve(dns, door, udp, tcp, clock), "a resolver"));
+        tasks.spawn(ended(
+            dns::serve(Arc::clone(&dns), door, udp, tcp),
+            "a resolver",
+        ));
     }
-    let resolvers = dns::serve_resolvers(services.netns.clone(), world, dns, clock);
+    let resolvers = dns::serve_resolvers(services.netns.clone(), world, dns);
     tasks.spawn(ended(
         resolvers,
         "the VPCs' resolvers (nobody tells the world any more)",

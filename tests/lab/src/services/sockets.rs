@@ -1,5 +1,6 @@
-//! Sockets in a network namespace, or in the process's own.
+//! Sockets in a network namespace.
 
+use crate::netns::inside;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
@@ -8,32 +9,21 @@ use std::os::fd::OwnedFd;
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
 
-/// What `work` makes in the namespace of that name; `None` is the process's own. Blocks until it is made.
-pub fn inside<T: Send>(
-    netns: Option<&str>,
-    work: impl FnOnce() -> io::Result<T> + Send,
-) -> io::Result<T> {
-    match netns {
-        None => work(),
-        Some(netns) => crate::netns::inside(netns, work)?,
-    }
-}
-
 /// A listening socket, not blocking. The address need not be there yet: addresses of new VPCs come when they come.
-pub fn listen_tcp(netns: Option<&str>, address: SocketAddrV4) -> io::Result<TcpListener> {
-    let made = inside(netns, || {
+pub fn listen_tcp(netns: &str, address: SocketAddrV4) -> io::Result<TcpListener> {
+    let made = inside(netns, || -> io::Result<TcpListener> {
         let socket = bound(SocketType::STREAM, address)?;
         net::listen(&socket, BACKLOG)?;
         Ok(TcpListener::from(socket))
-    });
+    })?;
     made.map_err(|error| about("listen for TCP on", address, &error))
 }
 
 /// A bound UDP socket, not blocking; the address need not be there yet.
-pub fn listen_udp(netns: Option<&str>, address: SocketAddrV4) -> io::Result<UdpSocket> {
+pub fn listen_udp(netns: &str, address: SocketAddrV4) -> io::Result<UdpSocket> {
     let made = inside(netns, || {
         bound(SocketType::DGRAM, address).map(UdpSocket::from)
-    });
+    })?;
     made.map_err(|error| about("listen for UDP on", address, &error))
 }
 

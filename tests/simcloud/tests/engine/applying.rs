@@ -1,8 +1,8 @@
 //! How apply meets each kind of failure, and what it promises whatever happens.
 
 use crate::strategies::{calm, calm_with, desired, run, sweep};
-use model::cloud::Cloud;
-use model::engine::{
+use cloud::Cloud;
+use engine::{
     Action, Class, Clock, Event, Id, Options, Outside, Plan, Report, Resource, Step, apply, plan,
 };
 use proptest::prelude::*;
@@ -209,7 +209,7 @@ fn a_taken_name_that_is_ours_is_adopted_and_one_that_is_not_is_refused() {
         ..Shape::default()
     }
     .objects();
-    let nothing_seen = plan(&wanted, &model::engine::Snapshot::default()).unwrap();
+    let nothing_seen = plan(&wanted, &engine::Snapshot::default()).unwrap();
     let mut only = nothing_seen.clone();
     only.steps.retain(|id, _| id.kind() == "iam_role");
     let report = applied(&cloud, &only);

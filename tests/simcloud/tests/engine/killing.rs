@@ -1,8 +1,8 @@
 //! `kill -9` at any call: the next run finishes the job, and nothing is there twice or left behind.
 
 use crate::strategies::run;
-use model::cloud::Cloud;
-use model::engine::{Clock, Options, Resource};
+use cloud::Cloud;
+use engine::{Clock, Options, Resource};
 use simcloud::{Converged, End, Faults, Kill, SimCloud, State, Truth, converge, history};
 use std::time::Duration;
 

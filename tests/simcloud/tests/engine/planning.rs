@@ -1,8 +1,8 @@
 //! Laws of the planner.
 
 use crate::strategies::{calm_with, desired, run, shape, sweep};
-use model::cloud::{Cloud, Vpc};
-use model::engine::{
+use cloud::{Cloud, Vpc};
+use engine::{
     Action, Id, Moved, Observed, PlanError, Reason, Resource, Snapshot, Why, moved, plan,
 };
 use proptest::prelude::*;
@@ -86,7 +86,7 @@ proptest! {
         let seen = sweep(&calm_with(&before));
         let plan = plan(&after, &seen).unwrap();
         let json = serde_json::to_string(&plan).unwrap();
-        prop_assert_eq!(serde_json::from_str::<model::engine::Plan<Cloud>>(&json).unwrap(), plan);
+        prop_assert_eq!(serde_json::from_str::<engine::Plan<Cloud>>(&json).unwrap(), plan);
     }
 
     #[test]
@@ -200,7 +200,7 @@ fn seen(physical: &str, created: &str, in_use: bool) -> Observed<Cloud> {
     Observed {
         resource: vpc("a-team"),
         physical: physical.to_owned(),
-        attrs: model::engine::Attrs::new(),
+        attrs: engine::Attrs::new(),
         created: Some(created.to_owned()),
         uses: std::collections::BTreeSet::new(),
         in_use,
@@ -245,7 +245,7 @@ fn on(kind: &str, physical: &str, uses: &[&str]) -> Observed<Cloud> {
     Observed {
         resource: of_kind.next().unwrap(),
         physical: physical.to_owned(),
-        attrs: model::engine::Attrs::from([("latest_version".to_owned(), "1".to_owned())]),
+        attrs: engine::Attrs::from([("latest_version".to_owned(), "1".to_owned())]),
         uses: uses.iter().map(|used| (*used).to_owned()).collect(),
         created: None,
         in_use: false,
@@ -295,7 +295,7 @@ fn the_twin_with_machines_stays_and_what_the_other_alone_had_is_made_again() {
     let Cloud::AutoscalingGroup(of) = &mut group.resource else {
         panic!()
     };
-    of.launch_template.version = model::engine::Text::known("1");
+    of.launch_template.version = engine::Text::known("1");
     let desired: Vec<Cloud> = Shape::default().objects();
     let items = vec![
         on("vpc", "vpc-1", &[]),

@@ -1,7 +1,7 @@
 //! Clusters and clouds to try the laws on.
 
-use model::cloud::Cloud;
-use model::engine::{Clock, Options, Snapshot};
+use cloud::Cloud;
+use engine::{Clock, Options, Snapshot};
 use proptest::prelude::*;
 use simcloud::{End, Faults, Read, Shape, SimCloud, State, update};
 use std::time::Duration;

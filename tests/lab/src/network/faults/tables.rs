@@ -1,7 +1,7 @@
 //! Faults as two nft tables: one at the hosts' links (sees every packet, also the router's own), one where packets between
 //! hosts are forwarded.
 
-use super::super::names::{DELAY_LINK, DELAYED_MARK, METADATA, RESOLVER, link};
+use super::super::names::{METADATA, RESOLVER, link};
 use super::super::ruleset::block;
 use super::super::topology::Topology;
 use super::{Faults, HostFaults};
@@ -25,15 +25,6 @@ pub fn ruleset(faults: &Faults, world: &World, links: &BTreeSet<String>) -> Stri
         let link = link(&instance.id);
         chains.push(chain("ingress", &link, from_host(world, instance, host)));
         chains.push(chain("egress", &link, to_host(world, instance, host)));
-    }
-    let late = hosts.iter().filter(|(_, host)| host.delay > 0);
-    let on = late.map(|(instance, _)| {
-        let (mac, link) = (&instance.mac, link(&instance.id));
-        format!("ether daddr {mac} meta mark set {DELAYED_MARK:#x} fwd to \"{link}\"")
-    });
-    let on: Vec<_> = on.collect();
-    if links.contains(DELAY_LINK) && !on.is_empty() {
-        chains.push(chain("ingress", DELAY_LINK, on));
     }
     table("netdev", &chains.concat()) + &table("ip", &forward(faults, world))
 }
@@ -86,7 +77,7 @@ fn from_host(world: &World, instance: &Instance, host: &HostFaults) -> Vec<Strin
 }
 
 fn to_host(world: &World, instance: &Instance, host: &HostFaults) -> Vec<String> {
-    let mut rules = vec![format!("meta mark {DELAYED_MARK:#x} accept")];
+    let mut rules = Vec::new();
     if host.isolated {
         rules.push(format!(
             "ip saddr != {} udp sport != 67 drop",
@@ -102,9 +93,6 @@ fn to_host(world: &World, instance: &Instance, host: &HostFaults) -> Vec<String>
         rules.push(format!("ip saddr {{ {} }} drop", list(&balancers)));
     }
     rules.extend(lose(host));
-    if host.delay > 0 {
-        rules.push(format!("fwd to \"{DELAY_LINK}\""));
-    }
     rules
 }
 

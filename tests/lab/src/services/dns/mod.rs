@@ -1,9 +1,8 @@
 //! The lab's DNS: a caching resolver for each VPC and one for everybody else, over the simulator's hosted zones and
-//! AWS's own names. What Route 53 and EC2's resolver delay or cache is delayed and cached here.
+//! AWS's own names. What EC2's resolver caches is cached here.
 
 pub mod authority;
 pub mod names;
-pub mod propagation;
 pub mod resolver;
 mod server;
 pub mod wire;
@@ -12,39 +11,17 @@ pub mod zone;
 use super::access_log::{AccessLog, Entry};
 use super::sites::Sites;
 use crate::world::World;
-use authority::{Authority, View};
+use authority::{Authority, View, Zones};
 use hickory_proto::op::ResponseCode;
 use ipnet::Ipv4Net;
 use names::AwsNames;
-use propagation::Propagation;
 use resolver::{Reply, Resolver};
-pub use server::{serve, serve_resolvers, serve_socket};
+pub use server::{serve, serve_resolvers};
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use wire::Transport;
-
-/// What a lab can choose.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// How long a change of a hosted zone takes to be answered; up to 60 s in AWS.
-    pub propagation: Duration,
-    /// How long a denial holds, in seconds, instead of what the zone says (900 in Route 53).
-    pub negative_ttl: Option<u32>,
-    /// The address of every AWS name and download site.
-    pub front: Ipv4Addr,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            propagation: Duration::ZERO,
-            negative_ttl: None,
-            front: super::FRONT,
-        }
-    }
-}
 
 /// Which of the lab's resolvers a query came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,14 +36,13 @@ pub enum Door {
 
 /// The shared state of all resolvers. Time comes with each call.
 pub struct Dns {
-    settings: Settings,
     sites: Sites,
     log: AccessLog,
     state: Mutex<State>,
 }
 
 struct State {
-    propagation: Propagation,
+    zones: Zones,
     names: AwsNames,
     /// By address, for who asks; and the blocks of each VPC, for what is no instance's own address (pods).
     instances: HashMap<Ipv4Addr, String>,
@@ -76,26 +52,25 @@ struct State {
 
 impl Dns {
     /// `world` is what the simulator says at first; later changes come by [`Dns::observe`].
-    pub fn new(settings: Settings, sites: Sites, log: AccessLog, world: &World) -> Self {
+    pub fn new(sites: Sites, log: AccessLog, world: &World) -> Self {
         let state = State {
-            propagation: Propagation::new(settings.propagation, &world.hosted_zones),
+            zones: Zones::new(&world.hosted_zones),
             names: AwsNames::of(world),
             instances: by_address(world),
             blocks: blocks(world),
             resolvers: HashMap::new(),
         };
         Self {
-            settings,
             sites,
             log,
             state: Mutex::new(state),
         }
     }
 
-    /// The world as it is from `now` on. Hosted zones take their time, everything else counts at once.
-    pub fn observe(&self, world: &World, now: Instant) {
+    /// The world as it is from now on.
+    pub fn observe(&self, world: &World) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.propagation.observe(&world.hosted_zones, now);
+        state.zones = Zones::new(&world.hosted_zones);
         state.names = AwsNames::of(world);
         state.instances = by_address(world);
         state.blocks = blocks(world);
@@ -150,14 +125,13 @@ impl Dns {
         question: &wire::Question,
         now: Instant,
     ) -> Reply {
-        let zones = state.propagation.visible(now);
         let authority = Authority {
-            zones: &zones,
+            zones: &state.zones,
             names: &state.names,
             is_site: &|name| self.sites.site(name).is_some(),
-            front: self.settings.front,
+            front: super::FRONT,
         };
-        let new = || Resolver::new(view.clone(), self.settings.negative_ttl);
+        let new = || Resolver::new(view.clone());
         let resolver = state.resolvers.entry(view.clone()).or_insert_with(new);
         resolver.resolve(&authority, &question.name, question.kind, now)
     }

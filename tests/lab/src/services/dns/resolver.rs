@@ -28,18 +28,15 @@ pub struct Reply {
 #[derive(Debug)]
 pub struct Resolver {
     view: View,
-    /// Instead of what zones say, seconds.
-    negative_ttl: Option<u32>,
     /// A name that does not exist is kept without type: it does not exist for any.
     cache: HashMap<(String, Option<RecordType>), (Answer, Instant)>,
     turn: usize,
 }
 
 impl Resolver {
-    pub fn new(view: View, negative_ttl: Option<u32>) -> Self {
+    pub fn new(view: View) -> Self {
         Self {
             view,
-            negative_ttl,
             cache: HashMap::new(),
             turn: 0,
         }
@@ -115,8 +112,8 @@ impl Resolver {
         let answer = authority.ask(&self.view, current, kind);
         let (key, ttl) = match &answer {
             Answer::Records(ttl, _) | Answer::Cname(ttl, _) => (Some(kind), *ttl),
-            Answer::NoData(denial) => (Some(kind), self.negative(denial)),
-            Answer::NxDomain(denial) => (None, self.negative(denial)),
+            Answer::NoData(denial) => (Some(kind), denial.ttl),
+            Answer::NxDomain(denial) => (None, denial.ttl),
             Answer::Failure(_) => return (answer, 0),
         };
         if self.cache.len() >= MANY {
@@ -126,10 +123,6 @@ impl Resolver {
         self.cache
             .insert((current.to_owned(), key), (answer.clone(), until));
         (answer, ttl)
-    }
-
-    fn negative(&self, denial: &Denial) -> u32 {
-        self.negative_ttl.unwrap_or(denial.ttl)
     }
 
     fn rotated(&mut self, mut data: Vec<RData>) -> Vec<RData> {

@@ -2,14 +2,14 @@
 
 use super::wire::Transport;
 use super::{Dns, Door};
-use crate::services::{Clock, sockets};
+use crate::services::sockets;
 use crate::world::World;
 use ipnet::Ipv4Net;
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::watch;
@@ -22,39 +22,30 @@ const IDLE: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Answers on both sockets until dropped.
-pub async fn serve(dns: Arc<Dns>, door: Door, udp: UdpSocket, tcp: TcpListener, clock: Clock) {
-    tokio::join!(
-        serve_udp(&dns, &door, &udp, &clock),
-        serve_tcp(&dns, &door, &tcp, &clock)
-    );
+pub async fn serve(dns: Arc<Dns>, door: Door, udp: UdpSocket, tcp: TcpListener) {
+    tokio::join!(serve_udp(&dns, &door, &udp), serve_tcp(&dns, &door, &tcp));
 }
 
 /// Makes both sockets of one address in the namespace, and answers there until dropped.
-pub async fn serve_socket(
-    netns: Option<&str>,
+async fn serve_socket(
+    netns: &str,
     address: SocketAddrV4,
     dns: Arc<Dns>,
     door: Door,
-    clock: Clock,
 ) -> io::Result<()> {
     let udp = UdpSocket::from_std(sockets::listen_udp(netns, address)?)?;
     let tcp = TcpListener::from_std(sockets::listen_tcp(netns, address)?)?;
-    serve(dns, door, udp, tcp, clock).await;
+    serve(dns, door, udp, tcp).await;
     Ok(())
 }
 
 /// Tells `dns` of every change of the world, and keeps a resolver at base + 2 of every VPC, until the world ends.
-pub async fn serve_resolvers(
-    netns: Option<String>,
-    mut world: watch::Receiver<Arc<World>>,
-    dns: Arc<Dns>,
-    clock: Clock,
-) {
+pub async fn serve_resolvers(netns: String, mut world: watch::Receiver<Arc<World>>, dns: Arc<Dns>) {
     let mut tasks = JoinSet::new();
     let mut running: HashMap<(Ipv4Addr, String), AbortHandle> = HashMap::new();
     loop {
         let now = Arc::clone(&world.borrow_and_update());
-        dns.observe(&now, clock());
+        dns.observe(&now);
         let wanted = resolvers(&now);
         running.retain(|key, task| {
             let stays = wanted.contains(key);
@@ -68,13 +59,7 @@ pub async fn serve_resolvers(
             running.entry(key).or_insert_with(|| {
                 let at = SocketAddrV4::new(address, 53);
                 let door = Door::Vpc(vpc);
-                tasks.spawn(keep(
-                    netns.clone(),
-                    at,
-                    Arc::clone(&dns),
-                    door,
-                    Arc::clone(&clock),
-                ))
+                tasks.spawn(keep(netns.clone(), at, Arc::clone(&dns), door))
             });
         }
         while tasks.try_join_next().is_some() {}
@@ -85,16 +70,10 @@ pub async fn serve_resolvers(
 }
 
 /// Serves, and when that fails says so and tries again.
-pub async fn keep(
-    netns: Option<String>,
-    at: SocketAddrV4,
-    dns: Arc<Dns>,
-    door: Door,
-    clock: Clock,
-) {
+async fn keep(netns: String, at: SocketAddrV4, dns: Arc<Dns>, door: Door) {
     loop {
-        let (dns, clock) = (Arc::clone(&dns), Arc::clone(&clock));
-        if let Err(error) = serve_socket(netns.as_deref(), at, dns, door.clone(), clock).await {
+        let dns = Arc::clone(&dns);
+        if let Err(error) = serve_socket(&netns, at, dns, door.clone()).await {
             tracing::error!(%error, "DNS: no resolver at {at}; trying again");
         }
         tokio::time::sleep(AGAIN).await;
@@ -111,7 +90,7 @@ fn resolvers(world: &World) -> Vec<(Ipv4Addr, String)> {
     world.vpcs.iter().filter_map(of).collect()
 }
 
-async fn serve_udp(dns: &Dns, door: &Door, socket: &UdpSocket, clock: &Clock) {
+async fn serve_udp(dns: &Dns, door: &Door, socket: &UdpSocket) {
     let mut buffer = vec![0; 65_535];
     loop {
         // What a client's closed port reports back (ICMP) is not ours to fail of.
@@ -119,7 +98,7 @@ async fn serve_udp(dns: &Dns, door: &Door, socket: &UdpSocket, clock: &Clock) {
             continue;
         };
         let query = buffer.get(..length).unwrap_or_default();
-        let answer = dns.answer(door, address(client), query, Transport::Udp, clock());
+        let answer = dns.answer(door, address(client), query, Transport::Udp, Instant::now());
         if let Some(answer) = answer
             && let Err(error) = socket.send_to(&answer, client).await
         {
@@ -128,14 +107,14 @@ async fn serve_udp(dns: &Dns, door: &Door, socket: &UdpSocket, clock: &Clock) {
     }
 }
 
-async fn serve_tcp(dns: &Arc<Dns>, door: &Door, listener: &TcpListener, clock: &Clock) {
+async fn serve_tcp(dns: &Arc<Dns>, door: &Door, listener: &TcpListener) {
     let mut connections = JoinSet::new();
     loop {
         match listener.accept().await {
             Ok((stream, client)) => {
-                let (dns, door, clock) = (Arc::clone(dns), door.clone(), Arc::clone(clock));
+                let (dns, door) = (Arc::clone(dns), door.clone());
                 connections.spawn(async move {
-                    if let Err(error) = answer_stream(&dns, &door, stream, client, &clock).await {
+                    if let Err(error) = answer_stream(&dns, &door, stream, client).await {
                         tracing::debug!(%client, %error, "DNS: a connection ended");
                     }
                 });
@@ -154,7 +133,6 @@ async fn answer_stream(
     door: &Door,
     mut stream: TcpStream,
     client: SocketAddr,
-    clock: &Clock,
 ) -> io::Result<()> {
     loop {
         let Ok(length) = tokio::time::timeout(IDLE, stream.read_u16()).await else {
@@ -162,8 +140,8 @@ async fn answer_stream(
         };
         let mut query = vec![0; length?.into()];
         stream.read_exact(&mut query).await?;
-        let Some(answer) = dns.answer(door, address(client), &query, Transport::Tcp, clock())
-        else {
+        let now = Instant::now();
+        let Some(answer) = dns.answer(door, address(client), &query, Transport::Tcp, now) else {
             return Ok(());
         };
         let length = u16::try_from(answer.len()).map_err(io::Error::other)?;

@@ -5,8 +5,8 @@ use super::{Allowed, authorize, error_answer, read_answer, token_answer};
 use crate::services::access_log::{AccessLog, Entry};
 use crate::services::front::accept;
 use crate::services::http::{Body, BoxError, connection, logged};
+use crate::services::is_there;
 use crate::services::simulator::Simulator;
-use crate::services::{Clock, is_there};
 use crate::world::{Instance, World};
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
@@ -28,7 +28,6 @@ pub struct Metadata {
     world: watch::Receiver<Arc<World>>,
     simulator: Simulator,
     log: AccessLog,
-    clock: Clock,
     tokens: Tokens,
     trees: Mutex<HashMap<String, Kept>>,
 }
@@ -44,20 +43,18 @@ impl Metadata {
         world: watch::Receiver<Arc<World>>,
         simulator: Simulator,
         log: AccessLog,
-        clock: Clock,
     ) -> Result<Self, aws_lc_rs::error::Unspecified> {
         Ok(Self {
-            tokens: Tokens::new(clock())?,
+            tokens: Tokens::new(Instant::now())?,
             world,
             simulator,
             log,
-            clock,
             trees: Mutex::new(HashMap::new()),
         })
     }
 
     async fn tree(&self, instance: &str, serial: u64) -> Result<Arc<Value>, BoxError> {
-        let now = (self.clock)();
+        let now = Instant::now();
         {
             let trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(kept) = trees.get(instance)
@@ -135,7 +132,7 @@ async fn respond(
         usual_ttl
     };
     set_ip_ttl(socket, ttl)?;
-    let now = (metadata.clock)();
+    let now = Instant::now();
     let response = match authorize(&parts, instance, &metadata.tokens, now) {
         Err(status) => error_answer(status),
         Ok(Allowed::Token(seconds)) => {

@@ -89,13 +89,6 @@ impl Layout {
         Ok(Some(Self { folder, index }))
     }
 
-    pub fn tags(&self) -> Vec<String> {
-        let manifests = self.index.manifests.iter();
-        manifests
-            .filter_map(|m| m.annotations.get(TAG).cloned())
-            .collect()
-    }
-
     /// By tag as `index.json` has it; by digest also what no tag leads to, such as an image of one platform in an
     /// index of several.
     pub async fn manifest(&self, reference: &Reference) -> io::Result<Option<Manifest>> {

@@ -1,4 +1,4 @@
-//! A read-only OCI registry (distribution specification 1.1, pull) over image layouts: SITE/REPOSITORY/ is a layout
+//! A read-only OCI registry (distribution specification 1.1, pull; no list of tags) over image layouts: SITE/REPOSITORY/ is a layout
 //! of its own.
 
 mod layout;
@@ -6,7 +6,7 @@ mod layout;
 use super::files;
 use super::http::{Body, answer, full};
 use bytes::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderValue, LINK};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use layout::{Layout, Reference};
 use serde_json::json;
@@ -17,7 +17,6 @@ use std::path::Path;
 #[derive(Debug, PartialEq, Eq)]
 enum Ask<'a> {
     Version,
-    Tags(&'a str),
     /// Repository and tag or digest.
     Manifest(&'a str, &'a str),
     /// Repository and digest.
@@ -33,7 +32,6 @@ pub async fn respond<T>(site: &Path, request: &Request<T>) -> io::Result<Respons
     let path = request.uri().path();
     let mut response = match ask(path) {
         Some(Ask::Version) => answer(StatusCode::OK, "application/json", "{}"),
-        Some(Ask::Tags(repository)) => tags(site, repository, request).await?,
         Some(Ask::Manifest(repository, reference)) => {
             manifest(site, repository, reference, request).await?
         }
@@ -56,9 +54,6 @@ fn ask(path: &str) -> Option<Ask<'_>> {
         "/v2" | "/v2/" => return Some(Ask::Version),
         path => path.strip_prefix("/v2/")?,
     };
-    if let Some(repository) = rest.strip_suffix("/tags/list") {
-        return Some(Ask::Tags(repository));
-    }
     let (before, last) = rest.rsplit_once('/')?;
     let (repository, what) = before.rsplit_once('/')?;
     match what {
@@ -123,43 +118,6 @@ async fn send<T>(
     response
         .headers_mut()
         .insert("docker-content-digest", digest);
-    Ok(response)
-}
-
-/// All tags, or by `n` and `last` a page of them.
-async fn tags<T>(
-    site: &Path,
-    repository: &str,
-    request: &Request<T>,
-) -> io::Result<Response<Body>> {
-    let Some(layout) = Layout::open(site, repository).await? else {
-        return Ok(no_repository(repository));
-    };
-    let query = request.uri().query().unwrap_or_default();
-    let parameter = |name: &str| {
-        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
-    };
-    let mut tags = layout.tags();
-    tags.sort();
-    if let Some(last) = parameter("last") {
-        tags.retain(|tag| tag.as_str() > last);
-    }
-    let all = tags.len();
-    if let Some(most) = parameter("n").and_then(|n| n.parse().ok()) {
-        tags.truncate(most);
-    }
-    let next = tags.last().filter(|_| tags.len() < all);
-    let next = next.map(|last| {
-        let n = tags.len();
-        format!("</v2/{repository}/tags/list?n={n}&last={last}>; rel=\"next\"")
-    });
-    let list = json!({"name": repository, "tags": tags}).to_string();
-    let mut response = answer(StatusCode::OK, "application/json", list);
-    if let Some(next) = next {
-        let next = HeaderValue::from_str(&next).map_err(io::Error::other)?;
-        response.headers_mut().insert(LINK, next);
-    }
     Ok(response)
 }
 

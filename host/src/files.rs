@@ -1,0 +1,303 @@
+//! Files, folders and links. What is written is whole or not there at all: it is written beside its place, flushed, renamed,
+//! and the folder is flushed. The name beside is always the same, so that what a killed agent left is written over;
+//! names by chance, as those of the crate tempfile, would pile up. It begins with a dot, which kubelet passes over in its
+//! folder of manifests.
+
+use crate::{Error, Host, Staged, owners};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+/// Mode of the folders that a file lacks.
+const FOLDER: u32 = 0o755;
+
+impl Host {
+    /// What is in a file; `None` if it is not there.
+    pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Error> {
+        let path = self.at(path);
+        absent_as_none(fs::read(&path)).map_err(Error::of_file("read", &path))
+    }
+
+    /// A file's text; `None` if it is not there. Fails if it is not UTF-8.
+    pub fn read_text(&self, path: &str) -> Result<Option<String>, Error> {
+        read_text_file(&self.at(path))
+    }
+
+    /// The text of a file, as far as it is UTF-8; empty if it is not there.
+    pub fn read_lossy(&self, path: &str) -> Result<String, Error> {
+        let bytes = self.read(path)?.unwrap_or_default();
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Writes to a file of the kernel's, which takes or refuses the text as a whole.
+    pub fn write_kernel_file(&self, path: &str, text: &str) -> Result<(), Error> {
+        self.may_change()?;
+        let path = self.at(path);
+        let opened = OpenOptions::new().write(true).truncate(true).open(&path);
+        opened
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(Error::of_file("write", &path))
+    }
+
+    /// Metadata of a file, a folder or a link itself; `None` if it is not there.
+    pub fn metadata(&self, path: &str) -> Result<Option<Metadata>, Error> {
+        let path = self.at(path);
+        absent_as_none(fs::symlink_metadata(&path)).map_err(Error::of_file("read", &path))
+    }
+
+    /// The mode of what is there, as four octal digits, and its owner: as `like` has it if it is the same, else `uid:gid`.
+    pub fn mode_and_owner(
+        &self,
+        metadata: &Metadata,
+        like: &str,
+    ) -> Result<(String, String), Error> {
+        let mode = format!("{:04o}", metadata.permissions().mode() & 0o7777);
+        let ids = (metadata.uid(), metadata.gid());
+        let same = self.ids(like)?.is_some_and(|wanted| wanted == ids);
+        let owner = if same {
+            like.to_owned()
+        } else {
+            format!("{}:{}", ids.0, ids.1)
+        };
+        Ok((mode, owner))
+    }
+
+    /// Makes a folder with that mode if it is not there, and those above it with mode 0755.
+    pub fn make_folder(&self, path: &str, mode: u32) -> Result<(), Error> {
+        let path = self.at(path);
+        let made = || {
+            self.make_parents(&path)?;
+            self.make_folders(&path, mode)
+        };
+        made().map_err(Error::of_file("make the folder", &path))
+    }
+
+    /// Sets the mode of a file or folder.
+    pub fn set_mode(&self, path: &str, mode: u32) -> Result<(), Error> {
+        self.may_change()?;
+        let path = self.at(path);
+        fs::set_permissions(&path, Permissions::from_mode(mode))
+            .map_err(Error::of_file("set the mode of", &path))
+    }
+
+    /// Writes a whole file. `owner`: `user:group`, by name or number; `None` leaves it to whom the agent runs as.
+    pub fn write(
+        &self,
+        path: &str,
+        bytes: &[u8],
+        mode: u32,
+        owner: Option<&str>,
+    ) -> Result<(), Error> {
+        let mut staged = self.stage(path, mode, owner)?;
+        staged.append(bytes)?;
+        staged.commit(self)
+    }
+
+    /// Writes a file that does not have that text yet; true if it was written. The mode of one that has it is left alone.
+    pub fn write_changed(&self, path: &str, text: &str, mode: u32) -> Result<bool, Error> {
+        if self.read_text(path)?.as_deref() == Some(text) {
+            return Ok(false);
+        }
+        self.write(path, text.as_bytes(), mode, None)?;
+        Ok(true)
+    }
+
+    /// Begins a file beside its place.
+    pub fn stage(&self, path: &str, mode: u32, owner: Option<&str>) -> Result<Staged, Error> {
+        let target = self.at(path);
+        let begun = || {
+            let beside = beside(&target)?;
+            self.make_parents(&target)?;
+            self.may_change().map_err(io::Error::other)?;
+            let file = create_beside(&beside, mode)?;
+            if let Some(owner) = owner {
+                self.give(&file, owner)?;
+            }
+            Ok((file, beside))
+        };
+        let (file, beside) = begun().map_err(Error::of_file("write", &target))?;
+        Ok(Staged::new(file, beside, target))
+    }
+
+    fn ids(&self, owner: &str) -> Result<Option<(u32, u32)>, Error> {
+        let passwd = self.read_lossy("/etc/passwd")?;
+        let groups = self.read_lossy("/etc/group")?;
+        Ok(owners::ids(&passwd, &groups, owner))
+    }
+
+    fn give(&self, file: &File, owner: &str) -> io::Result<()> {
+        let Some((user, group)) = self.ids(owner).map_err(io::Error::other)? else {
+            let message = format!("there is no user or group {owner}");
+            return Err(io::Error::new(ErrorKind::NotFound, message));
+        };
+        let metadata = file.metadata()?;
+        if (metadata.uid(), metadata.gid()) == (user, group) {
+            return Ok(());
+        }
+        fchown(file, Some(user), Some(group))
+    }
+
+    /// Removes a file or link, if it is there.
+    pub fn remove(&self, path: &str) -> Result<(), Error> {
+        self.may_change()?;
+        let path = self.at(path);
+        remove_if_there(&path).map_err(Error::of_file("remove", &path))
+    }
+
+    /// Makes the folders above a path.
+    pub(crate) fn make_parents(&self, path: &Path) -> io::Result<()> {
+        match path.parent() {
+            Some(folder) => self.make_folders(folder, FOLDER),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a folder and those above it, each with that mode.
+    fn make_folders(&self, path: &Path, mode: u32) -> io::Result<()> {
+        if path.is_dir() {
+            return Ok(());
+        }
+        self.may_change().map_err(io::Error::other)?;
+        make_folders(path, mode)
+    }
+
+    /// Renames, and makes the renaming last.
+    pub(crate) fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.may_change().map_err(io::Error::other)?;
+        rename(from, to)
+    }
+}
+
+/// The text of a file, by a path with its root; `None` if it is not there.
+pub fn read_text_file(path: &Path) -> Result<Option<String>, Error> {
+    absent_as_none(fs::read_to_string(path)).map_err(Error::of_file("read", path))
+}
+
+/// Writes a secret of the agent's own, by a path with its root: file and folder are for the agent alone.
+pub fn write_secret_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let written = || {
+        if let Some(folder) = path.parent() {
+            make_folders(folder, 0o700)?;
+        }
+        let beside = beside(path)?;
+        let mut file = create_beside(&beside, 0o600)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        rename(&beside, path)
+    };
+    written().map_err(Error::of_file("write", path))
+}
+
+/// A new file, in the place of what a killed agent left there. Nobody but the agent reads it before it has its mode.
+fn create_beside(beside: &Path, mode: u32) -> io::Result<File> {
+    remove_if_there(beside)?;
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(beside)?;
+    file.set_permissions(Permissions::from_mode(mode))?;
+    Ok(file)
+}
+
+/// Where a file is written before it has its name. Hidden, and without an ending that those who read whole folders look for.
+pub(crate) fn beside(target: &Path) -> io::Result<PathBuf> {
+    let Some(name) = target.file_name() else {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "it is no file"));
+    };
+    let name = format!(".{}.kctl-new", name.to_string_lossy());
+    Ok(target.with_file_name(name))
+}
+
+/// True if that is the name of a file that was being written beside its place. Older releases had the second ending.
+pub fn is_staged_name(name: &str) -> bool {
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending);
+    name.starts_with('.') && matches!(ending, Some("kctl-new" | "new"))
+}
+
+fn make_folders(path: &Path, mode: u32) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(mode).create(path)
+}
+
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)?;
+    match to.parent() {
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn remove_if_there(path: &Path) -> io::Result<()> {
+    absent_as_none(fs::remove_file(path)).map(drop)
+}
+
+pub(crate) fn absent_as_none<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Host, LocalSystem};
+    use std::os::unix::fs::MetadataExt;
+    use std::sync::Arc;
+
+    fn host() -> (tempfile::TempDir, Host) {
+        let folder = tempfile::TempDir::new().unwrap();
+        let host = Host::new(folder.path(), Arc::new(LocalSystem::default()));
+        (folder, host)
+    }
+
+    #[test]
+    fn a_file_is_written_only_if_it_says_something_else_and_nothing_stays_beside_it() {
+        let (folder, host) = host();
+        let write = |text| {
+            host.write_changed("/etc/k/a.manifest", text, 0o400)
+                .unwrap()
+        };
+        assert!(write("one"));
+        assert!(!write("one"));
+        assert!(write("two"));
+        let folder = folder.path().join("etc/k");
+        let names: Vec<_> = folder.read_dir().unwrap().collect();
+        assert_eq!(names.len(), 1);
+        let mode = folder.join("a.manifest").metadata().unwrap().mode();
+        assert_eq!(mode & 0o777, 0o400);
+    }
+
+    #[test]
+    fn what_a_killed_agent_left_beside_a_secret_is_written_over() {
+        let (folder, _) = host();
+        let path = folder.path().join("own/keys/kubelet.key");
+        let left = path.with_file_name(".kubelet.key.kctl-new");
+        super::write_secret_file(&path, b"one").unwrap();
+        std::fs::write(&left, "half").unwrap();
+        super::write_secret_file(&path, b"two").unwrap();
+        assert!(!left.exists());
+        let text = super::read_text_file(&path).unwrap();
+        assert_eq!(text.as_deref(), Some("two"));
+        let mode = |path: &std::path::Path| path.metadata().unwrap().mode() & 0o777;
+        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+    }
+
+    #[test]
+    fn nothing_is_changed_once_the_agent_stops() {
+        let (folder, host) = host();
+        let host = host.with_stop(Arc::new(|| true));
+        let all = [
+            host.write("/etc/a", b"", 0o644, None),
+            host.make_link("/etc/b", "/etc/a"),
+            host.make_folder("/etc/c", 0o755),
+            host.rewrite("/etc/hosts", |_| "text".to_owned()),
+            host.remove("/etc/d"),
+        ];
+        assert!(all.iter().all(Result::is_err), "{all:?}");
+        assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    }
+}

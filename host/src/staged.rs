@@ -1,0 +1,53 @@
+//! A file that is being written beside its place.
+
+use crate::files::remove_if_there;
+use crate::{Error, Host};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// A file that nobody sees before [`Staged::commit`].
+#[derive(Debug)]
+pub struct Staged {
+    file: File,
+    beside: PathBuf,
+    target: PathBuf,
+}
+
+impl Staged {
+    pub(crate) fn new(file: File, beside: PathBuf, target: PathBuf) -> Self {
+        Self {
+            file,
+            beside,
+            target,
+        }
+    }
+
+    /// Adds bytes.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let written = self.file.write_all(bytes);
+        written.map_err(Error::of_file("write", &self.target))
+    }
+
+    /// Flushes the file and puts it in its place.
+    pub fn commit(self, host: &Host) -> Result<(), Error> {
+        let kept = self.file.sync_all();
+        kept.and_then(|()| host.rename(&self.beside, &self.target))
+            .map_err(Error::of_file("write", &self.target))
+    }
+
+    /// Removes the file again.
+    pub fn discard(self) -> Result<(), Error> {
+        remove_if_there(&self.beside).map_err(Error::of_file("remove", &self.beside))
+    }
+}
+
+impl Write for Staged {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}

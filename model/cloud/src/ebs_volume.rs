@@ -1,0 +1,74 @@
+//! EBS volumes: where etcd's data lives.
+
+use super::{Kind, Tags};
+use engine::Ref;
+use serde::{Deserialize, Serialize};
+
+/// An etcd volume. Size, type, IOPS and throughput can change; zone and encryption cannot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EbsVolume {
+    /// `MEMBER.etcd-CLUSTER.NAME`.
+    pub name: String,
+    /// The zone.
+    pub availability_zone: String,
+    /// GiB.
+    pub size: i32,
+    /// `gp3`, `gp2`, `io1`, ...
+    pub volume_type: String,
+    /// IOPS, for types that have them.
+    pub iops: Option<i32>,
+    /// MiB/s, gp3 only.
+    pub throughput: Option<i32>,
+    /// Encrypted at rest.
+    pub encrypted: bool,
+    /// ARN of a KMS key of the user's; `None`: the account's default key.
+    pub kms_key_id: Option<String>,
+    /// Tags; `k8s.io/etcd/CLUSTER` = `MEMBER/ALL,MEMBERS` is how protokube finds it.
+    pub tags: Tags,
+}
+
+impl Kind for EbsVolume {
+    const TYPE: &'static str = "ebs_volume";
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn refs(&self) -> Vec<Ref> {
+        Vec::new()
+    }
+
+    /// An account with EBS encryption by default encrypts what is asked for without ("When your account is enabled for
+    /// encryption by default, all new volumes are encrypted", EBS user guide; `CreateVolume` has no way to get another). That
+    /// is more than was asked for, and stays.
+    fn accepting(&self, have: &Self) -> Self {
+        if self.encrypted || !have.encrypted {
+            return self.clone();
+        }
+        Self {
+            encrypted: true,
+            kms_key_id: have.kms_key_id.clone(),
+            ..self.clone()
+        }
+    }
+
+    fn refuses(&self, have: &Self) -> Option<String> {
+        let fixed = |volume: &Self| (volume.availability_zone.clone(), volume.encrypted);
+        if fixed(self) != fixed(have) {
+            return Some("an etcd volume cannot change its zone or encryption: it holds the cluster's data, and this release moves no member to another volume. Put them back as they were".to_owned());
+        }
+        let other_key = self.kms_key_id.is_some() && self.kms_key_id != have.kms_key_id;
+        if other_key {
+            return Some(
+                "an etcd volume cannot change its KMS key, and this release moves no member to another volume: put the key back as it was"
+                    .to_owned(),
+            );
+        }
+        (self.size < have.size).then(|| {
+            format!(
+                "an EBS volume cannot shrink from {} to {} GiB: keep volumeSize at {}",
+                have.size, self.size, have.size
+            )
+        })
+    }
+}

@@ -1,0 +1,159 @@
+//! What expansion must know of the world, collected before it runs: account, zones, images, machine
+//! types, hosted zones, shared networks, Elastic IPs. `kctl render --facts FILE` reads this as YAML; without AWS,
+//! stand-ins take its place.
+
+use node::config::Arch;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Facts about an account and a region.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct Facts {
+    /// Twelve digits.
+    pub account: String,
+    /// `aws`, `aws-cn`, `aws-us-gov`.
+    pub partition: String,
+    /// Zones of the region that the account may use; empty: nobody asked.
+    pub zones: Vec<String>,
+    /// Images by the name the spec gives them.
+    pub images: BTreeMap<String, Image>,
+    /// Machine types by name.
+    pub instance_types: BTreeMap<String, InstanceType>,
+    /// Hosted zones of the account.
+    pub hosted_zones: Vec<HostedZone>,
+    /// Shared VPCs by id.
+    pub vpcs: BTreeMap<String, SharedVpc>,
+    /// Shared subnets by id.
+    pub subnets: BTreeMap<String, SharedSubnet>,
+    /// Elastic IPs of the user's: allocation id by public address.
+    pub addresses: BTreeMap<String, String>,
+    /// The role in each instance profile of the user's, both by name. A profile without a role is left out.
+    pub profile_roles: BTreeMap<String, String>,
+    /// sha256 of downloads that are not in the catalog, by URL, as published beside them.
+    pub published_hashes: BTreeMap<String, String>,
+    /// True if some of this is made up because nobody could be asked; outputs say so.
+    pub stand_in: bool,
+}
+
+/// An image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Image {
+    /// `ami-...`.
+    pub id: String,
+    /// `/dev/sda1`, `/dev/xvda`.
+    pub root_device: String,
+    /// Architecture.
+    pub arch: Arch,
+    /// The system in it, where nodeup makes no node of that: `Flatcar`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfit: Option<String>,
+}
+
+/// A machine type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct InstanceType {
+    /// Architecture.
+    pub arch: Arch,
+    /// Instance store disks.
+    #[serde(default)]
+    pub instance_store_disks: u32,
+    /// Zones that offer it; empty: all.
+    #[serde(default)]
+    pub zones: Vec<String>,
+}
+
+/// A hosted zone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HostedZone {
+    /// Without `/hostedzone/`.
+    pub id: String,
+    /// Without the trailing dot.
+    pub name: String,
+    /// Private to VPCs.
+    #[serde(default)]
+    pub private: bool,
+}
+
+/// The hosted zone of a cluster: the one that the spec names, by id whichever it is or by name, else of the public or private
+/// ones the longest that holds the cluster's name.
+pub fn hosted_zone<'a>(
+    zones: &'a [HostedZone],
+    named: Option<&str>,
+    cluster: &str,
+    private: bool,
+) -> Option<&'a HostedZone> {
+    let fitting = zones.iter().filter(|zone| zone.private == private);
+    let Some(named) = named else {
+        return fitting
+            .filter(|zone| is_in(cluster, &zone.name))
+            .max_by_key(|zone| zone.name.len());
+    };
+    let named = named.trim_end_matches('.');
+    let id = named.trim_start_matches("/hostedzone/");
+    let by_id = zones.iter().find(|zone| zone.id == id);
+    by_id.or_else(|| fitting.clone().find(|zone| zone.name == named))
+}
+
+/// True if the name is that of the zone or below it.
+fn is_in(name: &str, zone: &str) -> bool {
+    name.strip_suffix(zone)
+        .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+/// A VPC of the user's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SharedVpc {
+    /// First IPv4 range.
+    pub cidr: String,
+    /// Its internet gateway.
+    #[serde(default)]
+    pub internet_gateway: Option<String>,
+}
+
+/// A subnet of the user's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SharedSubnet {
+    /// Its VPC.
+    pub vpc: String,
+    /// Its zone.
+    pub zone: String,
+    /// Its IPv4 range.
+    pub cidr: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HostedZone, hosted_zone};
+
+    #[test]
+    fn the_zone_is_the_named_one_or_the_longest_that_holds_the_name() {
+        let zone = |id: &str, name: &str, private| HostedZone {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            private,
+        };
+        let zones = [
+            zone("Z1", "example.com", false),
+            zone("Z2", "dev.example.com", false),
+            zone("Z3", "dev.example.com", true),
+            zone("Z4", "v.example.com", false),
+        ];
+        let cluster = "a.dev.example.com";
+        let id = |named, private| {
+            let found = hosted_zone(&zones, named, cluster, private);
+            found.map(|zone| zone.id.as_str())
+        };
+        assert_eq!(id(None, false), Some("Z2"));
+        assert_eq!(id(None, true), Some("Z3"));
+        assert_eq!(id(Some("example.com."), false), Some("Z1"));
+        assert_eq!(id(Some("example.com"), true), None);
+        assert_eq!(id(Some("/hostedzone/Z3"), false), Some("Z3"));
+        assert_eq!(hosted_zone(&[], None, cluster, false), None);
+    }
+}

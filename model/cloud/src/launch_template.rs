@@ -1,0 +1,156 @@
+//! Launch templates: what an instance group's machines are launched as. A change is a new version.
+
+use super::{AttrLookup, Kind, Rename, Tags};
+use engine::{Id, Ref, Text};
+use serde::{Deserialize, Serialize};
+
+/// An instance group's launch template, at its latest version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaunchTemplate {
+    /// Same name as the Auto Scaling group.
+    pub launch_template_name: String,
+    /// Root volume first, then instance store, then `spec.volumes`.
+    pub block_device_mappings: Vec<BlockDevice>,
+    /// `standard` or `unlimited`, burstable types only.
+    pub credit_specification: Option<String>,
+    /// The instance profile.
+    pub iam_instance_profile: Ref,
+    /// AMI id.
+    pub image_id: String,
+    /// The first machine type of the group.
+    pub instance_type: String,
+    /// Spot market options.
+    pub instance_market_options: Option<MarketOptions>,
+    /// The SSH key pair.
+    pub key_name: Option<Ref>,
+    /// The instance metadata service.
+    pub metadata_options: MetadataOptions,
+    /// Detailed monitoring.
+    pub monitoring: bool,
+    /// The one network interface.
+    pub network_interface: NetworkInterface,
+    /// `default`, `dedicated` or `host`.
+    pub tenancy: Option<String>,
+    /// Tags of the template itself and of every instance, volume and network interface launched from it.
+    pub tags: Tags,
+    /// User data as text, not base64.
+    pub user_data: Option<Text>,
+}
+
+/// A block device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockDevice {
+    /// `/dev/xvda`.
+    pub device_name: String,
+    /// An EBS volume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ebs: Option<Ebs>,
+    /// Instance store: `ephemeral0`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtual_name: Option<String>,
+}
+
+/// An EBS volume made at launch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ebs {
+    /// Goes with the instance.
+    pub delete_on_termination: bool,
+    /// Encrypted at rest; `None`: as the account's default says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encrypted: Option<bool>,
+    /// IOPS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iops: Option<i32>,
+    /// KMS key ARN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kms_key_id: Option<String>,
+    /// MiB/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<i32>,
+    /// GiB.
+    pub volume_size: i32,
+    /// `gp3`.
+    pub volume_type: String,
+}
+
+/// Spot options.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MarketOptions {
+    /// Highest price an hour, as the spec writes it.
+    pub max_price: String,
+    /// `hibernate`, `stop` or `terminate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instance_interruption_behavior: Option<String>,
+}
+
+/// Instance metadata service options.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MetadataOptions {
+    /// Always `enabled`.
+    pub http_endpoint: String,
+    /// `disabled`, or `enabled` with IPv6.
+    pub http_protocol_ipv6: String,
+    /// Hops a reply may travel.
+    pub http_put_response_hop_limit: i32,
+    /// `required`: IMDSv2 only.
+    pub http_tokens: String,
+}
+
+/// The network interface.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NetworkInterface {
+    /// A public address.
+    pub associate_public_ip_address: bool,
+    /// Goes with the instance.
+    pub delete_on_termination: bool,
+    /// IPv6 addresses.
+    pub ipv6_address_count: i32,
+    /// Security groups, sorted.
+    pub groups: Vec<Ref>,
+}
+
+impl Kind for LaunchTemplate {
+    const TYPE: &'static str = "launch_template";
+
+    fn name(&self) -> String {
+        self.launch_template_name.clone()
+    }
+
+    fn refs(&self) -> Vec<Ref> {
+        let mut refs = vec![self.iam_instance_profile.clone()];
+        refs.extend(self.key_name.clone());
+        refs.extend(self.network_interface.groups.iter().cloned());
+        refs
+    }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            iam_instance_profile: rename(&self.iam_instance_profile),
+            key_name: self.key_name.as_ref().map(rename),
+            network_interface: NetworkInterface {
+                groups: super::renamed_set(&self.network_interface.groups, rename),
+                ..self.network_interface.clone()
+            },
+            user_data: self
+                .user_data
+                .as_ref()
+                .map(|text| super::renamed_text(text, rename)),
+            ..self.clone()
+        }
+    }
+
+    fn late(&self) -> Vec<Id> {
+        self.user_data.iter().flat_map(Text::needs).collect()
+    }
+
+    fn attr_changes(&self, _have: &Self, attribute: &str) -> bool {
+        attribute == "latest_version"
+    }
+
+    fn resolved(&self, attr: AttrLookup<'_>) -> Self {
+        Self {
+            user_data: self.user_data.as_ref().map(|text| text.resolved(attr)),
+            ..self.clone()
+        }
+    }
+}

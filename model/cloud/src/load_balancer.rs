@@ -1,0 +1,251 @@
+//! Network load balancers, their target groups and listeners.
+
+use super::{Kind, Rename, Tags};
+use engine::Ref;
+use serde::{Deserialize, Serialize};
+
+/// A network load balancer. Name, scheme and subnets' addresses cannot change: `cloud::settle` makes the next of its series.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lb {
+    /// Logical name: `api.NAME`, `bastion.NAME`, from the second of the series on with `-REVISION`
+    /// (`names::logical_name` of the tags).
+    pub logical_name: String,
+    /// AWS name, at most 32 characters: prefix, cluster, hash; from the second of the series on another hash.
+    pub name: String,
+    /// `network`.
+    #[serde(rename = "lb_type")]
+    pub lb_type: String,
+    /// `internet-facing` or `internal`.
+    pub scheme: String,
+    /// Security groups, sorted.
+    pub security_groups: Vec<Ref>,
+    /// One per zone, sorted.
+    pub subnet_mappings: Vec<SubnetMapping>,
+    /// Attribute `load_balancing.cross_zone.enabled`.
+    pub cross_zone_enabled: bool,
+    /// Attributes `access_logs.*`.
+    pub access_logs: Option<AccessLogs>,
+    /// Tags; `Name` is the logical name of the first of the series, `kops.k8s.io/revision` the place in it.
+    pub tags: Tags,
+}
+
+/// A subnet of a load balancer.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SubnetMapping {
+    /// The subnet.
+    pub subnet_id: Ref,
+    /// Elastic IP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocation_id: Option<String>,
+    /// Fixed private address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub private_ipv4_address: Option<String>,
+}
+
+/// Where access logs go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccessLogs {
+    /// The bucket.
+    pub bucket: String,
+    /// Prefix in it.
+    pub prefix: Option<String>,
+}
+
+impl Lb {
+    /// True if AWS can turn it into that one in place: scheme and type stay, and so do its addresses in the subnets
+    /// that it keeps. It can gain and lose subnets. One that was made without security groups never gets any ("If you
+    /// don't associate a security group with a Network Load Balancer when you create it, you can't do so later on", ELB
+    /// user guide; kOps makes a new one too), and one with groups keeps at least one.
+    pub(super) fn can_become(&self, want: &Self) -> bool {
+        let kept = |one: &&SubnetMapping| {
+            let mut wanted = want.subnet_mappings.iter();
+            wanted.any(|other| other.subnet_id == one.subnet_id)
+        };
+        let mut kept = self.subnet_mappings.iter().filter(kept);
+        self.scheme == want.scheme
+            && self.lb_type == want.lb_type
+            && self.security_groups.is_empty() == want.security_groups.is_empty()
+            && kept.all(|one| want.subnet_mappings.contains(one))
+    }
+
+    /// True if it has a subnet that the other lacks.
+    pub(super) fn has_more_subnets_than(&self, other: &Self) -> bool {
+        self.subnet_mappings.iter().any(|one| {
+            let mut others = other.subnet_mappings.iter();
+            !others.any(|other| other.subnet_id == one.subnet_id)
+        })
+    }
+
+    /// Given addresses that both have: only one balancer at a time can.
+    pub(super) fn shared_addresses<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'a str> {
+        let pairs = self.subnet_mappings.iter().flat_map(|one| {
+            let others = other.subnet_mappings.iter();
+            others.map(move |other| (one, other))
+        });
+        pairs.flat_map(|(one, other)| {
+            let same_subnet = one.subnet_id == other.subnet_id;
+            let elastic = one.allocation_id.as_deref();
+            let private = one.private_ipv4_address.as_deref();
+            let elastic = elastic.filter(|_| one.allocation_id == other.allocation_id);
+            let private = private
+                .filter(|_| same_subnet && one.private_ipv4_address == other.private_ipv4_address);
+            elastic.into_iter().chain(private)
+        })
+    }
+}
+
+impl Kind for Lb {
+    const TYPE: &'static str = "lb";
+
+    fn name(&self) -> String {
+        self.logical_name.clone()
+    }
+
+    fn refs(&self) -> Vec<Ref> {
+        let subnets = self
+            .subnet_mappings
+            .iter()
+            .map(|mapping| mapping.subnet_id.clone());
+        self.security_groups
+            .iter()
+            .cloned()
+            .chain(subnets)
+            .collect()
+    }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            security_groups: super::renamed_set(&self.security_groups, rename),
+            subnet_mappings: {
+                let mut mappings = self.subnet_mappings.clone();
+                for mapping in &mut mappings {
+                    mapping.subnet_id = rename(&mapping.subnet_id);
+                }
+                mappings.sort();
+                mappings
+            },
+            ..self.clone()
+        }
+    }
+
+    fn refuses(&self, have: &Self) -> Option<String> {
+        let shared: Vec<&str> = have.shared_addresses(self).collect();
+        (!have.can_become(self)).then(|| {
+            format!(
+                "a load balancer's scheme, addresses and lack of security groups cannot change in place, and its successor cannot have {} as \
+                 long as it does: leave allocationId and privateIPv4Address out of every spec.api.loadBalancer.subnets \
+                 entry and update, then write them back and update again (in between the API has other addresses)",
+                shared.join(", ")
+            )
+        })
+    }
+}
+
+/// A target group. Protocol, port and VPC cannot change, nor the balancer it serves: `cloud::settle` makes the next of
+/// its series.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LbTargetGroup {
+    /// AWS and logical name, at most 32 characters.
+    pub name: String,
+    /// `TCP` or `TLS`.
+    pub protocol: String,
+    /// Port.
+    pub port: i32,
+    /// The VPC.
+    pub vpc_id: Ref,
+    /// Attribute `deregistration_delay.connection_termination.enabled`.
+    pub connection_termination: bool,
+    /// Attribute `deregistration_delay.timeout_seconds`.
+    pub deregistration_delay_seconds: i32,
+    /// Health check.
+    pub health_check: HealthCheck,
+    /// Tags; `Name` is the name of the first of the series, `kops.k8s.io/revision` the place in it.
+    pub tags: Tags,
+}
+
+/// A target group's health check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HealthCheck {
+    /// Successes until healthy.
+    pub healthy_threshold_count: i32,
+    /// Seconds between checks.
+    pub health_check_interval_seconds: i32,
+    /// Seconds until a check has failed.
+    pub health_check_timeout_seconds: i32,
+    /// Port; the target's own if nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health_check_port: Option<i32>,
+    /// Path, HTTP and HTTPS only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health_check_path: Option<String>,
+    /// `TCP`, `HTTP`, `HTTPS`.
+    pub health_check_protocol: String,
+    /// Failures until unhealthy.
+    pub unhealthy_threshold_count: i32,
+}
+
+impl Kind for LbTargetGroup {
+    const TYPE: &'static str = "lb_target_group";
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn refs(&self) -> Vec<Ref> {
+        vec![self.vpc_id.clone()]
+    }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            vpc_id: rename(&self.vpc_id),
+            ..self.clone()
+        }
+    }
+}
+
+/// A listener. Balancer and port identify it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LbListener {
+    /// The balancer's logical name and the port: `api.NAME-443`.
+    pub name: String,
+    /// The balancer.
+    pub load_balancer_arn: Ref,
+    /// Port.
+    pub port: i32,
+    /// `TCP` or `TLS`.
+    pub protocol: String,
+    /// Certificate, TLS only.
+    pub certificate_arn: Option<String>,
+    /// Security policy, TLS only.
+    pub ssl_policy: Option<String>,
+    /// Where it forwards to.
+    pub target_group_arn: Ref,
+}
+
+impl Kind for LbListener {
+    const TYPE: &'static str = "lb_listener";
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn refs(&self) -> Vec<Ref> {
+        vec![
+            self.load_balancer_arn.clone(),
+            self.target_group_arn.clone(),
+        ]
+    }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        let load_balancer_arn = rename(&self.load_balancer_arn);
+        Self {
+            name: match load_balancer_arn.id() {
+                Some(balancer) => format!("{}-{}", balancer.name(), self.port),
+                None => self.name.clone(),
+            },
+            load_balancer_arn,
+            target_group_arn: rename(&self.target_group_arn),
+            ..self.clone()
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! What must be settled between desired and observed state before they can be compared by id: names that AWS does
+//! not keep, successors of what cannot change in place, and values that others write. Pure, before every plan.
+
+use super::held::is_told_to_machines;
+use super::{Cloud, Kind, LbListener, LbTargetGroup, Route53Record, SecurityGroupRule, Tags};
+use engine::{Id, Observed, Ref, Resource, Snapshot};
+use node::names;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Desired and observed state, made comparable.
+///
+/// - An observed security group rule takes the name of the desired rule with the same content: AWS keeps no names.
+/// - A desired load balancer, target group or set of DHCP options that an observed one cannot be changed into takes
+///   the next name of its series, or that of a successor that is there already; all references follow. A balancer whose
+///   addresses machines are told cannot be changed into one without a zone that it has: they would lose an address.
+/// - A record whose values protokube writes is equal once it is there.
+///
+/// Settling what is settled changes nothing; a desired state equal to the observed one stays so; desired ids stay
+/// distinct.
+pub fn settle(desired: Vec<Cloud>, observed: Snapshot<Cloud>) -> (Vec<Cloud>, Snapshot<Cloud>) {
+    // Target groups come after balancers: which balancer uses one is part of what it is.
+    let first = |one: &Cloud| matches!(one, Cloud::Lb(_) | Cloud::VpcDhcpOptions(_));
+    let then = |one: &Cloud| matches!(one, Cloud::LbTargetGroup(_));
+    let desired = succeed(desired, &observed, first);
+    let desired = succeed(desired, &observed, then);
+    let observed = with_rule_names(&desired, observed);
+    let observed = with_foreign_values(&desired, observed);
+    (desired, observed)
+}
+
+/// Moves the desired objects of some kinds to their places in their series, and all references with them.
+fn succeed(
+    mut desired: Vec<Cloud>,
+    observed: &Snapshot<Cloud>,
+    of: impl Fn(&Cloud) -> bool,
+) -> Vec<Cloud> {
+    let users = Users::of(&desired, observed);
+    let told =
+        |want: &&Cloud| matches!(want, Cloud::Lb(_)) && is_told_to_machines(&want.id(), &desired);
+    let told: BTreeSet<Id> = desired.iter().filter(told).map(Resource::id).collect();
+    let mut moved: BTreeMap<Id, Id> = BTreeMap::new();
+    for want in desired.iter_mut().filter(|want| of(want)) {
+        let keeps_zones = told.contains(&want.id());
+        let placed = placed(want, observed, &users, keeps_zones);
+        if placed.id() != want.id() {
+            moved.insert(want.id(), placed.id());
+        }
+        *want = placed;
+    }
+    if moved.is_empty() {
+        return desired;
+    }
+    let rename = |reference: &Ref| match reference.id().and_then(|id| moved.get(&id)) {
+        Some(id) => Ref::own(id),
+        None => reference.clone(),
+    };
+    desired.iter().map(|one| one.with_refs(&rename)).collect()
+}
+
+/// The object at its place in its series: that of an observed member that can become it, one already used as wanted
+/// before a newer one; if there is none, behind the newest. It does not move past a member that holds addresses it
+/// wants, since the two could not stand side by side: that change is refused ([`Resource::refuses`]).
+fn placed(want: &Cloud, observed: &Snapshot<Cloud>, users: &Users, keeps_zones: bool) -> Cloud {
+    let Some(base) = series(want) else {
+        return want.clone();
+    };
+    let mut newest = 0;
+    let mut best: Option<(bool, u32)> = None;
+    let mut blocking: Option<u32> = None;
+    for have in observed.items.iter().map(|item| &item.resource) {
+        if have.id().kind() != want.id().kind() || series(have) != Some(base) {
+            continue;
+        }
+        let revision = tags(have).map_or(1, names::revision);
+        newest = newest.max(revision);
+        let successor = at(want, base, revision);
+        let becomes = can_become(have, &successor) && !(keeps_zones && loses_zones(have, want));
+        if becomes && users.fit(&have.id(), &want.id()) {
+            best = best.max(Some((users.same(&have.id(), &want.id()), revision)));
+        } else if holds_what_it_wants(have, want) {
+            blocking = blocking.max(Some(revision));
+        }
+    }
+    let stays = best.map(|(_, revision)| revision).or(blocking);
+    at(want, base, stays.unwrap_or(newest + 1))
+}
+
+/// An object's series and its place there, if it is of a kind that has successors.
+pub(super) fn place(cloud: &Cloud) -> Option<(String, u32)> {
+    Some((series(cloud)?.clone(), names::revision(tags(cloud)?)))
+}
+
+/// What the members of a series have in common: the tag `Name`.
+fn series(cloud: &Cloud) -> Option<&String> {
+    tags(cloud)?.get(names::NAME_TAG)
+}
+
+fn tags(cloud: &Cloud) -> Option<&Tags> {
+    match cloud {
+        Cloud::Lb(balancer) => Some(&balancer.tags),
+        Cloud::LbTargetGroup(group) => Some(&group.tags),
+        Cloud::VpcDhcpOptions(options) => Some(&options.tags),
+        _ => None,
+    }
+}
+
+/// True if AWS can change the one into the other in place.
+fn can_become(have: &Cloud, want: &Cloud) -> bool {
+    match (have, want) {
+        (Cloud::Lb(have), Cloud::Lb(want)) => have.name == want.name && have.can_become(want),
+        (Cloud::LbTargetGroup(have), Cloud::LbTargetGroup(want)) => {
+            let ports = |one: &LbTargetGroup| (one.protocol.clone(), one.port);
+            ports(have) == ports(want) && have.name == want.name && have.vpc_id == want.vpc_id
+        }
+        (Cloud::VpcDhcpOptions(have), Cloud::VpcDhcpOptions(want)) => {
+            have.domain_name == want.domain_name
+                && have.domain_name_servers == want.domain_name_servers
+        }
+        _ => false,
+    }
+}
+
+/// True if both are balancers and the one has a zone that the other is to lack.
+fn loses_zones(have: &Cloud, want: &Cloud) -> bool {
+    match (have, want) {
+        (Cloud::Lb(have), Cloud::Lb(want)) => have.has_more_subnets_than(want),
+        _ => false,
+    }
+}
+
+/// True if both are balancers and the one has addresses that the other is to have.
+fn holds_what_it_wants(have: &Cloud, want: &Cloud) -> bool {
+    match (have, want) {
+        (Cloud::Lb(have), Cloud::Lb(want)) => have.shared_addresses(want).next().is_some(),
+        _ => false,
+    }
+}
+
+/// The object at a position of its series.
+fn at(want: &Cloud, base: &str, revision: u32) -> Cloud {
+    let logical = names::series_name(base, revision);
+    let mut placed = want.clone();
+    let tags = match &mut placed {
+        Cloud::Lb(balancer) => {
+            let first = names::load_balancer(base);
+            balancer.name = names::load_balancer_series_name(&first, revision);
+            balancer.logical_name = logical;
+            &mut balancer.tags
+        }
+        Cloud::LbTargetGroup(group) => {
+            group.name = names::load_balancer_series_name(base, revision);
+            &mut group.tags
+        }
+        Cloud::VpcDhcpOptions(options) => {
+            options.name = logical;
+            &mut options.tags
+        }
+        _ => return placed,
+    };
+    if revision > 1 {
+        tags.insert(names::REVISION_TAG.into(), revision.to_string());
+    } else {
+        tags.remove(names::REVISION_TAG);
+    }
+    placed
+}
+
+/// Which balancers forward to which target group: AWS lets a target group serve one balancer only.
+struct Users {
+    desired: BTreeMap<Id, BTreeSet<Ref>>,
+    observed: BTreeMap<Id, BTreeSet<Ref>>,
+}
+
+impl Users {
+    fn of(desired: &[Cloud], observed: &Snapshot<Cloud>) -> Self {
+        let seen = observed.items.iter().map(|item| &item.resource);
+        Self {
+            desired: users(desired.iter()),
+            observed: users(seen),
+        }
+    }
+
+    /// True if no balancer uses the one that will not use the other.
+    fn fit(&self, have: &Id, want: &Id) -> bool {
+        let none = BTreeSet::new();
+        let have = self.observed.get(have).unwrap_or(&none);
+        have.is_subset(self.desired.get(want).unwrap_or(&none))
+    }
+
+    /// True if the same balancers use the one as will use the other.
+    fn same(&self, have: &Id, want: &Id) -> bool {
+        self.observed.get(have) == self.desired.get(want)
+    }
+}
+
+fn users<'a>(all: impl Iterator<Item = &'a Cloud>) -> BTreeMap<Id, BTreeSet<Ref>> {
+    let mut users: BTreeMap<Id, BTreeSet<Ref>> = BTreeMap::new();
+    for cloud in all {
+        if let Cloud::LbListener(LbListener {
+            load_balancer_arn,
+            target_group_arn,
+            ..
+        }) = cloud
+            && let Some(group) = target_group_arn.id()
+        {
+            users
+                .entry(group)
+                .or_default()
+                .insert(load_balancer_arn.clone());
+        }
+    }
+    users
+}
+
+/// Observed rules under the names of desired rules of the same content. A rule that nobody wants keeps the name it
+/// came with, told apart by its AWS id where that name is a desired rule's.
+fn with_rule_names(desired: &[Cloud], observed: Snapshot<Cloud>) -> Snapshot<Cloud> {
+    let rules = desired.iter().filter_map(|cloud| match cloud {
+        Cloud::SecurityGroupRule(rule) => Some(rule),
+        _ => None,
+    });
+    let by_content: BTreeMap<_, &SecurityGroupRule> =
+        rules.map(|rule| (rule.content(), rule)).collect();
+    let taken: BTreeSet<&str> = by_content.values().map(|rule| rule.name.as_str()).collect();
+    let named = |mut item: Observed<Cloud>| {
+        if let Cloud::SecurityGroupRule(rule) = &mut item.resource {
+            match by_content.get(&rule.content()) {
+                Some(same) => rule.name.clone_from(&same.name),
+                None if taken.contains(rule.name.as_str()) => {
+                    rule.name = format!("{}#{}", rule.name, item.physical);
+                }
+                None => {}
+            }
+        }
+        item
+    };
+    Snapshot {
+        items: observed.items.into_iter().map(named).collect(),
+    }
+}
+
+/// Observed records as desired, where the values are not ours and the record is no alias.
+fn with_foreign_values(desired: &[Cloud], observed: Snapshot<Cloud>) -> Snapshot<Cloud> {
+    let of_others = desired.iter().filter_map(|cloud| match cloud {
+        Cloud::Route53Record(record) if of_others(record) => Some((record.id(), record)),
+        _ => None,
+    });
+    let of_others: BTreeMap<Id, &Route53Record> = of_others.collect();
+    let accepted = |mut item: Observed<Cloud>| {
+        if let Cloud::Route53Record(have) = &mut item.resource
+            && let Some(want) = of_others.get(&have.id())
+            && have.alias_target.is_none()
+            && have.hosted_zone_id == want.hosted_zone_id
+        {
+            *have = (*want).clone();
+        }
+        item
+    };
+    Snapshot {
+        items: observed.items.into_iter().map(accepted).collect(),
+    }
+}
+
+fn of_others(record: &Route53Record) -> bool {
+    record.alias_target.is_none() && record.resource_records.is_none()
+}

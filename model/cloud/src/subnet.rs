@@ -1,0 +1,54 @@
+//! A subnet: one zone's slice of the VPC.
+
+use super::{Kind, Rename, Tags};
+use engine::Ref;
+use serde::{Deserialize, Serialize};
+
+/// A subnet. Zone and range cannot change, and a successor could not overlap it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subnet {
+    /// `SUBNET.NAME`.
+    pub name: String,
+    /// The VPC.
+    pub vpc_id: Ref,
+    /// The zone.
+    pub availability_zone: String,
+    /// Its IPv4 range.
+    pub cidr_block: String,
+    /// `resource-name` or `ip-name`: how instances in it are named.
+    pub private_dns_hostname_type_on_launch: String,
+    /// Resource names get an A record.
+    pub enable_resource_name_dns_a_record_on_launch: bool,
+    /// Tags.
+    pub tags: Tags,
+}
+
+impl Kind for Subnet {
+    const TYPE: &'static str = "subnet";
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn refs(&self) -> Vec<Ref> {
+        vec![self.vpc_id.clone()]
+    }
+
+    fn with_refs(&self, rename: Rename<'_>) -> Self {
+        Self {
+            vpc_id: rename(&self.vpc_id),
+            ..self.clone()
+        }
+    }
+
+    fn refuses(&self, have: &Self) -> Option<String> {
+        let same =
+            self.cidr_block == have.cidr_block && self.availability_zone == have.availability_zone;
+        (!same).then(|| {
+            format!(
+                "a subnet cannot move from {} in {} to {} in {}: add a subnet under another name, move the instance groups to it, then remove this one",
+                have.cidr_block, have.availability_zone, self.cidr_block, self.availability_zone
+            )
+        })
+    }
+}

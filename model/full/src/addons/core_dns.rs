@@ -1,0 +1,66 @@
+//! CoreDNS, the cluster's DNS server, with what sets the number of its pods.
+
+use crate::FullSpec;
+use crate::addons::manifest::Named;
+use crate::addons::{Addon, Error};
+use std::collections::BTreeMap;
+use templates::addons::{CoreDns, CoreDnsAutoscaler, Corefile, StubDomain};
+
+/// The instance's name servers: its pods get the file of kubelet's `resolvConf`.
+const HOST_SERVERS: &str = "/etc/resolv.conf";
+
+/// The addon.
+pub(super) fn addon(full: &FullSpec, dns: &crate::CoreDns) -> Result<Addon, Error> {
+    let named = Named::new("coredns.addons.k8s.io", "k8s-1.12");
+    let corefile = match &dns.corefile {
+        crate::Corefile::Own(text) => text.clone(),
+        crate::Corefile::Made {
+            domain,
+            upstreams,
+            stub_domains,
+        } => named.render(&corefile(domain, upstreams, stub_domains))?,
+    };
+    let mut rendered = vec![named.render(&CoreDns {
+        corefile,
+        image: dns.image.clone(),
+        cluster_ip: full.pods.dns_service_ip.to_string(),
+        replicas: dns.replicas,
+        cpu_request: dns.cpu_request.clone(),
+        memory_request: dns.memory_request.clone(),
+        memory_limit: dns.memory_limit.clone(),
+        tolerations: dns.tolerations.clone(),
+        affinity: dns.affinity.clone(),
+        pod_annotations: Some(dns.pod_annotations.clone()).filter(|given| !given.is_empty()),
+    })?];
+    if dns.replicas.is_none() {
+        rendered.push(named.render(&CoreDnsAutoscaler {
+            image: dns.autoscaler_image.clone(),
+            tolerations: dns.tolerations.clone(),
+            affinity: dns.affinity.clone(),
+        })?);
+    }
+    named.addon(&rendered)
+}
+
+fn corefile(
+    domain: &str,
+    upstreams: &[String],
+    stub_domains: &BTreeMap<String, Vec<String>>,
+) -> Corefile {
+    let mut upstreams = upstreams.to_vec();
+    if upstreams.is_empty() {
+        upstreams.push(HOST_SERVERS.to_owned());
+    }
+    let stub = |(domain, servers): (&String, &Vec<String>)| StubDomain {
+        domain: format!("{}:53", domain.trim_end_matches('.')),
+        servers: servers.clone(),
+    };
+    // A domain without servers would forward to nobody, which CoreDNS refuses.
+    let stubs = stub_domains.iter();
+    let stubs = stubs.filter(|(_, servers)| !servers.is_empty());
+    Corefile {
+        domain: format!("{}.", domain.trim_end_matches('.')),
+        upstreams,
+        stubs: stubs.map(stub).collect(),
+    }
+}

@@ -1,0 +1,87 @@
+//! kube-apiserver's static pod.
+
+use crate::{DnsKind, FullSpec};
+use node::components::KUBERNETES;
+use node::manifests::{
+    Container, HEALTH_PORT, HttpGet, Mounts, Pod, Port, Probe, critical, log_file, logged,
+};
+
+const NAME: &str = "kube-apiserver";
+
+/// The pod.
+pub fn api_server(full: &FullSpec) -> Pod {
+    let component = &full.control_plane.api_server;
+    let flags = &component.flags;
+    let port = flags
+        .get("secure-port")
+        .and_then(|port| port.parse().ok())
+        .unwrap_or(443);
+    let mut mounts = Mounts::certificates()
+        .reads("ca", &format!("{KUBERNETES}/ca.crt"))
+        .reads("pki", &format!("{KUBERNETES}/{NAME}"))
+        .writes("log", &log_file(NAME), "FileOrCreate");
+    // The folder, not the file: the API server rotates its audit log by renaming it.
+    let audit = flags
+        .get("audit-log-path")
+        .and_then(|path| path.rsplit_once('/'));
+    if let Some((folder, _)) = audit.filter(|(folder, _)| !folder.is_empty()) {
+        mounts = mounts.writes("audit-log", folder, "DirectoryOrCreate");
+    }
+    mounts = mounts.reads_files(flags);
+    let container = Container {
+        args: flags.arguments(),
+        command: logged(NAME),
+        env: component.env.clone(),
+        image: component.image.clone(),
+        liveness_probe: Some(probe("/livez", 10, 10, 8)),
+        name: NAME.to_owned(),
+        ports: vec![Port {
+            container_port: port,
+            host_port: port,
+            name: "https".to_owned(),
+        }],
+        readiness_probe: Some(probe("/readyz", 0, 1, 3)),
+        resources: component.resources.clone(),
+        security_context: None,
+        startup_probe: Some(probe("/livez", 10, 10, 30)),
+        volume_mounts: mounts.mounts,
+    };
+    let mut pod = critical(NAME, "system-cluster-critical", container, mounts.volumes);
+    for (what, name) in names(full) {
+        pod.metadata
+            .annotations
+            .insert(format!("dns.alpha.kubernetes.io/{what}"), name);
+    }
+    pod
+}
+
+fn probe(path: &str, delay: i32, period: i32, failures: i32) -> Probe {
+    Probe {
+        failure_threshold: failures,
+        http_get: HttpGet {
+            host: "127.0.0.1".to_owned(),
+            path: path.to_owned(),
+            port: HEALTH_PORT,
+            scheme: "HTTP".to_owned(),
+        },
+        initial_delay_seconds: delay,
+        period_seconds: period,
+        timeout_seconds: 15,
+    }
+}
+
+/// The names that follow the control plane's addresses: none without DNS, and not those that a load balancer has.
+fn names(full: &FullSpec) -> Vec<(&'static str, String)> {
+    if full.dns.kind == DnsKind::None {
+        return Vec::new();
+    }
+    let balancer = full.api.load_balancer.as_ref();
+    let internal = balancer.is_none_or(|balancer| !balancer.use_for_internal_api);
+    let external = balancer.is_none().then_some(&full.dns.api_public_name);
+    let internal = internal.then_some(&full.dns.api_internal_name);
+    let external = external.map(|name| ("external", name.clone()));
+    external
+        .into_iter()
+        .chain(internal.map(|name| ("internal", name.clone())))
+        .collect()
+}

@@ -1,0 +1,175 @@
+//! User data of an instance group: the boot script with BootConfig inside.
+
+use crate::nodes::mime::multipart;
+use crate::nodes::proxy::proxy_environment;
+use crate::{DnsKind, FullSpec, Group};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use cloud::{Kind, Lb};
+use engine::{Id, Part, Text};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use node::config::{
+    Agents, Arch, BOOT_FORMAT, BOOTSTRAP_PORT, BootConfig, DIRECTORY, Error, Role, agent_key,
+    find_agent,
+};
+use node::names;
+use node::yaml::to_yaml;
+use std::io::Write;
+
+/// Stands where a value that is known only later goes. No name, address or certificate can contain it.
+const LATE: &str = "<late>";
+
+/// What EC2 takes.
+const LIMIT: usize = 16 * 1024;
+
+/// What user data is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct UserData<'a> {
+    /// The cluster.
+    pub full: &'a FullSpec,
+    /// The group's name.
+    pub group: &'a str,
+    /// sha256 (hex) of the group's NodeConfig.
+    pub node_config: &'a str,
+    /// Certificates of `kubernetes-ca`, PEM.
+    pub trust_bundle: &'a str,
+    /// Our binaries.
+    pub agents: &'a Agents,
+}
+
+/// User data of a group; `None` for a bastion that has no parts of its own. What is known only when the cluster's
+/// load balancer exists is a late part.
+pub fn user_data(of: &UserData<'_>) -> Result<Option<Text>, Error> {
+    let full = of.full;
+    let group = full.groups.iter().find(|group| group.name == of.group);
+    let group = group.ok_or_else(|| Error::NoGroup(of.group.to_owned()))?;
+    let script = match group.role {
+        Role::Bastion => None,
+        Role::ControlPlane | Role::Node => Some(script(of, group)?),
+    };
+    // The script comes first, so the first places are its own whatever the user's parts contain.
+    let late = script
+        .as_ref()
+        .map_or(0, |script| script.matches(LATE).count());
+    let text = if group.additional_user_data.is_empty() {
+        let Some(script) = script else {
+            return Ok(None);
+        };
+        script
+    } else {
+        let ours = script
+            .iter()
+            .map(|script| ("nodeup.sh", "text/x-shellscript", script.as_str()));
+        let parts = group.additional_user_data.iter();
+        multipart(ours.chain(
+            parts.map(|(name, kind, content)| (name.as_str(), kind.as_str(), content.as_str())),
+        ))
+    };
+    if text.len() > LIMIT {
+        return Err(Error::TooLarge {
+            group: group.name.clone(),
+            size: text.len(),
+        });
+    }
+    let load_balancer = Id::new(Lb::TYPE, names::api_load_balancer(&full.name));
+    Ok(Some(with_late(
+        &text,
+        late,
+        &Text::late(&load_balancer, "private_addresses"),
+    )))
+}
+
+fn script(of: &UserData<'_>, group: &Group) -> Result<String, Error> {
+    let full = of.full;
+    let boot = boot_config(of, group)?;
+    let late = boot
+        .control_plane_addresses
+        .iter()
+        .any(|addresses| addresses.contains(LATE));
+    let boot = to_yaml(&boot)?;
+    let nodeup = find_agent(&of.agents.nodeup, "nodeup", of.group, group.arch)?;
+    // A value that comes later could not be written into what is compressed already.
+    let compress = group.compress_user_data && !late;
+    let template = |source| Error::Template {
+        group: group.name.clone(),
+        source,
+    };
+    let unit = templates::NodeupService {
+        directory: DIRECTORY.to_owned(),
+    };
+    templates::render(&templates::UserData {
+        cluster: full.name.clone(),
+        directory: DIRECTORY.to_owned(),
+        environment: proxy_environment(full),
+        machine: machine(nodeup.arch).to_owned(),
+        sha256: nodeup.sha256.clone(),
+        key: format!("{}/{}", full.state.prefix, agent_key("nodeup", nodeup)),
+        mirrors: nodeup.mirrors.clone(),
+        bucket: full.state.bucket.clone().unwrap_or_default(),
+        boot_config: templates::Heredoc {
+            compressed: compress,
+            text: if compress { gzip_base64(&boot) } else { boot },
+        },
+        unit: templates::render(&unit).map_err(template)?,
+    })
+    .map_err(template)
+}
+
+fn boot_config(of: &UserData<'_>, group: &Group) -> Result<BootConfig, Error> {
+    let full = of.full;
+    let worker = group.role != Role::ControlPlane;
+    let server = names::dns::bootstrap(&full.name);
+    let server = format!("https://{server}:{BOOTSTRAP_PORT}");
+    Ok(BootConfig {
+        format: BOOT_FORMAT,
+        cluster: full.name.clone(),
+        group: group.name.clone(),
+        role: group.role,
+        node_config: of.node_config.to_owned(),
+        config_base: (!worker).then(|| full.state.config_base.clone()),
+        bootstrap_servers: if worker { vec![server] } else { Vec::new() },
+        control_plane_addresses: if worker { addresses(full)? } else { None },
+        ca_certificates: worker.then(|| of.trust_bundle.to_owned()),
+    })
+}
+
+/// Where workers find the control plane if names are published nowhere: the load balancer's own addresses. Its name may
+/// mean addresses outside the VPC, from where security groups would not know the workers.
+fn addresses(full: &FullSpec) -> Result<Option<String>, Error> {
+    match (full.dns.kind, &full.api.load_balancer) {
+        (DnsKind::Public | DnsKind::Private, _) => Ok(None),
+        (DnsKind::None, Some(_)) => Ok(Some(LATE.to_owned())),
+        (DnsKind::None, None) => Err(Error::NoBootstrapAddress),
+    }
+}
+
+/// The text with the late value in the first `places` places that wait for one.
+fn with_late(text: &str, places: usize, late: &Text) -> Text {
+    let mut parts = Vec::new();
+    for (index, literal) in text.splitn(places + 1, LATE).enumerate() {
+        if index > 0 {
+            parts.extend_from_slice(late.parts());
+        }
+        if !literal.is_empty() {
+            parts.push(Part::Literal(literal.to_owned()));
+        }
+    }
+    Text::of(parts)
+}
+
+/// As `uname -m` says it.
+fn machine(arch: Arch) -> &'static str {
+    match arch {
+        Arch::Amd64 => "x86_64",
+        Arch::Arm64 => "aarch64",
+    }
+}
+
+/// gzip without a time, so that equal text makes equal bytes, in base64.
+fn gzip_base64(text: &str) -> String {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    // Writing to memory cannot fail; if it did, the shorter text would not decompress and show at once.
+    let _ = encoder.write_all(text.as_bytes());
+    STANDARD.encode(encoder.finish().unwrap_or_default())
+}

@@ -1,0 +1,131 @@
+//! An Auto Scaling group for each instance group, with its termination hook.
+
+use crate::{ExternalLoadBalancer, FullSpec, Group};
+use cloud::{
+    AutoscalingGroup, AutoscalingLifecycleHook, Cloud, GroupTag, LaunchTemplate, LaunchTemplateRef,
+    LbTargetGroup,
+};
+use engine::{Ref, Text};
+use node::config::Role;
+use node::names;
+use sha2::{Digest, Sha256};
+
+/// All metrics of groups that cost nothing, sorted.
+const METRICS: [&str; 8] = [
+    "GroupDesiredCapacity",
+    "GroupInServiceInstances",
+    "GroupMaxSize",
+    "GroupMinSize",
+    "GroupPendingInstances",
+    "GroupStandbyInstances",
+    "GroupTerminatingInstances",
+    "GroupTotalInstances",
+];
+/// Seconds that a terminating instance waits for its drain.
+const HEARTBEAT: i32 = 300;
+/// Bytes of the digest of a group's hooks.
+const DIGEST_BYTES: usize = 8;
+
+pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
+    let mut all = Vec::new();
+    for group in &full.groups {
+        let hooks: Vec<AutoscalingLifecycleHook> = hook(full, group).into_iter().collect();
+        all.push(autoscaling_group(full, group, &hooks).into());
+        all.extend(hooks.into_iter().map(Cloud::from));
+    }
+    all
+}
+
+fn autoscaling_group(
+    full: &FullSpec,
+    group: &Group,
+    hooks: &[AutoscalingLifecycleHook],
+) -> AutoscalingGroup {
+    let name = names::autoscaling_group(&full.name, &group.name, group.role);
+    let template = super::id_of::<LaunchTemplate>(&name);
+    AutoscalingGroup {
+        auto_scaling_group_name: name,
+        capacity_rebalance: group.capacity_rebalance,
+        enabled_metrics: METRICS.map(str::to_owned).into(),
+        launch_template: LaunchTemplateRef {
+            launch_template_id: Ref::own(&template),
+            version: Text::late(&template, "latest_version"),
+        },
+        load_balancer_names: super::sorted(
+            group.external_load_balancers.iter().filter_map(classic),
+        ),
+        max_instance_lifetime: group.max_instance_lifetime,
+        max_size: group.max_size,
+        min_size: group.min_size,
+        new_instances_protected_from_scale_in: group.instance_protection,
+        suspended_processes: super::sorted(group.suspend_processes.iter().cloned()),
+        tags: group_tags(full, group, hooks),
+        target_group_arns: target_groups(full, group),
+        vpc_zone_identifier: super::subnets(full, &group.subnets),
+    }
+}
+
+fn group_tags(full: &FullSpec, group: &Group, hooks: &[AutoscalingLifecycleHook]) -> Vec<GroupTag> {
+    let propagated = super::group_tags::of_group(full, group)
+        .into_iter()
+        .map(|(key, value)| GroupTag {
+            key,
+            value,
+            propagate_at_launch: true,
+        });
+    let digest = (!hooks.is_empty()).then(|| GroupTag {
+        key: names::HOOKS_TAG.into(),
+        value: hooks_digest(hooks),
+        propagate_at_launch: false,
+    });
+    super::sorted(propagated.chain(digest))
+}
+
+/// The digest of a group's hooks: AWS describes hooks group by group only, a tag is seen with the group.
+/// 16 hex digits of the sha256 of the hooks' JSON, sorted by name.
+pub fn hooks_digest(hooks: &[AutoscalingLifecycleHook]) -> String {
+    let mut hooks = hooks.to_vec();
+    hooks.sort_by(|a, b| a.lifecycle_hook_name.cmp(&b.lifecycle_hook_name));
+    // Values of serde_json keep their keys sorted. A struct of strings and numbers always has a JSON form.
+    let json = serde_json::to_value(&hooks).unwrap_or_default().to_string();
+    let digest = Sha256::digest(json);
+    let bytes = digest.iter().take(DIGEST_BYTES);
+    let pairs: Vec<String> = bytes.map(|byte| format!("{byte:02x}")).collect();
+    pairs.concat()
+}
+
+fn hook(full: &FullSpec, group: &Group) -> Option<AutoscalingLifecycleHook> {
+    let name = names::autoscaling_group(&full.name, &group.name, group.role);
+    let queue = full.node_termination.as_ref().is_some_and(|one| one.queue);
+    queue.then(|| AutoscalingLifecycleHook {
+        lifecycle_hook_name: names::lifecycle_hook(&group.name),
+        auto_scaling_group_name: super::own::<AutoscalingGroup>(name),
+        default_result: "CONTINUE".into(),
+        heartbeat_timeout: HEARTBEAT,
+        lifecycle_transition: "autoscaling:EC2_INSTANCE_TERMINATING".into(),
+    })
+}
+
+fn target_groups(full: &FullSpec, group: &Group) -> Vec<Ref> {
+    let ours = match group.role {
+        Role::ControlPlane => super::load_balancer::target_groups(full),
+        Role::Bastion => super::bastion::target_groups(full),
+        Role::Node => Vec::new(),
+    };
+    let ours = ours.into_iter().map(super::own::<LbTargetGroup>);
+    let given = group
+        .external_load_balancers
+        .iter()
+        .filter_map(|one| match one {
+            ExternalLoadBalancer::TargetGroup(arn) => Some(Ref::Given(arn.clone())),
+            ExternalLoadBalancer::Classic(_) => None,
+        });
+    super::sorted(ours.chain(given))
+}
+
+fn classic(balancer: &ExternalLoadBalancer) -> Option<String> {
+    match balancer {
+        ExternalLoadBalancer::Classic(name) => Some(name.clone()),
+        ExternalLoadBalancer::TargetGroup(_) => None,
+    }
+}

@@ -1,0 +1,83 @@
+//! The names of the API in Route 53: aliases of the load balancer, else placeholders that protokube fills; and the
+//! VPC in which a private zone is looked up.
+
+use crate::{DnsKind, FullSpec, Zone};
+use cloud::{AliasTarget, Cloud, Lb, Route53Record, Route53ZoneAssociation};
+use engine::{Ref, Text};
+use node::names;
+
+/// Seconds that a placeholder may be cached.
+const PLACEHOLDER_TTL: i64 = 10;
+
+pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
+    let zone = match (&full.dns.zone, full.dns.kind) {
+        (Some(zone), DnsKind::Public | DnsKind::Private) => zone,
+        (None, _) | (_, DnsKind::None) => return Vec::new(),
+    };
+    let public = &full.dns.api_public_name;
+    let internal = &full.dns.api_internal_name;
+    let bootstrap = &names::dns::bootstrap(&full.name);
+    let (aliases, placeholders) = match &full.api.load_balancer {
+        None => (vec![], vec![public, internal, bootstrap]),
+        Some(one) if one.use_for_internal_api => (vec![public, internal], vec![bootstrap]),
+        Some(_) => (vec![public], vec![internal, bootstrap]),
+    };
+    let balancer = names::api_load_balancer(&full.name);
+    let aliases = aliases
+        .into_iter()
+        .flat_map(|name| alias(zone, name, &balancer));
+    let bastion = names::bastion_load_balancer(&full.name);
+    let of_bastions = super::bastion::public_name(full);
+    let of_bastions = of_bastions
+        .into_iter()
+        .flat_map(|name| alias(zone, name, &bastion));
+    let placeholders = placeholders.into_iter().map(|name| placeholder(zone, name));
+    let records = aliases.chain(of_bastions).chain(placeholders);
+    association(full, zone).into_iter().chain(records).collect()
+}
+
+/// The cluster's machines can look up a private zone once their VPC, whoever's it is, is associated with it.
+fn association(full: &FullSpec, zone: &Zone) -> Option<Cloud> {
+    let association = Route53ZoneAssociation {
+        name: full.name.clone(),
+        vpc_id: super::vpc(full),
+        vpc_region: full.placement.region.clone(),
+        hosted_zone_id: zone.id.clone(),
+    };
+    (full.dns.kind == DnsKind::Private).then(|| association.into())
+}
+
+/// Both records of a name that follows a load balancer, by its logical name.
+fn alias(zone: &Zone, name: &str, balancer: &str) -> [Cloud; 2] {
+    let balancer = super::id_of::<Lb>(balancer);
+    ["A", "AAAA"].map(|record_type| {
+        Route53Record {
+            name: name.to_owned(),
+            record_type: record_type.to_owned(),
+            hosted_zone_id: zone.id.clone(),
+            alias_target: Some(AliasTarget {
+                of: Ref::own(&balancer),
+                dns_name: Text::late(&balancer, "dns_name"),
+                hosted_zone_id: Text::late(&balancer, "canonical_hosted_zone_id"),
+                evaluate_target_health: false,
+            }),
+            resource_records: None,
+            initial: Vec::new(),
+            ttl: None,
+        }
+        .into()
+    })
+}
+
+fn placeholder(zone: &Zone, name: &str) -> Cloud {
+    Route53Record {
+        name: name.to_owned(),
+        record_type: "A".into(),
+        hosted_zone_id: zone.id.clone(),
+        alias_target: None,
+        resource_records: None,
+        initial: vec![names::PLACEHOLDER.into()],
+        ttl: Some(PLACEHOLDER_TTL),
+    }
+    .into()
+}

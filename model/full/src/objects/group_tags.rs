@@ -1,0 +1,48 @@
+//! The tags of an instance group: on its Auto Scaling group, its launch template, and all that is launched from it.
+
+use crate::{FullSpec, Group};
+use cloud::Tags;
+use node::config::Role;
+use node::names;
+
+/// How the cluster autoscaler learns what a node of an empty group would look like.
+const NODE_TEMPLATE: &str = "k8s.io/cluster-autoscaler/node-template";
+/// The taint that every control plane has; no autoscaler needs to know it.
+const CONTROL_PLANE_TAINT: &str = "node-role.kubernetes.io/control-plane";
+
+/// The user's labels first, then what the system needs: the later wins.
+pub(super) fn of_group(full: &FullSpec, group: &Group) -> Tags {
+    let name = names::autoscaling_group(&full.name, &group.name, group.role);
+    let mut tags = crate::tags(full, &name);
+    tags.extend(group.cloud_labels.clone());
+    for (label, value) in &group.node_labels {
+        tags.insert(format!("{NODE_TEMPLATE}/label/{label}"), value.clone());
+    }
+    for (key, value) in group
+        .taints
+        .iter()
+        .filter_map(|taint| taint.split_once('='))
+    {
+        if key != CONTROL_PLANE_TAINT {
+            tags.insert(format!("{NODE_TEMPLATE}/taint/{key}"), value.to_owned());
+        }
+    }
+    for role in roles(group.role) {
+        tags.insert(format!("k8s.io/role/{role}"), "1".into());
+    }
+    tags.insert(names::INSTANCE_GROUP_TAG.into(), group.name.clone());
+    tags.extend(crate::tags(full, &name));
+    if let Some(termination) = full.node_termination.as_ref().filter(|one| one.queue) {
+        // A tag that is there for another reason marks the instances as well.
+        tags.entry(termination.managed_tag.clone()).or_default();
+    }
+    tags
+}
+
+fn roles(role: Role) -> &'static [&'static str] {
+    match role {
+        Role::ControlPlane => &["control-plane", "master"],
+        Role::Node => &["node"],
+        Role::Bastion => &["bastion"],
+    }
+}

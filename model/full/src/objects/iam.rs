@@ -1,0 +1,64 @@
+//! IAM roles, their policies and instance profiles, for each role with a machine that has no profile of the user's.
+
+use crate::{FullSpec, iam, tags};
+use cloud::{Cloud, IamInstanceProfile, IamRole, IamRolePolicy, IamRolePolicyAttachment};
+use node::config::Role;
+use node::names;
+
+pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
+    let used = |role: &Role| {
+        let mut groups = full.groups.iter();
+        groups.any(|one| one.role == *role && one.iam_profile.is_none())
+    };
+    [Role::ControlPlane, Role::Node, Role::Bastion]
+        .into_iter()
+        .filter(used)
+        .flat_map(|role| of_role(full, role))
+        .collect()
+}
+
+fn of_role(full: &FullSpec, role: Role) -> Vec<Cloud> {
+    let name = names::iam(&full.name, role);
+    let reference = super::own::<IamRole>(&name);
+    let tags = tags(full, &name);
+    let mut all: Vec<Cloud> = vec![
+        IamRole {
+            role_name: name.clone(),
+            assume_role_policy_document: iam::trust(&full.placement),
+            permissions_boundary: full.iam.permissions_boundary.clone(),
+            tags: tags.clone(),
+        }
+        .into(),
+        IamInstanceProfile {
+            instance_profile_name: name.clone(),
+            role_name: Some(reference.clone()),
+            tags,
+        }
+        .into(),
+    ];
+    let policies = [
+        (name.clone(), iam::policy(full, role)),
+        (format!("additional.{name}"), iam::additional(full, role)),
+    ];
+    for (policy_name, document) in policies {
+        all.extend(document.map(|policy_document| {
+            Cloud::from(IamRolePolicy {
+                policy_name,
+                role_name: reference.clone(),
+                policy_document,
+            })
+        }));
+    }
+    let attached = full.iam.external_policies.get(iam::key(role));
+    for policy_arn in super::sorted(attached.into_iter().flatten().cloned()) {
+        let role_name = reference.clone();
+        all.push(
+            IamRolePolicyAttachment {
+                role_name,
+                policy_arn,
+            }
+            .into(),
+        );
+    }
+    all
+}

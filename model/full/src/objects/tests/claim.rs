@@ -1,0 +1,56 @@
+//! Laws of `cloud::claim` on what the builders make.
+
+use super::settle::{build, observed};
+use super::spec;
+use cloud::Cloud;
+use cloud::claim::{Claim, TAG_VALUE, mark};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Of every claim: what it marked is its own, whatever else it has; what another marked never is; what nobody marked is
+/// its own if it has acted.
+#[test]
+fn a_volume_is_of_the_incarnation_that_marked_it() {
+    let bare = build(&spec::private());
+    let volumes = bare.iter().filter(|one| matches!(one, Cloud::EbsVolume(_)));
+    let volumes = volumes.count();
+    assert!(volumes > 0);
+    for has_acted in [false, true] {
+        for (incarnations, by, strange) in [
+            (&["1"][..], Some("1"), false),
+            (&["1", "2"], Some("1"), false),
+            (&["1", "2"], Some("2"), false),
+            (&["2"], Some("1"), true),
+            (&[], Some("1"), true),
+            (&["1"], None, !has_acted),
+            (&[], None, !has_acted),
+        ] {
+            let mut all = bare.clone();
+            if let Some(by) = by {
+                mark(&mut all, "s3://a/NAME", by);
+            }
+            let claim = Claim {
+                incarnations: incarnations.iter().map(|&id| id.to_owned()).collect(),
+                has_acted,
+            };
+            let strangers = claim.strangers(&observed(&all));
+            assert_eq!(
+                strangers.len(),
+                if strange { volumes } else { 0 },
+                "{claim:?}: {by:?}"
+            );
+            for one in strangers {
+                assert_eq!(one.incarnation.as_deref(), by);
+                assert_eq!(one.base.as_deref(), by.map(|_| "s3://a/NAME"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_place_that_is_longer_than_a_tag_is_left_out() {
+    let mut all = build(&spec::private());
+    mark(&mut all, &"x".repeat(TAG_VALUE + 1), "1");
+    let strangers = Claim::default().strangers(&observed(&all));
+    assert!(!strangers.is_empty());
+    assert!(strangers.iter().all(|one| one.base.is_none()));
+}

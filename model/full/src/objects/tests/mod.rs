@@ -1,0 +1,236 @@
+//! What the builders promise, whatever the spec.
+
+mod claim;
+mod held;
+mod own_tags;
+mod settle;
+pub mod spec;
+
+use crate::objects::desired;
+use crate::{DnsKind, FullSpec};
+use cloud::{Cloud, RouteTarget};
+use engine::{Ref, Resource};
+use node::config::{Networking, Role};
+use std::collections::{BTreeMap, BTreeSet};
+
+fn build(full: &FullSpec) -> Vec<Cloud> {
+    desired(full, &BTreeMap::new(), Vec::new())
+}
+
+fn every_shape() -> [(&'static str, FullSpec); 4] {
+    [
+        ("minimal", spec::minimal()),
+        ("ha", spec::ha()),
+        ("private", spec::private()),
+        ("shared", spec::shared()),
+    ]
+}
+
+#[test]
+fn every_id_is_there_once() {
+    for (shape, full) in every_shape() {
+        let all = build(&full);
+        let ids: BTreeSet<String> = all.iter().map(|one| one.id().to_string()).collect();
+        assert_eq!(ids.len(), all.len(), "{shape}");
+    }
+}
+
+#[test]
+fn every_reference_leads_to_an_object() {
+    for (shape, full) in every_shape() {
+        let all = build(&full);
+        let ids: BTreeSet<_> = all.iter().map(Resource::id).collect();
+        for one in &all {
+            for needed in one.needs() {
+                assert!(
+                    ids.contains(&needed),
+                    "{shape}: {} needs {needed}",
+                    one.id()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn aws_sees_no_security_group_rule_twice() {
+    let mut full = spec::ha();
+    for group in &mut full.groups {
+        group.security_group_override = Some("sg-of-all-machines".into());
+    }
+    let rules: Vec<_> = build(&full)
+        .into_iter()
+        .filter_map(|one| match one {
+            Cloud::SecurityGroupRule(rule) => Some(rule.content()),
+            _ => None,
+        })
+        .collect();
+    let distinct: BTreeSet<_> = rules.iter().collect();
+    assert_eq!(distinct.len(), rules.len());
+}
+
+#[test]
+fn a_group_with_the_users_profile_needs_no_role() {
+    let mut full = spec::minimal();
+    full.groups[1].iam_profile = Some("of-the-user".into());
+    assert_eq!(full.groups[1].role, Role::Node);
+    let roles: Vec<_> = build(&full)
+        .into_iter()
+        .filter(|one| one.id().kind() == "iam_role")
+        .map(|one| one.id().name().to_owned())
+        .collect();
+    assert_eq!(roles, ["masters.minimal.example.com"]);
+}
+
+/// Whether nodes may reach that port of control planes.
+fn nodes_reach(full: &FullSpec, protocol: &str, port: i32) -> bool {
+    let [nodes, masters] = ["nodes", "masters"].map(|role| format!("{role}.{}", full.name));
+    build(full).iter().any(|one| match one {
+        Cloud::SecurityGroupRule(rule) => {
+            let name = &rule.name;
+            name.starts_with(&format!("from-{nodes}-ingress-"))
+                && name.ends_with(&masters)
+                && rule.ip_protocol == protocol
+                && (rule.from_port..=rule.to_port).contains(&port)
+        }
+        _ => false,
+    })
+}
+
+#[test]
+fn nodes_reach_of_control_planes_what_they_need() {
+    let needed = [
+        ("tcp", 443),
+        ("tcp", 3988),
+        ("tcp", 10250),
+        ("tcp", 30_000),
+        ("udp", 32_767),
+    ];
+    let needless = [22, 2379, 2380, 3990, 4001, 10_257, 10_259];
+    let mut full = spec::minimal();
+    for (backend, port) in [("vxlan", 8472), ("udp", 8285)] {
+        full.pods.networking = Networking::Flannel(backend.into());
+        for (protocol, port) in needed.into_iter().chain([("udp", port)]) {
+            assert!(nodes_reach(&full, protocol, port), "{backend} {port}");
+        }
+        for port in needless {
+            assert!(!nodes_reach(&full, "tcp", port), "{backend} {port}");
+        }
+        assert!(!nodes_reach(&full, "udp", 53));
+    }
+    // What a network of the user's needs, nobody knows: kOps' rules.
+    full.pods.networking = Networking::Cni;
+    let open = |port: &i32| nodes_reach(&full, "tcp", *port);
+    assert!([179, 4240].iter().all(open) && ![2380, 2381, 4001, 4002].iter().any(open));
+}
+
+#[test]
+fn samples_are_as_reviewed() {
+    for (shape, full) in every_shape() {
+        insta::assert_json_snapshot!(shape, cloud::render::cloud_json(&build(&full)));
+    }
+}
+
+/// Everything that a user can add to a private cluster's way in and out.
+#[test]
+fn the_users_own_ways_out_are_taken() {
+    let to = |egress: &str| {
+        let mut full = spec::private();
+        full.network.subnets[0].egress = Some(egress.into());
+        build(&full)
+    };
+    let way_out = |all: &[Cloud]| {
+        let mut routes = all.iter().filter_map(|one| match one {
+            Cloud::Route(route) if route.name.starts_with("route-private-") => Some(route),
+            _ => None,
+        });
+        routes.next().map(|route| route.target.clone())
+    };
+    let count =
+        |all: &[Cloud], kind: &str| all.iter().filter(|one| one.id().kind() == kind).count();
+    let given = |id: &str| Ref::Given(id.into());
+    for (id, target) in [
+        ("nat-1", RouteTarget::NatGatewayId(given("nat-1"))),
+        ("i-1", RouteTarget::InstanceId(given("i-1"))),
+        ("tgw-1", RouteTarget::TransitGatewayId(given("tgw-1"))),
+    ] {
+        let all = to(id);
+        assert_eq!(way_out(&all), Some(target));
+        assert_eq!(
+            (count(&all, "nat_gateway"), count(&all, "eip")),
+            (0, 0),
+            "{id}"
+        );
+    }
+    let all = to("eipalloc-1");
+    assert_eq!((count(&all, "nat_gateway"), count(&all, "eip")), (1, 0));
+    let all = to("External");
+    assert_eq!(way_out(&all), None);
+    assert_eq!(
+        (count(&all, "nat_gateway"), count(&all, "route_table")),
+        (0, 1)
+    );
+}
+
+#[test]
+fn nothing_of_the_users_is_ours() {
+    let mut full = spec::shared();
+    for subnet in &mut full.network.subnets {
+        subnet.shared = Some(format!("subnet-of-{}", subnet.name));
+    }
+    let kinds: BTreeSet<String> = build(&full)
+        .iter()
+        .map(|one| one.id().kind().to_owned())
+        .collect();
+    for kind in [
+        "vpc",
+        "subnet",
+        "route_table",
+        "route",
+        "internet_gateway",
+        "vpc_dhcp_options",
+    ] {
+        assert!(!kinds.contains(kind), "{kind}");
+    }
+}
+
+#[test]
+fn a_store_in_a_directory_grants_nothing_in_s3() {
+    let mut full = spec::minimal();
+    full.state.bucket = None;
+    full.iam.allow_container_registry = false;
+    for one in build(&full) {
+        if let Cloud::IamRolePolicy(policy) = one {
+            assert_eq!(policy.policy_name, "masters.minimal.example.com");
+            assert!(!policy.policy_document.to_string().contains("s3:Get"));
+        }
+    }
+}
+
+#[test]
+fn only_a_private_zone_is_associated_with_the_vpc_the_clusters_or_the_users() {
+    let associations = |kind: DnsKind, shared: Option<&str>| -> Vec<Ref> {
+        let mut full = spec::minimal();
+        full.dns.kind = kind;
+        full.network.shared_vpc = shared.map(Into::into);
+        let zone = full.dns.zone.clone().expect("a zone").id;
+        let of = |one: Cloud| match one {
+            Cloud::Route53ZoneAssociation(one) => {
+                assert_eq!(
+                    (one.hosted_zone_id, one.vpc_region.as_str()),
+                    (zone.clone(), "us-test-1")
+                );
+                Some(one.vpc_id)
+            }
+            _ => None,
+        };
+        build(&full).into_iter().filter_map(of).collect()
+    };
+    let own = Ref::own(&engine::Id::new("vpc", "minimal.example.com"));
+    assert_eq!(associations(DnsKind::Private, None), [own]);
+    assert_eq!(
+        associations(DnsKind::Private, Some("vpc-1")),
+        [Ref::Given("vpc-1".into())]
+    );
+    assert_eq!(associations(DnsKind::Public, None), []);
+}

@@ -1,0 +1,53 @@
+//! The objects of an addon, as they are stored.
+
+use super::NotAManifest;
+use serde_json::Value;
+
+/// The objects of a manifest; `what` is for messages. Every one has a kind, an API version and a name.
+pub fn read_manifest(what: &str, text: &str) -> Result<Vec<Value>, NotAManifest> {
+    let wrong = |why: String| NotAManifest {
+        what: what.to_owned(),
+        why,
+    };
+    let objects: Vec<Value> =
+        serde_saphyr::from_multiple(text).map_err(|error| wrong(error.to_string()))?;
+    for (index, object) in objects.iter().enumerate() {
+        for pointer in ["/apiVersion", "/kind", "/metadata/name"] {
+            let text = object.pointer(pointer).and_then(Value::as_str);
+            if text.is_none_or(str::is_empty) {
+                let field = pointer.trim_start_matches('/').replace('/', ".");
+                return Err(wrong(format!("document {} has no {field}", index + 1)));
+            }
+        }
+    }
+    Ok(objects)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read_manifest;
+
+    #[test]
+    fn what_is_no_object_is_refused_with_its_place() {
+        for (text, why) in [
+            (
+                "apiVersion: v1\nkind: A\nmetadata: {}\n",
+                "document 1 has no metadata.name",
+            ),
+            (
+                "apiVersion: v1\nkind: A\nmetadata: {name: a}\n---\nkind: A\n",
+                "document 2 has no apiVersion",
+            ),
+            ("a: [", "line"),
+        ] {
+            let error = read_manifest("addons/a.yaml", text)
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.starts_with("addons/a.yaml is not a manifest: "),
+                "{error}"
+            );
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}

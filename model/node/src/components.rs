@@ -1,0 +1,18 @@
+//! What an instance needs to run the components of Kubernetes, etcd and containerd: flags as data, configuration files,
+//! ports and paths.
+
+mod component;
+mod containerd;
+mod etcd;
+mod etcd_settings;
+mod flags;
+mod paths;
+
+pub use component::Component;
+pub use containerd::{ContainerdHost, containerd_config, containerd_hosts};
+pub use etcd::{EtcdMemberNames, EtcdPorts, EtcdStart, etcd_environment, etcd_ports};
+pub use etcd_settings::{EtcdSetting, etcd_setting, taken_etcd_settings};
+pub use flags::{FILES, Flags};
+pub use paths::{
+    CONTAINERD_SOCKET, KUBERNETES, MANIFESTS, VOLUME_PLUGINS, component_kubeconfig, component_pki,
+};

@@ -1,0 +1,56 @@
+//! Kernel parameters. kOps' values, for machines with many connections and many pods.
+
+const SYSCTLS: [&str; 25] = [
+    "vm.max_map_count=1048576",
+    "kernel.softlockup_panic=1",
+    "kernel.softlockup_all_cpu_backtrace=1",
+    "net.core.somaxconn=32768",
+    "net.core.rmem_max=16777216",
+    "net.core.wmem_max=16777216",
+    "net.ipv4.tcp_wmem=4096 12582912 16777216",
+    "net.ipv4.tcp_rmem=4096 12582912 16777216",
+    "net.ipv4.tcp_max_syn_backlog=8096",
+    "net.ipv4.tcp_slow_start_after_idle=0",
+    "net.ipv4.tcp_tw_reuse=1",
+    "net.core.netdev_max_backlog=16384",
+    "fs.file-max=2097152",
+    "fs.inotify.max_user_instances=8192",
+    "net.ipv4.neigh.default.gc_thresh1=0",
+    "net.ipv4.ip_forward=1",
+    "net.ipv6.conf.all.forwarding=1",
+    "net.bridge.bridge-nf-call-iptables=1",
+    "net.bridge.bridge-nf-call-ip6tables=1",
+    // What kubelet demands with protectKernelDefaults.
+    "vm.overcommit_memory=1",
+    "vm.panic_on_oom=0",
+    "kernel.panic=10",
+    "kernel.panic_on_oops=1",
+    "kernel.keys.root_maxkeys=1000000",
+    "kernel.keys.root_maxbytes=25000000",
+];
+
+/// The parameters of every instance, by the first and last node port, and after them the user's.
+pub fn sysctls((first, last): (u16, u16), users: &[String]) -> Vec<String> {
+    // No connection of the machine's own may take a node port.
+    let reserved = format!("{RESERVED}{first}-{last}");
+    let ours = SYSCTLS.iter().map(|parameter| (*parameter).to_owned());
+    let users = users.iter().cloned();
+    ours.chain([reserved]).chain(users).collect()
+}
+
+/// Whether a parameter is one of ours with our value: a kernel that does not take it is no error.
+pub(crate) fn is_ours(parameter: &str) -> bool {
+    SYSCTLS.contains(&parameter) || parameter.starts_with(RESERVED)
+}
+
+/// Node ports are nobody's, whichever they are.
+const RESERVED: &str = "net.ipv4.ip_local_reserved_ports=";
+
+/// The parameters as a file of sysctl.d.
+pub(super) fn sysctl_file(parameters: &[String]) -> String {
+    let line = |parameter: &String| {
+        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        format!("{} = {}\n", name.trim(), value.trim())
+    };
+    parameters.iter().map(line).collect::<Vec<_>>().concat()
+}

@@ -1,0 +1,84 @@
+//! Durations as Go writes them and as the spec has them: `1h30m`, `90s`, `500ms`.
+
+/// The seconds of a Go duration such as `1h30m`, `-1.5s` or `0`.
+pub fn seconds(text: &str) -> Option<f64> {
+    let (sign, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if rest == "0" {
+        return Some(0.0);
+    }
+    let mut total = None;
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let number: f64 = rest.get(..end)?.parse().ok()?;
+        rest = rest.get(end..)?;
+        let end = rest
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(rest.len());
+        let factor = match rest.get(..end)? {
+            "ns" => 1e-9,
+            "us" | "µs" | "μs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            _ => return None,
+        };
+        rest = rest.get(end..)?;
+        total = Some(total.unwrap_or(0.0) + number * factor);
+    }
+    total.map(|total: f64| sign * total)
+}
+
+/// Whole seconds of a duration that is not below zero; `None` for any other text.
+pub fn whole_seconds(text: &str) -> Option<i32> {
+    let seconds = seconds(text).filter(|seconds| *seconds >= 0.0 && seconds.fract() == 0.0)?;
+    format!("{seconds}").parse().ok()
+}
+
+/// Milliseconds of a duration above zero, rounded; `None` for any other text.
+pub fn milliseconds(text: &str) -> Option<u64> {
+    let milliseconds = (seconds(text)? * 1000.0).round();
+    let above_zero = milliseconds > 0.0;
+    format!("{milliseconds}")
+        .parse()
+        .ok()
+        .filter(|_| above_zero)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_those_of_go() {
+        for (text, value) in [
+            ("1m0s", 60.0),
+            ("1h30m", 5400.0),
+            ("0", 0.0),
+            ("1.5s", 1.5),
+            ("-2s", -2.0),
+            ("250ms", 0.25),
+        ] {
+            assert_eq!(seconds(text), Some(value), "{text}");
+        }
+        for text in ["", "5", "1d", "s", "1m1", "ten"] {
+            assert_eq!(seconds(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn whole_units_are_whole() {
+        assert_eq!(whole_seconds("720h"), Some(2_592_000));
+        assert_eq!(whole_seconds("1h30m5s"), Some(5405));
+        for text in ["", "5", "-5s", "1.5s", "100ms", "h", "999999h"] {
+            assert_eq!(whole_seconds(text), None, "{text}");
+        }
+        assert_eq!(milliseconds("1m2s"), Some(62_000));
+        for text in ["0s", "-1s", "1"] {
+            assert_eq!(milliseconds(text), None, "{text}");
+        }
+    }
+}

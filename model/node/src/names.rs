@@ -1,0 +1,326 @@
+//! Every name and tag that a cluster's AWS objects carry, as kOps gives them: an existing kOps cluster's
+//! objects are recognised by these.
+
+pub mod dns;
+
+use crate::config::Role;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use md5::{Digest, Md5};
+use std::collections::BTreeMap;
+
+/// AWS tags by key.
+pub type Tags = BTreeMap<String, String>;
+
+/// The longest name of a load balancer or target group.
+const LOAD_BALANCER_NAME: usize = 32;
+/// The longest name of a role or instance profile.
+const IAM_NAME: usize = 64;
+/// The longest prefix of an EventBridge rule: the longest suffix fits behind it.
+const RULE_PREFIX: usize = 40;
+/// The longest name of a queue.
+const QUEUE_NAME: usize = 80;
+/// Characters of a hash in a shortened name.
+const HASH: usize = 6;
+
+/// Says which cluster owns an object; IAM conditions use it.
+pub const CLUSTER_TAG: &str = "KubernetesCluster";
+/// The name that the console shows.
+pub const NAME_TAG: &str = "Name";
+/// The position in a series of successors; absent on the first.
+pub const REVISION_TAG: &str = "kops.k8s.io/revision";
+/// The digest of a group's lifecycle hooks.
+pub const HOOKS_TAG: &str = "kctl.dev/lifecycle-hooks";
+/// The incarnation of the cluster that a volume of etcd is of: the id of its certificate authority.
+pub const INCARNATION_TAG: &str = "kctl.dev/incarnation";
+/// Where the state of the cluster lies that a volume of etcd is of.
+pub const STATE_STORE_TAG: &str = "kctl.dev/state-store";
+/// What a route table is for.
+pub const ROUTE_TABLE_ROLE_TAG: &str = "kubernetes.io/kops/role";
+/// The instance group of a machine.
+pub const INSTANCE_GROUP_TAG: &str = "kops.k8s.io/instancegroup";
+
+/// The address of a name that no control plane has published yet, kOps' (TEST-NET-3): without a record, resolvers would
+/// cache that the name does not exist.
+pub const PLACEHOLDER: &str = "203.0.113.123";
+/// The same in IPv6; kOps' clusters have it.
+pub const PLACEHOLDER_V6: &str = "fd00:dead:add::";
+
+/// `kubernetes.io/cluster/NAME`: discovery and deletion go by it.
+pub fn ownership_tag(cluster: &str) -> String {
+    format!("kubernetes.io/cluster/{cluster}")
+}
+
+/// The logical name of an object whose tags these are: `Name`, from the second of a series on with its revision.
+/// `None`: it has no name.
+pub fn logical_name(tags: &Tags) -> Option<String> {
+    let name = tags.get(NAME_TAG)?;
+    Some(series_name(name, revision(tags)))
+}
+
+/// An object's position in its series, from its tags; 1 without the tag.
+pub fn revision(tags: &Tags) -> u32 {
+    tags.get(REVISION_TAG)
+        .and_then(|revision| revision.parse().ok())
+        .unwrap_or(1)
+}
+
+/// The logical name at a position of a series: `NAME`, `NAME-2`, `NAME-3`.
+pub fn series_name(base: &str, revision: u32) -> String {
+    if revision <= 1 {
+        base.to_owned()
+    } else {
+        format!("{base}-{revision}")
+    }
+}
+
+/// The AWS name, at most 32 characters, at a position of a series whose first is `base`: the hash moves on.
+pub fn load_balancer_series_name(base: &str, revision: u32) -> String {
+    if revision <= 1 {
+        return base.to_owned();
+    }
+    let stem = base.rsplit_once('-').map_or(base, |(stem, _)| stem);
+    format!("{stem}-{}", hash6(&series_name(base, revision)))
+}
+
+/// Name of an instance group's Auto Scaling group and launch template.
+pub fn autoscaling_group(cluster: &str, group: &str, role: Role) -> String {
+    match role {
+        Role::ControlPlane => format!("{group}.masters.{cluster}"),
+        Role::Node | Role::Bastion => format!("{group}.{cluster}"),
+    }
+}
+
+/// Name of the security group of a role's machines.
+pub fn security_group(cluster: &str, role: Role) -> String {
+    let prefix = match role {
+        Role::ControlPlane => "masters",
+        Role::Node => "nodes",
+        Role::Bastion => "bastion",
+    };
+    format!("{prefix}.{cluster}")
+}
+
+/// Name of the security group of the API's load balancer.
+pub fn api_security_group(cluster: &str) -> String {
+    format!("api-elb.{cluster}")
+}
+
+/// Name of the security group of the bastions' load balancer.
+pub fn bastion_security_group(cluster: &str) -> String {
+    format!("bastion-elb.{cluster}")
+}
+
+/// Name of a role's IAM role and instance profile.
+pub fn iam(cluster: &str, role: Role) -> String {
+    let prefix = match role {
+        Role::ControlPlane => "masters",
+        Role::Node => "nodes",
+        Role::Bastion => "bastions",
+    };
+    shortened(&format!("{prefix}.{cluster}"), IAM_NAME)
+}
+
+/// Name of a subnet.
+pub fn subnet(cluster: &str, subnet: &str) -> String {
+    format!("{subnet}.{cluster}")
+}
+
+/// Name of a zone's NAT gateway and elastic IP.
+pub fn nat_gateway(cluster: &str, zone: &str) -> String {
+    format!("{zone}.{cluster}")
+}
+
+/// Name of the route table of a zone's private subnets.
+pub fn private_route_table(cluster: &str, zone: &str) -> String {
+    format!("private-{zone}.{cluster}")
+}
+
+/// Name of an etcd member's volume. Terraform, for which kOps chose it, wants no digit in front.
+pub fn etcd_volume(cluster: &str, etcd_cluster: &str, member: &str) -> String {
+    let digit = member.starts_with(|first: char| first.is_ascii_digit());
+    let prefix = if digit { "etcd-" } else { "" };
+    format!("{prefix}{member}.etcd-{etcd_cluster}.{cluster}")
+}
+
+/// Logical name of the API's load balancer.
+pub fn api_load_balancer(cluster: &str) -> String {
+    format!("api.{cluster}")
+}
+
+/// Logical name of the bastions' load balancer.
+pub fn bastion_load_balancer(cluster: &str) -> String {
+    format!("bastion.{cluster}")
+}
+
+/// AWS name of a load balancer or target group, from a logical name such as `api.NAME`: dots become dashes,
+/// at most 25 characters stay, and a hash of the whole follows always. Where the cut falls on a dash it goes
+/// too: AWS takes no `--`, and kOps' name would be refused there.
+pub fn load_balancer(logical: &str) -> String {
+    let whole = logical.replace('.', "-");
+    let keep = LOAD_BALANCER_NAME - HASH - 1;
+    let kept = head(&whole, keep).trim_end_matches('-').to_owned();
+    format!("{kept}-{}", hash6(&whole))
+}
+
+/// AWS name of a target group: `tcp`, `tls`, `kops-controller`, `bastion`.
+pub fn target_group(cluster: &str, prefix: &str) -> String {
+    load_balancer(&format!("{prefix}.{cluster}"))
+}
+
+/// Name of the queue of ending instances.
+pub fn queue(cluster: &str) -> String {
+    let suffix = "-nth";
+    let whole = cluster.replace('.', "-");
+    format!("{}{suffix}", shortened(&whole, QUEUE_NAME - suffix.len()))
+}
+
+/// Name of an EventBridge rule: `NAME-EVENT`, with the cluster's name cut at 40 characters.
+pub fn event_rule(cluster: &str, event: &str) -> String {
+    format!("{}-{event}", shortened(cluster, RULE_PREFIX))
+}
+
+/// Name of an instance group's termination hook.
+pub fn lifecycle_hook(group: &str) -> String {
+    format!("{group}-NTHLifecycleHook")
+}
+
+/// Name of the key pair of a public key in OpenSSH form (type, base64, perhaps a comment):
+/// `kubernetes.NAME-FINGERPRINT`. `None`: that is no such key.
+pub fn key_pair(cluster: &str, public_key: &str) -> Option<String> {
+    Some(format!(
+        "kubernetes.{cluster}-{}",
+        ssh_fingerprint(public_key)?
+    ))
+}
+
+/// MD5 of an OpenSSH public key's blob, as pairs of hex digits with colons. `None`: that is no such key.
+pub fn ssh_fingerprint(public_key: &str) -> Option<String> {
+    let blob = STANDARD
+        .decode(public_key.split_whitespace().nth(1)?)
+        .ok()?;
+    let pairs: Vec<String> = Md5::digest(blob)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    Some(pairs.join(":"))
+}
+
+/// The name as it is, or cut with a hash of the whole so that it has `longest` characters.
+fn shortened(whole: &str, longest: usize) -> String {
+    if whole.len() <= longest {
+        return whole.to_owned();
+    }
+    format!("{}-{}", head(whole, longest - HASH - 1), hash6(whole))
+}
+
+/// The first characters.
+fn head(text: &str, characters: usize) -> String {
+    text.chars().take(characters).collect()
+}
+
+/// Six characters of the lowercase base32hex form of the text's 32-bit FNV-1a hash, most significant first.
+fn hash6(text: &str) -> String {
+    let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    (1..=6_u32)
+        .map(|place| (hash >> (32 - 5 * place)) & 31)
+        .filter_map(|five_bits| char::from_digit(five_bits, 32))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_load_balancers_are_those_that_kops_gives() {
+        let given = [
+            ("api.complex.example.com", "api-complex-example-com-vd3t5n"),
+            ("tcp.minimal.example.com", "tcp-minimal-example-com-5905t8"),
+            (
+                "kops-controller.minimal.example.com",
+                "kops-controller-minimal-e-uvauf3",
+            ),
+            (
+                "bastion.privatecalico.example.com",
+                "bastion-privatecalico-exa-hocohm",
+            ),
+            (
+                "api.private-shared-subnet.example.com",
+                "api-private-shared-subnet-n2f8ak",
+            ),
+        ];
+        for (logical, name) in given {
+            assert_eq!(load_balancer(logical), name);
+        }
+    }
+
+    #[test]
+    fn no_cut_leaves_two_dashes() {
+        for length in 1..40 {
+            let cluster = format!("{}.example.com", "a".repeat(length));
+            let name = target_group(&cluster, "kops-controller");
+            assert!(
+                !name.contains("--") && name.len() <= LOAD_BALANCER_NAME,
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_series_never_repeats_a_name_and_never_outgrows_aws() {
+        let base = load_balancer("api.a-rather-long-cluster-name.example.com");
+        let names: std::collections::BTreeSet<String> = (1..=50)
+            .map(|revision| load_balancer_series_name(&base, revision))
+            .collect();
+        assert_eq!(names.len(), 50);
+        assert!(names.iter().all(|name| name.len() <= LOAD_BALANCER_NAME));
+        assert!(names.contains(&base));
+    }
+
+    #[test]
+    fn a_key_pair_is_named_by_the_md5_of_its_blob() {
+        let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEmrKXh7lMNHVwDkUPSmfqT5vvZxmYoJUs1xGPZgYjQw someone@somewhere";
+        let name = key_pair("prod.example.com", key).expect("a key");
+        let fingerprint = name
+            .strip_prefix("kubernetes.prod.example.com-")
+            .expect("the cluster in front");
+        assert_eq!(fingerprint.split(':').count(), 16);
+        let bare = key
+            .rsplit_once(' ')
+            .map(|(bare, _)| bare)
+            .expect("a comment");
+        assert_eq!(key_pair("prod.example.com", bare), Some(name));
+        assert_eq!(key_pair("prod.example.com", "not a key"), None);
+    }
+
+    #[test]
+    fn long_names_are_cut_to_what_aws_takes() {
+        let long = "this.is.truly.a.really.really.long.cluster-name.minimal.example.com";
+        assert_eq!(iam(long, Role::ControlPlane).len(), IAM_NAME);
+        assert_eq!(
+            event_rule(long, "ASGLifecycle").len(),
+            RULE_PREFIX + "-ASGLifecycle".len()
+        );
+        assert!(queue(long).len() <= QUEUE_NAME);
+        assert_eq!(iam("a.b", Role::Node), "nodes.a.b");
+        assert_eq!(event_rule("a.b", "ASGLifecycle"), "a.b-ASGLifecycle");
+    }
+
+    #[test]
+    fn a_member_named_by_a_digit_gets_a_letter_in_front() {
+        assert_eq!(etcd_volume("a.b", "main", "1"), "etcd-1.etcd-main.a.b");
+        assert_eq!(etcd_volume("a.b", "main", "a"), "a.etcd-main.a.b");
+    }
+
+    #[test]
+    fn the_logical_name_of_a_successor_carries_its_revision() {
+        let mut tags = Tags::from([(NAME_TAG.to_owned(), "api.a.b".to_owned())]);
+        assert_eq!(logical_name(&tags).as_deref(), Some("api.a.b"));
+        tags.insert(REVISION_TAG.into(), "3".into());
+        assert_eq!(logical_name(&tags).as_deref(), Some("api.a.b-3"));
+        assert_eq!(logical_name(&Tags::new()), None);
+    }
+}

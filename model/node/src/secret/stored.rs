@@ -1,0 +1,170 @@
+//! Secrets that the user puts into the state store: their names, kOps' form of them, and what must be in them. Nothing here
+//! says in an error what is in a secret.
+
+use super::Secret;
+use crate::yaml::read_as;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// How the API server encrypts what it keeps in etcd: an `EncryptionConfiguration`.
+pub const ENCRYPTION_CONFIG: &str = "encryptionconfig";
+
+/// Passwords of image registries: a `config.json` as docker has it.
+pub const DOCKER_CONFIG: &str = "dockerconfig";
+
+/// Secrets that kctl knows what to do with.
+pub const STORED: [&str; 2] = [ENCRYPTION_CONFIG, DOCKER_CONFIG];
+
+/// Where a secret lies in the store, below the cluster's base. kOps' place.
+pub fn stored_path(name: &str) -> String {
+    format!("secrets/{name}")
+}
+
+/// kOps' form: base64 in JSON.
+#[derive(Deserialize)]
+struct Stored {
+    #[serde(rename = "Data")]
+    data: String,
+}
+
+/// The secret in an object of the store; `None` if it is none as kOps writes it.
+pub fn read_stored(text: &str) -> Option<Secret> {
+    let stored: Stored = serde_json::from_str(text).ok()?;
+    let data = STANDARD.decode(stored.data.trim()).ok()?;
+    String::from_utf8(data).ok().map(Secret::new)
+}
+
+/// The object of a secret.
+pub fn write_stored(secret: &Secret) -> Secret {
+    Secret::new(json!({"Data": STANDARD.encode(secret.reveal())}).to_string())
+}
+
+/// What is wrong with the content of a secret of that name: a message, and what to write instead.
+pub fn check_stored(name: &str, secret: &Secret) -> Result<(), (String, &'static str)> {
+    match name {
+        ENCRYPTION_CONFIG => encryption(secret),
+        DOCKER_CONFIG => docker(secret),
+        _ => Err((
+            format!("kctl does nothing with a secret {name}"),
+            "use encryptionconfig or dockerconfig",
+        )),
+    }
+}
+
+/// As far as a typo would keep the API server from starting; which providers there are, it knows itself.
+fn encryption(secret: &Secret) -> Result<(), (String, &'static str)> {
+    const HINT: &str = "see https://kubernetes.io/docs/tasks/administer-cluster/encrypt-data/";
+    let wrong = |what: &str| Err((format!("this is no EncryptionConfiguration: {what}"), HINT));
+    // The reader's own words would quote the text.
+    let Ok(config) = read_as::<Value>(secret.reveal()) else {
+        return wrong("it cannot be read as YAML");
+    };
+    let said = (text(&config, "apiVersion"), text(&config, "kind"));
+    if said != ("apiserver.config.k8s.io/v1", "EncryptionConfiguration") {
+        return wrong(
+            "apiVersion and kind are not apiserver.config.k8s.io/v1 and EncryptionConfiguration",
+        );
+    }
+    let whole = |rule: &Value| {
+        let filled = |field| list(rule, field).is_some_and(|list| !list.is_empty());
+        filled("resources") && filled("providers")
+    };
+    match list(&config, "resources") {
+        Some(rules) if !rules.is_empty() && rules.iter().all(whole) => Ok(()),
+        _ => wrong("it needs resources, each with resources and providers"),
+    }
+}
+
+/// As kubelet reads it: `auths` by registry.
+fn docker(secret: &Secret) -> Result<(), (String, &'static str)> {
+    const HINT: &str = "`docker login` writes one, without a credsStore: {\"auths\": {\"registry.example.com\": {\"auth\": \"...\"}}}";
+    let wrong = |what: &str| Err((format!("this is no config.json of docker: {what}"), HINT));
+    let Ok(config) = serde_json::from_str::<Value>(secret.reveal()) else {
+        return wrong("it is not JSON");
+    };
+    let registries = config.get("auths").and_then(Value::as_object);
+    let Some(registries) = registries.filter(|all| !all.is_empty()) else {
+        return wrong("it has no auths");
+    };
+    let usable = |entry: &Value| {
+        let has = |field| !text(entry, field).is_empty();
+        has("auth") || (has("username") && has("password"))
+    };
+    match registries.iter().find(|(_, entry)| !usable(entry)) {
+        None => Ok(()),
+        Some((registry, _)) => wrong(&format!(
+            "{registry} has neither auth nor username and password"
+        )),
+    }
+}
+
+/// The text in a field; empty if there is none.
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    let field = value.get(field).and_then(Value::as_str);
+    field.unwrap_or_default()
+}
+
+fn list<'a>(value: &'a Value, field: &str) -> Option<&'a Vec<Value>> {
+    value.get(field)?.as_array()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENCRYPTION: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n- resources: [secrets]\n  providers:\n  - aescbc: {keys: [{name: key1, secret: c3dvcmRmaXNo}]}\n  - identity: {}\n";
+    const DOCKER: &str = r#"{"auths": {"registry.example.com": {"auth": "c3dvcmRmaXNo"}}}"#;
+
+    #[test]
+    fn a_secret_is_kept_as_kops_keeps_it() {
+        let stored = write_stored(&Secret::new("swordfish\n"));
+        assert_eq!(stored.reveal(), r#"{"Data":"c3dvcmRmaXNoCg=="}"#);
+        assert_eq!(
+            read_stored(stored.reveal()).unwrap().reveal(),
+            "swordfish\n"
+        );
+        for none in ["", "{}", r#"{"Data": "?"}"#, r#"{"Data": "/w=="}"#] {
+            assert!(read_stored(none).is_none(), "{none}");
+        }
+    }
+
+    #[test]
+    fn what_can_be_used_is_taken_and_anything_else_is_named_without_being_shown() {
+        let check = |name: &str, text: &str| check_stored(name, &Secret::new(text));
+        assert_eq!(check(ENCRYPTION_CONFIG, ENCRYPTION), Ok(()));
+        assert_eq!(check(DOCKER_CONFIG, DOCKER), Ok(()));
+        let login = r#"{"auths": {"r": {"username": "u", "password": "p"}}}"#;
+        assert_eq!(check(DOCKER_CONFIG, login), Ok(()));
+        let broken = [
+            (ENCRYPTION_CONFIG, ENCRYPTION.replace("v1", "v2")),
+            (ENCRYPTION_CONFIG, ENCRYPTION.replace("kind: E", "kind: X")),
+            (
+                ENCRYPTION_CONFIG,
+                ENCRYPTION.replace("providers", "provider"),
+            ),
+            (
+                ENCRYPTION_CONFIG,
+                "resources: [swordfish: c3dvcmRmaXNo".to_owned(),
+            ),
+            (ENCRYPTION_CONFIG, "- c3dvcmRmaXNo".to_owned()),
+            (DOCKER_CONFIG, "c3dvcmRmaXNo".to_owned()),
+            (
+                DOCKER_CONFIG,
+                r#"{"credsStore": "c3dvcmRmaXNo"}"#.to_owned(),
+            ),
+            (
+                DOCKER_CONFIG,
+                r#"{"auths": {"r": {"auth": "", "x": "c3dvcmRmaXNo"}}}"#.to_owned(),
+            ),
+            (DOCKER_CONFIG, r#"{"auths": []}"#.to_owned()),
+            ("ciliumpassword", "c3dvcmRmaXNo".to_owned()),
+        ];
+        for (name, text) in broken {
+            let (message, hint) = check(name, &text).unwrap_err();
+            assert!(!message.is_empty() && !hint.is_empty());
+            assert!(!message.contains("c3dvcmRmaXNo"), "{message}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The spec as users write it: kOps' `kops.k8s.io/v1alpha2`, field for field.
+//!
+//! What is optional stays optional here; expansion makes a complete spec of it.
+
+pub mod addons;
+pub mod api_access;
+pub mod assets;
+pub mod authorization;
+pub mod cloud;
+pub mod cloud_controller_manager;
+pub mod cluster;
+pub mod containerd;
+pub mod dns;
+pub mod enums;
+pub mod etcd;
+mod fields;
+pub mod host;
+pub mod iam;
+pub mod instance_group;
+pub mod keyset;
+pub mod kube_apiserver;
+pub mod kube_controller_manager;
+pub mod kube_proxy;
+pub mod kube_scheduler;
+pub mod kubelet;
+pub mod machine;
+pub mod metadata;
+pub mod networking;
+pub mod object;
+pub mod scalars;
+pub mod set;
+mod set_names;
+pub mod ssh_credential;
+pub mod subnet;
+pub mod topology;
+pub mod unsupported;
+
+pub use enums::{
+    DnsType, InstanceGroupRole, KeysetType, LoadBalancerClass, LoadBalancerType, SubnetType,
+};
+pub use object::{
+    API_VERSION, Cluster, InstanceGroup, Keyset, Object, Resource, SSHCredential, Spec,
+};
+pub use scalars::{Duration, IntOrString, Quantity};

@@ -1,0 +1,126 @@
+//! Which version of etcd a spec may ask for: that which runs, or the next minor. etcd goes up one minor at a time
+//! (etcd.io/docs/v3.6/upgrades/upgrading-etcd), and an older minor than the cluster has come to ends at once with "cluster cannot be
+//! downgraded" (kubernetes/kubernetes#54027): the data would be there, and nothing that reads it.
+
+use crate::read::Problem;
+use crate::validate::versions::Version;
+use full::EtcdCluster;
+
+/// A version that an etcd cluster runs, or was to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Runs {
+    /// `3.6.12`
+    pub version: String,
+    /// Who says so: an instance, or the last update.
+    pub by: String,
+}
+
+/// Why an etcd cluster cannot go to the version that the spec wants, if it cannot. `index` is its place in the spec;
+/// `kubernetes` the version of Kubernetes that etcd's follows from, where the spec names none.
+pub fn version_edit(
+    index: usize,
+    spec: &EtcdCluster,
+    kubernetes: Option<&str>,
+    runs: &[Runs],
+) -> Option<Problem> {
+    let wanted = minor(&spec.version)?;
+    let known = runs
+        .iter()
+        .filter_map(|runs| Some((minor(&runs.version)?, runs)));
+    let oldest = known.clone().min_by_key(|(minor, _)| *minor)?;
+    let newest = known.max_by_key(|(minor, _)| *minor)?;
+    let field = format!("spec.etcdClusters[{index}].version");
+    let (major, next) = (oldest.0.0, oldest.0.1 + 1);
+    let (runs, why, hint) = if wanted < newest.0 {
+        let hint = format!("set {field} to {}", newest.1.version);
+        (newest.1, "no older minor can read its data", hint)
+    } else if wanted > (major, next) {
+        let hint = format!(
+            "set {field} to a version of {major}.{next} first, update, and replace every control plane"
+        );
+        (oldest.1, "it goes up one minor at a time", hint)
+    } else {
+        return None;
+    };
+    let from = kubernetes.map(|version| format!(", as goes with Kubernetes {version}"));
+    let message = format!(
+        "etcd cluster {} runs etcd {} ({}), and the spec wants {}{}: {why}",
+        spec.name,
+        runs.version,
+        runs.by,
+        spec.version,
+        from.unwrap_or_default()
+    );
+    let at = match kubernetes {
+        Some(_) => "spec.kubernetesVersion".to_owned(),
+        None => field,
+    };
+    Some(Problem::error(at, message).hint(hint))
+}
+
+/// What matters of a version here.
+fn minor(version: &str) -> Option<(u32, u32)> {
+    let version = Version::parse(version)?;
+    Some((version.major, version.minor))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use test_support::etcd;
+
+    fn wanting(version: &str) -> EtcdCluster {
+        EtcdCluster {
+            version: version.to_owned(),
+            ..etcd("main", &["a"])
+        }
+    }
+
+    fn run(versions: &[&str]) -> Vec<Runs> {
+        let runs = |(index, version): (usize, &&str)| Runs {
+            version: (*version).to_owned(),
+            by: format!("i-{index}"),
+        };
+        versions.iter().enumerate().map(runs).collect()
+    }
+
+    fn told(problem: Option<Problem>) -> String {
+        let told = |problem: Problem| {
+            let hint = problem.hint.unwrap_or_default();
+            format!("{}: {}; {hint}", problem.path, problem.message)
+        };
+        problem.map(told).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_refusal_says_where_who_runs_what_and_what_to_do() {
+        let runs = run(&["3.6.12", "3.5.31"]);
+        assert_eq!(
+            told(version_edit(1, &wanting("3.5.31"), None, &runs)),
+            "spec.etcdClusters[1].version: etcd cluster main runs etcd 3.6.12 (i-0), and the spec wants 3.5.31: no older minor can \
+             read its data; set spec.etcdClusters[1].version to 3.6.12"
+        );
+        assert_eq!(
+            told(version_edit(0, &wanting("3.7.0"), Some("1.37.0"), &runs)),
+            "spec.kubernetesVersion: etcd cluster main runs etcd 3.5.31 (i-1), and the spec wants 3.7.0, as goes with Kubernetes \
+             1.37.0: it goes up one minor at a time; set spec.etcdClusters[0].version to a version of 3.6 first, update, and replace \
+             every control plane"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn a_version_is_taken_exactly_if_no_member_goes_down_or_skips_a_minor(
+            wanted in (0..9_u32, 0..40_u32),
+            members in prop::collection::vec((0..9_u32, 0..40_u32), 0..=5),
+        ) {
+            let written = |(minor, patch): &(u32, u32)| format!("3.{minor}.{patch}");
+            let versions: Vec<String> = members.iter().map(written).collect();
+            let versions: Vec<&str> = versions.iter().map(String::as_str).collect();
+            let edit = version_edit(0, &wanting(&written(&wanted)), None, &run(&versions));
+            let goes = |(minor, _): &(u32, u32)| wanted.0 == *minor || wanted.0 == minor + 1;
+            prop_assert_eq!(edit.is_none(), members.iter().all(goes));
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! How the API is reached: by the names of its machines, or by a load balancer.
+
+use super::fill::fill;
+use super::{Found, dns};
+use crate::api::api_access::{
+    APISpec, DNSAccessSpec, LoadBalancerAccessSpec, LoadBalancerSubnetSpec,
+};
+use crate::api::cluster::ClusterSpec;
+use crate::api::subnet::ClusterSubnetSpec;
+use crate::api::{
+    InstanceGroup, InstanceGroupRole, LoadBalancerClass, LoadBalancerType, SubnetType,
+};
+use full::{Api, ApiLoadBalancer, ApiLoadBalancerSubnet, DnsKind};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The TLS policy of load balancers with a certificate, as kOps.
+const SSL_POLICY: &str = "ELBSecurityPolicy-2016-08";
+
+/// Names or load balancer; the load balancer's subnets.
+pub(super) fn complete(spec: &mut ClusterSpec, groups: &[InstanceGroup], found: &mut Found) {
+    if spec.kubernetes_api_access.is_empty() {
+        found.warning(
+            "spec.kubernetesApiAccess",
+            "nobody outside the VPC may reach the API",
+            "name the ranges from which kubectl is used, such as 203.0.113.0/24",
+        );
+    }
+    let unreachable_by_name = dns::kind(spec) == DnsKind::None;
+    let private = control_planes_are_private(spec, groups);
+    let api = spec.api.get_or_insert_default();
+    if api.load_balancer.is_none() && api.dns.is_none() {
+        *api = if unreachable_by_name || private {
+            APISpec {
+                load_balancer: Some(LoadBalancerAccessSpec {
+                    class: Some(LoadBalancerClass::Network),
+                    ..LoadBalancerAccessSpec::default()
+                }),
+                dns: None,
+            }
+        } else {
+            APISpec {
+                load_balancer: None,
+                dns: Some(DNSAccessSpec {}),
+            }
+        };
+    }
+    let subnets = spec.subnets.clone();
+    if let Some(balancer) = &mut api.load_balancer {
+        // Without names workers know the load balancer alone, and it stands for every control plane.
+        fill(&mut balancer.cross_zone_load_balancing, unreachable_by_name);
+        complete_load_balancer(balancer, &subnets, groups, found);
+    }
+}
+
+fn control_planes_are_private(spec: &ClusterSpec, groups: &[InstanceGroup]) -> bool {
+    let names = control_plane_subnets(groups);
+    spec.subnets.iter().any(|subnet| {
+        names.contains(subnet.name.as_str()) && subnet.type_ == Some(SubnetType::Private)
+    })
+}
+
+fn control_plane_subnets(groups: &[InstanceGroup]) -> BTreeSet<&str> {
+    groups
+        .iter()
+        .filter(|group| group.spec.role == Some(InstanceGroupRole::ControlPlane))
+        .flat_map(|group| group.spec.subnets.iter().map(String::as_str))
+        .collect()
+}
+
+fn complete_load_balancer(
+    balancer: &mut LoadBalancerAccessSpec,
+    subnets: &[ClusterSubnetSpec],
+    groups: &[InstanceGroup],
+    found: &mut Found,
+) {
+    fill(&mut balancer.class, LoadBalancerClass::Network);
+    fill(&mut balancer.type_, LoadBalancerType::Public);
+    fill(&mut balancer.use_for_internal_api, false);
+    if balancer.ssl_certificate.is_some() {
+        fill(&mut balancer.ssl_policy, SSL_POLICY);
+    }
+    if balancer.subnets.is_empty() {
+        let internal = balancer.type_ == Some(LoadBalancerType::Internal);
+        balancer.subnets = one_per_zone(internal, subnets, groups);
+        if balancer.subnets.is_empty() {
+            found.error(
+                "spec.api.loadBalancer.subnets",
+                "no subnet is fit for this load balancer",
+                "add a Public or Utility subnet, or make the load balancer Internal",
+            );
+        }
+    }
+}
+
+/// The best subnet of each zone. Public load balancers are in utility or public subnets, internal
+/// ones in private subnets, or in public ones where there are no others. In a zone, utility
+/// subnets and those of control planes are preferred, then the first by name.
+fn one_per_zone(
+    internal: bool,
+    subnets: &[ClusterSubnetSpec],
+    groups: &[InstanceGroup],
+) -> Vec<LoadBalancerSubnetSpec> {
+    let has_private = subnets.iter().any(is_private);
+    let control_planes = control_plane_subnets(groups);
+    let mut best: BTreeMap<&str, (i32, &str)> = BTreeMap::new();
+    for subnet in subnets {
+        if is_private(subnet) != (internal && has_private) {
+            continue;
+        }
+        let utility = subnet.type_ == Some(SubnetType::Utility);
+        let preferred = control_planes.contains(subnet.name.as_str());
+        // Smaller is better: then names in their order break ties.
+        let rank = (
+            -i32::from(utility) - i32::from(preferred),
+            subnet.name.as_str(),
+        );
+        let held = best.entry(&subnet.zone).or_insert(rank);
+        *held = rank.min(*held);
+    }
+    best.into_values()
+        .map(|(_, name)| LoadBalancerSubnetSpec {
+            name: name.to_owned(),
+            ..LoadBalancerSubnetSpec::default()
+        })
+        .collect()
+}
+
+fn is_private(subnet: &ClusterSubnetSpec) -> bool {
+    subnet.type_ == Some(SubnetType::Private)
+}
+
+/// How the API of a completed spec is reached.
+pub(super) fn full(spec: &ClusterSpec) -> Api {
+    let balancer = spec.api.as_ref().and_then(|api| api.load_balancer.as_ref());
+    Api {
+        access: spec.kubernetes_api_access.clone(),
+        load_balancer: balancer.map(full_load_balancer),
+        additional_names: spec.additional_sans.clone(),
+    }
+}
+
+fn full_load_balancer(balancer: &LoadBalancerAccessSpec) -> ApiLoadBalancer {
+    let log = balancer.access_log.as_ref();
+    ApiLoadBalancer {
+        internal: balancer.type_ == Some(LoadBalancerType::Internal),
+        subnets: balancer
+            .subnets
+            .iter()
+            .map(|subnet| ApiLoadBalancerSubnet {
+                name: subnet.name.clone(),
+                allocation_id: subnet.allocation_id.clone(),
+                private_ipv4_address: subnet.private_ipv4_address.clone(),
+            })
+            .collect(),
+        cross_zone: balancer.cross_zone_load_balancing == Some(true),
+        additional_security_groups: balancer.additional_security_groups.clone(),
+        security_group_override: balancer.security_group_override.clone(),
+        ssl_certificate: balancer.ssl_certificate.clone(),
+        ssl_policy: balancer.ssl_policy.clone(),
+        access_log: log.and_then(|log| Some((log.bucket.clone()?, log.bucket_prefix.clone()))),
+        use_for_internal_api: balancer.use_for_internal_api == Some(true),
+    }
+}

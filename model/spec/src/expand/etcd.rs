@@ -1,0 +1,222 @@
+//! The etcd clusters: versions, members and their volumes.
+
+use super::assets::{self, remapped_image};
+use super::etcd_clusters::etcd_clusters;
+use super::fill::fill;
+use super::volumes::{self, DEFAULT_TYPE};
+use super::{Found, Known};
+use crate::api::assets::AssetsSpec;
+use crate::api::cluster::ClusterSpec;
+use crate::api::etcd::{EnvVar, EtcdClusterSpec, EtcdMemberSpec};
+use crate::api::{InstanceGroup, InstanceGroupRole};
+use crate::validate::versions::Version;
+use full::{EtcdCluster, EtcdMember};
+use node::components::{EtcdSetting, etcd_setting};
+use node::duration::milliseconds;
+use std::collections::BTreeMap;
+
+/// Addresses for metrics: all that the spec gives, wherever it gives them.
+const METRICS: &str = "ETCD_LISTEN_METRICS_URLS";
+
+/// GiB of a member's volume.
+const VOLUME_SIZE: i32 = 20;
+
+/// The etcd version that goes with a Kubernetes version, as kOps pairs them.
+fn version(kubernetes: &Version) -> &'static str {
+    match kubernetes.minor {
+        ..=33 => "3.5.31",
+        34..=36 => "3.6.12",
+        37.. => "3.7.0",
+    }
+}
+
+/// Versions, requests, snapshots, and every member's volume. A spec without etcd clusters gets
+/// those of a new cluster.
+pub(super) fn complete(spec: &mut ClusterSpec, groups: &[InstanceGroup], known: &Known) {
+    if spec.etcd_clusters.is_empty() {
+        let control_planes: Vec<&str> = groups
+            .iter()
+            .filter(|group| group.spec.role == Some(InstanceGroupRole::ControlPlane))
+            .map(InstanceGroup::name)
+            .collect();
+        spec.etcd_clusters = etcd_clusters(&["main", "events"], &control_planes, true, None);
+    }
+    let base = spec.config_base.as_deref().unwrap_or_default();
+    let base = base.trim_end_matches('/').to_owned();
+    for etcd in &mut spec.etcd_clusters {
+        complete_cluster(etcd, &base, known);
+        etcd.etcd_members.iter_mut().for_each(complete_member);
+    }
+}
+
+fn complete_cluster(etcd: &mut EtcdClusterSpec, base: &str, known: &Known) {
+    fill(&mut etcd.provider, "Manager");
+    fill(&mut etcd.version, version(&known.version));
+    let cpu = if etcd.name == "main" { "200m" } else { "100m" };
+    fill(&mut etcd.cpu_request, cpu);
+    fill(&mut etcd.memory_request, "100Mi");
+    let backups = etcd.backups.get_or_insert_default();
+    let store = format!("{base}/backups/etcd/{}", etcd.name);
+    fill(&mut backups.backup_store, store);
+    let manager = etcd.manager.get_or_insert_default();
+    fill(&mut manager.backup_interval, "15m0s");
+    fill(&mut manager.backup_retention_days, 90);
+}
+
+fn complete_member(member: &mut EtcdMemberSpec) {
+    fill(&mut member.volume_type, DEFAULT_TYPE);
+    fill(&mut member.volume_size, VOLUME_SIZE);
+    // As kOps: only who asks gets it. `create` asks.
+    fill(&mut member.encrypted_volume, false);
+    let volume_type = member.volume_type.clone().unwrap_or_default();
+    volumes::fill_performance(
+        &volume_type,
+        &mut member.volume_iops,
+        &mut member.volume_throughput,
+    );
+}
+
+/// The etcd clusters of a completed spec.
+pub(super) fn full(
+    spec: &ClusterSpec,
+    groups: &[InstanceGroup],
+    found: &mut Found,
+) -> Option<Vec<EtcdCluster>> {
+    let assets = spec.assets.clone().unwrap_or_default();
+    let mut clusters = Vec::with_capacity(spec.etcd_clusters.len());
+    for (index, etcd) in spec.etcd_clusters.iter().enumerate() {
+        let path = format!("spec.etcdClusters[{index}]");
+        let mut members = Vec::with_capacity(etcd.etcd_members.len());
+        for (index, member) in etcd.etcd_members.iter().enumerate() {
+            let path = format!("{path}.etcdMembers[{index}].instanceGroup");
+            match zone(&member.instance_group, groups, spec) {
+                Some(zone) => members.push(full_member(member, zone)),
+                None => found.error(
+                    path,
+                    format!("no group {:?} with a subnet", member.instance_group),
+                    "name a control-plane group of this cluster",
+                ),
+            }
+        }
+        clusters.push(EtcdCluster {
+            name: etcd.name.clone(),
+            version: bare(etcd.version.as_deref().unwrap_or_default()),
+            members,
+            cpu_request: etcd.cpu_request.clone().unwrap_or_default(),
+            memory_request: etcd.memory_request.clone().unwrap_or_default(),
+            image: image(etcd, &assets),
+            environment: environment(etcd),
+        });
+    }
+    (!found.has_errors()).then_some(clusters)
+}
+
+/// The spec's image, or Kubernetes' own of that version, from where images come.
+fn image(etcd: &EtcdClusterSpec, assets: &AssetsSpec) -> String {
+    let version = bare(etcd.version.as_deref().unwrap_or_default());
+    let default = || assets::image("etcd", &format!("{version}-0"));
+    remapped_image(&etcd.image.clone().unwrap_or_else(default), assets)
+}
+
+/// What tunes the members: of the user's variables those that do only that; they win over the fields of the spec.
+fn environment(etcd: &EtcdClusterSpec) -> BTreeMap<String, String> {
+    let mut environment = BTreeMap::new();
+    for (name, time) in [
+        ("ETCD_HEARTBEAT_INTERVAL", &etcd.heartbeat_interval),
+        ("ETCD_ELECTION_TIMEOUT", &etcd.leader_election_timeout),
+    ] {
+        if let Some(milliseconds) = time.as_deref().and_then(milliseconds) {
+            environment.insert(name.to_owned(), milliseconds.to_string());
+        }
+    }
+    let manager = etcd.manager.clone().unwrap_or_default();
+    let mut metrics = manager.listen_metrics_urls;
+    if !manager.listen_client_http_urls.is_empty() {
+        let urls = manager.listen_client_http_urls.join(",");
+        environment.insert("ETCD_LISTEN_CLIENT_HTTP_URLS".to_owned(), urls);
+    }
+    let taken = |variable: &EnvVar| etcd_setting(&variable.name) == Some(EtcdSetting::Taken);
+    for variable in manager.env.into_iter().filter(taken) {
+        let value = variable.value.unwrap_or_default();
+        if variable.name == METRICS {
+            metrics.push(value);
+        } else {
+            environment.insert(variable.name, value);
+        }
+    }
+    metrics.retain(|url| !url.is_empty());
+    if !metrics.is_empty() {
+        environment.insert(METRICS.to_owned(), metrics.join(","));
+    }
+    environment
+}
+
+fn bare(version: &str) -> String {
+    version.strip_prefix('v').unwrap_or(version).to_owned()
+}
+
+/// The zone of a group's first subnet: validation has seen that all are in it.
+fn zone<'a>(group: &str, groups: &[InstanceGroup], spec: &'a ClusterSpec) -> Option<&'a str> {
+    let group = groups.iter().find(|candidate| candidate.name() == group)?;
+    let first = group.spec.subnets.first()?;
+    let subnet = spec.subnets.iter().find(|subnet| subnet.name == *first)?;
+    Some(&subnet.zone)
+}
+
+fn full_member(member: &EtcdMemberSpec, zone: &str) -> EtcdMember {
+    let volume_type = member.volume_type.clone().unwrap_or_default();
+    EtcdMember {
+        name: member.name.clone(),
+        group: member.instance_group.clone(),
+        zone: zone.to_owned(),
+        volume_size: member.volume_size.unwrap_or(VOLUME_SIZE),
+        volume_iops: volumes::iops(&volume_type, member.volume_iops),
+        volume_throughput: volumes::throughput(&volume_type, member.volume_throughput),
+        volume_type,
+        encrypted: member.encrypted_volume == Some(true),
+        kms_key_id: member.kms_key_id.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::etcd::EtcdManagerSpec;
+
+    #[test]
+    fn the_users_variables_win_and_only_those_that_tune_a_member_are_taken() {
+        let variable = |name: &str, value: &str| EnvVar {
+            name: name.into(),
+            value: Some(value.into()),
+            ..EnvVar::default()
+        };
+        let environment = environment(&EtcdClusterSpec {
+            heartbeat_interval: Some("250ms".into()),
+            leader_election_timeout: Some("1m2s".into()),
+            manager: Some(EtcdManagerSpec {
+                env: vec![
+                    variable("ETCD_QUOTA_BACKEND_BYTES", "8589934592"),
+                    variable("ETCD_NAME", "other"),
+                    variable("ETCD_FORCE_NEW_CLUSTER", "true"),
+                    variable("ETCD_LISTEN_METRICS_URLS", "http://0.0.0.0:8082"),
+                    variable("ETCD_MANAGER_DAILY_BACKUPS_RETENTION", "90d"),
+                    variable("ETCD_HEARTBEAT_INTERVAL", "300"),
+                ],
+                listen_metrics_urls: vec!["http://0.0.0.0:8081".into()],
+                ..EtcdManagerSpec::default()
+            }),
+            ..EtcdClusterSpec::default()
+        });
+        let expected = [
+            ("ETCD_ELECTION_TIMEOUT", "62000"),
+            ("ETCD_HEARTBEAT_INTERVAL", "300"),
+            (
+                "ETCD_LISTEN_METRICS_URLS",
+                "http://0.0.0.0:8081,http://0.0.0.0:8082",
+            ),
+            ("ETCD_QUOTA_BACKEND_BYTES", "8589934592"),
+        ];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(environment, expected.into());
+    }
+}

@@ -1,0 +1,101 @@
+//! kubelet's flags: the few fields that are not in its configuration file.
+
+use super::Error;
+use super::naming::{Naming, flags};
+use crate::api::kubelet::KubeletConfigSpec;
+use node::components::Flags;
+
+/// kOps' exceptions. What is no flag is in the configuration file, except for the image of the pause container
+/// (containerd's) and labels (the control plane's: kubelet may not set those of roles on its own Node).
+pub(super) const NAMING: Naming = Naming {
+    component: "kubelet",
+    named: &[
+        ("kubeAPIQPS", "kube-api-qps"),
+        ("kubeconfigPath", "kubeconfig"),
+        ("logLevel", "v"),
+        ("networkPluginName", "network-plugin"),
+        ("nvidiaGPUs", "experimental-nvidia-gpus"),
+    ],
+    none: &[
+        "allowedUnsafeSysctls",
+        "anonymousAuth",
+        "authenticationTokenWebhook",
+        "authorizationMode",
+        "cgroupDriver",
+        "cgroupRoot",
+        "clientCaFile",
+        "clusterDNS",
+        "clusterDomain",
+        "containerLogMaxFiles",
+        "containerLogMaxSize",
+        "cpuCFSQuota",
+        "cpuCFSQuotaPeriod",
+        "cpuManagerPolicy",
+        "crashLoopBackOffMaxContainerRestartPeriod",
+        "enableDebuggingHandlers",
+        "enforceNodeAllocatable",
+        "eventQPS",
+        "eventRecordQPS",
+        "evictionHard",
+        "evictionMaxPodGracePeriod",
+        "evictionMinimumReclaim",
+        "evictionPressureTransitionPeriod",
+        "evictionSoft",
+        "evictionSoftGracePeriod",
+        "experimentalAllowedUnsafeSysctls",
+        "failSwapOn",
+        "featureGates",
+        "hairpinMode",
+        "imageGCHighThresholdPercent",
+        "imageGCLowThresholdPercent",
+        "imageMaximumGCAge",
+        "kernelMemcgNotification",
+        "kubeReserved",
+        "kubeReservedCgroup",
+        "kubeletCgroups",
+        "logFormat",
+        "maxParallelImagePulls",
+        "maxPods",
+        "memorySwapBehavior",
+        "nodeLabels",
+        "nodeLeaseDurationSeconds",
+        "nodeStatusUpdateFrequency",
+        "podCIDR",
+        "podInfraContainerImage",
+        "podManifestPath",
+        "podPidsLimit",
+        "protectKernelDefaults",
+        "readOnlyPort",
+        "registryPullQPS",
+        "resolvConf",
+        "rotateCertificates",
+        "seccompDefault",
+        "serializeImagePulls",
+        "shutdownGracePeriod",
+        "shutdownGracePeriodCriticalPods",
+        "systemCgroups",
+        "systemReserved",
+        "systemReservedCgroup",
+        "taints",
+        "tlsCertFile",
+        "tlsCipherSuites",
+        "tlsMinVersion",
+        "tlsPrivateKeyFile",
+        "topologyManagerPolicy",
+        "volumePluginDirectory",
+    ],
+    empty: &[("logLevel", "0"), ("nvidiaGPUs", "0")],
+    repeated: &[],
+};
+
+/// Flags of kubelet. `--hostname-override` is the machine's to add.
+pub(in crate::expand) fn kubelet(config: &KubeletConfigSpec) -> Result<Flags, Error> {
+    let mut flags = flags(config, &NAMING)?;
+    flags.fill("config", "/var/lib/kubelet/kubelet.conf");
+    flags.fill("image-credential-provider-bin-dir", "/usr/local/bin");
+    flags.fill(
+        "image-credential-provider-config",
+        "/var/lib/kubelet/credential-provider.conf",
+    );
+    Ok(flags)
+}

@@ -1,0 +1,53 @@
+//! Every exception of kOps' names that a component has is about a field of its configuration: a misspelt one would never match.
+
+use super::naming::Naming;
+use super::{api_server, cloud_controller_manager, controller_manager, kubelet, proxy, scheduler};
+use crate::api::cloud_controller_manager::CloudControllerManagerConfig;
+use crate::api::kube_apiserver::KubeAPIServerConfig;
+use crate::api::kube_controller_manager::{
+    KubeControllerManagerConfig, LeaderElectionConfiguration,
+};
+use crate::api::kube_proxy::KubeProxyConfig;
+use crate::api::kube_scheduler::KubeSchedulerConfig;
+use crate::api::kubelet::KubeletConfigSpec;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+/// Fields that a naming mentions and the configuration does not have.
+fn unknown_fields<T: DeserializeOwned>(naming: &Naming) -> Vec<String> {
+    let samples = [
+        json!("text"),
+        json!(1),
+        json!(true),
+        json!(["text"]),
+        json!({ "key": "text" }),
+        json!([{ "name": "text" }]),
+        json!({}),
+    ];
+    let known = |field: &str| {
+        let of = |sample| serde_json::from_value::<T>(json!({ field: sample }));
+        samples.iter().any(|sample| of(sample).is_ok())
+    };
+    let named = naming.named.iter().map(|(field, _)| *field);
+    let empty = naming.empty.iter().map(|(field, _)| *field);
+    let lists = naming.none.iter().chain(naming.repeated).copied();
+    let fields = named.chain(empty).chain(lists);
+    fields
+        .filter(|field| !known(field))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn every_exception_is_a_field() {
+    let unknown = [
+        unknown_fields::<CloudControllerManagerConfig>(&cloud_controller_manager::NAMING),
+        unknown_fields::<KubeAPIServerConfig>(&api_server::NAMING),
+        unknown_fields::<KubeControllerManagerConfig>(&controller_manager::NAMING),
+        unknown_fields::<KubeProxyConfig>(&proxy::NAMING),
+        unknown_fields::<KubeSchedulerConfig>(&scheduler::NAMING),
+        unknown_fields::<KubeletConfigSpec>(&kubelet::NAMING),
+        unknown_fields::<LeaderElectionConfiguration>(&scheduler::ELECTION),
+    ];
+    assert_eq!(unknown.concat(), Vec::<String>::new());
+}

@@ -1,0 +1,170 @@
+//! Instance groups of a completed spec, in full.
+
+use super::groups::{in_public_subnets, zones};
+use super::machines::{first_type, machine};
+use super::{Found, Known, labels, node_settings, volumes};
+use crate::api::cluster::ClusterSpec;
+use crate::api::instance_group::InstanceGroupSpec;
+use crate::api::machine::VolumeSpec;
+use crate::api::{InstanceGroup, InstanceGroupRole};
+use cloud::facts::Facts;
+use full::{ExternalLoadBalancer, Group, Volume};
+use node::config::Role;
+use node::duration;
+
+/// A completed group; `None` only where a problem was found.
+pub(super) fn full(
+    group: &InstanceGroup,
+    spec: &ClusterSpec,
+    known: &Known,
+    found: &mut Found,
+) -> Option<Group> {
+    let machine = machine(group, &zones(group, spec), known, found)?;
+    let lifetime = max_lifetime(group, found);
+    let volumes = more_full_volumes(group, found);
+    let taints = labels::taints(group);
+    let said = &group.spec;
+    let metadata = said.instance_metadata.clone().unwrap_or_default();
+    Some(Group {
+        name: group.name().to_owned(),
+        role: match said.role? {
+            InstanceGroupRole::ControlPlane => Role::ControlPlane,
+            InstanceGroupRole::Node => Role::Node,
+            InstanceGroupRole::Bastion => Role::Bastion,
+            InstanceGroupRole::ApiServer => return None,
+        },
+        image_id: machine.image_id,
+        root_volume: full_root_volume(said, &machine.root_device)?,
+        root_device: machine.root_device,
+        arch: machine.arch,
+        machine_type: first_type(said)?.to_owned(),
+        instance_store_disks: machine.instance_store_disks,
+        min_size: said.min_size?,
+        max_size: said.max_size?,
+        subnets: said.subnets.clone(),
+        // In a private subnet a public address would be of no use.
+        associate_public_ip: said.associate_public_ip? && in_public_subnets(said, spec),
+        volumes: volumes?,
+        cloud_labels: said.cloud_labels.clone(),
+        node_labels: said.node_labels.clone(),
+        additional_security_groups: said.additional_security_groups.clone(),
+        security_group_override: said.security_group_override.clone(),
+        iam_profile: profile_name(said),
+        iam_role: own_role(group, known.facts, found),
+        detailed_monitoring: said.detailed_instance_monitoring == Some(true),
+        http_tokens: metadata.http_tokens?,
+        http_put_response_hop_limit: metadata.http_put_response_hop_limit?,
+        max_price: said.max_price.clone(),
+        instance_interruption_behavior: said.instance_interruption_behavior.clone(),
+        tenancy: said.tenancy.clone(),
+        cpu_credits: said.cpu_credits.clone(),
+        capacity_rebalance: said.capacity_rebalance == Some(true),
+        instance_protection: said.instance_protection == Some(true),
+        suspend_processes: said.suspend_processes.clone(),
+        max_instance_lifetime: lifetime?,
+        external_load_balancers: external_load_balancers(said),
+        additional_user_data: said
+            .additional_user_data
+            .iter()
+            .map(|part| (part.name.clone(), part.type_.clone(), part.content.clone()))
+            .collect(),
+        compress_user_data: said.compress_user_data == Some(true),
+        node: node_settings::full(group, &taints, spec, found),
+        taints,
+    })
+}
+
+fn full_root_volume(said: &InstanceGroupSpec, device: &str) -> Option<Volume> {
+    let volume_type = said.root_volume_type.clone()?;
+    Some(Volume {
+        device: device.to_owned(),
+        size: said.root_volume_size?,
+        iops: volumes::iops(&volume_type, said.root_volume_iops),
+        throughput: volumes::throughput(&volume_type, said.root_volume_throughput),
+        volume_type,
+        encrypted: said.root_volume_encryption,
+        kms_key_id: said.root_volume_encryption_key.clone(),
+        delete_on_termination: said.root_volume_delete_on_termination?,
+    })
+}
+
+fn more_full_volumes(group: &InstanceGroup, found: &mut Found) -> Option<Vec<Volume>> {
+    let volumes = group.spec.volumes.iter().enumerate();
+    let mut full = Vec::new();
+    for (index, volume) in volumes {
+        match full_volume(volume) {
+            Some(volume) => full.push(volume),
+            None => found.group_error(
+                group,
+                format!("spec.volumes[{index}].size"),
+                "a volume needs a size",
+                "set it, in GiB",
+            ),
+        }
+    }
+    (full.len() == group.spec.volumes.len()).then_some(full)
+}
+
+fn full_volume(volume: &VolumeSpec) -> Option<Volume> {
+    let volume_type = volume.type_.clone()?;
+    Some(Volume {
+        device: volume.device.clone(),
+        size: volume.size?,
+        iops: volumes::iops(&volume_type, volume.iops),
+        throughput: volumes::throughput(&volume_type, volume.throughput),
+        volume_type,
+        encrypted: volume.encrypted,
+        kms_key_id: volume.key.clone(),
+        delete_on_termination: volume.delete_on_termination?,
+    })
+}
+
+/// Seconds a machine lives at most; 0: no limit.
+fn max_lifetime(group: &InstanceGroup, found: &mut Found) -> Option<i32> {
+    let Some(text) = &group.spec.max_instance_lifetime else {
+        return Some(0);
+    };
+    let seconds = duration::whole_seconds(text);
+    if seconds.is_none() {
+        found.group_error(
+            group,
+            "spec.maxInstanceLifetime",
+            format!("{text:?} is not a duration"),
+            "write it as 720h",
+        );
+    }
+    seconds
+}
+
+/// The role in the user's instance profile. Machines sign with the role, and profiles are free to be called otherwise.
+fn own_role(group: &InstanceGroup, facts: &Facts, found: &mut Found) -> Option<String> {
+    let profile = profile_name(&group.spec)?;
+    let role = facts.profile_roles.get(&profile);
+    if role.is_none() && !facts.stand_in {
+        found.group_error(
+            group,
+            "spec.iam.profile",
+            format!("this account has no instance profile {profile} with a role in it"),
+            "create it, add a role to it, or leave spec.iam out to get both made",
+        );
+    }
+    role.cloned()
+}
+
+/// The name of the user's instance profile: the last part of its ARN.
+pub(super) fn profile_name(said: &InstanceGroupSpec) -> Option<String> {
+    let arn = said.iam.as_ref()?.profile.as_deref()?;
+    arn.rsplit('/').next().map(str::to_owned)
+}
+
+fn external_load_balancers(said: &InstanceGroupSpec) -> Vec<ExternalLoadBalancer> {
+    said.external_load_balancers
+        .iter()
+        .filter_map(|balancer| {
+            let classic = balancer.load_balancer_name.clone();
+            let classic = classic.map(ExternalLoadBalancer::Classic);
+            let group = balancer.target_group_arn.clone();
+            classic.or_else(|| group.map(ExternalLoadBalancer::TargetGroup))
+        })
+        .collect()
+}

@@ -1,0 +1,54 @@
+//! What machines may do in AWS.
+
+use super::Found;
+use super::fill::fill;
+use crate::api::cluster::ClusterSpec;
+use full::Iam;
+
+/// The permissions of kOps' non-legacy roles.
+pub(super) fn complete(spec: &mut ClusterSpec) {
+    let iam = spec.iam.get_or_insert_default();
+    fill(&mut iam.legacy, false);
+    fill(&mut iam.allow_container_registry, false);
+}
+
+/// The IAM settings of a completed spec; policies are keyed `control-plane`, `node`, `bastion`.
+pub(super) fn full(spec: &ClusterSpec, found: &mut Found) -> Option<Iam> {
+    let mut policies = Ok(std::collections::BTreeMap::new());
+    for (role, text) in &spec.additional_policies {
+        match serde_json::from_str(text) {
+            Ok(policy) => {
+                if let Ok(policies) = &mut policies {
+                    policies.insert(role_name(role), policy);
+                }
+            }
+            Err(error) => {
+                found.error(
+                    format!("spec.additionalPolicies.{role}"),
+                    format!("this is not JSON: {error}"),
+                    "write a JSON list of policy statements",
+                );
+                policies = Err(());
+            }
+        }
+    }
+    let iam = spec.iam.as_ref();
+    Some(Iam {
+        permissions_boundary: iam.and_then(|iam| iam.permissions_boundary.clone()),
+        allow_container_registry: iam.and_then(|iam| iam.allow_container_registry) == Some(true),
+        external_policies: spec
+            .external_policies
+            .iter()
+            .map(|(role, arns)| (role_name(role), arns.clone()))
+            .collect(),
+        additional_policies: policies.ok()?,
+    })
+}
+
+/// v1alpha2 says `master` for what is a control plane everywhere else.
+fn role_name(role: &str) -> String {
+    match role.to_ascii_lowercase().as_str() {
+        "master" | "controlplane" => "control-plane".to_owned(),
+        other => other.to_owned(),
+    }
+}

@@ -1,0 +1,93 @@
+//! How the instances of a group run as nodes: what the cluster's spec and the group's say together.
+
+use super::components::made_of;
+use super::fill::overlay;
+use super::{Found, flags, user_files};
+use crate::api::cluster::ClusterSpec;
+use crate::api::containerd::ContainerdConfig;
+use crate::api::machine::VolumeMountSpec;
+use crate::api::scalars::IntOrString;
+use crate::api::{InstanceGroup, InstanceGroupRole};
+use full::NodeSettings;
+use node::config::{Containerd, Kubelet, VolumeMount};
+use serde_json::Value;
+
+/// Of a completed group; `None` for bastions, and where a problem was found.
+pub(super) fn full(
+    group: &InstanceGroup,
+    taints: &[String],
+    spec: &ClusterSpec,
+    found: &mut Found,
+) -> Option<NodeSettings> {
+    let own = &group.spec;
+    let role = own
+        .role
+        .filter(|role| *role != InstanceGroupRole::Bastion)?;
+    let containerd = overlay(
+        &spec.containerd.clone().unwrap_or_default(),
+        &own.containerd.clone().unwrap_or_default(),
+    );
+    let containerd = match containerd {
+        Ok(merged) => full_containerd(merged),
+        Err(error) => {
+            found.group_error(group, "spec.containerd", error.to_string(), "correct it");
+            return None;
+        }
+    };
+    let kubelet = own.kubelet.clone().unwrap_or_default();
+    let ntp = spec.ntp.as_ref().and_then(|ntp| ntp.managed);
+    let updates = own.update_policy.as_ref().or(spec.update_policy.as_ref());
+    Some(NodeSettings {
+        kubelet: Kubelet {
+            flags: made_of("spec.kubelet", flags::kubelet(&kubelet), found),
+            config: made_of(
+                "spec.kubelet",
+                flags::kubelet_config(&kubelet, taints),
+                found,
+            ),
+        },
+        containerd,
+        files: user_files::file_assets(&spec.file_assets, group, role, found),
+        units: user_files::hooks(&spec.hooks, group, role, found),
+        sysctls: [&spec.sysctl_parameters[..], &own.sysctl_parameters].concat(),
+        packages: [&spec.packages[..], &own.packages].concat(),
+        volume_mounts: own.volume_mounts.iter().map(full_mount).collect(),
+        ntp: ntp != Some(false),
+        automatic_updates: updates.is_none_or(|policy| policy != "external"),
+    })
+}
+
+fn full_containerd(merged: ContainerdConfig) -> Containerd {
+    let additions = merged.config_additions.into_iter();
+    let additions = additions.map(|(path, value)| {
+        let value = match value {
+            IntOrString::Int(number) => Value::from(number),
+            IntOrString::String(text) => Value::from(text),
+        };
+        (path, value)
+    });
+    Containerd {
+        version: merged.version,
+        skip_install: merged.skip_install == Some(true),
+        config_override: merged.config_override,
+        config_additions: additions.collect(),
+        registry_mirrors: merged.registry_mirrors,
+        use_ecr_credentials_for_mirrors: merged.use_ecr_credentials_for_mirrors == Some(true),
+        sandbox_image: merged.sandbox_image,
+        selinux_enabled: merged.selinux_enabled == Some(true),
+        address: merged.address,
+        log_level: merged.log_level,
+        root: merged.root,
+        state: merged.state,
+    }
+}
+
+fn full_mount(mount: &VolumeMountSpec) -> VolumeMount {
+    VolumeMount {
+        device: mount.device.clone(),
+        filesystem: mount.filesystem.clone(),
+        format_options: mount.format_options.clone(),
+        mount_options: mount.mount_options.clone(),
+        path: mount.path.clone(),
+    }
+}

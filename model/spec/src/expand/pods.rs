@@ -1,0 +1,99 @@
+//! Addresses inside the cluster, and the CNI.
+
+use super::Found;
+use super::fill::fill;
+use crate::api::cluster::ClusterSpec;
+use crate::api::networking::{FlannelNetworkingSpec, NetworkingSpec};
+use crate::cidr;
+use full::PodNetwork;
+use ipnet::IpNet;
+use node::config::Networking;
+
+/// The CNI, and the ranges of pods and services.
+pub(super) fn complete(spec: &mut ClusterSpec, found: &mut Found) {
+    let networking = spec.networking.get_or_insert_default();
+    if *networking == NetworkingSpec::default() {
+        networking.flannel = Some(FlannelNetworkingSpec::default());
+    }
+    if let Some(flannel) = &mut networking.flannel {
+        fill(&mut flannel.backend, "vxlan");
+    }
+    fill(&mut spec.cluster_dns_domain, "cluster.local");
+    fill(&mut spec.non_masquerade_cidr, "100.64.0.0/10");
+    let Some(range) = parsed(spec.non_masquerade_cidr.as_deref()) else {
+        let path = "spec.nonMasqueradeCIDR";
+        found.error(path, "this is not a range", "write it as 100.64.0.0/10");
+        return;
+    };
+    if let Some(pods) = cidr::pod_range(range) {
+        fill(&mut spec.pod_cidr, pods.to_string());
+    }
+    if let Some(services) = cidr::service_range(range) {
+        fill(&mut spec.service_cluster_ip_range, services.to_string());
+    }
+}
+
+fn parsed(text: Option<&str>) -> Option<IpNet> {
+    text?.parse().ok()
+}
+
+/// The address of the cluster's DNS service: the tenth of the services.
+pub(super) fn dns_address(spec: &ClusterSpec) -> Option<String> {
+    let services = parsed(spec.service_cluster_ip_range.as_deref())?;
+    Some(cidr::nth_address(services, 10)?.to_string())
+}
+
+/// The pod network of a completed spec.
+pub(super) fn full(spec: &ClusterSpec, found: &mut Found) -> Option<PodNetwork> {
+    let mut range = |text: &Option<String>, path: &str| {
+        let range = parsed(text.as_deref());
+        if range.is_none() {
+            let hint = "write a range such as 100.64.0.0/13";
+            found.error(path, "an IPv4 range is needed here", hint);
+        }
+        range
+    };
+    let non_masquerade_cidr = parsed(spec.non_masquerade_cidr.as_deref());
+    let pod_cidr = range(&spec.pod_cidr, "spec.podCIDR");
+    let service_cidr = range(&spec.service_cluster_ip_range, "spec.serviceClusterIPRange");
+    let server = spec
+        .kube_dns
+        .as_ref()
+        .and_then(|dns| dns.server_ip.as_deref());
+    let dns_service_ip = server.and_then(|ip| ip.parse().ok());
+    if service_cidr.is_some() && dns_service_ip.is_none() {
+        let hint = "set it to an address of spec.serviceClusterIPRange";
+        found.error("spec.kubeDNS.serverIP", "an address is needed here", hint);
+    }
+    Some(PodNetwork {
+        networking: networking(spec, found),
+        non_masquerade_cidr: non_masquerade_cidr?,
+        pod_cidr: pod_cidr?,
+        service_cidr: service_cidr?,
+        dns_service_ip: dns_service_ip?,
+        dns_domain: spec.cluster_dns_domain.clone().unwrap_or_default(),
+    })
+}
+
+/// The CNI of a completed spec.
+fn networking(spec: &ClusterSpec, found: &mut Found) -> Networking {
+    let default = NetworkingSpec::default();
+    let networking = spec.networking.as_ref().unwrap_or(&default);
+    if let Some(flannel) = &networking.flannel {
+        return Networking::Flannel(flannel.backend.clone().unwrap_or_default());
+    }
+    if networking.kubenet.is_some() {
+        return Networking::Kubenet;
+    }
+    if networking.external.is_some() {
+        return Networking::External;
+    }
+    if networking.cni.is_none() {
+        found.warning(
+            "spec.networking",
+            "kctl does not install this network plugin",
+            "install it yourself once the API answers, as with \"cni: {}\"; nodes are not ready before",
+        );
+    }
+    Networking::Cni
+}

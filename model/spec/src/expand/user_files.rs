@@ -1,0 +1,150 @@
+//! What users put on instances: files (`fileAssets`) and units (`hooks`).
+
+use super::Found;
+use crate::api::host::{FileAssetSpec, HookSpec};
+use crate::api::{InstanceGroup, InstanceGroupRole};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use node::config::{File, Unit};
+
+/// Files for instances of this role; those of the group replace the cluster's at the same path.
+pub(super) fn file_assets(
+    cluster: &[FileAssetSpec],
+    group: &InstanceGroup,
+    role: InstanceGroupRole,
+    found: &mut Found,
+) -> Vec<File> {
+    let mut files: Vec<File> = Vec::new();
+    for asset in cluster.iter().chain(&group.spec.file_assets) {
+        if asset.roles.is_empty() || asset.roles.contains(&role) {
+            match file_asset(asset) {
+                Ok(file) => {
+                    files.retain(|other| other.path != file.path);
+                    files.push(file);
+                }
+                Err((message, hint)) => {
+                    found.group_error(group, "spec.fileAssets", message, hint);
+                }
+            }
+        }
+    }
+    files
+}
+
+/// The file, or what is wrong with it and what to do.
+fn file_asset(asset: &FileAssetSpec) -> Result<File, (String, &'static str)> {
+    let default = || format!("/srv/kubernetes/assets/{}", asset.name);
+    let path = asset
+        .path
+        .clone()
+        .filter(|path| !path.is_empty())
+        .unwrap_or_else(default);
+    let mode = asset.mode.as_deref().unwrap_or("0440");
+    let bits = u32::from_str_radix(mode, 8)
+        .ok()
+        .filter(|bits| *bits <= 0o7777);
+    let bits = bits.ok_or_else(|| {
+        let message = format!("file {path} has mode {mode:?}, which is not octal");
+        (message, "write it as 0440")
+    })?;
+    let mode = format!("{bits:04o}");
+    if asset.is_base64 != Some(true) {
+        return Ok(File::new(path, &asset.content).mode(&mode));
+    }
+    let compact: String = asset.content.split_whitespace().collect();
+    let bytes = STANDARD.decode(&compact).map_err(|_| {
+        (
+            format!("file {path} is not base64"),
+            "encode its content, or set isBase64: false",
+        )
+    })?;
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) => File::new(path, text).mode(&mode),
+        Err(_) => File {
+            base64: true,
+            ..File::new(path, compact).mode(&mode)
+        },
+    })
+}
+
+/// Units of hooks for instances of this role. A hook without a name is called after its place in its list, as in kOps.
+pub(super) fn hooks(
+    cluster: &[HookSpec],
+    group: &InstanceGroup,
+    role: InstanceGroupRole,
+    found: &mut Found,
+) -> Vec<Unit> {
+    let mut units: Vec<Unit> = Vec::new();
+    let numbered = |hooks: &[HookSpec], suffix: &str| -> Vec<(String, HookSpec)> {
+        let name = |index| format!("kops-hook-{index}{suffix}");
+        let named = hooks.iter().enumerate();
+        named
+            .map(|(index, hook)| {
+                (
+                    hook.name.clone().unwrap_or_else(|| name(index)),
+                    hook.clone(),
+                )
+            })
+            .collect()
+    };
+    // The group's come first: a hook of the cluster's with the same name gives way.
+    let all = numbered(&group.spec.hooks, "-ig")
+        .into_iter()
+        .chain(numbered(cluster, ""));
+    for (name, hook) in all.filter(|(_, hook)| hook.roles.is_empty() || hook.roles.contains(&role))
+    {
+        let name = if name.contains('.') {
+            name
+        } else {
+            format!("{name}.service")
+        };
+        if units.iter().any(|unit| unit.name == name) {
+            continue;
+        }
+        match hook_unit(&name, &hook) {
+            Ok(content) => units.push(Unit {
+                name,
+                content,
+                enabled: hook.disabled != Some(true),
+            }),
+            Err(error) => {
+                found.group_error(
+                    group,
+                    "spec.hooks",
+                    format!("{name}: {error}"),
+                    "correct it",
+                );
+            }
+        }
+    }
+    units
+}
+
+fn hook_unit(name: &str, hook: &HookSpec) -> Result<String, templates::Error> {
+    let manifest = hook.manifest.clone().unwrap_or_default();
+    if hook.use_raw_manifest == Some(true) {
+        return Ok(manifest);
+    }
+    let container = hook.exec_container.clone();
+    let container = container.filter(|container| container.image.is_some() && manifest.is_empty());
+    let in_container = container.is_some();
+    let container = container.unwrap_or_default();
+    let environment = container.environment.iter();
+    templates::render(&templates::HookService {
+        name: name.to_owned(),
+        requires: hook.requires.clone(),
+        before: hook.before.clone(),
+        in_container,
+        image: templates::systemd_word(&container.image.unwrap_or_default()),
+        container: templates::systemd_word(name.trim_end_matches(".service")),
+        environment: environment
+            .map(|(name, value)| templates::systemd_word(&format!("{name}={value}")))
+            .collect(),
+        command: container
+            .command
+            .iter()
+            .map(|word| templates::systemd_word(word))
+            .collect(),
+        service: manifest.trim_end().to_owned(),
+    })
+}

@@ -1,0 +1,12 @@
+//! The spec as users write it: read with places for every finding, validated, created by `kctl create cluster`, and
+//! expanded into the full spec. Nothing behind expansion depends on this crate.
+
+pub mod api;
+pub mod catalog;
+pub mod cidr;
+pub mod create;
+pub mod etcd;
+pub mod expand;
+pub mod not_yet;
+pub mod read;
+pub mod validate;

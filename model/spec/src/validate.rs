@@ -1,0 +1,171 @@
+//! What a spec must satisfy beyond its types: rules that need no cloud, all findings at once.
+//!
+//! The rules are kOps', and AWS' limits where kOps would leave them to the first failed call.
+//! A rule speaks only of what the user wrote: what expansion fills in is right by construction.
+
+mod access;
+mod assets;
+mod bastion;
+mod cidr;
+mod components;
+mod containerd;
+mod etcd;
+mod host;
+mod iam;
+mod instance_groups;
+mod instances;
+mod kubelet;
+mod labels;
+mod load_balancer;
+mod names;
+mod network;
+mod scalars;
+mod ssh_keys;
+mod subnet_plan;
+pub(crate) mod subnets;
+mod text;
+pub mod versions;
+mod volumes;
+
+use crate::api::{Cluster, InstanceGroup, Object, Resource, SSHCredential, Spec};
+use std::collections::BTreeMap;
+
+use crate::read::{Document, ObjectRef, Problem, first_of};
+
+/// The objects of one cluster, as the user wrote them.
+#[derive(Clone, Copy, Debug)]
+pub struct ClusterInput<'a> {
+    /// The cluster.
+    pub cluster: &'a Cluster,
+    /// All its groups.
+    pub instance_groups: &'a [InstanceGroup],
+    /// Its public SSH keys.
+    pub ssh_keys: &'a [SSHCredential],
+}
+
+/// Every finding of every rule, errors and warnings, cluster first. Paths are those of the object
+/// named in each finding; `locate` gives them places.
+pub fn validate(input: &ClusterInput<'_>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    check_cluster(input, &mut problems);
+    about(&mut problems, 0, input.cluster, 0);
+    let mut before: BTreeMap<&str, usize> = BTreeMap::new();
+    for group in input.instance_groups {
+        let first = problems.len();
+        check_group(group, input, &mut problems);
+        let occurrence = before.entry(group.name()).or_default();
+        about(&mut problems, first, group, *occurrence);
+        *occurrence += 1;
+    }
+    for key in input.ssh_keys {
+        let first = problems.len();
+        ssh_keys::check(key, &mut problems);
+        about(&mut problems, first, key, 0);
+    }
+    problems
+}
+
+fn check_cluster(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
+    let spec = &input.cluster.spec;
+    names::check_cluster(input, problems);
+    versions::check(spec, problems);
+    network::check(spec, problems);
+    subnets::check(spec, problems);
+    subnet_plan::check(spec, problems);
+    load_balancer::check(spec, problems);
+    bastion::check(input, problems);
+    access::check(spec, problems);
+    etcd::check(input, problems);
+    instance_groups::check_set(input, problems);
+    iam::check(spec, problems);
+    labels::check_cloud_labels("spec.cloudLabels", &spec.cloud_labels, problems);
+    assets::check(spec, problems);
+    containerd::check("spec.containerd", spec.containerd.as_ref(), problems);
+    components::check(spec, problems);
+    kubelet::check("spec.kubelet", spec.kubelet.as_ref(), problems);
+    kubelet::check("spec.masterKubelet", spec.master_kubelet.as_ref(), problems);
+    host::check_cluster(spec, problems);
+    scalars::check(spec, problems);
+}
+
+fn check_group(group: &InstanceGroup, input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
+    let spec = &group.spec;
+    names::check_group(group, input, problems);
+    instance_groups::check(group, input, problems);
+    instances::check(spec, problems);
+    volumes::check(spec, problems);
+    labels::check_group(spec, problems);
+    containerd::check("spec.containerd", spec.containerd.as_ref(), problems);
+    kubelet::check("spec.kubelet", spec.kubelet.as_ref(), problems);
+    host::check_group(spec, problems);
+    scalars::check(spec, problems);
+}
+
+/// Says which object the findings from `first` on are about.
+fn about<S: Spec>(problems: &mut [Problem], first: usize, object: &Resource<S>, occurrence: usize) {
+    for problem in problems.iter_mut().skip(first) {
+        problem.object.get_or_insert_with(|| ObjectRef {
+            kind: S::KIND.to_owned(),
+            name: object.name().to_owned(),
+            occurrence,
+        });
+    }
+}
+
+/// Validates every cluster among documents with its groups and keys, findings placed. A group
+/// belongs to the cluster that its label names; without a label to the only cluster there is.
+pub fn validate_documents(documents: &[Document]) -> Vec<Problem> {
+    let is_cluster = |document: &&Document| matches!(document.object, Object::Cluster(_));
+    let alone = documents.iter().filter(is_cluster).count() == 1;
+    let mut problems = Vec::new();
+    for home in documents {
+        let Object::Cluster(cluster) = &home.object else {
+            continue;
+        };
+        let mut own = vec![home];
+        let mut groups = Vec::new();
+        let mut keys = Vec::new();
+        for document in documents {
+            if !alone && document.object.metadata().cluster() != Some(cluster.name()) {
+                continue;
+            }
+            match &document.object {
+                Object::InstanceGroup(group) => groups.push(group.clone()),
+                Object::SSHCredential(key) => keys.push(key.clone()),
+                Object::Cluster(_) | Object::Keyset(_) => continue,
+            }
+            own.push(document);
+        }
+        let input = ClusterInput {
+            cluster,
+            instance_groups: &groups,
+            ssh_keys: &keys,
+        };
+        let mut found = first_of(validate(&input));
+        locate(&mut found, &own);
+        problems.extend(found);
+    }
+    problems.sort_by_key(|problem| {
+        problem
+            .place
+            .as_ref()
+            .map(|place| (place.file.clone(), place.line))
+    });
+    problems
+}
+
+/// Gives findings their places in the documents that the objects were read from, which are those
+/// of one cluster.
+pub fn locate(problems: &mut [Problem], documents: &[&Document]) {
+    for problem in problems {
+        let Some(object) = &problem.object else {
+            continue;
+        };
+        let mut same = documents.iter().filter(|document| {
+            document.object.kind() == object.kind && document.object.metadata().name == object.name
+        });
+        if let Some(home) = same.nth(object.occurrence) {
+            home.locations.locate(problem);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Settings of the control plane's components that exclude each other or name a choice.
+
+use crate::api::cluster::ClusterSpec;
+use crate::api::kube_apiserver::KubeAPIServerConfig;
+use crate::expand;
+use crate::read::Problem;
+
+use super::text::one_of;
+use node::duration::seconds;
+
+/// Lives of kubelets' certificates, seconds: Kubernetes signs none for less than ten minutes, and none outlives its authority,
+/// which has ten years.
+const SIGNING: (f64, f64) = (600.0, 315_360_000.0);
+
+pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    apiserver(spec, problems);
+    proxy(spec, problems);
+    dns(spec, problems);
+    let controller_manager = spec.kube_controller_manager.as_ref();
+    if let Some(size) = controller_manager
+        .and_then(|config| config.node_cidr_mask_size)
+        .filter(|size| !(16..=30).contains(size))
+    {
+        let problem = Problem::error(
+            "spec.kubeControllerManager.nodeCIDRMaskSize",
+            format!("a /{size} is no range for the pods of a node"),
+        );
+        problems.push(problem.hint("use 16 to 30; 24 has room for 254 pods"));
+    }
+    let signing = controller_manager.and_then(|config| config.cluster_signing_duration.as_deref());
+    let signing = signing.and_then(|said| Some((said, seconds(said)?)));
+    if let Some((said, _)) = signing.filter(|(_, life)| *life < SIGNING.0 || *life > SIGNING.1) {
+        let problem = Problem::error(
+            "spec.kubeControllerManager.ClusterSigningDuration",
+            format!("kubelets' certificates cannot be good for {said}"),
+        );
+        problems.push(problem.hint("use 10m to 87600h; 8760h is Kubernetes' default"));
+    }
+    for (path, format) in [
+        (
+            "spec.kubeAPIServer.logFormat",
+            spec.kube_api_server
+                .as_ref()
+                .and_then(|config| config.log_format.as_deref()),
+        ),
+        (
+            "spec.kubeControllerManager.logFormat",
+            controller_manager.and_then(|config| config.log_format.as_deref()),
+        ),
+        (
+            "spec.kubeScheduler.logFormat",
+            spec.kube_scheduler
+                .as_ref()
+                .and_then(|config| config.log_format.as_deref()),
+        ),
+    ] {
+        if let Some(format) = format {
+            one_of(path, format, &["text", "json"], problems);
+        }
+    }
+    if let Some(provider) = spec
+        .external_dns
+        .as_ref()
+        .and_then(|dns| dns.provider.as_deref())
+    {
+        one_of(
+            "spec.externalDns.provider",
+            provider,
+            &["dns-controller", "external-dns", "none"],
+            problems,
+        );
+    }
+}
+
+/// Files that flags name are mounted by their paths.
+fn files(path: &str, config: &KubeAPIServerConfig, problems: &mut Vec<Problem>) {
+    // Flags that cannot be made are told where machines are made of them.
+    let flags = expand::api_server_flags(config, false).unwrap_or_default();
+    for (flag, file) in flags.files() {
+        if !file.starts_with('/') {
+            let message = format!("--{flag} names \"{file}\", which is not an absolute path");
+            let hint = "write the whole path on the machine; fileAssets put files there";
+            problems.push(Problem::error(path, message).hint(hint));
+        }
+    }
+}
+
+fn apiserver(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    let Some(config) = &spec.kube_api_server else {
+        return;
+    };
+    let path = "spec.kubeAPIServer";
+    files(path, config, problems);
+    if !config.admission_control.is_empty() && !config.enable_admission_plugins.is_empty() {
+        let problem = Problem::error(
+            format!("{path}.admissionControl"),
+            "it excludes enableAdmissionPlugins",
+        );
+        problems.push(
+            problem.hint(
+                "keep enableAdmissionPlugins, or appendAdmissionPlugins to add to the default",
+            ),
+        );
+    }
+    if let Some(range) = config
+        .service_node_port_range
+        .as_deref()
+        .filter(|range| !is_port_range(range))
+    {
+        let problem = Problem::error(
+            format!("{path}.serviceNodePortRange"),
+            format!("\"{range}\" is not a range of ports"),
+        );
+        problems.push(problem.hint("write FIRST-LAST, such as 30000-32767"));
+    }
+    let modes: Vec<&str> = config
+        .authorization_mode
+        .as_deref()
+        .unwrap_or("Node,RBAC")
+        .split(',')
+        .collect();
+    let known = [
+        "AlwaysAllow",
+        "AlwaysDeny",
+        "ABAC",
+        "Node",
+        "RBAC",
+        "Webhook",
+    ];
+    for mode in &modes {
+        one_of(format!("{path}.authorizationMode"), mode, &known, problems);
+    }
+    if modes.contains(&"RBAC") && !modes.contains(&"Node") {
+        let problem = Problem::error(
+            format!("{path}.authorizationMode"),
+            "without Node, kubelets may not register",
+        );
+        problems.push(problem.hint("write Node,RBAC"));
+    }
+    if config.audit_webhook_config_file.is_none() && config.audit_webhook_mode.is_some() {
+        let problem = Problem::error(
+            format!("{path}.auditWebhookMode"),
+            "there is no audit webhook",
+        );
+        problems.push(problem.hint("add auditWebhookConfigFile, or remove it"));
+    }
+    if config.anonymous_auth == Some(true) {
+        let problem = Problem::warning(
+            format!("{path}.anonymousAuth"),
+            "anybody may ask the API without a name",
+        );
+        problems.push(problem.hint("remove it; health checks work without"));
+    }
+}
+
+fn is_port_range(text: &str) -> bool {
+    let ports = text
+        .split_once('-')
+        .and_then(|(first, last)| Some((first.parse::<u16>().ok()?, last.parse::<u16>().ok()?)));
+    ports.is_some_and(|(first, last)| first > 0 && first <= last)
+}
+
+fn proxy(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    let Some(mode) = spec
+        .kube_proxy
+        .as_ref()
+        .and_then(|config| config.proxy_mode.as_deref())
+    else {
+        return;
+    };
+    one_of(
+        "spec.kubeProxy.proxyMode",
+        mode,
+        &["iptables", "ipvs", "nftables"],
+        problems,
+    );
+}
+
+fn dns(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
+    let Some(config) = &spec.kube_dns else { return };
+    if let Some(provider) = &config.provider {
+        // kOps' removed KubeDNS is in the list of what is not done.
+        one_of(
+            "spec.kubeDNS.provider",
+            provider,
+            &["CoreDNS", "KubeDNS", "None"],
+            problems,
+        );
+    }
+    let stubs = config.stub_domains.iter().flat_map(|(domain, servers)| {
+        servers.iter().enumerate().map(move |(index, server)| {
+            (
+                format!(
+                    "{}[{index}]",
+                    crate::read::path::field("spec.kubeDNS.stubDomains", domain)
+                ),
+                server,
+            )
+        })
+    });
+    let upstream = config.upstream_nameservers.iter().enumerate();
+    let upstream = upstream
+        .map(|(index, server)| (format!("spec.kubeDNS.upstreamNameservers[{index}]"), server));
+    let local = config
+        .node_local_dns
+        .as_ref()
+        .and_then(|local| local.local_ip.as_ref());
+    let local = local.map(|address| ("spec.kubeDNS.nodeLocalDNS.localIP".to_owned(), address));
+    for (path, server) in stubs.chain(upstream).chain(local) {
+        if server.parse::<std::net::IpAddr>().is_err()
+            && server.parse::<std::net::SocketAddr>().is_err()
+        {
+            let problem = Problem::error(path, format!("\"{server}\" is not an address"));
+            problems.push(problem.hint("write an address such as 10.0.0.2"));
+        }
+    }
+}

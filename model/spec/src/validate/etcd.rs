@@ -1,0 +1,199 @@
+//! The etcd clusters: members, groups, volumes.
+
+use crate::api::InstanceGroupRole;
+use crate::api::etcd::{EnvVar, EtcdClusterSpec, EtcdMemberSpec};
+use crate::read::{Problem, nearest};
+use node::components::{EtcdSetting, etcd_setting, taken_etcd_settings};
+
+use super::ClusterInput;
+use super::text::{is_dns_label, unique};
+use super::volumes::{self, Volume};
+
+/// The etcd clusters that Kubernetes uses.
+pub const NAMES: [&str; 2] = ["main", "events"];
+
+pub fn check(input: &ClusterInput<'_>, problems: &mut Vec<Problem>) {
+    let clusters = &input.cluster.spec.etcd_clusters;
+    for name in NAMES {
+        if !clusters.iter().any(|cluster| cluster.name == name) {
+            let problem = Problem::error(
+                "spec.etcdClusters",
+                format!("etcd cluster {name} is missing"),
+            );
+            problems.push(problem.hint(format!(
+                "add \"- name: {name}\" with one member per control-plane group"
+            )));
+        }
+    }
+    let at = |index: usize| format!("spec.etcdClusters[{index}]");
+    unique(
+        clusters
+            .iter()
+            .enumerate()
+            .map(|(index, cluster)| (format!("{}.name", at(index)), cluster.name.as_str())),
+        problems,
+    );
+    for (index, cluster) in clusters.iter().enumerate() {
+        // Other names are features by themselves, and in the list of what is not done.
+        let listed = ["cilium", "leases"].contains(&cluster.name.as_str());
+        if !NAMES.contains(&cluster.name.as_str()) && !listed {
+            let message = format!(
+                "\"{}\" is not an etcd cluster that Kubernetes uses",
+                cluster.name
+            );
+            problems.push(
+                Problem::error(format!("{}.name", at(index)), message).hint("use main or events"),
+            );
+        }
+        members(&at(index), cluster, input, problems);
+        backups(&at(index), cluster, problems);
+        settings(&at(index), cluster, problems);
+    }
+}
+
+fn members(
+    at: &str,
+    cluster: &EtcdClusterSpec,
+    input: &ClusterInput<'_>,
+    problems: &mut Vec<Problem>,
+) {
+    let count = cluster.etcd_members.len();
+    if count == 0 {
+        let problem = Problem::error(
+            format!("{at}.etcdMembers"),
+            format!("etcd cluster {} has no members", cluster.name),
+        );
+        return problems.push(problem.hint("add one member per control-plane group"));
+    }
+    if count.is_multiple_of(2) {
+        let message = format!(
+            "etcd cluster {} has {count} members: as many may fail as with {}",
+            cluster.name,
+            count - 1
+        );
+        problems.push(
+            Problem::error(format!("{at}.etcdMembers"), message).hint("use 1, 3 or 5 members"),
+        );
+    }
+    let at = |index: usize| format!("{at}.etcdMembers[{index}]");
+    let named = cluster.etcd_members.iter().enumerate();
+    unique(
+        named.map(|(index, member)| (format!("{}.name", at(index)), member.name.as_str())),
+        problems,
+    );
+    for (index, member) in cluster.etcd_members.iter().enumerate() {
+        one_member(&at(index), member, input, problems);
+    }
+}
+
+fn one_member(
+    path: &str,
+    member: &EtcdMemberSpec,
+    input: &ClusterInput<'_>,
+    problems: &mut Vec<Problem>,
+) {
+    if !is_dns_label(&member.name) {
+        let problem = Problem::error(
+            format!("{path}.name"),
+            format!("\"{}\" is not a name of a member", member.name),
+        );
+        problems.push(problem.hint("use lowercase letters, digits and dashes, for example a"));
+    }
+    volumes::check_one(
+        &Volume {
+            kind: ("volumeType", member.volume_type.as_deref()),
+            size: ("volumeSize", member.volume_size),
+            iops: ("volumeIops", member.volume_iops),
+            throughput: ("volumeThroughput", member.volume_throughput),
+            path,
+        },
+        problems,
+    );
+    if input.instance_groups.is_empty() {
+        return; // Reported once, for the whole cluster.
+    }
+    let path = format!("{path}.instanceGroup");
+    let group = input
+        .instance_groups
+        .iter()
+        .find(|group| group.name() == member.instance_group);
+    match group.map(|group| group.spec.role) {
+        Some(None | Some(InstanceGroupRole::ControlPlane)) => {}
+        Some(Some(role)) => {
+            let problem = Problem::error(
+                path,
+                format!("group {} has the role {role:?}", member.instance_group),
+            );
+            problems.push(problem.hint("etcd runs in groups of role Master"));
+        }
+        None => {
+            let names: Vec<&str> = input
+                .instance_groups
+                .iter()
+                .map(crate::api::Resource::name)
+                .collect();
+            let message = format!("the cluster has no group \"{}\"", member.instance_group);
+            problems.push(
+                Problem::error(path, message).hint(nearest::hint(&member.instance_group, &names)),
+            );
+        }
+    }
+}
+
+/// Settings of etcd's own: those that tune it are taken, and no others.
+fn settings(at: &str, cluster: &EtcdClusterSpec, problems: &mut Vec<Problem>) {
+    let variables = cluster.manager.iter().flat_map(|manager| &manager.env);
+    for (index, variable) in variables.enumerate() {
+        let path = format!("{at}.manager.env[{index}].name");
+        problems.extend(setting(&path, variable));
+    }
+}
+
+fn setting(path: &str, EnvVar { name, .. }: &EnvVar) -> Option<Problem> {
+    if name.starts_with("ETCD_MANAGER_") || !name.starts_with("ETCD_") {
+        let message = format!("{name} is a setting of etcd-manager, which kctl does not run");
+        return Some(Problem::warning(path, message).hint("remove it: it does nothing"));
+    }
+    match etcd_setting(name) {
+        Some(EtcdSetting::Taken) => None,
+        Some(EtcdSetting::Refused(does)) => {
+            let message = format!("{name} {does}");
+            Some(Problem::error(path, message).hint("remove it"))
+        }
+        None => {
+            let message = format!("{name} is no setting of etcd 3.5 or 3.6");
+            let known: Vec<String> = taken_etcd_settings().collect();
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            Some(Problem::error(path, message).hint(nearest::hint(name, &known)))
+        }
+    }
+}
+
+fn backups(at: &str, cluster: &EtcdClusterSpec, problems: &mut Vec<Problem>) {
+    if let Some(store) = cluster
+        .backups
+        .as_ref()
+        .and_then(|backups| backups.backup_store.as_deref())
+        && !["s3://", "file://", "memfs://"]
+            .iter()
+            .any(|scheme| store.starts_with(scheme))
+    {
+        let problem = Problem::error(
+            format!("{at}.backups.backupStore"),
+            format!("\"{store}\" is not a store"),
+        );
+        problems.push(problem.hint("write s3://BUCKET/PATH"));
+    }
+    if let Some(days) = cluster
+        .manager
+        .as_ref()
+        .and_then(|manager| manager.backup_retention_days)
+        .filter(|days| *days < 1)
+    {
+        let problem = Problem::error(
+            format!("{at}.manager.backupRetentionDays"),
+            format!("{days} days would keep no snapshot"),
+        );
+        problems.push(problem.hint("use 1 or more; the default is 90"));
+    }
+}

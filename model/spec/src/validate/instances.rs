@@ -1,0 +1,251 @@
+//! What a group's launch template and Auto Scaling group say about its instances.
+
+use crate::api::instance_group::InstanceGroupSpec;
+use crate::read::Problem;
+
+use super::text::{is_arn, is_id, one_of};
+use node::duration::seconds;
+
+/// Names of Auto Scaling processes.
+const PROCESSES: &[&str] = &[
+    "Launch",
+    "Terminate",
+    "AddToLoadBalancer",
+    "AlarmNotification",
+    "AZRebalance",
+    "HealthCheck",
+    "InstanceRefresh",
+    "ReplaceUnhealthy",
+    "ScheduledActions",
+];
+
+/// MIME types that cloud-init understands.
+const USER_DATA_TYPES: &[&str] = &[
+    "text/x-shellscript",
+    "text/cloud-config",
+    "text/cloud-config-archive",
+    "text/cloud-boothook",
+    "text/part-handler",
+    "text/upstart-job",
+    "text/x-include-url",
+    "text/x-include-once-url",
+];
+
+pub fn check(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
+    choices(spec, problems);
+    spot(spec, problems);
+    metadata(spec, problems);
+    security_groups(spec, problems);
+    user_data(spec, problems);
+    load_balancers(spec, problems);
+    lifetime(spec, problems);
+    if let Some(arn) = spec
+        .iam
+        .as_ref()
+        .and_then(|iam| iam.profile.as_deref())
+        .filter(|arn| !is_arn("iam", arn))
+    {
+        let problem = Problem::error(
+            "spec.iam.profile",
+            format!("\"{arn}\" is not the ARN of an instance profile"),
+        );
+        problems.push(problem.hint("write arn:aws:iam::ACCOUNT:instance-profile/NAME"));
+    }
+}
+
+fn choices(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
+    let fields: [(&str, &Option<String>, &[&str]); 4] = [
+        (
+            "spec.tenancy",
+            &spec.tenancy,
+            &["default", "dedicated", "host"],
+        ),
+        (
+            "spec.cpuCredits",
+            &spec.cpu_credits,
+            &["standard", "unlimited"],
+        ),
+        (
+            "spec.instanceInterruptionBehavior",
+            &spec.instance_interruption_behavior,
+            &["terminate", "stop", "hibernate"],
+        ),
+        ("spec.manager", &spec.manager, &["CloudGroup", "Karpenter"]),
+    ];
+    for (path, value, values) in fields {
+        if let Some(value) = value {
+            one_of(path, value, values, problems);
+        }
+    }
+    for (index, process) in spec.suspend_processes.iter().enumerate() {
+        one_of(
+            format!("spec.suspendProcesses[{index}]"),
+            process,
+            PROCESSES,
+            problems,
+        );
+    }
+}
+
+fn spot(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
+    if let Some(price) = &spec.max_price
+        && !price
+            .parse::<f64>()
+            .is_ok_and(|price| price > 0.0 && price.is_finite())
+    {
+        let problem = Problem::error("spec.maxPrice", format!("\"{price}\" is not a price"));
+        problems.push(problem.hint("write dollars per hour, such as 0.10"));
+    }
+    if let Some(minutes) = spec.spot_duration_in_minutes {
+        if !(60..=360).contains(&minutes) || minutes % 60 != 0 {
+            let problem = Problem::error(
+                "spec.spotDurationInMinutes",
+                format!("{minutes} is not a duration that AWS knew"),
+            );
+            problems.push(problem.hint("use 60, 120, 180, 240, 300 or 360, or remove it"));
+        } else {
+            let problem = Problem::warning(
+                "spec.spotDurationInMinutes",
+                "AWS no longer offers spot machines with a duration",
+            );
+            problems.push(problem.hint("remove it"));
+        }
+    }
+    if spec.instance_interruption_behavior.is_some() && spec.max_price.is_none() {
+        let problem = Problem::warning(
+            "spec.instanceInterruptionBehavior",
+            "it concerns spot machines only, the group has none",
+        );
+        problems.push(problem.hint("add maxPrice, or remove it"));
+    }
+}
+
+fn metadata(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
+    let Some(options) = &spec.instance_metadata else {
+        return;
+    };
+    if let Some(tokens) = &options.http_tokens {
+        one_of(
+            "spec.instanceMetadata.httpTokens",
+            tokens,
+            &["required", "optional"],
+            problems,
+        );
+    }
+    if let Some(hops) = options
+        .http_put_response_hop_limit
+        .filter(|hops| !(1..=64).contains(hops))
+    {
+        let problem = Problem::error(
+            "spec.instanceMetadata.httpPutResponseHopLimit",
+            format!("{hops} is not a number of hops that AWS takes"),
+        );
+        problems.push(problem.hint("use 1 to 64; 1 keeps pods away from it, 3 lets them in"));
+    }
+}
+
+fn security_groups(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
+    if let Some(id) = &spec.security_group_override {
+        security_group("spec.securityGroupOverride".to_owned(), id, problems);
+    }
+    for (index, id) in spec.additional_security_groups.iter().enumerate() {
+        security_group(
+            format!("spec.additionalSecurityGroups[{index}]"),
+            id,
+            problems,
+        );
+    }
+}
+
+/// An error unless the text is an id of a security group.
+pub fn security_group(path: String, id: &str, problems: &mut Vec<Problem>) {
+    if !is_id("sg", id) {
+        let problem = Problem::error(path, format!("\"{id}\" is not the id of a security group"));
+        problems.push(problem.hint("write an id such as sg-0123456789abcdef0"));
+    }
+}
+
+fn user_data(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
+    for (index, part) in spec.additional_user_data.iter().enumerate() {
+        let path = format!("spec.additionalUserData[{index}]");
+        if part.name.is_empty() || part.name.contains(['/', '"', '\n']) {
+            let problem = Problem::error(
+                format!("{path}.name"),
+                format!("\"{}\" is not a file name", part.name),
+            );
+            problems.push(problem.hint("name the part, such as setup.sh"));
+        }
+        if part.content.is_empty() {
+            let problem = Problem::error(format!("{path}.content"), "the part is empty");
+            problems.push(problem.hint("add its text below \"content: |\", or remove the part"));
+        }
+        one_of(
+            format!("{path}.type"),
+            &part.type_,
+            USER_DATA_TYPES,
+            problems,
+        );
+    }
+}
+
+fn load_balancers(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
+    for (index, balancer) in spec.external_load_balancers.iter().enumerate() {
+        let path = format!("spec.externalLoadBalancers[{index}]");
+        match (&balancer.load_balancer_name, &balancer.target_group_arn) {
+            (Some(_), Some(_)) => {
+                let problem =
+                    Problem::error(&path, "both loadBalancerName and targetGroupArn are given");
+                problems.push(problem.hint(
+                    "keep one: a name for a classic load balancer, an ARN for a target group",
+                ));
+            }
+            (None, None) => {
+                let problem = Problem::error(
+                    &path,
+                    "neither loadBalancerName nor targetGroupArn is given",
+                );
+                problems.push(
+                    problem.hint(
+                        "add the name of a classic load balancer or the ARN of a target group",
+                    ),
+                );
+            }
+            (Some(name), None) if name.is_empty() || name.len() > 32 => {
+                let problem = Problem::error(
+                    format!("{path}.loadBalancerName"),
+                    format!("\"{name}\" is not the name of a load balancer"),
+                );
+                problems.push(problem.hint("names have 1 to 32 characters"));
+            }
+            (None, Some(arn)) if !is_arn("elasticloadbalancing", arn) => {
+                let problem = Problem::error(
+                    format!("{path}.targetGroupArn"),
+                    format!("\"{arn}\" is not the ARN of a target group"),
+                );
+                problems.push(
+                    problem.hint(
+                        "write arn:aws:elasticloadbalancing:REGION:ACCOUNT:targetgroup/NAME/ID",
+                    ),
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+fn lifetime(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
+    const DAY: f64 = 86_400.0;
+    let Some(text) = &spec.max_instance_lifetime else {
+        return;
+    };
+    if let Some(age) = seconds(text)
+        && age != 0.0
+        && !(DAY..=365.0 * DAY).contains(&age)
+    {
+        let problem = Problem::error(
+            "spec.maxInstanceLifetime",
+            format!("{text} is not an age that AWS takes"),
+        );
+        problems.push(problem.hint("use 24h to 8760h, or 0 for no limit"));
+    }
+}

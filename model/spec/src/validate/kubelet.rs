@@ -1,0 +1,105 @@
+//! kubelet's settings, of a cluster or a group.
+
+use crate::api::kubelet::KubeletConfigSpec;
+use crate::read::Problem;
+
+use super::labels;
+use super::text::one_of;
+use node::duration::seconds;
+
+pub fn check(at: &str, config: Option<&KubeletConfigSpec>, problems: &mut Vec<Problem>) {
+    let Some(config) = config else { return };
+    labels::taints(&format!("{at}.taints"), &config.taints, problems);
+    let choices: [(&str, &Option<String>, &[&str]); 5] = [
+        (
+            "cpuManagerPolicy",
+            &config.cpu_manager_policy,
+            &["none", "static"],
+        ),
+        (
+            "topologyManagerPolicy",
+            &config.topology_manager_policy,
+            &["none", "best-effort", "restricted", "single-numa-node"],
+        ),
+        ("logFormat", &config.log_format, &["text", "json"]),
+        (
+            "cgroupDriver",
+            &config.cgroup_driver,
+            &["systemd", "cgroupfs"],
+        ),
+        (
+            "memorySwapBehavior",
+            &config.memory_swap_behavior,
+            &["NoSwap", "LimitedSwap"],
+        ),
+    ];
+    for (name, value, values) in choices {
+        if let Some(value) = value {
+            one_of(format!("{at}.{name}"), value, values, problems);
+        }
+    }
+    if let Some(pods) = config.max_pods.filter(|pods| *pods < 1) {
+        problems.push(
+            Problem::error(
+                format!("{at}.maxPods"),
+                format!("a Node cannot run {pods} pods"),
+            )
+            .hint("use 1 or more"),
+        );
+    }
+    images(at, config, problems);
+    shutdown(at, config, problems);
+    if config.anonymous_auth == Some(true) {
+        let problem = Problem::error(
+            format!("{at}.anonymousAuth"),
+            "anybody who reaches a machine could run commands in its pods",
+        );
+        problems.push(problem.hint("write false, or remove it"));
+    }
+}
+
+fn images(at: &str, config: &KubeletConfigSpec, problems: &mut Vec<Problem>) {
+    let (high, low) = (
+        config.image_gc_high_threshold_percent,
+        config.image_gc_low_threshold_percent,
+    );
+    for (name, percent) in [
+        ("imageGCHighThresholdPercent", high),
+        ("imageGCLowThresholdPercent", low),
+    ] {
+        if let Some(percent) = percent.filter(|percent| !(0..=100).contains(percent)) {
+            problems.push(
+                Problem::error(
+                    format!("{at}.{name}"),
+                    format!("{percent} is not a percentage"),
+                )
+                .hint("use 0 to 100"),
+            );
+        }
+    }
+    if let (Some(high), Some(low)) = (high, low)
+        && low >= high
+    {
+        let problem = Problem::error(
+            format!("{at}.imageGCLowThresholdPercent"),
+            format!("{low} is not below the high threshold {high}"),
+        );
+        problems
+            .push(problem.hint("lower it: images are removed from the high down to the low one"));
+    }
+}
+
+fn shutdown(at: &str, config: &KubeletConfigSpec, problems: &mut Vec<Problem>) {
+    let value = |text: &Option<String>| text.as_deref().and_then(seconds);
+    if let (Some(all), Some(critical)) = (
+        value(&config.shutdown_grace_period),
+        value(&config.shutdown_grace_period_critical_pods),
+    ) && critical > all
+    {
+        let problem = Problem::error(
+            format!("{at}.shutdownGracePeriodCriticalPods"),
+            "it is longer than the whole shutdownGracePeriod",
+        );
+        problems.push(problem.hint("it is a part of that period; use less"));
+    }
+}

@@ -1,0 +1,381 @@
+//! The addons of a cluster: which there are, in which order, and what follows from the spec's fields.
+use cloud::{ObjectContent, S3Object};
+use full::addons::{Addon, addons, channel, manifest_key};
+use full::objects::addon_objects;
+use node::addons::{
+    ADDON_LABEL, CHANNEL_KEY, MANAGED_BY_LABEL, MANAGER, read_channel, read_manifest,
+};
+use node::config::sha256;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use test_support::expanded_with_fields;
+
+/// What a cluster by default runs of itself, as public registries name it.
+const IMAGES: [&str; 5] = [
+    "ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel3",
+    "ghcr.io/flannel-io/flannel:v0.28.9",
+    "registry.k8s.io/coredns/coredns:v1.14.2",
+    "registry.k8s.io/cpa/cluster-proportional-autoscaler:v1.9.0",
+    "registry.k8s.io/provider-aws/cloud-controller-manager:v1.36.1",
+];
+
+/// The addons of the sample with its spec changed as JSON.
+fn with(change: &Value) -> Vec<Addon> {
+    addons(&expanded_with_fields(change).full).unwrap()
+}
+
+fn flannel() -> Vec<Addon> {
+    with(&json!({"networking": {"flannel": {}}}))
+}
+
+fn names(addons: &[Addon]) -> Vec<&str> {
+    addons.iter().map(|addon| addon.name).collect()
+}
+
+/// An object of any addon; null if there is none.
+fn object<'a>(addons: &'a [Addon], kind: &str, name: &str) -> &'a Value {
+    let mut objects = addons.iter().flat_map(|addon| &addon.objects);
+    let found = objects.find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+    found.unwrap_or(&Value::Null)
+}
+
+fn pod<'a>(addons: &'a [Addon], kind: &str, name: &str) -> &'a Value {
+    &object(addons, kind, name)["spec"]["template"]
+}
+
+/// Values of all fields `image`.
+fn images(value: &Value, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => fields.iter().for_each(|(key, value)| match value {
+            Value::String(image) if key == "image" => drop(into.insert(image.clone())),
+            other => images(other, into),
+        }),
+        Value::Array(items) => items.iter().for_each(|item| images(item, into)),
+        _ => {}
+    }
+}
+
+#[test]
+fn access_comes_first_then_the_network_then_what_needs_it() {
+    let rest = [
+        "coredns.addons.k8s.io",
+        "aws-cloud-controller.addons.k8s.io",
+    ];
+    let first = [
+        "kubelet-api.rbac.addons.k8s.io",
+        "limit-range.addons.k8s.io",
+        "node-registration.kctl.dev",
+    ];
+    let network = ["networking.flannel"];
+    for backend in ["vxlan", "udp"] {
+        let of = with(&json!({"networking": {"flannel": {"backend": backend}}}));
+        assert_eq!(names(&of), [&first[..], &network, &rest].concat());
+    }
+    for own in ["kubenet", "cni", "external"] {
+        let of = with(&json!({"networking": {own: {}}}));
+        assert_eq!(names(&of), [&first[..], &rest].concat(), "{own}");
+    }
+    let without_dns = with(&json!({"kubeDNS": {"provider": "None"}}));
+    assert_eq!(names(&without_dns), [&first[..], &rest[1..]].concat());
+}
+
+#[test]
+fn nodes_need_the_taint_that_kubelets_set_where_all_of_them_do() {
+    let all = with(&json!({}));
+    assert!(names(&all).contains(&"node-registration.kctl.dev"));
+    let other = with(&json!({"kubelet": {"cloudProvider": ""}}));
+    assert!(!names(&other).contains(&"node-registration.kctl.dev"));
+}
+
+#[test]
+fn they_are_the_same_every_time() {
+    assert_eq!(flannel(), flannel());
+}
+
+#[test]
+fn manifests_read_as_reviewed() {
+    for addon in flannel() {
+        insta::assert_snapshot!(addon.name, addon.manifest);
+    }
+}
+
+#[test]
+fn every_object_says_which_addon_it_belongs_to_and_whose_it_is() {
+    for addon in flannel() {
+        assert!(!addon.objects.is_empty());
+        for object in &addon.objects {
+            let labels = &object["metadata"]["labels"];
+            assert_eq!(labels[ADDON_LABEL], addon.name);
+            assert_eq!(labels[MANAGED_BY_LABEL], MANAGER);
+            assert_eq!(labels[addon.selector.0], addon.selector.1);
+        }
+    }
+}
+
+#[test]
+fn no_object_is_in_two_addons() {
+    let all = flannel();
+    let objects = all.iter().flat_map(|addon| &addon.objects);
+    let ids: Vec<String> = objects
+        .map(|object| {
+            let metadata = &object["metadata"];
+            format!(
+                "{} {} {}",
+                object["kind"], metadata["namespace"], metadata["name"]
+            )
+        })
+        .collect();
+    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len());
+}
+
+#[test]
+fn a_namespace_stands_before_what_is_in_it() {
+    let of = flannel();
+    for addon in &of {
+        let mut known: BTreeSet<&str> = ["default", "kube-system"].into();
+        for object in &addon.objects {
+            if object["kind"] == "Namespace" {
+                known.insert(object["metadata"]["name"].as_str().unwrap());
+            }
+            if let Some(namespace) = object["metadata"]["namespace"].as_str() {
+                assert!(known.contains(namespace), "{namespace} in {}", addon.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn images_are_the_public_ones_and_come_from_where_the_spec_wants_them() {
+    let wanted = |assets: Value| {
+        let of = with(&json!({"networking": {"flannel": {}}, "assets": assets}));
+        let mut found = BTreeSet::new();
+        of.iter()
+            .flat_map(|addon| &addon.objects)
+            .for_each(|object| images(object, &mut found));
+        found
+    };
+    assert_eq!(wanted(json!({})), IMAGES.map(str::to_owned).into());
+    let proxied = IMAGES.map(|image| {
+        let (_, path) = image.split_once('/').unwrap();
+        format!("proxy.example.com/{path}")
+    });
+    assert_eq!(
+        wanted(json!({"containerProxy": "proxy.example.com"})),
+        proxied.into()
+    );
+}
+
+#[test]
+fn the_store_holds_the_list_and_what_it_names() {
+    let of = flannel();
+    let objects = addon_objects(&of).unwrap();
+    let text = |key: &str| {
+        let found: Vec<&S3Object> = objects.iter().filter(|object| object.key == key).collect();
+        let [
+            S3Object {
+                content: ObjectContent::Text(text),
+                ..
+            },
+        ] = found.as_slice()
+        else {
+            panic!("{key}: {found:?}");
+        };
+        text.clone()
+    };
+    assert_eq!(objects.len(), of.len() + 1);
+    let list = text(CHANNEL_KEY);
+    assert_eq!(list, channel(&of).unwrap());
+    let list = read_channel(&list).unwrap();
+    assert_eq!(list.kind, "Addons");
+    let listed: Vec<&str> = list
+        .spec
+        .addons
+        .iter()
+        .map(|one| one.name.as_str())
+        .collect();
+    assert_eq!(listed, names(&of));
+    for (listed, addon) in list.spec.addons.iter().zip(&of) {
+        assert_eq!(listed.key(), manifest_key(addon));
+        let manifest = text(&listed.key());
+        assert_eq!(sha256(&manifest), listed.manifest_hash);
+        assert_eq!(
+            read_manifest(&listed.key(), &manifest).unwrap(),
+            addon.objects
+        );
+    }
+    assert_eq!(
+        manifest_key(&of[0]),
+        "addons/kubelet-api.rbac.addons.k8s.io/k8s-1.9.yaml"
+    );
+}
+
+#[test]
+fn a_list_of_kops_is_read_and_one_with_an_addon_twice_is_not() {
+    let addon = "  - {id: a, manifest: a/a.yaml, manifestHash: b, name: a, needsRollingUpdate: control-plane, selector: {k8s-addon: a}}\n";
+    let list = |addons: &str| {
+        format!("kind: Addons\nmetadata: {{name: bootstrap}}\nspec:\n  addons:\n{addons}")
+    };
+    assert_eq!(
+        read_channel(&list(addon)).unwrap().spec.addons[0].key(),
+        "addons/a/a.yaml"
+    );
+    let error = read_channel(&list(&addon.repeat(2)))
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        error,
+        "addons/bootstrap-channel.yaml is not a manifest: a is there twice"
+    );
+}
+
+#[test]
+fn flannel_has_the_network_and_the_backend_of_the_spec() {
+    let config = |networking: Value| {
+        let of = with(&json!({"networking": networking, "nonMasqueradeCIDR": "100.64.0.0/10"}));
+        let text = object(&of, "ConfigMap", "kube-flannel-cfg")["data"]["net-conf.json"].clone();
+        let pod = pod(&of, "DaemonSet", "kube-flannel-ds").clone();
+        let config: Value = serde_json::from_str(text.as_str().unwrap()).unwrap();
+        (config, pod)
+    };
+    let (config_vxlan, vxlan) = config(json!({"flannel": {}}));
+    assert_eq!(
+        config_vxlan,
+        json!({"Network": "100.64.0.0/10", "EnableNFTables": false, "Backend": {"Type": "vxlan"}})
+    );
+    let (config_udp, udp) =
+        config(json!({"flannel": {"backend": "udp", "iptablesResyncSeconds": 9}}));
+    assert_eq!(config_udp["Backend"]["Type"], "udp");
+    let privileged =
+        |pod: &Value| pod["spec"]["containers"][0]["securityContext"]["privileged"].clone();
+    assert_eq!(
+        (privileged(&vxlan), privileged(&udp)),
+        (json!(false), json!(true))
+    );
+    let arguments = udp["spec"]["containers"][0]["args"].as_array().unwrap();
+    assert!(arguments.contains(&json!("--iptables-resync=9")));
+    let hash = |pod: &Value| pod["metadata"]["annotations"]["kctl.dev/config-sha256"].clone();
+    assert_ne!(hash(&vxlan), hash(&udp), "pods must restart for it");
+}
+
+#[test]
+fn core_dns_is_what_the_spec_says_of_it() {
+    let of = with(&json!({"kubeDNS": {
+        "domain": "cluster.test",
+        "serverIP": "100.64.0.99",
+        "stubDomains": {"corp.example.com": ["10.1.0.2", "10.1.0.3:5353"], "empty.example.com": []},
+        "upstreamNameservers": ["9.9.9.9"],
+        "tolerations": [{"operator": "Exists"}],
+        "affinity": {"nodeAffinity": {}},
+        "podAnnotations": {"a": "b"},
+        "replicas": 3,
+        "cpuRequest": "7m",
+        "memoryRequest": "8Mi",
+        "memoryLimit": "9Mi",
+        "coreDNSImage": "mirror.example.com/coredns:v1",
+    }}));
+    assert_eq!(
+        object(&of, "Service", "kube-dns")["spec"]["clusterIP"],
+        "100.64.0.99"
+    );
+    let corefile = object(&of, "ConfigMap", "coredns")["data"]["Corefile"]
+        .as_str()
+        .unwrap();
+    for part in [
+        "kubernetes cluster.test. in-addr.arpa ip6.arpa {",
+        "\n    forward . 9.9.9.9 {",
+        "\ncorp.example.com:53 {",
+        "\n    forward . 10.1.0.2 10.1.0.3:5353 {",
+    ] {
+        assert!(corefile.contains(part), "{part} in {corefile}");
+    }
+    assert!(
+        !corefile.contains("empty"),
+        "CoreDNS refuses a forward to nobody"
+    );
+    assert_eq!(object(&of, "Deployment", "coredns")["spec"]["replicas"], 3);
+    assert!(object(&of, "Deployment", "coredns-autoscaler").is_null());
+    let pod = pod(&of, "Deployment", "coredns");
+    assert_eq!(pod["metadata"]["annotations"], json!({"a": "b"}));
+    assert_eq!(pod["spec"]["tolerations"], json!([{"operator": "Exists"}]));
+    assert_eq!(pod["spec"]["affinity"], json!({"nodeAffinity": {}}));
+    let container = &pod["spec"]["containers"][0];
+    assert_eq!(container["image"], "mirror.example.com/coredns:v1");
+    assert_eq!(
+        container["resources"],
+        json!({"limits": {"memory": "9Mi"}, "requests": {"cpu": "7m", "memory": "8Mi"}})
+    );
+}
+
+#[test]
+fn the_number_of_dns_pods_is_the_autoscalers_unless_the_spec_fixes_it() {
+    let of = flannel();
+    assert!(
+        object(&of, "Deployment", "coredns")["spec"]
+            .get("replicas")
+            .is_none()
+    );
+    assert!(object(&of, "Deployment", "coredns-autoscaler").is_object());
+}
+
+#[test]
+fn a_whole_corefile_takes_the_place_of_ours() {
+    let of = with(&json!({"kubeDNS": {"externalCoreFile": ".:53 {\n  whoami\n}\n"}}));
+    assert_eq!(
+        object(&of, "ConfigMap", "coredns")["data"]["Corefile"],
+        ".:53 {\n  whoami\n}\n"
+    );
+}
+
+#[test]
+fn the_cloud_controller_makes_routes_for_kubenet_and_runs_before_nodes_are_initialized() {
+    let arguments = |networking: Value| {
+        let of = with(&json!({"networking": networking}));
+        let pod = pod(&of, "DaemonSet", "aws-cloud-controller-manager").clone();
+        assert_eq!(pod["spec"]["hostNetwork"], true);
+        assert_eq!(pod["spec"]["tolerations"], json!([{"operator": "Exists"}]));
+        serde_json::from_value::<Vec<String>>(pod["spec"]["containers"][0]["args"].clone()).unwrap()
+    };
+    let kubenet = arguments(json!({"kubenet": {}}));
+    let expected = [
+        "--allocate-node-cidrs=true",
+        "--cloud-config=/etc/kubernetes/cloud-controller-manager/cloud.config",
+        "--cloud-provider=aws",
+        "--cluster-cidr=100.96.0.0/11",
+        "--cluster-name=a.example.com",
+        "--configure-cloud-routes=true",
+        "--leader-elect=true",
+        "--use-service-account-credentials=true",
+        "--v=2",
+    ];
+    assert_eq!(kubenet, expected);
+    let flannel = arguments(json!({"flannel": {}}));
+    assert!(flannel.contains(&"--configure-cloud-routes=false".to_owned()));
+}
+
+#[test]
+fn settings_of_the_cloud_controller_restart_it() {
+    let config = |cloud: Value| {
+        let of = with(&json!({"cloudConfig": cloud}));
+        let text = object(&of, "ConfigMap", "aws-cloud-controller-manager")["data"]["cloud.config"]
+            .clone();
+        let pod = pod(&of, "DaemonSet", "aws-cloud-controller-manager");
+        (
+            text,
+            pod["metadata"]["annotations"]["kctl.dev/config-sha256"].clone(),
+        )
+    };
+    let (plain, hash) = config(json!({}));
+    assert_eq!(plain, "[global]\n");
+    let (said, other) = config(json!({
+        "disableSecurityGroupIngress": true,
+        "elbSecurityGroup": "sg-1",
+        "nlbSecurityGroupMode": "Managed",
+        "nodeIPFamilies": ["ipv4"],
+    }));
+    assert_eq!(
+        said,
+        "[global]\nDisableSecurityGroupIngress = \"true\"\nElbSecurityGroup = \"sg-1\"\n\
+         NLBSecurityGroupMode = \"Managed\"\nNodeIPFamilies = \"ipv4\"\n"
+    );
+    assert_ne!(hash, other);
+}

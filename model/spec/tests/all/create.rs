@@ -1,0 +1,532 @@
+//! What `create` writes: kOps' rules, with kOps' own expectations where they are at hand.
+
+use cloud::Cloud;
+use cloud::facts::{Facts, InstanceType, SharedSubnet, SharedVpc};
+use full::objects;
+use node::config::Arch;
+use node::yaml::to_yaml_documents;
+use serde_json::Value;
+use spec::api::cluster::AddonSpec;
+use spec::api::{Cluster, DnsType, InstanceGroup, LoadBalancerType, SubnetType, set};
+use spec::catalog::Catalog;
+use spec::create::{Authorization, CreateOptions, Created, Topology, create, create_with};
+use spec::expand::expand;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A region that offers old machine types only, with a VPC of the user's.
+fn old_region() -> Facts {
+    let types = [
+        ("m3.medium", Arch::Amd64),
+        ("t2.medium", Arch::Amd64),
+        ("t2.micro", Arch::Amd64),
+        ("m6g.xlarge", Arch::Arm64),
+    ];
+    let kind = |arch| InstanceType {
+        arch,
+        instance_store_disks: 0,
+        zones: Vec::new(),
+    };
+    let subnet = |zone: &str, cidr: &str| SharedSubnet {
+        vpc: "vpc-12345678".into(),
+        zone: zone.into(),
+        cidr: cidr.into(),
+    };
+    Facts {
+        instance_types: types.map(|(name, arch)| (name.into(), kind(arch))).into(),
+        vpcs: [(
+            "vpc-12345678".into(),
+            SharedVpc {
+                cidr: "10.0.0.0/12".into(),
+                internet_gateway: None,
+            },
+        )]
+        .into(),
+        subnets: [
+            ("subnet-1".into(), subnet("us-test-1a", "10.10.0.0/24")),
+            ("subnet-2".into(), subnet("us-test-1b", "10.11.0.0/24")),
+            ("subnet-3".into(), subnet("us-test-1a", "10.12.0.0/24")),
+        ]
+        .into(),
+        ..Facts::default()
+    }
+}
+
+fn options(zones: &[&str]) -> CreateOptions {
+    CreateOptions {
+        name: "dev.example.com".into(),
+        state_store: "s3://state".into(),
+        zones: strings(zones),
+        ..CreateOptions::default()
+    }
+}
+
+fn strings(values: &[&str]) -> Vec<String> {
+    values.iter().map(|value| (*value).to_owned()).collect()
+}
+
+fn created(options: &CreateOptions) -> Created {
+    let facts = Facts {
+        stand_in: true,
+        ..Facts::default()
+    };
+    create(options, &facts).unwrap_or_else(|problems| panic!("{}", spec::read::render(&problems)))
+}
+
+/// All objects as they are printed.
+fn printed(created: &Created) -> String {
+    let mut documents = vec![serde_json::to_value(&created.cluster).unwrap()];
+    let groups = created.groups.iter();
+    documents.extend(groups.map(|group| serde_json::to_value(group).unwrap()));
+    to_yaml_documents(&documents).unwrap()
+}
+
+#[test]
+fn one_zone() {
+    insta::assert_snapshot!(printed(&created(&options(&["eu-west-1a"]))));
+}
+
+#[test]
+fn three_zones_private_with_bastion_and_a_zone_for_names() {
+    let options = CreateOptions {
+        control_plane_count: Some(3),
+        node_count: Some(7),
+        topology: Topology::Private,
+        bastion: true,
+        dns_zone: Some("example.com".into()),
+        cloud_labels: "Owner=\"Jo, at work\",team=a".into(),
+        node_security_groups: strings(&["sg-1", "sg-2"]),
+        node_volume_size: Some(200),
+        control_plane_volume_type: Some("io2".into()),
+        kubernetes_feature_gates: strings(&["+On", "-Off"]),
+        ..options(&["eu-west-1a", "eu-west-1b", "eu-west-1c"])
+    };
+    insta::assert_snapshot!(printed(&created(&options)));
+}
+
+#[test]
+fn further_ranges_hold_the_workers() {
+    let options = CreateOptions {
+        network_cidrs: strings(&["10.0.0.0/16", "10.1.0.0/16", "10.2.0.0/16", "10.3.0.0/16"]),
+        networking: Some("cni".into()),
+        ..options(&["eu-west-1a", "eu-west-1b"])
+    };
+    let created = created(&options);
+    let subnets = &created.cluster.spec.subnets;
+    let ranges: Vec<_> = subnets
+        .iter()
+        .map(|subnet| format!("{} {}", subnet.name, subnet.cidr.as_deref().unwrap()))
+        .collect();
+    assert_eq!(
+        ranges,
+        [
+            "eu-west-1a 10.0.0.0/17",
+            "eu-west-1b 10.0.128.0/17",
+            "eu-west-1a-1 10.1.0.0/16",
+            "eu-west-1b-2 10.2.0.0/16",
+            "eu-west-1a-3 10.3.0.0/16",
+        ]
+    );
+    let of = |name| &group(&created, name).spec.subnets;
+    assert_eq!(*of("control-plane-eu-west-1a"), ["eu-west-1a"]);
+    assert_eq!(*of("nodes-eu-west-1a"), ["eu-west-1a-1", "eu-west-1a-3"]);
+    assert_eq!(*of("nodes-eu-west-1b"), ["eu-west-1b-2"]);
+}
+
+fn group<'a>(created: &'a Created, name: &str) -> &'a InstanceGroup {
+    let group = created.groups.iter().find(|group| group.name() == name);
+    group.unwrap_or_else(|| panic!("no group {name}"))
+}
+
+#[test]
+fn subnets_of_the_users_are_taken_by_their_zones() {
+    let options = CreateOptions {
+        subnets: strings(&["subnet-2", "subnet-1"]),
+        utility_subnets: strings(&["subnet-3"]),
+        topology: Topology::Private,
+        ..options(&["us-test-1a", "us-test-1b"])
+    };
+    let created = create(&options, &old_region()).unwrap();
+    let spec = &created.cluster.spec;
+    assert_eq!(spec.network_id.as_deref(), Some("vpc-12345678"));
+    assert_eq!(spec.network_cidr.as_deref(), Some("10.0.0.0/12"));
+    let ids: Vec<_> = spec
+        .subnets
+        .iter()
+        .map(|subnet| (subnet.name.as_str(), subnet.id.as_deref()))
+        .collect();
+    assert_eq!(
+        ids,
+        [
+            ("us-test-1a", Some("subnet-1")),
+            ("us-test-1b", Some("subnet-2")),
+            ("utility-us-test-1a", Some("subnet-3")),
+            ("utility-us-test-1b", None),
+        ]
+    );
+    assert!(spec.subnets.iter().all(|subnet| subnet.cidr.is_some()));
+
+    let twice = CreateOptions {
+        subnets: strings(&["subnet-1", "subnet-3", "subnet-9"]),
+        topology: Topology::Public,
+        ..options
+    };
+    let problems = create(&twice, &old_region()).unwrap_err();
+    assert_eq!(problems.len(), 2, "{}", spec::read::render(&problems));
+}
+
+#[test]
+fn what_is_set_on_the_way_counts_for_the_ranges() {
+    let options = options(&["eu-west-1a", "eu-west-1b"]);
+    let created = create_with(&options, &old_region(), |cluster| {
+        set::set(cluster, "spec.networkCIDR", "10.9.0.0/16")?;
+        set::set(cluster, "spec.subnets[0].cidr", "10.9.0.0/20")
+    });
+    let created = created.unwrap();
+    let subnets = created.cluster.spec.subnets.iter();
+    let ranges: Vec<_> = subnets
+        .map(|subnet| subnet.cidr.as_deref().unwrap())
+        .collect();
+    assert_eq!(ranges, ["10.9.0.0/20", "10.9.128.0/17"]);
+    let refused = create_with(&options, &old_region(), |cluster| {
+        set::set(cluster, "spec.netwrkCIDR", "10.9.0.0/16")
+    });
+    assert_eq!(refused.unwrap_err().len(), 1);
+}
+
+#[test]
+fn the_api_has_a_load_balancer_unless_names_lead_to_public_machines() {
+    let balanced = |dns, topology, asked| {
+        let options = CreateOptions {
+            dns,
+            topology,
+            api_load_balancer_type: asked,
+            ..options(&["eu-west-1a"])
+        };
+        let created = created(&options);
+        let api = created.cluster.spec.api.unwrap();
+        assert_ne!(api.dns.is_some(), api.load_balancer.is_some());
+        let balancer = api.load_balancer;
+        balancer.map(|balancer| balancer.type_.unwrap())
+    };
+    let (public, internal) = (LoadBalancerType::Public, LoadBalancerType::Internal);
+    let names = Some(DnsType::Public);
+    assert_eq!(balanced(None, Topology::Public, None), Some(public));
+    assert_eq!(balanced(names, Topology::Public, None), None);
+    assert_eq!(balanced(names, Topology::Private, None), Some(public));
+    let asked = Some(internal);
+    assert_eq!(balanced(names, Topology::Public, asked), asked);
+}
+
+/// The policies of the listeners that end TLS.
+fn tls_policies(created: &Created) -> Vec<String> {
+    let facts = Facts {
+        stand_in: true,
+        ..Facts::default()
+    };
+    let catalog = Catalog::embedded().unwrap();
+    let expanded = expand(&created.cluster, &created.groups, &[], &facts, &catalog);
+    let expanded = expanded.unwrap_or_else(|problems| panic!("{}", spec::read::render(&problems)));
+    let all = objects::desired(&expanded.full, &BTreeMap::new(), Vec::new());
+    let policy = |one: Cloud| match one {
+        Cloud::LbListener(listener) if listener.protocol == "TLS" => listener.ssl_policy,
+        _ => None,
+    };
+    all.into_iter().filter_map(policy).collect()
+}
+
+#[test]
+fn a_new_cluster_with_a_certificate_takes_tls_1_2_and_1_3_alone_and_one_of_kops_keeps_its_policy() {
+    let arn = "arn:aws:acm:eu-west-1:123456789012:certificate/1";
+    let options = CreateOptions {
+        api_ssl_certificate: Some(arn.into()),
+        ..options(&["eu-west-1a"])
+    };
+    let mut created = created(&options);
+    assert_eq!(
+        tls_policies(&created),
+        ["ELBSecurityPolicy-TLS13-1-2-2021-06"]
+    );
+    set::unset(&mut created.cluster, "spec.api.loadBalancer.sslPolicy").unwrap();
+    assert_eq!(tls_policies(&created), ["ELBSecurityPolicy-2016-08"]);
+}
+
+#[test]
+fn machine_types_and_images_fit_each_other() {
+    let arm = CreateOptions {
+        node_sizes: strings(&["m6g.xlarge"]),
+        ..options(&["us-test-1a"])
+    };
+    let created = create(&arm, &old_region()).unwrap();
+    let of = |name| {
+        let spec = &group(&created, name).spec;
+        let image = spec.image.as_deref().unwrap();
+        (spec.machine_type.clone().unwrap(), image.contains("arm64"))
+    };
+    assert_eq!(of("nodes-us-test-1a"), ("m6g.xlarge".into(), true));
+    assert_eq!(of("control-plane-us-test-1a"), ("m3.medium".into(), false));
+
+    let none = CreateOptions {
+        image: Some("own/arm64-image".into()),
+        ..options(&["us-test-1a"])
+    };
+    let problems = create(&none, &old_region()).unwrap_err();
+    assert!(problems[0].message.contains("arm64"), "{problems:?}");
+}
+
+#[test]
+fn every_problem_is_said_at_once_under_its_flag() {
+    let wrong = CreateOptions {
+        name: String::new(),
+        state_store: "s3://state".into(),
+        control_plane_zones: strings(&["eu-west-1a", "eu-west-1b", "eu-west-1c"]),
+        control_plane_count: Some(1),
+        bastion: true,
+        networking: Some("cilium".into()),
+        cloud_labels: "Owner".into(),
+        network_cidrs: strings(&["ten"]),
+        kubernetes_version: Some("1.99.0".into()),
+        authorization: Authorization::AlwaysAllow,
+        ..CreateOptions::default()
+    };
+    let problems = create(&wrong, &Facts::default()).unwrap_err();
+    let flags: Vec<&str> = problems
+        .iter()
+        .map(|problem| problem.path.as_str())
+        .collect();
+    assert_eq!(
+        flags,
+        [
+            "NAME",
+            "--zones",
+            "--control-plane-count",
+            "--bastion",
+            "--cloud-labels",
+            "--kubernetes-version",
+            "--networking",
+            "--network-cidr",
+        ]
+    );
+    assert!(problems.iter().all(|problem| problem.hint.is_some()));
+}
+
+#[test]
+fn a_zone_that_the_account_does_not_have_is_named_with_those_that_it_has() {
+    let facts = Facts {
+        account: "123456789012".to_owned(),
+        zones: strings(&["us-east-1a", "us-east-1b"]),
+        stand_in: true,
+        ..Facts::default()
+    };
+    let of = |zones: &[&str]| create(&options(zones), &facts).map(|_| ());
+    assert!(of(&["us-east-1a"]).is_ok());
+    let said = spec::read::render(&of(&["us-east-1a", "us-east-1z"]).unwrap_err());
+    assert!(said.contains("--zones: us-east-1z is no zone"), "{said}");
+    assert!(said.contains("there are us-east-1a, us-east-1b"), "{said}");
+}
+
+#[test]
+fn what_is_created_is_valid() {
+    for topology in [Topology::Public, Topology::Private] {
+        for zones in [
+            &["eu-west-1a"][..],
+            &["eu-west-1a", "eu-west-1b", "eu-west-1c"],
+        ] {
+            let options = CreateOptions {
+                topology,
+                bastion: topology == Topology::Private,
+                control_plane_count: Some(zones.len()),
+                ..options(zones)
+            };
+            let created = created(&options);
+            let input = spec::validate::ClusterInput {
+                cluster: &created.cluster,
+                instance_groups: &created.groups,
+                ssh_keys: &[],
+            };
+            let problems = spec::validate::validate(&input);
+            assert!(problems.is_empty(), "{}", spec::read::render(&problems));
+            let kinds = created
+                .cluster
+                .spec
+                .subnets
+                .iter()
+                .map(|subnet| subnet.type_);
+            let utility = kinds
+                .filter(|kind| *kind == Some(SubnetType::Utility))
+                .count();
+            assert_eq!(utility > 0, topology == Topology::Private);
+        }
+    }
+}
+
+/// kOps' own expectations: folders of `options.yaml` and `expected.yaml` below
+/// `$KCTL_KOPS_FIXTURES/create_cluster`.
+#[test]
+fn kops_expectations_hold() {
+    let Some(fixtures) = std::env::var_os("KCTL_KOPS_FIXTURES") else {
+        return;
+    };
+    let mut checked = 0;
+    for entry in std::fs::read_dir(Path::new(&fixtures).join("create_cluster")).unwrap() {
+        let folder = entry.unwrap().path();
+        let read = |name| std::fs::read_to_string(folder.join(name)).unwrap();
+        let said: Value = serde_saphyr::from_str(&read("options.yaml")).unwrap();
+        let Some((options, sets)) = as_options(&said) else {
+            continue;
+        };
+        let change = |cluster: &mut Cluster| {
+            let mut sets = sets.iter();
+            sets.try_for_each(|(path, value)| {
+                let set = set::set(cluster, path, value);
+                if !path.contains(".addons[") {
+                    return set;
+                }
+                // It is refused by name; what is stored of it all the same is kOps'.
+                let refused = set.unwrap_err();
+                assert!(
+                    refused[0].message.contains("kctl does not do this yet"),
+                    "{refused:?}"
+                );
+                cluster.spec.addons.push(AddonSpec {
+                    manifest: value.clone(),
+                });
+                Ok(())
+            })
+        };
+        let created = create_with(&options, &old_region(), change).unwrap();
+        let actual = comparable(documents(&printed(&created)));
+        let expected = comparable(documents(&read("expected.yaml")));
+        let show = |documents: &[Value]| serde_json::to_string_pretty(documents).unwrap();
+        assert_eq!(show(&actual), show(&expected), "{}", folder.display());
+        checked += 1;
+    }
+    assert!(checked > 0);
+}
+
+fn documents(text: &str) -> Vec<Value> {
+    text.split("\n---\n")
+        .map(|document| serde_saphyr::from_str(document).unwrap())
+        .collect()
+}
+
+/// Without when it was made, which is not `create`'s to say.
+fn comparable(mut documents: Vec<Value>) -> Vec<Value> {
+    for document in &mut documents {
+        document["metadata"]
+            .as_object_mut()
+            .unwrap()
+            .remove("creationTimestamp");
+    }
+    documents
+}
+
+/// kOps' options as ours, and its `--set`s; `None` for what kctl does not do.
+fn as_options(said: &Value) -> Option<(CreateOptions, Vec<(String, String)>)> {
+    let mut options = CreateOptions {
+        state_store: "memfs://tests".into(),
+        ..CreateOptions::default()
+    };
+    let mut sets = Vec::new();
+    for (key, value) in said.as_object().unwrap() {
+        let refused = match key.as_str() {
+            "DiscoveryStore" | "IPv6" => true,
+            "InstanceManager" => value == "karpenter",
+            "CloudProvider" => value != "aws",
+            "Networking" => !["cni", "external", "flannel", "kubenet"]
+                .iter()
+                .any(|done| value.as_str().unwrap().starts_with(done)),
+            _ => false,
+        };
+        if refused {
+            return None;
+        }
+        if key == "Sets" {
+            sets = strings_of(value)
+                .into_iter()
+                .map(|set| owned(set.split_once('=').unwrap()))
+                .collect();
+        } else {
+            assert!(
+                placed_or_access(&mut options, key, value) || machine(&mut options, key, value),
+                "{key}: {value}"
+            );
+        }
+    }
+    Some((options, sets))
+}
+
+fn owned((path, value): (&str, &str)) -> (String, String) {
+    (path.to_owned(), value.to_owned())
+}
+
+fn strings_of(value: &Value) -> Vec<String> {
+    serde_json::from_value(value.clone()).unwrap()
+}
+
+/// Options about names, places and access; false for others.
+fn placed_or_access(options: &mut CreateOptions, key: &str, value: &Value) -> bool {
+    let text = || value.as_str().unwrap().to_owned();
+    let list = || strings_of(value);
+    match key {
+        "ClusterName" => options.name = text(),
+        "CloudProvider" | "InstanceManager" => {}
+        "Zones" => options.zones = list(),
+        "ControlPlaneZones" => options.control_plane_zones = list(),
+        "Networking" => options.networking = Some(text()),
+        "NetworkCIDRs" => options.network_cidrs = list(),
+        "NetworkID" => options.network_id = Some(text()),
+        "SubnetIDs" => options.subnets = list(),
+        "UtilitySubnetIDs" => options.utility_subnets = list(),
+        "Egress" => options.egress = Some(text()),
+        "Topology" if value == "private" => options.topology = Topology::Private,
+        "Topology" => options.topology = Topology::Public,
+        "DNSZone" => options.dns_zone = Some(text()),
+        "DNSType" => {
+            options.dns = Some(match text().to_lowercase().as_str() {
+                "public" => DnsType::Public,
+                "private" => DnsType::Private,
+                _ => DnsType::None,
+            });
+        }
+        "KubernetesVersion" => options.kubernetes_version = Some(text()),
+        "KubernetesFeatureGates" => options.kubernetes_feature_gates = list(),
+        "AdminAccess" => options.admin_access = list(),
+        "SSHAccess" => options.ssh_access = list(),
+        "APISSLCertificate" => options.api_ssl_certificate = Some(text()),
+        "PublicName" | "APIPublicName" => options.api_public_name = Some(text()),
+        "cloudLabels" | "CloudLabels" => options.cloud_labels = text(),
+        _ => return false,
+    }
+    true
+}
+
+/// Options about machines and volumes; false for others.
+fn machine(options: &mut CreateOptions, key: &str, value: &Value) -> bool {
+    let text = || value.as_str().unwrap().to_owned();
+    let list = || strings_of(value);
+    let number = || usize::try_from(value.as_u64().unwrap()).unwrap();
+    let size = || i32::try_from(value.as_i64().unwrap()).unwrap();
+    match key {
+        "ControlPlaneCount" => options.control_plane_count = Some(number()),
+        "NodeCount" => options.node_count = Some(number()),
+        "ControlPlaneSizes" => options.control_plane_sizes = list(),
+        "NodeSizes" => options.node_sizes = list(),
+        "Image" => options.image = Some(text()),
+        "NodeImage" => options.node_image = Some(text()),
+        "ControlPlaneImage" => options.control_plane_image = Some(text()),
+        "BastionImage" => options.bastion_image = Some(text()),
+        "ControlPlaneVolumeSize" => options.control_plane_volume_size = Some(size()),
+        "NodeVolumeSize" => options.node_volume_size = Some(size()),
+        "ControlPlaneTenancy" => options.control_plane_tenancy = Some(text()),
+        "NodeTenancy" => options.node_tenancy = Some(text()),
+        "Bastion" => options.bastion = value.as_bool().unwrap(),
+        "NodeSecurityGroups" => options.node_security_groups = list(),
+        "ControlPlaneSecurityGroups" => options.control_plane_security_groups = list(),
+        "AssociatePublicIP" => options.associate_public_ip = value.as_bool(),
+        "EncryptEtcdStorage" => options.encrypt_etcd_storage = value.as_bool(),
+        "EtcdStorageType" => options.etcd_storage_type = Some(text()),
+        _ => return false,
+    }
+    true
+}

@@ -1,0 +1,125 @@
+//! What expansion decides, and its laws: deterministic, idempotent, and what the user said stays.
+
+mod aws;
+mod kops;
+mod laws;
+mod wishes;
+
+use cloud::facts::Facts;
+use full::{FullSpec, Group};
+use node::yaml::to_yaml_documents;
+use spec::api::{Cluster, InstanceGroup, Object};
+use spec::catalog::Catalog;
+use spec::create::{CreateOptions, Topology, create};
+use spec::expand::{Expanded, expand};
+use spec::read::{Problem, ReadOptions, read_documents_with, render};
+
+const CUSTOM: &str = include_str!("samples/custom.yaml");
+const KEY: &str = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAQQC7VJTUt9Us8cKj jo@example.com";
+
+/// A spec file's objects.
+fn objects(text: &str) -> (Cluster, Vec<InstanceGroup>) {
+    let options = ReadOptions {
+        allow_unsupported: true,
+    };
+    let documents = read_documents_with("in.yaml", text, options)
+        .unwrap_or_else(|problems| panic!("{}", render(&problems)));
+    let mut cluster = None;
+    let mut groups = Vec::new();
+    for document in documents {
+        match document.object {
+            Object::Cluster(read) => cluster = Some(read),
+            Object::InstanceGroup(read) => groups.push(read),
+            _ => {}
+        }
+    }
+    (cluster.expect("a cluster"), groups)
+}
+
+/// Nobody to ask.
+fn offline() -> Facts {
+    Facts {
+        stand_in: true,
+        ..Facts::default()
+    }
+}
+
+fn expanded(text: &str, facts: &Facts) -> Expanded {
+    let (cluster, groups) = objects(text);
+    tried(&cluster, &groups, facts).unwrap_or_else(|problems| panic!("{}", render(&problems)))
+}
+
+fn tried(
+    cluster: &Cluster,
+    groups: &[InstanceGroup],
+    facts: &Facts,
+) -> Result<Expanded, Vec<Problem>> {
+    let catalog = Catalog::embedded().unwrap();
+    expand(cluster, groups, &[KEY.to_owned()], facts, &catalog)
+}
+
+fn new_cluster(options: CreateOptions) -> (Cluster, Vec<InstanceGroup>) {
+    let options = CreateOptions {
+        name: "dev.example.com".into(),
+        state_store: "s3://state".into(),
+        ..options
+    };
+    let created =
+        create(&options, &offline()).unwrap_or_else(|problems| panic!("{}", render(&problems)));
+    (created.cluster, created.groups)
+}
+
+fn zones(names: &[&str]) -> Vec<String> {
+    names
+        .iter()
+        .map(|name| format!("eu-west-1{name}"))
+        .collect()
+}
+
+/// A completed cluster and its groups as they are printed.
+fn printed(expanded: &Expanded) -> String {
+    let mut documents = vec![serde_json::to_value(&expanded.cluster).unwrap()];
+    let groups = expanded.groups.iter();
+    documents.extend(groups.map(|group| serde_json::to_value(group).unwrap()));
+    to_yaml_documents(&documents).unwrap()
+}
+
+fn group<'a>(full: &'a FullSpec, name: &str) -> &'a Group {
+    let found = full.groups.iter().find(|group| group.name == name);
+    found.unwrap_or_else(|| panic!("no group {name}"))
+}
+
+#[test]
+fn a_new_cluster_completed() {
+    let (cluster, groups) = new_cluster(CreateOptions {
+        zones: zones(&["a"]),
+        ..CreateOptions::default()
+    });
+    let expanded = tried(&cluster, &groups, &offline()).unwrap();
+    insta::assert_snapshot!(printed(&expanded));
+}
+
+#[test]
+fn made_up_facts_are_marked() {
+    let (cluster, groups) = objects(CUSTOM);
+    let expanded = tried(&cluster, &groups, &offline()).unwrap();
+    let marked = |warning: &Problem| warning.message.contains("AWS was not asked");
+    assert!(expanded.warnings.iter().any(marked));
+}
+
+#[test]
+fn a_new_cluster_in_full() {
+    let (cluster, groups) = new_cluster(CreateOptions {
+        zones: zones(&["a", "b"]),
+        topology: Topology::Private,
+        bastion: true,
+        ..CreateOptions::default()
+    });
+    let expanded = tried(&cluster, &groups, &offline()).unwrap();
+    insta::assert_json_snapshot!(expanded.full);
+}
+
+#[test]
+fn a_cluster_of_many_wishes_completed() {
+    insta::assert_snapshot!(printed(&expanded(CUSTOM, &offline())));
+}

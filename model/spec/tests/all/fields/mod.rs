@@ -1,0 +1,307 @@
+//! No field of the spec is accepted and then forgotten: setting it changes what is rendered, or it is refused by name,
+//! or `by_design` says why it has no effect there.
+
+mod by_design;
+mod outcome;
+
+use by_design::BY_DESIGN;
+use cloud::facts::Facts;
+use outcome::outcome;
+use serde_json::{Value, json};
+use spec::api::cluster::ClusterSpec;
+use spec::api::instance_group::InstanceGroupSpec;
+use spec::api::{Cluster, InstanceGroup, Object};
+use spec::catalog::Catalog;
+use spec::read::read_documents;
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use test_support::trace::{Leaf, Takes, leaves};
+
+/// Specs in which a field may have an effect.
+const BASES: [&str; 2] = [include_str!("base.yaml"), test_support::CLUSTER];
+
+/// Texts of every sort that a field can want; one that fits is enough.
+const TEXTS: [&str; 17] = [
+    "7m0s",
+    "sample",
+    "70m",
+    "77Mi",
+    "10.7.0.0/16",
+    "172.20.128.0/24",
+    "100.64.7.7",
+    "a.b.example.com",
+    "ami-7",
+    "vpc-7",
+    "7",
+    "0444",
+    "1.35.1",
+    "a=b",
+    "a=b:NoSchedule",
+    "eu-west-1a",
+    "{\"Statement\": []}",
+];
+
+/// Fields that take only what no sample is.
+const SPECIAL: &[(&str, &str)] = &[
+    (
+        "spec.additionalPolicies.*",
+        "[{\"Effect\": \"Allow\", \"Action\": [\"s3:Get*\"], \"Resource\": [\"*\"]}]",
+    ),
+    ("spec.etcdClusters[].etcdMembers[].volumeType", "io2"),
+    ("spec.serviceClusterIPRange", "100.66.0.0/16"),
+    ("spec.podCIDR", "100.100.0.0/16"),
+    ("spec.nonMasqueradeCIDR", "100.72.0.0/13"),
+    ("spec.configBase", "s3://other/a.example.com"),
+    ("spec.kubeAPIServer.serviceNodePortRange", "31000-31999"),
+    ("spec.kubeDNS.provider", "KubeDNS"),
+    ("spec.externalDns.provider", "external-dns"),
+    ("spec.etcdClusters[].provider", "Legacy"),
+    ("spec.containerRuntime", "docker"),
+    ("spec.cloudConfig.nodeIPFamilies[]", "ipv6"),
+    ("spec.subnets[]", "utility-eu-west-1a"),
+    ("spec.zones[]", "eu-west-1b"),
+    ("spec.subnets[].zone", "eu-west-1b"),
+    ("spec.updatePolicy", "external"),
+];
+
+struct Base {
+    cluster: Value,
+    groups: Vec<Value>,
+    before: Value,
+}
+
+struct World {
+    bases: Vec<Base>,
+    facts: Facts,
+    catalog: Catalog,
+}
+
+impl World {
+    fn new() -> Self {
+        let facts = Facts {
+            account: "123456789012".into(),
+            partition: "aws".into(),
+            stand_in: true,
+            ..Facts::default()
+        };
+        let mut world = Self {
+            bases: Vec::new(),
+            facts,
+            catalog: Catalog::embedded().unwrap(),
+        };
+        for text in BASES {
+            let (mut cluster, mut groups) = (None, Vec::new());
+            for document in read_documents("base.yaml", text).unwrap() {
+                match document.object {
+                    Object::Cluster(object) => {
+                        cluster = Some(serde_json::to_value(object).unwrap());
+                    }
+                    Object::InstanceGroup(object) => {
+                        groups.push(serde_json::to_value(object).unwrap());
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+            let cluster = cluster.unwrap();
+            let before = world
+                .outcome(&cluster, &groups)
+                .unwrap_or_else(|said| panic!("{said}"));
+            world.bases.push(Base {
+                cluster,
+                groups,
+                before,
+            });
+        }
+        world
+    }
+
+    fn outcome(&self, cluster: &Value, groups: &[Value]) -> Result<Value, String> {
+        let cluster: Cluster =
+            serde_json::from_value(cluster.clone()).map_err(|error| error.to_string())?;
+        let groups = groups
+            .iter()
+            .map(|group| serde_json::from_value(group.clone()));
+        let groups: Vec<InstanceGroup> = groups
+            .collect::<Result<_, _>>()
+            .map_err(|error| error.to_string())?;
+        outcome(&cluster, &groups, &self.facts, &self.catalog)
+    }
+
+    /// True if some value of the field of the cluster changes what is rendered.
+    fn cluster_acts(&self, leaf: &Leaf) -> bool {
+        let acts = |base: &Base, value: &Value| {
+            let mut cluster = base.cluster.clone();
+            put(&mut cluster, &leaf.path, value);
+            is_heard(&self.outcome(&cluster, &base.groups), base)
+        };
+        self.bases
+            .iter()
+            .any(|base| samples(leaf).iter().any(|value| acts(base, value)))
+    }
+
+    /// The same of an instance group, of any role.
+    fn group_acts(&self, leaf: &Leaf) -> bool {
+        let acts = |base: &Base, index: usize, value: &Value| {
+            let mut groups = base.groups.clone();
+            put(&mut groups[index], &leaf.path, value);
+            is_heard(&self.outcome(&base.cluster, &groups), base)
+        };
+        self.bases.iter().any(|base| {
+            let indexes = 0..base.groups.len();
+            samples(leaf)
+                .iter()
+                .any(|value| indexes.clone().rev().any(|index| acts(base, index, value)))
+        })
+    }
+}
+
+/// True if something else follows, or if expansion refuses it by name.
+fn is_heard(after: &Result<Value, String>, base: &Base) -> bool {
+    match after {
+        Ok(after) => *after != base.before,
+        Err(said) => said.contains("kctl does not do this yet"),
+    }
+}
+
+fn samples(leaf: &Leaf) -> Vec<Value> {
+    if let Some((_, text)) = SPECIAL.iter().find(|(path, _)| *path == leaf.path) {
+        return vec![json!(text)];
+    }
+    match &leaf.takes {
+        Takes::Bool => vec![json!(true), json!(false)],
+        Takes::Number => vec![json!(7), json!(1), json!(40), json!(4000)],
+        Takes::Text if leaf.few => vec![json!("7m0s"), json!("sample")],
+        Takes::Text => TEXTS.iter().map(|text| json!(text)).collect(),
+        Takes::Choice(words) => words.iter().map(|word| json!(word)).collect(),
+        Takes::Presence => vec![json!({})],
+        Takes::Anything => vec![json!("7"), json!({"key": "sample"})],
+    }
+}
+
+/// Puts a value at a path, making what is missing on the way: of lists the first element, of maps an entry `sample`.
+fn put(root: &mut Value, path: &str, value: &Value) {
+    let mut at = root;
+    for field in path.split('.') {
+        let name = field.trim_end_matches("[]");
+        if name == "*" {
+            at = &mut at["node"];
+        } else {
+            at = &mut at[name];
+        }
+        for _ in 0..field.matches("[]").count() {
+            if !at.is_array() {
+                *at = json!([null]);
+            }
+            at = &mut at[0];
+        }
+    }
+    *at = value.clone();
+}
+
+/// True if the reader refuses the field by name, for some value of it.
+fn is_refused(kind: &str, leaf: &Leaf) -> bool {
+    samples(leaf).iter().any(|value| {
+        let mut object = json!({"apiVersion": "kops.k8s.io/v1alpha2", "kind": kind, "metadata": {"name": "a"}, "spec": {}});
+        put(&mut object, &leaf.path, value);
+        let Err(problems) = read_documents("field.yaml", &object.to_string()) else {
+            return false;
+        };
+        let path = |problem: &str| problem.replace("[0]", "[]");
+        problems.iter().any(|problem| {
+            let by_name = problem.message.starts_with("kctl does not do this yet")
+                || problem.message.starts_with("kOps removed this");
+            let at = path(&problem.path);
+            let inside = leaf.path.strip_prefix(&at).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
+            by_name && inside
+        })
+    })
+}
+
+fn explained<'a>(kind: &str, path: &str) -> Option<&'a (&'static str, &'static str, &'static str)> {
+    BY_DESIGN.iter().find(|(of, prefix, _)| {
+        *of == kind
+            && path
+                .strip_prefix(prefix)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    })
+}
+
+/// What is to be said about a field.
+enum Finding {
+    /// It is accepted and nothing follows from it.
+    Forgotten(String),
+    /// It has a reason to do nothing, and does something.
+    Stale(String),
+    /// It has this reason to do nothing, and does nothing.
+    Explained(&'static str, &'static str),
+}
+
+fn finding(world: &World, kind: &'static str, leaf: Leaf) -> Option<Finding> {
+    if is_refused(kind, &leaf) {
+        return None;
+    }
+    let reason = explained(kind, &leaf.path);
+    // That a reason still holds is tried on a few values only: there are many.
+    let leaf = Leaf {
+        few: reason.is_some(),
+        ..leaf
+    };
+    let acts = match kind {
+        "Cluster" => world.cluster_acts(&leaf),
+        _ => world.group_acts(&leaf),
+    };
+    match (reason, acts) {
+        (Some((_, prefix, _)), true) => Some(Finding::Stale(format!(
+            "{kind} {prefix}: {} acts",
+            leaf.path
+        ))),
+        (Some((_, prefix, _)), false) => Some(Finding::Explained(kind, prefix)),
+        (None, false) => Some(Finding::Forgotten(format!("{kind} {}", leaf.path))),
+        (None, true) => None,
+    }
+}
+
+#[test]
+fn every_field_acts_or_is_refused_or_has_a_reason_not_to() {
+    let world = World::new();
+    let of = |kind: &'static str, leaves: Vec<Leaf>| {
+        assert!(leaves.len() > 150, "{kind} has {} leaves", leaves.len());
+        leaves.into_iter().map(move |leaf| (kind, leaf))
+    };
+    let all = of("Cluster", leaves::<ClusterSpec>("spec"));
+    let all = all.chain(of("InstanceGroup", leaves::<InstanceGroupSpec>("spec")));
+    let open = Mutex::new(all);
+    let next = || open.lock().unwrap().next();
+    let work = || {
+        let leaves = std::iter::from_fn(next);
+        leaves
+            .filter_map(|(kind, leaf)| finding(&world, kind, leaf))
+            .collect::<Vec<_>>()
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let found: Vec<Finding> = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        running
+            .into_iter()
+            .flat_map(|one| one.join().unwrap())
+            .collect()
+    });
+    let (mut forgotten, mut stale, mut used) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for finding in found {
+        match finding {
+            Finding::Forgotten(field) => _ = forgotten.insert(field),
+            Finding::Stale(field) => _ = stale.insert(field),
+            Finding::Explained(kind, prefix) => _ = used.insert((kind, prefix)),
+        }
+    }
+    let idle = BY_DESIGN
+        .iter()
+        .filter(|(kind, prefix, _)| !used.contains(&(*kind, *prefix)));
+    stale.extend(idle.map(|(kind, prefix, _)| format!("{kind} {prefix}: needs no reason")));
+    let lines = |of: BTreeSet<String>| of.into_iter().collect::<Vec<_>>().join("\n");
+    let (forgotten, stale) = (lines(forgotten), lines(stale));
+    assert!(
+        forgotten.is_empty() && stale.is_empty(),
+        "accepted and forgotten:\n{forgotten}\n\nreasons that are none:\n{stale}"
+    );
+}

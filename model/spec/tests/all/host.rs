@@ -1,0 +1,301 @@
+//! The desired state of machines: what is in it, what goes before what, what it must not hold.
+use engine::{Resource, Snapshot, plan};
+use node::config::{Asset, Distribution, Host, NodeConfig, Role};
+use node::host::{Certificate, HostResource, Thing, desired};
+use serde_json::json;
+use spec::expand::Expanded;
+use std::collections::BTreeMap;
+use test_support::{expanded, expanded_with, full, node_config_of};
+
+fn config_of(expanded: &Expanded, role: Role) -> NodeConfig {
+    let mut config = node_config_of(&expanded.full, role, "-----BEGIN CERTIFICATE-----\n");
+    // The expansion of tests knows no hashes.
+    let known = |asset: &Asset| Asset {
+        sha256: Some("3".repeat(64)),
+        ..asset.clone()
+    };
+    config.assets = config.assets.iter().map(known).collect();
+    config
+}
+
+fn machine(cgroup_v1: bool) -> Host {
+    Host {
+        instance_id: "i-0abc".into(),
+        zone: "eu-west-1a".into(),
+        cgroup_v1,
+        ..Host::placeholder()
+    }
+}
+
+fn of(role: Role) -> Vec<HostResource> {
+    desired(&config_of(&expanded(), role), &machine(false)).unwrap()
+}
+
+/// Each thing with what it needs, but for parameters of the kernel, of which there are many of one kind.
+fn listed(all: &[HostResource]) -> String {
+    let brief = |id: String| {
+        if id.starts_with("sysctl/") {
+            "sysctl/*".to_owned()
+        } else {
+            id
+        }
+    };
+    let mut lines = Vec::new();
+    for resource in all {
+        let mut needs: Vec<String> = resource
+            .needs
+            .iter()
+            .map(|need| brief(need.to_string()))
+            .collect();
+        needs.dedup();
+        lines.push(format!(
+            "{} <- {}",
+            brief(resource.id().to_string()),
+            needs.join(" ")
+        ));
+    }
+    lines.dedup();
+    lines.join("\n")
+}
+
+fn unit(all: &[HostResource], name: &str) -> (String, Vec<String>) {
+    let found = all.iter().find_map(|resource| match &resource.thing {
+        Thing::Unit(unit) if unit.name == name => {
+            let needs = resource.needs.iter().map(ToString::to_string).collect();
+            Some((unit.starts_with.clone(), needs))
+        }
+        _ => None,
+    });
+    found.unwrap_or_else(|| panic!("no {name}"))
+}
+
+#[test]
+fn a_control_plane_is_made_of_these() {
+    insta::assert_snapshot!(listed(&of(Role::ControlPlane)));
+}
+
+#[test]
+fn a_worker_is_made_of_these() {
+    insta::assert_snapshot!(listed(&of(Role::Node)));
+}
+
+#[test]
+fn every_machine_can_be_made_from_nothing() {
+    let volumes = json!([
+        { "device": "/dev/nvme2n1", "filesystem": "ext4", "path": "/var/lib/containerd" },
+        { "device": "/dev/nvme3n1", "filesystem": "xfs", "path": "/var/lib/kubelet" },
+        { "device": "/dev/nvme4n1", "filesystem": "xfs", "path": "/var/lib/kubelet/pods" },
+    ]);
+    let hooks = json!([
+        { "name": "early", "manifest": "ExecStart=/bin/true", "before": ["containerd.service", "kubelet.service"] },
+        { "name": "pull", "before": ["containerd.service"], "execContainer": { "image": "busybox" } },
+        { "name": "off", "disabled": true },
+    ]);
+    let busy = expanded_with(|_, groups| {
+        for group in groups {
+            group.spec.volume_mounts = serde_json::from_value(volumes.clone()).unwrap();
+            group.spec.hooks = serde_json::from_value(hooks.clone()).unwrap();
+        }
+    });
+    for expanded in std::iter::once(expanded()).chain([busy]) {
+        for role in [Role::ControlPlane, Role::Node] {
+            for distribution in [Distribution::Debian, Distribution::AmazonLinux] {
+                let host = Host {
+                    distribution,
+                    ..machine(false)
+                };
+                let all = desired(&config_of(&expanded, role), &host).unwrap();
+                let plan = plan(&all, &Snapshot::default()).unwrap();
+                assert_eq!(plan.steps.len(), all.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn folders_of_volumes_are_made_on_the_volumes() {
+    let volumes =
+        json!([{ "device": "/dev/nvme2n1", "filesystem": "xfs", "path": "/var/lib/kubelet" }]);
+    let expanded = expanded_with(|_, groups| {
+        for group in groups {
+            group.spec.volume_mounts = serde_json::from_value(volumes.clone()).unwrap();
+        }
+    });
+    let all = desired(&config_of(&expanded, Role::Node), &machine(false)).unwrap();
+    let needs: BTreeMap<String, String> = all
+        .iter()
+        .map(|resource| (resource.id().to_string(), format!("{:?}", resource.needs)))
+        .collect();
+    assert!(needs["directory//var/lib/kubelet"].contains("\"mount\""));
+    assert!(!needs["mount//var/lib/kubelet"].contains("\"directory\""));
+    assert!(
+        unit(&all, "kubelet.service")
+            .1
+            .contains(&"mount//var/lib/kubelet".to_owned())
+    );
+    assert!(needs.contains_key("file//etc/systemd/system/var-lib-kubelet.mount"));
+}
+
+#[test]
+fn a_unit_starts_again_exactly_when_something_it_needs_is_another() {
+    let before = of(Role::Node);
+    let mut config = config_of(&expanded(), Role::Node);
+    config.kubelet.config["maxPods"] = json!(7);
+    let after = desired(&config, &machine(false)).unwrap();
+    assert_ne!(
+        unit(&before, "kubelet.service").0,
+        unit(&after, "kubelet.service").0
+    );
+    assert_eq!(
+        unit(&before, "containerd.service").0,
+        unit(&after, "containerd.service").0
+    );
+    let v1 = desired(&config_of(&expanded(), Role::Node), &machine(true)).unwrap();
+    assert_ne!(
+        unit(&before, "kubelet.service").0,
+        unit(&v1, "kubelet.service").0
+    );
+    assert_eq!(
+        unit(&before, "containerd.service").0,
+        unit(&v1, "containerd.service").0
+    );
+}
+
+#[test]
+fn what_is_only_good_to_have_keeps_no_machine_out() {
+    let users = expanded_with(|cluster, _| {
+        cluster.spec.sysctl_parameters = vec!["no.such.key=1".into(), "vm.max_map_count=7".into()];
+        cluster.spec.packages = vec!["nfs-common".into()];
+    });
+    let all = desired(&config_of(&users, Role::Node), &machine(false)).unwrap();
+    for name in ["containerd.service", "kubelet.service"] {
+        let needs = unit(&all, name).1;
+        for other in [
+            "packages/upkeep",
+            "packages/user",
+            "sysctl/no.such.key",
+            "sysctl/vm.max_map_count",
+        ] {
+            assert!(!needs.contains(&other.to_owned()), "{name} needs {other}");
+        }
+        assert!(needs.contains(&"packages/needed".to_owned()));
+        assert!(needs.contains(&"sysctl/net.ipv4.ip_forward".to_owned()));
+    }
+}
+
+#[test]
+fn hooks_come_before_what_they_say_and_never_in_a_circle() {
+    let hooks = json!([
+        { "name": "early", "manifest": "ExecStart=/bin/true", "before": ["kubelet.service"] },
+        { "name": "pull", "before": ["containerd.service"], "execContainer": { "image": "busybox" } },
+    ]);
+    let expanded = expanded_with(|cluster, _| {
+        cluster.spec.hooks = serde_json::from_value(hooks).unwrap();
+    });
+    let all = desired(&config_of(&expanded, Role::Node), &machine(false)).unwrap();
+    assert!(
+        unit(&all, "kubelet.service")
+            .1
+            .contains(&"unit/early.service".to_owned())
+    );
+    assert!(
+        unit(&all, "pull.service")
+            .1
+            .contains(&"unit/containerd.service".to_owned())
+    );
+    assert!(
+        !unit(&all, "containerd.service")
+            .1
+            .contains(&"unit/pull.service".to_owned())
+    );
+}
+
+#[test]
+fn certificates_say_who_signs_them_and_whom_they_name() {
+    let certificates = |role| -> BTreeMap<String, Certificate> {
+        let all = of(role).into_iter();
+        let certificates = all.filter_map(|resource| match resource.thing {
+            Thing::Certificate(certificate) => Some((certificate.path().to_owned(), certificate)),
+            _ => None,
+        });
+        certificates.collect()
+    };
+    let worker = certificates(Role::Node);
+    let signers: Vec<(&str, &str)> = worker
+        .values()
+        .map(|certificate| {
+            (
+                certificate.common_name.as_str(),
+                certificate.signer.as_str(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        signers,
+        [
+            ("system:kube-proxy", "kubernetes-ca"),
+            ("system:node:i-0abc", "kubernetes-ca")
+        ]
+    );
+    let control_plane = certificates(Role::ControlPlane);
+    let api = &control_plane["/srv/kubernetes/kube-apiserver/server.crt"];
+    for name in [
+        "127.0.0.1",
+        "100.64.0.1",
+        "api.a.example.com",
+        "api.internal.a.example.com",
+    ] {
+        assert!(api.names.contains(&name.to_owned()), "{:?}", api.names);
+    }
+    let peer = &control_plane["/srv/kubernetes/etcd-events/peer.crt"];
+    assert_eq!(peer.signer, "etcd-peers-ca-events");
+    assert_eq!(peer.names, ["etcd-events-a.internal.a.example.com"]);
+    let server = &control_plane["/srv/kubernetes/etcd/server.crt"];
+    assert_eq!(
+        server.names,
+        ["127.0.0.1", "etcd-a.internal.a.example.com", "localhost"]
+    );
+}
+
+#[test]
+fn kubelets_certificates_live_as_long_as_kubernetes_signs_and_others_for_a_year() {
+    let days = |days: i64| days * 24 * 60 * 60;
+    for (said, kubelet) in [
+        (None, days(455)),
+        (Some("10m"), 600),
+        (Some("8760h"), days(365)),
+    ] {
+        let expanded = expanded_with(|cluster, _| {
+            let manager = cluster.spec.kube_controller_manager.get_or_insert_default();
+            manager.cluster_signing_duration = said.map(str::to_owned);
+        });
+        let all = desired(&config_of(&expanded, Role::ControlPlane), &machine(false)).unwrap();
+        for thing in all.into_iter().map(|resource| resource.thing) {
+            if let Thing::Certificate(certificate) = thing {
+                let own = certificate.common_name == "system:node:i-0abc";
+                let expected = if own { kubelet } else { days(455) };
+                let name = &certificate.common_name;
+                assert_eq!(certificate.validity_seconds, expected, "{name}, {said:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_desired_state_holds_a_key() {
+    for role in [Role::ControlPlane, Role::Node] {
+        let text = serde_json::to_string(&of(role)).unwrap();
+        assert!(!text.contains("PRIVATE KEY") && !text.contains("client-key-data"));
+    }
+}
+
+#[test]
+fn an_offline_render_can_be_shown_and_not_installed() {
+    let mut config = node_config_of(&full(), Role::Node, "");
+    config.assets[0].sha256 = None;
+    let error = desired(&config, &machine(false)).unwrap_err();
+    assert!(
+        error.to_string().contains(&config.assets[0].name),
+        "{error}"
+    );
+}

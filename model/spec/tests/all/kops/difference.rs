@@ -1,0 +1,207 @@
+//! Where our objects and kOps' differ, and which of those differences are meant.
+
+use super::terraform::Attributes;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+type Objects = BTreeMap<(String, String), Attributes>;
+
+/// One attribute that differs; of a policy, one statement; of an object that one side lacks, the whole.
+pub struct Difference {
+    pub kind: String,
+    pub name: String,
+    pub attribute: String,
+    pub ours: Option<Value>,
+    pub theirs: Option<Value>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = |value: &Option<Value>| value.as_ref().map_or("-".into(), Value::to_string);
+        write!(
+            f,
+            "{}/{} {}: ours {} theirs {}",
+            self.kind,
+            self.name,
+            self.attribute,
+            side(&self.ours),
+            side(&self.theirs)
+        )
+    }
+}
+
+/// Every difference.
+pub fn differences(ours: &Objects, theirs: &Objects) -> Vec<Difference> {
+    let keys: BTreeSet<_> = ours.keys().chain(theirs.keys()).collect();
+    let mut all = Vec::new();
+    for key in keys {
+        let new = |attribute: &str, ours: Option<Value>, theirs: Option<Value>| Difference {
+            kind: key.0.clone(),
+            name: key.1.clone(),
+            attribute: attribute.to_owned(),
+            ours,
+            theirs,
+        };
+        let (Some(mine), Some(other)) = (ours.get(key), theirs.get(key)) else {
+            let whole = |side: &Objects| side.get(key).map(|one| Value::Object(one.clone()));
+            all.push(new("", whole(ours), whole(theirs)));
+            continue;
+        };
+        let names: BTreeSet<&String> = mine.keys().chain(other.keys()).collect();
+        for name in names {
+            match (mine.get(name), other.get(name)) {
+                (mine, other) if mine == other => {}
+                (Some(mine), Some(other)) if name == "policy" && key.0 == "iam_role_policy" => {
+                    let (mine, other) = (statements(mine), statements(other));
+                    all.extend(
+                        mine.difference(&other)
+                            .map(|one| new("statement", Some(one.clone().into()), None)),
+                    );
+                    all.extend(
+                        other
+                            .difference(&mine)
+                            .map(|one| new("statement", None, Some(one.clone().into()))),
+                    );
+                }
+                (Some(Value::Array(mine)), Some(Value::Array(other))) if name == "tag" => {
+                    all.extend(
+                        mine.iter()
+                            .filter(|one| !other.contains(one))
+                            .map(|one| new("tag", Some(one.clone()), None)),
+                    );
+                    all.extend(
+                        other
+                            .iter()
+                            .filter(|one| !mine.contains(one))
+                            .map(|one| new("tag", None, Some(one.clone()))),
+                    );
+                }
+                (mine, other) => all.push(new(name, mine.cloned(), other.cloned())),
+            }
+        }
+    }
+    all
+}
+
+/// What a policy allows, one action on one resource at a time, as text. kOps' stand-ins for a bucket are our one bucket.
+fn statements(policy: &Value) -> BTreeSet<String> {
+    let many = |value: &Value| match value {
+        Value::Array(list) => list.clone(),
+        one => vec![one.clone()],
+    };
+    let mut allowed = BTreeSet::new();
+    for statement in many(&policy["json"]["Statement"]) {
+        for action in many(&statement["Action"]) {
+            for resource in many(&statement["Resource"]) {
+                let mut single = statement.clone();
+                single["Action"] = action.clone();
+                single["Resource"] = resource;
+                let text = single.to_string();
+                let text = text.replace("placeholder-read-bucket", "state");
+                allowed.insert(text.replace("placeholder-write-bucket", "state"));
+            }
+        }
+    }
+    allowed
+}
+
+/// The topic of docs/compat.md under which a difference is stated, if it is.
+pub fn known(one: &Difference) -> Option<&'static str> {
+    match (&one.ours, &one.theirs) {
+        (Some(ours), None) => only_ours(one, &ours.to_string()),
+        (None, Some(theirs)) => only_theirs(one, &theirs.to_string()),
+        (Some(ours), Some(theirs)) => changed(one, &ours.to_string(), &theirs.to_string()),
+        (None, None) => None,
+    }
+}
+
+fn only_ours(one: &Difference, ours: &str) -> Option<&'static str> {
+    Some(match (one.kind.as_str(), one.attribute.as_str()) {
+        ("iam_role_policy", "statement" | "") if ours.contains("/assets/*") => "node-assets",
+        ("iam_role_policy", "statement")
+            if ours.contains("/nodes/*") || ours.contains("/etcd/*") =>
+        {
+            "control-plane-records"
+        }
+        ("iam_role_policy", "statement") if has_any(ours, &NARROWER) => "narrow-permissions",
+        ("iam_role_policy", "statement") if has_any(ours, &FOR_BALANCERS) => "balancer-permissions",
+        ("autoscaling_group", "tag") if ours.contains("kctl.dev/lifecycle-hooks") => "hooks-digest",
+        ("autoscaling_group", "launch_template") => "mixed-instances",
+        ("route53_record", "") if ours.contains("203.0.113.123") => "placeholders",
+        ("security_group_rule", "")
+            if ours.contains("kops-controller-elb-to-cp") || one.name.contains("3988") =>
+        {
+            "ready-targets"
+        }
+        _ => return None,
+    })
+}
+
+fn only_theirs(one: &Difference, theirs: &str) -> Option<&'static str> {
+    Some(match (one.kind.as_str(), one.attribute.as_str()) {
+        ("autoscaling_group", "mixed_instances_policy") => "mixed-instances",
+        ("autoscaling_group", "warm_pool") => "warm-pool",
+        ("autoscaling_lifecycle_hook", "") if theirs.contains("kops-warmpool") => "warm-pool",
+        ("iam_role_policy", "statement") if has_any(theirs, &NARROWER) => "narrow-permissions",
+        ("iam_role_policy", "statement") if has_any(theirs, &NOT_CALLED) => "narrow-permissions",
+        ("iam_role_policy", "statement") if theirs.contains("LifecycleHooks") => "warm-pool",
+        ("iam_role_policy", "statement") if theirs.contains("CompleteLifecycleAction") => {
+            "warm-pool"
+        }
+        ("iam_role_policy", "statement") if theirs.contains("ModifyNetworkInterfaceAttribute") => {
+            "networking"
+        }
+        ("iam_role_policy", "statement")
+            if theirs.contains("ec2:DescribeInstances") && one.name.starts_with("nodes-") =>
+        {
+            "networking"
+        }
+        ("security_group_rule", "") if theirs.contains("\"protocol\":\"4\"") => "networking",
+        _ => return None,
+    })
+}
+
+/// What Elastic Load Balancing demands of who makes a balancer.
+const FOR_BALANCERS: [&str; 4] = [
+    "ec2:DescribeAccountAttributes",
+    "ec2:DescribeAddresses",
+    "ec2:DescribeInternetGateways",
+    "ec2:GetSecurityGroupsForVpc",
+];
+
+/// Of these kctl's statements have fewer resources or a condition more than kOps'.
+const NARROWER: [&str; 4] = [
+    "iam:CreateServiceLinkedRole",
+    "route53:ChangeResourceRecordSets",
+    "sqs:DeleteMessage",
+    "sqs:ReceiveMessage",
+];
+
+/// kctl's agents make no such call.
+const NOT_CALLED: [&str; 2] = ["route53:ListHostedZones", "route53:ListTagsForResource"];
+
+fn has_any(statement: &str, actions: &[&str]) -> bool {
+    actions.iter().any(|action| statement.contains(action))
+}
+
+fn changed(one: &Difference, ours: &str, theirs: &str) -> Option<&'static str> {
+    let kept = "\"delete_on_termination\":false";
+    let deleted = "\"delete_on_termination\":true";
+    Some(match (one.kind.as_str(), one.attribute.as_str()) {
+        ("lb_target_group", "health_check")
+            if ours.contains("\"path\":\"/readyz\"") && theirs.contains("\"protocol\":\"TCP\"") =>
+        {
+            "ready-targets"
+        }
+        ("autoscaling_group", "enabled_metrics") if theirs.contains("WarmPool") => "warm-pool",
+        ("launch_template", "block_device_mappings") if ours.replace(kept, deleted) == *theirs => {
+            "volumes-kept"
+        }
+        ("sqs_queue", "policy") if ours.contains("aws:SourceAccount") => "queue-source",
+        ("security_group_rule", "rule_name") if one.name.contains("prefix_list_ids") => {
+            "prefix-list-names"
+        }
+        _ => return None,
+    })
+}

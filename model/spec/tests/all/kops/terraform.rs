@@ -1,0 +1,411 @@
+//! Our objects in the form that kOps' Terraform output has, and that output read back.
+
+use cloud::*;
+use engine::{Part, Ref, Resource, Text};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// An object's attributes by name. References are `type/name`, with an attribute where it is not the id.
+pub type Attributes = Map<String, Value>;
+
+/// Attributes that Terraform alone has, and user data, which ours is different by design.
+const NOT_COMPARED: [&str; 3] = ["lifecycle", "user_data", "public_key"];
+
+/// The objects of a fixture by type and name.
+pub fn from_fixture(text: &str) -> BTreeMap<(String, String), Attributes> {
+    let list: Vec<Value> = serde_json::from_str(text).expect("a list");
+    let object = |one: &Value| {
+        let field = |name: &str| one[name].as_str().expect("text").to_owned();
+        let kind = field("type").trim_start_matches("aws_").to_owned();
+        let mut attrs = compact(plain_refs(&one["attrs"]));
+        for name in NOT_COMPARED {
+            attrs.remove(name);
+        }
+        sort_sets(&mut attrs);
+        let name = if kind == "security_group_rule" {
+            content_key(&attrs)
+        } else {
+            field("name")
+        };
+        if kind == "security_group_rule" {
+            attrs.insert("rule_name".into(), field("name").into());
+        }
+        ((kind, name), attrs)
+    };
+    list.iter().map(object).collect()
+}
+
+/// Our objects likewise, but for those of the state store.
+pub fn from_cloud(all: &[Cloud]) -> BTreeMap<(String, String), Attributes> {
+    let object = |one: &Cloud| {
+        let mut attrs = compact(attributes(one)?);
+        sort_sets(&mut attrs);
+        let id = one.id();
+        let name = match one {
+            Cloud::SecurityGroupRule(_) => content_key(&attrs),
+            Cloud::VpcIpv4CidrBlockAssociation(_) => format!("cidr-{}", sanitized(id.name())),
+            Cloud::KeyPair(_) => sanitized(&id.name().replace(':', "")),
+            _ => sanitized(id.name()),
+        };
+        if let Cloud::SecurityGroupRule(rule) = one {
+            attrs.insert("rule_name".into(), sanitized(&rule.name).into());
+        }
+        Some(((id.kind().to_owned(), name), attrs))
+    };
+    all.iter().filter_map(object).collect()
+}
+
+/// Terraform names have neither dots, slashes nor colons.
+fn sanitized(name: &str) -> String {
+    name.replace('.', "-").replace('/', "--").replace(':', "_")
+}
+
+fn content_key(attrs: &Attributes) -> String {
+    Value::Object(attrs.clone()).to_string()
+}
+
+/// `${aws_TYPE.NAME.id}` as `TYPE/NAME`, wherever it is; other attributes behind a dot.
+fn plain_refs(value: &Value) -> Value {
+    match value {
+        Value::String(text) => match text
+            .strip_prefix("${aws_")
+            .and_then(|rest| rest.strip_suffix('}'))
+        {
+            Some(inner) => {
+                let mut parts = inner.splitn(3, '.');
+                let mut part = || parts.next().unwrap_or_default();
+                let (kind, name, attribute) = (part(), part(), part());
+                match attribute {
+                    "id" | "name" | "arn" => format!("{kind}/{name}").into(),
+                    late => format!("{kind}/{name}.{late}").into(),
+                }
+            }
+            None => value.clone(),
+        },
+        Value::Array(list) => list.iter().map(plain_refs).collect(),
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, value)| (key.clone(), plain_refs(value)))
+            .collect(),
+        other => other.clone(),
+    }
+}
+
+/// Lists that AWS treats as sets, sorted.
+fn sort_sets(attrs: &mut Attributes) {
+    for name in [
+        "vpc_zone_identifier",
+        "target_group_arns",
+        "security_groups",
+        "subnet_mapping",
+        "tag",
+        "load_balancers",
+    ] {
+        if let Some(Value::Array(list)) = attrs.get_mut(name) {
+            list.sort_by_key(Value::to_string);
+        }
+    }
+    if let Some(Value::Array(list)) = attrs.get_mut("network_interfaces") {
+        for one in list.iter_mut() {
+            if let Some(Value::Array(groups)) = one.get_mut("security_groups") {
+                groups.sort_by_key(Value::to_string);
+            }
+        }
+    }
+}
+
+/// Without what is null or an empty list.
+fn compact(value: Value) -> Attributes {
+    match dense(value) {
+        Value::Object(map) => map,
+        other => panic!("{other} is no object"),
+    }
+}
+
+fn dense(value: Value) -> Value {
+    match value {
+        Value::Object(map) => map
+            .into_iter()
+            .map(|(key, value)| (key, dense(value)))
+            .filter(|(_, value)| !value.is_null() && *value != json!([]))
+            .collect(),
+        Value::Array(list) => list.into_iter().map(dense).collect(),
+        other => other,
+    }
+}
+
+fn to(reference: &Ref) -> Value {
+    match reference {
+        Ref::Given(id) => id.clone().into(),
+        Ref::Own { kind, name } => {
+            let name = if kind == "key_pair" {
+                name.replace(':', "")
+            } else {
+                name.clone()
+            };
+            format!("{kind}/{}", sanitized(&name)).into()
+        }
+    }
+}
+
+fn each(references: &[Ref]) -> Value {
+    references.iter().map(to).collect()
+}
+
+fn late(text: &Text) -> Value {
+    match text.parts() {
+        [
+            Part::Late {
+                kind,
+                name,
+                attribute,
+            },
+        ] => {
+            let attribute = if attribute == "canonical_hosted_zone_id" {
+                "zone_id"
+            } else {
+                attribute
+            };
+            format!("{kind}/{}.{attribute}", sanitized(name)).into()
+        }
+        _ => text.as_known().unwrap_or_default().into(),
+    }
+}
+
+fn attributes(cloud: &Cloud) -> Option<Value> {
+    Some(match cloud {
+        Cloud::S3Object(_) => return None,
+        Cloud::AutoscalingGroup(one) => autoscaling_group(one),
+        Cloud::LaunchTemplate(one) => launch_template(one),
+        Cloud::Lb(_) | Cloud::LbListener(_) | Cloud::LbTargetGroup(_) => balancing(cloud),
+        Cloud::Route(_)
+        | Cloud::SecurityGroupRule(_)
+        | Cloud::Route53Record(_)
+        | Cloud::Route53ZoneAssociation(_) => entries(cloud),
+        Cloud::IamInstanceProfile(_)
+        | Cloud::IamRole(_)
+        | Cloud::IamRolePolicy(_)
+        | Cloud::IamRolePolicyAttachment(_) => iam(cloud),
+        _ => simple(cloud),
+    })
+}
+
+fn simple(cloud: &Cloud) -> Value {
+    match cloud {
+        Cloud::AutoscalingLifecycleHook(one) => json!({
+            "autoscaling_group_name": to(&one.auto_scaling_group_name),
+            "default_result": one.default_result,
+            "heartbeat_timeout": one.heartbeat_timeout,
+            "lifecycle_transition": one.lifecycle_transition,
+            "name": one.lifecycle_hook_name,
+        }),
+        Cloud::CloudwatchEventRule(one) => {
+            json!({"event_pattern": {"json": one.event_pattern}, "name": one.name, "tags": one.tags})
+        }
+        Cloud::CloudwatchEventTarget(one) => json!({"arn": to(&one.arn), "rule": to(&one.rule)}),
+        Cloud::EbsVolume(one) => json!({
+            "availability_zone": one.availability_zone, "encrypted": one.encrypted, "iops": one.iops,
+            "kms_key_id": one.kms_key_id, "size": one.size, "tags": one.tags,
+            "throughput": one.throughput, "type": one.volume_type,
+        }),
+        Cloud::Eip(one) => json!({"domain": one.domain, "tags": one.tags}),
+        Cloud::InternetGateway(one) => {
+            json!({"vpc_id": one.vpc_id.as_ref().map(to), "tags": one.tags})
+        }
+        Cloud::KeyPair(one) => json!({"key_name": one.key_name, "tags": one.tags}),
+        Cloud::NatGateway(one) => json!({
+            "allocation_id": to(&one.allocation_id), "subnet_id": to(&one.subnet_id), "tags": one.tags,
+        }),
+        Cloud::RouteTable(one) => json!({"vpc_id": to(&one.vpc_id), "tags": one.tags}),
+        Cloud::RouteTableAssociation(one) => {
+            json!({"route_table_id": to(&one.route_table_id), "subnet_id": to(&one.subnet_id)})
+        }
+        Cloud::SecurityGroup(one) => json!({
+            "description": one.description, "name": one.group_name, "vpc_id": to(&one.vpc_id), "tags": one.tags,
+        }),
+        Cloud::SqsQueue(one) => json!({
+            "message_retention_seconds": one.message_retention_period, "name": one.queue_name,
+            "policy": {"json": one.policy}, "tags": one.tags,
+        }),
+        Cloud::Subnet(one) => json!({
+            "availability_zone": one.availability_zone, "cidr_block": one.cidr_block,
+            "enable_resource_name_dns_a_record_on_launch": one.enable_resource_name_dns_a_record_on_launch,
+            "private_dns_hostname_type_on_launch": one.private_dns_hostname_type_on_launch,
+            "tags": one.tags, "vpc_id": to(&one.vpc_id),
+        }),
+        Cloud::Vpc(one) => json!({
+            "assign_generated_ipv6_cidr_block": one.amazon_provided_ipv6_cidr_block, "cidr_block": one.cidr_block,
+            "enable_dns_hostnames": one.enable_dns_hostnames, "enable_dns_support": one.enable_dns_support,
+            "tags": one.tags,
+        }),
+        Cloud::VpcDhcpOptions(one) => json!({
+            "domain_name": one.domain_name, "domain_name_servers": one.domain_name_servers, "tags": one.tags,
+        }),
+        Cloud::VpcDhcpOptionsAssociation(one) => {
+            json!({"dhcp_options_id": to(&one.dhcp_options_id), "vpc_id": to(&one.vpc_id)})
+        }
+        Cloud::VpcIpv4CidrBlockAssociation(one) => {
+            json!({"cidr_block": one.cidr_block, "vpc_id": to(&one.vpc_id)})
+        }
+        other => panic!("{} is compared elsewhere", other.id()),
+    }
+}
+
+fn iam(cloud: &Cloud) -> Value {
+    match cloud {
+        Cloud::IamInstanceProfile(one) => json!({
+            "name": one.instance_profile_name, "role": one.role_name.as_ref().map(to), "tags": one.tags,
+        }),
+        Cloud::IamRole(one) => json!({
+            "assume_role_policy": {"json": one.assume_role_policy_document}, "name": one.role_name,
+            "permissions_boundary": one.permissions_boundary, "tags": one.tags,
+        }),
+        Cloud::IamRolePolicy(one) => json!({
+            "name": one.policy_name, "policy": {"json": one.policy_document}, "role": to(&one.role_name),
+        }),
+        Cloud::IamRolePolicyAttachment(one) => {
+            json!({"policy_arn": one.policy_arn, "role": to(&one.role_name)})
+        }
+        other => panic!("{} is not IAM", other.id()),
+    }
+}
+
+fn entries(cloud: &Cloud) -> Value {
+    match cloud {
+        Cloud::Route(one) => {
+            let v6 = one.destination.contains(':');
+            let destination = if v6 {
+                "destination_ipv6_cidr_block"
+            } else {
+                "destination_cidr_block"
+            };
+            let target = match &one.target {
+                RouteTarget::GatewayId(_) => "gateway_id",
+                RouteTarget::NatGatewayId(_) => "nat_gateway_id",
+                RouteTarget::InstanceId(_) => "instance_id",
+                RouteTarget::TransitGatewayId(_) => "transit_gateway_id",
+                RouteTarget::VpcPeeringConnectionId(_) => "vpc_peering_connection_id",
+                RouteTarget::EgressOnlyInternetGatewayId(_) => "egress_only_gateway_id",
+            };
+            json!({destination: one.destination, target: to(one.target.reference()), "route_table_id": to(&one.route_table_id)})
+        }
+        Cloud::SecurityGroupRule(one) => {
+            let (side, value) = match &one.source {
+                RuleSource::CidrIpv4(range) => ("cidr_blocks", json!([range])),
+                RuleSource::CidrIpv6(range) => ("ipv6_cidr_blocks", json!([range])),
+                RuleSource::PrefixListId(id) => ("prefix_list_ids", json!([id])),
+                RuleSource::ReferencedGroupId(group) => ("source_security_group_id", to(group)),
+            };
+            // Terraform writes 0 where AWS has -1 for all ports of all protocols.
+            let port = |port: i32| if one.ip_protocol == "-1" { 0 } else { port };
+            json!({
+                side: value, "from_port": port(one.from_port), "to_port": port(one.to_port),
+                "protocol": one.ip_protocol, "security_group_id": to(&one.group_id),
+                "type": if one.is_egress { "egress" } else { "ingress" },
+            })
+        }
+        Cloud::Route53Record(one) => json!({
+            "alias": one.alias_target.iter().map(|alias| json!({
+                "evaluate_target_health": alias.evaluate_target_health,
+                "name": late(&alias.dns_name), "zone_id": late(&alias.hosted_zone_id),
+            })).collect::<Vec<Value>>(),
+            "name": one.name, "type": one.record_type, "zone_id": format!("/hostedzone/{}", one.hosted_zone_id),
+            "records": one.initial, "ttl": one.ttl,
+        }),
+        Cloud::Route53ZoneAssociation(one) => json!({
+            "vpc_id": to(&one.vpc_id), "zone_id": format!("/hostedzone/{}", one.hosted_zone_id),
+        }),
+        other => panic!("{} is no entry", other.id()),
+    }
+}
+
+fn balancing(cloud: &Cloud) -> Value {
+    match cloud {
+        Cloud::Lb(one) => json!({
+            "access_logs": one.access_logs.iter().map(|logs| json!({
+                "bucket": logs.bucket, "prefix": logs.prefix, "enabled": true,
+            })).collect::<Vec<Value>>(),
+            "enable_cross_zone_load_balancing": one.cross_zone_enabled,
+            "internal": one.scheme == "internal",
+            "load_balancer_type": one.lb_type, "name": one.name,
+            "security_groups": each(&one.security_groups),
+            "subnet_mapping": one.subnet_mappings.iter().map(|mapping| json!({
+                "subnet_id": to(&mapping.subnet_id), "allocation_id": mapping.allocation_id,
+                "private_ipv4_address": mapping.private_ipv4_address,
+            })).collect::<Vec<Value>>(),
+            "tags": one.tags,
+        }),
+        Cloud::LbListener(one) => json!({
+            "certificate_arn": one.certificate_arn,
+            "default_action": [{"target_group_arn": to(&one.target_group_arn), "type": "forward"}],
+            "load_balancer_arn": to(&one.load_balancer_arn),
+            "port": one.port, "protocol": one.protocol, "ssl_policy": one.ssl_policy,
+        }),
+        Cloud::LbTargetGroup(one) => json!({
+            "connection_termination": one.connection_termination.to_string(),
+            "deregistration_delay": one.deregistration_delay_seconds.to_string(),
+            "health_check": [{
+                "healthy_threshold": one.health_check.healthy_threshold_count,
+                "interval": one.health_check.health_check_interval_seconds,
+                "port": one.health_check.health_check_port.map(|port| port.to_string()),
+                // Terraform leaves AWS' own unsaid.
+                "timeout": Some(one.health_check.health_check_timeout_seconds).filter(|seconds| *seconds != 10),
+                "path": one.health_check.health_check_path,
+                "protocol": one.health_check.health_check_protocol,
+                "unhealthy_threshold": one.health_check.unhealthy_threshold_count,
+            }],
+            "name": one.name, "port": one.port, "protocol": one.protocol, "tags": one.tags,
+            "vpc_id": to(&one.vpc_id),
+        }),
+        other => panic!("{} balances nothing", other.id()),
+    }
+}
+
+fn autoscaling_group(one: &AutoscalingGroup) -> Value {
+    json!({
+        "capacity_rebalance": one.capacity_rebalance.then_some(true),
+        "enabled_metrics": one.enabled_metrics, "metrics_granularity": "1Minute",
+        "launch_template": [{
+            "id": to(&one.launch_template.launch_template_id),
+            "version": late(&one.launch_template.version),
+        }],
+        "load_balancers": one.load_balancer_names,
+        "max_instance_lifetime": one.max_instance_lifetime,
+        "max_size": one.max_size, "min_size": one.min_size, "name": one.auto_scaling_group_name,
+        "protect_from_scale_in": one.new_instances_protected_from_scale_in,
+        "suspended_processes": one.suspended_processes,
+        "tag": one.tags, "target_group_arns": each(&one.target_group_arns),
+        "vpc_zone_identifier": each(&one.vpc_zone_identifier),
+    })
+}
+
+fn launch_template(one: &LaunchTemplate) -> Value {
+    let specifications = ["instance", "volume", "network-interface"]
+        .map(|kind| json!({"resource_type": kind, "tags": one.tags}));
+    json!({
+        "block_device_mappings": one.block_device_mappings.iter().map(|device| json!({
+            "device_name": device.device_name, "virtual_name": device.virtual_name,
+            "ebs": device.ebs.iter().map(|ebs| json!(ebs)).collect::<Vec<Value>>(),
+        })).collect::<Vec<Value>>(),
+        "credit_specification": one.credit_specification.iter().map(|credits| json!({"cpu_credits": credits})).collect::<Vec<Value>>(),
+        "iam_instance_profile": [{"name": to(&one.iam_instance_profile)}],
+        "image_id": one.image_id, "instance_type": one.instance_type,
+        "instance_market_options": one.instance_market_options.iter().map(|options| json!({
+            "market_type": "spot",
+            "spot_options": [{"max_price": options.max_price, "instance_interruption_behavior": options.instance_interruption_behavior}],
+        })).collect::<Vec<Value>>(),
+        "key_name": one.key_name.as_ref().map(to),
+        "metadata_options": [one.metadata_options],
+        "monitoring": [{"enabled": one.monitoring}],
+        "name": one.launch_template_name,
+        "network_interfaces": [{
+            "associate_public_ip_address": one.network_interface.associate_public_ip_address,
+            "delete_on_termination": one.network_interface.delete_on_termination,
+            "ipv6_address_count": one.network_interface.ipv6_address_count,
+            "security_groups": each(&one.network_interface.groups),
+        }],
+        "placement": one.tenancy.iter().map(|tenancy| json!({"tenancy": tenancy})).collect::<Vec<Value>>(),
+        "tag_specifications": specifications,
+        "tags": one.tags,
+    })
+}

@@ -1,0 +1,520 @@
+//! NodeConfig of each group, and the files and units that follow from it.
+use full::nodes::node_config;
+use node::config::{
+    Distribution, Error, File, Host, NodeConfig, Role, files, packages, read_node_config, stored,
+};
+use node::manifests::Pod;
+use serde_json::{Value, json};
+use spec::expand::Expanded;
+use std::process::Command;
+use test_support::{agents, expanded, expanded_with, expanded_with_fields, full, node_config_of};
+
+const CERTIFICATES: &str = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
+
+fn config_of(expanded: &Expanded, role: Role) -> NodeConfig {
+    node_config_of(&expanded.full, role, CERTIFICATES)
+}
+
+fn machine() -> Host {
+    Host {
+        instance_id: "i-0abc".into(),
+        zone: "eu-west-1a".into(),
+        ..Host::placeholder()
+    }
+}
+
+fn content(files: &[File], path: &str) -> String {
+    let file = files.iter().find(|file| file.path == path);
+    file.unwrap_or_else(|| panic!("no {path}")).content.clone()
+}
+
+fn yaml(files: &[File], path: &str) -> Value {
+    serde_saphyr::from_str(&content(files, path)).unwrap()
+}
+
+/// With the cluster's spec changed as JSON.
+#[test]
+fn it_is_stored_under_its_own_hash_and_reads_back_as_it_was() {
+    for role in [Role::ControlPlane, Role::Node] {
+        let config = config_of(&expanded(), role);
+        let stored = stored(&config).unwrap();
+        assert_eq!(
+            read_node_config(&stored.text, &stored.sha256).unwrap(),
+            config
+        );
+        assert!(stored.keys[0].ends_with(&format!("/nodeupconfig-{}.yaml", stored.sha256)));
+        let changed = stored.text.replace("1.36.3", "1.36.4");
+        assert!(matches!(
+            read_node_config(&changed, &stored.sha256),
+            Err(Error::WrongHash { .. })
+        ));
+    }
+    let config = config_of(&expanded(), Role::Node);
+    assert_eq!(
+        stored(&config).unwrap().keys[1],
+        "igconfig/node/nodes-eu-west-1a/nodeupconfig.yaml"
+    );
+    let config = config_of(&expanded(), Role::ControlPlane);
+    assert_eq!(
+        stored(&config).unwrap().keys[1],
+        "igconfig/control-plane/control-plane-eu-west-1a/nodeupconfig.yaml"
+    );
+}
+
+#[test]
+fn equal_specs_make_equal_text_and_only_what_a_machine_is_made_of_changes_it() {
+    let text = |expanded: &Expanded, role| stored(&config_of(expanded, role)).unwrap().text;
+    let followed = expanded_with(|cluster, groups| {
+        for group in groups {
+            group.spec.node_labels.insert("team".into(), "a".into());
+            group.spec.max_size = Some(9);
+            group.spec.cloud_labels.insert("cost".into(), "1".into());
+        }
+        for etcd in &mut cluster.spec.etcd_clusters {
+            etcd.etcd_members[0].volume_size = Some(100);
+            etcd.manager.get_or_insert_default().backup_interval = Some("1h".into());
+        }
+    });
+    let workers = expanded_with_fields(
+        &json!({ "kubelet": { "maxPods": 200 }, "masterKubelet": { "maxPods": 110 } }),
+    );
+    let before = expanded_with_fields(&json!({ "masterKubelet": { "maxPods": 110 } }));
+    for role in [Role::ControlPlane, Role::Node] {
+        assert_eq!(text(&expanded(), role), text(&expanded(), role));
+        assert_eq!(
+            text(&expanded(), role),
+            text(&followed, role),
+            "these follow without a new machine"
+        );
+    }
+    assert_eq!(
+        text(&workers, Role::ControlPlane),
+        text(&before, Role::ControlPlane)
+    );
+    assert_ne!(text(&workers, Role::Node), text(&before, Role::Node));
+}
+
+#[test]
+fn formats_of_other_releases_are_refused_by_number() {
+    let text = stored(&config_of(&expanded(), Role::Node)).unwrap().text;
+    let newer = text.replace("\nformat: 1\n", "\nformat: 3\nfromTheFuture: true\n");
+    assert_ne!(newer, text);
+    let hash = node::config::sha256(&newer);
+    let error = read_node_config(&newer, &hash).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::Format {
+                found: 3,
+                known: 1,
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn bastions_are_no_nodes() {
+    assert!(
+        node_config(&full(), "bastions", CERTIFICATES, &agents())
+            .unwrap()
+            .is_none()
+    );
+    assert!(matches!(
+        node_config(&full(), "other", CERTIFICATES, &agents()),
+        Err(Error::NoGroup(_))
+    ));
+}
+
+#[test]
+fn a_group_without_our_binaries_is_refused_by_name() {
+    let mut none = agents();
+    none.protokube.clear();
+    assert!(node_config(&full(), "nodes-eu-west-1a", CERTIFICATES, &none).is_ok());
+    let error = node_config(&full(), "control-plane-eu-west-1a", CERTIFICATES, &none).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "instance group control-plane-eu-west-1a needs protokube for amd64, and there is none"
+    );
+}
+
+#[test]
+fn workers_know_nothing_of_the_control_plane_and_of_the_store() {
+    let text = stored(&config_of(&expanded(), Role::Node)).unwrap().text;
+    for part in ["etcd", "s3://", "protokube", "kube-apiserver"] {
+        // An empty list of protokube's binaries is all.
+        let found = text
+            .lines()
+            .filter(|line| line.contains(part))
+            .collect::<Vec<_>>();
+        assert!(
+            found.iter().all(|line| line.trim() == "protokube: []"),
+            "{part}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_control_plane_gets_these_files() {
+    let all = files(&config_of(&expanded(), Role::ControlPlane), &machine()).unwrap();
+    let listed: Vec<String> = all
+        .iter()
+        .map(|file| format!("{} {}", file.mode, file.path))
+        .collect();
+    insta::assert_snapshot!(listed.join("\n"));
+}
+
+#[test]
+fn a_worker_gets_these_files() {
+    let all = files(&config_of(&expanded(), Role::Node), &machine()).unwrap();
+    let listed: Vec<String> = all
+        .iter()
+        .map(|file| format!("{} {}", file.mode, file.path))
+        .collect();
+    insta::assert_snapshot!(listed.join("\n"));
+}
+
+#[test]
+fn a_node_is_called_after_its_instance() {
+    let all = files(&config_of(&expanded(), Role::Node), &machine()).unwrap();
+    assert!(content(&all, "/etc/sysconfig/kubelet").contains("--hostname-override=i-0abc"));
+    assert_eq!(
+        yaml(&all, "/var/lib/kubelet/kubelet.conf")["providerID"],
+        "aws:///eu-west-1a/i-0abc"
+    );
+    let proxy: Pod = serde_saphyr::from_str(&content(
+        &all,
+        "/etc/kubernetes/manifests/kube-proxy.manifest",
+    ))
+    .unwrap();
+    assert!(
+        proxy.spec.containers[0]
+            .args
+            .contains(&"--hostname-override=i-0abc".to_owned())
+    );
+}
+
+#[test]
+fn components_find_the_api_wherever_it_is() {
+    let server = |expanded: &Expanded, role| -> Vec<String> {
+        let all = files(&config_of(expanded, role), &machine()).unwrap();
+        let of = |component: &str| {
+            let config = yaml(&all, &format!("/var/lib/{component}/kubeconfig"));
+            config["clusters"][0]["cluster"]["server"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        };
+        let proxy: Pod = serde_saphyr::from_str(&content(
+            &all,
+            "/etc/kubernetes/manifests/kube-proxy.manifest",
+        ))
+        .unwrap();
+        let master = proxy.spec.containers[0]
+            .args
+            .iter()
+            .find_map(|flag| flag.strip_prefix("--master="));
+        let master = master.unwrap_or("none").to_owned();
+        vec![of("kubelet"), of("kube-proxy"), master]
+    };
+    let without_dns = expanded_with_fields(&json!({
+        "api": { "loadBalancer": { "class": "Network", "type": "Public" } },
+        "topology": { "dns": { "type": "None" } },
+    }));
+    assert_eq!(
+        server(&expanded(), Role::ControlPlane),
+        [
+            "https://127.0.0.1",
+            "https://127.0.0.1",
+            "https://127.0.0.1"
+        ]
+    );
+    assert_eq!(
+        server(&expanded(), Role::Node),
+        [
+            "https://api.internal.a.example.com",
+            "https://api.internal.a.example.com",
+            "https://api.internal.a.example.com"
+        ]
+    );
+    // Where DNS does not have the name, the machine's own list of hosts does.
+    assert_eq!(
+        server(&without_dns, Role::Node),
+        server(&expanded(), Role::Node)
+    );
+}
+
+#[test]
+fn what_a_machine_lacks_is_taken_into_account() {
+    let config = config_of(&expanded(), Role::Node);
+    let usual = files(&config, &machine()).unwrap();
+    let odd = Host {
+        cgroup_v1: true,
+        restrict_oom_score_adj: true,
+        systemd_resolved: false,
+        ..machine()
+    };
+    let odd = files(&config, &odd).unwrap();
+    let kubelet = |files: &[File], field: &str| {
+        yaml(files, "/var/lib/kubelet/kubelet.conf")
+            .get(field)
+            .cloned()
+    };
+    assert_eq!(kubelet(&usual, "failCgroupV1"), None);
+    assert_eq!(kubelet(&odd, "failCgroupV1"), Some(json!(false)));
+    assert_eq!(
+        kubelet(&usual, "resolvConf"),
+        Some(json!("/run/systemd/resolve/resolv.conf"))
+    );
+    assert_eq!(kubelet(&odd, "resolvConf"), None);
+    assert!(!content(&usual, "/etc/containerd/config.toml").contains("restrict_oom_score_adj"));
+    assert!(content(&odd, "/etc/containerd/config.toml").contains("restrict_oom_score_adj = true"));
+}
+
+#[test]
+fn kube_proxy_leaves_the_table_of_connections_alone_where_it_may_not_size_it() {
+    let size = |expanded: &Expanded, fixed| {
+        let host = Host {
+            conntrack_max_fixed: fixed,
+            ..machine()
+        };
+        let all = files(&config_of(expanded, Role::Node), &host).unwrap();
+        let pod = content(&all, "/etc/kubernetes/manifests/kube-proxy.manifest");
+        let pod: Pod = serde_saphyr::from_str(&pod).unwrap();
+        let mut flags = pod.spec.containers[0].args.iter();
+        let size = flags.find_map(|flag| flag.strip_prefix("--conntrack-max-per-core="));
+        size.unwrap().to_owned()
+    };
+    let users = expanded_with_fields(&json!({ "kubeProxy": { "conntrackMaxPerCore": 7 } }));
+    assert_eq!(size(&expanded(), false), "131072");
+    assert_eq!(size(&expanded(), true), "0");
+    assert_eq!(size(&users, true), "7");
+}
+
+#[test]
+fn every_file_in_a_format_parses() {
+    for role in [Role::ControlPlane, Role::Node] {
+        for file in files(&config_of(&expanded(), role), &Host::placeholder()).unwrap() {
+            let yaml = [".yaml", ".conf", "kubeconfig", ".manifest"]
+                .iter()
+                .any(|end| file.path.ends_with(end));
+            let system = file.path.starts_with("/etc/sysctl.d")
+                || file.path.starts_with("/etc/systemd")
+                || file.path.starts_with("/etc/modules-load.d");
+            if std::path::Path::new(&file.path).extension() == Some("toml".as_ref()) {
+                file.content.parse::<toml::Table>().unwrap();
+            } else if file.path.ends_with(".template") {
+                serde_json::from_str::<Value>(&file.content).unwrap();
+            } else if yaml && !system {
+                serde_saphyr::from_str::<Value>(&file.content).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn environment_files_mean_to_the_shell_what_they_mean_to_systemd() {
+    let all = files(&config_of(&expanded(), Role::Node), &machine()).unwrap();
+    let script = format!(
+        "{}\nprintf %s \"$DAEMON_ARGS\"",
+        content(&all, "/etc/sysconfig/kubelet")
+    );
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    let arguments = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        arguments
+            .split(' ')
+            .all(|argument| argument.starts_with("--") && argument.contains('=')),
+        "{arguments}"
+    );
+}
+
+#[test]
+fn the_users_kernel_parameters_come_last_and_node_ports_are_nobodys() {
+    let expanded = expanded_with(|cluster, groups| {
+        cluster.spec.sysctl_parameters = vec!["vm.max_map_count=1".into(), "a.b=1".into()];
+        for group in groups {
+            group.spec.sysctl_parameters = vec!["a.b = 2".into()];
+        }
+    });
+    let all = files(&config_of(&expanded, Role::Node), &machine()).unwrap();
+    let file = content(&all, "/etc/sysctl.d/99-k8s-general.conf");
+    let last = |name: &str| {
+        let mut lines = file.lines().filter_map(|line| line.split_once(" = "));
+        lines
+            .rfind(|(other, _)| *other == name)
+            .unwrap()
+            .1
+            .to_owned()
+    };
+    assert_eq!(
+        (last("vm.max_map_count"), last("a.b")),
+        ("1".into(), "2".into())
+    );
+    assert_eq!(last("net.ipv4.ip_local_reserved_ports"), "30000-32767");
+}
+
+#[test]
+fn files_of_the_users_are_written_for_their_roles_and_keep_their_bytes() {
+    let expanded = expanded_with_fields(&json!({ "fileAssets": [
+        { "name": "all", "content": "text\n" },
+        { "name": "some", "path": "/etc/some", "roles": ["Master"], "mode": "0600", "content": "c29tZQ==", "isBase64": true },
+        { "name": "bytes", "path": "/etc/bytes", "content": "/wA=", "isBase64": true },
+        { "name": "ours", "path": "/etc/crictl.yaml", "content": "mine\n" },
+    ] }));
+    let control_plane = files(&config_of(&expanded, Role::ControlPlane), &machine()).unwrap();
+    let worker = files(&config_of(&expanded, Role::Node), &machine()).unwrap();
+    assert_eq!(content(&worker, "/srv/kubernetes/assets/all"), "text\n");
+    assert!(worker.iter().all(|file| file.path != "/etc/some"));
+    let some = control_plane
+        .iter()
+        .find(|file| file.path == "/etc/some")
+        .unwrap();
+    assert_eq!(
+        (some.content.as_str(), some.mode.as_str(), some.base64),
+        ("some", "0600", false)
+    );
+    let bytes = worker
+        .iter()
+        .find(|file| file.path == "/etc/bytes")
+        .unwrap();
+    assert_eq!(
+        (bytes.content.as_str(), bytes.mode.as_str(), bytes.base64),
+        ("/wA=", "0440", true)
+    );
+    assert_eq!(content(&worker, "/etc/crictl.yaml"), "mine\n");
+    assert_eq!(
+        worker
+            .iter()
+            .filter(|file| file.path == "/etc/crictl.yaml")
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn hooks_become_units_and_the_groups_win() {
+    let expanded = expanded_with(|cluster, groups| {
+        let hooks = json!([
+            { "manifest": "Type=oneshot\nExecStart=/bin/true\n", "before": ["kubelet.service"] },
+            { "name": "pull.service", "execContainer": {
+                "image": "docker.io/library/busybox:1", "command": ["sh", "-c", "echo $HOME 100%"], "environment": { "A": "b c" },
+            } },
+            { "name": "whole", "useRawManifest": true, "manifest": "[Unit]\nDescription=mine\n" },
+            { "name": "off", "disabled": true, "manifest": "ExecStart=/bin/true" },
+            { "name": "masters", "roles": ["Master"], "manifest": "ExecStart=/bin/true" },
+        ]);
+        cluster.spec.hooks = serde_json::from_value(hooks).unwrap();
+        for group in groups {
+            let hooks = json!([{ "name": "whole", "useRawManifest": true, "manifest": "[Unit]\nDescription=groups\n" }]);
+            group.spec.hooks = serde_json::from_value(hooks).unwrap();
+        }
+    });
+    let units = config_of(&expanded, Role::Node).units;
+    let unit = |name: &str| units.iter().find(|unit| unit.name == name);
+    let named = unit("kops-hook-0.service").unwrap();
+    assert!(
+        named.content.contains("Before=kubelet.service\n")
+            && named.content.contains("[Service]\nType=oneshot\n")
+    );
+    let container = &unit("pull.service").unwrap().content;
+    assert!(
+        container.contains(
+            r#" --env "A=b c" "docker.io/library/busybox:1" "pull" "sh" "-c" "echo $$HOME 100%%""#
+        ),
+        "{container}"
+    );
+    assert_eq!(
+        unit("whole.service").unwrap().content,
+        "[Unit]\nDescription=groups\n"
+    );
+    assert!(!unit("off.service").unwrap().enabled);
+    assert_eq!(unit("masters.service"), None);
+}
+
+#[test]
+fn units_are_what_systemd_accepts() {
+    let expanded = expanded_with_fields(&json!({ "hooks": [
+        { "manifest": "Type=oneshot\nExecStart=/bin/true\n", "before": ["kubelet.service"] },
+        { "name": "pull", "execContainer": { "image": "docker.io/library/busybox:1", "command": ["echo", "$HOME 100%"] } },
+    ] }));
+    let folder = std::env::temp_dir().join(format!("units-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let boot = templates::render(&templates::NodeupService {
+        directory: "/opt/kctl".into(),
+    })
+    .unwrap();
+    let mut units = config_of(&expanded, Role::ControlPlane).units;
+    units.push(node::config::Unit::new("nodeup.service", boot));
+    let files = config_of(&expanded, Role::ControlPlane).files;
+    let services = files.iter().filter_map(|file| {
+        let name = file.path.strip_prefix("/etc/systemd/system/")?;
+        Some(node::config::Unit::new(name, &file.content))
+    });
+    units.extend(services);
+    let names: Vec<&str> = units.iter().map(|unit| unit.name.as_str()).collect();
+    for expected in [
+        "containerd.service",
+        "kubelet.service",
+        "nodeup-certificates.service",
+        "nodeup-certificates.timer",
+        "protokube.service",
+        "cni-iptables-setup.service",
+        "pull.service",
+    ] {
+        assert!(names.contains(&expected), "{names:?}");
+    }
+    let mut command = Command::new("systemd-analyze");
+    command
+        .args(["verify", "--man=no", "--recursive-errors=no"])
+        .env("SYSTEMD_UNIT_PATH", format!("{}:", folder.display()));
+    for unit in &units {
+        let path = folder.join(&unit.name);
+        std::fs::write(&path, &unit.content).unwrap();
+        command.arg(path);
+    }
+    let output = command.output();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let output = output.expect("systemd-analyze, of tests/requirements");
+    let said = String::from_utf8(output.stderr).unwrap();
+    let wrong: Vec<&str> = said
+        .lines()
+        .filter(|line| {
+            let absent = line.contains("is not executable") || line.contains("No such file");
+            line.contains(&folder.display().to_string()) && !absent
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{said}");
+}
+
+#[test]
+fn packages_have_the_names_of_their_distribution_and_the_users_are_added() {
+    let config = config_of(
+        &expanded_with_fields(&json!({ "packages": ["nfs-common"], "ntp": { "managed": false } })),
+        Role::Node,
+    );
+    let debian = packages(&config, Distribution::Debian);
+    let amazon = packages(&config, Distribution::AmazonLinux);
+    assert!(debian.contains(&"nfs-common".to_owned()) && amazon.contains(&"nfs-common".to_owned()));
+    assert!(
+        debian.contains(&"conntrack".to_owned()) && amazon.contains(&"conntrack-tools".to_owned())
+    );
+    assert!(!debian.contains(&"chrony".to_owned()));
+    assert!(debian.contains(&"unattended-upgrades".to_owned()));
+}
+
+#[test]
+fn no_file_of_a_group_and_no_configuration_holds_a_private_key() {
+    for role in [Role::ControlPlane, Role::Node] {
+        let config = config_of(&expanded(), role);
+        let text = stored(&config).unwrap().text;
+        let files = files(&config, &Host::placeholder()).unwrap();
+        let all: String = files
+            .iter()
+            .map(|file| file.content.as_str())
+            .chain([text.as_str()])
+            .collect();
+        assert!(!all.contains("PRIVATE KEY") && !all.contains("client-key-data"));
+    }
+}

@@ -1,0 +1,48 @@
+//! What nobody does yet is told, each in a line, and its page says what to do meanwhile.
+use serde_json::json;
+use spec::not_yet::{NotYet, PAGE, not_yet};
+use test_support::expanded_with;
+
+fn topics(found: &[NotYet]) -> Vec<&str> {
+    found.iter().map(|one| one.topic).collect()
+}
+
+#[test]
+fn what_kops_does_unasked_and_nobody_does_here_is_told_of_every_cluster() {
+    let expanded = expanded_with(|_, _| ());
+    let said = not_yet(&expanded.cluster, &expanded.groups);
+    assert_eq!(topics(&said), ["backups", "draining", "volumes"]);
+}
+
+#[test]
+fn what_a_spec_asks_for_is_told_and_what_it_declines_is_not() {
+    let expanded = expanded_with(|cluster, groups| {
+        let spec = &mut cluster.spec;
+        spec.rolling_update = Some(serde_json::from_value(json!({"maxSurge": 1})).unwrap());
+        let handler = json!({"enabled": false});
+        spec.node_termination_handler = Some(serde_json::from_value(handler).unwrap());
+        let cloud = json!({"awsEBSCSIDriver": {"enabled": false}});
+        spec.cloud_config = Some(serde_json::from_value(cloud).unwrap());
+        groups[2].spec.autoscale = Some(true);
+    });
+    let told = not_yet(&expanded.cluster, &expanded.groups);
+    assert_eq!(topics(&told), ["backups", "rolling-updates", "autoscaling"]);
+    assert!(told[2].message.contains("nodes-eu-west-1a"), "{told:?}");
+}
+
+#[test]
+fn each_is_a_line_and_a_heading_of_the_page() {
+    let expanded = expanded_with(|cluster, groups| {
+        cluster.spec.rolling_update = Some(serde_json::from_value(json!({})).unwrap());
+        groups[2].spec.autoscale = Some(true);
+    });
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
+    let page = std::fs::read_to_string(format!("{page}{PAGE}")).unwrap();
+    let told = not_yet(&expanded.cluster, &expanded.groups);
+    for one in &told {
+        assert!(one.message.len() <= 120, "{one:?}");
+        assert!(page.contains(&format!("\n## {}\n", one.topic)), "{one:?}");
+    }
+    let headings = page.lines().filter(|line| line.starts_with("## ")).count();
+    assert_eq!(headings, told.len(), "no more headings than topics");
+}

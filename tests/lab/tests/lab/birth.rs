@@ -1,0 +1,112 @@
+//! A cluster of three control planes and two workers, from `kctl create cluster` on: it becomes healthy, attacks from a worker fail,
+//! and it survives a crash and the faults that a seed draws. Every write that the API acknowledged meanwhile is there at the end.
+
+use super::faults::{self, crashes, reboots};
+use super::{Step, attacks, cluster, identity, pods, start_lab};
+use anyhow::Result;
+use lab::scenario::Lab;
+use serde_json::json;
+
+#[test]
+fn a_cluster_is_born_and_survives() -> Result<()> {
+    live("a_cluster_is_born_and_survives", "t-cluster", "none")
+}
+
+#[test]
+#[ignore = "the same with a hosted zone: make soak"]
+fn a_cluster_with_a_zone_is_born_and_survives() -> Result<()> {
+    live(
+        "a_cluster_with_a_zone_is_born_and_survives",
+        "t-zoned",
+        "public",
+    )
+}
+
+/// What every cluster must pass before any fault.
+const STEPS: [Step; 13] = [
+    ("five instances become Ready nodes", |lab| {
+        cluster::expect_ready(lab, 3)
+    }),
+    ("kctl says that it is healthy", cluster::expect_healthy),
+    ("six pods run, on both workers", pods::run_pods),
+    (
+        "pods reach each other across nodes, and services by name",
+        pods::expect_connections,
+    ),
+    ("logs, exec and port-forward", pods::read_logs_and_forward),
+    (
+        "nodeup's second run changes nothing",
+        reboots::run_nodeup_again,
+    ),
+    (
+        "a worker's role reads nothing but assets",
+        identity::read_store,
+    ),
+    (
+        "a new key is refused to an instance that has a Node",
+        identity::join_with_new_key,
+    ),
+    (
+        "a control plane may not join as a worker",
+        identity::join_with_other_role,
+    ),
+    (
+        "nor an instance of another cluster",
+        identity::join_from_other_cluster,
+    ),
+    ("a worker reaches no etcd", attacks::connect_to_etcd),
+    (
+        "a stolen worker asks for another's certificate",
+        attacks::request_other_certificate,
+    ),
+    (
+        "a stolen worker uses flannel's token",
+        attacks::use_flannel_token,
+    ),
+];
+
+fn live(test: &str, name: &str, dns: &str) -> Result<()> {
+    // First: a mistyped name fails before the lab starts.
+    let faults = faults::choose()?;
+    let Some(mut lab) = start_lab(test, name, 5)? else {
+        return Ok(());
+    };
+    if dns != "none" {
+        lab.step("a hosted zone", |lab| {
+            let zone = json!({"Name": "example.com", "CallerReference": test});
+            lab.aws("route53", "CreateHostedZone", &zone).map(drop)
+        })?;
+    }
+    lab.step("kctl makes a cluster", |lab| make_cluster(lab, dns))?;
+    for (title, step) in STEPS {
+        lab.step(title, step)?;
+    }
+    let writer = lab.step("writes begin", |lab| lab.writer("writes"))?;
+    lab.step("one control plane crashes", |lab| {
+        crashes::crash_one(lab, &writer)
+    })?;
+    for fault in faults {
+        lab.step(fault.name, |lab| (fault.happen)(lab, &writer))?;
+    }
+    lab.step("every acknowledged write is there", |lab| {
+        crashes::check_writes(lab, writer)
+    })?;
+    lab.down()
+}
+
+/// etcd's quota in bytes: a test can reach it, and nothing else does.
+const QUOTA: &str = "67108864";
+
+/// Creates the cluster with the smallest etcd volumes that EC2 has.
+fn make_cluster(lab: &Lab, dns: &str) -> Result<()> {
+    let env = "spec.etcdClusters[0].manager.env[0]";
+    let words = [
+        "--control-plane-zones=us-east-1a,us-east-1b,us-east-1c".to_owned(),
+        "--networking=flannel".to_owned(),
+        format!("--dns={dns}"),
+        "--set=spec.etcdClusters[*].etcdMembers[*].volumeSize=1".to_owned(),
+        format!("--set={env}.name=ETCD_QUOTA_BACKEND_BYTES"),
+        format!("--set={env}.value={QUOTA}"),
+    ];
+    cluster::make(lab, &words.each_ref().map(String::as_str))
+}

@@ -1,0 +1,154 @@
+//! Faults in a cluster of three control planes and two workers, while a client writes to its API. A run executes the faults that it
+//! draws in the order of [`FAULTS`]: each leaves the cluster in a state that the later ones can start from.
+
+pub mod crashes;
+mod cut_off;
+mod full;
+mod kills;
+mod lost_log;
+mod members;
+mod quota;
+pub mod reboots;
+mod refusals;
+mod replaced;
+mod unrolled;
+
+use super::pods;
+use anyhow::{Context, Result, ensure};
+use lab::scenario::{Lab, Writer, fraction, number};
+use serde_json::json;
+use std::io::{Write, stderr};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub struct Fault {
+    pub name: &'static str,
+    /// Estimated duration on two busy cores.
+    seconds: u32,
+    pub happen: fn(&mut Lab, &Writer) -> Result<()>,
+}
+
+/// Upper limit for the sum of the estimates in one run. Creating the cluster takes four minutes more.
+const SECONDS: u32 = 200;
+
+const fn fault(
+    name: &'static str,
+    seconds: u32,
+    happen: fn(&mut Lab, &Writer) -> Result<()>,
+) -> Fault {
+    Fault {
+        name,
+        seconds,
+        happen,
+    }
+}
+
+/// Each of the last three leaves a cluster that is not healthy.
+const FAULTS: [Fault; 16] = [
+    fault("worker-reboots", 55, |lab, _| reboots::reboot_worker(lab)),
+    fault("flag-changes", 110, |lab, _| unrolled::change_flag(lab)),
+    fault("nodeup-killed", 90, |lab, _| kills::kill_nodeup(lab)),
+    fault("port-closed", 30, |lab, _| refusals::close_port(lab)),
+    fault("nodeup-exchanged", 25, |lab, _| {
+        refusals::exchange_nodeup(lab)
+    }),
+    fault("node-config-missing", 20, |lab, _| {
+        refusals::delete_node_config(lab)
+    }),
+    fault("image-broken", 100, |lab, _| {
+        refusals::break_image(lab)?;
+        pods::run_pods_again(lab)
+    }),
+    fault("members-edited", 10, |lab, _| members::edit_members(lab)),
+    fault("volume-doubled", 5, |lab, _| members::copy_volume(lab)),
+    fault("all-crash", 55, |lab, writer| {
+        crashes::crash_all(lab, writer, &json!([]))
+    }),
+    fault("all-crash-without-ec2", 100, |lab, writer| {
+        crashes::crash_all(lab, writer, &crashes::fail_ec2_calls())
+    }),
+    fault("one-cut-off", 110, cut_off::cut_off_one),
+    fault("one-replaced", 100, replaced::terminate_one),
+    fault("volumes-full", 170, full::fill_volumes),
+    fault("log-lost", 65, lost_log::remove_log),
+    fault("at-quota", 15, |lab, _| quota::reach_quota(lab)),
+];
+
+/// The faults that `KCTL_LAB_FAULTS` names, separated by commas, or `all`. If it is not set, the seed draws them. Prints both.
+pub fn choose() -> Result<Vec<&'static Fault>> {
+    let (seed, named) = (seed()?, std::env::var("KCTL_LAB_FAULTS"));
+    let faults = match named.unwrap_or_default().as_str() {
+        "" => draw(seed),
+        "all" => FAULTS.iter().collect(),
+        names => find(names)?,
+    };
+    let names: Vec<&str> = faults.iter().map(|fault| fault.name).collect();
+    // Not by eprintln!, which the test harness captures when the test passes.
+    let names = names.join(",");
+    writeln!(stderr(), "KCTL_LAB_SEED={seed} KCTL_LAB_FAULTS={names}")
+        .context("printing the faults")?;
+    Ok(faults)
+}
+
+/// `KCTL_LAB_SEED`; if it is not set, the current time.
+fn seed() -> Result<u64> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    Ok(number("KCTL_LAB_SEED")?.unwrap_or(now.as_secs()))
+}
+
+/// Draws as many faults as fit into [`SECONDS`], in the order of the list.
+fn draw(seed: u64) -> Vec<&'static Fault> {
+    let mut lots: Vec<(f64, usize)> = (0..FAULTS.len())
+        .zip(0_u64..)
+        .map(|(fault, position)| (fraction(seed, position), fault))
+        .collect();
+    lots.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let mut left = SECONDS;
+    let mut drawn = Vec::new();
+    for (_, fault) in lots {
+        if let Some(rest) = left.checked_sub(FAULTS[fault].seconds) {
+            left = rest;
+            drawn.push(fault);
+        }
+    }
+    drawn.sort_unstable();
+    drawn.into_iter().map(|fault| &FAULTS[fault]).collect()
+}
+
+/// Finds faults by name, in the order of the list.
+fn find(names: &str) -> Result<Vec<&'static Fault>> {
+    let names: Vec<&str> = names.split(',').collect();
+    let all = FAULTS.each_ref().map(|fault| fault.name);
+    for name in &names {
+        ensure!(
+            all.contains(name),
+            "KCTL_LAB_FAULTS: no fault {name}; there are {all:?}"
+        );
+    }
+    let chosen = FAULTS.iter().filter(|fault| names.contains(&fault.name));
+    Ok(chosen.collect())
+}
+
+#[test]
+fn seeds_draw_every_fault_and_none_draws_more_than_fits() {
+    let names = |faults: &[&Fault]| faults.iter().map(|fault| fault.name).collect::<Vec<_>>();
+    let all = names(&FAULTS.each_ref());
+    let mut seen = std::collections::BTreeSet::new();
+    for seed in 0..200 {
+        let drawn = draw(seed);
+        assert_eq!(names(&drawn), names(&draw(seed)));
+        assert_eq!(
+            names(&drawn),
+            names(&find(&names(&drawn).join(",")).unwrap())
+        );
+        let seconds: u32 = drawn.iter().map(|fault| fault.seconds).sum();
+        assert!(seconds <= SECONDS, "{seed}: {seconds}");
+        // No other fault would have fit.
+        let shortest = FAULTS
+            .iter()
+            .filter(|fault| !names(&drawn).contains(&fault.name));
+        assert!(shortest.map(|fault| fault.seconds).min() > Some(SECONDS - seconds));
+        seen.extend(names(&drawn));
+    }
+    assert_eq!(seen, all.iter().copied().collect());
+    assert!(find("all-crash,none-such").is_err());
+}

@@ -1,0 +1,81 @@
+//! Control planes crash like in a power failure, while a client writes.
+
+use super::super::{PATIENCE, cluster, etcd};
+use super::reboots;
+use anyhow::{Context, Result, ensure};
+use lab::scenario::{Lab, Outcome, Writer, longest_gap};
+use serde_json::{Value, json};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Seconds since 1970, like the times of [`lab::scenario::Attempt`].
+pub fn unix_time() -> Result<f64> {
+    Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs_f64())
+}
+
+/// One control plane crashes: writes continue, and nodeup changes nothing when it is back. Its volume has lost the data that was not
+/// flushed and kept the rest; otherwise the test would say nothing about etcd.
+pub fn crash_one(lab: &mut Lab, writer: &Writer) -> Result<()> {
+    let host = cluster::control_plane(lab, 1)?.id;
+    let folder = etcd::mount_point(&etcd::find_volume(lab, "b")?);
+    writer.goes_on(lab, PATIENCE)?;
+    let write = format!(
+        "cd {folder}; echo is there >flushed; sync flushed; echo is gone >unflushed; cat flushed unflushed"
+    );
+    ensure!(lab.sh(&host, &write)? == "is there\nis gone");
+    let begun = unix_time()?;
+    reboots::expect_no_changes_after(lab, &host, |lab| {
+        lab.kill(&host)?;
+        writer.goes_on(lab, PATIENCE)?;
+        lab.start(&host)
+    })?;
+    let gap = longest_gap(&writer.all()?, begun, unix_time()?);
+    eprintln!("       the longest gap in writes: {gap:.1} s");
+    let left = format!("cd {folder}; cat flushed; cat unflushed 2>/dev/null || true");
+    let left = lab.sh(&host, &left)?;
+    ensure!(left == "is there", "after the crash there is {left:?}");
+    lab.sh(&host, &format!("cd {folder}; rm -f flushed unflushed"))
+        .map(drop)
+}
+
+/// EC2 answers only errors: control planes must start with the names and volumes that they have.
+pub fn fail_ec2_calls() -> Value {
+    json!([{"service": "ec2", "times": 1_000_000, "code": "Unavailable", "status": 503}])
+}
+
+/// All control planes crash at once, and come back while these AWS calls fail.
+pub fn crash_all(lab: &mut Lab, writer: &Writer, faults: &Value) -> Result<()> {
+    let hosts: Vec<String> = cluster::control_planes(lab, 3)?
+        .into_iter()
+        .map(|one| one.id)
+        .collect();
+    let ids: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    writer.goes_on(lab, PATIENCE)?;
+    lab.faults(faults)?;
+    let begun = unix_time()?;
+    lab.kill_all(&ids)?;
+    let down = unix_time()?;
+    for id in &ids {
+        lab.start(id)?;
+    }
+    let back = lab.until("writes are acknowledged again", PATIENCE, |_| {
+        let all = writer.all()?;
+        let mut after = all.iter().filter(|one| one.begun > down);
+        let done = after.find(|one| one.outcome == Outcome::Done);
+        Ok(done.with_context(|| format!("{:?}", all.last()))?.ended)
+    });
+    let healed = lab.faults(&json!([]));
+    eprintln!("       writes are back after {:.1} s", back? - begun);
+    healed?;
+    for id in ids {
+        lab.ready_again(id, PATIENCE)?;
+    }
+    cluster::expect_healthy(lab)
+}
+
+/// Ends the writer, and checks that every acknowledged write is there.
+pub fn check_writes(lab: &mut Lab, writer: Writer) -> Result<()> {
+    let tally = writer.check(lab)?;
+    ensure!(tally.acknowledged > 0, "{tally:?}");
+    eprintln!("       {tally:?}");
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! etcd's volumes are full: writes stop, and continue after the volumes have grown by `kctl update`, without access to the instances.
+//! Growing a mounted file system needs CAP_SYS_RESOURCE. If the lab machine lacks it, the test checks that protokube tries, and then
+//! frees space by hand.
+
+use super::super::cluster::{self, CLUSTER};
+use super::super::{PATIENCE, etcd};
+use super::crashes;
+use anyhow::{Context, Result, bail, ensure};
+use lab::scenario::{LIMIT, Lab, Outcome, Writer};
+use lab::world::Instance;
+
+const LARGER: &str = "spec.etcdClusters[0].etcdMembers[*].volumeSize=2";
+
+/// The bit of CAP_SYS_RESOURCE.
+const SYS_RESOURCE: u64 = 1 << 24;
+
+pub fn fill_volumes(lab: &mut Lab, writer: &Writer) -> Result<()> {
+    let mut all = Vec::new();
+    for (instance, member) in cluster::control_planes(lab, 3)?
+        .into_iter()
+        .zip(["a", "b", "c"])
+    {
+        all.push((instance, etcd::find_volume(lab, member)?));
+    }
+    lab.kubectl(&["create", "namespace", "full"])?;
+    let (first, others) = all.split_first().context("control planes")?;
+    fill_volume(lab, &first.0, &first.1)?;
+    writer.goes_on(lab, PATIENCE)?;
+    read_uncached(lab).context("one volume of three is full")?;
+    for (instance, volume) in others {
+        fill_volume(lab, instance, volume)?;
+    }
+    let tried = lab.fill("full")?;
+    let done = tried.iter().filter(|one| one.outcome == Outcome::Done);
+    let last = tried.last().context("nothing was tried")?;
+    eprintln!("       {} MB were taken, then: {}", done.count(), last.why);
+    ensure!(last.outcome != Outcome::Done, "etcd took all: {last:?}");
+    match read_uncached(lab) {
+        Ok(()) => eprintln!("       reads go on"),
+        Err(failed) => eprintln!("       no reads: {failed:#}"),
+    }
+    let begun = crashes::unix_time()?;
+    lab.kctl(&["edit", "cluster", CLUSTER, "--set", LARGER])?;
+    lab.kctl(&["update", CLUSTER, "--yes"])?;
+    if !may_grow()? {
+        eprintln!(
+            "       NOT TESTED: that the file systems grow, because this machine lacks CAP_SYS_RESOURCE"
+        );
+        for (instance, volume) in &all {
+            expect_attempt_to_grow(lab, instance, volume)?;
+            lab.sh(
+                &instance.id,
+                &format!("rm {}/ballast", etcd::mount_point(volume)),
+            )?;
+        }
+    }
+    writer.goes_on(lab, PATIENCE)?;
+    let seconds = crashes::unix_time()? - begun;
+    eprintln!("       writes are back {seconds:.1} s after the volumes were full");
+    if may_grow()? {
+        return cluster::expect_healthy(lab);
+    }
+    lab.until("kctl validate names what cannot grow", LIMIT, |lab| {
+        let said = lab.kctl(&["validate", CLUSTER, "-o", "json"]);
+        let Err(said) = said else {
+            bail!("it says that the cluster is healthy");
+        };
+        let said = format!("{said:#}");
+        let named = all
+            .iter()
+            .all(|(_, volume)| said.contains(&not_grown(volume)));
+        ensure!(named, "{said}");
+        Ok(())
+    })
+}
+
+/// What protokube says about a file system that it could not grow.
+fn not_grown(volume: &str) -> String {
+    format!("could not grow the file system of {volume}")
+}
+
+/// Reads from etcd and not from the API server's cache: a list of the newest state.
+fn read_uncached(lab: &Lab) -> Result<()> {
+    lab.kubectl(&["get", "--raw", "/api/v1/namespaces?limit=1"])
+        .map(drop)
+}
+
+/// Uses all free space of the volume.
+fn fill_volume(lab: &Lab, instance: &Instance, volume: &str) -> Result<()> {
+    let folder = etcd::mount_point(volume);
+    let fill = format!(
+        "cd {folder}; fallocate --length \"$(df --output=avail -B1 . | tail -1)\" ballast 2>/dev/null || true
+        dd if=/dev/zero of=rest bs=4k 2>/dev/null || true; df --output=avail . | tail -1"
+    );
+    let free = lab.sh(&instance.id, &fill)?;
+    ensure!(free == "0", "{free} KiB are still free on {folder}");
+    Ok(())
+}
+
+fn may_grow() -> Result<bool> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let set = status.lines().find_map(|line| line.strip_prefix("CapBnd:"));
+    let set = u64::from_str_radix(set.context("CapBnd")?.trim(), 16)?;
+    Ok(set & SYS_RESOURCE != 0)
+}
+
+/// Waits until protokube has tried to grow the file system, though etcd is down.
+fn expect_attempt_to_grow(lab: &Lab, instance: &Instance, volume: &str) -> Result<()> {
+    let words = not_grown(volume);
+    lab.until("protokube tries to grow it", PATIENCE, |lab| {
+        let stages = lab.stages(&instance.id)?;
+        let tried = stages.iter().any(|one| one.detail.contains(&words));
+        ensure!(tried, "it said {:?}", stages.last());
+        Ok(())
+    })
+}

@@ -1,0 +1,63 @@
+//! etcd reaches its quota: it accepts no writes, but reads continue, and kubelet does not restart etcd.
+
+use super::super::{cluster, etcd};
+use anyhow::{Context, Result, ensure};
+use lab::scenario::{LIMIT, Lab, Outcome};
+use serde_json::Value;
+
+pub fn reach_quota(lab: &mut Lab) -> Result<()> {
+    let before = etcd::count_restarts(lab)?;
+    lab.kubectl(&["create", "namespace", "quota"])?;
+    let tried = lab.fill("quota")?;
+    let last = tried.last().context("nothing was tried")?;
+    ensure!(
+        last.outcome != Outcome::Done && last.why.contains("database space exceeded"),
+        "{last:?}"
+    );
+    let done = tried.iter().filter(|one| one.outcome == Outcome::Done);
+    eprintln!("       {} MB were taken, then: {}", done.count(), last.why);
+    let read = "/api/v1/namespaces/quota/configmaps?limit=1";
+    let read: Value = serde_json::from_str(&lab.kubectl(&["get", "--raw", read])?)?;
+    ensure!(read["items"][0].is_object(), "{read}");
+    expect_probes_to_pass(lab)?;
+    let after = etcd::count_restarts(lab)?;
+    ensure!(after == before, "{before:?} became {after:?}");
+    Ok(())
+}
+
+/// The startup and liveness probes of the members pass.
+fn expect_probes_to_pass(lab: &Lab) -> Result<()> {
+    let pods = lab.objects(&["pods", "--namespace=kube-system"])?;
+    let pods = pods["items"].as_array().context("pods")?;
+    // The member of the second group may have lost its log.
+    let instances = [
+        cluster::control_plane(lab, 0)?,
+        cluster::control_plane(lab, 2)?,
+    ];
+    let mut asked = 0;
+    for pod in pods {
+        let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+        let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+        let own = instances.iter().any(|one| one.id == node);
+        if !(own && name.starts_with("etcd-main-")) {
+            continue;
+        }
+        let container = &pod["spec"]["containers"][0];
+        for probe in ["livenessProbe", "startupProbe"] {
+            let get = &container[probe]["httpGet"];
+            let (path, port) = (get["path"].as_str(), get["port"].as_i64());
+            let (path, port) = path.zip(port).context("a probe")?;
+            let url = format!("http://127.0.0.1:{port}{path}");
+            let said = lab.until(&format!("{probe} of {name}"), LIMIT, |lab| {
+                lab.sh(
+                    node,
+                    &format!("curl -sS --max-time 15 -w '\\n%{{http_code}}' '{url}'"),
+                )
+            })?;
+            ensure!(said.ends_with("\n200"), "{probe} of {name}, {url}: {said}");
+            asked += 1;
+        }
+    }
+    ensure!(asked == 4, "{asked} probes of two members");
+    Ok(())
+}

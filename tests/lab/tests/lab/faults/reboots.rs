@@ -1,0 +1,71 @@
+//! Nodes run nodeup again, by hand, after a reboot and after a crash: it changes nothing.
+
+use super::super::{PATIENCE, cluster, reports};
+use anyhow::{Result, ensure};
+use lab::scenario::{Lab, Stage};
+use node::report::BootReport;
+use serde_json::json;
+
+pub fn run_nodeup_again(lab: &mut Lab) -> Result<()> {
+    for instance in [
+        cluster::workers(lab)?.remove(0),
+        cluster::control_plane(lab, 0)?,
+    ] {
+        let before = reports::wait_for_report(lab, &instance.id)?;
+        lab.sh(&instance.id, "systemctl restart nodeup.service")?;
+        let after = reports::wait_for_later_report(lab, &instance.id, &before.started)?;
+        ensure!(after.changes == 0, "{}", describe_run(lab, &after)?);
+        eprintln!("       {}", reports::format_figures(&after));
+    }
+    Ok(())
+}
+
+pub fn reboot_worker(lab: &mut Lab) -> Result<()> {
+    let worker = cluster::workers(lab)?.remove(1);
+    expect_no_changes_after(lab, &worker.id, |lab| {
+        let asked = json!({"InstanceIds": [worker.id]});
+        lab.aws("ec2", "RebootInstances", &asked).map(drop)
+    })
+}
+
+pub fn crash_control_plane(lab: &mut Lab) -> Result<()> {
+    let control = cluster::control_plane(lab, 0)?;
+    lab.sh(&control.id, "sync")?;
+    expect_no_changes_after(lab, &control.id, |lab| {
+        lab.kill(&control.id)?;
+        lab.start(&control.id)
+    })
+}
+
+/// Something makes the instance boot: nodeup then reports no change, and the cluster is healthy.
+pub fn expect_no_changes_after(
+    lab: &mut Lab,
+    id: &str,
+    happens: impl FnOnce(&Lab) -> Result<()>,
+) -> Result<()> {
+    let (boot, before) = (lab.boot(id)?, reports::wait_for_report(lab, id)?);
+    happens(lab)?;
+    lab.booted_again(id, &boot)?;
+    let after = reports::wait_for_later_report(lab, id, &before.started)?;
+    eprintln!("       {}", describe_run(lab, &after)?);
+    lab.ready_again(id, PATIENCE)?;
+    cluster::expect_healthy(lab)?;
+    ensure!(after.changes == 0, "{}", describe_run(lab, &after)?);
+    Ok(())
+}
+
+/// Figures of a run, and its console lines.
+fn describe_run(lab: &Lab, report: &BootReport) -> Result<String> {
+    let stages = lab.stages(&report.instance)?;
+    let said = |stage: &&Stage| stage.time >= report.started && !stage.detail.is_empty();
+    let lines: Vec<String> = stages
+        .iter()
+        .filter(said)
+        .map(|stage| format!("\n         {}: {}", stage.words(), stage.detail))
+        .collect();
+    Ok(format!(
+        "{}{}",
+        reports::format_figures(report),
+        lines.concat()
+    ))
+}

@@ -1,0 +1,64 @@
+//! Scenarios: what kctl promises about a cluster, tested in a lab; and the few properties of the lab itself that scenarios depend on.
+//! They need root; a test that cannot run says that it is skipped. docs/lab/scenarios.md lists what `make test` and `make soak` run.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test"
+)]
+
+mod attacks;
+mod birth;
+mod cluster;
+mod dns;
+mod downs;
+mod etcd;
+mod faults;
+mod files;
+mod identity;
+mod longer;
+mod network;
+mod pods;
+mod reports;
+mod world;
+
+use anyhow::Result;
+use lab::scenario::{self, Lab, Settings};
+use std::time::Duration;
+
+/// Limit for anything that a cluster does. It leaves room for a busy lab machine with two cores.
+const PATIENCE: Duration = Duration::from_mins(15);
+
+/// Title and function of a part of a scenario.
+type Step = (&'static str, fn(&mut Lab) -> Result<()>);
+
+/// Starts the lab `name` with room for `hosts`, and with the content that they download. `None`: this is not possible here, and the
+/// reason was printed.
+fn start_lab(test: &str, name: &str, hosts: usize) -> Result<Option<Lab>> {
+    if scenario::skipped(test) {
+        return Ok(None);
+    }
+    let Some(served) = scenario::built(test)? else {
+        return Ok(None);
+    };
+    let settings = Settings {
+        content: Some(served),
+        hosts,
+        ..Settings::new(name, env!("CARGO_BIN_EXE_lab"))
+    };
+    Lab::up(&settings).map(Some)
+}
+
+/// Runs the steps in a lab with room for three hosts.
+fn run_steps(test: &str, name: &str, steps: &[Step]) -> Result<()> {
+    let Some(mut lab) = start_lab(test, name, 3)? else {
+        return Ok(());
+    };
+    for (title, step) in steps {
+        lab.step(title, step)?;
+    }
+    lab.down()
+}
