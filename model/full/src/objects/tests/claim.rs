@@ -4,7 +4,6 @@ use super::settle::{build, observed};
 use super::spec;
 use cloud::Cloud;
 use cloud::claim::{Claim, TAG_VALUE, mark};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Of every claim: what it marked is its own, whatever else it has; what another marked never is; what nobody marked is
 /// its own if it has acted.
