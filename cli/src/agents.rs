@@ -2,7 +2,7 @@
 
 use crate::env;
 use crate::error::{CommandError, Context, Kind};
-use aws::AssetSource;
+use aws_cloud::AssetSource;
 use cloud::{ObjectContent, S3Object};
 use full::FullSpec;
 use node::config::{Agent, Agents, Arch, Role, agent_key};

@@ -1,5 +1,5 @@
 //! kctl: arguments in, commands run, exit code out. What commands do is in `commands`, what they print goes
-//! through `ui`, and everything about clusters themselves is in `model` and `aws`.
+//! through `ui`, and everything about clusters themselves is in the crates of `model` and `aws`.
 
 pub mod agents;
 pub mod api;

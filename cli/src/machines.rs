@@ -12,7 +12,7 @@ pub use node::NodeFacts;
 pub use start::{Source, Start};
 pub use waiting::{Waiting, faults};
 
-use aws::fleet::Instance;
+use aws_cloud::fleet::Instance;
 use serde::Serialize;
 use spec::api::{InstanceGroup, InstanceGroupRole};
 

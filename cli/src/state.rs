@@ -25,7 +25,7 @@ pub use spec_change::SpecChange;
 
 use crate::env;
 use crate::error::{CommandError, Kind};
-use aws::store::{Store, StoreError};
+use aws_client::store::{Store, StoreError};
 use engine::{Class, Failure};
 
 /// A store's failure with what to do about it.

@@ -7,7 +7,7 @@ use crate::run::Run;
 use crate::stage::Stages;
 use crate::{host, stored};
 use anyhow::{Context, anyhow};
-use aws::store::Store;
+use aws_client::store::Store;
 use engine::{Id, Resource};
 use node::host::{HostResource, Thing};
 use std::collections::BTreeSet;

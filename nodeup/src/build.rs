@@ -9,7 +9,7 @@ use crate::stage::Stages;
 use crate::stored;
 use ::host::{read_text_file, write_secret_file};
 use anyhow::{Context as _, bail};
-use aws::store::Store;
+use aws_client::store::Store;
 use engine::Plan;
 use node::config::{Agent, Asset, BootConfig, NodeConfig, read_node_config};
 use node::host::{HostResource, KeysetPart, Thing, desired};

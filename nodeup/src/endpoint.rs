@@ -3,7 +3,7 @@
 
 use crate::retry::Trouble;
 use anyhow::{Context, Error, anyhow};
-use aws::machine::Machine;
+use aws_client::machine::Machine;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use node::bootstrap::{Binding, IDENTITY_HEADER, Refused, SignedIdentity};

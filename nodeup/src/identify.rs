@@ -2,8 +2,8 @@
 
 use crate::facts;
 use anyhow::Context;
-use aws::machine::Machine;
-use aws::{Clients, Imds};
+use aws_client::machine::Machine;
+use aws_client::{Clients, Imds};
 use node::config::{BootConfig, Host};
 use std::fs;
 use std::path::Path;

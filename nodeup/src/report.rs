@@ -7,7 +7,7 @@ use crate::run::Run;
 use crate::stage::Stages;
 use crate::stored;
 use anyhow::Error;
-use aws::store::Expect;
+use aws_client::store::Expect;
 use node::bootstrap::REPORT_PATH;
 use node::report::{BootReport, REPORT_FORMAT, named, report_key};
 use std::collections::BTreeSet;

@@ -5,7 +5,7 @@ use crate::digest::hex;
 use crate::download::Downloads;
 use crate::retry::{Told, Trouble, patient, repeat};
 use anyhow::{Context, Error, anyhow};
-use aws::store::{Object, Store, StoreError};
+use aws_client::store::{Object, Store, StoreError};
 use futures::future::try_join_all;
 use node::config::{Agent, Asset, BootConfig, agent_key, node_config_key};
 use node::pki::{Keyset, keyset_path, read_keyset};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The store that a control plane's user data names.
-pub fn open(base: &str, clients: &aws::Clients) -> anyhow::Result<Store> {
+pub fn open(base: &str, clients: &aws_client::Clients) -> anyhow::Result<Store> {
     Store::open(base, clients).context("user data names the state store")
 }
 

@@ -2,7 +2,7 @@
 
 use crate::keysets::keyset;
 use anyhow::Context;
-use aws::store::Store;
+use aws_client::store::Store;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kube::{Client, Config};

@@ -5,7 +5,7 @@ use crate::log::Log;
 use crate::tally::Tally;
 use crate::watching::{WATCH_SECONDS, until_changed};
 use anyhow::Context;
-use aws::machine::{Instance, Machine};
+use aws_client::machine::{Instance, Machine};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest as Request;
 use kube::api::{ListParams, Patch, PatchParams, WatchParams};
 use kube::{Api, Client, ResourceExt};

@@ -6,9 +6,9 @@ use crate::probe::Probe;
 use crate::readiness::Ready;
 use crate::standing::Standing;
 use anyhow::{Context, bail};
-use aws::Clients;
-use aws::machine::Machine;
-use aws::store::Store;
+use aws_client::Clients;
+use aws_client::machine::Machine;
+use aws_client::store::Store;
 use host::{Host, LocalSystem};
 use node::config::{BootConfig, NodeConfig, read_boot_config, read_node_config};
 use std::net::IpAddr;
@@ -66,7 +66,7 @@ pub fn configuration(arguments: &Arguments) -> anyhow::Result<(BootConfig, NodeC
 
 /// This machine, as its metadata service and its configurations say.
 pub async fn identify(boot: &BootConfig, config: NodeConfig) -> anyhow::Result<Daemon> {
-    let imds = aws::Imds::new();
+    let imds = aws_client::Imds::new();
     let get = async |path: &str| {
         let value = imds.get(path).await?;
         value.with_context(|| format!("the metadata service has no {path}"))

@@ -1,6 +1,6 @@
 //! What protokube asks of EC2, as a trait: tests have a cloud of their own.
 
-use aws::machine::{Instance, Machine, Volume};
+use aws_client::machine::{Instance, Machine, Volume};
 use engine::Failure;
 use node::etcd::{Holder, SeenVolume, volume_tag};
 use std::future::Future;

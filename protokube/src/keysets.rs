@@ -1,7 +1,7 @@
 //! Keysets from the state store: control planes may read them, and issue what they need from them.
 
 use anyhow::Context;
-use aws::store::Store;
+use aws_client::store::Store;
 use node::pki::{Keyset, keyset_path, read_keyset};
 
 /// Reads a keyset with its private keys.

@@ -4,7 +4,7 @@
 use crate::log::Log;
 use crate::watching::{WATCH_SECONDS, until_changed};
 use anyhow::Context;
-use aws::machine::{Instance, Machine};
+use aws_client::machine::{Instance, Machine};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{ListParams, PartialObjectMeta, Patch, PatchParams, WatchParams};
 use kube::{Api, Client, ResourceExt};

@@ -3,7 +3,7 @@
 
 use crate::log::Log;
 use anyhow::Context;
-use aws::machine::Machine;
+use aws_client::machine::Machine;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, ListParams, PartialObjectMeta, Patch, PatchParams, Preconditions};
 use kube::{Api, Client, ResourceExt};

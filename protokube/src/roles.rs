@@ -12,7 +12,7 @@ use crate::standing::Report;
 use crate::supervise::{Backoff, for_a_while, supervise};
 use crate::thread::on_own_thread;
 use crate::{addons, api, approval, health, labels, names, readiness, removal};
-use aws::machine::Machine;
+use aws_client::machine::Machine;
 use node::components::{EtcdMemberNames, KUBERNETES, etcd_ports};
 use node::config::{BOOTSTRAP_PORT, EtcdCluster, etcd_members};
 use node::host::signing_duration;

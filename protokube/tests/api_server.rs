@@ -7,7 +7,7 @@ mod control_plane;
 #[path = "support/store.rs"]
 mod store;
 
-use aws::store::{Expect, Store};
+use aws_client::store::{Expect, Store};
 use cloud::ObjectContent;
 use control_plane::ControlPlane;
 use full::addons::{Addon, addons};

@@ -1,6 +1,6 @@
 //! Where a cluster's API answers, from its completed spec and, where its names are not to be had, from its load balancer.
 
-use aws::{Clients, balancer_dns_name};
+use aws_cloud::{CloudClients, balancer_dns_name};
 use engine::Failure;
 use node::names::{api_load_balancer, dns, load_balancer};
 use spec::api::{Cluster, DnsType, LoadBalancerType};
@@ -23,7 +23,7 @@ pub struct Server {
 /// there is no such balancer (yet). `spec` is the completed spec.
 pub async fn server(
     spec: &Cluster,
-    clients: &Clients,
+    clients: &CloudClients,
     internal: bool,
 ) -> Result<Option<Server>, Failure> {
     let names = Names::of(spec);

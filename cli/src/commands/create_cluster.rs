@@ -16,7 +16,7 @@ use cloud::facts::Facts;
 use node::yaml;
 use spec::api::Object;
 use spec::api::cluster::ClusterSpec;
-use spec::create::{CreateOptions, create, wanted};
+use spec::create::{CreateOptions, create, wanted_facts};
 use spec::read::{Document, ReadOptions, read_documents_with};
 
 /// Prints the spec and stores nothing. Asks nobody.
@@ -76,26 +76,14 @@ pub async fn run(
         .transpose()?;
     is_new(&name, session).await?;
     let flags = create_options(what, name.clone(), &session.url);
-    let wanted = wanted(&flags);
-    let clients = wanted
-        .region
-        .as_ref()
-        .map(|region| session.clients.in_region(region));
-    let facts = match &clients {
-        Some(clients) => {
-            let offered_in = flags
-                .zones
-                .iter()
-                .chain(&flags.control_plane_zones)
-                .cloned()
-                .collect();
-            look::facts(clients, wanted, offered_in).await?
-        }
+    let wanted = wanted_facts(&flags);
+    let clients = session.cloud_clients(wanted.region.as_deref());
+    let facts = match wanted.region {
+        Some(_) => look::facts(&clients, &wanted).await?,
         // Without zones there is nobody to ask, and nothing to create either.
         None => made_up(),
     };
     let objects = spec(what, options, &session.url, &facts, session.shell)?;
-    let clients = clients.unwrap_or_else(|| session.clients.clone());
     look::can_complete(&objects, ssh_key.as_deref(), &clients, session).await?;
     store_objects::write_new(&name, &objects, ssh_key.as_deref(), session).await?;
     let kubeconfig = what.create_kube_config.unwrap_or(true);

@@ -15,17 +15,16 @@ use crate::state::{Acted, ClusterState, Keys, Lock, StoreJournal, keyset, store_
 use crate::ui::events::Events;
 use crate::ui::plan::{self, View};
 use crate::ui::plan_json::Document;
-use aws::store::{Entry, Expect, StoreError};
-use aws::{AwsWorld, Clients};
+use aws_client::store::{Entry, Expect, StoreError};
+use aws_cloud::{AwsWorld, CloudClients};
 use cloud::Cloud;
 use cloud::claim::Claim;
-use cloud::facts::{self, Facts, HostedZone};
+use cloud::facts::{self, Facts, FactsWanted, HostedZone};
 use engine::{Plan, Report};
 use node::pki::KUBERNETES_CA;
 use spec::api::{Cluster, DnsType};
-use spec::expand::{Wanted, wanted};
+use spec::expand::wanted_facts;
 use spec::read::ReadOptions;
-use std::collections::BTreeSet;
 
 /// A spec that can no longer be used can still be deleted.
 const LENIENT: ReadOptions = ReadOptions {
@@ -37,7 +36,7 @@ struct Doomed {
     state: ClusterState,
     /// The spec as the last update completed it; before the first, as the user wrote it.
     spec: Cluster,
-    clients: Clients,
+    clients: CloudClients,
     facts: Facts,
     target: Target,
     /// What shows that it is the store's.
@@ -128,17 +127,14 @@ async fn doomed(name: &str, session: &Session<'_>) -> Result<Doomed, CommandErro
         Some(spec) => spec,
         None => state.cluster.object.clone(),
     };
-    let wanted = wanted(&spec, &[]);
-    let clients = match &wanted.region {
-        Some(region) => session.clients.in_region(region),
-        None => session.clients.clone(),
-    };
-    let ask = Wanted {
+    let wanted = wanted_facts(&spec, &[]);
+    let clients = session.cloud_clients(wanted.region.as_deref());
+    let ask = FactsWanted {
         hosted_zones: wanted.hosted_zones,
-        ..Wanted::default()
+        ..FactsWanted::default()
     };
     let (facts, acted) = tokio::try_join!(
-        look::facts(&clients, ask, BTreeSet::new()),
+        look::facts(&clients, &ask),
         Acted::read(&session.store, &state.keys, &state.entries),
     )?;
     whose::same_account(name, &facts.account, acted.as_ref())?;

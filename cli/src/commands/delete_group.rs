@@ -7,7 +7,7 @@ use super::spec_log;
 use crate::args::DeleteGroup;
 use crate::error::{CommandError, Kind, Outcome};
 use crate::state::{ClusterState, SpecChange, store_error};
-use aws::store::{Expect, StoreError};
+use aws_client::store::{Expect, StoreError};
 use spec::api::etcd::EtcdMemberSpec;
 use spec::read::ReadOptions;
 use std::collections::BTreeMap;

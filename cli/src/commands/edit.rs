@@ -8,7 +8,7 @@ use super::spec_log;
 use crate::args::{Edit, EditWhat, Setters};
 use crate::error::{CommandError, Context, Kind, Outcome};
 use crate::state::{ClusterState, SpecChange, Stored, write_object};
-use aws::store::Expect;
+use aws_client::store::Expect;
 use editor::Editor;
 use node::yaml;
 use spec::api::{Object, Resource, Spec, set};

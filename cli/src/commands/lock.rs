@@ -5,7 +5,7 @@ use crate::args::{LockRelease, LockStatus, ReportFormat};
 use crate::error::{CommandError, Context, Kind, Outcome};
 use crate::state::{Keys, Seen, Standing, store_error};
 use crate::ui::lock as shown;
-use aws::store::{Expect, StoreError};
+use aws_client::store::{Expect, StoreError};
 use serde::Serialize;
 use time::OffsetDateTime;
 

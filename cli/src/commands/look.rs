@@ -9,16 +9,15 @@ use crate::downloads;
 use crate::error::{CommandError, Context, Kind};
 use crate::planned::Target;
 use crate::state::{Acted, ClusterState, Public, aws_hint, mint_into, store_error};
-use aws::{Clients, FactsWanted, collect_facts};
-use cloud::facts::Facts;
+use aws_cloud::{CloudClients, collect_facts};
+use cloud::facts::{Facts, FactsWanted};
 use engine::Failure;
 use node::pki::{KUBERNETES_CA, Keyset};
 use node::secret::DOCKER_CONFIG;
 use spec::catalog::Catalog;
-use spec::expand::{Expanded, Wanted, wanted};
+use spec::expand::{Expanded, wanted_facts};
 use spec::not_yet::{NotYet, not_yet};
 use spec::read::ReadOptions;
-use std::collections::BTreeSet;
 
 /// A cluster as it is in the store, completed with what AWS says.
 #[derive(Clone, Debug)]
@@ -28,7 +27,7 @@ pub struct Looked {
     /// Where it was last changed in AWS.
     pub acted: Option<Acted>,
     /// AWS in the cluster's region.
-    pub clients: Clients,
+    pub clients: CloudClients,
     /// Which cluster it is.
     pub target: Target,
     /// `aws`, `aws-cn`, `aws-us-gov`.
@@ -60,13 +59,10 @@ pub async fn look(name: &str, how: Looking, session: &Session<'_>) -> Result<Loo
     let objects = Objects::stored(&state);
     objects.check(session.shell)?;
     secret::are_there(&state)?;
-    let wanted = wanted(&objects.cluster, &objects.groups);
-    let clients = match &wanted.region {
-        Some(region) => session.clients.in_region(region),
-        None => session.clients.clone(),
-    };
+    let wanted = wanted_facts(&objects.cluster, &objects.groups);
+    let clients = session.cloud_clients(wanted.region.as_deref());
     let (mut facts, public, acted, catalog) = tokio::try_join!(
-        facts(&clients, wanted, BTreeSet::new()),
+        facts(&clients, &wanted),
         Public::read(&session.store, &state.keys, &state.entries),
         Acted::read(&session.store, &state.keys, &state.entries),
         catalog(&objects, session),
@@ -129,37 +125,21 @@ async fn behind(looked: &Looked, session: &Session<'_>) -> Result<Option<String>
     }))
 }
 
-/// What AWS says about what a spec or flags name; `offered_in` are zones whose machine types matter.
-pub async fn facts(
-    clients: &Clients,
-    wanted: Wanted,
-    offered_in: BTreeSet<String>,
-) -> Result<Facts, CommandError> {
-    let wanted = FactsWanted {
-        images: wanted.images,
-        machine_types: wanted.machine_types,
-        offered_in,
-        vpc: wanted.vpc,
-        subnets: wanted.subnets,
-        addresses: wanted.addresses,
-        profiles: wanted.profiles,
-        hosted_zones: wanted.hosted_zones,
-    };
-    collect_facts(clients, &wanted).await.map_err(aws_error)
+/// The facts of the account that are wanted.
+pub async fn facts(clients: &CloudClients, wanted: &FactsWanted) -> Result<Facts, CommandError> {
+    collect_facts(clients, wanted).await.map_err(aws_error)
 }
 
 /// Fails if a new cluster could not be completed: before anything of it is stored.
 pub async fn can_complete(
     objects: &Objects,
     ssh_key: Option<&str>,
-    clients: &Clients,
+    clients: &CloudClients,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
-    let wanted = wanted(&objects.cluster, &objects.groups);
-    let (mut facts, catalog) = tokio::try_join!(
-        facts(clients, wanted, BTreeSet::new()),
-        catalog(objects, session)
-    )?;
+    let wanted = wanted_facts(&objects.cluster, &objects.groups);
+    let (mut facts, catalog) =
+        tokio::try_join!(facts(clients, &wanted), catalog(objects, session))?;
     let ssh_keys: Vec<String> = ssh_key.map(str::to_owned).into_iter().collect();
     complete(objects, &mut facts, &catalog, &ssh_keys).await?;
     Ok(())

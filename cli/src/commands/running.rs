@@ -7,11 +7,11 @@ use crate::api::{self, Administrator, Server, administrator};
 use crate::args::Reach;
 use crate::error::{CommandError, Context};
 use crate::state::{ClusterState, keyset, store_error};
-use aws::Clients;
+use aws_cloud::CloudClients;
 use node::pki::{KUBERNETES_CA, Keyset};
 use node::secret::Secret;
 use spec::api::{Cluster, Object};
-use spec::expand::wanted;
+use spec::expand::wanted_facts;
 use spec::read::{ReadOptions, read_documents_with};
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub struct Running {
     /// The spec as the last update completed it; before the first, as the user wrote it.
     pub spec: Cluster,
     /// AWS in the cluster's region.
-    pub clients: Clients,
+    pub clients: CloudClients,
 }
 
 impl Running {
@@ -37,10 +37,7 @@ impl Running {
         let state = ClusterState::read(&session.store, name, LENIENT).await?;
         let spec = completed(&state, session).await?;
         let spec = spec.unwrap_or_else(|| state.cluster.object.clone());
-        let clients = match wanted(&spec, &[]).region {
-            Some(region) => session.clients.in_region(&region),
-            None => session.clients.clone(),
-        };
+        let clients = session.cloud_clients(wanted_facts(&spec, &[]).region.as_deref());
         Ok(Self {
             state,
             spec,

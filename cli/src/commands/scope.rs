@@ -1,7 +1,7 @@
 //! Where AWS is to look for a cluster's objects: names that the cluster may have used, whether it uses them now
 //! or not. What is found there belongs to it only if its tags say so.
 
-use aws::{AssetSource, Scope};
+use aws_cloud::{AssetSource, Scope};
 use cloud::{Cloud, OwnTags};
 use node::components::EtcdMemberNames;
 use node::config::Role;

@@ -7,7 +7,7 @@ use crate::args::{CreateSecret, DeleteSecret, GetSecrets, SecretFormat, SecretNa
 use crate::error::{CommandError, Context, Kind, Outcome};
 use crate::state::{ClusterState, store_error};
 use crate::ui::table;
-use aws::store::{Expect, StoreError};
+use aws_client::store::{Expect, StoreError};
 use node::secret::{ENCRYPTION_CONFIG, STORED, Secret, check_stored, read_stored, write_stored};
 use node::yaml;
 use serde::Serialize;

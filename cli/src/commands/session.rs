@@ -5,8 +5,9 @@ use crate::env;
 use crate::error::CommandError;
 use crate::state::{self, store_error};
 use crate::ui::Shell;
-use aws::Clients;
-use aws::store::{Owner, Store};
+use aws_client::Clients;
+use aws_client::store::{Owner, Store};
+use aws_cloud::CloudClients;
 
 /// The store and the clients of one command.
 #[derive(Debug)]
@@ -39,6 +40,14 @@ impl<'a> Session<'a> {
             clients,
             options,
         })
+    }
+
+    /// Every client of AWS, in a cluster's region; without one, in that of the environment.
+    pub fn cloud_clients(&self, region: Option<&str>) -> CloudClients {
+        match region {
+            Some(region) => CloudClients::new(&self.clients.in_region(region)),
+            None => CloudClients::new(&self.clients),
+        }
     }
 
     /// The cluster the command is about: named, or the store's only one.

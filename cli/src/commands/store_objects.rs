@@ -6,7 +6,7 @@ use super::spec_log;
 use crate::args::{Global, Replace};
 use crate::error::{CommandError, Context, Kind, Outcome};
 use crate::state::{ClusterState, Keys, SpecChange, clusters, store_error, write_object};
-use aws::store::Expect;
+use aws_client::store::Expect;
 use spec::api::metadata::CLUSTER_LABEL;
 use spec::api::{Object, Resource, Spec};
 use spec::read::{Document, ReadOptions};

@@ -22,7 +22,7 @@ use crate::interrupt::Interrupts;
 use crate::saved_plan::{self, SavedPlan, Stale};
 use crate::state::{Lock, Public, StoreJournal};
 use crate::ui::events::Events;
-use aws::AwsWorld;
+use aws_cloud::AwsWorld;
 use cloud::settle::settle;
 use cloud::{Cloud, OwnTags, held};
 use engine::{Plan, PlanError, Snapshot};

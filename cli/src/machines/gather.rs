@@ -5,9 +5,9 @@ use super::start::{self, Start};
 use super::waiting::{Waiting, waiting};
 use super::{Machine, Membership, NodeFacts, waits_or_goes};
 use crate::api::{Answer, Trouble};
-use aws::fleet::{Fleet, Instance, LaunchFailure, ScalingGroup, fleet, last_launch_failure};
-use aws::store::Store;
-use aws::{Clients, console};
+use aws_client::store::Store;
+use aws_cloud::fleet::{Fleet, Instance, LaunchFailure, ScalingGroup, fleet, last_launch_failure};
+use aws_cloud::{CloudClients, console};
 use engine::Failure;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::Pod;
@@ -28,7 +28,7 @@ pub struct Places<'a> {
     /// Its instance groups.
     pub groups: &'a [InstanceGroup],
     /// AWS in its region.
-    pub clients: &'a Clients,
+    pub clients: &'a CloudClients,
     /// Its store.
     pub store: &'a Store,
 }

@@ -1,6 +1,6 @@
 //! A Node of the API, as far as the health of a cluster rests on it.
 
-use aws::fleet::Instance;
+use aws_cloud::fleet::Instance;
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use serde::Serialize;
 

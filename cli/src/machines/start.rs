@@ -3,8 +3,8 @@
 use super::Waiting;
 use super::next::next_step;
 use crate::duration::words;
-use aws::Console;
-use aws::fleet::Instance;
+use aws_cloud::Console;
+use aws_cloud::fleet::Instance;
 use node::report::{BootReport, StageLine, Status, stage_lines};
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use super::next::next_step;
 use super::start::{CAUSES, PROTOKUBE, name_holder};
 use crate::duration::words;
-use aws::fleet::Instance;
+use aws_cloud::fleet::Instance;
 use node::report::Status;
 use node::waits::{Wait, Waits};
 use serde::Serialize;

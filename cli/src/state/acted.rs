@@ -2,7 +2,7 @@
 
 use super::{Keys, store_error};
 use crate::error::CommandError;
-use aws::store::{Entry, Store};
+use aws_client::store::{Entry, Store};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use super::{Keys, clusters, no_cluster, store_error};
 use crate::error::{CommandError, Context, Kind};
-use aws::store::{Entry, Expect, Object as Bytes, Store, Version};
+use aws_client::store::{Entry, Expect, Object as Bytes, Store, Version};
 use futures::future::try_join_all;
 use node::yaml;
 use spec::api::cluster::ClusterSpec;

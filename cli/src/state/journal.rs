@@ -4,7 +4,7 @@
 
 use super::{Keys, store_error};
 use crate::error::CommandError;
-use aws::store::{Entry, Expect, Store, StoreError, Version};
+use aws_client::store::{Entry, Expect, Store, StoreError, Version};
 use engine::{Class, Failure, Id, Journal, Noted};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -128,7 +128,7 @@ fn failure(class: Class, message: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aws::Clients;
+    use aws_client::Clients;
 
     #[tokio::test]
     async fn generations_change_with_orderly_ends_only() {

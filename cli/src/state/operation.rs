@@ -7,7 +7,7 @@ use super::{Keys, store_error};
 use crate::env;
 use crate::error::{CommandError, Context};
 use crate::planned::{Summary, Target};
-use aws::store::{Entry, Expect, Store};
+use aws_client::store::{Entry, Expect, Store};
 use cloud::Cloud;
 use engine::{Action, Event, Failure, Id, Plan};
 use serde::{Deserialize, Serialize};

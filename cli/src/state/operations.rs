@@ -3,7 +3,7 @@
 use super::operation::{FORMAT, Operation};
 use super::{Keys, Seen, Standing, store_error};
 use crate::error::CommandError;
-use aws::store::Store;
+use aws_client::store::Store;
 use futures::future::try_join_all;
 use serde_json::Value;
 
@@ -114,7 +114,7 @@ fn holds(lock: Option<&Seen>, record: &Operation) -> bool {
 mod tests {
     use super::*;
     use crate::state::lock::Holder;
-    use aws::store::Version;
+    use aws_client::store::Version;
     use std::time::Duration;
 
     /// One of this process.

@@ -4,7 +4,7 @@
 
 use super::{Keys, keyset, store_error};
 use crate::error::{CommandError, Context, Kind};
-use aws::store::{Entry, Expect, Store, Version};
+use aws_client::store::{Entry, Expect, Store, Version};
 use node::pki::{Keyset, KeysetItem, keyset_path};
 use serde::{Deserialize, Serialize};
 
@@ -277,8 +277,8 @@ async fn read_ssh_key(store: &Store, entry: &Entry) -> Result<PublicSshKey, Comm
 mod tests {
     use super::{Keys, Public, newer};
     use crate::state::mint_into;
-    use aws::Clients;
-    use aws::store::{Expect, Store};
+    use aws_client::Clients;
+    use aws_client::store::{Expect, Store};
     use node::pki::KUBERNETES_CA;
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::{Keys, store_error};
 use crate::error::{CommandError, Context};
-use aws::store::{Expect, Store, StoreError, Version};
+use aws_client::store::{Expect, Store, StoreError, Version};
 use node::pki::{KeyAlgorithm, Keyset, SystemKeys, mint, read_keyset, write_keyset};
 use time::OffsetDateTime;
 

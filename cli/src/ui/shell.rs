@@ -229,7 +229,7 @@ mod tests {
     fn only_our_own_crates_may_say_everything() {
         for (target, level, may) in [
             ("cli::commands::update", Level::TRACE, true),
-            ("aws::store", Level::TRACE, true),
+            ("aws_client::store", Level::TRACE, true),
             ("rustls::conn", Level::TRACE, false),
             ("rustls::conn", Level::DEBUG, true),
             ("hyper::proto", Level::TRACE, false),

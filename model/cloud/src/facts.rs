@@ -4,7 +4,31 @@
 
 use node::config::Arch;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What [`Facts`] must hold for a cluster, besides account and partition. Hashes of downloads are not among it: those that the
+/// full spec lacks are asked for afterwards.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FactsWanted {
+    /// The region to ask; `None` where the spec names no zone.
+    pub region: Option<String>,
+    /// Images as the spec names them: `ami-ID`, `OWNER/NAME`, or the `NAME` of one of the account's own.
+    pub images: BTreeSet<String>,
+    /// Machine types; those that the region does not offer are left out of the facts.
+    pub machine_types: BTreeSet<String>,
+    /// Zones whose existence and machine types are asked for; empty: not asked.
+    pub offered_in: BTreeSet<String>,
+    /// The user's VPC, by id.
+    pub vpc: Option<String>,
+    /// The user's subnets, by id; their VPC is asked for too.
+    pub subnets: BTreeSet<String>,
+    /// The user's Elastic IPs, by public address.
+    pub addresses: BTreeSet<String>,
+    /// The user's instance profiles, by name.
+    pub profiles: BTreeSet<String>,
+    /// Whether the account's hosted zones are wanted.
+    pub hosted_zones: bool,
+}
 
 /// Facts about an account and a region.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

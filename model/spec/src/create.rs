@@ -6,10 +6,10 @@ mod groups;
 mod network;
 mod networking;
 mod options;
-mod wanted;
+mod wanted_facts;
 
 pub use options::{Authorization, CreateOptions, Topology};
-pub use wanted::wanted;
+pub use wanted_facts::wanted_facts;
 
 use crate::api::authorization::{
     AlwaysAllowAuthorizationSpec, AuthorizationSpec, RBACAuthorizationSpec,

@@ -32,7 +32,7 @@ mod ssh;
 mod termination;
 mod user_files;
 mod volumes;
-mod wanted;
+mod wanted_facts;
 
 pub use dns::STAND_IN_ZONE;
 pub(crate) use etcd_clusters::etcd_clusters;
@@ -43,7 +43,7 @@ pub(crate) use machines::{arch_of_image, arch_of_type};
 pub use network::STAND_IN_ADDRESS;
 pub(crate) use network::{DEFAULT_NETWORK, with_ranges};
 
-pub use wanted::{Wanted, wanted};
+pub use wanted_facts::wanted_facts;
 
 use crate::api::{Cluster, InstanceGroup};
 use crate::catalog::Catalog;

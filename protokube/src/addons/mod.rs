@@ -10,7 +10,7 @@ mod tests;
 mod wanted;
 
 use crate::log::Voice;
-use aws::store::Store;
+use aws_client::store::Store;
 use kube::Client;
 use round::Follower;
 use std::time::Duration;

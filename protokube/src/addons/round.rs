@@ -6,7 +6,7 @@ use super::record::{Entry, NAME, NAMESPACE, Record};
 use super::wanted;
 use crate::log::Voice;
 use anyhow::anyhow;
-use aws::store::Store;
+use aws_client::store::Store;
 use kube::Client;
 use node::addons::ChannelAddon;
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! What the state store wants: the list of addons, and the manifest of each.
 
 use anyhow::{Context, bail};
-use aws::store::Store;
+use aws_client::store::Store;
 use node::addons::{CHANNEL_KEY, ChannelAddon, read_channel, read_manifest};
 use node::config::sha256;
 use serde_json::Value;

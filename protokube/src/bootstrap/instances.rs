@@ -2,7 +2,7 @@
 //! grows by a hundred machines they all ask at once, and EC2 counts calls for the whole account.
 
 use anyhow::anyhow;
-use aws::machine::{Instance, Machine};
+use aws_client::machine::{Instance, Machine};
 use engine::Failure;
 use std::collections::BTreeMap;
 use std::time::Duration;

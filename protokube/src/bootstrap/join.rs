@@ -5,7 +5,7 @@ use super::caller::Known;
 use super::endpoint::{Cause, Endpoint};
 use super::reject::Rejection;
 use anyhow::{Context as _, anyhow};
-use aws::store::{Expect, StoreError};
+use aws_client::store::{Expect, StoreError};
 use node::bootstrap::{
     Asked, Certificate, FORMAT, Join, Joined, KeyRecord, Keys, Refusal, asked, echo,
     key_record_key, keys, leaf,

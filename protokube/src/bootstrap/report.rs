@@ -4,7 +4,7 @@ use super::Context;
 use super::caller::Known;
 use super::reject::Rejection;
 use anyhow::Context as _;
-use aws::store::Expect;
+use aws_client::store::Expect;
 use node::bootstrap::check_report;
 use node::report::report_key;
 

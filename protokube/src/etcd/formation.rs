@@ -1,7 +1,7 @@
 //! The formation record in the state store: read, and written only if it is as it was read.
 
 use anyhow::Context;
-use aws::store::{Expect, Store, StoreError, Version};
+use aws_client::store::{Expect, Store, StoreError, Version};
 use node::etcd::{Record, State, backups_prefix, formed_key, formed_prefix, record_key};
 
 /// An etcd cluster's record.

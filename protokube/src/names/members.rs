@@ -7,7 +7,7 @@ use crate::etcd::Formation;
 use crate::log::Voice;
 use crate::pace::{Pace, Rhythm, Seen};
 use anyhow::Context;
-use aws::machine::{Instance, Volume};
+use aws_client::machine::{Instance, Volume};
 use host::Host;
 use node::components::EtcdMemberNames;
 use node::config::NodeConfig;

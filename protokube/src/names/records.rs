@@ -1,7 +1,7 @@
 //! Which names follow the control planes' addresses, and what must be written for them to lead to those whose API server is ready.
 
-use aws::dns::{Addresses, Found};
-use aws::machine::Instance;
+use aws_client::dns::{Addresses, Found};
+use aws_client::machine::Instance;
 use node::config::NodeConfig;
 use node::names::dns;
 use std::collections::{BTreeMap, BTreeSet};

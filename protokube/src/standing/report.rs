@@ -4,7 +4,7 @@ use super::{Standing, of};
 use crate::log::Voice;
 use crate::pace::Sleep;
 use anyhow::Context;
-use aws::store::{Expect, Store};
+use aws_client::store::{Expect, Store};
 use node::waits::{WAITS_LIMIT, Wait, Waits, read_waits, waits_key};
 use std::time::Duration;
 use time::OffsetDateTime;

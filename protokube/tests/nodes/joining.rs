@@ -1,7 +1,7 @@
 //! Who may join does, and gets certificates for its own keys.
 
 use crate::fakes::{Cluster, INSTANCE, Worker, instance};
-use aws::store::Expect;
+use aws_client::store::Expect;
 use node::bootstrap::{Certificate, JOIN_PATH, KeyRecord, key_record_key};
 use node::config::{NodeConfig, read_node_config, stored};
 use node::pki::trust_bundle;
@@ -154,7 +154,7 @@ async fn a_group_with_a_profile_of_its_own_joins_with_the_role_in_it() {
     let key = &cluster.node_config.keys[1];
     let put = cluster
         .store
-        .put(key, config.into(), aws::store::Expect::Any);
+        .put(key, config.into(), aws_client::store::Expect::Any);
     put.await.unwrap();
     worker.join().await.joined();
 }

@@ -197,17 +197,18 @@ async fn another_cluster_or_another_authority() {
 #[tokio::test]
 async fn a_signature_for_another_sts() {
     let cluster = Cluster::start().await;
-    let elsewhere = aws::Clients::reach(&aws::Access {
+    let elsewhere = aws_client::Clients::reach(&aws_client::Access {
         region: Some("us-east-1".to_owned()),
-        keys: Some(aws::Keys {
+        keys: Some(aws_client::Keys {
             id: "AKIAWORKER".to_owned(),
             secret: "secret of AKIAWORKER".to_owned(),
             session: None,
         }),
-        ..aws::Access::default()
+        ..aws_client::Access::default()
     })
     .await;
-    let machine = aws::machine::Machine::at(&elsewhere, "http://sts.us-east-1.amazonaws.com");
+    let machine =
+        aws_client::machine::Machine::at(&elsewhere, "http://sts.us-east-1.amazonaws.com");
     let worker = crate::fakes::Worker::new(&cluster, machine.unwrap());
     let answer = worker.join().await;
     refused_at_once(&cluster, &answer, 403, "sts.us-east-1.amazonaws.com", false).await;

@@ -4,7 +4,7 @@ use crate::machine::{
     Cloud, Etcd, INSTANCE, Machine, ZONE, config, config_of_three, config_of_three_in_a_group,
     files_of_log, identity_of, write_log,
 };
-use aws::machine::Attachment;
+use aws_client::machine::Attachment;
 use node::config::NodeConfig;
 use node::etcd::{Record, State, record_key};
 use node::waits::Wait;

@@ -2,8 +2,8 @@
 
 use crate::store::store_in;
 use anyhow::{Context, bail};
-use aws::machine::{Attachment, Instance, Volume};
-use aws::store::Store;
+use aws_client::machine::{Attachment, Instance, Volume};
+use aws_client::store::Store;
 use engine::{Class, Failure};
 use host::{Host, LocalSystem, Mounted, Output, System};
 use node::config::{EtcdMember, NodeConfig, Role};

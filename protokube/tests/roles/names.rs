@@ -1,8 +1,8 @@
 //! Names follow machines: `/etc/hosts` in place, the zone only on change.
 
 use crate::machine::{Cloud, INSTANCE, Machine, ZONE, config};
-use aws::dns::{Addresses, Found};
-use aws::machine::{Attachment, Instance};
+use aws_client::dns::{Addresses, Found};
+use aws_client::machine::{Attachment, Instance};
 use engine::Failure;
 use node::config::NodeConfig;
 use node::etcd::{FORMAT, Record, RecordedMember, State, Unknown, record_key};
@@ -111,7 +111,7 @@ async fn a_copy_with_the_same_tags_never_moves_a_name() {
         unknown: Unknown::new(),
     };
     let text = record.to_json().into_bytes();
-    let expect = aws::store::Expect::Absent;
+    let expect = aws_client::store::Expect::Absent;
     let written = machine.store.put(&record_key("main"), text, expect).await;
     written.unwrap();
     let copy = |machine: &Machine| {

@@ -2,7 +2,7 @@
 
 use crate::machine::INSTANCE;
 use crate::store::store_in;
-use aws::store::Store;
+use aws_client::store::Store;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use node::report::Status;

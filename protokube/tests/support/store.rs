@@ -1,7 +1,7 @@
 //! A state store in a folder.
 
-use aws::store::Store;
-use aws::{Access, Clients, Keys};
+use aws_client::store::Store;
+use aws_client::{Access, Clients, Keys};
 use std::path::Path;
 use tokio::sync::OnceCell;
 

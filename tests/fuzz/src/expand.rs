@@ -12,7 +12,7 @@ use full::nodes::{UserData, node_config, user_data};
 use full::objects::{addon_objects, desired};
 use node::config::{Host, etcd_pods, read_node_config, stored};
 use node::host;
-use spec::expand::{Expanded, expand, wanted};
+use spec::expand::{Expanded, expand, wanted_facts};
 use spec::read::{Problem, render};
 use spec::validate::{ClusterInput, validate};
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ fn follow(spec: &Spec) {
     if problems.iter().any(Problem::is_error) {
         return fit_to_be_shown(&problems);
     }
-    let _ = wanted(&spec.cluster, &spec.groups);
+    let _ = wanted_facts(&spec.cluster, &spec.groups);
     let expanded = match tried(spec) {
         Ok(expanded) => expanded,
         Err(problems) => return fit_to_be_shown(&problems),

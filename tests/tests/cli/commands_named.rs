@@ -15,7 +15,8 @@ const TEXTS: &[&str] = &[
     "model/full/src",
     "model/node/src",
     "model/spec/src",
-    "aws/src",
+    "aws/client/src",
+    "aws/cloud/src",
     "nodeup/src",
     "protokube/src",
 ];

@@ -35,8 +35,8 @@ const BEYOND_CALLS: [&str; 5] = [
 
 /// Sources that no kctl on an operator's machine runs, or that only speak of calls.
 const ELSEWHERE: [&str; 4] = [
-    "aws/src/machine",
-    "aws/src/failure",
+    "aws/client/src/machine",
+    "aws/client/src/failure",
     "cli/src/ui",
     "_test.rs",
 ];
@@ -81,7 +81,7 @@ fn is_action(text: &str) -> bool {
 /// What is called, and what AWS does for it.
 fn needed() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    named_in(&top().join("aws/src"), &mut found);
+    named_in(&top().join("aws"), &mut found);
     named_in(&top().join("cli/src"), &mut found);
     found.extend(BEYOND_CALLS.map(str::to_owned));
     found

@@ -3,7 +3,8 @@
 use crate::cluster::InCluster;
 use crate::simulator::Simulator;
 use crate::spec::{desired, full, objects};
-use aws::{FactsWanted, collect_facts};
+use aws_cloud::collect_facts;
+use cloud::facts::FactsWanted;
 
 /// Without DNS and bastions, with the user's own policies left out: what most clusters are.
 fn usual(text: &mut String) {

@@ -2,10 +2,10 @@
 
 use crate::simulator::Simulator;
 use crate::spec::{self, NAME, REGION};
-use aws::store::Store;
-use aws::{AwsWorld, Clients, FactsWanted, Scope, collect_facts};
+use aws_client::store::Store;
+use aws_cloud::{AwsWorld, CloudClients, Scope, collect_facts};
 use cloud::Cloud;
-use cloud::facts::Facts;
+use cloud::facts::{Facts, FactsWanted};
 use cloud::settle::settle;
 use engine::{
     Clock, Event, NoJournal, Options, Outside, Plan, Report, Snapshot, World, apply, plan,
@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 pub struct InCluster {
-    pub clients: Clients,
+    pub clients: CloudClients,
     pub store: Store,
     pub facts: Facts,
     pub refresh: bool,
@@ -34,9 +34,9 @@ boto('iam').create_policy(PolicyName='other', PolicyDocument='{"Version": "2012-
 impl InCluster {
     /// A bucket and a hosted zone, and what the spec needs to know.
     pub async fn new(simulator: &Simulator) -> Self {
-        let clients = simulator.clients(REGION).await;
+        let clients = simulator.cloud_clients(REGION).await;
         simulator.python(REGION, BESIDE);
-        let store = Store::open("s3://state/clusters", &clients).expect("a store");
+        let store = Store::open("s3://state/clusters", clients.shared()).expect("a store");
         let facts = collect_facts(&clients, &wanted()).await.expect("facts");
         Self {
             clients,

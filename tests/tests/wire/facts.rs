@@ -2,7 +2,8 @@
 
 use crate::simulator::Simulator;
 use crate::spec::REGION;
-use aws::{FactsWanted, collect_facts};
+use aws_cloud::collect_facts;
+use cloud::facts::FactsWanted;
 use engine::Class;
 use node::config::Arch;
 
@@ -27,7 +28,7 @@ print(vpc, subnet, gateway, zone, image)
 #[tokio::test]
 async fn what_exists_is_found_and_what_does_not_is_left_out() {
     let simulator = Simulator::start();
-    let clients = simulator.clients(REGION).await;
+    let clients = simulator.cloud_clients(REGION).await;
     let made = simulator.python(REGION, WHAT_EXISTS);
     let made: Vec<&str> = made.split_whitespace().collect();
     let [vpc, subnet, gateway, zone, image] = made[..] else {
@@ -35,6 +36,7 @@ async fn what_exists_is_found_and_what_does_not_is_left_out() {
     };
     let text = |text: &str| text.to_owned();
     let wanted = FactsWanted {
+        region: None,
         images: [
             text(image),
             text("debian/debian-12-amd64-20260713-2537"),
@@ -91,7 +93,7 @@ async fn what_exists_is_found_and_what_does_not_is_left_out() {
 #[tokio::test]
 async fn images_named_in_ways_that_kctl_does_not_look_up_are_refused() {
     let simulator = Simulator::start();
-    let clients = simulator.clients(REGION).await;
+    let clients = simulator.cloud_clients(REGION).await;
     let text = |text: &str| text.to_owned();
     let by_parameter = FactsWanted {
         images: [text("ssm:/aws/service/debian/release/12/latest/amd64")].into(),
@@ -115,7 +117,7 @@ async fn images_named_in_ways_that_kctl_does_not_look_up_are_refused() {
 #[tokio::test]
 async fn an_elastic_ip_is_found_by_its_public_address() {
     let simulator = Simulator::start();
-    let clients = simulator.clients(REGION).await;
+    let clients = simulator.cloud_clients(REGION).await;
     let made = simulator.python(
         REGION,
         "a = boto('ec2').allocate_address(Domain='vpc')\nprint(a['PublicIp'], a['AllocationId'])",

@@ -3,7 +3,7 @@
 use crate::cluster::InCluster;
 use crate::simulator::Simulator;
 use crate::spec::{desired, full, objects};
-use aws::store::{Expect, StoreError};
+use aws_client::store::{Expect, StoreError};
 use engine::{Refs, Resource, World};
 use serde_json::json;
 use std::time::Duration;
@@ -18,7 +18,7 @@ async fn no_write_and_no_repetition_of_one_begins_behind_a_fence() {
         .find(|one| one.id().kind() == "iam_role")
         .expect("a role");
     let world = cluster.world(&wanted);
-    let elsewhere = cluster.clients.in_region("eu-central-1");
+    let elsewhere = cluster.clients.shared().in_region("eu-central-1");
     let call = "iam.CreateRole";
 
     // The SDK repeats a throttled call; after its first attempt the fence, which all clients share, is shut.

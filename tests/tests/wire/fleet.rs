@@ -1,8 +1,8 @@
 //! A cluster's groups and instances in one sweep, their consoles, and why a group lacks instances.
 
 use crate::simulator::Simulator;
-use aws::fleet::{fleet, last_launch_failure};
-use aws::{Clients, console};
+use aws_cloud::fleet::{fleet, last_launch_failure};
+use aws_cloud::{CloudClients, console};
 use serde_json::json;
 
 const REGION: &str = "eu-west-1";
@@ -35,13 +35,13 @@ print(*exact, *latest, nat['Instances'][0]['InstanceId'])
 
 struct Made {
     simulator: Simulator,
-    clients: Clients,
+    clients: CloudClients,
     ids: Vec<String>,
 }
 
 async fn made() -> Made {
     let simulator = Simulator::with_machines();
-    let clients = simulator.clients(REGION).await;
+    let clients = simulator.cloud_clients(REGION).await;
     let ids = simulator.python(REGION, MADE);
     Made {
         ids: ids.split_whitespace().map(str::to_owned).collect(),

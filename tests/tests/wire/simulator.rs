@@ -1,6 +1,7 @@
 //! One AWS simulator for each test that wants one.
 
-use aws::{Access, Clients, Keys};
+use aws_client::{Access, Clients, Keys};
+use aws_cloud::CloudClients;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -136,6 +137,10 @@ impl Simulator {
             ..Access::default()
         })
         .await
+    }
+
+    pub async fn cloud_clients(&self, region: &str) -> CloudClients {
+        CloudClients::new(&self.clients(region).await)
     }
 
     /// Everything that exists, tagged or not, by another client in another language.

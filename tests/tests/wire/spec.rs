@@ -22,7 +22,7 @@ const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEmrKXh7lMNHVwDkUPSmfqT5v
 /// What nodeup would be.
 pub const ASSET: &[u8] = b"not really a program";
 /// The file that stands for it, made once.
-pub fn assets() -> aws::AssetSource {
+pub fn assets() -> aws_cloud::AssetSource {
     static FILE: LazyLock<tempfile::NamedTempFile> = LazyLock::new(|| {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), ASSET).expect("a file with something in it");

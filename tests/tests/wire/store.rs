@@ -1,8 +1,8 @@
 //! Laws of the state store, the same for a bucket and a directory.
 
 use crate::simulator::Simulator;
-use aws::store::{Expect, Store, StoreError};
-use aws::{Access, Clients, Keys};
+use aws_client::store::{Expect, Store, StoreError};
+use aws_client::{Access, Clients, Keys};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use sha2::{Digest, Sha256};
@@ -144,7 +144,7 @@ async fn is_a_map(store: &Store, ops: &[Op]) {
     }
 }
 
-type Read<'a> = BTreeMap<&'a str, (aws::store::Version, Vec<u8>)>;
+type Read<'a> = BTreeMap<&'a str, (aws_client::store::Version, Vec<u8>)>;
 
 /// The expectation, and whether it holds. A version stands for its content, so an old one holds again once the
 /// content is the same again.

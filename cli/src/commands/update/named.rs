@@ -2,7 +2,7 @@
 
 use crate::commands::look::{Looked, aws_error};
 use crate::error::CommandError;
-use aws::fleet::{fleet, told, told_next};
+use aws_cloud::fleet::{fleet, told, told_next};
 use cloud::held::Leaving;
 use engine::Id;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Locks in a store in a directory, whose clock is the file system's.
 
 use super::*;
-use aws::Clients;
+use aws_client::Clients;
 use std::fs::File;
 use std::path::Path;
 use std::time::SystemTime;

@@ -3,7 +3,7 @@
 use super::holder::{Holder, spoken};
 use crate::error::CommandError;
 use crate::state::{Keys, store_error};
-use aws::store::{Store, Version};
+use aws_client::store::{Store, Version};
 use std::time::Duration;
 use time::OffsetDateTime;
 

@@ -2,7 +2,7 @@
 
 use super::scene::{Scene, applied, manifest, map};
 use crate::addons::{Pace, follow};
-use aws::store::Expect;
+use aws_client::store::Expect;
 use hyper::Method;
 use node::report::Status;
 use std::time::Duration;

@@ -4,7 +4,7 @@ use super::server::Server;
 use super::store::store_in;
 use crate::addons::round::Follower;
 use crate::log::{Log, Voice};
-use aws::store::{Expect, Store};
+use aws_client::store::{Expect, Store};
 use node::config::sha256;
 use node::report::{StageLine, Status};
 use serde_json::{Value, json};

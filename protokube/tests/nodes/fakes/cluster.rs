@@ -3,9 +3,9 @@
 use super::aws::{ACCOUNT, FakeAws, Instance};
 use super::{Lines, Worker};
 use crate::store::store_in;
-use aws::machine::Machine;
-use aws::store::{Expect, Store};
-use aws::{Access, Clients, Keys};
+use aws_client::machine::Machine;
+use aws_client::store::{Expect, Store};
+use aws_client::{Access, Clients, Keys};
 use full::nodes::node_config;
 use futures::FutureExt;
 use futures::future::BoxFuture;

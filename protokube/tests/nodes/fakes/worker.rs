@@ -1,7 +1,7 @@
 //! A worker that asks to join: by the words of the contract, with each of them open to change.
 
 use super::{Cluster, GROUP, INSTANCE, NAME};
-use aws::machine::Machine;
+use aws_client::machine::Machine;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use node::bootstrap::{

@@ -5,7 +5,7 @@ use cloud::facts::{Facts, HostedZone, Image, InstanceType, SharedSubnet, SharedV
 use node::config::Arch;
 use spec::api::{DnsType, SubnetType};
 use spec::create::CreateOptions;
-use spec::expand::{STAND_IN_ADDRESS, wanted};
+use spec::expand::{STAND_IN_ADDRESS, wanted_facts};
 
 #[test]
 fn the_hosted_zone_is_the_longest_that_holds_the_name() {
@@ -91,7 +91,7 @@ fn only_what_is_needed_is_asked_for() {
     });
     groups[1].spec.image = None;
     groups[1].spec.machine_type = None;
-    let asked = wanted(&cluster, &groups);
+    let asked = wanted_facts(&cluster, &groups);
     assert_eq!(asked.region.as_deref(), Some("eu-west-1"));
     assert_eq!(asked.vpc.as_deref(), Some("vpc-1"));
     assert!(asked.subnets.contains("subnet-1"));
@@ -171,7 +171,7 @@ fn the_users_address_of_a_nat_gateway_becomes_its_allocation_id() {
         (cluster, groups)
     };
     let (cluster, groups) = private();
-    let asked = wanted(&cluster, &groups).addresses;
+    let asked = wanted_facts(&cluster, &groups).addresses;
     assert_eq!(asked.into_iter().collect::<Vec<_>>(), ["203.0.113.7"]);
     let facts = |stand_in, addresses: &[(&str, &str)]| Facts {
         addresses: addresses

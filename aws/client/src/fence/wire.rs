@@ -1,0 +1,125 @@
+//! Where a fence stands in the way of a call: before each attempt is sent, and again where its first byte is written, since
+//! finding an address, connecting and TLS lie between the two.
+
+use super::Fence;
+use aws_smithy_http_client::proxy::ProxyConfig;
+use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+use aws_smithy_http_client::{Builder, ConnectorBuilder};
+use aws_smithy_runtime_api::box_error::BoxError;
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, SharedHttpClient, SharedHttpConnector,
+    http_client_fn,
+};
+use aws_smithy_runtime_api::client::interceptors::Intercept;
+use aws_smithy_runtime_api::client::interceptors::context::BeforeTransmitInterceptorContextMut;
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, Metadata};
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::body::{Error, SdkBody};
+use aws_smithy_types::config_bag::ConfigBag;
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// Operations that change nothing, by how their names begin. What is not known to be a read is a write.
+const READS: &[&str] = &["Describe", "Get", "Head", "List"];
+
+/// True if an operation is known to change nothing.
+fn is_read(operation: &str) -> bool {
+    READS.iter().any(|read| {
+        let rest = operation.strip_prefix(read).unwrap_or_default();
+        rest.starts_with(|next: char| next.is_ascii_uppercase())
+    })
+}
+
+impl Intercept for Fence {
+    fn name(&self) -> &'static str {
+        "fence"
+    }
+
+    /// Of every attempt, the SDK's own repetitions included, once it is signed.
+    fn modify_before_transmit(
+        &self,
+        context: &mut BeforeTransmitInterceptorContextMut<'_>,
+        _components: &RuntimeComponents,
+        config: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let call = config.load::<Metadata>();
+        if call.is_some_and(|call| is_read(call.name())) {
+            return Ok(());
+        }
+        self.check()?;
+        context.request_mut().add_extension(self.clone());
+        Ok(())
+    }
+}
+
+/// What the SDK sends its calls with, but that a write whose fence is shut by then is not written. Here and not in the
+/// interceptor, because what looks at a body after that takes another one than its own for a stream.
+pub(crate) fn client() -> SharedHttpClient {
+    let https = Builder::new().build_with_connector_fn(|settings, components| {
+        let mut connector = ConnectorBuilder::default()
+            .tls_provider(Provider::Rustls(CryptoMode::AwsLc))
+            .proxy_config(ProxyConfig::from_env());
+        connector.set_connector_settings(settings.cloned());
+        connector.set_sleep_impl(components.and_then(RuntimeComponents::sleep_impl));
+        connector.build()
+    });
+    http_client_fn(move |settings, components| {
+        SharedHttpConnector::new(Connector(https.http_connector(settings, components)))
+    })
+}
+
+#[derive(Debug)]
+struct Connector(SharedHttpConnector);
+
+impl HttpConnector for Connector {
+    fn call(&self, mut request: HttpRequest) -> HttpConnectorFuture {
+        if let Some(fence) = request.extension::<Fence>().cloned() {
+            let body = request.body_mut();
+            let inner = std::mem::replace(body, SdkBody::taken());
+            *body = SdkBody::from_body_1_x(Guarded { inner, fence });
+        }
+        self.0.call(request)
+    }
+}
+
+/// The body of a write. hyper asks it for its end and its bytes after there is a connection and before anything is
+/// flushed: behind a fence it has bytes that cannot be had, so that not even the head of the request is sent.
+struct Guarded {
+    inner: SdkBody,
+    fence: Fence,
+}
+
+impl Body for Guarded {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let this = self.get_mut();
+        match this.fence.check() {
+            Ok(()) => Pin::new(&mut this.inner).poll_frame(context),
+            Err(fenced) => Poll::Ready(Some(Err(fenced.into()))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        Body::is_end_stream(&self.inner) && self.fence.check().is_ok()
+    }
+
+    /// Of a body without bytes a length would say that it need not be asked.
+    fn size_hint(&self) -> SizeHint {
+        let hint = Body::size_hint(&self.inner);
+        if hint.exact() == Some(0) && self.fence.check().is_err() {
+            return SizeHint::default();
+        }
+        hint
+    }
+}
+
+#[cfg(test)]
+#[path = "wire_test.rs"]
+mod tests;

@@ -1,0 +1,20 @@
+//! AWS as kctl and the agents reach it: clients with one set of rules, failures by class, the fence, who the caller is, the state
+//! store, and what agents ask of EC2, STS and Route 53. The EC2 client and the kinds of objects are in `aws-cloud`.
+
+mod attempts;
+mod causes;
+mod clients;
+#[cfg(feature = "route53")]
+pub mod dns;
+pub mod failure;
+pub mod fence;
+mod identity;
+#[cfg(feature = "machine")]
+pub mod machine;
+#[cfg(test)]
+mod s3_test;
+pub mod store;
+
+pub use attempts::{Again, Attempts};
+pub use clients::{Access, Clients, Keys};
+pub use identity::{Identity, Imds, caller};

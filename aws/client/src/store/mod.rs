@@ -1,0 +1,437 @@
+//! The state store: objects by key, in an S3 bucket or a directory, written under conditions so that
+//! two operators cannot overwrite each other.
+
+mod age;
+mod file;
+mod s3;
+mod url;
+
+pub use url::Location;
+
+use crate::Clients;
+use crate::fence::{Fence, Fenced};
+use file::FileStore;
+use s3::S3Store;
+use sha2::{Digest, Sha256};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Which content an object has; equal versions mean equal content. For S3 the `ETag`, for files the sha256.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Version(pub String);
+
+/// An object as read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// Its content.
+    pub bytes: Vec<u8>,
+    /// Its version, for [`Expect::Version`].
+    pub version: Version,
+    /// How long ago it was written, by the store's own clock: at least so long. `None`: the store does not say.
+    pub age: Option<Duration>,
+}
+
+/// An object as listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its key.
+    pub key: String,
+    /// Its version.
+    pub version: Version,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// What must be true of an object for a write to happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Nothing.
+    Any,
+    /// It is not there.
+    Absent,
+    /// It has this version.
+    Version(Version),
+}
+
+/// Into whose bucket a store writes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Owner {
+    /// Whoever has it.
+    #[default]
+    Anyone,
+    /// The account of the credentials, which STS is asked for once, before the first write.
+    Caller,
+    /// This account's.
+    Account(String),
+}
+
+/// Why a call to the store failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The address is not one of a store.
+    #[error("{url:?} is not a state store: {reason}")]
+    Address {
+        /// What was given.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The key would leave the store, or is empty.
+    #[error("{0:?} is not a key: it must be a relative path without `.`, `..` or empty parts")]
+    Key(String),
+    /// The condition of a write does not hold: somebody else was there first.
+    #[error("{key} has been changed by somebody else")]
+    Conflict {
+        /// The object.
+        key: String,
+    },
+    /// It was to be written under a lock that was lost.
+    #[error("{key} was not written")]
+    Fenced {
+        /// The object.
+        key: String,
+        /// Why.
+        #[source]
+        source: Fenced,
+    },
+    /// There is no such bucket.
+    #[error(
+        "the bucket {bucket} does not exist: create it with `aws s3api create-bucket --bucket {bucket}` (outside us-east-1 with --create-bucket-configuration LocationConstraint=REGION), then turn on its versioning"
+    )]
+    NoBucket {
+        /// The bucket.
+        bucket: String,
+    },
+    /// Who asks is known, and not allowed.
+    #[error("access to {} is denied: the credentials need {action}", place(.bucket, .key))]
+    Denied {
+        /// The bucket.
+        bucket: String,
+        /// The object or prefix.
+        key: String,
+        /// The IAM action.
+        action: &'static str,
+        /// What S3 said.
+        #[source]
+        source: engine::Failure,
+    },
+    /// S3 failed otherwise.
+    #[error("{} cannot be reached", place(.bucket, .key))]
+    S3 {
+        /// The bucket.
+        bucket: String,
+        /// The object or prefix.
+        key: String,
+        /// What S3 said.
+        #[source]
+        source: engine::Failure,
+    },
+    /// The file system failed.
+    #[error("{path} cannot be accessed")]
+    File {
+        /// The path.
+        path: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// An object, or the whole bucket.
+fn place(bucket: &str, key: &str) -> String {
+    if key.is_empty() {
+        format!("the bucket {bucket}")
+    } else {
+        format!("{key} in the bucket {bucket}")
+    }
+}
+
+/// A state store. Cloning is cheap; clones share the counts.
+#[derive(Clone, Debug)]
+pub struct Store {
+    url: String,
+    backend: Backend,
+    counts: Arc<Counts>,
+    fence: Fence,
+}
+
+#[derive(Clone, Debug)]
+enum Backend {
+    S3(S3Store),
+    File(FileStore),
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    reads: AtomicU64,
+    writes: AtomicU64,
+}
+
+impl Store {
+    /// The store at `s3://BUCKET[/PREFIX]` or `file://DIR`. Calls nothing yet; the bucket may lie in another
+    /// region than the clients'.
+    pub fn open(url: &str, clients: &Clients) -> Result<Self, StoreError> {
+        let backend = match Location::parse(url)? {
+            Location::S3 { bucket, prefix } => {
+                Backend::S3(S3Store::new(clients.clone(), bucket, prefix))
+            }
+            Location::File { dir } => Backend::File(FileStore::new(dir, clients.fence().clone())),
+        };
+        Ok(Self {
+            url: url.trim_end_matches('/').to_owned(),
+            backend,
+            counts: Arc::default(),
+            fence: clients.fence().clone(),
+        })
+    }
+
+    /// The same store, but that nothing is written to another one's bucket.
+    #[must_use]
+    pub fn owned_by(self, owner: Owner) -> Self {
+        let backend = match self.backend {
+            Backend::S3(store) => Backend::S3(store.owned_by(owner)),
+            Backend::File(store) => Backend::File(store),
+        };
+        Self { backend, ..self }
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// What says until when writes may begin: that of the clients it was opened with.
+    pub fn fence(&self) -> &Fence {
+        &self.fence
+    }
+
+    /// The same store, but that no fence stops it: for what keeps the lock that the fence belongs to. What it writes
+    /// must be under a condition.
+    #[must_use]
+    pub fn unfenced(&self) -> Self {
+        let backend = match &self.backend {
+            Backend::S3(store) => Backend::S3(store.unfenced()),
+            Backend::File(store) => Backend::File(store.unfenced()),
+        };
+        Self {
+            url: self.url.clone(),
+            backend,
+            counts: self.counts.clone(),
+            fence: Fence::default(),
+        }
+    }
+
+    /// The object with that key.
+    pub async fn get(&self, key: &str) -> Result<Option<Object>, StoreError> {
+        checked(key)?;
+        self.counts.reads.fetch_add(1, Ordering::Relaxed);
+        match &self.backend {
+            Backend::S3(store) => store.get(key).await,
+            Backend::File(store) => store.get(key),
+        }
+    }
+
+    /// The first `most` bytes of the object with that key: for what others write, who may have written anything.
+    pub async fn get_first(&self, key: &str, most: usize) -> Result<Option<Vec<u8>>, StoreError> {
+        checked(key)?;
+        self.counts.reads.fetch_add(1, Ordering::Relaxed);
+        match &self.backend {
+            Backend::S3(store) => store.get_first(key, most).await,
+            Backend::File(store) => store.get_first(key, most),
+        }
+    }
+
+    /// Writes an object if `expect` holds, and says its new version.
+    pub async fn put(
+        &self,
+        key: &str,
+        bytes: Vec<u8>,
+        expect: Expect,
+    ) -> Result<Version, StoreError> {
+        checked(key)?;
+        self.counts.writes.fetch_add(1, Ordering::Relaxed);
+        match &self.backend {
+            Backend::S3(store) => store.put(key, bytes, &expect).await,
+            Backend::File(store) => store.put(key, &bytes, &expect),
+        }
+    }
+
+    /// Writes an object from a file, unless one is there: that is a [`StoreError::Conflict`]. The file is sent piece
+    /// by piece; the store refuses it if its sha256 is not that one.
+    pub async fn put_file(&self, key: &str, file: &Path, sha256: &[u8]) -> Result<(), StoreError> {
+        checked(key)?;
+        self.counts.writes.fetch_add(1, Ordering::Relaxed);
+        match &self.backend {
+            Backend::S3(store) => store.put_file(key, file, sha256).await,
+            Backend::File(store) => store.put_file(key, file, sha256),
+        }
+    }
+
+    /// The sha256 of an object's content, read piece by piece.
+    pub async fn sha256(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        checked(key)?;
+        self.counts.reads.fetch_add(1, Ordering::Relaxed);
+        match &self.backend {
+            Backend::S3(store) => store.sha256(key).await,
+            Backend::File(store) => store.sha256(key),
+        }
+    }
+
+    /// Writes an object's content into a file (made if need be, emptied, mode 0600) piece by piece; returns its sha256.
+    /// `None`: there is no such object, and nothing was written.
+    pub async fn get_file(&self, key: &str, to: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+        checked(key)?;
+        self.counts.reads.fetch_add(1, Ordering::Relaxed);
+        match &self.backend {
+            Backend::S3(store) => store.get_file(key, to).await,
+            Backend::File(store) => store.get_file(key, to),
+        }
+    }
+
+    /// Removes an object if `expect` holds. One that is not there is removed already, unless a version was expected.
+    pub async fn delete(&self, key: &str, expect: Expect) -> Result<(), StoreError> {
+        checked(key)?;
+        self.counts.writes.fetch_add(1, Ordering::Relaxed);
+        match &self.backend {
+            Backend::S3(store) => store.delete(key, &expect).await,
+            Backend::File(store) => store.delete(key, &expect),
+        }
+    }
+
+    /// Removes objects, whatever they hold.
+    pub async fn delete_all(&self, keys: &[String]) -> Result<(), StoreError> {
+        for key in keys {
+            checked(key)?;
+        }
+        self.counts
+            .writes
+            .fetch_add(keys.len() as u64, Ordering::Relaxed);
+        match &self.backend {
+            Backend::S3(store) => store.delete_all(keys).await,
+            Backend::File(store) => keys
+                .iter()
+                .try_for_each(|key| store.delete(key, &Expect::Any)),
+        }
+    }
+
+    /// Whether what is deleted can still be read as an earlier version: a bucket with versioning keeps it.
+    pub async fn keeps_versions(&self) -> Result<bool, StoreError> {
+        match &self.backend {
+            Backend::S3(store) => store.keeps_versions().await,
+            Backend::File(_) => Ok(false),
+        }
+    }
+
+    /// Every object whose key begins with `prefix` and sorts after `start_after`, by key.
+    pub async fn list(
+        &self,
+        prefix: &str,
+        start_after: Option<&str>,
+    ) -> Result<Vec<Entry>, StoreError> {
+        self.list_until(prefix, start_after, None).await
+    }
+
+    /// As [`Store::list`], ending before the first key that sorts after `until`: S3 lists a thousand
+    /// keys a call, and what comes after need not be asked for.
+    pub async fn list_until(
+        &self,
+        prefix: &str,
+        start_after: Option<&str>,
+        until: Option<&str>,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let mut entries = match &self.backend {
+            Backend::S3(store) => {
+                let (entries, pages) = store.list(prefix, start_after, until).await?;
+                self.counts.reads.fetch_add(pages, Ordering::Relaxed);
+                entries
+            }
+            Backend::File(store) => {
+                self.counts.reads.fetch_add(1, Ordering::Relaxed);
+                store.list(prefix)?
+            }
+        };
+        entries.retain(|entry| {
+            start_after.is_none_or(|after| entry.key.as_str() > after)
+                && until.is_none_or(|until| entry.key.as_str() <= until)
+        });
+        Ok(entries)
+    }
+
+    /// True if an object of that listing certainly has this content, told without reading it. False may
+    /// also mean that it cannot be told: a bucket that encrypts with KMS keys has versions that say nothing.
+    pub fn surely_holds(&self, entry: &Entry, bytes: &[u8]) -> bool {
+        let version = match &self.backend {
+            Backend::S3(_) => s3::version_of(bytes),
+            Backend::File(_) => sha256(bytes),
+        };
+        entry.size == bytes.len() as u64 && entry.version == version
+    }
+
+    /// Reads so far: gets, and pages of lists.
+    pub fn reads(&self) -> u64 {
+        self.counts.reads.load(Ordering::Relaxed)
+    }
+
+    /// Writes and deletions so far.
+    pub fn writes(&self) -> u64 {
+        self.counts.writes.load(Ordering::Relaxed)
+    }
+}
+
+fn sha256(bytes: &[u8]) -> Version {
+    Version(hex(&Sha256::digest(bytes)))
+}
+
+/// The sha256 of a file, read piece by piece on a thread that may block.
+pub async fn sha256_of_file(file: &Path) -> std::io::Result<Vec<u8>> {
+    let file = file.to_owned();
+    let read = tokio::task::spawn_blocking(move || digest_of(&mut std::fs::File::open(file)?));
+    read.await.map_err(std::io::Error::other)?
+}
+
+/// The sha256 of all that can be read.
+fn digest_of(from: &mut impl std::io::Read) -> std::io::Result<Vec<u8>> {
+    let mut digest = Sha256::new();
+    std::io::copy(from, &mut digest)?;
+    Ok(digest.finalize().to_vec())
+}
+
+/// A file of ours alone, with nothing in it.
+fn emptied(path: &Path) -> std::io::Result<std::fs::File> {
+    std::fs::OpenOptions::new()
+        .create(true)
+        .truncate(true)
+        .read(true)
+        .write(true)
+        .mode(0o600)
+        .open(path)
+}
+
+/// Bytes as lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+fn fenced_at(key: &str, source: Fenced) -> StoreError {
+    StoreError::Fenced {
+        key: key.to_owned(),
+        source,
+    }
+}
+
+/// Both stores take the same keys, so that what works with one works with the other.
+fn checked(key: &str) -> Result<(), StoreError> {
+    let good = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains('\0');
+    if key.split('/').all(good) {
+        Ok(())
+    } else {
+        Err(StoreError::Key(key.to_owned()))
+    }
+}

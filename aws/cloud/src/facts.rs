@@ -1,0 +1,268 @@
+//! Collects what expansion must know of an account and a region. What AWS does not have is left out: whoever
+//! needs it says so with the place in the spec.
+
+mod images;
+
+use crate::CloudClients;
+use aws_client::caller;
+use aws_client::failure::{Classify, absent};
+use aws_sdk_ec2::types::{ArchitectureType, Filter, InstanceTypeInfo, LocationType};
+use cloud::facts::{Facts, FactsWanted, HostedZone, InstanceType, SharedSubnet, SharedVpc};
+use engine::Failure;
+use futures::future::try_join_all;
+use futures::try_join;
+use node::config::Arch;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Asks AWS, at most once for each kind of thing. The region is the clients'.
+pub async fn collect_facts(clients: &CloudClients, wanted: &FactsWanted) -> Result<Facts, Failure> {
+    let (
+        identity,
+        zones,
+        images,
+        instance_types,
+        hosted_zones,
+        addresses,
+        profile_roles,
+        (vpcs, subnets),
+    ) = try_join!(
+        Box::pin(caller(clients.shared())),
+        Box::pin(zones(clients, wanted)),
+        Box::pin(images::collect(clients, &wanted.images)),
+        Box::pin(instance_types(clients, wanted)),
+        Box::pin(hosted_zones(clients, wanted.hosted_zones)),
+        Box::pin(addresses(clients, &wanted.addresses)),
+        Box::pin(profile_roles(clients, &wanted.profiles)),
+        Box::pin(network(clients, wanted)),
+    )?;
+    Ok(Facts {
+        account: identity.account,
+        partition: identity.partition,
+        zones,
+        images,
+        instance_types,
+        hosted_zones,
+        vpcs,
+        subnets,
+        addresses,
+        profile_roles,
+        ..Facts::default()
+    })
+}
+
+/// The zones of the region that the account may use (without `AllAvailabilityZones` the answer has no others).
+async fn zones(clients: &CloudClients, wanted: &FactsWanted) -> Result<Vec<String>, Failure> {
+    if wanted.offered_in.is_empty() {
+        return Ok(Vec::new());
+    }
+    let call = clients.ec2.describe_availability_zones();
+    let found = call.send().await.called("ec2:DescribeAvailabilityZones")?;
+    let found = found.availability_zones.unwrap_or_default().into_iter();
+    let mut zones: Vec<String> = found.filter_map(|zone| zone.zone_name).collect();
+    zones.sort();
+    Ok(zones)
+}
+
+/// A filter for any of these values.
+fn any_of<'a>(name: &str, values: impl IntoIterator<Item = &'a String>) -> Filter {
+    let values = values.into_iter().cloned().collect();
+    Filter::builder()
+        .name(name)
+        .set_values(Some(values))
+        .build()
+}
+
+async fn instance_types(
+    clients: &CloudClients,
+    wanted: &FactsWanted,
+) -> Result<BTreeMap<String, InstanceType>, Failure> {
+    if wanted.machine_types.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    // By a filter: in the list of names, one unknown fails them all.
+    let call = clients.ec2.describe_instance_types();
+    let call = call.filters(any_of("instance-type", &wanted.machine_types));
+    let pages = call.into_paginator().items().send();
+    let pages = pages.collect::<Result<Vec<_>, _>>();
+    let (found, zones) = futures::join!(pages, offerings(clients, wanted));
+    let found = found.called("ec2:DescribeInstanceTypes")?;
+    let mut zones = zones?;
+    let found = found.iter().filter_map(|info| {
+        let name = info.instance_type()?.as_str().to_owned();
+        let kind = InstanceType {
+            arch: arch_of(info)?,
+            instance_store_disks: disks(info),
+            zones: zones.remove(&name).unwrap_or_default(),
+        };
+        Some((name, kind))
+    });
+    Ok(found.collect())
+}
+
+fn arch_of(info: &InstanceTypeInfo) -> Option<Arch> {
+    let mut archs = info.processor_info()?.supported_architectures().iter();
+    archs.find_map(|arch| match arch {
+        ArchitectureType::X8664 => Some(Arch::Amd64),
+        ArchitectureType::Arm64 => Some(Arch::Arm64),
+        _ => None,
+    })
+}
+
+fn disks(info: &InstanceTypeInfo) -> u32 {
+    let disks = info
+        .instance_storage_info()
+        .map(aws_sdk_ec2::types::InstanceStorageInfo::disks);
+    let counts = disks.unwrap_or_default().iter();
+    let counts = counts.filter_map(|one| u32::try_from(one.count()?).ok());
+    counts.sum()
+}
+
+/// The role in each profile that is there and has one.
+async fn profile_roles(
+    clients: &CloudClients,
+    wanted: &BTreeSet<String>,
+) -> Result<BTreeMap<String, String>, Failure> {
+    let asked = wanted.iter().map(|name| async move {
+        let call = clients.iam.get_instance_profile();
+        let answer = call.instance_profile_name(name).send().await;
+        let answer = absent(answer.called("iam:GetInstanceProfile"))?;
+        let roles = answer.and_then(|answer| answer.instance_profile);
+        let roles = roles.map(|profile| profile.roles).unwrap_or_default();
+        let role = roles.into_iter().next();
+        Ok::<_, Failure>(role.map(|role| (name.clone(), role.role_name)))
+    });
+    let found = try_join_all(asked).await?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// The zones that offer each type, of those that were asked about.
+async fn offerings(
+    clients: &CloudClients,
+    wanted: &FactsWanted,
+) -> Result<BTreeMap<String, Vec<String>>, Failure> {
+    let mut offered: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    if wanted.offered_in.is_empty() {
+        return Ok(offered);
+    }
+    let call = clients.ec2.describe_instance_type_offerings();
+    let call = call
+        .location_type(LocationType::AvailabilityZone)
+        .filters(any_of("instance-type", &wanted.machine_types))
+        .filters(any_of("location", &wanted.offered_in));
+    let found: Result<Vec<_>, _> = call.into_paginator().items().send().collect().await;
+    for one in found.called("ec2:DescribeInstanceTypeOfferings")? {
+        if let (Some(kind), Some(zone)) = (one.instance_type(), one.location()) {
+            let zones = offered.entry(kind.as_str().to_owned()).or_default();
+            zones.push(zone.to_owned());
+        }
+    }
+    for zones in offered.values_mut() {
+        zones.sort();
+    }
+    Ok(offered)
+}
+
+async fn hosted_zones(clients: &CloudClients, wanted: bool) -> Result<Vec<HostedZone>, Failure> {
+    if !wanted {
+        return Ok(Vec::new());
+    }
+    let pages = clients.route53.list_hosted_zones().into_paginator();
+    let found: Result<Vec<_>, _> = pages.items().send().collect().await;
+    let found = found.called("route53:ListHostedZones")?;
+    Ok(found
+        .iter()
+        .map(|zone| HostedZone {
+            id: zone.id().trim_start_matches("/hostedzone/").to_owned(),
+            name: zone.name().trim_end_matches('.').to_owned(),
+            private: zone
+                .config()
+                .is_some_and(aws_sdk_route53::types::HostedZoneConfig::private_zone),
+        })
+        .collect())
+}
+
+/// Allocation ids by public address.
+async fn addresses(
+    clients: &CloudClients,
+    wanted: &BTreeSet<String>,
+) -> Result<BTreeMap<String, String>, Failure> {
+    if wanted.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    // By a filter: in the list of addresses, one unknown fails them all.
+    let call = clients.ec2.describe_addresses();
+    let call = call.filters(any_of("public-ip", wanted));
+    let found = call.send().await.called("ec2:DescribeAddresses")?;
+    let found = found.addresses.unwrap_or_default().into_iter();
+    Ok(found
+        .filter_map(|one| Some((one.public_ip?, one.allocation_id?)))
+        .collect())
+}
+
+type Network = (BTreeMap<String, SharedVpc>, BTreeMap<String, SharedSubnet>);
+
+async fn network(clients: &CloudClients, wanted: &FactsWanted) -> Result<Network, Failure> {
+    let subnets = shared_subnets(clients, &wanted.subnets).await?;
+    let mut ids: BTreeSet<String> = wanted.vpc.iter().cloned().collect();
+    ids.extend(subnets.values().map(|subnet| subnet.vpc.clone()));
+    Ok((shared_vpcs(clients, &ids).await?, subnets))
+}
+
+async fn shared_subnets(
+    clients: &CloudClients,
+    ids: &BTreeSet<String>,
+) -> Result<BTreeMap<String, SharedSubnet>, Failure> {
+    if ids.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let call = clients.ec2.describe_subnets();
+    let call = call.filters(any_of("subnet-id", ids));
+    let found: Result<Vec<_>, _> = call.into_paginator().items().send().collect().await;
+    let found = found.called("ec2:DescribeSubnets")?;
+    let read = |subnet: aws_sdk_ec2::types::Subnet| {
+        let shared = SharedSubnet {
+            vpc: subnet.vpc_id?,
+            zone: subnet.availability_zone?,
+            cidr: subnet.cidr_block?,
+        };
+        Some((subnet.subnet_id?, shared))
+    };
+    Ok(found.into_iter().filter_map(read).collect())
+}
+
+async fn shared_vpcs(
+    clients: &CloudClients,
+    ids: &BTreeSet<String>,
+) -> Result<BTreeMap<String, SharedVpc>, Failure> {
+    if ids.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let vpcs = clients.ec2.describe_vpcs().filters(any_of("vpc-id", ids));
+    let vpcs = vpcs.into_paginator().items().send();
+    let vpcs = vpcs.collect::<Result<Vec<_>, _>>();
+    let gateways = clients.ec2.describe_internet_gateways();
+    let gateways = gateways.filters(any_of("attachment.vpc-id", ids));
+    let gateways = gateways.into_paginator().items().send();
+    let gateways = gateways.collect::<Result<Vec<_>, _>>();
+    let (vpcs, gateways) = futures::join!(vpcs, gateways);
+    let vpcs = vpcs.called("ec2:DescribeVpcs")?;
+    let gateways = gateways.called("ec2:DescribeInternetGateways")?;
+    let gateway_of = |vpc: &str| {
+        let attached = |one: &&aws_sdk_ec2::types::InternetGateway| {
+            one.attachments()
+                .iter()
+                .any(|one| one.vpc_id() == Some(vpc))
+        };
+        let found = gateways.iter().find(attached)?;
+        found.internet_gateway_id().map(ToOwned::to_owned)
+    };
+    let read = |vpc: aws_sdk_ec2::types::Vpc| {
+        let id = vpc.vpc_id?;
+        let shared = SharedVpc {
+            cidr: vpc.cidr_block?,
+            internet_gateway: gateway_of(&id),
+        };
+        Some((id, shared))
+    };
+    Ok(vpcs.into_iter().filter_map(read).collect())
+}

@@ -1,0 +1,77 @@
+//! Auto Scaling groups and their members.
+
+use super::templates::{self, Newest};
+use super::{Instance, ScalingGroup};
+use crate::CloudClients;
+use crate::kinds::autoscaling::is_going;
+use aws_client::failure::Classify;
+use aws_sdk_autoscaling::types::{AutoScalingGroup, Filter};
+use engine::Failure;
+use node::names::INSTANCE_GROUP_TAG;
+
+/// The most that AWS gives at once.
+const PAGE: i32 = 100;
+
+pub(super) async fn fetch(
+    clients: &CloudClients,
+    owned: &str,
+) -> Result<Vec<AutoScalingGroup>, Failure> {
+    let owned = Filter::builder()
+        .name(format!("tag:{owned}"))
+        .values("owned")
+        .build();
+    let call = clients.autoscaling.describe_auto_scaling_groups();
+    let pages = call.filters(owned).into_paginator().page_size(PAGE);
+    let found: Result<Vec<AutoScalingGroup>, _> = pages.items().send().collect().await;
+    found.called("autoscaling:DescribeAutoScalingGroups")
+}
+
+pub(super) fn read(raw: &AutoScalingGroup, newest: &Newest) -> Option<ScalingGroup> {
+    if is_going(raw) {
+        return None;
+    }
+    let tag =
+        |tag: &&aws_sdk_autoscaling::types::TagDescription| tag.key() == Some(INSTANCE_GROUP_TAG);
+    let suspended = raw.suspended_processes().iter();
+    Some(ScalingGroup {
+        name: raw.auto_scaling_group_name()?.to_owned(),
+        instance_group: raw
+            .tags()
+            .iter()
+            .find(tag)
+            .and_then(|tag| tag.value())
+            .map(ToOwned::to_owned),
+        min: raw.min_size()?,
+        desired: raw.desired_capacity()?,
+        max: raw.max_size()?,
+        template: templates::launched(raw).and_then(|of| newest.resolved(of)),
+        suspended: suspended
+            .filter_map(|one| one.process_name().map(ToOwned::to_owned))
+            .collect(),
+    })
+}
+
+/// What Auto Scaling says of each member: all that EC2 does not, and enough to show it where EC2 does not yet.
+pub(super) fn members(described: &[AutoScalingGroup], groups: &[ScalingGroup]) -> Vec<Instance> {
+    let mut all = Vec::new();
+    for raw in described {
+        let group = raw.auto_scaling_group_name();
+        let known = groups.iter().find(|one| Some(one.name.as_str()) == group);
+        for member in raw.instances() {
+            let template = member.launch_template().and_then(templates::exact);
+            all.push(Instance {
+                id: member.instance_id().unwrap_or_default().to_owned(),
+                scaling_group: group.map(ToOwned::to_owned),
+                instance_group: known.and_then(|group| group.instance_group.clone()),
+                zone: member.availability_zone().unwrap_or_default().to_owned(),
+                machine_type: member.instance_type().unwrap_or_default().to_owned(),
+                lifecycle: member
+                    .lifecycle_state()
+                    .map(|state| state.as_str().to_owned()),
+                template,
+                ..Instance::default()
+            });
+        }
+    }
+    all
+}

@@ -1,0 +1,189 @@
+//! An Auto Scaling group.
+
+use super::autoscaling::{is_going, read_tags, write_tags};
+use super::autoscaling_group_update::{processes_and_metrics, specification, update};
+use super::{Have, Verbs, after_effect, item, made, not_ours, physicals, time};
+use crate::names::Names;
+use crate::world::AwsWorld;
+use aws_client::failure::Classify;
+use aws_sdk_autoscaling::types::{self as asg, Filter, LaunchTemplateSpecification};
+use cloud::{
+    AutoscalingGroup, Cloud, Kind, LaunchTemplate, LaunchTemplateRef, LbTargetGroup, Subnet,
+};
+use engine::{Failure, Observed, Put, Refs, Removed, Text};
+use node::names::HOOKS_TAG;
+
+const DESCRIBE: &str = "autoscaling:DescribeAutoScalingGroups";
+
+/// The most that AWS gives at once.
+const PAGE: i32 = 100;
+
+pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<asg::AutoScalingGroup>, Failure> {
+    let owned = Filter::builder()
+        .name(format!("tag:{}", world.scope.owned_tag()))
+        .values("owned")
+        .build();
+    let call = world.clients.autoscaling.describe_auto_scaling_groups();
+    let pages = call.filters(owned).into_paginator().page_size(PAGE);
+    let found: Result<Vec<_>, _> = pages.items().send().collect().await;
+    found.called(DESCRIBE)
+}
+
+async fn fetch_one(world: &AwsWorld, name: &str) -> Result<Option<asg::AutoScalingGroup>, Failure> {
+    let call = world.clients.autoscaling.describe_auto_scaling_groups();
+    let answer = call.auto_scaling_group_names(name).send().await;
+    let groups = answer.called(DESCRIBE)?.auto_scaling_groups;
+    Ok(groups.and_then(|groups| groups.into_iter().next()))
+}
+
+pub(crate) fn observe(raw: &asg::AutoScalingGroup, names: &Names) -> Option<Observed<Cloud>> {
+    let name = raw.auto_scaling_group_name()?;
+    if is_going(raw) {
+        return None;
+    }
+    let of_group = raw.target_group_arns().iter().map(String::as_str);
+    let subnets = raw.vpc_zone_identifier().unwrap_or_default().split(',');
+    let metrics = raw.enabled_metrics().iter().filter_map(|one| one.metric());
+    let suspended = raw.suspended_processes().iter();
+    let group = AutoscalingGroup {
+        auto_scaling_group_name: name.to_owned(),
+        capacity_rebalance: raw.capacity_rebalance().unwrap_or_default(),
+        enabled_metrics: sorted(metrics),
+        launch_template: template(raw, names),
+        load_balancer_names: sorted(raw.load_balancer_names().iter().map(String::as_str)),
+        max_instance_lifetime: raw.max_instance_lifetime().unwrap_or_default(),
+        max_size: raw.max_size()?,
+        min_size: raw.min_size()?,
+        new_instances_protected_from_scale_in: raw
+            .new_instances_protected_from_scale_in()
+            .unwrap_or_default(),
+        suspended_processes: sorted(suspended.filter_map(|one| one.process_name())),
+        tags: read_tags(raw.tags()),
+        target_group_arns: names.references::<LbTargetGroup>(of_group),
+        vpc_zone_identifier: names
+            .references::<Subnet>(subnets.map(str::trim).filter(|one| !one.is_empty())),
+    };
+    Some(Observed {
+        created: time(raw.created_time()),
+        ..item(group, name)
+    })
+}
+
+/// A group that mixes instance types carries its template inside the policy.
+fn template(raw: &asg::AutoScalingGroup, names: &Names) -> LaunchTemplateRef {
+    let mixed = raw.mixed_instances_policy();
+    let mixed = mixed.and_then(|one| one.launch_template()?.launch_template_specification());
+    let of = raw.launch_template().or(mixed);
+    let id = of
+        .and_then(LaunchTemplateSpecification::launch_template_id)
+        .unwrap_or_default();
+    let version = of.and_then(LaunchTemplateSpecification::version);
+    LaunchTemplateRef {
+        launch_template_id: names.reference::<LaunchTemplate>(id),
+        version: Text::known(version.unwrap_or_default()),
+    }
+}
+
+fn sorted<'a>(items: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut items: Vec<String> = items.map(ToOwned::to_owned).collect();
+    items.sort();
+    items
+}
+
+impl Verbs for AutoscalingGroup {
+    async fn find(
+        world: &AwsWorld,
+        want: &Self,
+        refs: &Refs,
+    ) -> Result<Option<Observed<Cloud>>, Failure> {
+        let Some(raw) = fetch_one(world, &want.auto_scaling_group_name).await? else {
+            return Ok(None);
+        };
+        let owned = world.scope.owned_tag();
+        let ours = |tag: &asg::TagDescription| tag.key() == Some(&owned);
+        if !is_going(&raw) && !raw.tags().iter().any(ours) {
+            let what = format!("the Auto Scaling group {}", want.auto_scaling_group_name);
+            return Err(not_ours(world, DESCRIBE, &what));
+        }
+        Ok(observe(&raw, &Names::around(&want.refs(), refs)))
+    }
+
+    async fn put(
+        world: &AwsWorld,
+        want: &Self,
+        have: Option<Have<'_, Self>>,
+        refs: &Refs,
+    ) -> Result<Put, Failure> {
+        let made = made(&want.auto_scaling_group_name);
+        if let Some(have) = have {
+            update(world, have.resource, want, refs).await?;
+            return Ok(made);
+        }
+        create(world, want, refs).await?;
+        // What AWS gives a new group.
+        let fresh = Self {
+            enabled_metrics: Vec::new(),
+            suspended_processes: Vec::new(),
+            ..want.clone()
+        };
+        after_effect(processes_and_metrics(world, &fresh, want).await)?;
+        Ok(made)
+    }
+
+    async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
+        let call = world.clients.autoscaling.delete_auto_scaling_group();
+        let call = call
+            .auto_scaling_group_name(have.physical)
+            .force_delete(true);
+        let done = call.send().await;
+        match done.called("autoscaling:DeleteAutoScalingGroup") {
+            Err(failure) if is_absent(&failure) => Ok(Removed::Done),
+            Err(failure) => Err(failure),
+            Ok(_) => Ok(going()),
+        }
+    }
+
+    async fn gone(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
+        Ok(match fetch_one(world, have.physical).await? {
+            Some(_) => going(),
+            None => Removed::Done,
+        })
+    }
+}
+
+/// Auto Scaling has one code for every invalid request, this one among them.
+fn is_absent(failure: &Failure) -> bool {
+    failure.code == "ValidationError" && failure.message.contains("not found")
+}
+
+fn going() -> Removed {
+    Removed::Waiting("its instances to end".to_owned())
+}
+
+async fn create(world: &AwsWorld, want: &AutoscalingGroup, refs: &Refs) -> Result<(), Failure> {
+    const CALL: &str = "autoscaling:CreateAutoScalingGroup";
+    let lifetime = Some(want.max_instance_lifetime).filter(|seconds| *seconds > 0);
+    let groups = physicals(refs, &want.target_group_arns, CALL)?;
+    // The digest of the hooks follows the hooks.
+    let tags = want.tags.iter().filter(|tag| tag.key != HOOKS_TAG);
+    let call = world
+        .clients
+        .autoscaling
+        .create_auto_scaling_group()
+        .auto_scaling_group_name(&want.auto_scaling_group_name)
+        .capacity_rebalance(want.capacity_rebalance)
+        .launch_template(specification(want, refs, CALL)?)
+        .set_load_balancer_names(some(want.load_balancer_names.clone()))
+        .set_max_instance_lifetime(lifetime)
+        .max_size(want.max_size)
+        .min_size(want.min_size)
+        .new_instances_protected_from_scale_in(want.new_instances_protected_from_scale_in)
+        .set_tags(Some(write_tags(&want.auto_scaling_group_name, tags)))
+        .set_target_group_arns(some(groups))
+        .vpc_zone_identifier(physicals(refs, &want.vpc_zone_identifier, CALL)?.join(","));
+    call.send().await.creating(CALL).map(drop)
+}
+
+fn some<T>(items: Vec<T>) -> Option<Vec<T>> {
+    Some(items).filter(|items| !items.is_empty())
+}

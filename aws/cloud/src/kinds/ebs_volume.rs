@@ -1,0 +1,139 @@
+//! An etcd volume. Volumes of pods carry the cluster's tag too; only etcd's are ours.
+
+use super::ec2::{named, owned, read_tags, retag, tagged};
+use super::{Have, Verbs, expected, item, made, same, time, token};
+use crate::world::AwsWorld;
+use aws_client::failure::{Classify, answered};
+use aws_sdk_ec2::types::{self, Filter, ResourceType, VolumeState, VolumeType};
+use cloud::{Cloud, EbsVolume, Kind};
+use engine::{Failure, Observed, Put, Refs, Removed};
+use node::names::logical_name;
+
+/// What the keys of tags begin with that say which etcd member a volume is of.
+const ETCD_TAG: &str = "k8s.io/etcd/";
+
+pub(crate) async fn fetch(
+    world: &AwsWorld,
+    more: Option<Filter>,
+) -> Result<Vec<types::Volume>, Failure> {
+    let call = world.clients.ec2.describe_volumes();
+    // A tag that every etcd volume has keeps those of pods out of the answer.
+    let filters = [
+        owned(world),
+        super::ec2::filter("tag-key", format!("{ETCD_TAG}*")),
+    ];
+    let filters = filters.into_iter().chain(more).collect();
+    let pages = call.set_filters(Some(filters)).into_paginator();
+    let found: Result<Vec<_>, _> = pages.items().send().collect().await;
+    found.called("ec2:DescribeVolumes")
+}
+
+pub(crate) fn observe(world: &AwsWorld, raw: &types::Volume) -> Option<Observed<Cloud>> {
+    let tags = read_tags(raw.tags());
+    let of_etcd = tags.keys().any(|key| key.starts_with(ETCD_TAG));
+    let going = matches!(
+        raw.state(),
+        Some(VolumeState::Deleting | VolumeState::Deleted)
+    );
+    let name = logical_name(&tags).filter(|_| of_etcd && !going)?;
+    let kind = raw.volume_type()?.as_str().to_owned();
+    // AWS says what gp2 comes to as well; it is nobody's choice.
+    let provisioned = matches!(kind.as_str(), "gp3" | "io1" | "io2");
+    let volume = EbsVolume {
+        availability_zone: raw.availability_zone()?.to_owned(),
+        size: raw.size()?,
+        iops: raw.iops().filter(|_| provisioned),
+        throughput: raw.throughput().filter(|_| kind == "gp3"),
+        volume_type: kind,
+        encrypted: raw.encrypted().unwrap_or_default(),
+        kms_key_id: chosen_key(world, &name, raw.kms_key_id()),
+        name,
+        tags,
+    };
+    Some(Observed {
+        created: time(raw.create_time()),
+        in_use: !raw.attachments().is_empty(),
+        ..item(volume, raw.volume_id()?)
+    })
+}
+
+/// AWS names a key for every encrypted volume. If the spec names none, it is the account's default.
+fn chosen_key(world: &AwsWorld, name: &str, key: Option<&str>) -> Option<String> {
+    let wanted = expected::<EbsVolume>(world).find(|one| one.name == name);
+    match wanted.map(|one| one.kms_key_id.as_deref()) {
+        Some(None) => None,
+        // The spec may name it by its id, AWS by its ARN.
+        Some(Some(wanted)) if key.is_some_and(|key| key.ends_with(wanted)) => {
+            Some(wanted.to_owned())
+        }
+        _ => key.map(ToOwned::to_owned),
+    }
+}
+
+impl Verbs for EbsVolume {
+    async fn find(
+        world: &AwsWorld,
+        want: &Self,
+        _refs: &Refs,
+    ) -> Result<Option<Observed<Cloud>>, Failure> {
+        let found = fetch(world, Some(named(&want.name))).await?;
+        let items = found.iter().filter_map(|raw| observe(world, raw));
+        Ok(same(items, &want.id()))
+    }
+
+    async fn put(
+        world: &AwsWorld,
+        want: &Self,
+        have: Option<Have<'_, Self>>,
+        _refs: &Refs,
+    ) -> Result<Put, Failure> {
+        const CALL: &str = "ec2:CreateVolume";
+        if let Some(have) = have {
+            modify(world, &have, want).await?;
+            retag(world, have.physical, &have.resource.tags, &want.tags).await?;
+            return Ok(made(have.physical));
+        }
+        let call = world
+            .clients
+            .ec2
+            .create_volume()
+            .client_token(token(world, &want.id(), &[]))
+            .availability_zone(&want.availability_zone)
+            .size(want.size)
+            .volume_type(VolumeType::from(want.volume_type.as_str()))
+            .set_iops(want.iops)
+            .set_throughput(want.throughput)
+            .encrypted(want.encrypted)
+            .set_kms_key_id(want.kms_key_id.clone())
+            .tag_specifications(tagged(ResourceType::Volume, &want.tags));
+        let volume = call.send().await.creating(CALL)?.volume_id;
+        answered(volume, CALL).map(made)
+    }
+
+    async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
+        let call = world.clients.ec2.delete_volume().volume_id(have.physical);
+        call.send().await.called("ec2:DeleteVolume")?;
+        Ok(Removed::Done)
+    }
+}
+
+async fn modify(
+    world: &AwsWorld,
+    have: &Have<'_, EbsVolume>,
+    want: &EbsVolume,
+) -> Result<(), Failure> {
+    let shape = |one: &EbsVolume| (one.size, one.volume_type.clone(), one.iops, one.throughput);
+    if shape(have.resource) == shape(want) {
+        return Ok(());
+    }
+    let call = world
+        .clients
+        .ec2
+        .modify_volume()
+        .volume_id(have.physical)
+        .size(want.size)
+        .volume_type(VolumeType::from(want.volume_type.as_str()))
+        .set_iops(want.iops)
+        .set_throughput(want.throughput);
+    call.send().await.called("ec2:ModifyVolume").map(drop)
+}

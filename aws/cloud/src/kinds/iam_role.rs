@@ -1,0 +1,177 @@
+//! An IAM role.
+
+use super::ec2::is_owned;
+use super::iam_documents::{POLICIES_TAG, as_wanted, name_of, read, read_tags, write_tags};
+use super::iam_policy_names::names_of_policies;
+use super::{Have, Verbs, expected, item, made, not_ours, time};
+use crate::names::TagChanges;
+use crate::world::AwsWorld;
+use aws_client::failure::{Classify, absent, answered};
+use aws_sdk_iam::types;
+use cloud::{Cloud, IamRole, Tags};
+use engine::{Class, Failure, Observed, Put, Refs, Removed};
+use futures::future::try_join_all;
+
+const GET: &str = "iam:GetRole";
+const CREATE: &str = "iam:CreateRole";
+
+/// Those of the cluster's possible roles that exist and are the cluster's.
+pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<types::Role>, Failure> {
+    let roles = world.scope.roles.iter().map(|name| fetch_one(world, name));
+    let found = try_join_all(roles).await?.into_iter().flatten();
+    Ok(found
+        .filter(|role| is_owned(world, &read_tags(role.tags())))
+        .collect())
+}
+
+async fn fetch_one(world: &AwsWorld, name: &str) -> Result<Option<types::Role>, Failure> {
+    let answer = world.clients.iam.get_role().role_name(name).send().await;
+    Ok(absent(answer.called(GET))?.and_then(|answer| answer.role))
+}
+
+/// True if the role says that it has policies beside its own.
+pub(crate) fn has_more_policies(raw: &types::Role) -> bool {
+    raw.tags().iter().any(|tag| tag.key() == POLICIES_TAG)
+}
+
+pub(crate) fn observe(world: &AwsWorld, raw: &types::Role) -> Observed<Cloud> {
+    let name = raw.role_name();
+    let wanted = expected::<IamRole>(world).find(|one| one.role_name == name);
+    let document = read(raw.assume_role_policy_document().unwrap_or_default());
+    let boundary = raw.permissions_boundary();
+    let mut tags = read_tags(raw.tags());
+    tags.remove(POLICIES_TAG);
+    let role = IamRole {
+        role_name: name.to_owned(),
+        assume_role_policy_document: as_wanted(
+            document,
+            wanted.map(|one| &one.assume_role_policy_document),
+        ),
+        permissions_boundary: boundary
+            .and_then(|one| one.permissions_boundary_arn().map(ToOwned::to_owned)),
+        tags,
+    };
+    Observed {
+        created: time(Some(raw.create_date())),
+        ..item(role, raw.arn())
+    }
+}
+
+impl Verbs for IamRole {
+    async fn find(
+        world: &AwsWorld,
+        want: &Self,
+        _refs: &Refs,
+    ) -> Result<Option<Observed<Cloud>>, Failure> {
+        match fetch_one(world, &want.role_name).await? {
+            Some(raw) if !is_owned(world, &read_tags(raw.tags())) => {
+                let what = format!("the IAM role {}", want.role_name);
+                Err(not_ours(world, GET, &what))
+            }
+            found => Ok(found.map(|raw| observe(world, &raw))),
+        }
+    }
+
+    async fn put(
+        world: &AwsWorld,
+        want: &Self,
+        have: Option<Have<'_, Self>>,
+        _refs: &Refs,
+    ) -> Result<Put, Failure> {
+        match have {
+            Some(have) => {
+                update(world, have.resource, want).await?;
+                Ok(made(have.physical))
+            }
+            None => {
+                let call = world
+                    .clients
+                    .iam
+                    .create_role()
+                    .role_name(&want.role_name)
+                    .assume_role_policy_document(want.assume_role_policy_document.to_string())
+                    .set_permissions_boundary(want.permissions_boundary.clone())
+                    .set_tags(Some(write_tags(&want.tags)));
+                let role = call.send().await.creating(CREATE)?.role;
+                answered(role, CREATE).map(|role| made(role.arn))
+            }
+        }
+    }
+
+    async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
+        let role = name_of(have.physical);
+        let call = world.clients.iam.delete_role().role_name(role);
+        match call.send().await.called("iam:DeleteRole") {
+            Ok(_) => Ok(Removed::Done),
+            Err(failure) => Err(with_policies(world, role, failure).await?),
+        }
+    }
+}
+
+/// Names the policies that hold the role: ours are on their way, those of others stay.
+async fn with_policies(
+    world: &AwsWorld,
+    role: &str,
+    mut failure: Failure,
+) -> Result<Failure, Failure> {
+    if failure.class == Class::Blocked && world.asks_who_blocks(role) {
+        let policies = names_of_policies(world, role).await?;
+        if !policies.is_empty() {
+            let what = format!(" In the way: {}", policies.join(", "));
+            failure.message.push_str(&what);
+        }
+    }
+    Ok(failure)
+}
+
+async fn update(world: &AwsWorld, have: &IamRole, want: &IamRole) -> Result<(), Failure> {
+    let (iam, name) = (&world.clients.iam, &want.role_name);
+    if have.assume_role_policy_document != want.assume_role_policy_document {
+        let document = want.assume_role_policy_document.to_string();
+        let call = iam.update_assume_role_policy().role_name(name);
+        let done = call.policy_document(document).send().await;
+        done.called("iam:UpdateAssumeRolePolicy")?;
+    }
+    if have.permissions_boundary != want.permissions_boundary {
+        if let Some(boundary) = &want.permissions_boundary {
+            let call = iam.put_role_permissions_boundary().role_name(name);
+            let done = call.permissions_boundary(boundary).send().await;
+            done.called("iam:PutRolePermissionsBoundary")?;
+        } else {
+            let call = iam.delete_role_permissions_boundary().role_name(name);
+            let done = call.send().await;
+            done.called("iam:DeleteRolePermissionsBoundary")?;
+        }
+    }
+    retag(world, name, &TagChanges::between(&have.tags, &want.tags)).await
+}
+
+async fn retag(world: &AwsWorld, role: &str, changes: &TagChanges) -> Result<(), Failure> {
+    if !changes.set.is_empty() {
+        let call = world.clients.iam.tag_role().role_name(role);
+        let done = call.set_tags(Some(write_tags(&changes.set))).send().await;
+        done.called("iam:TagRole")?;
+    }
+    if !changes.unset.is_empty() {
+        let call = world.clients.iam.untag_role().role_name(role);
+        let done = call.set_tag_keys(Some(changes.unset.clone())).send().await;
+        done.called("iam:UntagRole")?;
+    }
+    Ok(())
+}
+
+/// Says on the role whether it has policies beside its own.
+pub(super) async fn mark(world: &AwsWorld, role: &str, more: bool) -> Result<(), Failure> {
+    let mut changes = TagChanges {
+        set: Tags::new(),
+        unset: Vec::new(),
+    };
+    if more {
+        changes
+            .set
+            .insert(POLICIES_TAG.to_owned(), "more".to_owned());
+    } else {
+        changes.unset.push(POLICIES_TAG.to_owned());
+    }
+    retag(world, role, &changes).await
+}

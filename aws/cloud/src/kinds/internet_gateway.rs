@@ -1,0 +1,121 @@
+//! The internet gateway.
+
+use super::ec2::{named, once, owned, read_tags, retag, tagged};
+use super::{Have, Verbs, after_effect, item, made, physical, same};
+use crate::names::Names;
+use crate::world::AwsWorld;
+use aws_client::failure::{Classify, answered};
+use aws_sdk_ec2::types::{self, Filter, ResourceType};
+use cloud::{Cloud, InternetGateway, Kind, Vpc};
+use engine::{Failure, Observed, Put, Refs, Removed};
+use node::names::logical_name;
+
+pub(crate) async fn fetch(
+    world: &AwsWorld,
+    more: Option<Filter>,
+) -> Result<Vec<types::InternetGateway>, Failure> {
+    let call = world.clients.ec2.describe_internet_gateways();
+    let filters = more.into_iter().chain([owned(world)]).collect();
+    let pages = call.set_filters(Some(filters)).into_paginator();
+    let found: Result<Vec<_>, _> = pages.items().send().collect().await;
+    found.called("ec2:DescribeInternetGateways")
+}
+
+pub(crate) fn observe(raw: &types::InternetGateway, names: &Names) -> Option<Observed<Cloud>> {
+    let tags = read_tags(raw.tags());
+    let attached = raw.attachments().iter().find_map(|one| one.vpc_id());
+    let gateway = InternetGateway {
+        name: logical_name(&tags)?,
+        vpc_id: attached.map(|vpc| names.reference::<Vpc>(vpc)),
+        tags,
+    };
+    let mut seen = item(gateway, raw.internet_gateway_id()?);
+    seen.attrs
+        .extend(attached.map(|vpc| (VPC.to_owned(), vpc.to_owned())));
+    Some(seen)
+}
+
+/// Attribute: the VPC it is attached to, for detaching.
+const VPC: &str = "vpc_id";
+
+impl Verbs for InternetGateway {
+    async fn find(
+        world: &AwsWorld,
+        want: &Self,
+        refs: &Refs,
+    ) -> Result<Option<Observed<Cloud>>, Failure> {
+        let names = Names::around(&want.refs(), refs);
+        let found = fetch(world, Some(named(&want.name))).await?;
+        Ok(same(
+            found.iter().filter_map(|raw| observe(raw, &names)),
+            &want.id(),
+        ))
+    }
+
+    async fn put(
+        world: &AwsWorld,
+        want: &Self,
+        have: Option<Have<'_, Self>>,
+        refs: &Refs,
+    ) -> Result<Put, Failure> {
+        let Some(have) = have else {
+            let gateway = create(world, want).await?;
+            after_effect(attach(world, &gateway, want, refs).await)?;
+            return Ok(made(gateway));
+        };
+        if have.resource.vpc_id != want.vpc_id {
+            if let Some(vpc) = have.attrs.get(VPC) {
+                detach(world, have.physical, vpc).await?;
+            }
+            attach(world, have.physical, want, refs).await?;
+        }
+        retag(world, have.physical, &have.resource.tags, &want.tags).await?;
+        Ok(made(have.physical))
+    }
+
+    async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
+        if let Some(vpc) = have.attrs.get(VPC) {
+            detach(world, have.physical, vpc).await?;
+        }
+        let call = world.clients.ec2.delete_internet_gateway();
+        let call = call.internet_gateway_id(have.physical).send();
+        call.await.called("ec2:DeleteInternetGateway")?;
+        Ok(Removed::Done)
+    }
+}
+
+async fn create(world: &AwsWorld, want: &InternetGateway) -> Result<String, Failure> {
+    const CALL: &str = "ec2:CreateInternetGateway";
+    let call = world.clients.ec2.create_internet_gateway();
+    let call = call.tag_specifications(tagged(ResourceType::InternetGateway, &want.tags));
+    let answer = call.customize().config_override(once()).send().await;
+    let gateway = answer.creating(CALL)?.internet_gateway;
+    answered(gateway.and_then(|one| one.internet_gateway_id), CALL)
+}
+
+async fn attach(
+    world: &AwsWorld,
+    gateway: &str,
+    want: &InternetGateway,
+    refs: &Refs,
+) -> Result<(), Failure> {
+    const CALL: &str = "ec2:AttachInternetGateway";
+    let Some(vpc) = &want.vpc_id else {
+        return Ok(());
+    };
+    let call = world.clients.ec2.attach_internet_gateway();
+    let call = call
+        .internet_gateway_id(gateway)
+        .vpc_id(physical(refs, vpc, CALL)?);
+    call.send().await.creating(CALL)?;
+    Ok(())
+}
+
+async fn detach(world: &AwsWorld, gateway: &str, vpc: &str) -> Result<(), Failure> {
+    let call = world.clients.ec2.detach_internet_gateway();
+    let call = call.internet_gateway_id(gateway).vpc_id(vpc).send();
+    match call.await.called("ec2:DetachInternetGateway") {
+        Err(failure) if failure.code != "Gateway.NotAttached" => Err(failure),
+        _ => Ok(()),
+    }
+}

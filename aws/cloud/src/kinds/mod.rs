@@ -1,0 +1,311 @@
+//! One file for each kind (or for kinds that AWS answers together), all in the same order: `fetch` asks AWS,
+//! `observe` reads an answer (pure), then the verbs `find`, `put`, `remove`, and `ready` and `gone` where there
+//! is something to wait for.
+
+pub(crate) mod autoscaling;
+pub(crate) mod autoscaling_group;
+pub(crate) mod autoscaling_group_update;
+pub(crate) mod blockers;
+pub(crate) mod dhcp_options;
+pub(crate) mod ebs_volume;
+pub(crate) mod ec2;
+pub(crate) mod eip;
+pub(crate) mod event_rule;
+pub(crate) mod event_target;
+pub(crate) mod iam_documents;
+pub(crate) mod iam_instance_profile;
+pub(crate) mod iam_policies;
+pub(crate) mod iam_policy_names;
+pub(crate) mod iam_role;
+pub(crate) mod internet_gateway;
+pub(crate) mod key_pair;
+pub(crate) mod launch_template;
+pub(crate) mod launch_template_data;
+pub(crate) mod launch_template_versions;
+pub(crate) mod lb;
+pub(crate) mod lb_addresses;
+pub(crate) mod lb_listener;
+pub(crate) mod lb_tags;
+pub(crate) mod lb_target_group;
+pub(crate) mod lifecycle_hook;
+pub(crate) mod nat_gateway;
+pub(crate) mod route;
+pub(crate) mod route53_record;
+pub(crate) mod route53_zone_association;
+pub(crate) mod route_table;
+pub(crate) mod s3_object;
+pub(crate) mod security_group;
+pub(crate) mod security_group_rule;
+pub(crate) mod sqs_queue;
+pub(crate) mod subnet;
+pub(crate) mod vpc;
+pub(crate) mod vpc_cidr;
+
+use crate::world::AwsWorld;
+use aws_client::failure::own;
+use cloud::{Cloud, Kind};
+use engine::{Attrs, Class, Failure, Id, Observed, Put, Ref, Refs, Removed, Resource};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+
+/// An object as it was found, in the type of its kind.
+pub(crate) struct Have<'a, K> {
+    pub(crate) resource: &'a K,
+    pub(crate) physical: &'a str,
+    pub(crate) attrs: &'a Attrs,
+}
+
+/// What can be done with objects of a kind. The contract is that of [`engine::World`].
+pub(crate) trait Verbs: Kind {
+    async fn find(
+        world: &AwsWorld,
+        want: &Self,
+        refs: &Refs,
+    ) -> Result<Option<Observed<Cloud>>, Failure>;
+
+    async fn put(
+        world: &AwsWorld,
+        want: &Self,
+        have: Option<Have<'_, Self>>,
+        refs: &Refs,
+    ) -> Result<Put, Failure>;
+
+    async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure>;
+
+    async fn ready(_world: &AwsWorld, _want: &Self, physical: &str) -> Result<Put, Failure> {
+        Ok(made(physical))
+    }
+
+    async fn gone(_world: &AwsWorld, _have: Have<'_, Self>) -> Result<Removed, Failure> {
+        Ok(Removed::Done)
+    }
+}
+
+/// A borrowed object in the type of its kind.
+pub(crate) trait Of: Sized {
+    fn of(cloud: &Cloud) -> Option<&Self>;
+}
+
+impl<'a, K: Of> Have<'a, K> {
+    fn of(observed: &'a Observed<Cloud>) -> Option<Self> {
+        Some(Self {
+            resource: K::of(&observed.resource)?,
+            physical: &observed.physical,
+            attrs: &observed.attrs,
+        })
+    }
+}
+
+/// Each verb for whichever kind an object is; saves writing thirty arms five times. On the heap: together the
+/// requests of all kinds are more than a stack holds.
+macro_rules! kinds {
+    ($($variant:ident($kind:ident)),* $(,)?) => {
+        $(impl Of for cloud::$kind {
+            fn of(cloud: &Cloud) -> Option<&Self> {
+                match cloud {
+                    Cloud::$variant(kind) => Some(kind),
+                    _ => None,
+                }
+            }
+        })*
+
+        /// Every reference that an object holds.
+        pub(crate) fn refs(of: &Cloud) -> Vec<Ref> {
+            match of {
+                $(Cloud::$variant(of) => of.refs(),)*
+            }
+        }
+
+        pub(crate) async fn find(
+            world: &AwsWorld,
+            want: &Cloud,
+            refs: &Refs,
+        ) -> Result<Option<Observed<Cloud>>, Failure> {
+            match want {
+                $(Cloud::$variant(want) => Box::pin(Verbs::find(world, want, refs)).await,)*
+            }
+        }
+
+        pub(crate) async fn put(
+            world: &AwsWorld,
+            want: &Cloud,
+            have: Option<&Observed<Cloud>>,
+            refs: &Refs,
+        ) -> Result<Put, Failure> {
+            match want {
+                $(Cloud::$variant(want) => {
+                    Box::pin(Verbs::put(world, want, have.and_then(Have::of), refs)).await
+                })*
+            }
+        }
+
+        pub(crate) async fn remove(
+            world: &AwsWorld,
+            have: &Observed<Cloud>,
+        ) -> Result<Removed, Failure> {
+            let Observed { resource, physical, attrs, .. } = have;
+            match resource {
+                $(Cloud::$variant(resource) => {
+                    Box::pin(Verbs::remove(world, Have { resource, physical, attrs })).await
+                })*
+            }
+        }
+
+        pub(crate) async fn ready(
+            world: &AwsWorld,
+            want: &Cloud,
+            physical: &str,
+        ) -> Result<Put, Failure> {
+            match want {
+                $(Cloud::$variant(want) => Box::pin(Verbs::ready(world, want, physical)).await,)*
+            }
+        }
+
+        pub(crate) async fn gone(
+            world: &AwsWorld,
+            have: &Observed<Cloud>,
+        ) -> Result<Removed, Failure> {
+            let Observed { resource, physical, attrs, .. } = have;
+            match resource {
+                $(Cloud::$variant(resource) => {
+                    Box::pin(Verbs::gone(world, Have { resource, physical, attrs })).await
+                })*
+            }
+        }
+    };
+}
+
+kinds!(
+    AutoscalingGroup(AutoscalingGroup),
+    AutoscalingLifecycleHook(AutoscalingLifecycleHook),
+    CloudwatchEventRule(CloudwatchEventRule),
+    CloudwatchEventTarget(CloudwatchEventTarget),
+    EbsVolume(EbsVolume),
+    Eip(Eip),
+    IamInstanceProfile(IamInstanceProfile),
+    IamRole(IamRole),
+    IamRolePolicy(IamRolePolicy),
+    IamRolePolicyAttachment(IamRolePolicyAttachment),
+    InternetGateway(InternetGateway),
+    KeyPair(KeyPair),
+    LaunchTemplate(LaunchTemplate),
+    Lb(Lb),
+    LbListener(LbListener),
+    LbTargetGroup(LbTargetGroup),
+    NatGateway(NatGateway),
+    Route(Route),
+    Route53Record(Route53Record),
+    Route53ZoneAssociation(Route53ZoneAssociation),
+    RouteTable(RouteTable),
+    RouteTableAssociation(RouteTableAssociation),
+    S3Object(S3Object),
+    SecurityGroup(SecurityGroup),
+    SecurityGroupRule(SecurityGroupRule),
+    SqsQueue(SqsQueue),
+    Subnet(Subnet),
+    Vpc(Vpc),
+    VpcDhcpOptions(DhcpOptions),
+    VpcDhcpOptionsAssociation(DhcpOptionsAssociation),
+    VpcIpv4CidrBlockAssociation(VpcIpv4CidrBlockAssociation),
+);
+
+/// What the spec wants of that kind.
+pub(crate) fn expected<'a, K: Of + 'a>(world: &'a AwsWorld) -> impl Iterator<Item = &'a K> {
+    world.scope.expect.iter().filter_map(K::of)
+}
+
+/// An object as observed, without attributes.
+pub(crate) fn item(resource: impl Into<Cloud>, physical: impl Into<String>) -> Observed<Cloud> {
+    Observed {
+        resource: resource.into(),
+        physical: physical.into(),
+        attrs: Attrs::new(),
+        created: None,
+        uses: BTreeSet::new(),
+        in_use: false,
+    }
+}
+
+/// When AWS made something, in RFC 3339.
+pub(crate) fn time(at: Option<&aws_smithy_types::DateTime>) -> Option<String> {
+    at.and_then(|at| at.fmt(aws_smithy_types::date_time::Format::DateTime).ok())
+}
+
+/// The one of these that `want` would be.
+pub(crate) fn same(
+    items: impl IntoIterator<Item = Observed<Cloud>>,
+    want: &Id,
+) -> Option<Observed<Cloud>> {
+    items.into_iter().find(|item| item.resource.id() == *want)
+}
+
+/// Made and usable.
+pub(crate) fn made(physical: impl Into<String>) -> Put {
+    Put {
+        physical: physical.into(),
+        attrs: Attrs::new(),
+        waiting_for: None,
+    }
+}
+
+/// The physical id behind a reference that a call needs.
+pub(crate) fn physical(refs: &Refs, of: &Ref, call: &str) -> Result<String, Failure> {
+    refs.physical(of).ok_or_else(|| {
+        let what = of.id().map_or_else(String::new, |id| id.to_string());
+        own(Class::Invalid, call, format!("{what} does not exist"))
+    })
+}
+
+/// The physical ids behind several references.
+pub(crate) fn physicals<'a>(
+    refs: &Refs,
+    of: impl IntoIterator<Item = &'a Ref>,
+    call: &str,
+) -> Result<Vec<String>, Failure> {
+    of.into_iter()
+        .map(|one| physical(refs, one, call))
+        .collect()
+}
+
+/// After the first effect of a put that takes several calls: what is there must be looked at first.
+pub(crate) fn after_effect<T>(result: Result<T, Failure>) -> Result<T, Failure> {
+    result.map_err(|failure| Failure {
+        class: Class::Unknown,
+        ..failure
+    })
+}
+
+/// The name is taken by something that does not carry the cluster's tag.
+pub(crate) fn not_ours(world: &AwsWorld, call: &str, what: &str) -> Failure {
+    let mut failure = own(
+        Class::Invalid,
+        call,
+        format!(
+            "{what} exists and does not belong to {}: it lacks the tag {}=owned",
+            world.scope.cluster,
+            world.scope.owned_tag()
+        ),
+    );
+    failure.hint = Some("remove or rename it, or give the cluster another name".to_owned());
+    failure
+}
+
+/// A client token: the same when an interrupted run is repeated, another once the object was made and removed.
+pub(crate) fn token(world: &AwsWorld, id: &Id, of: &[&str]) -> String {
+    let scope = &world.scope;
+    let parts = [
+        scope.account.as_str(),
+        &scope.region,
+        &scope.cluster,
+        &scope.generation,
+        &id.to_string(),
+    ];
+    let mut digest = Sha256::new();
+    for part in parts.iter().chain(of) {
+        digest.update(part.as_bytes());
+        digest.update([0]);
+    }
+    let mut token = aws_client::store::hex(&digest.finalize());
+    token.truncate(40);
+    token
+}

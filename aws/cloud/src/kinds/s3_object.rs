@@ -1,0 +1,190 @@
+//! Objects of the state store that machines read. What is named by its content is not read to be compared, nor
+//! is what has the version that the wanted content would have.
+
+use super::{Have, Verbs, expected, item, made};
+use crate::world::AwsWorld;
+use aws_client::failure::own;
+use aws_client::store::{Entry, Expect, Object, StoreError, hex, sha256_of_file};
+use cloud::{Cloud, ObjectContent, S3Object};
+use engine::{Class, Failure, Observed, Put, Refs, Removed};
+use futures::future::try_join_all;
+
+/// Folders and keys below the cluster's base that hold such objects. All else there is other people's: the
+/// spec, secrets, backups, the journal.
+const OURS: [&str; 4] = ["addons/", "assets/", "cluster-completed.spec", "igconfig/"];
+
+/// Hex digits of a sha256.
+const DIGITS: usize = 64;
+
+/// The cluster's objects: two lists that go around its backups, and the content of those whose version
+/// does not already say that they are as wanted.
+pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<Observed<Cloud>>, Failure> {
+    let base = &world.scope.base;
+    let key = |key: &str| format!("{base}/{key}");
+    let prefix = key("");
+    let (until, after, last) = (key("assets~"), key("backups~"), key("igconfig~"));
+    let (first, second) = futures::try_join!(
+        world.store.list_until(&prefix, None, Some(&until)),
+        world.store.list_until(&prefix, Some(&after), Some(&last))
+    )
+    .map_err(failed)?;
+    let ours = first.into_iter().chain(second).filter_map(|entry| {
+        let key = entry.key.strip_prefix(&prefix)?.to_owned();
+        let ours = OURS.iter().any(|one| key.starts_with(one));
+        ours.then_some((key, entry))
+    });
+    let found = try_join_all(ours.map(|(key, entry)| observe(world, key, entry))).await?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// What is named by its content and not wanted is kept for the machines that still name it, and seen only
+/// when the cluster goes.
+async fn observe(
+    world: &AwsWorld,
+    key: String,
+    entry: Entry,
+) -> Result<Option<Observed<Cloud>>, Failure> {
+    let wanted = expected::<S3Object>(world).find(|one| one.key == key);
+    let content = match (wanted.map(|one| &one.content), digest(&key)) {
+        (Some(ObjectContent::Sha256(wanted)), _) => ObjectContent::Sha256(wanted.clone()),
+        (Some(ObjectContent::Text(wanted)), _)
+            if world.store.surely_holds(&entry, wanted.as_bytes()) =>
+        {
+            ObjectContent::Text(wanted.clone())
+        }
+        (None, Some(_)) if !world.scope.deleting() => return Ok(None),
+        (None, Some(digest)) => ObjectContent::Sha256(digest),
+        // Nobody compares it.
+        (None, None) => ObjectContent::Text(String::new()),
+        (Some(ObjectContent::Text(_)), _) => {
+            match world.store.get(&entry.key).await.map_err(failed)? {
+                Some(object) => {
+                    ObjectContent::Text(String::from_utf8_lossy(&object.bytes).into_owned())
+                }
+                None => return Ok(None),
+            }
+        }
+    };
+    let physical = key.clone();
+    Ok(Some(item(S3Object { key, content }, physical)))
+}
+
+/// The sha256 in a key, if its content is named by one.
+fn digest(key: &str) -> Option<String> {
+    let mut words = key.split(|char: char| !char.is_ascii_hexdigit());
+    words
+        .find(|word| word.len() == DIGITS)
+        .map(ToOwned::to_owned)
+}
+
+fn failed(error: StoreError) -> Failure {
+    match error {
+        StoreError::Denied { ref source, .. } | StoreError::S3 { ref source, .. } => Failure {
+            message: format!("{error}: {}", source.message),
+            ..source.clone()
+        },
+        error => {
+            let why = std::error::Error::source(&error).map(ToString::to_string);
+            let message = why.map_or_else(|| error.to_string(), |why| format!("{error}: {why}"));
+            own(Class::Invalid, "store", message)
+        }
+    }
+}
+
+/// Writes what is named by its content, unless somebody has: whoever it was wrote the same.
+async fn put_file(
+    world: &AwsWorld,
+    key: &str,
+    want: &S3Object,
+    digest: &str,
+) -> Result<(), Failure> {
+    let unreadable = |error: std::io::Error| {
+        let message = format!("{} cannot be read: {error}", want.key);
+        own(Class::Invalid, "assets", message)
+    };
+    let file = (world.scope.assets)(want).map_err(unreadable)?;
+    let found = sha256_of_file(&file).await.map_err(unreadable)?;
+    if hex(&found) != digest {
+        let message = format!("{} has not the sha256 of {}", file.display(), want.key);
+        let mut failure = own(Class::Invalid, "assets", message);
+        failure.hint = Some("it was replaced meanwhile: run the update again".to_owned());
+        return Err(failure);
+    }
+    match world.store.put_file(key, &file, &found).await {
+        Ok(()) | Err(StoreError::Conflict { .. }) => Ok(()),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+impl Verbs for S3Object {
+    async fn find(
+        world: &AwsWorld,
+        want: &Self,
+        _refs: &Refs,
+    ) -> Result<Option<Observed<Cloud>>, Failure> {
+        let key = format!("{}/{}", world.scope.base, want.key);
+        let content = match &want.content {
+            ObjectContent::Text(_) => {
+                let found = world.store.get(&key).await.map_err(failed)?;
+                let text = |object: Object| String::from_utf8_lossy(&object.bytes).into_owned();
+                found.map(|object| ObjectContent::Text(text(object)))
+            }
+            ObjectContent::Sha256(_) => {
+                let found = world.store.sha256(&key).await.map_err(failed)?;
+                found.map(|digest| ObjectContent::Sha256(hex(&digest)))
+            }
+        };
+        let key = want.key.clone();
+        Ok(content.map(|content| item(S3Object { key, content }, &want.key)))
+    }
+
+    async fn put(
+        world: &AwsWorld,
+        want: &Self,
+        _have: Option<Have<'_, Self>>,
+        _refs: &Refs,
+    ) -> Result<Put, Failure> {
+        let key = format!("{}/{}", world.scope.base, want.key);
+        match &want.content {
+            ObjectContent::Sha256(digest) => put_file(world, &key, want, digest).await?,
+            ObjectContent::Text(text) => {
+                let bytes = text.clone().into_bytes();
+                let done = world.store.put(&key, bytes, Expect::Any).await;
+                done.map_err(failed)?;
+            }
+        }
+        Ok(made(&want.key))
+    }
+
+    async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
+        let key = format!("{}/{}", world.scope.base, have.physical);
+        let done = world.store.delete(&key, Expect::Any).await;
+        done.map_err(failed)?;
+        Ok(Removed::Done)
+    }
+}
+
+/// Removes the node configurations of an instance group that none of these user data name any more. Does nothing
+/// unless some of them do: then the configurations are named in a way that is not understood here.
+pub(super) async fn forget_configurations(
+    world: &AwsWorld,
+    group: &str,
+    user_data: &[String],
+) -> Result<(), Failure> {
+    let prefix = format!("{}/igconfig/", world.scope.base);
+    let found = world.store.list(&prefix, None).await.map_err(failed)?;
+    let folder = format!("/{group}/");
+    let of_group = found.into_iter().filter(|one| one.key.contains(&folder));
+    let named = |digest: &String| user_data.iter().any(|text| text.contains(digest));
+    let (kept, old): (Vec<_>, Vec<_>) = of_group
+        .filter_map(|entry| Some((digest(&entry.key)?, entry)))
+        .partition(|(digest, _)| named(digest));
+    if kept.is_empty() {
+        return Ok(());
+    }
+    for (_, entry) in old {
+        let done = world.store.delete(&entry.key, Expect::Any).await;
+        done.map_err(failed)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,223 @@
+//! A rule of a security group. Ours are those that carry the cluster's tag: the cloud controller and the user
+//! may add others to the same group.
+
+use super::ec2::{filter, tagged, write_tags};
+use super::{Have, Verbs, item, made, physical};
+use crate::names::{Names, tags};
+use crate::world::AwsWorld;
+use aws_client::failure::{Classify, answered};
+use aws_sdk_ec2::types::{
+    self, Filter, IpPermission, IpRange, Ipv6Range, PrefixListId, ResourceType, UserIdGroupPair,
+};
+use cloud::{Cloud, Kind, RuleSource, SecurityGroup, SecurityGroupRule, Tags};
+use engine::{Failure, Observed, Put, Ref, Refs, Removed};
+use node::names::{CLUSTER_TAG, NAME_TAG};
+
+/// The most that AWS gives at once.
+const PAGE: i32 = 1000;
+
+/// Attribute: the group's AWS id, for removing the rule.
+const GROUP: &str = "group_id";
+
+const INGRESS: &str = "ec2:AuthorizeSecurityGroupIngress";
+
+pub(crate) async fn fetch(world: &AwsWorld) -> Result<Vec<types::SecurityGroupRule>, Failure> {
+    let ours = filter(format!("tag:{CLUSTER_TAG}"), &world.scope.cluster);
+    fetch_by(world, ours).await
+}
+
+async fn fetch_by(world: &AwsWorld, by: Filter) -> Result<Vec<types::SecurityGroupRule>, Failure> {
+    let call = world.clients.ec2.describe_security_group_rules();
+    let pages = call.filters(by).into_paginator().page_size(PAGE);
+    let found: Result<Vec<_>, _> = pages.items().send().collect().await;
+    found.called("ec2:DescribeSecurityGroupRules")
+}
+
+pub(crate) fn observe(raw: &types::SecurityGroupRule, names: &Names) -> Option<Observed<Cloud>> {
+    let protocol = raw.ip_protocol()?.to_owned();
+    // Other protocols have no ports; AWS is not of one mind about how it says so.
+    let ports = matches!(protocol.as_str(), "tcp" | "udp" | "icmp" | "icmpv6");
+    let port = |port: Option<i32>| port.filter(|_| ports).unwrap_or(-1);
+    let mut rule = SecurityGroupRule {
+        name: String::new(),
+        group_id: names.reference::<SecurityGroup>(raw.group_id()?),
+        is_egress: raw.is_egress().unwrap_or_default(),
+        from_port: port(raw.from_port()),
+        to_port: port(raw.to_port()),
+        ip_protocol: protocol,
+        source: source(raw, names)?,
+    };
+    rule.name = canonical_name(&rule);
+    let mut seen = item(rule, raw.security_group_rule_id()?);
+    seen.attrs
+        .insert(GROUP.to_owned(), raw.group_id()?.to_owned());
+    Some(seen)
+}
+
+fn source(raw: &types::SecurityGroupRule, names: &Names) -> Option<RuleSource> {
+    let group = raw.referenced_group_info().and_then(|one| one.group_id());
+    Some(if let Some(range) = raw.cidr_ipv4().or(raw.cidr_ipv6()) {
+        RuleSource::of(range)
+    } else if let Some(list) = raw.prefix_list_id() {
+        RuleSource::PrefixListId(list.to_owned())
+    } else {
+        RuleSource::ReferencedGroupId(names.reference::<SecurityGroup>(group?))
+    })
+}
+
+/// AWS keeps no names of rules. This one says all that tells rules apart; the planner gives a rule that is
+/// wanted the name by which it is wanted.
+fn canonical_name(rule: &SecurityGroupRule) -> String {
+    let of = |group: &Ref| match group {
+        Ref::Given(id) => id.clone(),
+        Ref::Own { name, .. } => name.clone(),
+    };
+    let other = match &rule.source {
+        RuleSource::CidrIpv4(other)
+        | RuleSource::CidrIpv6(other)
+        | RuleSource::PrefixListId(other) => other.clone(),
+        RuleSource::ReferencedGroupId(group) => of(group),
+    };
+    let way = if rule.is_egress { "egress" } else { "ingress" };
+    format!(
+        "from-{other}-{way}-{}-{}to{}-{}",
+        rule.ip_protocol,
+        rule.from_port,
+        rule.to_port,
+        of(&rule.group_id)
+    )
+}
+
+impl Verbs for SecurityGroupRule {
+    /// The rule with the same content, ours or not: AWS makes a group with rules of its own, and a second rule
+    /// of the same content cannot be. It becomes ours by being tagged.
+    async fn find(
+        world: &AwsWorld,
+        want: &Self,
+        refs: &Refs,
+    ) -> Result<Option<Observed<Cloud>>, Failure> {
+        let names = Names::around(&want.refs(), refs);
+        let group = physical(refs, &want.group_id, "ec2:DescribeSecurityGroupRules")?;
+        let found = fetch_by(world, filter("group-id", group)).await?;
+        for raw in &found {
+            let Some(mut seen) = observe(raw, &names) else {
+                continue;
+            };
+            let Cloud::SecurityGroupRule(rule) = &mut seen.resource else {
+                continue;
+            };
+            if rule.content() == want.content() {
+                rule.name.clone_from(&want.name);
+                adopt(world, raw, want).await?;
+                return Ok(Some(seen));
+            }
+        }
+        Ok(None)
+    }
+
+    /// All of a rule is its identity, so there is nothing to change.
+    async fn put(
+        world: &AwsWorld,
+        want: &Self,
+        have: Option<Have<'_, Self>>,
+        refs: &Refs,
+    ) -> Result<Put, Failure> {
+        match have {
+            Some(have) => Ok(made(have.physical)),
+            None => authorize(world, want, refs).await.map(made),
+        }
+    }
+
+    async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
+        let ec2 = &world.clients.ec2;
+        let (group, rule) = (have.attrs.get(GROUP).cloned(), have.physical);
+        if have.resource.is_egress {
+            let call = ec2.revoke_security_group_egress().set_group_id(group);
+            let done = call.security_group_rule_ids(rule).send().await;
+            done.called("ec2:RevokeSecurityGroupEgress")?;
+        } else {
+            let call = ec2.revoke_security_group_ingress().set_group_id(group);
+            let done = call.security_group_rule_ids(rule).send().await;
+            done.called("ec2:RevokeSecurityGroupIngress")?;
+        }
+        Ok(Removed::Done)
+    }
+}
+
+async fn authorize(
+    world: &AwsWorld,
+    want: &SecurityGroupRule,
+    refs: &Refs,
+) -> Result<String, Failure> {
+    let ec2 = &world.clients.ec2;
+    let what = permission(want, refs)?;
+    let group = physical(refs, &want.group_id, INGRESS)?;
+    let tags = tagged(ResourceType::SecurityGroupRule, &own_tags(world, want));
+    let rules = if want.is_egress {
+        let call = ec2.authorize_security_group_egress().group_id(group);
+        let call = call.ip_permissions(what).tag_specifications(tags);
+        let answer = call.send().await;
+        answer
+            .creating("ec2:AuthorizeSecurityGroupEgress")?
+            .security_group_rules
+    } else {
+        let call = ec2.authorize_security_group_ingress().group_id(group);
+        let call = call.ip_permissions(what).tag_specifications(tags);
+        call.send().await.creating(INGRESS)?.security_group_rules
+    };
+    let rule = rules.and_then(|rules| rules.into_iter().next());
+    answered(rule.and_then(|rule| rule.security_group_rule_id), INGRESS)
+}
+
+fn permission(want: &SecurityGroupRule, refs: &Refs) -> Result<IpPermission, Failure> {
+    let of = IpPermission::builder()
+        .ip_protocol(&want.ip_protocol)
+        .from_port(want.from_port)
+        .to_port(want.to_port);
+    let of = match &want.source {
+        RuleSource::CidrIpv4(range) => of.ip_ranges(IpRange::builder().cidr_ip(range).build()),
+        RuleSource::CidrIpv6(range) => {
+            of.ipv6_ranges(Ipv6Range::builder().cidr_ipv6(range).build())
+        }
+        RuleSource::PrefixListId(list) => {
+            of.prefix_list_ids(PrefixListId::builder().prefix_list_id(list).build())
+        }
+        RuleSource::ReferencedGroupId(group) => {
+            let group = physical(refs, group, INGRESS)?;
+            of.user_id_group_pairs(UserIdGroupPair::builder().group_id(group).build())
+        }
+    };
+    Ok(of.build())
+}
+
+/// What says that a rule is the cluster's.
+fn own_tags(world: &AwsWorld, want: &SecurityGroupRule) -> Tags {
+    tags([
+        (CLUSTER_TAG.to_owned(), world.scope.cluster.clone()),
+        (world.scope.owned_tag(), "owned".to_owned()),
+        (NAME_TAG.to_owned(), want.name.chars().take(255).collect()),
+    ])
+}
+
+async fn adopt(
+    world: &AwsWorld,
+    raw: &types::SecurityGroupRule,
+    want: &SecurityGroupRule,
+) -> Result<(), Failure> {
+    let wanted = own_tags(world, want);
+    let has = |key: &str| {
+        let same = |tag: &types::Tag| {
+            tag.key() == Some(key) && tag.value() == wanted.get(key).map(String::as_str)
+        };
+        raw.tags().iter().any(same)
+    };
+    if has(CLUSTER_TAG) {
+        return Ok(());
+    }
+    let call = world.clients.ec2.create_tags();
+    let call = call
+        .set_resources(raw.security_group_rule_id().map(|id| vec![id.to_owned()]))
+        .set_tags(Some(write_tags(&wanted)));
+    call.send().await.creating("ec2:CreateTags")?;
+    Ok(())
+}

@@ -1,0 +1,215 @@
+//! A subnet.
+
+use super::blockers::blocked;
+use super::ec2::{filter, is_owned, read_tags, retag, tagged};
+use super::{Have, Verbs, after_effect, expected, item, made, physical, same};
+use crate::names::Names;
+use crate::world::AwsWorld;
+use aws_client::failure::{Classify, answered, not_yet, own};
+use aws_sdk_ec2::types::{self, AttributeBooleanValue, Filter, HostnameType, ResourceType};
+use cloud::{Cloud, Kind, Subnet, Tags, Vpc, VpcIpv4CidrBlockAssociation};
+use engine::{Class, Failure, Observed, Put, Refs, Removed};
+use ipnet::Ipv4Net;
+use node::names::logical_name;
+
+/// Tags by which load balancers find subnets: if they are not ours to set, they are the user's.
+const LOAD_BALANCER_TAGS: [&str; 2] = ["kubernetes.io/role/elb", "kubernetes.io/role/internal-elb"];
+
+pub(crate) async fn fetch(world: &AwsWorld, by: Filter) -> Result<Vec<types::Subnet>, Failure> {
+    let call = world.clients.ec2.describe_subnets().filters(by);
+    let found: Result<Vec<_>, _> = call.into_paginator().items().send().collect().await;
+    found.called("ec2:DescribeSubnets")
+}
+
+pub(crate) fn observe(
+    world: &AwsWorld,
+    raw: &types::Subnet,
+    names: &Names,
+) -> Option<Observed<Cloud>> {
+    let mut tags = read_tags(raw.tags());
+    let name = logical_name(&tags)?;
+    drop_tags_of_the_user(world, &name, &mut tags);
+    let launch = raw.private_dns_name_options_on_launch();
+    let hostnames = launch.and_then(|launch| launch.hostname_type());
+    let records = launch.and_then(
+        aws_sdk_ec2::types::PrivateDnsNameOptionsOnLaunch::enable_resource_name_dns_a_record,
+    );
+    let subnet = Subnet {
+        name,
+        vpc_id: names.reference::<Vpc>(raw.vpc_id()?),
+        availability_zone: raw.availability_zone()?.to_owned(),
+        cidr_block: raw.cidr_block()?.to_owned(),
+        private_dns_hostname_type_on_launch: hostnames
+            .map_or("ip-name", HostnameType::as_str)
+            .to_owned(),
+        enable_resource_name_dns_a_record_on_launch: records.unwrap_or_default(),
+        tags,
+    };
+    Some(item(subnet, raw.subnet_id()?))
+}
+
+fn drop_tags_of_the_user(world: &AwsWorld, name: &str, tags: &mut Tags) {
+    let wanted = expected::<Subnet>(world).find(|one| one.name == name);
+    if let Some(wanted) = wanted {
+        let ours = |key: &str| wanted.tags.contains_key(key) || !LOAD_BALANCER_TAGS.contains(&key);
+        tags.retain(|key, _| ours(key));
+    }
+}
+
+impl Verbs for Subnet {
+    async fn find(
+        world: &AwsWorld,
+        want: &Self,
+        refs: &Refs,
+    ) -> Result<Option<Observed<Cloud>>, Failure> {
+        let names = Names::around(&want.refs(), refs);
+        let vpc = physical(refs, &want.vpc_id, "ec2:DescribeSubnets")?;
+        let found = fetch(world, filter("vpc-id", vpc)).await?;
+        let ours = found
+            .iter()
+            .filter(|raw| is_owned(world, &read_tags(raw.tags())));
+        Ok(same(
+            ours.filter_map(|raw| observe(world, raw, &names)),
+            &want.id(),
+        ))
+    }
+
+    async fn put(
+        world: &AwsWorld,
+        want: &Self,
+        have: Option<Have<'_, Self>>,
+        refs: &Refs,
+    ) -> Result<Put, Failure> {
+        let Some(have) = have else {
+            let subnet = create(world, want, refs).await?;
+            // What AWS gives a new subnet.
+            let fresh = Self {
+                private_dns_hostname_type_on_launch: "ip-name".to_owned(),
+                enable_resource_name_dns_a_record_on_launch: false,
+                ..want.clone()
+            };
+            after_effect(change(world, &subnet, &fresh, want).await)?;
+            return Ok(made(subnet));
+        };
+        change(world, have.physical, have.resource, want).await?;
+        retag(world, have.physical, &have.resource.tags, &want.tags).await?;
+        Ok(made(have.physical))
+    }
+
+    async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
+        let call = world.clients.ec2.delete_subnet().subnet_id(have.physical);
+        let done = call.send().await.called("ec2:DeleteSubnet").map(drop);
+        blocked(
+            world,
+            have.physical,
+            filter("subnet-id", have.physical),
+            done,
+        )
+        .await
+    }
+}
+
+async fn create(world: &AwsWorld, want: &Subnet, refs: &Refs) -> Result<String, Failure> {
+    const CALL: &str = "ec2:CreateSubnet";
+    let vpc = physical(refs, &want.vpc_id, CALL)?;
+    let call = world
+        .clients
+        .ec2
+        .create_subnet()
+        .vpc_id(&vpc)
+        .availability_zone(&want.availability_zone)
+        .cidr_block(&want.cidr_block)
+        .tag_specifications(tagged(ResourceType::Subnet, &want.tags));
+    match call.send().await.creating(CALL) {
+        Ok(answer) => answered(answer.subnet.and_then(|one| one.subnet_id), CALL),
+        Err(failure) if failure.class == Class::Exists => {
+            Err(conflict(world, want, &vpc, failure).await?)
+        }
+        Err(mut failure) => {
+            if failure.code == "InvalidSubnet.Range" && in_more_ranges(world, want) {
+                failure = not_yet(failure);
+            }
+            Err(failure)
+        }
+    }
+}
+
+/// True if the subnet lies in one of the VPC's further ranges: those come to it side by side with subnets.
+fn in_more_ranges(world: &AwsWorld, want: &Subnet) -> bool {
+    let range: Option<Ipv4Net> = want.cidr_block.parse().ok();
+    expected::<VpcIpv4CidrBlockAssociation>(world).any(|one| {
+        let more = one.cidr_block.parse().ok();
+        range
+            .zip(more)
+            .is_some_and(|(range, more): (Ipv4Net, Ipv4Net)| more.contains(&range))
+    })
+}
+
+/// Whose subnet takes the range: the wanted one itself is adopted, another of ours may be about to go,
+/// somebody else's stays.
+async fn conflict(
+    world: &AwsWorld,
+    want: &Subnet,
+    vpc: &str,
+    failure: Failure,
+) -> Result<Failure, Failure> {
+    let all = fetch(world, filter("vpc-id", vpc)).await?;
+    let range: Option<Ipv4Net> = want.cidr_block.parse().ok();
+    let overlaps = |one: &&types::Subnet| {
+        let other = one.cidr_block().and_then(|range| range.parse().ok());
+        range.zip(other).is_some_and(|(a, b): (Ipv4Net, Ipv4Net)| {
+            a.contains(&b.network()) || b.contains(&a.network())
+        })
+    };
+    let Some(other) = all.iter().find(overlaps) else {
+        return Ok(failure);
+    };
+    let tags = read_tags(other.tags());
+    let name = logical_name(&tags);
+    if is_owned(world, &tags) && name.as_deref() == Some(&want.name) {
+        return Ok(failure);
+    }
+    let class = if is_owned(world, &tags) {
+        Class::Blocked
+    } else {
+        Class::Invalid
+    };
+    let what = [other.subnet_id(), name.as_deref(), other.cidr_block()];
+    let what: Vec<&str> = what.into_iter().flatten().collect();
+    let message = format!("{} overlaps the subnet {}", want.cidr_block, what.join(" "));
+    Ok(Failure {
+        code: failure.code,
+        request_id: failure.request_id,
+        ..own(class, &failure.call, message)
+    })
+}
+
+/// AWS takes one attribute a call.
+async fn change(
+    world: &AwsWorld,
+    subnet: &str,
+    have: &Subnet,
+    want: &Subnet,
+) -> Result<(), Failure> {
+    const CALL: &str = "ec2:ModifySubnetAttribute";
+    let modify = || {
+        world
+            .clients
+            .ec2
+            .modify_subnet_attribute()
+            .subnet_id(subnet)
+    };
+    let hostnames = &want.private_dns_hostname_type_on_launch;
+    if have.private_dns_hostname_type_on_launch != *hostnames {
+        let kind = HostnameType::from(hostnames.as_str());
+        let call = modify().private_dns_hostname_type_on_launch(kind);
+        call.send().await.creating(CALL)?;
+    }
+    let records = want.enable_resource_name_dns_a_record_on_launch;
+    if have.enable_resource_name_dns_a_record_on_launch != records {
+        let value = AttributeBooleanValue::builder().value(records).build();
+        let call = modify().enable_resource_name_dns_a_record_on_launch(value);
+        call.send().await.creating(CALL)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,21 @@
+//! A cluster's objects in AWS: the sweep that observes them, the verbs of each kind, facts of the account, the instances of its
+//! groups. Only kctl links this: it compiles the EC2 client.
+
+mod balancer;
+mod clients;
+mod console;
+mod engine;
+mod facts;
+pub mod fleet;
+mod kinds;
+mod names;
+mod observe;
+mod scope;
+mod world;
+
+pub use balancer::balancer_dns_name;
+pub use clients::CloudClients;
+pub use console::{Console, console};
+pub use facts::collect_facts;
+pub use scope::{AssetSource, Scope};
+pub use world::AwsWorld;
