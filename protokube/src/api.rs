@@ -30,7 +30,7 @@ pub fn url(config: &NodeConfig) -> String {
         .flat_map(|container| &container.ports)
         .map(|port| port.host_port)
         .next();
-    format!("https://127.0.0.1:{}", port.unwrap_or(443))
+    format!("https://127.0.0.1:{}", port.unwrap_or(node::ports::API))
 }
 
 /// A client of the API server at `url` as `protokube` of `system:masters`, with a new certificate of the cluster's authority.

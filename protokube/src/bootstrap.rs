@@ -39,7 +39,7 @@ pub const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// What the endpoint works with.
 pub struct Context {
-    /// Where it listens: every address, port [`node::config::BOOTSTRAP_PORT`].
+    /// Where it listens: every address, port [`node::ports::BOOTSTRAP`].
     pub listen: SocketAddr,
     /// The cluster's name.
     pub cluster: String,

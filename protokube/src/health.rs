@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// What health is served with.
 #[derive(Clone)]
 pub struct Context {
-    /// Where: 127.0.0.1, port [`node::manifests::HEALTH_PORT`].
+    /// Where: 127.0.0.1, port [`node::ports::API_HEALTH`].
     pub listen: SocketAddr,
     /// The API server of this machine: `https://127.0.0.1`.
     pub server: String,

@@ -5,7 +5,8 @@
 use crate::log::Voice;
 use crate::probe::Probe;
 use host::Host;
-use node::manifests::{ETCD_SERVES, HEALTH_PORT, Pod, manifest_path};
+use node::manifests::{ETCD_SERVES, Pod, manifest_path};
+use node::ports;
 use node::report::Status;
 use node::yaml::to_yaml;
 use std::collections::BTreeMap;
@@ -50,7 +51,7 @@ impl Gates {
             kubelet: KUBELET.to_owned(),
             etcd: etcd.into_iter().map(health).collect(),
             settled,
-            health: format!("http://127.0.0.1:{HEALTH_PORT}"),
+            health: format!("http://127.0.0.1:{}", ports::API_HEALTH),
             pace: Duration::from_secs(1),
         }
     }

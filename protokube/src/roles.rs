@@ -14,10 +14,10 @@ use crate::thread::on_own_thread;
 use crate::{addons, api, approval, health, labels, names, readiness, removal};
 use aws_client::machine::Machine;
 use node::components::{EtcdMemberNames, KUBERNETES, etcd_ports};
-use node::config::{BOOTSTRAP_PORT, EtcdCluster, etcd_members};
+use node::config::{EtcdCluster, etcd_members};
 use node::host::signing_duration;
-use node::manifests::HEALTH_PORT;
 use node::pki::{KUBERNETES_CA, Keyset, LEAF_VALIDITY};
+use node::ports;
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -212,7 +212,7 @@ async fn publish_names(daemon: Arc<Daemon>) -> anyhow::Result<()> {
 }
 
 async fn follow_readiness(daemon: Arc<Daemon>) -> anyhow::Result<()> {
-    let health = format!("http://127.0.0.1:{HEALTH_PORT}");
+    let health = format!("http://127.0.0.1:{}", ports::API_HEALTH);
     let (probe, ready) = (&daemon.probe, &daemon.ready);
     let voice = voice(&daemon, "ready");
     readiness::follow(&health, probe, ready, OWN_READY_PACE, &voice).await
@@ -221,7 +221,7 @@ async fn follow_readiness(daemon: Arc<Daemon>) -> anyhow::Result<()> {
 /// kubelet ends an API server whose health nobody tells it: a disk that hangs, or a log that is not read, must not hold this up.
 async fn serve_health(daemon: Arc<Daemon>) -> anyhow::Result<()> {
     let context = health::Context {
-        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, HEALTH_PORT)),
+        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, ports::API_HEALTH)),
         server: api::url(&daemon.config),
         trust_bundle: daemon.config.ca_certificates.clone(),
         authority: authority(&daemon).await?,
@@ -233,7 +233,7 @@ async fn serve_health(daemon: Arc<Daemon>) -> anyhow::Result<()> {
 
 async fn serve_workers(daemon: Arc<Daemon>) -> anyhow::Result<()> {
     let context = bootstrap::Context {
-        listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, BOOTSTRAP_PORT)),
+        listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, ports::BOOTSTRAP)),
         cluster: daemon.config.cluster.clone(),
         account: bootstrap::account(&daemon.machine).await?,
         trust_bundle: daemon.config.ca_certificates.clone(),

@@ -4,24 +4,24 @@ use crate::CloudClients;
 use crate::kinds::lb_tags;
 use aws_client::failure::Classify;
 use engine::Failure;
-use node::names::{NAME_TAG, ownership_tag, revision};
+use node::names::{NAME_TAG, load_balancer_stem, ownership_tag, revision};
 
 /// The DNS name of the cluster's load balancer whose `Name` is `name` (`api.CLUSTER`); of several in a series the
-/// newest. `None`: there is none. `stem` is what AWS' names of the series begin with. One paged call, and one for tags.
+/// newest. `None`: there is none. One paged call, and one for tags.
 pub async fn balancer_dns_name(
     clients: &CloudClients,
     cluster: &str,
     name: &str,
-    stem: &str,
 ) -> Result<Option<String>, Failure> {
     let call = clients.elb.describe_load_balancers();
     let pages = call.into_paginator().items().send();
     let found: Result<Vec<aws_sdk_elasticloadbalancingv2::types::LoadBalancer>, _> =
         pages.collect().await;
     let mut found = found.called("elasticloadbalancing:DescribeLoadBalancers")?;
+    let stem = load_balancer_stem(name);
     found.retain(|one| {
         let name = one.load_balancer_name().unwrap_or_default();
-        name.starts_with(stem)
+        name.starts_with(&stem)
     });
     let arns: Vec<String> = found
         .iter()

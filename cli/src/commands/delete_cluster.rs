@@ -19,11 +19,11 @@ use aws_client::store::{Entry, Expect, StoreError};
 use aws_cloud::{AwsWorld, CloudClients};
 use cloud::Cloud;
 use cloud::claim::Claim;
-use cloud::facts::{self, Facts, FactsWanted, HostedZone};
+use cloud::facts::{Facts, FactsWanted};
 use engine::{Plan, Report};
+use full::DnsKind;
 use node::pki::KUBERNETES_CA;
-use spec::api::{Cluster, DnsType};
-use spec::expand::wanted_facts;
+use spec::completed::Completed;
 use spec::read::ReadOptions;
 
 /// A spec that can no longer be used can still be deleted.
@@ -34,8 +34,8 @@ const LENIENT: ReadOptions = ReadOptions {
 /// A cluster that goes.
 struct Doomed {
     state: ClusterState,
-    /// The spec as the last update completed it; before the first, as the user wrote it.
-    spec: Cluster,
+    /// What the last update left; before the first, what the spec says.
+    completed: Completed,
     clients: CloudClients,
     facts: Facts,
     target: Target,
@@ -127,10 +127,10 @@ async fn doomed(name: &str, session: &Session<'_>) -> Result<Doomed, CommandErro
         Some(spec) => spec,
         None => state.cluster.object.clone(),
     };
-    let wanted = wanted_facts(&spec, &[]);
-    let clients = session.cloud_clients(wanted.region.as_deref());
+    let completed = Completed::read(&spec);
+    let clients = session.cloud_clients(completed.region.as_deref());
     let ask = FactsWanted {
-        hosted_zones: wanted.hosted_zones,
+        hosted_zones: completed.dns != DnsKind::None,
         ..FactsWanted::default()
     };
     let (facts, acted) = tokio::try_join!(
@@ -150,7 +150,7 @@ async fn doomed(name: &str, session: &Session<'_>) -> Result<Doomed, CommandErro
     };
     Ok(Doomed {
         state,
-        spec,
+        completed,
         clients,
         facts,
         target,
@@ -158,34 +158,17 @@ async fn doomed(name: &str, session: &Session<'_>) -> Result<Doomed, CommandErro
     })
 }
 
-/// The hosted zone of the cluster's records: the one the spec names, else the longest that holds its name.
-fn hosted_zone(spec: &Cluster, zones: &[HostedZone]) -> Option<String> {
-    let kind = spec
-        .spec
-        .topology
-        .as_ref()
-        .and_then(|topology| topology.dns.as_ref())
-        .and_then(|dns| dns.type_);
-    let private = match kind {
-        Some(DnsType::None) => return None,
-        Some(DnsType::Private) => true,
-        Some(DnsType::Public) | None => false,
-    };
-    let named = spec.spec.dns_zone.as_deref();
-    facts::hosted_zone(zones, named, spec.name(), private).map(|zone| zone.id.clone())
-}
-
 fn world(doomed: &Doomed, journal: &StoreJournal<'_>, session: &Session<'_>) -> AwsWorld {
     let place = Place {
         account: doomed.target.account.clone(),
         partition: doomed.facts.partition.clone(),
         region: doomed.target.region.clone(),
-        hosted_zone: hosted_zone(&doomed.spec, &doomed.facts.hosted_zones),
+        hosted_zone: doomed.completed.hosted_zone(&doomed.facts.hosted_zones),
         generation: journal.generation(),
         own_tags: None,
     };
     let scope = scope(
-        &doomed.spec,
+        &doomed.completed,
         place,
         Vec::new(),
         true,

@@ -11,7 +11,7 @@ use aws_cloud::CloudClients;
 use node::pki::{KUBERNETES_CA, Keyset};
 use node::secret::Secret;
 use spec::api::{Cluster, Object};
-use spec::expand::wanted_facts;
+use spec::completed::Completed;
 use spec::read::{ReadOptions, read_documents_with};
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ pub struct Running {
     pub state: ClusterState,
     /// The spec as the last update completed it; before the first, as the user wrote it.
     pub spec: Cluster,
+    /// What that spec says.
+    pub completed: Completed,
     /// AWS in the cluster's region.
     pub clients: CloudClients,
 }
@@ -37,10 +39,12 @@ impl Running {
         let state = ClusterState::read(&session.store, name, LENIENT).await?;
         let spec = completed(&state, session).await?;
         let spec = spec.unwrap_or_else(|| state.cluster.object.clone());
-        let clients = session.cloud_clients(wanted_facts(&spec, &[]).region.as_deref());
+        let completed = Completed::read(&spec);
+        let clients = session.cloud_clients(completed.region.as_deref());
         Ok(Self {
             state,
             spec,
+            completed,
             clients,
         })
     }
@@ -48,7 +52,7 @@ impl Running {
     /// Where its API answers; `None`: its load balancer does not exist (yet).
     pub async fn server(&self, reach: &Reach) -> Result<Option<Server>, CommandError> {
         if let Some(given) = &reach.api_server {
-            let server = api::server_at(&self.spec, given);
+            let server = api::server_at(&self.completed.api, given);
             return server
                 .usage(
                     format!("--api-server={given} is no address of an API"),
@@ -56,7 +60,7 @@ impl Running {
                 )
                 .map(Some);
         }
-        let found = api::server(&self.spec, &self.clients, reach.internal).await;
+        let found = api::server(&self.completed, &self.clients, reach.internal).await;
         found.map_err(aws_error)
     }
 

@@ -29,6 +29,7 @@ use engine::{Plan, PlanError, Snapshot};
 use node::pki::{KUBERNETES_CA, Keyset};
 use saved::Held;
 use show::{Shown, show};
+use spec::completed::Completed;
 use spec::read::ReadOptions;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -239,9 +240,8 @@ fn world(
         generation: format!("{}-{}", incarnation(&looked.public), journal.generation()),
         own_tags: Some(own_tags),
     };
-    let spec = &assembled.expanded.cluster;
     let scope = scope(
-        spec,
+        &Completed::read(&assembled.expanded.cluster),
         place,
         assembled.desired.clone(),
         how.refresh,
@@ -389,6 +389,7 @@ async fn kubeconfig(
         let made = Running {
             state: looked.state.clone(),
             spec: assembled.expanded.cluster.clone(),
+            completed: Completed::read(&assembled.expanded.cluster),
             clients: looked.clients.clone(),
         };
         export::write(&made, credentials, run.session).await?;

@@ -15,7 +15,7 @@ mod packages;
 mod sysctls;
 
 pub use agents::{Agent, Agents, agent_key, find_agent};
-pub use boot::{BOOT_FORMAT, BOOTSTRAP_PORT, BootConfig, read_boot_config};
+pub use boot::{BOOT_FORMAT, BootConfig, read_boot_config};
 pub use containerd::Containerd;
 pub use error::Error;
 pub use etcd::{etcd_members, etcd_pod, etcd_pods};

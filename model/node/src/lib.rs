@@ -11,6 +11,7 @@ pub mod host;
 pub mod manifests;
 pub mod names;
 pub mod pki;
+pub mod ports;
 pub mod report;
 pub mod secret;
 pub mod terminal;

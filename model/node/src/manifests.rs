@@ -16,10 +16,6 @@ pub use proxy::proxy;
 use crate::components;
 use std::collections::BTreeMap;
 
-/// Where protokube answers probes for the API server, with its own client certificate: anonymous access stays
-/// off. The port of kOps' health check.
-pub const HEALTH_PORT: u16 = 3990;
-
 /// The path of a static pod's manifest, as kOps names it.
 pub fn manifest_path(name: &str) -> String {
     format!("{}/{name}.manifest", components::MANIFESTS)

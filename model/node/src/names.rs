@@ -163,6 +163,13 @@ pub fn load_balancer(logical: &str) -> String {
     format!("{kept}-{}", hash6(&whole))
 }
 
+/// What the AWS names of a load balancer or target group and its successors in the series begin with: the name without the hash.
+pub fn load_balancer_stem(logical: &str) -> String {
+    let name = load_balancer(logical);
+    name.rsplit_once('-')
+        .map_or_else(|| name.clone(), |(stem, _)| format!("{stem}-"))
+}
+
 /// AWS name of a target group: `tcp`, `tls`, `kops-controller`, `bastion`.
 pub fn target_group(cluster: &str, prefix: &str) -> String {
     load_balancer(&format!("{prefix}.{cluster}"))

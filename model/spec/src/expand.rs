@@ -34,7 +34,7 @@ mod user_files;
 mod volumes;
 mod wanted_facts;
 
-pub use dns::STAND_IN_ZONE;
+pub use dns::{STAND_IN_ZONE, dns_kind};
 pub(crate) use etcd_clusters::etcd_clusters;
 pub(crate) use flags::api_server as api_server_flags;
 pub(crate) use machine_type::{default_machine_type, usual_machine_types};

@@ -4,6 +4,7 @@
 pub mod api;
 pub mod catalog;
 pub mod cidr;
+pub mod completed;
 pub mod create;
 pub mod etcd;
 pub mod expand;

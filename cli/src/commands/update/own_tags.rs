@@ -7,6 +7,7 @@ use crate::commands::session::Session;
 use crate::error::{CommandError, Kind};
 use crate::state::store_error;
 use cloud::OwnTags;
+use spec::completed::Completed;
 
 /// What is known of kctl's tags.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ pub async fn known(
     if remembered.is_none()
         && let Some(last) = completed(&looked.state, session).await?
     {
-        own.add_everywhere(last.spec.cloud_labels.keys());
+        own.add_everywhere(Completed::read(&last).cloud_labels.iter());
     }
     Ok(Known { own, remembered })
 }

@@ -8,6 +8,7 @@ use crate::commands::skew::control_plane_machines;
 use crate::error::CommandError;
 use full::EtcdCluster;
 use node::config::etcd_versions_of;
+use spec::completed::Completed;
 use spec::etcd::{Runs, version_edit};
 use spec::read::Problem;
 use std::collections::BTreeMap;
@@ -64,10 +65,6 @@ async fn last(
     session: &Session<'_>,
 ) -> Result<BTreeMap<String, String>, CommandError> {
     let spec = completed(&looked.state, session).await?;
-    let clusters = spec.map(|spec| spec.spec.etcd_clusters).unwrap_or_default();
-    let version = |version: String| version.trim_start_matches('v').to_owned();
-    Ok(clusters
-        .into_iter()
-        .filter_map(|etcd| Some((etcd.name, version(etcd.version?))))
-        .collect())
+    let versions = spec.map(|spec| Completed::read(&spec).etcd_versions);
+    Ok(versions.unwrap_or_default())
 }

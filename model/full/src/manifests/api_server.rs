@@ -2,9 +2,7 @@
 
 use crate::{DnsKind, FullSpec};
 use node::components::KUBERNETES;
-use node::manifests::{
-    Container, HEALTH_PORT, HttpGet, Mounts, Pod, Port, Probe, critical, log_file, logged,
-};
+use node::manifests::{Container, HttpGet, Mounts, Pod, Port, Probe, critical, log_file, logged};
 
 const NAME: &str = "kube-apiserver";
 
@@ -15,7 +13,7 @@ pub fn api_server(full: &FullSpec) -> Pod {
     let port = flags
         .get("secure-port")
         .and_then(|port| port.parse().ok())
-        .unwrap_or(443);
+        .unwrap_or(node::ports::API);
     let mut mounts = Mounts::certificates()
         .reads("ca", &format!("{KUBERNETES}/ca.crt"))
         .reads("pki", &format!("{KUBERNETES}/{NAME}"))
@@ -61,7 +59,7 @@ fn probe(path: &str, delay: i32, period: i32, failures: i32) -> Probe {
         http_get: HttpGet {
             host: "127.0.0.1".to_owned(),
             path: path.to_owned(),
-            port: HEALTH_PORT,
+            port: node::ports::API_HEALTH,
             scheme: "HTTP".to_owned(),
         },
         initial_delay_seconds: delay,

@@ -3,6 +3,7 @@
 use crate::FullSpec;
 use node::components::{Component, KUBERNETES, VOLUME_PLUGINS};
 use node::manifests::{Container, HttpGet, Mounts, Pod, Probe, critical, log_file, logged};
+use node::ports;
 
 /// kube-controller-manager's pod.
 pub fn controller_manager(full: &FullSpec) -> Pod {
@@ -16,14 +17,19 @@ pub fn controller_manager(full: &FullSpec) -> Pod {
             "DirectoryOrCreate",
         )
         .reads_files(&component.flags);
-    pod("kube-controller-manager", component, 10257, mounts)
+    pod(
+        "kube-controller-manager",
+        component,
+        ports::CONTROLLER_MANAGER,
+        mounts,
+    )
 }
 
 /// kube-scheduler's pod.
 pub fn scheduler(full: &FullSpec) -> Pod {
     let component = &full.control_plane.scheduler;
     let mounts = mounts("kube-scheduler").reads_files(&component.flags);
-    pod("kube-scheduler", component, 10259, mounts)
+    pod("kube-scheduler", component, ports::SCHEDULER, mounts)
 }
 
 fn mounts(name: &str) -> Mounts {

@@ -10,11 +10,10 @@ use engine::{Id, Part, Text};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use node::config::{
-    Agents, Arch, BOOT_FORMAT, BOOTSTRAP_PORT, BootConfig, DIRECTORY, Error, Role, agent_key,
-    find_agent,
+    Agents, Arch, BOOT_FORMAT, BootConfig, DIRECTORY, Error, Role, agent_key, find_agent,
 };
-use node::names;
 use node::yaml::to_yaml;
+use node::{names, ports};
 use std::io::Write;
 
 /// Stands where a value that is known only later goes. No name, address or certificate can contain it.
@@ -120,7 +119,7 @@ fn boot_config(of: &UserData<'_>, group: &Group) -> Result<BootConfig, Error> {
     let full = of.full;
     let worker = group.role != Role::ControlPlane;
     let server = names::dns::bootstrap(&full.name);
-    let server = format!("https://{server}:{BOOTSTRAP_PORT}");
+    let server = format!("https://{server}:{}", ports::BOOTSTRAP);
     Ok(BootConfig {
         format: BOOT_FORMAT,
         cluster: full.name.clone(),

@@ -1,7 +1,7 @@
 //! The API's network load balancer: listeners, target groups, and the rules around it.
 
 use crate::objects::rules::{self, ALL, PATH_MTU, Peer, tcp};
-use crate::objects::security_groups::{self, BOOTSTRAP};
+use crate::objects::security_groups;
 use crate::{ApiLoadBalancer, DnsKind, FullSpec, tags};
 use cloud::{
     AccessLogs, Cloud, HealthCheck, Lb, LbListener, LbTargetGroup, SecurityGroup,
@@ -11,11 +11,8 @@ use engine::Ref;
 use node::bootstrap::{HEALTH_PATH, READY_PATH};
 use node::config::Role;
 use node::names;
+use node::ports::{API, API_BESIDE_ACM_CERTIFICATE, BOOTSTRAP};
 
-/// Where the API listens, on machines and balancers.
-const API: u16 = 443;
-/// Where the API listens in plain TCP once 443 ends TLS.
-const API_BEHIND_CERTIFICATE: u16 = 8443;
 /// What AWS gives a TLS listener without a policy.
 const TLS_POLICY: &str = "ELBSecurityPolicy-2016-08";
 
@@ -71,7 +68,7 @@ fn fronts(full: &FullSpec, balancer: &ApiLoadBalancer) -> Vec<Front> {
     let certificate = balancer.ssl_certificate.is_some();
     let api = Front {
         port: if certificate {
-            API_BEHIND_CERTIFICATE
+            API_BESIDE_ACM_CERTIFICATE
         } else {
             API
         },
@@ -219,7 +216,7 @@ pub(super) fn rules(full: &FullSpec) -> Vec<SecurityGroupRule> {
     let mut all = rules::egress(&front);
     let mut ports = vec![API];
     if balancer.ssl_certificate.is_some() {
-        ports.push(API_BEHIND_CERTIFICATE);
+        ports.push(API_BESIDE_ACM_CERTIFICATE);
     }
     for from in &full.api.access {
         all.extend(
@@ -267,7 +264,7 @@ fn to_control_plane(
         ),
     ];
     if balancer.ssl_certificate.is_some() {
-        all.push(to_machine("tcp-api-cp", API_BEHIND_CERTIFICATE));
+        all.push(to_machine("tcp-api-cp", API_BESIDE_ACM_CERTIFICATE));
     }
     // Where the balancer asks whether the API server is ready, and machines without DNS for their certificates.
     all.push(to_machine("kops-controller-elb-to-cp", BOOTSTRAP));

@@ -5,19 +5,11 @@ use crate::{FullSpec, tags};
 use cloud::{Cloud, SecurityGroup, SecurityGroupRule};
 use engine::Ref;
 use node::config::{Networking, Role};
-use node::names;
+use node::{names, ports};
 
-/// Where machines that join are handed their certificates.
-pub(super) const BOOTSTRAP: u16 = 3988;
 /// TCP ports of control planes that nodes may reach where the user brings the network: all but etcd's (2380 and 2381 peers,
 /// 4001 and 4002 clients). kOps', for no one knows what such a network needs.
 const CONTROL_PLANE_TCP: [(u16, u16); 3] = [(1, 2379), (2382, 4000), (4003, 65535)];
-/// Ports of flannel's backends on Linux
-/// (<https://github.com/flannel-io/flannel/blob/master/Documentation/backends.md>).
-const VXLAN_PORT: u16 = 8472;
-const UDP_BACKEND_PORT: u16 = 8285;
-/// kubelet's: what watches machines runs on nodes and asks control planes' kubelets too.
-const KUBELET_PORT: u16 = 10250;
 
 pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
     [Role::ControlPlane, Role::Node]
@@ -123,14 +115,15 @@ fn to_control_planes(full: &FullSpec) -> Vec<Traffic> {
         return [udp(1, 65535)].into_iter().chain(ranges).collect();
     };
     let wrapped = match backend.as_str() {
-        "udp" => UDP_BACKEND_PORT,
-        _ => VXLAN_PORT,
+        "udp" => ports::FLANNEL_UDP,
+        _ => ports::FLANNEL_VXLAN,
     };
     let (first, last) = full.node_port_range;
     vec![
-        tcp(443, 443),
-        tcp(BOOTSTRAP, BOOTSTRAP),
-        tcp(KUBELET_PORT, KUBELET_PORT),
+        tcp(ports::API, ports::API),
+        tcp(ports::BOOTSTRAP, ports::BOOTSTRAP),
+        // Monitoring that runs on nodes asks the kubelets of control planes too.
+        tcp(ports::KUBELET, ports::KUBELET),
         tcp(first, last),
         udp(first, last),
         udp(wrapped, wrapped),
@@ -163,7 +156,7 @@ fn api(full: &FullSpec, control_planes: &[Peer]) -> Vec<SecurityGroupRule> {
         .flat_map(|to| {
             sources
                 .iter()
-                .map(|from| rules::from_outside(from, tcp(443, 443), to))
+                .map(|from| rules::from_outside(from, tcp(ports::API, ports::API), to))
         })
         .collect()
 }

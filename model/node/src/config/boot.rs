@@ -8,9 +8,6 @@ use serde::{Deserialize, Serialize};
 /// The format that this release writes; a reader takes this one and the one before.
 pub const BOOT_FORMAT: u32 = 1;
 
-/// Where protokube hands workers their configuration and certificates. kOps' port.
-pub const BOOTSTRAP_PORT: u16 = 3988;
-
 /// What user data tells nodeup. Holds no secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -25,7 +25,7 @@ pub(super) fn complete(spec: &mut ClusterSpec, groups: &[InstanceGroup], found: 
             "name the ranges from which kubectl is used, such as 203.0.113.0/24",
         );
     }
-    let unreachable_by_name = dns::kind(spec) == DnsKind::None;
+    let unreachable_by_name = dns::dns_kind(spec) == DnsKind::None;
     let private = control_planes_are_private(spec, groups);
     let api = spec.api.get_or_insert_default();
     if api.load_balancer.is_none() && api.dns.is_none() {

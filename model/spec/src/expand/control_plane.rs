@@ -81,7 +81,7 @@ fn api_server(spec: &mut ClusterSpec, known: &Known) {
     );
     fill_list(&mut api.requestheader_group_headers, &["X-Remote-Group"]);
     fill_list(&mut api.requestheader_username_headers, &["X-Remote-User"]);
-    fill(&mut api.secure_port, 443);
+    fill(&mut api.secure_port, i32::from(node::ports::API));
     fill(&mut api.service_cluster_ip_range, services);
     fill(&mut api.storage_backend, "etcd3");
 }

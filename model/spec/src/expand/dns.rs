@@ -19,7 +19,7 @@ pub(super) fn complete(spec: &mut ClusterSpec, known: &Known, found: &mut Found)
     let topology = spec.topology.get_or_insert_default();
     let dns = topology.dns.get_or_insert_default();
     fill(&mut dns.type_, DnsType::Public);
-    if kind(spec) == DnsKind::None {
+    if dns_kind(spec) == DnsKind::None {
         return;
     }
     let external = spec.external_dns.get_or_insert_default();
@@ -41,14 +41,14 @@ pub(super) fn complete(spec: &mut ClusterSpec, known: &Known, found: &mut Found)
 }
 
 fn word(spec: &ClusterSpec) -> &'static str {
-    match kind(spec) {
+    match dns_kind(spec) {
         DnsKind::Private => "private",
         _ => "public",
     }
 }
 
 /// Where names are published.
-pub(super) fn kind(spec: &ClusterSpec) -> DnsKind {
+pub fn dns_kind(spec: &ClusterSpec) -> DnsKind {
     let dns = spec
         .topology
         .as_ref()
@@ -62,7 +62,7 @@ pub(super) fn kind(spec: &ClusterSpec) -> DnsKind {
 
 /// The account's zone, if it is of the kind that the spec wants.
 fn zone<'a>(spec: &ClusterSpec, known: &'a Known) -> Option<&'a HostedZone> {
-    let private = kind(spec) == DnsKind::Private;
+    let private = dns_kind(spec) == DnsKind::Private;
     let zones = &known.facts.hosted_zones;
     hosted_zone(zones, spec.dns_zone.as_deref(), &known.name, private)
         .filter(|zone| zone.private == private)
@@ -70,7 +70,7 @@ fn zone<'a>(spec: &ClusterSpec, known: &'a Known) -> Option<&'a HostedZone> {
 
 /// The names of a completed spec.
 pub(super) fn full(spec: &ClusterSpec, known: &Known) -> Dns {
-    let kind = kind(spec);
+    let kind = dns_kind(spec);
     Dns {
         kind,
         zone: (kind != DnsKind::None).then(|| {

@@ -32,7 +32,7 @@ pub fn wanted_facts(cluster: &Cluster, groups: &[InstanceGroup]) -> FactsWanted 
             .filter_map(network::wanted_address)
             .cloned()
             .collect(),
-        hosted_zones: dns::kind(spec) != DnsKind::None,
+        hosted_zones: dns::dns_kind(spec) != DnsKind::None,
         ..FactsWanted::default()
     };
     for group in groups {

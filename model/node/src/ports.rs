@@ -1,0 +1,29 @@
+//! The TCP and UDP ports of a cluster, as kOps gives them: what control planes listen on, what load balancers forward to, what security
+//! groups allow. etcd's are [`crate::components::etcd_ports`].
+
+/// The API server, on control planes and on load balancers.
+pub const API: u16 = 443;
+
+/// The API server's port on a load balancer whose port 443 ends TLS with a certificate of ACM: only here client certificates work.
+pub const API_BESIDE_ACM_CERTIFICATE: u16 = 8443;
+
+/// protokube's bootstrap endpoint for workers, kops-controller's port.
+pub const BOOTSTRAP: u16 = 3988;
+
+/// protokube's health endpoint for the API server of its instance, on loopback.
+pub const API_HEALTH: u16 = 3990;
+
+/// kubelet.
+pub const KUBELET: u16 = 10250;
+
+/// kube-controller-manager's health and metrics.
+pub const CONTROLLER_MANAGER: u16 = 10257;
+
+/// kube-scheduler's health and metrics.
+pub const SCHEDULER: u16 = 10259;
+
+/// flannel's VXLAN packets on Linux, over UDP (<https://github.com/flannel-io/flannel/blob/master/Documentation/backends.md>).
+pub const FLANNEL_VXLAN: u16 = 8472;
+
+/// flannel's packets with `backend: udp`.
+pub const FLANNEL_UDP: u16 = 8285;

@@ -1,0 +1,173 @@
+//! What commands that do not expand need to know of a cluster: the address of its API, its names in DNS, where its records are. Read from the
+//! completed spec, which the last update stored, or before the first update from the spec as written.
+
+use crate::api::{Cluster, LoadBalancerType};
+use crate::expand::{dns_kind, wanted_facts};
+use cloud::facts::{HostedZone, hosted_zone};
+use full::DnsKind;
+use node::components::EtcdMemberNames;
+use node::names::dns;
+use node::ports;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A cluster as its last update left it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completed {
+    /// The cluster's name.
+    pub name: String,
+    /// The region of its zones; `None` if it has no zone.
+    pub region: Option<String>,
+    /// Its API.
+    pub api: ApiEndpoint,
+    /// Where its names are published.
+    pub dns: DnsKind,
+    /// The hosted zone that the spec names, by id or name.
+    pub dns_zone: Option<String>,
+    /// Every name that kctl or protokube publishes for it, sorted, without trailing dots.
+    pub record_names: BTreeSet<String>,
+    /// Destinations of `additionalRoutes`.
+    pub route_destinations: Vec<String>,
+    /// Keys of `cloudLabels`.
+    pub cloud_labels: Vec<String>,
+    /// The version of each etcd cluster, without `v`.
+    pub etcd_versions: BTreeMap<String, String>,
+}
+
+/// How the API of a cluster is addressed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiEndpoint {
+    /// The name for people: `api.NAME`.
+    pub public_name: String,
+    /// The name for instances, which the API's certificate always has: `api.internal.NAME`.
+    pub internal_name: String,
+    /// The port of the public name on which client certificates work.
+    pub port: u16,
+    /// Who can resolve the names.
+    pub resolved_by: ResolvedBy,
+}
+
+/// Who can resolve the names of an API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResolvedBy {
+    /// Nobody: the cluster has no names in DNS.
+    Nobody,
+    /// The VPC: the names are in a private hosted zone, and a load balancer that faces the internet shows that operators are elsewhere. kOps' rule.
+    Vpc,
+    /// Everybody who is to reach the API.
+    Everybody,
+}
+
+impl Completed {
+    /// What a completed spec, or the spec as written, says.
+    pub fn read(cluster: &Cluster) -> Self {
+        let spec = &cluster.spec;
+        let routes = spec.subnets.iter();
+        let routes = routes.flat_map(|subnet| &subnet.additional_routes);
+        let version = |version: &String| version.trim_start_matches('v').to_owned();
+        let versions = spec.etcd_clusters.iter();
+        let versions =
+            versions.filter_map(|etcd| Some((etcd.name.clone(), version(etcd.version.as_ref()?))));
+        Self {
+            name: cluster.name().to_owned(),
+            region: wanted_facts(cluster, &[]).region,
+            api: ApiEndpoint::read(cluster),
+            dns: dns_kind(spec),
+            dns_zone: spec.dns_zone.clone(),
+            record_names: record_names(cluster),
+            route_destinations: routes.map(|route| route.cidr.clone()).collect(),
+            cloud_labels: spec.cloud_labels.keys().cloned().collect(),
+            etcd_versions: versions.collect(),
+        }
+    }
+
+    /// The id of the hosted zone of its records: the one that the spec names, else the longest of the account that holds its name. `None`: it
+    /// has no names in DNS, or the zone is gone.
+    pub fn hosted_zone(&self, zones: &[HostedZone]) -> Option<String> {
+        let private = match self.dns {
+            DnsKind::None => return None,
+            DnsKind::Private => true,
+            DnsKind::Public => false,
+        };
+        let zone = hosted_zone(zones, self.dns_zone.as_deref(), &self.name, private);
+        zone.map(|zone| zone.id.clone())
+    }
+}
+
+impl ApiEndpoint {
+    fn read(cluster: &Cluster) -> Self {
+        let (name, spec) = (cluster.name(), &cluster.spec);
+        let balancer = spec.api.as_ref().and_then(|api| api.load_balancer.as_ref());
+        let faces_internet =
+            balancer.is_some_and(|one| one.type_ != Some(LoadBalancerType::Internal));
+        let ends_tls = balancer.is_some_and(|balancer| balancer.ssl_certificate.is_some());
+        let public = spec.master_public_name.clone();
+        let internal = spec.master_internal_name.clone();
+        Self {
+            public_name: public.unwrap_or_else(|| dns::api(name)),
+            internal_name: internal.unwrap_or_else(|| dns::api_internal(name)),
+            port: if ends_tls {
+                ports::API_BESIDE_ACM_CERTIFICATE
+            } else {
+                ports::API
+            },
+            resolved_by: match dns_kind(spec) {
+                DnsKind::None => ResolvedBy::Nobody,
+                DnsKind::Private if faces_internet => ResolvedBy::Vpc,
+                DnsKind::Private | DnsKind::Public => ResolvedBy::Everybody,
+            },
+        }
+    }
+}
+
+/// Every name that kctl or protokube publishes for a cluster: also those that an earlier spec did not replace.
+fn record_names(cluster: &Cluster) -> BTreeSet<String> {
+    let (name, spec) = (cluster.name(), &cluster.spec);
+    let mut all = BTreeSet::from([
+        dns::api(name),
+        dns::api_internal(name),
+        dns::bootstrap(name),
+        dns::bastion(name),
+    ]);
+    let named = [&spec.master_public_name, &spec.master_internal_name];
+    all.extend(named.into_iter().flatten().cloned());
+    for etcd in &spec.etcd_clusters {
+        let members = etcd.etcd_members.iter().map(|member| &member.name);
+        let names = EtcdMemberNames::new(&etcd.name, members, name);
+        all.extend(names.members.iter().map(|member| names.host(member)));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::DnsType;
+    use crate::api::api_access::LoadBalancerAccessSpec;
+    use crate::api::topology::DNSSpec;
+
+    #[test]
+    fn names_of_a_private_zone_are_for_operators_beside_an_internal_balancer_or_none() {
+        use DnsType::{None as Nowhere, Private, Public};
+        use LoadBalancerType::Internal;
+        let internet = LoadBalancerType::Public;
+        for (dns, balancer, expected) in [
+            (Some(Nowhere), Some(internet), ResolvedBy::Nobody),
+            (Some(Private), Some(internet), ResolvedBy::Vpc),
+            (Some(Private), Some(Internal), ResolvedBy::Everybody),
+            (Some(Private), None, ResolvedBy::Everybody),
+            (Some(Public), Some(internet), ResolvedBy::Everybody),
+            (None, None, ResolvedBy::Everybody),
+        ] {
+            let mut cluster = Cluster::default();
+            let topology = cluster.spec.topology.get_or_insert_default();
+            topology.dns = dns.map(|type_| DNSSpec { type_: Some(type_) });
+            cluster.spec.api.get_or_insert_default().load_balancer =
+                balancer.map(|type_| LoadBalancerAccessSpec {
+                    type_: Some(type_),
+                    ..LoadBalancerAccessSpec::default()
+                });
+            let resolved_by = Completed::read(&cluster).api.resolved_by;
+            assert_eq!(resolved_by, expected, "{dns:?} {balancer:?}");
+        }
+    }
+}
