@@ -1,6 +1,8 @@
 //! Asks the API for what the health of a cluster rests on.
 
-use super::{Server, Trouble};
+use super::Server;
+use super::error::{no_name, read_client_error, unusable_addresses};
+use fleet::ApiError;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::ListParams;
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -54,30 +56,30 @@ pub async fn ask(
     server: &Server,
     cluster: &str,
     question: Question,
-) -> Result<Answer, Trouble> {
+) -> Result<Answer, ApiError> {
     addresses(server, cluster).await?;
-    let trouble = |error| Trouble::of(server, cluster, &error);
+    let api_error = |error| read_client_error(server, cluster, &error);
     let nodes = all(Api::<Node>::all(client.clone())).await;
-    let nodes = nodes.map_err(trouble)?;
+    let nodes = nodes.map_err(api_error)?;
     let pods = match question {
         Question::Nodes => Vec::new(),
         Question::NodesAndPods => {
             let pods = Api::<Pod>::namespaced(client.clone(), "kube-system");
-            all(pods).await.map_err(trouble)?
+            all(pods).await.map_err(api_error)?
         }
     };
     Ok(Answer { nodes, pods })
 }
 
 /// Looks the name up first: the address that stands for "not yet" would only time out.
-async fn addresses(server: &Server, cluster: &str) -> Result<(), Trouble> {
+async fn addresses(server: &Server, cluster: &str) -> Result<(), ApiError> {
     let looked = tokio::net::lookup_host((server.host.as_str(), server.port));
     let found = match tokio::time::timeout(CONNECT, looked).await {
         Ok(Ok(found)) => found.map(|address| address.ip()).collect::<Vec<_>>(),
-        Ok(Err(error)) => return Err(Trouble::no_name(server, &error.to_string())),
-        Err(_) => return Err(Trouble::no_name(server, "nobody answers the look-up")),
+        Ok(Err(error)) => return Err(no_name(server, &error.to_string())),
+        Err(_) => return Err(no_name(server, "the DNS server does not answer")),
     };
-    Trouble::of_addresses(server, cluster, &found).map_or(Ok(()), Err)
+    unusable_addresses(server, cluster, &found).map_or(Ok(()), Err)
 }
 
 /// Everything of a kind, page by page.

@@ -8,14 +8,13 @@ use super::secret;
 use super::session::Session;
 use crate::args::{Form, Get, GetKind, GetObjects, ListFormat};
 use crate::error::{CommandError, Context, Kind, Outcome};
-use crate::machines::role_name;
 use crate::state::{self, ClusterState, Keys, store_error};
 use crate::ui::table;
 use futures::future::try_join_all;
 use node::names::dns;
 use node::yaml;
 use serde::Serialize;
-use spec::api::{Cluster, DnsType, InstanceGroup, Object};
+use spec::api::{Cluster, DnsType, InstanceGroup, InstanceGroupRole, Object};
 use spec::read::{Document, ReadOptions, read_documents_with};
 
 /// Stored objects are shown as they are, whatever this kctl can do with them.
@@ -280,4 +279,15 @@ fn lines(
 ) -> Result<(), CommandError> {
     let text: String = lines.into_iter().map(|line| line + "\n").collect();
     session.shell.result(&text)
+}
+
+/// A role as kOps writes it in tables; empty for `None`.
+fn role_name(role: Option<InstanceGroupRole>) -> &'static str {
+    match role {
+        Some(InstanceGroupRole::ControlPlane) => "ControlPlane",
+        Some(InstanceGroupRole::Node) => "Node",
+        Some(InstanceGroupRole::Bastion) => "Bastion",
+        Some(InstanceGroupRole::ApiServer) => "APIServer",
+        None => "",
+    }
 }

@@ -3,11 +3,13 @@
 use super::look::aws_error;
 use super::running::Running;
 use super::session::Session;
-use crate::api::{self, Answer, Question, Server, Trouble};
+use crate::api::{self, Answer, Question, Server, not_made};
 use crate::args::Reach;
 use crate::error::{CommandError, Context};
-use crate::machines::{Gathered, Places, gather};
-use spec::api::InstanceGroup;
+use crate::gather::{Places, gather_fleet};
+use fleet::{ApiError, Fleet, Group};
+use node::config::Role;
+use spec::api::{InstanceGroup, InstanceGroupRole};
 use spec::not_yet::{NotYet, not_yet};
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -24,7 +26,7 @@ pub struct Inspector<'a> {
     reach: &'a Reach,
     question: Question,
     running: Running,
-    groups: Vec<InstanceGroup>,
+    groups: Vec<Group>,
     connection: Option<Connection>,
 }
 
@@ -49,20 +51,20 @@ impl<'a> Inspector<'a> {
             session,
             reach,
             question,
-            groups: running.state.group_objects(),
+            groups: stored_groups(&running),
             running,
             connection: None,
         })
     }
 
-    /// The cluster's groups.
-    pub fn groups(&self) -> &[InstanceGroup] {
+    /// The cluster's instance groups, from the stored spec.
+    pub fn groups(&self) -> &[Group] {
         &self.groups
     }
 
     /// What nobody does for the cluster yet.
     pub fn not_yet(&self) -> Vec<NotYet> {
-        not_yet(&self.running.spec, &self.groups)
+        not_yet(&self.running.spec, &self.running.state.group_objects())
     }
 
     /// The API's URL, once it is known.
@@ -72,14 +74,14 @@ impl<'a> Inspector<'a> {
     }
 
     /// Looks at AWS and at the API, side by side.
-    pub async fn look(&mut self) -> Result<Gathered, CommandError> {
+    pub async fn look(&mut self) -> Result<Fleet, CommandError> {
         let connected = self.connect().await?;
         let name = self.running.state.name();
         let question = self.question;
         let asked = async {
             match connected {
                 Ok(to) => api::ask(&to.client, &to.server, name, question).await,
-                Err(trouble) => Err::<Answer, Trouble>(trouble),
+                Err(error) => Err::<Answer, ApiError>(error),
             }
         };
         let places = Places {
@@ -88,12 +90,12 @@ impl<'a> Inspector<'a> {
             clients: &self.running.clients,
             store: &self.session.store,
         };
-        let gathered = gather(&places, asked, OffsetDateTime::now_utc).await;
-        gathered.map_err(aws_error)
+        let fleet = gather_fleet(&places, asked, OffsetDateTime::now_utc).await;
+        fleet.map_err(aws_error)
     }
 
     /// The way to the API; it is looked for until it is there, since whoever waits may be quicker than an update.
-    async fn connect(&mut self) -> Result<Result<Connection, Trouble>, CommandError> {
+    async fn connect(&mut self) -> Result<Result<Connection, ApiError>, CommandError> {
         let now = OffsetDateTime::now_utc();
         if let Some(connection) = &self.connection
             && now - connection.since < RENEWED
@@ -103,13 +105,13 @@ impl<'a> Inspector<'a> {
         let name = self.running.state.name().to_owned();
         if !self.running.has_keys() {
             self.running = Running::read(&name, self.session).await?;
-            self.groups = self.running.state.group_objects();
+            self.groups = stored_groups(&self.running);
         }
         if !self.running.has_keys() {
-            return Ok(Err(Trouble::not_made(&name, "keys")));
+            return Ok(Err(not_made(&name, "keys")));
         }
         let Some(server) = self.running.server(self.reach).await? else {
-            return Ok(Err(Trouble::not_made(&name, "load balancer for its API")));
+            return Ok(Err(not_made(&name, "load balancer for its API")));
         };
         let authority = self.running.authority(self.session).await?;
         let config = self.running.kubeconfig(&authority, &server, VALIDITY)?;
@@ -125,5 +127,26 @@ impl<'a> Inspector<'a> {
         };
         self.connection = Some(connection.clone());
         Ok(Ok(connection))
+    }
+}
+
+/// The instance groups of the stored spec.
+fn stored_groups(running: &Running) -> Vec<Group> {
+    let groups = running.state.group_objects();
+    groups.iter().map(fleet_group).collect()
+}
+
+fn fleet_group(group: &InstanceGroup) -> Group {
+    let role = match group.spec.role {
+        Some(InstanceGroupRole::ControlPlane) => Some(Role::ControlPlane),
+        Some(InstanceGroupRole::Node) => Some(Role::Node),
+        Some(InstanceGroupRole::Bastion) => Some(Role::Bastion),
+        Some(InstanceGroupRole::ApiServer) | None => None,
+    };
+    Group {
+        name: group.name().to_owned(),
+        role,
+        min: group.spec.min_size,
+        max: group.spec.max_size,
     }
 }

@@ -9,7 +9,7 @@ use super::session::Session;
 use crate::error::CommandError;
 use crate::state::store_error;
 use aws_client::store::Entry;
-use aws_cloud::fleet::{fleet, told};
+use aws_cloud::fleet::{observe_fleet, told};
 use full::Group;
 use node::config::{Role, kubernetes_version_of};
 use spec::validate::versions::Version;
@@ -51,7 +51,7 @@ pub async fn control_plane_machines(
     session: &Session<'_>,
 ) -> Result<Vec<(String, Option<String>)>, CommandError> {
     let groups = &looked.expanded.full.groups;
-    let fleet = fleet(&looked.clients, &looked.target.cluster).await;
+    let fleet = observe_fleet(&looked.clients, &looked.target.cluster).await;
     let mut fleet = fleet.map_err(aws_error)?;
     fleet.instances.retain(|one| {
         let of = |group: &&Group| Some(&group.name) == one.instance_group.as_ref();

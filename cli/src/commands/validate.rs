@@ -5,11 +5,12 @@ use super::session::Session;
 use crate::api::Question;
 use crate::args::{ReportFormat, Validate};
 use crate::error::{CommandError, Context, Kind, Outcome};
-use crate::health::{self, Health, health};
 use crate::interrupt::Interrupts;
 use crate::ui::health as shown;
 use crate::ui::waiting::Waiting;
+use fleet::{FindingKind, Health, check_health};
 use serde::Serialize;
+use spec::not_yet::NotYet;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -48,7 +49,7 @@ async fn validate(
     let last = last?;
     show(name, what.output, &last, session)?;
     last.gaps.iter().for_each(|gap| session.shell.warning(gap));
-    session.shell.not_yet(&last.health.warnings);
+    session.shell.not_yet(&last.warnings);
     if last.health.healthy {
         session.shell.done(&format!("{name} is healthy"));
         return Ok(Outcome::Fine);
@@ -59,6 +60,11 @@ async fn validate(
 /// What the last look saw.
 struct Seen {
     health: Health,
+    /// The API's URL, if known.
+    api: Option<String>,
+    /// What kctl does not implement yet.
+    warnings: Vec<NotYet>,
+    /// What could not be read.
     gaps: Vec<String>,
 }
 
@@ -75,19 +81,18 @@ async fn watch(
         let looked = inspector.look().await;
         let left = ends.saturating_duration_since(Instant::now());
         match looked {
-            Ok(gathered) => {
-                let health = health(
-                    inspector.groups(),
-                    &gathered,
-                    inspector.url(),
-                    inspector.not_yet(),
-                );
+            Ok(fleet) => {
+                let health = check_health(inspector.groups(), &fleet);
                 healthy = if health.healthy { healthy + 1 } else { 0 };
                 let over = healthy >= what.count || (!health.healthy && left.is_zero());
                 waiting.saw(&health, healthy, what.count);
                 if over {
-                    let gaps = gathered.gaps;
-                    return Ok(Seen { health, gaps });
+                    return Ok(Seen {
+                        health,
+                        api: inspector.url(),
+                        warnings: inspector.not_yet(),
+                        gaps: fleet.gaps,
+                    });
                 }
             }
             Err(error) if left.is_zero() || !may_pass(&error) => return Err(error),
@@ -133,7 +138,9 @@ fn show(
     let document = Document {
         format: 1,
         cluster: name,
+        api: seen.api.as_deref(),
         health: &seen.health,
+        warnings: &seen.warnings,
     };
     let shell = session.shell;
     let text = match output {
@@ -155,33 +162,37 @@ fn show(
 struct Document<'a> {
     format: u32,
     cluster: &'a str,
+    /// The API's URL, if known.
+    api: Option<&'a str>,
     #[serde(flatten)]
     health: &'a Health,
+    /// What kctl does not implement yet.
+    warnings: &'a [NotYet],
 }
 
-/// Machines of which nobody knows whether they joined are no problem each, and are not to be overlooked.
-fn unknown(health: &Health) -> String {
-    match (health.trouble.is_some(), health.not_joined.len()) {
+/// How many instances are not known to have joined: they are no problems, but must not be overlooked.
+fn unknown_count(health: &Health) -> String {
+    match (health.api_error.is_some(), health.not_joined.len()) {
         (false, _) | (_, 0) => String::new(),
-        (true, 1) => ", 1 machine not known to have joined".to_owned(),
-        (true, count) => format!(", {count} machines not known to have joined"),
+        (true, 1) => ", 1 instance not known to have joined".to_owned(),
+        (true, count) => format!(", {count} instances not known to have joined"),
     }
 }
 
 fn unhealthy(name: &str, health: &Health, what: &Validate) -> CommandError {
     let count = health.findings.len();
     let problems = if count == 1 { "problem" } else { "problems" };
-    // What a machine says is closer to the cause than the silence of an API that waits for it.
-    let machines = health.findings.iter();
-    let machines = machines.filter(|found| found.kind == health::Kind::Machine);
-    let mut ordered = machines.chain(&health.findings);
+    // The problem of an instance is closer to the cause than an API that does not answer because of it.
+    let instances = health.findings.iter();
+    let instances = instances.filter(|found| found.kind == FindingKind::Instance);
+    let mut ordered = instances.chain(&health.findings);
     let first = ordered.find_map(|found| found.next.clone());
     let hint = first.unwrap_or_else(|| "look again in a minute".to_owned());
     let error = CommandError::said(
         Kind::Unhealthy,
         format!(
             "{name} is not healthy: {count} {problems}{}",
-            unknown(health)
+            unknown_count(health)
         ),
         hint,
     );

@@ -1,8 +1,7 @@
-//! The health of a cluster as tables: groups, nodes, machines that have not joined, what is wrong.
+//! The health of a cluster as tables: groups, nodes, instances that have not joined, problems.
 
 use super::{Paint, Tone, table};
-use crate::health::{Finding, GroupHealth, Health};
-use crate::machines::{Machine, NodeFacts, Start};
+use fleet::{BootStage, Finding, GroupHealth, Health, InstanceStatus, Node};
 
 /// All of it.
 pub fn render(health: &Health, paint: Paint) -> String {
@@ -11,7 +10,7 @@ pub fn render(health: &Health, paint: Paint) -> String {
         parts.push(nodes(&health.nodes));
     }
     if !health.not_joined.is_empty() {
-        let heading = if health.trouble.is_some() {
+        let heading = if health.api_error.is_some() {
             "Not known to have joined:"
         } else {
             "Not joined:"
@@ -19,7 +18,7 @@ pub fn render(health: &Health, paint: Paint) -> String {
         parts.push(format!(
             "{}\n{}",
             paint.tone(Tone::Strong, heading),
-            machines(&health.not_joined)
+            not_joined(&health.not_joined)
         ));
     }
     if !health.findings.is_empty() {
@@ -41,7 +40,7 @@ fn groups(groups: &[GroupHealth]) -> String {
             number(group.min),
             number(group.desired),
             number(group.max),
-            group.machines.to_string(),
+            group.instances.to_string(),
             group
                 .ready
                 .map(|ready| ready.to_string())
@@ -49,13 +48,19 @@ fn groups(groups: &[GroupHealth]) -> String {
         ]
     };
     let headers = [
-        "GROUP", "ROLE", "MIN", "DESIRED", "MAX", "MACHINES", "READY",
+        "GROUP",
+        "ROLE",
+        "MIN",
+        "DESIRED",
+        "MAX",
+        "INSTANCES",
+        "READY",
     ];
     table::render(&headers, &groups.iter().map(row).collect::<Vec<_>>())
 }
 
-fn nodes(nodes: &[NodeFacts]) -> String {
-    let row = |node: &NodeFacts| {
+fn nodes(nodes: &[Node]) -> String {
+    let row = |node: &Node| {
         let mut state = vec![if node.ready { "Ready" } else { "NotReady" }];
         if node.uninitialized {
             state.push("Uninitialized");
@@ -74,24 +79,24 @@ fn nodes(nodes: &[NodeFacts]) -> String {
     table::render(&headers, &nodes.iter().map(row).collect::<Vec<_>>())
 }
 
-fn machines(machines: &[Machine]) -> String {
-    let row = |machine: &Machine| {
-        let start = machine.start.as_ref();
+fn not_joined(instances: &[InstanceStatus]) -> String {
+    let row = |status: &InstanceStatus| {
+        let boot = status.boot.as_ref();
         vec![
-            machine.id.clone(),
-            machine.group.clone(),
-            machine.state.clone(),
-            start.map_or(String::new(), |start| start.known_from.word().to_owned()),
-            start.map_or(String::new(), start_line),
+            status.instance.id.clone(),
+            status.group().to_owned(),
+            status.instance.state.clone(),
+            boot.map_or(String::new(), |boot| boot.known_from.word().to_owned()),
+            boot.map_or(String::new(), boot_line),
         ]
     };
     let headers = ["INSTANCE", "GROUP", "STATE", "KNOWNFROM", "START"];
-    table::render(&headers, &machines.iter().map(row).collect::<Vec<_>>())
+    table::render(&headers, &instances.iter().map(row).collect::<Vec<_>>())
 }
 
-/// How far a start came, in one line: errors have more than one now and then.
-pub fn start_line(start: &Start) -> String {
-    one_line(&start.line())
+/// How far a boot came, in one line; errors may have several.
+pub fn boot_line(boot: &BootStage) -> String {
+    one_line(&boot.line())
 }
 
 fn findings(findings: &[Finding], paint: Paint) -> String {
@@ -111,7 +116,7 @@ fn findings(findings: &[Finding], paint: Paint) -> String {
     text
 }
 
-/// Without ends of lines.
+/// A text with all white space as single blanks.
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,12 +1,12 @@
-//! Machines as a table.
+//! Instances as a table.
 
 use super::table;
-use crate::duration::words;
-use crate::machines::{Machine, Source};
+use fleet::{BootSource, Instance, InstanceStatus, role_name};
+use node::duration::duration_text;
 use time::OffsetDateTime;
 
-/// The table. What stopped a machine stands at the end of its row, uncut.
-pub fn render(machines: &[Machine], wide: bool, now: OffsetDateTime) -> String {
+/// The table. What stopped a boot stands at the end of its row, uncut.
+pub fn render(instances: &[InstanceStatus], wide: bool, now: OffsetDateTime) -> String {
     let mut headers = vec![
         "INSTANCE", "GROUP", "ROLE", "ZONE", "STATE", "UPTODATE", "NODE",
     ];
@@ -21,30 +21,31 @@ pub fn render(machines: &[Machine], wide: bool, now: OffsetDateTime) -> String {
             "VERSION",
         ]);
     }
-    let starts = machines.iter().any(|machine| started(machine).is_some());
+    let starts = instances.iter().any(|one| progress(one).is_some());
     if starts {
         headers.extend(["KNOWNFROM", "START"]);
     }
-    let row = |machine: &Machine| {
+    let row = |status: &InstanceStatus| {
+        let instance = &status.instance;
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         let mut row = vec![
-            machine.id.clone(),
-            machine.group.clone(),
-            machine.role.to_owned(),
-            machine.zone.clone(),
-            machine.state.clone(),
-            up_to_date(machine).to_owned(),
-            machine.membership.word().to_owned(),
+            instance.id.clone(),
+            status.group().to_owned(),
+            role_name(status.role).to_owned(),
+            instance.zone.clone(),
+            instance.state.clone(),
+            up_to_date(status).to_owned(),
+            status.membership.word().to_owned(),
         ];
         if wide {
             row.extend([
-                age(machine, now),
-                machine.machine_type.clone(),
-                text(&machine.template_version),
-                text(&machine.lifecycle),
-                text(&machine.private_ip),
-                text(&machine.public_ip),
-                machine
+                age(instance, now),
+                instance.machine_type.clone(),
+                text(&instance.template.as_ref().map(|of| of.version.clone())),
+                text(&instance.lifecycle),
+                text(&instance.private_ip),
+                text(&instance.public_ip),
+                status
                     .node
                     .as_ref()
                     .map(|node| node.version.clone())
@@ -52,34 +53,35 @@ pub fn render(machines: &[Machine], wide: bool, now: OffsetDateTime) -> String {
             ]);
         }
         if starts {
-            let (source, line) = started(machine).unwrap_or_default();
+            let (source, line) = progress(status).unwrap_or_default();
             row.extend([source.to_owned(), line]);
         }
         row
     };
-    table::render(&headers, &machines.iter().map(row).collect::<Vec<_>>())
+    table::render(&headers, &instances.iter().map(row).collect::<Vec<_>>())
 }
 
-/// How far its start came, and from where that is known; of a control plane that has joined what its protokube waits for.
-fn started(machine: &Machine) -> Option<(&'static str, String)> {
-    if let Some(start) = &machine.start {
-        return Some((start.known_from.word(), super::health::start_line(start)));
+/// The columns `KNOWNFROM` and `START`: how far the boot came, or for a control plane that has joined what its protokube
+/// waits for.
+fn progress(status: &InstanceStatus) -> Option<(&'static str, String)> {
+    if let Some(boot) = &status.boot {
+        return Some((boot.known_from.word(), super::health::boot_line(boot)));
     }
-    let cause = machine.waits.first()?;
+    let cause = status.waits.first()?;
     let line = super::health::one_line(&cause.line());
-    Some((Source::Protokube.word(), line))
+    Some((BootSource::Protokube.word(), line))
 }
 
-fn up_to_date(machine: &Machine) -> &'static str {
-    match machine.up_to_date {
+fn up_to_date(status: &InstanceStatus) -> &'static str {
+    match status.up_to_date.is_current() {
         Some(true) => "yes",
         Some(false) => "no",
         None => "",
     }
 }
 
-fn age(machine: &Machine, now: OffsetDateTime) -> String {
-    machine.launched.map_or(String::new(), |launched| {
-        words(now.unix_timestamp() - launched)
+fn age(instance: &Instance, now: OffsetDateTime) -> String {
+    instance.launched.map_or(String::new(), |launched| {
+        duration_text(now.unix_timestamp() - launched)
     })
 }

@@ -3,8 +3,9 @@
 
 use super::{Shell, Tone};
 use crate::error::CommandError;
-use crate::health::{Finding, Health};
+use fleet::{Finding, Health};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use node::duration::duration_text;
 use std::time::{Duration, Instant};
 
 /// Problems that are shown one by one.
@@ -80,9 +81,8 @@ impl<'a> Waiting<'a> {
         if let Some(bar) = &self.live {
             bar.set_message(self.shell.err_paint().safe(&text));
         } else if text != self.said {
-            let since = crate::duration::words(
-                i64::try_from(self.began.elapsed().as_secs()).unwrap_or(i64::MAX),
-            );
+            let elapsed = i64::try_from(self.began.elapsed().as_secs());
+            let since = duration_text(elapsed.unwrap_or(i64::MAX));
             self.shell.note(
                 &self
                     .shell
@@ -97,9 +97,9 @@ impl<'a> Waiting<'a> {
 /// What is wrong, a line each, none wider than the terminal.
 fn problems(cluster: &str, health: &Health, width: usize) -> String {
     let groups = &health.groups;
-    let machines: usize = groups.iter().map(|group| group.machines).sum();
+    let instances: usize = groups.iter().map(|group| group.instances).sum();
     let ready: usize = groups.iter().filter_map(|group| group.ready).sum();
-    let mut text = format!("{cluster}: {ready} of {machines} machines Ready");
+    let mut text = format!("{cluster}: {ready} of {instances} instances Ready");
     let line = |found: &Finding| {
         let line = format!("  {}: {}", found.name, found.message);
         let line: Vec<&str> = line.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! Durations as Go writes them and as the spec has them: `1h30m`, `90s`, `500ms`.
+//! Durations as Go writes them and as the spec has them: `1h30m`, `90s`, `500ms`; and as people read them.
 
 /// The seconds of a Go duration such as `1h30m`, `-1.5s` or `0`.
 pub fn seconds(text: &str) -> Option<f64> {
@@ -48,6 +48,17 @@ pub fn milliseconds(text: &str) -> Option<u64> {
         .filter(|_| above_zero)
 }
 
+/// A time span in its two largest units: `45s`, `3m20s`, `5h02m`, `12d3h`. A negative one is `0s`.
+pub fn duration_text(seconds: i64) -> String {
+    let seconds = seconds.max(0);
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{}d{}h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +77,19 @@ mod tests {
         }
         for text in ["", "5", "1d", "s", "1m1", "ten"] {
             assert_eq!(seconds(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn time_spans_have_two_units() {
+        for (seconds, text) in [
+            (-5, "0s"),
+            (59, "59s"),
+            (200, "3m20s"),
+            (18_120, "5h02m"),
+            (1_047_600, "12d3h"),
+        ] {
+            assert_eq!(duration_text(seconds), text);
         }
     }
 

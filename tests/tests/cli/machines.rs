@@ -572,7 +572,7 @@ fn a_cluster_that_was_never_made_says_so() {
         assert!(ran.out.contains(words), "{words}: {}", ran.out);
     }
     let ran = kctl.run(&["get", "instances"]);
-    assert!(ran.err.contains("has no machines"), "{}", ran.err);
+    assert!(ran.err.contains("has no instances"), "{}", ran.err);
     assert_eq!(ran.code, 0);
 }
 

@@ -1,8 +1,9 @@
 //! A cluster's groups and instances in one sweep, their consoles, and why a group lacks instances.
 
 use crate::simulator::Simulator;
-use aws_cloud::fleet::{fleet, last_launch_failure};
+use aws_cloud::fleet::{last_launch_failure, observe_fleet};
 use aws_cloud::{CloudClients, console};
+use fleet::up_to_date;
 use serde_json::json;
 
 const REGION: &str = "eu-west-1";
@@ -56,9 +57,11 @@ async fn every_instance_of_the_clusters_groups_is_found_with_what_it_was_launche
     made.simulator
         .report(&json!({"instances": {&made.ids[0]: "running"}}));
     made.simulator.forget_calls();
-    let fleet = fleet(&made.clients, CLUSTER).await.expect("a fleet");
+    let fleet = observe_fleet(&made.clients, CLUSTER)
+        .await
+        .expect("a fleet");
     let groups: Vec<_> = fleet
-        .groups
+        .scaling_groups
         .iter()
         .map(|one| {
             (
@@ -83,7 +86,7 @@ async fn every_instance_of_the_clusters_groups_is_found_with_what_it_was_launche
                 one.id.as_str(),
                 one.instance_group.as_deref(),
                 one.state.as_str(),
-                one.up_to_date,
+                up_to_date(one, &fleet.scaling_groups).is_current(),
             )
         })
         .collect();

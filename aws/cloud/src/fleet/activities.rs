@@ -4,18 +4,10 @@ use crate::CloudClients;
 use aws_client::failure::Classify;
 use aws_sdk_autoscaling::types::{Activity, ScalingActivityStatusCode};
 use engine::Failure;
+use fleet::LaunchFailure;
 
 /// Newest activities to look at; launches alternate with little else while a group lacks instances.
 const RECENT: i32 = 20;
-
-/// A launch that failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LaunchFailure {
-    /// AWS' reason.
-    pub message: String,
-    /// When, in seconds since 1970.
-    pub at: Option<i64>,
-}
 
 /// Why a group's newest launch failed; `None`: it did not. One call; for groups that lack instances only.
 pub async fn last_launch_failure(

@@ -1,12 +1,12 @@
 //! Auto Scaling groups and their members.
 
 use super::templates::{self, Newest};
-use super::{Instance, ScalingGroup};
 use crate::CloudClients;
 use crate::kinds::autoscaling::is_going;
 use aws_client::failure::Classify;
 use aws_sdk_autoscaling::types::{AutoScalingGroup, Filter};
 use engine::Failure;
+use fleet::{Instance, ScalingGroup};
 use node::names::INSTANCE_GROUP_TAG;
 
 /// The most that AWS gives at once.
@@ -51,7 +51,8 @@ pub(super) fn read(raw: &AutoScalingGroup, newest: &Newest) -> Option<ScalingGro
     })
 }
 
-/// What Auto Scaling says of each member: all that EC2 does not, and enough to show it where EC2 does not yet.
+/// The members of all groups with what Auto Scaling says of each: what EC2 does not say, and enough to show a member that
+/// EC2 does not list yet.
 pub(super) fn members(described: &[AutoScalingGroup], groups: &[ScalingGroup]) -> Vec<Instance> {
     let mut all = Vec::new();
     for raw in described {

@@ -1,10 +1,10 @@
-//! Instances as EC2 describes them, with what Auto Scaling says of each.
+//! Reads instances as EC2 describes them.
 
-use super::{Instance, ScalingGroup, TemplateVersion};
 use crate::CloudClients;
 use aws_client::failure::Classify;
 use aws_sdk_ec2::types::{self as ec2, Filter};
 use engine::Failure;
+use fleet::{Instance, TemplateVersion};
 use node::names::INSTANCE_GROUP_TAG;
 use std::collections::BTreeMap;
 
@@ -64,48 +64,5 @@ fn read(raw: &ec2::Instance) -> Option<Instance> {
         public_ip: text(raw.public_ip_address()),
         private_dns_name: text(raw.private_dns_name()),
         template: template.map(|(id, version)| TemplateVersion { id, version }),
-        up_to_date: None,
     })
-}
-
-/// Instances of the cluster's groups: what EC2 found, completed with what Auto Scaling says, and members that EC2 does
-/// not show (yet). What belongs to no group, a NAT instance for example, is left out.
-pub(super) fn joined(
-    found: Vec<Instance>,
-    members: &[Instance],
-    groups: &[ScalingGroup],
-) -> Vec<Instance> {
-    let member = |id: &str| members.iter().find(|member| member.id == id);
-    let known = |id: &str| found.iter().any(|instance| instance.id == id);
-    let unseen: Vec<Instance> = members
-        .iter()
-        .filter(|member| !known(&member.id))
-        .cloned()
-        .collect();
-    let seen = found.into_iter().filter_map(|mut instance| {
-        // The tag says the group of old once an instance is detached from it.
-        let member = member(&instance.id);
-        instance.scaling_group = member.and_then(|member| member.scaling_group.clone());
-        instance.lifecycle = member.and_then(|member| member.lifecycle.clone());
-        let template = member.and_then(|member| member.template.clone());
-        instance.template = template.or(instance.template);
-        let group = member.and_then(|member| member.instance_group.clone());
-        instance.instance_group = instance.instance_group.or(group);
-        instance.instance_group.is_some().then_some(instance)
-    });
-    let mut all: Vec<Instance> = seen.chain(unseen).collect();
-    for instance in &mut all {
-        instance.up_to_date = up_to_date(instance, groups);
-    }
-    all.sort_by(|a, b| a.id.cmp(&b.id));
-    all
-}
-
-/// Whether an instance was launched from what its instance group launches now.
-fn up_to_date(instance: &Instance, groups: &[ScalingGroup]) -> Option<bool> {
-    let group = groups.iter().find(|group| {
-        Some(&group.name) == instance.scaling_group.as_ref()
-            || (instance.scaling_group.is_none() && group.instance_group == instance.instance_group)
-    })?;
-    Some(group.template.as_ref()? == instance.template.as_ref()?)
 }

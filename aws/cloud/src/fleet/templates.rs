@@ -1,10 +1,10 @@
 //! Which version of a launch template a group launches and an instance came from.
 
-use super::TemplateVersion;
 use crate::CloudClients;
 use aws_client::failure::Classify;
 use aws_sdk_autoscaling::types::{AutoScalingGroup, LaunchTemplateSpecification};
 use engine::Failure;
+use fleet::TemplateVersion;
 use std::collections::{BTreeMap, BTreeSet};
 
 const LATEST: &str = "$Latest";

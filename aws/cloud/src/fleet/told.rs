@@ -1,11 +1,11 @@
 //! What instances were told at their launch, and what a group tells the next one: the user data of versions of launch
 //! templates. One paged call for each template.
 
-use super::{Fleet, Instance, TemplateVersion};
 use crate::CloudClients;
 use crate::kinds::launch_template_data::decoded;
 use aws_client::failure::{Classify, absent};
 use engine::Failure;
+use fleet::{AwsFleet, Instance, TemplateVersion};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,15 +22,15 @@ pub struct Told {
 }
 
 /// The user data of every instance that is not on its way out.
-pub async fn told(clients: &CloudClients, fleet: &Fleet) -> Result<Vec<Told>, Failure> {
+pub async fn told(clients: &CloudClients, fleet: &AwsFleet) -> Result<Vec<Told>, Failure> {
     let stays = |one: &&Instance| one.state != "shutting-down";
     let instances = fleet.instances.iter().filter(stays);
     user_data(clients, instances.map(|one| (&one.id, &one.template))).await
 }
 
 /// The user data of the instance that each group would launch now.
-pub async fn told_next(clients: &CloudClients, fleet: &Fleet) -> Result<Vec<Told>, Failure> {
-    let groups = fleet.groups.iter();
+pub async fn told_next(clients: &CloudClients, fleet: &AwsFleet) -> Result<Vec<Told>, Failure> {
+    let groups = fleet.scaling_groups.iter();
     user_data(clients, groups.map(|one| (&one.name, &one.template))).await
 }
 

@@ -1,75 +1,72 @@
-//! `kctl get instances`: the machines of a cluster, from whoever knows something of them.
+//! `kctl get instances`: the instances of a cluster, with all that is known of each.
 
 use crate::api::Question;
 use crate::args::{GetInstances, ListFormat};
 use crate::commands::inspect::Inspector;
 use crate::commands::session::Session;
 use crate::error::{CommandError, Context};
-use crate::machines::{Gathered, Machine, faults};
 use crate::ui::instances as shown;
+use fleet::{Fleet, InstanceStatus};
 use node::yaml;
 use time::OffsetDateTime;
 
-/// Shows the machines of a cluster.
+/// Shows the instances of a cluster.
 pub async fn run(what: &GetInstances, session: &Session<'_>) -> Result<(), CommandError> {
     const DEFECT: &str = "report this: it is a defect of kctl";
     let name = session.cluster(what.cluster.as_deref()).await?;
     let mut inspector = Inspector::of(&name, Question::Nodes, &what.reach, session).await?;
     let seen = inspector.look().await?;
     tracing::debug!(reads = session.store.reads(), calls = ?session.clients.calls(), "asked");
-    let machines = &seen.machines;
+    let instances = &seen.instances;
     match what.output {
         ListFormat::Name => {
-            let names = machines
+            let names = instances
                 .iter()
-                .map(|machine| format!("instance/{}\n", machine.id));
+                .map(|one| format!("instance/{}\n", one.instance.id));
             session.shell.result(&names.collect::<String>())?;
         }
         ListFormat::Json => {
-            let text = serde_json::to_string_pretty(machines);
+            let text = serde_json::to_string_pretty(instances);
             session
                 .shell
-                .document(&text.failed("the machines have no JSON form", DEFECT)?)?;
+                .document(&text.failed("the instances have no JSON form", DEFECT)?)?;
         }
         ListFormat::Yaml => {
-            let text = yaml::to_yaml(machines);
+            let text = yaml::to_yaml(instances);
             session
                 .shell
-                .document(&text.failed("the machines have no YAML form", DEFECT)?)?;
+                .document(&text.failed("the instances have no YAML form", DEFECT)?)?;
         }
-        ListFormat::Table | ListFormat::Wide if machines.is_empty() => {
-            session.shell.note(&format!("{name} has no machines"));
+        ListFormat::Table | ListFormat::Wide if instances.is_empty() => {
+            session.shell.note(&format!("{name} has no instances"));
         }
         form => {
             let wide = form == ListFormat::Wide;
             let now = OffsetDateTime::now_utc();
-            session.shell.result(&shown::render(machines, wide, now))?;
+            session.shell.result(&shown::render(instances, wide, now))?;
         }
     }
     tell(&seen, &name, session);
     Ok(())
 }
 
-/// What could not be looked at, and what to do about machines that are in trouble.
-fn tell(seen: &Gathered, name: &str, session: &Session<'_>) {
-    if let Err(trouble) = &seen.nodes {
+/// Reports what could not be read, the next steps of instances with an error, and failed launches.
+fn tell(seen: &Fleet, name: &str, session: &Session<'_>) {
+    if let Err(error) = &seen.nodes {
         session
             .shell
-            .warning(&format!("which machines are nodes is not known: {trouble}"));
-        session.shell.hint(&trouble.next);
+            .warning(&format!("which instances are nodes is not known: {error}"));
+        session.shell.hint(&error.next);
     }
     seen.gaps.iter().for_each(|gap| session.shell.warning(gap));
-    let next = |machine: &Machine| match &machine.start {
-        Some(start) => start.error.as_ref().and(start.next.clone()),
-        None => faults(&machine.waits).find_map(|one| one.next.clone()),
-    };
-    let mut steps: Vec<String> = seen.machines.iter().filter_map(next).collect();
+    let next_steps = seen.instances.iter().filter_map(InstanceStatus::next_step);
+    let mut steps: Vec<String> = next_steps.collect();
     steps.dedup();
     steps.iter().for_each(|step| session.shell.hint(step));
     let lacking = seen.launch_failures.iter();
     lacking.for_each(|(group, failure)| {
         session.shell.warning(&format!(
-            "{group} of {name} could not launch a machine: {}",
+            "{group} of {name} could not launch an instance: {}",
             failure.message
         ));
     });

@@ -2,7 +2,7 @@
 
 use crate::commands::look::{Looked, aws_error};
 use crate::error::CommandError;
-use aws_cloud::fleet::{fleet, told, told_next};
+use aws_cloud::fleet::{observe_fleet, told, told_next};
 use cloud::held::Leaving;
 use engine::Id;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub async fn balancers(
         return Ok(named);
     }
     let (clients, cluster) = (&looked.clients, &looked.target.cluster);
-    let fleet = fleet(clients, cluster).await.map_err(aws_error)?;
+    let fleet = observe_fleet(clients, cluster).await.map_err(aws_error)?;
     let mut told = told(clients, &fleet).await.map_err(aws_error)?;
     for mut next in told_next(clients, &fleet).await.map_err(aws_error)? {
         next.name = format!("group {}", next.name);

@@ -1,7 +1,7 @@
 //! Who holds a lock: for people, and for telling whether that process still lives.
 
-use crate::duration::words;
 use crate::env;
+use node::duration::duration_text;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Duration;
@@ -126,7 +126,7 @@ impl Holder {
 
 /// A time span in words.
 pub fn spoken(time: Duration) -> String {
-    words(i64::try_from(time.as_secs()).unwrap_or(i64::MAX))
+    duration_text(i64::try_from(time.as_secs()).unwrap_or(i64::MAX))
 }
 
 impl Place {

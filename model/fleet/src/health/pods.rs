@@ -1,36 +1,39 @@
-//! The parts of control planes, and the pods that have system-critical priority.
+//! The components of control planes, and the pods of critical priority.
 
-use super::{Finding, Kind};
-use crate::machines::Machine;
+use super::{Finding, FindingKind};
+use crate::InstanceStatus;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
-/// What every control plane runs as static pods, by the label `k8s-app`.
-const PARTS: [&str; 3] = [
+/// The static pods of every control plane, by their label `k8s-app`.
+const COMPONENTS: [&str; 3] = [
     "kube-apiserver",
     "kube-controller-manager",
     "kube-scheduler",
 ];
 
+/// Priority classes of pods on which a cluster depends
+/// (<https://kubernetes.io/docs/tasks/administer-cluster/guaranteed-scheduling-critical-addon-pods/>).
 const CRITICAL: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
 
-/// Control planes that lack a part.
-pub(super) fn of_control_planes(machines: &[Machine], pods: &[Pod]) -> Vec<Finding> {
+/// Nodes of control planes on which a component does not run.
+pub(super) fn component_findings(instances: &[InstanceStatus], pods: &[Pod]) -> Vec<Finding> {
     let mut found = Vec::new();
-    for machine in machines.iter().filter(|one| one.is_control_plane()) {
-        let Some(node) = &machine.node else {
+    for status in instances.iter().filter(|one| one.is_control_plane()) {
+        let Some(node) = &status.node else {
             continue;
         };
-        for part in PARTS {
-            let runs =
-                |pod: &Pod| node_of(pod) == Some(&node.name) && label(pod, "k8s-app") == Some(part);
+        for component in COMPONENTS {
+            let runs = |pod: &Pod| {
+                node_name(pod) == Some(&node.name) && label(pod, "k8s-app") == Some(component)
+            };
             if !pods.iter().any(runs) {
                 found.push(Finding {
-                    kind: Kind::Node,
+                    kind: FindingKind::Node,
                     name: node.name.clone(),
-                    message: format!("it runs no {part}"),
+                    message: format!("it runs no {component}"),
                     next: Some(format!(
-                        "look at protokube, which writes its manifest, on {}: journalctl -u protokube",
-                        machine.id
+                        "see the log of protokube, which writes the manifest, on {}: journalctl -u protokube",
+                        status.instance.id
                     )),
                 });
             }
@@ -40,14 +43,14 @@ pub(super) fn of_control_planes(machines: &[Machine], pods: &[Pod]) -> Vec<Findi
 }
 
 /// Pods of critical priority that do not run.
-pub(super) fn of_critical(pods: &[Pod]) -> Vec<Finding> {
+pub(super) fn critical_pod_findings(pods: &[Pod]) -> Vec<Finding> {
     pods.iter()
         .filter(|pod| is_critical(pod) && pod.metadata.deletion_timestamp.is_none())
         .filter_map(|pod| {
             let name = pod.metadata.name.clone().unwrap_or_default();
             Some(Finding {
-                kind: Kind::Pod,
-                message: trouble(pod)?,
+                kind: FindingKind::Pod,
+                message: pod_problem(pod)?,
                 next: Some(format!(
                     "kubectl --namespace kube-system describe pod {name}"
                 )),
@@ -57,7 +60,7 @@ pub(super) fn of_critical(pods: &[Pod]) -> Vec<Finding> {
         .collect()
 }
 
-fn node_of(pod: &Pod) -> Option<&String> {
+fn node_name(pod: &Pod) -> Option<&String> {
     pod.spec.as_ref()?.node_name.as_ref()
 }
 
@@ -73,8 +76,8 @@ fn is_critical(pod: &Pod) -> bool {
     priority.is_some_and(|priority| CRITICAL.contains(&priority))
 }
 
-/// Why a pod does not do its work; `None`: it does, or it has ended and another one does.
-fn trouble(pod: &Pod) -> Option<String> {
+/// Why a pod does not run; `None` if it runs, or has ended and is replaced by another one.
+fn pod_problem(pod: &Pod) -> Option<String> {
     let status = pod.status.as_ref();
     let phase = status
         .and_then(|status| status.phase.as_deref())
@@ -89,8 +92,10 @@ fn trouble(pod: &Pod) -> Option<String> {
         "Succeeded" | "Failed" => None,
         "Running" if unready.is_empty() => None,
         phase => {
-            let why = unready.first().map(|container| words(container));
-            let why = why.or_else(|| unscheduled(pod));
+            let why = unready
+                .first()
+                .map(|container| container_problem(container));
+            let why = why.or_else(|| scheduling_problem(pod));
             let phase = if phase == "Running" {
                 "not ready"
             } else {
@@ -105,7 +110,7 @@ fn trouble(pod: &Pod) -> Option<String> {
 }
 
 /// What a container waits for, or how it ended.
-fn words(container: &ContainerStatus) -> String {
+fn container_problem(container: &ContainerStatus) -> String {
     let state = container.state.as_ref();
     let waiting = state.and_then(|state| state.waiting.as_ref());
     let ended = state.and_then(|state| state.terminated.as_ref());
@@ -120,16 +125,16 @@ fn words(container: &ContainerStatus) -> String {
         }
         (None, None) => (Some("its readiness probe fails".to_owned()), None),
     };
-    let said: Vec<String> = [Some(container.name.clone()), reason, message]
+    let texts: Vec<String> = [Some(container.name.clone()), reason, message]
         .into_iter()
         .flatten()
         .filter(|text| !text.is_empty())
         .collect();
-    said.join(": ")
+    texts.join(": ")
 }
 
-/// Why no node takes it.
-fn unscheduled(pod: &Pod) -> Option<String> {
+/// Why the scheduler finds no node for a pod.
+fn scheduling_problem(pod: &Pod) -> Option<String> {
     let conditions = pod.status.as_ref()?.conditions.as_deref()?;
     let scheduled = conditions.iter().find(|one| one.type_ == "PodScheduled")?;
     (scheduled.status == "False").then(|| scheduled.message.clone().unwrap_or_default())

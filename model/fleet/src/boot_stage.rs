@@ -1,0 +1,221 @@
+//! How far the boot of an instance came and what stopped it: from EC2's state, nodeup's boot report, what protokube
+//! waits for, or the serial console.
+
+mod console;
+
+use crate::next_step::next_step;
+use crate::wait::append_holder;
+use crate::{Instance, RoleWait};
+use node::duration::duration_text;
+use node::report::{BootReport, Stage, Status};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use time::OffsetDateTime;
+
+/// The `source` of protokube's stage lines, and the first part of its stages' names.
+pub(crate) const PROTOKUBE: &str = "protokube";
+
+/// Where a boot stage is known from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BootSource {
+    /// nodeup's boot report in the state store.
+    Report,
+    /// What protokube wrote to the state store.
+    Protokube,
+    /// The serial console.
+    Console,
+    /// EC2's state of the instance.
+    Ec2,
+    /// The instance runs and has not reported anything.
+    Nothing,
+}
+
+impl BootSource {
+    /// The column `KNOWNFROM` of tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Report => "boot report",
+            Self::Protokube => PROTOKUBE,
+            Self::Console => "console",
+            Self::Ec2 => "EC2",
+            Self::Nothing => "nothing yet",
+        }
+    }
+}
+
+/// The stage that a boot has reached.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BootStage {
+    /// `launch`, `boot`, or program and stage: `user-data/fetch`, `nodeup/apply`, `protokube/etcd-main`.
+    pub stage: String,
+    /// Whether the stage began, finished or failed, if a program reported it.
+    pub status: Option<Status>,
+    /// When it was reported, RFC 3339, by the instance's clock.
+    pub at: Option<String>,
+    /// What stopped the boot, with its causes.
+    pub error: Option<String>,
+    /// What is known if there is no error.
+    pub note: Option<String>,
+    /// What to do about it.
+    pub next: Option<String>,
+    /// How many changes nodeup's last run made; only from a boot report.
+    pub changes: Option<usize>,
+    /// The first of these changes, by name.
+    pub changed: Vec<String>,
+    /// Where this is known from.
+    pub known_from: BootSource,
+}
+
+impl BootStage {
+    /// The stage that EC2's state tells; `None` for a running instance.
+    pub fn from_ec2_state(instance: &Instance, now: OffsetDateTime) -> Option<Self> {
+        match instance.state.as_str() {
+            "running" => None,
+            "pending" => Some(Self::noted(
+                "launch",
+                format!("EC2 starts it{}", launched_text(instance, now)),
+                BootSource::Ec2,
+            )),
+            "" => Some(Self::noted(
+                "launch",
+                "Auto Scaling lists it, EC2 does not yet".to_owned(),
+                BootSource::Ec2,
+            )),
+            state => {
+                let reason = instance.state_reason.as_deref();
+                let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
+                let stage = Self::noted("launch", String::new(), BootSource::Ec2);
+                Some(stage.failed(format!("it is {state}{reason}")))
+            }
+        }
+    }
+
+    /// The stage of an instance that runs and has not reported anything.
+    pub fn unknown(instance: &Instance, now: OffsetDateTime) -> Self {
+        let note = format!("nothing is known yet{}", launched_text(instance, now));
+        Self::noted("boot", note, BootSource::Nothing)
+    }
+
+    /// The stage that a boot report tells: the last one that failed, else the one under way, else the last one.
+    pub fn from_report(report: &BootReport) -> Self {
+        let has = |status| move |stage: &&Stage| stage.status == status;
+        let stages = &report.stages;
+        let last = stages
+            .iter()
+            .rfind(has(Status::Failed))
+            .or_else(|| stages.iter().rfind(has(Status::Started)))
+            .or(stages.last());
+        let name = last.map_or("start", |stage| stage.name.as_str());
+        let stage = Self {
+            status: last.map(|stage| stage.status),
+            at: Some(report.started.clone()),
+            changes: Some(report.changes),
+            changed: report.changed.clone(),
+            ..Self::noted(
+                &format!("nodeup/{name}"),
+                "nodeup is done, kubelet has not registered the node".to_owned(),
+                BootSource::Report,
+            )
+        };
+        match &report.error {
+            Some(error) => stage.failed(error.clone()),
+            None if last.is_some_and(|last| last.status != Status::Finished) => Self {
+                note: Some("under way".to_owned()),
+                ..stage
+            },
+            None => Self {
+                next: next_step("nodeup/report", ""),
+                ..stage
+            },
+        }
+    }
+
+    /// The stage that protokube's first cause tells.
+    pub fn from_wait(cause: &RoleWait) -> Self {
+        let stage = Self {
+            status: Some(cause.status),
+            at: Some(cause.since.clone()),
+            ..Self::noted(&cause.stage(), String::new(), BootSource::Protokube)
+        };
+        if cause.status == Status::Failed {
+            return stage.failed(cause.text());
+        }
+        Self {
+            note: Some(format!("waits: {}", cause.text())),
+            next: cause.next.clone(),
+            ..stage
+        }
+    }
+
+    /// The stage that the text of a serial console tells.
+    pub fn from_console(instance: &Instance, console: &str, now: OffsetDateTime) -> Self {
+        console::read_console(instance, console, now)
+    }
+
+    /// Stage and cause in one line: `nodeup/fetch: connection refused`.
+    pub fn line(&self) -> String {
+        match self.error.as_ref().or(self.note.as_ref()) {
+            Some(text) => format!("{}: {text}", self.stage),
+            None => self.stage.clone(),
+        }
+    }
+
+    /// If it waits for a volume that another of these instances has: adds what Auto Scaling does with that instance,
+    /// which protokube need not know.
+    pub(crate) fn append_holder(&mut self, instances: &BTreeMap<&str, &Instance>) {
+        let texts = [self.error.as_mut(), self.note.as_mut()];
+        for text in texts.into_iter().flatten() {
+            append_holder(text, instances);
+        }
+    }
+
+    fn noted(stage: &str, note: String, known_from: BootSource) -> Self {
+        Self {
+            stage: stage.to_owned(),
+            status: None,
+            at: None,
+            error: None,
+            note: Some(note),
+            next: None,
+            changes: None,
+            changed: Vec::new(),
+            known_from,
+        }
+    }
+
+    fn failed(mut self, error: String) -> Self {
+        self.next = next_step(&self.stage, &error);
+        self.error = Some(error);
+        self.note = None;
+        self
+    }
+}
+
+/// The later of what a boot report and a console tell: the console, unless all that it has is nodeup's or user data's
+/// progress without an error, which the report at the end of nodeup's run tells better.
+pub fn latest_boot_stage(
+    report: Option<BootStage>,
+    console: Option<BootStage>,
+) -> Option<BootStage> {
+    let protokube = format!("{PROTOKUBE}/");
+    let precedes_report =
+        |stage: &BootStage| stage.error.is_none() && !stage.stage.starts_with(&protokube);
+    match (report, console) {
+        (Some(report), Some(console)) if precedes_report(&console) => Some(report),
+        (report, console) => console.or(report),
+    }
+}
+
+/// `; launched 3m20s ago`, or nothing if that is unknown.
+fn launched_text(instance: &Instance, now: OffsetDateTime) -> String {
+    instance.launched.map_or(String::new(), |launched| {
+        let age = duration_text(now.unix_timestamp() - launched);
+        format!("; launched {age} ago")
+    })
+}
+
+#[cfg(test)]
+#[path = "boot_stage/boot_stage_test.rs"]
+mod tests;
