@@ -41,7 +41,7 @@ pub enum Kind {
     /// Show a cluster and its instance groups
     #[command(after_help = "Examples:\n  kctl get all demo.example.com -o yaml > cluster.yaml")]
     All(GetObjects),
-    /// Show the machines of a cluster, and of those that have not joined how far they came and what stopped them
+    /// Show the instances of a cluster, and what stopped those that have not joined
     #[command(
         visible_alias = "instance",
         after_help = "Examples:\n  kctl get instances demo.example.com\n  kctl get instances -o wide"
