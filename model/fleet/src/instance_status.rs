@@ -111,3 +111,153 @@ pub fn append_holders(statuses: &mut [InstanceStatus]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ScalingGroup;
+    use node::report::{BootReport, Stage, Status};
+    use node::waits::{Wait, Waits};
+    use time::OffsetDateTime;
+
+    fn instance(id: &str, group: &str) -> Instance {
+        Instance {
+            id: id.to_owned(),
+            scaling_group: Some(format!("{group}.a")),
+            instance_group: Some(group.to_owned()),
+            state: "running".to_owned(),
+            lifecycle: Some("InService".to_owned()),
+            ..Instance::default()
+        }
+    }
+
+    fn group(name: &str, role: Role) -> Group {
+        Group {
+            name: name.to_owned(),
+            role: Some(role),
+            min: None,
+            max: None,
+        }
+    }
+
+    /// A control plane that joined, a worker that did not, and an instance whose group is not in the spec.
+    fn statuses(api_answers: bool) -> Vec<InstanceStatus> {
+        let aws = AwsFleet {
+            scaling_groups: vec![ScalingGroup {
+                name: "control.a".to_owned(),
+                instance_group: Some("control".to_owned()),
+                min: 1,
+                desired: 2,
+                max: 2,
+                template: None,
+                suspended: Vec::new(),
+            }],
+            instances: vec![
+                instance("i-c", "control"),
+                instance("i-n", "nodes"),
+                instance("i-x", "removed"),
+            ],
+        };
+        assert!(aws.scaling_groups[0].lacks_instances(&aws.instances));
+        let groups = [
+            group("control", Role::ControlPlane),
+            group("nodes", Role::Node),
+        ];
+        let nodes = [Node {
+            name: "i-c".to_owned(),
+            ready: true,
+            ..Node::default()
+        }];
+        instance_statuses(&aws, &groups, api_answers.then_some(&nodes[..]))
+    }
+
+    fn report(error: Option<&str>) -> BootStage {
+        BootStage::from_report(&BootReport {
+            format: 1,
+            instance: "i-n".to_owned(),
+            cluster: "a".to_owned(),
+            group: "nodes".to_owned(),
+            release: String::new(),
+            node_config: String::new(),
+            started: String::new(),
+            stages: vec![Stage {
+                name: "apply".to_owned(),
+                status: Status::Finished,
+                seconds: 1.0,
+            }],
+            changes: 0,
+            changed: Vec::new(),
+            error: error.map(ToOwned::to_owned),
+        })
+    }
+
+    fn waits(message: &str) -> Vec<RoleWait> {
+        let waits = vec![Wait::new("etcd-main", "", Status::Started, message)];
+        let now = OffsetDateTime::UNIX_EPOCH;
+        crate::role_waits(Waits::of("i-c", "", "", waits), now)
+    }
+
+    #[test]
+    fn an_instance_has_the_role_of_its_group_and_its_own_node() {
+        let all = statuses(true);
+        let read: Vec<_> = all
+            .iter()
+            .map(|one| (one.role, one.membership, one.node.is_some()))
+            .collect();
+        assert_eq!(
+            read,
+            [
+                (Some(Role::ControlPlane), Membership::Ready, true),
+                (Some(Role::Node), Membership::NotJoined, false),
+                (None, Membership::NotJoined, false),
+            ]
+        );
+        let waiting: Vec<bool> = all.iter().map(InstanceStatus::has_waits).collect();
+        assert_eq!(waiting, [true, false, false]);
+        let unknown = statuses(false);
+        assert!(
+            unknown
+                .iter()
+                .all(|one| one.membership == Membership::Unknown)
+        );
+    }
+
+    #[test]
+    fn a_report_without_an_error_explains_a_worker_only_while_the_api_cannot_be_asked() {
+        for (api_answers, error, explained) in [
+            (true, Some("no space left"), [true, true]),
+            (true, None, [false, false]),
+            (false, None, [false, true]),
+        ] {
+            let report = report(error);
+            let [control_plane, worker, ..] = &statuses(api_answers)[..] else {
+                panic!("three instances");
+            };
+            let found = [control_plane, worker].map(|one| one.is_explained_by(&report));
+            assert_eq!(found, explained, "{api_answers} {error:?}");
+        }
+    }
+
+    #[test]
+    fn a_volume_that_another_instance_has_is_named_with_that_instances_lifecycle() {
+        let mut all = statuses(true);
+        all[0].waits = waits("vol-1 is attached to i-n, which is running");
+        all[1].instance.lifecycle = Some("Terminating:Wait".to_owned());
+        append_holders(&mut all);
+        let message = &all[0].waits[0].message;
+        assert!(message.contains("i-n is Terminating:Wait"), "{message}");
+    }
+
+    #[test]
+    fn the_next_step_is_that_of_the_boot_and_else_of_the_first_wait() {
+        let mut all = statuses(true);
+        let control_plane = &mut all[0];
+        assert_eq!(control_plane.next_step(), None);
+        control_plane.waits = waits("vol-1 is attached to i-n");
+        let step = control_plane.next_step().unwrap();
+        assert!(step.contains("etcd volume"), "{step}");
+        control_plane.boot = Some(report(Some("no space left")));
+        let step = control_plane.next_step().unwrap();
+        assert!(step.contains("journalctl -u nodeup"), "{step}");
+    }
+}
