@@ -202,7 +202,7 @@ pub fn command_line(said: &clap::Error) -> ExitCode {
 pub fn logging(verbose: u8) {
     let default = match verbose {
         0 => "off",
-        1 => "kctl=debug,cli=debug,aws=debug,model=debug",
+        1 => "kctl=debug,cli=debug,aws_client=debug,aws_cloud=debug",
         _ => "trace",
     };
     let filter =
@@ -218,7 +218,7 @@ pub fn logging(verbose: u8) {
 /// (`transmitting request` in aws-smithy-runtime's orchestrator.rs). Whatever is asked for, they say no more than `debug`.
 fn may_log(target: &str, level: Level) -> bool {
     let of = target.split("::").next().unwrap_or_default();
-    ["kctl", "cli", "aws", "model"].contains(&of) || level <= Level::DEBUG
+    ["kctl", "cli", "aws_client", "aws_cloud"].contains(&of) || level <= Level::DEBUG
 }
 
 #[cfg(test)]
