@@ -17,6 +17,6 @@ pub use clock::{SimClock, block_on};
 pub use cloud::SimCloud;
 pub use faults::{Faults, Kill, Rng};
 pub use judge::{Truth, judge};
-pub use run::{Converged, End, converge, settle_reads, update};
+pub use run::{Converged, End, carry_out, converge, look, settle_reads, update};
 pub use shape::{Shape, history};
 pub use state::{Body, Object, Read, State};

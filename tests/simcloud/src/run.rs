@@ -1,11 +1,12 @@
 //! Runs of kctl against the simulated cloud: one, or as many as it takes.
 
-use super::clock::block_on;
+use super::clock::{SimClock, block_on};
 use super::cloud::SimCloud;
 use super::judge::{Truth, judge};
 use cloud::Cloud;
 use engine::{
-    Event, Failure, Id, Options, Outside, Plan, PlanError, Report, apply, observe_settled, plan,
+    Event, Failure, Id, Options, Outside, Plan, PlanError, Report, Snapshot, apply,
+    observe_settled, plan,
 };
 use std::time::Duration;
 
@@ -30,32 +31,71 @@ pub fn update(
     stop: &dyn Fn() -> bool,
     events: &mut impl FnMut(Event),
 ) -> End {
+    let snapshot = match look(cloud, desired.is_empty(), options, stop, events) {
+        Ok(snapshot) => snapshot,
+        Err(end) => return end,
+    };
+    match plan(desired, &snapshot) {
+        Ok(plan) => carry_out(cloud, plan, &snapshot, options, stop, events),
+        Err(error) => End::NoPlan(error),
+    }
+}
+
+/// The first part of a run, in a new process: what a sweep shows. `deleting`: the cluster is to go, and what holds data with it.
+pub fn look(
+    cloud: &SimCloud,
+    deleting: bool,
+    options: Options,
+    stop: &dyn Fn() -> bool,
+    events: &mut impl FnMut(Event),
+) -> Result<Snapshot<Cloud>, End> {
     cloud.restart();
-    cloud.deleting.set(desired.is_empty());
-    let outside = Outside {
+    cloud.deleting.set(deleting);
+    let outside = outside(cloud, options, stop);
+    let seen = block_on(
+        &cloud.clock,
+        || cloud.is_dead(),
+        observe_settled(&outside, events),
+    );
+    cloud.clock.pass(Duration::ZERO);
+    seen.map_or(Err(End::Killed), |seen| seen.map_err(End::Blind))
+}
+
+/// The second part, in the same process: applies a plan that was made from what [`look`] returned.
+pub fn carry_out(
+    cloud: &SimCloud,
+    plan: Plan<Cloud>,
+    snapshot: &Snapshot<Cloud>,
+    options: Options,
+    stop: &dyn Fn() -> bool,
+    events: &mut impl FnMut(Event),
+) -> End {
+    let outside = outside(cloud, options, stop);
+    let report = block_on(
+        &cloud.clock,
+        || cloud.is_dead(),
+        apply(&plan, snapshot, &outside, events),
+    );
+    cloud.clock.pass(Duration::ZERO);
+    match report {
+        Some(Ok(report)) => End::Ran(plan, report),
+        Some(Err(error)) => End::NoPlan(error),
+        None => End::Killed,
+    }
+}
+
+fn outside<'a>(
+    cloud: &'a SimCloud,
+    options: Options,
+    stop: &'a dyn Fn() -> bool,
+) -> Outside<'a, SimCloud, SimCloud, SimClock> {
+    Outside {
         world: cloud,
         journal: cloud,
         clock: &cloud.clock,
         options,
         stop,
-    };
-    let run = async {
-        let snapshot = match observe_settled(&outside, events).await {
-            Ok(snapshot) => snapshot,
-            Err(failure) => return End::Blind(failure),
-        };
-        let plan = match plan(desired, &snapshot) {
-            Ok(plan) => plan,
-            Err(error) => return End::NoPlan(error),
-        };
-        match apply(&plan, &snapshot, &outside, events).await {
-            Ok(report) => End::Ran(plan, report),
-            Err(error) => End::NoPlan(error),
-        }
-    };
-    let end = block_on(&cloud.clock, || cloud.is_dead(), run);
-    cloud.clock.pass(Duration::ZERO);
-    end.unwrap_or(End::Killed)
+    }
 }
 
 /// Waits until reads show everything that happened.

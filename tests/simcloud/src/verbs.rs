@@ -5,8 +5,9 @@ use super::rules::{
     self, Naming, blocker, goes_with, has_late, naming, refused, rival, slow_end, slow_start,
 };
 use super::state::{Body, Object, State};
-use cloud::Cloud;
-use engine::{Attrs, Class, Failure, Observed, Put, Removed, Resource};
+use cloud::held::ADDRESSES;
+use cloud::{Cloud, Lb};
+use engine::{Attrs, Class, Failure, Observed, Put, Ref, Removed, Resource};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -74,6 +75,11 @@ pub fn change(
     if let Some(version) = body.attrs.get_mut("latest_version") {
         *version = (version.parse::<u64>().unwrap_or_default() + 1).to_string();
     }
+    if let Cloud::Lb(balancer) = &body.resource {
+        let (serial, addresses) = (serial(physical), ADDRESSES.to_owned());
+        body.attrs
+            .insert(addresses, private_addresses(balancer, serial));
+    }
     object.change(body, times.shows);
     Ok(put(object, times.now))
 }
@@ -88,9 +94,29 @@ fn first_attrs(resource: &Cloud, serial: usize) -> Attrs {
                 format!("{}-{serial}.elb.example.com", balancer.name),
             ),
             attr("zone_id", "Z0BALANCERS".to_owned()),
+            attr(ADDRESSES, private_addresses(balancer, serial)),
         ]),
         _ => Attrs::new(),
     }
+}
+
+/// The number in a physical id.
+fn serial(physical: &str) -> usize {
+    let number = physical.rsplit('-').next();
+    number
+        .and_then(|number| number.parse().ok())
+        .unwrap_or_default()
+}
+
+/// An address in each of its subnets, separated by commas; it stays the same as long as the subnet does.
+fn private_addresses(balancer: &Lb, serial: usize) -> String {
+    let sum = |subnet: &Ref| {
+        let name = format!("{subnet:?}");
+        name.bytes().fold(0_u8, u8::wrapping_add)
+    };
+    let subnets = balancer.subnet_mappings.iter();
+    let addresses = subnets.map(|one| format!("10.0.{serial}.{}", sum(&one.subnet_id)));
+    addresses.collect::<Vec<_>>().join(",")
 }
 
 /// What a put answers about that object.

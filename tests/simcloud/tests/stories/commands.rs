@@ -1,0 +1,125 @@
+//! The commands of stories: words to calls.
+
+use super::output;
+use super::story::Story;
+use simcloud::{Faults, Kill};
+use spec::create::{CreateOptions, Topology};
+
+/// Every command, as an error lists them.
+const COMMANDS: &str = "\
+    create cluster NAME --zones ZONES [--control-plane-zones ZONES] [--topology public|private]
+    edit cluster [--set PATH=VALUE]... [--unset PATH]...
+    edit instancegroup NAME [--set PATH=VALUE]... [--unset PATH]...
+    copy instancegroup NAME NEW-NAME
+    delete instancegroup NAME
+    plan
+    apply [--die-after CALLS]
+    delete cluster [--yes [--die-after CALLS]]
+    check
+    show instances
+    show KIND
+    etcd forms
+    aws terminate INSTANCE
+    aws lose-zone ZONE
+    aws throttle PERCENT
+    aws lose-answers PERCENT
+    aws deny KIND
+    aws quota KIND COUNT
+    aws recover
+    somebody deletes KIND/NAME|ID
+    somebody has KIND/NAME
+    somebody uses KIND/NAME";
+
+/// Runs a command and returns what it prints. What kctl refuses is printed; `Err` is a mistake in the story.
+pub fn run_command(story: &mut Story, command: &str) -> Result<String, String> {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    match words.as_slice() {
+        ["create", "cluster", name, flags @ ..] => story.create_cluster(&options(name, flags)?),
+        ["edit", "cluster", edits @ ..] => story.edit_cluster(&pairs(edits)?),
+        ["edit", "instancegroup", name, edits @ ..] => story.edit_group(name, &pairs(edits)?),
+        ["copy", "instancegroup", name, new] => story.copy_group(name, new),
+        ["delete", "instancegroup", name] => story.delete_group(name),
+        ["plan"] => story.plan(false),
+        ["apply"] => story.apply(false, None),
+        ["apply", "--die-after", calls] => story.apply(false, Some(death(calls)?)),
+        ["delete", "cluster"] => story.plan(true),
+        ["delete", "cluster", "--yes"] => story.apply(true, None),
+        ["delete", "cluster", "--yes", "--die-after", calls] => {
+            story.apply(true, Some(death(calls)?))
+        }
+        ["check"] => Ok(story.check()),
+        ["show", "instances"] => Ok(story.instances.show(&story.cloud.state.borrow())),
+        ["show", kind] => Ok(output::objects(&story.cloud.state.borrow(), kind)),
+        ["etcd", "forms"] => story.form_etcd(),
+        ["aws", "throttle", percent] => {
+            let percent = number(percent)?;
+            story.fault(|faults| faults.throttled = percent)
+        }
+        ["aws", "lose-answers", percent] => {
+            let percent = number(percent)?;
+            story.fault(|faults| faults.unknown = percent)
+        }
+        ["aws", "deny", kind] => story.fault(|faults| faults.denied = Some(kept(kind))),
+        ["aws", "quota", kind, count] => {
+            let count = usize::try_from(number(count)?).unwrap_or(usize::MAX);
+            story.fault(|faults| faults.quota = Some((kept(kind), count)))
+        }
+        ["aws", "recover"] => story.fault(|faults| *faults = Faults::default()),
+        ["aws", "terminate", instance] => story.terminate(instance),
+        ["aws", "lose-zone", zone] => story.lose_zone(zone),
+        ["somebody", "deletes", id] => story.delete_by_hand(id),
+        ["somebody", "has", id] => story.add_foreign(id),
+        ["somebody", "uses", id] => story.add_foreign_user(id),
+        _ => Err(format!(
+            "there is no command {command:?}; write one of\n{COMMANDS}\n"
+        )),
+    }
+}
+
+/// A name for faults, which hold those of the product's source.
+fn kept(kind: &str) -> &'static str {
+    kind.to_owned().leak()
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("{text:?} is not a number"))
+}
+
+/// The process dies with the call of that number, once that has taken effect.
+fn death(calls: &str) -> Result<Kill, String> {
+    let call = number(calls)?;
+    Ok(Kill { call, after: true })
+}
+
+/// `--flag value` pairs.
+fn pairs<'a>(words: &[&'a str]) -> Result<Vec<(&'a str, &'a str)>, String> {
+    let pair = |pair: &[&'a str]| match pair {
+        [flag, value] => Ok((*flag, *value)),
+        _ => Err(format!("{} has no value", pair.join(" "))),
+    };
+    words.chunks(2).map(pair).collect()
+}
+
+fn options(name: &str, flags: &[&str]) -> Result<CreateOptions, String> {
+    let mut options = CreateOptions {
+        name: name.to_owned(),
+        state_store: "s3://store".to_owned(),
+        ..CreateOptions::default()
+    };
+    for (flag, value) in pairs(flags)? {
+        let list = || value.split(',').map(str::to_owned).collect();
+        match (flag, value) {
+            ("--zones", _) => options.zones = list(),
+            ("--control-plane-zones", _) => options.control_plane_zones = list(),
+            ("--topology", "private") => options.topology = Topology::Private,
+            ("--topology", "public") => options.topology = Topology::Public,
+            _ => {
+                return Err(format!(
+                    "{flag} is not a flag of stories, or {value} not its value; write\n{COMMANDS}\n"
+                ));
+            }
+        }
+    }
+    Ok(options)
+}
