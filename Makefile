@@ -19,9 +19,9 @@ TOOLS = KCTL_BIN="$(BIN)/kctl" KCTL_ASSETS="$$(tests/assets/build)" \
 	PATH="$$(tests/lab/go 2>/dev/null || echo "$(BIN)"):$$(tests/venv tests/lint/requirements.txt)/bin:$$PATH"
 
 # Before the first compile: what a target needs of this machine is there, or is installed, or named.
-READY := $(addprefix ready-,binaries agents demo simulator test lint bench soak fuzz lab)
+READY := $(addprefix ready-,binaries agents release demo simulator test lint bench soak fuzz lab)
 
-.PHONY: help binaries agents demo simulator test lint content bench soak fuzz lab lab-down $(READY)
+.PHONY: help binaries agents release demo simulator test lint content bench soak fuzz lab lab-down $(READY)
 # cargo uses all cores; what a target names first has to come first.
 .NOTPARALLEL:
 
@@ -36,6 +36,7 @@ help:
 	@echo "make fuzz       libFuzzer on everything that reads what others wrote: FUZZ_SECONDS for each of six laws, part of the soak"
 	@echo "make binaries   kctl, nodeup, protokube and lab, in $(BIN)"
 	@echo "make agents     nodeup and protokube as machines run them, for kctl on AWS; prints what to set"
+	@echo "make release    kctl, nodeup and protokube for amd64 and arm64, with archives and checksums; prints where they are"
 
 $(READY): ready-%:
 	@tests/ready $*
@@ -51,6 +52,9 @@ simulator: ready-simulator binaries
 
 agents: ready-agents binaries
 	@echo "export PATH=$(BIN):\$$PATH KCTL_ASSETS=$$(tests/assets/build)"
+
+release: ready-release
+	tests/release/run
 
 test: ready-test lint content
 	$(TOOLS) SEED=$(SEED) CARGO=$(CARGO) tests/run
