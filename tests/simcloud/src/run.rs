@@ -33,7 +33,7 @@ pub fn update(
 ) -> End {
     let snapshot = match look(cloud, desired.is_empty(), options, stop, events) {
         Ok(snapshot) => snapshot,
-        Err(end) => return end,
+        Err(end) => return *end,
     };
     match plan(desired, &snapshot) {
         Ok(plan) => carry_out(cloud, plan, &snapshot, options, stop, events),
@@ -48,7 +48,7 @@ pub fn look(
     options: Options,
     stop: &dyn Fn() -> bool,
     events: &mut impl FnMut(Event),
-) -> Result<Snapshot<Cloud>, End> {
+) -> Result<Snapshot<Cloud>, Box<End>> {
     cloud.restart();
     cloud.deleting.set(deleting);
     let outside = outside(cloud, options, stop);
@@ -58,7 +58,11 @@ pub fn look(
         observe_settled(&outside, events),
     );
     cloud.clock.pass(Duration::ZERO);
-    seen.map_or(Err(End::Killed), |seen| seen.map_err(End::Blind))
+    match seen {
+        Some(Ok(seen)) => Ok(seen),
+        Some(Err(failure)) => Err(Box::new(End::Blind(failure))),
+        None => Err(Box::new(End::Killed)),
+    }
 }
 
 /// The second part, in the same process: applies a plan that was made from what [`look`] returned.

@@ -34,7 +34,7 @@ const COMMANDS: &str = "\
 pub fn run_command(story: &mut Story, command: &str) -> Result<String, String> {
     let words: Vec<&str> = command.split_whitespace().collect();
     match words.as_slice() {
-        ["create", "cluster", name, flags @ ..] => story.create_cluster(&options(name, flags)?),
+        ["create", "cluster", name, flags @ ..] => Ok(story.create_cluster(&options(name, flags)?)),
         ["edit", "cluster", edits @ ..] => story.edit_cluster(&pairs(edits)?),
         ["edit", "instancegroup", name, edits @ ..] => story.edit_group(name, &pairs(edits)?),
         ["copy", "instancegroup", name, new] => story.copy_group(name, new),
@@ -49,24 +49,12 @@ pub fn run_command(story: &mut Story, command: &str) -> Result<String, String> {
         }
         ["check"] => Ok(story.check()),
         ["show", "instances"] => Ok(story.instances.show(&story.cloud.state.borrow())),
-        ["show", kind] => Ok(output::objects(&story.cloud.state.borrow(), kind)),
+        ["show", kind] => {
+            let kind = story.kind(kind)?;
+            Ok(output::objects(&story.cloud.state.borrow(), kind))
+        }
         ["etcd", "forms"] => story.form_etcd(),
-        ["aws", "throttle", percent] => {
-            let percent = number(percent)?;
-            story.fault(|faults| faults.throttled = percent)
-        }
-        ["aws", "lose-answers", percent] => {
-            let percent = number(percent)?;
-            story.fault(|faults| faults.unknown = percent)
-        }
-        ["aws", "deny", kind] => story.fault(|faults| faults.denied = Some(kept(kind))),
-        ["aws", "quota", kind, count] => {
-            let count = usize::try_from(number(count)?).unwrap_or(usize::MAX);
-            story.fault(|faults| faults.quota = Some((kept(kind), count)))
-        }
-        ["aws", "recover"] => story.fault(|faults| *faults = Faults::default()),
-        ["aws", "terminate", instance] => story.terminate(instance),
-        ["aws", "lose-zone", zone] => story.lose_zone(zone),
+        ["aws", event @ ..] if happen(story, event)? => Ok(String::new()),
         ["somebody", "deletes", id] => story.delete_by_hand(id),
         ["somebody", "has", id] => story.add_foreign(id),
         ["somebody", "uses", id] => story.add_foreign_user(id),
@@ -76,9 +64,32 @@ pub fn run_command(story: &mut Story, command: &str) -> Result<String, String> {
     }
 }
 
-/// A name for faults, which hold those of the product's source.
-fn kept(kind: &str) -> &'static str {
-    kind.to_owned().leak()
+/// What happens in AWS; false: there is no such event.
+fn happen(story: &mut Story, event: &[&str]) -> Result<bool, String> {
+    match event {
+        ["throttle", percent] => {
+            let percent = number(percent)?;
+            story.fault(|faults| faults.throttled = percent);
+        }
+        ["lose-answers", percent] => {
+            let percent = number(percent)?;
+            story.fault(|faults| faults.unknown = percent);
+        }
+        ["deny", kind] => {
+            let kind = story.kind(kind)?;
+            story.fault(|faults| faults.denied = Some(kind));
+        }
+        ["quota", kind, count] => {
+            let count = usize::try_from(number(count)?).unwrap_or(usize::MAX);
+            let quota = Some((story.kind(kind)?, count));
+            story.fault(|faults| faults.quota = quota);
+        }
+        ["recover"] => story.fault(|faults| *faults = Faults::default()),
+        ["terminate", instance] => story.terminate(instance)?,
+        ["lose-zone", zone] => story.lose_zone(zone),
+        _ => return Ok(false),
+    }
+    Ok(true)
 }
 
 fn number(text: &str) -> Result<u64, String> {

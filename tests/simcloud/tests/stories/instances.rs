@@ -47,7 +47,8 @@ impl Instances {
         });
         for group in groups {
             let name = &group.auto_scaling_group_name;
-            let [least, most] = [group.min_size, group.max_size].map(|size| size.max(0) as usize);
+            let size = |size: i32| usize::try_from(size).unwrap_or_default();
+            let (least, most) = (size(group.min_size), size(group.max_size));
             let own = self.running.iter().filter(|(_, one)| one.group == *name);
             let own: Vec<String> = own.map(|(id, _)| id.clone()).collect();
             own.iter().skip(most).for_each(|id| {

@@ -9,6 +9,7 @@
 )]
 
 mod commands;
+mod events;
 mod instances;
 mod output;
 mod spec_side;
@@ -114,6 +115,10 @@ fn a_mistake_in_a_story_is_told_with_file_line_and_what_can_be_written() {
         (
             "> somebody deletes vpc/none\n",
             "x.txt:1: there is no vpc/none",
+        ),
+        (
+            "> create cluster a.example.com --zones eu-west-1a\n> show volumes\n",
+            "x.txt:2: there is no kind volumes",
         ),
         (
             "> aws throttle often\n",

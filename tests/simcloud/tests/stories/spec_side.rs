@@ -12,7 +12,10 @@ use spec::catalog::Catalog;
 use spec::expand::{Wanted, expand, wanted};
 use spec::read::{Problem, read_documents, render};
 use spec::validate::{ClusterInput, validate};
+use std::sync::LazyLock;
 use test_support::agents;
+
+static CATALOG: LazyLock<Catalog> = LazyLock::new(|| Catalog::embedded().unwrap());
 
 /// A cluster and its groups, as the user wrote them.
 pub struct Spec {
@@ -84,8 +87,7 @@ impl Spec {
             return Err(told(problems));
         }
         let facts = facts(&wanted(&cluster, &groups));
-        let catalog = Catalog::embedded().unwrap();
-        let full = expand(&cluster, &groups, &[], &facts, &catalog)
+        let full = expand(&cluster, &groups, &[], &facts, &CATALOG)
             .map_err(told)?
             .full;
         let desired = build(&full);
