@@ -12,6 +12,7 @@
 mod ci;
 mod page;
 mod pages;
+mod release;
 mod requirements;
 #[path = "../wire/simulator.rs"]
 #[expect(dead_code, reason = "the wire tests use more of it")]
