@@ -1,7 +1,7 @@
 //! From the text of a spec to the AWS objects that it wants: read, validated, expanded, built. Objects of the state store are left
 //! out: their names are hashes of their content, and would change with every release.
 
-use cloud::facts::{Facts, Image, InstanceType};
+use cloud::facts::{Facts, FactsWanted, Image, InstanceType};
 use cloud::{Cloud, claim};
 use full::FullSpec;
 use full::nodes::{UserData, node_config, user_data};
@@ -9,7 +9,7 @@ use node::config::{Arch, stored};
 use node::yaml::to_yaml_documents;
 use spec::api::{Cluster, InstanceGroup, Object};
 use spec::catalog::Catalog;
-use spec::expand::{Wanted, expand, wanted};
+use spec::expand::{expand, wanted_facts};
 use spec::read::{Problem, read_documents, render};
 use spec::validate::{ClusterInput, validate};
 use std::sync::LazyLock;
@@ -25,7 +25,7 @@ pub struct Spec {
 }
 
 /// Facts of an account that has every image and machine type that is asked for.
-pub fn facts(wanted: &Wanted) -> Facts {
+pub fn facts(wanted: &FactsWanted) -> Facts {
     let image = |name: &String| {
         let arm = name.contains("arm64");
         let image = Image {
@@ -86,7 +86,7 @@ impl Spec {
         if !problems.is_empty() {
             return Err(told(problems));
         }
-        let facts = facts(&wanted(&cluster, &groups));
+        let facts = facts(&wanted_facts(&cluster, &groups));
         let full = expand(&cluster, &groups, &[], &facts, &CATALOG)
             .map_err(told)?
             .full;

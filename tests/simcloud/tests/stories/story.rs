@@ -10,7 +10,7 @@ use full::FullSpec;
 use node::etcd::Record;
 use simcloud::{Faults, Kill, SimCloud, State, carry_out, judge, look};
 use spec::api::{InstanceGroup, Resource as Envelope, Spec as Kind, set};
-use spec::create::{CreateOptions, create, wanted};
+use spec::create::{CreateOptions, create, wanted_facts};
 use spec::etcd::{Formed, edits};
 use spec::read::{Problem, render};
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,7 +72,7 @@ impl Story {
     }
 
     pub fn create_cluster(&mut self, options: &CreateOptions) -> String {
-        let created = match create(options, &facts(&wanted(options))) {
+        let created = match create(options, &facts(&wanted_facts(options))) {
             Ok(created) => created,
             Err(problems) => return render(&problems),
         };
