@@ -126,18 +126,17 @@ fn files(assembled: &Assembled, facts: &Facts) -> Result<Files, CommandError> {
     );
     files.insert("cloud.json".to_owned(), json(&cloud)?);
     for object in &assembled.desired {
-        match object {
-            Cloud::IamRolePolicy(policy) => {
-                let name = format!("iam/{}.json", policy.policy_name);
-                files.insert(name, json(&policy.policy_document)?);
-            }
-            Cloud::S3Object(S3Object {
-                key,
-                content: ObjectContent::Text(text),
-            }) if key.starts_with("addons/") => {
-                files.insert(key.clone(), text.clone());
-            }
-            _ => {}
+        if let Cloud::IamRolePolicy(policy) = object {
+            let name = format!("iam/{}.json", policy.policy_name);
+            files.insert(name, json(&policy.policy_document)?);
+        }
+        if let Cloud::S3Object(S3Object {
+            key,
+            content: ObjectContent::Text(text),
+        }) = object
+            && key.starts_with("addons/")
+        {
+            files.insert(key.clone(), text.clone());
         }
     }
     for (group, machine) in &assembled.machines {

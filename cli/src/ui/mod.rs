@@ -1,10 +1,10 @@
 //! The terminal. Nothing outside this module prints: results go to stdout, everything else to stderr.
 //! What is printed is made by plain functions from values to text, so that it can be tested.
 
-pub mod cloud;
 pub mod diff;
 pub mod error;
 pub mod events;
+pub mod hashes;
 pub mod health;
 pub mod instances;
 pub mod lock;

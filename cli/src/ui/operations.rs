@@ -1,6 +1,6 @@
 //! The log of operations as a table, as records for programs, and one operation with all its steps.
 
-use super::cloud::short_hashes;
+use super::hashes::short_hashes;
 use super::progress::seconds;
 use super::table;
 use crate::state::{Ended, Listed, Operation};

@@ -1,8 +1,9 @@
 //! A plan as text. Symbols carry the meaning, what is unchanged is hidden, parts stand under what they
 //! are parts of, and the parts of something that comes or goes as a whole are only counted.
 
-use super::{Paint, Tone, cloud, diff};
-use ::cloud::Cloud;
+use super::hashes::short_hashes;
+use super::{Paint, Tone, diff};
+use cloud::{Cloud, Place, Section};
 use engine::{Action, FieldChange, Id, Kept, Plan, Reason, Step, Why};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -125,13 +126,17 @@ pub fn summary(plan: &Plan<Cloud>) -> String {
 /// Changes of tags that many objects have in common, and how many have them.
 type Tagged = BTreeMap<String, usize>;
 
+/// What parts of a kind are called: one, several.
+type Words = (&'static str, &'static str);
+
 /// The steps in the order in which they are shown.
 struct Tree<'a> {
-    sections: Vec<(cloud::Section, Vec<Id>)>,
+    sections: Vec<(Section, Vec<Id>)>,
     /// Steps that are shown with an own line.
     steps: BTreeMap<&'a Id, &'a Step<Cloud>>,
     parts: BTreeMap<Id, Vec<&'a Step<Cloud>>>,
-    counted: BTreeMap<Id, BTreeMap<&'a str, usize>>,
+    /// By the whole: how many parts of each kind, and what those are called.
+    counted: BTreeMap<Id, BTreeMap<(&'a str, Words), usize>>,
     tagged: &'a Tagged,
 }
 
@@ -147,34 +152,34 @@ impl<'a> Tree<'a> {
             counted: BTreeMap::new(),
             tagged,
         };
-        let mut roots: BTreeSet<(cloud::Section, u8, Id)> = BTreeSet::new();
+        let mut roots: BTreeSet<(Place, Id)> = BTreeSet::new();
         for step in tree.steps.values() {
             let Some(object) = subject(step) else {
                 continue;
             };
-            let (section, rank) = cloud::place(object);
-            let Some(parent) = cloud::parent(object) else {
-                roots.insert((section, rank, step.id.clone()));
+            let place = object.place();
+            let Some(part) = object.part_of() else {
+                roots.insert((place, step.id.clone()));
                 continue;
             };
-            let above = tree.steps.get(&parent);
+            let above = tree.steps.get(&part.id);
             if above.is_none() {
-                roots.insert((section, 0, parent.clone()));
+                roots.insert((Place(place.0, 0), part.id.clone()));
             }
             let whole = step.action != Action::Update
                 && above.is_some_and(|above| above.action == step.action);
             if whole && !view.wide {
                 *tree
                     .counted
-                    .entry(parent)
+                    .entry(part.id)
                     .or_default()
-                    .entry(step.id.kind())
+                    .entry((step.id.kind(), part.words))
                     .or_default() += 1;
             } else {
-                tree.parts.entry(parent).or_default().push(step);
+                tree.parts.entry(part.id).or_default().push(step);
             }
         }
-        for (section, _, id) in roots {
+        for (Place(section, _), id) in roots {
             match tree.sections.last_mut() {
                 Some((last, ids)) if *last == section => ids.push(id),
                 _ => tree.sections.push((section, vec![id])),
@@ -188,7 +193,7 @@ impl<'a> Tree<'a> {
         let mut text = match self.steps.get(id) {
             Some(step) => {
                 let mut about: Vec<String> =
-                    subject(step).map(cloud::describe).into_iter().collect();
+                    subject(step).map(Cloud::describe).into_iter().collect();
                 about.extend(self.counted.get(id).into_iter().flatten().map(counted));
                 about.retain(|words| !words.is_empty());
                 let name = format!("{:<width$}", short(view, &id.to_string()));
@@ -199,7 +204,7 @@ impl<'a> Tree<'a> {
         for part in self.parts.get(id).into_iter().flatten() {
             let about = short(
                 view,
-                &subject(part).map(cloud::describe).unwrap_or_default(),
+                &subject(part).map(Cloud::describe).unwrap_or_default(),
             );
             let name = short(view, &part.id.to_string());
             let (name, about) = match (about.is_empty(), view.wide) {
@@ -264,11 +269,10 @@ fn short(view: View<'_>, text: &str) -> String {
     if view.wide {
         return text;
     }
-    cloud::short_hashes(&text)
+    short_hashes(&text)
 }
 
-fn counted((kind, count): (&&str, &usize)) -> String {
-    let (one, many) = cloud::part_words(kind);
+fn counted(((_, (one, many)), count): (&(&str, Words), &usize)) -> String {
     format!("{count} {}", if *count == 1 { one } else { many })
 }
 
@@ -330,7 +334,7 @@ fn tag_change(change: &FieldChange) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ::cloud::{
+    use cloud::{
         EbsVolume, IamRole, RuleSource, SecurityGroup, SecurityGroupRule, Subnet, Tags, Vpc,
     };
     use engine::{Observed, Ref, Resource};

@@ -1,7 +1,7 @@
 //! An apply while it runs. On a terminal: finished steps scroll by, running ones stand below with the time
 //! they have taken and what they wait for. Elsewhere: one line per finished step.
 
-use super::cloud::short_hashes;
+use super::hashes::short_hashes;
 use super::{Shell, Tone};
 use engine::{Action, Class, Event, Failure, Id};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};

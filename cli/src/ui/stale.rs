@@ -1,8 +1,8 @@
 //! Why a saved plan no longer applies, in a few lines.
 
 use super::Paint;
-use super::cloud::short_hashes;
 use super::diff::lines;
+use super::hashes::short_hashes;
 use crate::saved_plan::{Changed, Stale};
 use engine::{Action, Moved};
 use serde_json::Value;

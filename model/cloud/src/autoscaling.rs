@@ -1,7 +1,8 @@
 //! Auto Scaling groups and their termination hooks.
 
-use super::{AttrLookup, Kind, Rename};
-use engine::{Id, Ref, Text};
+use super::listing::{PartOf, Place, Section, count_words};
+use super::{Kind, Tags};
+use engine::{Ref, Text};
 use serde::{Deserialize, Serialize};
 
 /// An instance group's Auto Scaling group. Desired capacity is the autoscaler's, not ours.
@@ -57,38 +58,41 @@ pub struct LaunchTemplateRef {
 
 impl Kind for AutoscalingGroup {
     const TYPE: &'static str = "autoscaling_group";
+    const PLACE: Place = Place(Section::Instances, 2);
+    const CAN_BE_REMADE: bool = false;
 
     fn name(&self) -> String {
         self.auto_scaling_group_name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
-        let mut refs = vec![self.launch_template.launch_template_id.clone()];
-        refs.extend(self.target_group_arns.iter().cloned());
-        refs.extend(self.vpc_zone_identifier.iter().cloned());
-        refs
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        let template = std::iter::once(&mut self.launch_template.launch_template_id);
+        let targets = self.target_group_arns.iter_mut();
+        let subnets = self.vpc_zone_identifier.iter_mut();
+        template.chain(targets).chain(subnets).collect()
     }
 
-    fn with_refs(&self, rename: Rename<'_>) -> Self {
-        Self {
-            launch_template: LaunchTemplateRef {
-                launch_template_id: rename(&self.launch_template.launch_template_id),
-                version: super::renamed_text(&self.launch_template.version, rename),
-            },
-            target_group_arns: super::renamed_set(&self.target_group_arns, rename),
-            vpc_zone_identifier: super::renamed_set(&self.vpc_zone_identifier, rename),
-            ..self.clone()
-        }
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        None
     }
 
-    fn late(&self) -> Vec<Id> {
-        self.launch_template.version.needs()
+    fn texts_mut(&mut self) -> Vec<&mut Text> {
+        vec![&mut self.launch_template.version]
     }
 
-    fn resolved(&self, attr: AttrLookup<'_>) -> Self {
-        let mut resolved = self.clone();
-        resolved.launch_template.version = self.launch_template.version.resolved(attr);
-        resolved
+    fn refs_changed(&mut self) {
+        self.target_group_arns.sort();
+        self.vpc_zone_identifier.sort();
+    }
+
+    fn describe(&self) -> String {
+        let machines = match (self.min_size, self.max_size) {
+            (1, 1) => "1 machine".to_owned(),
+            (min, max) if min == max => format!("{min} machines"),
+            (min, max) => format!("{min} to {max} machines"),
+        };
+        let subnets = count_words(self.vpc_zone_identifier.len(), "subnet");
+        format!("{machines} in {subnets}")
     }
 }
 
@@ -109,19 +113,25 @@ pub struct AutoscalingLifecycleHook {
 
 impl Kind for AutoscalingLifecycleHook {
     const TYPE: &'static str = "autoscaling_lifecycle_hook";
+    const PLACE: Place = Place(Section::Instances, 3);
 
     fn name(&self) -> String {
         self.lifecycle_hook_name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
-        vec![self.auto_scaling_group_name.clone()]
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        vec![&mut self.auto_scaling_group_name]
     }
 
-    fn with_refs(&self, rename: Rename<'_>) -> Self {
-        Self {
-            auto_scaling_group_name: rename(&self.auto_scaling_group_name),
-            ..self.clone()
-        }
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        None
+    }
+
+    fn part_of(&self) -> Option<PartOf> {
+        PartOf::own(
+            &self.auto_scaling_group_name,
+            "lifecycle hook",
+            "lifecycle hooks",
+        )
     }
 }

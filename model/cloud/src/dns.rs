@@ -1,7 +1,8 @@
 //! Route 53 records that kctl makes before anything can look them up, and who can look up a private zone.
 
-use super::{AttrLookup, Kind, Rename};
-use engine::{Id, Ref, Text};
+use super::listing::{Place, Section, reference_words};
+use super::{Kind, Tags};
+use engine::{Ref, Text};
 use serde::{Deserialize, Serialize};
 
 /// One record set.
@@ -40,6 +41,7 @@ pub struct AliasTarget {
 
 impl Kind for Route53Record {
     const TYPE: &'static str = "route53_record";
+    const PLACE: Place = Place(Section::Api, 4);
 
     fn name(&self) -> String {
         if self.record_type == "A" {
@@ -49,42 +51,30 @@ impl Kind for Route53Record {
         }
     }
 
-    fn refs(&self) -> Vec<Ref> {
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
         self.alias_target
-            .iter()
-            .map(|alias| alias.of.clone())
+            .iter_mut()
+            .map(|alias| &mut alias.of)
             .collect()
     }
 
-    fn with_refs(&self, rename: Rename<'_>) -> Self {
-        Self {
-            alias_target: self.alias_target.as_ref().map(|alias| AliasTarget {
-                of: rename(&alias.of),
-                dns_name: super::renamed_text(&alias.dns_name, rename),
-                hosted_zone_id: super::renamed_text(&alias.hosted_zone_id, rename),
-                evaluate_target_health: alias.evaluate_target_health,
-            }),
-            ..self.clone()
-        }
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        None
     }
 
-    fn late(&self) -> Vec<Id> {
-        self.alias_target
-            .iter()
-            .flat_map(|alias| [alias.dns_name.needs(), alias.hosted_zone_id.needs()].concat())
+    fn texts_mut(&mut self) -> Vec<&mut Text> {
+        let alias = self.alias_target.iter_mut();
+        alias
+            .flat_map(|alias| [&mut alias.dns_name, &mut alias.hosted_zone_id])
             .collect()
     }
 
-    fn resolved(&self, attr: AttrLookup<'_>) -> Self {
-        let alias = |alias: &AliasTarget| AliasTarget {
-            dns_name: alias.dns_name.resolved(attr),
-            hosted_zone_id: alias.hosted_zone_id.resolved(attr),
-            ..alias.clone()
-        };
-        Self {
-            alias_target: self.alias_target.as_ref().map(alias),
-            ..self.clone()
-        }
+    fn describe(&self) -> String {
+        let target = self
+            .alias_target
+            .as_ref()
+            .map(|alias| format!(" for {}", reference_words(&alias.of)));
+        format!("{}{}", self.record_type, target.unwrap_or_default())
     }
 }
 
@@ -103,19 +93,22 @@ pub struct Route53ZoneAssociation {
 
 impl Kind for Route53ZoneAssociation {
     const TYPE: &'static str = "route53_zone_association";
+    const PLACE: Place = Place(Section::Api, 3);
 
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
-        vec![self.vpc_id.clone()]
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        vec![&mut self.vpc_id]
     }
 
-    fn with_refs(&self, rename: Rename<'_>) -> Self {
-        Self {
-            vpc_id: rename(&self.vpc_id),
-            ..self.clone()
-        }
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        None
+    }
+
+    fn describe(&self) -> String {
+        let vpc = reference_words(&self.vpc_id);
+        format!("{vpc} looks up {}", self.hosted_zone_id)
     }
 }

@@ -1,5 +1,6 @@
 //! EBS volumes: where etcd's data lives.
 
+use super::listing::{Place, Section};
 use super::{Kind, Tags};
 use engine::Ref;
 use serde::{Deserialize, Serialize};
@@ -29,13 +30,20 @@ pub struct EbsVolume {
 
 impl Kind for EbsVolume {
     const TYPE: &'static str = "ebs_volume";
+    const PLACE: Place = Place(Section::EtcdVolumes, 0);
+    const CAN_BE_REMADE: bool = false;
+    const HOLDS_DATA: bool = true;
 
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
         Vec::new()
+    }
+
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        Some(&mut self.tags)
     }
 
     /// An account with EBS encryption by default encrypts what is asked for without ("When your account is enabled for
@@ -70,5 +78,15 @@ impl Kind for EbsVolume {
                 have.size, self.size, have.size
             )
         })
+    }
+
+    fn describe(&self) -> String {
+        let Self {
+            size,
+            volume_type,
+            availability_zone,
+            ..
+        } = self;
+        format!("{size} GiB {volume_type} in {availability_zone}")
     }
 }

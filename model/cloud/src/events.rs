@@ -1,6 +1,7 @@
 //! The queue and the EventBridge rules by which the node termination handler hears of ending instances.
 
-use super::{Kind, Rename, Tags};
+use super::listing::{PartOf, Place, Section};
+use super::{Kind, Tags};
 use engine::Ref;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,13 +21,19 @@ pub struct SqsQueue {
 
 impl Kind for SqsQueue {
     const TYPE: &'static str = "sqs_queue";
+    const PLACE: Place = Place(Section::TerminationEvents, 0);
+    const CAN_BE_REMADE: bool = false;
 
     fn name(&self) -> String {
         self.queue_name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
         Vec::new()
+    }
+
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        Some(&mut self.tags)
     }
 }
 
@@ -43,13 +50,18 @@ pub struct CloudwatchEventRule {
 
 impl Kind for CloudwatchEventRule {
     const TYPE: &'static str = "cloudwatch_event_rule";
+    const PLACE: Place = Place(Section::TerminationEvents, 1);
 
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
         Vec::new()
+    }
+
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        Some(&mut self.tags)
     }
 }
 
@@ -66,20 +78,21 @@ pub struct CloudwatchEventTarget {
 
 impl Kind for CloudwatchEventTarget {
     const TYPE: &'static str = "cloudwatch_event_target";
+    const PLACE: Place = Place(Section::TerminationEvents, 2);
 
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
-        vec![self.rule.clone(), self.arn.clone()]
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        vec![&mut self.rule, &mut self.arn]
     }
 
-    fn with_refs(&self, rename: Rename<'_>) -> Self {
-        Self {
-            rule: rename(&self.rule),
-            arn: rename(&self.arn),
-            ..self.clone()
-        }
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        None
+    }
+
+    fn part_of(&self) -> Option<PartOf> {
+        PartOf::own(&self.rule, "target", "targets")
     }
 }

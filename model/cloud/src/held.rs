@@ -3,7 +3,7 @@
 //! with all that makes it work, until no machine that runs was told of it. (kOps leaves them to `--prune`, after a rolling
 //! update: `DeferDeletion` of its NLB, target group, attachment and rule tasks.) Pure, between settling and planning.
 
-use super::{AutoscalingGroup, Cloud, Kind, RuleSource};
+use super::{AutoscalingGroup, Cloud, Kind, LaunchTemplate, RuleSource, Variant};
 use engine::{Id, Kept, Observed, PlanError, Ref, Resource, Snapshot, Why};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,18 +94,19 @@ pub fn hold(
 /// True if the one is a part of the other, without which that does not work: listeners of a balancer, and rules between its
 /// groups and machines' (access lists follow the spec), all rules of and for a group, what routes from a subnet.
 fn works_for(part: &Cloud, of: &Cloud) -> bool {
-    match (part, of) {
-        (Cloud::SecurityGroupRule(rule), Cloud::Lb(balancer)) => {
-            let mut sides = rule.refs().into_iter();
-            let between = matches!(rule.source, RuleSource::ReferencedGroupId(_));
-            between && sides.any(|side| balancer.security_groups.contains(&side))
-        }
-        (Cloud::LbListener(_), Cloud::Lb(_))
-        | (Cloud::SecurityGroupRule(_), Cloud::SecurityGroup(_))
-        | (Cloud::RouteTableAssociation(_), Cloud::Subnet(_))
-        | (Cloud::Route(_), Cloud::RouteTable(_)) => part.needs().contains(&of.id()),
-        _ => false,
+    if let (Cloud::SecurityGroupRule(rule), Cloud::Lb(balancer)) = (part, of) {
+        let mut sides = rule.refs().into_iter();
+        let between = matches!(rule.source, RuleSource::ReferencedGroupId(_));
+        return between && sides.any(|side| balancer.security_groups.contains(&side));
     }
+    let is_part = matches!(
+        (part, of),
+        (Cloud::LbListener(_), Cloud::Lb(_))
+            | (Cloud::SecurityGroupRule(_), Cloud::SecurityGroup(_))
+            | (Cloud::RouteTableAssociation(_), Cloud::Subnet(_))
+            | (Cloud::Route(_), Cloud::RouteTable(_))
+    );
+    is_part && part.needs().contains(&of.id())
 }
 
 /// Its machines stay targets of the target groups that stay.
@@ -127,13 +128,9 @@ fn stay_attached(
 
 /// True if machines are told the addresses of that balancer.
 pub(crate) fn is_told_to_machines(balancer: &Id, desired: &[Cloud]) -> bool {
-    desired.iter().any(|one| match one {
-        Cloud::LaunchTemplate(template) => {
-            let mut user_data = template.user_data.iter();
-            user_data.any(|text| text.waits_for(balancer, ADDRESSES))
-        }
-        _ => false,
-    })
+    let templates = desired.iter().filter_map(LaunchTemplate::of);
+    let mut user_data = templates.flat_map(|template| &template.user_data);
+    user_data.any(|text| text.waits_for(balancer, ADDRESSES))
 }
 
 /// Fails if a balancer would lose a zone of which machines know the address, and no successor can stand beside it, because

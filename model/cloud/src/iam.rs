@@ -1,6 +1,7 @@
 //! IAM: what instances may do.
 
-use super::{Kind, Rename, Tags};
+use super::listing::{PartOf, Place, Section};
+use super::{Kind, Tags};
 use engine::Ref;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,13 +21,18 @@ pub struct IamRole {
 
 impl Kind for IamRole {
     const TYPE: &'static str = "iam_role";
+    const PLACE: Place = Place(Section::Permissions, 0);
 
     fn name(&self) -> String {
         self.role_name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
         Vec::new()
+    }
+
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        Some(&mut self.tags)
     }
 }
 
@@ -43,20 +49,22 @@ pub struct IamRolePolicy {
 
 impl Kind for IamRolePolicy {
     const TYPE: &'static str = "iam_role_policy";
+    const PLACE: Place = Place(Section::Permissions, 1);
 
     fn name(&self) -> String {
         self.policy_name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
-        vec![self.role_name.clone()]
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        vec![&mut self.role_name]
     }
 
-    fn with_refs(&self, rename: Rename<'_>) -> Self {
-        Self {
-            role_name: rename(&self.role_name),
-            ..self.clone()
-        }
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        None
+    }
+
+    fn part_of(&self) -> Option<PartOf> {
+        PartOf::own(&self.role_name, "policy", "policies")
     }
 }
 
@@ -71,6 +79,7 @@ pub struct IamRolePolicyAttachment {
 
 impl Kind for IamRolePolicyAttachment {
     const TYPE: &'static str = "iam_role_policy_attachment";
+    const PLACE: Place = Place(Section::Permissions, 2);
 
     fn name(&self) -> String {
         let role = self
@@ -80,15 +89,16 @@ impl Kind for IamRolePolicyAttachment {
         format!("{role}-{}", self.policy_arn)
     }
 
-    fn refs(&self) -> Vec<Ref> {
-        vec![self.role_name.clone()]
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        vec![&mut self.role_name]
     }
 
-    fn with_refs(&self, rename: Rename<'_>) -> Self {
-        Self {
-            role_name: rename(&self.role_name),
-            ..self.clone()
-        }
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        None
+    }
+
+    fn part_of(&self) -> Option<PartOf> {
+        PartOf::own(&self.role_name, "attached policy", "attached policies")
     }
 }
 
@@ -105,19 +115,25 @@ pub struct IamInstanceProfile {
 
 impl Kind for IamInstanceProfile {
     const TYPE: &'static str = "iam_instance_profile";
+    const PLACE: Place = Place(Section::Permissions, 3);
 
     fn name(&self) -> String {
         self.instance_profile_name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
-        self.role_name.iter().cloned().collect()
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        self.role_name.iter_mut().collect()
     }
 
-    fn with_refs(&self, rename: Rename<'_>) -> Self {
-        Self {
-            role_name: self.role_name.as_ref().map(rename),
-            ..self.clone()
-        }
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        Some(&mut self.tags)
+    }
+
+    fn part_of(&self) -> Option<PartOf> {
+        PartOf::own(
+            self.role_name.as_ref()?,
+            "instance profile",
+            "instance profiles",
+        )
     }
 }

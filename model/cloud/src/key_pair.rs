@@ -1,5 +1,6 @@
 //! The SSH key pair that instances are launched with.
 
+use super::listing::{Place, Section};
 use super::{Kind, Tags};
 use engine::Ref;
 use serde::{Deserialize, Serialize};
@@ -17,12 +18,17 @@ pub struct KeyPair {
 
 impl Kind for KeyPair {
     const TYPE: &'static str = "key_pair";
+    const PLACE: Place = Place(Section::Instances, 0);
 
     fn name(&self) -> String {
         self.key_name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
         Vec::new()
+    }
+
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        Some(&mut self.tags)
     }
 }

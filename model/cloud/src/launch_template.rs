@@ -1,7 +1,8 @@
 //! Launch templates: what an instance group's machines are launched as. A change is a new version.
 
-use super::{AttrLookup, Kind, Rename, Tags};
-use engine::{Id, Ref, Text};
+use super::listing::{Place, Section};
+use super::{Kind, Tags};
+use engine::{Ref, Text};
 use serde::{Deserialize, Serialize};
 
 /// An instance group's launch template, at its latest version.
@@ -111,46 +112,35 @@ pub struct NetworkInterface {
 
 impl Kind for LaunchTemplate {
     const TYPE: &'static str = "launch_template";
+    const PLACE: Place = Place(Section::Instances, 1);
 
     fn name(&self) -> String {
         self.launch_template_name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
-        let mut refs = vec![self.iam_instance_profile.clone()];
-        refs.extend(self.key_name.clone());
-        refs.extend(self.network_interface.groups.iter().cloned());
-        refs
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        let profile = std::iter::once(&mut self.iam_instance_profile);
+        let groups = self.network_interface.groups.iter_mut();
+        profile.chain(&mut self.key_name).chain(groups).collect()
     }
 
-    fn with_refs(&self, rename: Rename<'_>) -> Self {
-        Self {
-            iam_instance_profile: rename(&self.iam_instance_profile),
-            key_name: self.key_name.as_ref().map(rename),
-            network_interface: NetworkInterface {
-                groups: super::renamed_set(&self.network_interface.groups, rename),
-                ..self.network_interface.clone()
-            },
-            user_data: self
-                .user_data
-                .as_ref()
-                .map(|text| super::renamed_text(text, rename)),
-            ..self.clone()
-        }
-    }
-
-    fn late(&self) -> Vec<Id> {
-        self.user_data.iter().flat_map(Text::needs).collect()
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        Some(&mut self.tags)
     }
 
     fn attr_changes(&self, _have: &Self, attribute: &str) -> bool {
         attribute == "latest_version"
     }
 
-    fn resolved(&self, attr: AttrLookup<'_>) -> Self {
-        Self {
-            user_data: self.user_data.as_ref().map(|text| text.resolved(attr)),
-            ..self.clone()
-        }
+    fn texts_mut(&mut self) -> Vec<&mut Text> {
+        self.user_data.iter_mut().collect()
+    }
+
+    fn refs_changed(&mut self) {
+        self.network_interface.groups.sort();
+    }
+
+    fn describe(&self) -> String {
+        format!("{} {}", self.instance_type, self.image_id)
     }
 }

@@ -1,7 +1,9 @@
 //! Network load balancers, their target groups and listeners.
 
-use super::{Kind, Rename, Tags};
+use super::listing::{PartOf, Place, Section, count_words};
+use super::{Kind, Tags};
 use engine::Ref;
+use node::names;
 use serde::{Deserialize, Serialize};
 
 /// A network load balancer. Name, scheme and subnets' addresses cannot change: `cloud::settle` makes the next of its series.
@@ -56,7 +58,7 @@ impl Lb {
     /// that it keeps. It can gain and lose subnets. One that was made without security groups never gets any ("If you
     /// don't associate a security group with a Network Load Balancer when you create it, you can't do so later on", ELB
     /// user guide; kOps makes a new one too), and one with groups keeps at least one.
-    pub(super) fn can_become(&self, want: &Self) -> bool {
+    pub(super) fn can_change_into(&self, want: &Self) -> bool {
         let kept = |one: &&SubnetMapping| {
             let mut wanted = want.subnet_mappings.iter();
             wanted.any(|other| other.subnet_id == one.subnet_id)
@@ -96,41 +98,26 @@ impl Lb {
 
 impl Kind for Lb {
     const TYPE: &'static str = "lb";
+    const PLACE: Place = Place(Section::Api, 0);
+    const HAS_SUCCESSORS: bool = true;
 
     fn name(&self) -> String {
         self.logical_name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
-        let subnets = self
-            .subnet_mappings
-            .iter()
-            .map(|mapping| mapping.subnet_id.clone());
-        self.security_groups
-            .iter()
-            .cloned()
-            .chain(subnets)
-            .collect()
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        let subnets = self.subnet_mappings.iter_mut();
+        let subnets = subnets.map(|mapping| &mut mapping.subnet_id);
+        self.security_groups.iter_mut().chain(subnets).collect()
     }
 
-    fn with_refs(&self, rename: Rename<'_>) -> Self {
-        Self {
-            security_groups: super::renamed_set(&self.security_groups, rename),
-            subnet_mappings: {
-                let mut mappings = self.subnet_mappings.clone();
-                for mapping in &mut mappings {
-                    mapping.subnet_id = rename(&mapping.subnet_id);
-                }
-                mappings.sort();
-                mappings
-            },
-            ..self.clone()
-        }
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        Some(&mut self.tags)
     }
 
     fn refuses(&self, have: &Self) -> Option<String> {
         let shared: Vec<&str> = have.shared_addresses(self).collect();
-        (!have.can_become(self)).then(|| {
+        (!have.can_change_into(self)).then(|| {
             format!(
                 "a load balancer's scheme, addresses and lack of security groups cannot change in place, and its successor cannot have {} as \
                  long as it does: leave allocationId and privateIPv4Address out of every spec.api.loadBalancer.subnets \
@@ -138,6 +125,26 @@ impl Kind for Lb {
                 shared.join(", ")
             )
         })
+    }
+
+    fn refs_changed(&mut self) {
+        self.security_groups.sort();
+        self.subnet_mappings.sort();
+    }
+
+    fn can_become(&self, want: &Self) -> bool {
+        self.name == want.name && self.can_change_into(want)
+    }
+
+    fn move_in_series(&mut self, base: &str, revision: u32) {
+        let first = names::load_balancer(base);
+        self.name = names::load_balancer_series_name(&first, revision);
+        self.logical_name = names::series_name(base, revision);
+    }
+
+    fn describe(&self) -> String {
+        let zones = count_words(self.subnet_mappings.len(), "zone");
+        format!("{} in {zones}", self.scheme)
     }
 }
 
@@ -186,20 +193,32 @@ pub struct HealthCheck {
 
 impl Kind for LbTargetGroup {
     const TYPE: &'static str = "lb_target_group";
+    const PLACE: Place = Place(Section::Api, 1);
+    const HAS_SUCCESSORS: bool = true;
 
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
-        vec![self.vpc_id.clone()]
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        vec![&mut self.vpc_id]
     }
 
-    fn with_refs(&self, rename: Rename<'_>) -> Self {
-        Self {
-            vpc_id: rename(&self.vpc_id),
-            ..self.clone()
-        }
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        Some(&mut self.tags)
+    }
+
+    fn can_become(&self, want: &Self) -> bool {
+        let kept = |one: &Self| (one.name.clone(), one.protocol.clone(), one.port);
+        kept(self) == kept(want) && self.vpc_id == want.vpc_id
+    }
+
+    fn move_in_series(&mut self, base: &str, revision: u32) {
+        self.name = names::load_balancer_series_name(base, revision);
+    }
+
+    fn describe(&self) -> String {
+        format!("{} {}", self.protocol, self.port)
     }
 }
 
@@ -224,28 +243,31 @@ pub struct LbListener {
 
 impl Kind for LbListener {
     const TYPE: &'static str = "lb_listener";
+    const PLACE: Place = Place(Section::Api, 2);
 
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
-        vec![
-            self.load_balancer_arn.clone(),
-            self.target_group_arn.clone(),
-        ]
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        vec![&mut self.load_balancer_arn, &mut self.target_group_arn]
     }
 
-    fn with_refs(&self, rename: Rename<'_>) -> Self {
-        let load_balancer_arn = rename(&self.load_balancer_arn);
-        Self {
-            name: match load_balancer_arn.id() {
-                Some(balancer) => format!("{}-{}", balancer.name(), self.port),
-                None => self.name.clone(),
-            },
-            load_balancer_arn,
-            target_group_arn: rename(&self.target_group_arn),
-            ..self.clone()
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        None
+    }
+
+    fn refs_changed(&mut self) {
+        if let Some(balancer) = self.load_balancer_arn.id() {
+            self.name = format!("{}-{}", balancer.name(), self.port);
         }
+    }
+
+    fn part_of(&self) -> Option<PartOf> {
+        PartOf::own(&self.load_balancer_arn, "listener", "listeners")
+    }
+
+    fn describe(&self) -> String {
+        format!("{} {}", self.protocol, self.port)
     }
 }

@@ -1,6 +1,7 @@
 //! Elastic IPs and NAT gateways.
 
-use super::{Kind, Rename, Tags};
+use super::listing::{Place, Section, reference_words};
+use super::{Kind, Tags};
 use engine::Ref;
 use serde::{Deserialize, Serialize};
 
@@ -17,14 +18,19 @@ pub struct Eip {
 
 impl Kind for Eip {
     const TYPE: &'static str = "eip";
+    const PLACE: Place = Place(Section::Network, 6);
     const JOURNALED: bool = true;
 
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
         Vec::new()
+    }
+
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        Some(&mut self.tags)
     }
 }
 
@@ -43,21 +49,18 @@ pub struct NatGateway {
 
 impl Kind for NatGateway {
     const TYPE: &'static str = "nat_gateway";
+    const PLACE: Place = Place(Section::Network, 7);
 
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
-        vec![self.subnet_id.clone(), self.allocation_id.clone()]
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        vec![&mut self.subnet_id, &mut self.allocation_id]
     }
 
-    fn with_refs(&self, rename: Rename<'_>) -> Self {
-        Self {
-            subnet_id: rename(&self.subnet_id),
-            allocation_id: rename(&self.allocation_id),
-            ..self.clone()
-        }
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        Some(&mut self.tags)
     }
 
     fn refuses(&self, have: &Self) -> Option<String> {
@@ -65,5 +68,9 @@ impl Kind for NatGateway {
         (!same).then(|| {
             "a NAT gateway cannot move to another subnet or address: set the private subnets' egress to External, update, then set it back and update again".to_owned()
         })
+    }
+
+    fn describe(&self) -> String {
+        format!("in {}", reference_words(&self.subnet_id))
     }
 }

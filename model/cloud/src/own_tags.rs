@@ -98,7 +98,7 @@ impl OwnTags {
         let id: Id = of.id();
         if let Cloud::AutoscalingGroup(group) = &mut of {
             group.tags.retain(|tag| self.has(id.kind(), &tag.key));
-        } else if let Some(tags) = tags_of_mut(&mut of) {
+        } else if let Some(tags) = of.tags_mut() {
             tags.retain(|key, _| self.has(id.kind(), key));
         }
         of
@@ -106,50 +106,11 @@ impl OwnTags {
 }
 
 fn keys_of(of: &Cloud) -> Vec<String> {
-    match of {
-        Cloud::AutoscalingGroup(group) => group.tags.iter().map(|tag| tag.key.clone()).collect(),
-        other => {
-            let mut other = other.clone();
-            let tags = tags_of_mut(&mut other);
-            tags.map(|tags| tags.keys().cloned().collect())
-                .unwrap_or_default()
-        }
+    if let Cloud::AutoscalingGroup(group) = of {
+        return group.tags.iter().map(|tag| tag.key.clone()).collect();
     }
-}
-
-/// The tags of an object of a kind that has them. Auto Scaling groups have theirs in a list.
-pub fn tags_of_mut(of: &mut Cloud) -> Option<&mut Tags> {
-    match of {
-        Cloud::CloudwatchEventRule(one) => Some(&mut one.tags),
-        Cloud::EbsVolume(one) => Some(&mut one.tags),
-        Cloud::Eip(one) => Some(&mut one.tags),
-        Cloud::IamInstanceProfile(one) => Some(&mut one.tags),
-        Cloud::IamRole(one) => Some(&mut one.tags),
-        Cloud::InternetGateway(one) => Some(&mut one.tags),
-        Cloud::KeyPair(one) => Some(&mut one.tags),
-        Cloud::LaunchTemplate(one) => Some(&mut one.tags),
-        Cloud::Lb(one) => Some(&mut one.tags),
-        Cloud::LbTargetGroup(one) => Some(&mut one.tags),
-        Cloud::NatGateway(one) => Some(&mut one.tags),
-        Cloud::RouteTable(one) => Some(&mut one.tags),
-        Cloud::SecurityGroup(one) => Some(&mut one.tags),
-        Cloud::SqsQueue(one) => Some(&mut one.tags),
-        Cloud::Subnet(one) => Some(&mut one.tags),
-        Cloud::Vpc(one) => Some(&mut one.tags),
-        Cloud::VpcDhcpOptions(one) => Some(&mut one.tags),
-        Cloud::AutoscalingGroup(_)
-        | Cloud::AutoscalingLifecycleHook(_)
-        | Cloud::CloudwatchEventTarget(_)
-        | Cloud::IamRolePolicy(_)
-        | Cloud::IamRolePolicyAttachment(_)
-        | Cloud::LbListener(_)
-        | Cloud::Route(_)
-        | Cloud::Route53Record(_)
-        | Cloud::Route53ZoneAssociation(_)
-        | Cloud::RouteTableAssociation(_)
-        | Cloud::S3Object(_)
-        | Cloud::SecurityGroupRule(_)
-        | Cloud::VpcDhcpOptionsAssociation(_)
-        | Cloud::VpcIpv4CidrBlockAssociation(_) => None,
-    }
+    let mut of = of.clone();
+    let tags = of.tags_mut();
+    tags.map(|tags| tags.keys().cloned().collect())
+        .unwrap_or_default()
 }

@@ -1,6 +1,7 @@
 //! Route tables, their routes, and which subnet uses which.
 
-use super::{Kind, Rename, Tags};
+use super::listing::{PartOf, Place, Section, reference_words};
+use super::{Kind, Tags};
 use engine::Ref;
 use serde::{Deserialize, Serialize};
 
@@ -17,20 +18,18 @@ pub struct RouteTable {
 
 impl Kind for RouteTable {
     const TYPE: &'static str = "route_table";
+    const PLACE: Place = Place(Section::Network, 8);
 
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
-        vec![self.vpc_id.clone()]
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        vec![&mut self.vpc_id]
     }
 
-    fn with_refs(&self, rename: Rename<'_>) -> Self {
-        Self {
-            vpc_id: rename(&self.vpc_id),
-            ..self.clone()
-        }
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        Some(&mut self.tags)
     }
 }
 
@@ -65,17 +64,15 @@ impl RouteTarget {
         }
     }
 
-    /// Itself with its reference renamed.
-    #[must_use]
-    pub fn renamed(&self, rename: Rename<'_>) -> Self {
-        let to = rename(self.reference());
+    /// What it refers to, to be changed.
+    pub fn reference_mut(&mut self) -> &mut Ref {
         match self {
-            Self::GatewayId(_) => Self::GatewayId(to),
-            Self::NatGatewayId(_) => Self::NatGatewayId(to),
-            Self::InstanceId(_) => Self::InstanceId(to),
-            Self::TransitGatewayId(_) => Self::TransitGatewayId(to),
-            Self::VpcPeeringConnectionId(_) => Self::VpcPeeringConnectionId(to),
-            Self::EgressOnlyInternetGatewayId(_) => Self::EgressOnlyInternetGatewayId(to),
+            Self::GatewayId(to)
+            | Self::NatGatewayId(to)
+            | Self::InstanceId(to)
+            | Self::TransitGatewayId(to)
+            | Self::VpcPeeringConnectionId(to)
+            | Self::EgressOnlyInternetGatewayId(to) => to,
         }
     }
 }
@@ -96,21 +93,30 @@ pub struct Route {
 
 impl Kind for Route {
     const TYPE: &'static str = "route";
+    const PLACE: Place = Place(Section::Network, 9);
 
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
-        vec![self.route_table_id.clone(), self.target.reference().clone()]
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        vec![&mut self.route_table_id, self.target.reference_mut()]
     }
 
-    fn with_refs(&self, rename: Rename<'_>) -> Self {
-        Self {
-            route_table_id: rename(&self.route_table_id),
-            target: self.target.renamed(rename),
-            ..self.clone()
-        }
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        None
+    }
+
+    fn part_of(&self) -> Option<PartOf> {
+        PartOf::own(&self.route_table_id, "route", "routes")
+    }
+
+    fn describe(&self) -> String {
+        format!(
+            "{} to {}",
+            self.destination,
+            reference_words(self.target.reference())
+        )
     }
 }
 
@@ -127,20 +133,25 @@ pub struct RouteTableAssociation {
 
 impl Kind for RouteTableAssociation {
     const TYPE: &'static str = "route_table_association";
+    const PLACE: Place = Place(Section::Network, 10);
 
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
-        vec![self.route_table_id.clone(), self.subnet_id.clone()]
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        vec![&mut self.route_table_id, &mut self.subnet_id]
     }
 
-    fn with_refs(&self, rename: Rename<'_>) -> Self {
-        Self {
-            route_table_id: rename(&self.route_table_id),
-            subnet_id: rename(&self.subnet_id),
-            ..self.clone()
-        }
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        None
+    }
+
+    fn part_of(&self) -> Option<PartOf> {
+        PartOf::own(&self.route_table_id, "subnet", "subnets")
+    }
+
+    fn describe(&self) -> String {
+        format!("for {}", reference_words(&self.subnet_id))
     }
 }

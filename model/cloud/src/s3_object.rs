@@ -1,7 +1,8 @@
 //! Objects of the state store that machines read: completed spec, node configurations, binaries.
 
-use super::Kind;
-use engine::Ref;
+use super::listing::{PartOf, Place, Section};
+use super::{Kind, Tags};
+use engine::{Id, Ref};
 use serde::{Deserialize, Serialize};
 
 /// An object under the cluster's base in the state store (which may be `file://` too).
@@ -25,12 +26,41 @@ pub enum ObjectContent {
 
 impl Kind for S3Object {
     const TYPE: &'static str = "s3_object";
+    const PLACE: Place = Place(Section::StateStore, 0);
+    const CAN_BE_REMADE: bool = false;
 
     fn name(&self) -> String {
         self.key.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
         Vec::new()
     }
+
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        None
+    }
+
+    fn part_of(&self) -> Option<PartOf> {
+        let (dir, _) = hashed_node_config(&self.key)?;
+        let of = Id::new(Self::TYPE, format!("{dir}/nodeupconfig.yaml"));
+        PartOf::own(&Ref::own(&of), "version", "versions")
+    }
+
+    fn describe(&self) -> String {
+        match (&self.content, hashed_node_config(&self.key)) {
+            (_, Some((_, hash))) => format!("version {hash}"),
+            (ObjectContent::Text(text), None) if !text.is_empty() => {
+                format!("{} bytes", text.len())
+            }
+            (ObjectContent::Text(_) | ObjectContent::Sha256(_), None) => String::new(),
+        }
+    }
+}
+
+/// Folder and hash of a node configuration that is stored under its hash.
+fn hashed_node_config(key: &str) -> Option<(&str, &str)> {
+    let (dir, name) = key.rsplit_once('/')?;
+    let hash = name.strip_prefix("nodeupconfig-")?.strip_suffix(".yaml")?;
+    (hash.len() == 64).then_some((dir, hash))
 }

@@ -1,6 +1,7 @@
 //! Security groups and their rules, one resource a rule.
 
-use super::{Kind, Rename, Tags};
+use super::listing::{PartOf, Place, Section, reference_words};
+use super::{Kind, Tags};
 use engine::Ref;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
@@ -20,20 +21,18 @@ pub struct SecurityGroup {
 
 impl Kind for SecurityGroup {
     const TYPE: &'static str = "security_group";
+    const PLACE: Place = Place(Section::SecurityGroups, 0);
 
     fn name(&self) -> String {
         self.group_name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
-        vec![self.vpc_id.clone()]
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        vec![&mut self.vpc_id]
     }
 
-    fn with_refs(&self, rename: Rename<'_>) -> Self {
-        Self {
-            vpc_id: rename(&self.vpc_id),
-            ..self.clone()
-        }
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        Some(&mut self.tags)
     }
 
     fn refuses(&self, have: &Self) -> Option<String> {
@@ -107,30 +106,46 @@ impl SecurityGroupRule {
 
 impl Kind for SecurityGroupRule {
     const TYPE: &'static str = "security_group_rule";
+    const PLACE: Place = Place(Section::SecurityGroups, 1);
 
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
-        let mut refs = vec![self.group_id.clone()];
-        if let RuleSource::ReferencedGroupId(group) = &self.source {
-            refs.push(group.clone());
-        }
-        refs
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        let group = std::iter::once(&mut self.group_id);
+        let source = match &mut self.source {
+            RuleSource::ReferencedGroupId(group) => Some(group),
+            RuleSource::CidrIpv4(_) | RuleSource::CidrIpv6(_) | RuleSource::PrefixListId(_) => None,
+        };
+        group.chain(source).collect()
     }
 
-    fn with_refs(&self, rename: Rename<'_>) -> Self {
-        Self {
-            group_id: rename(&self.group_id),
-            source: match &self.source {
-                RuleSource::ReferencedGroupId(group) => {
-                    RuleSource::ReferencedGroupId(rename(group))
-                }
-                other => other.clone(),
-            },
-            ..self.clone()
-        }
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        None
+    }
+
+    fn part_of(&self) -> Option<PartOf> {
+        PartOf::own(&self.group_id, "rule", "rules")
+    }
+
+    fn describe(&self) -> String {
+        let ports = match (self.ip_protocol.as_str(), self.from_port, self.to_port) {
+            ("-1", ..) => "everything".to_owned(),
+            (protocol, from, to) if from == to => format!("{protocol} {from}"),
+            (protocol, from, to) => format!("{protocol} {from}-{to}"),
+        };
+        let other = match &self.source {
+            RuleSource::CidrIpv4(cidr) | RuleSource::CidrIpv6(cidr) => cidr,
+            RuleSource::PrefixListId(list) => list,
+            RuleSource::ReferencedGroupId(group) => reference_words(group),
+        };
+        let (direction, side) = if self.is_egress {
+            ("egress", "to")
+        } else {
+            ("ingress", "from")
+        };
+        format!("{direction} {ports} {side} {other}")
     }
 }
 

@@ -2,7 +2,8 @@
 //! not keep, successors of what cannot change in place, and values that others write. Pure, before every plan.
 
 use super::held::is_told_to_machines;
-use super::{Cloud, Kind, LbListener, LbTargetGroup, Route53Record, SecurityGroupRule, Tags};
+use super::{Cloud, Kind, Lb, LbListener, Route53Record, SecurityGroupRule, Variant};
+use crate::match_kind;
 use engine::{Id, Observed, Ref, Resource, Snapshot};
 use node::names;
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,19 +62,21 @@ fn succeed(
 /// before a newer one; if there is none, behind the newest. It does not move past a member that holds addresses it
 /// wants, since the two could not stand side by side: that change is refused ([`Resource::refuses`]).
 fn placed(want: &Cloud, observed: &Snapshot<Cloud>, users: &Users, keeps_zones: bool) -> Cloud {
-    let Some(base) = series(want) else {
+    let Some((base, _)) = want.series() else {
         return want.clone();
     };
     let mut newest = 0;
     let mut best: Option<(bool, u32)> = None;
     let mut blocking: Option<u32> = None;
     for have in observed.items.iter().map(|item| &item.resource) {
-        if have.id().kind() != want.id().kind() || series(have) != Some(base) {
+        let Some((_, revision)) = have.series().filter(|(of, _)| *of == base) else {
+            continue;
+        };
+        if have.id().kind() != want.id().kind() {
             continue;
         }
-        let revision = tags(have).map_or(1, names::revision);
         newest = newest.max(revision);
-        let successor = at(want, base, revision);
+        let successor = at(want, &base, revision);
         let becomes = can_become(have, &successor) && !(keeps_zones && loses_zones(have, want));
         if becomes && users.fit(&have.id(), &want.id()) {
             best = best.max(Some((users.same(&have.id(), &want.id()), revision)));
@@ -82,87 +85,55 @@ fn placed(want: &Cloud, observed: &Snapshot<Cloud>, users: &Users, keeps_zones: 
         }
     }
     let stays = best.map(|(_, revision)| revision).or(blocking);
-    at(want, base, stays.unwrap_or(newest + 1))
+    at(want, &base, stays.unwrap_or(newest + 1))
 }
 
-/// An object's series and its place there, if it is of a kind that has successors.
-pub(super) fn place(cloud: &Cloud) -> Option<(String, u32)> {
-    Some((series(cloud)?.clone(), names::revision(tags(cloud)?)))
-}
-
-/// What the members of a series have in common: the tag `Name`.
-fn series(cloud: &Cloud) -> Option<&String> {
-    tags(cloud)?.get(names::NAME_TAG)
-}
-
-fn tags(cloud: &Cloud) -> Option<&Tags> {
-    match cloud {
-        Cloud::Lb(balancer) => Some(&balancer.tags),
-        Cloud::LbTargetGroup(group) => Some(&group.tags),
-        Cloud::VpcDhcpOptions(options) => Some(&options.tags),
-        _ => None,
+/// An object's series and its place there, if its kind has successors. What the members of a series have in common is the
+/// tag `Name`.
+pub(super) fn series<K: Kind>(one: &K) -> Option<(String, u32)> {
+    if !K::HAS_SUCCESSORS {
+        return None;
     }
+    let mut copy = one.clone();
+    let tags = copy.tags_mut()?;
+    Some((tags.get(names::NAME_TAG)?.clone(), names::revision(tags)))
 }
 
-/// True if AWS can change the one into the other in place.
+/// True if both are of a kind, and AWS can change the one into the other in place.
 fn can_become(have: &Cloud, want: &Cloud) -> bool {
-    match (have, want) {
-        (Cloud::Lb(have), Cloud::Lb(want)) => have.name == want.name && have.can_become(want),
-        (Cloud::LbTargetGroup(have), Cloud::LbTargetGroup(want)) => {
-            let ports = |one: &LbTargetGroup| (one.protocol.clone(), one.port);
-            ports(have) == ports(want) && have.name == want.name && have.vpc_id == want.vpc_id
-        }
-        (Cloud::VpcDhcpOptions(have), Cloud::VpcDhcpOptions(want)) => {
-            have.domain_name == want.domain_name
-                && have.domain_name_servers == want.domain_name_servers
-        }
-        _ => false,
+    fn becomes<K: Kind>(have: &K, want: &Cloud) -> bool {
+        K::of(want).is_some_and(|want| have.can_become(want))
     }
+    match_kind!(have, have => becomes(have, want))
 }
 
 /// True if both are balancers and the one has a zone that the other is to lack.
 fn loses_zones(have: &Cloud, want: &Cloud) -> bool {
-    match (have, want) {
-        (Cloud::Lb(have), Cloud::Lb(want)) => have.has_more_subnets_than(want),
-        _ => false,
-    }
+    let both = Lb::of(have).zip(Lb::of(want));
+    both.is_some_and(|(have, want)| have.has_more_subnets_than(want))
 }
 
 /// True if both are balancers and the one has addresses that the other is to have.
 fn holds_what_it_wants(have: &Cloud, want: &Cloud) -> bool {
-    match (have, want) {
-        (Cloud::Lb(have), Cloud::Lb(want)) => have.shared_addresses(want).next().is_some(),
-        _ => false,
-    }
+    let both = Lb::of(have).zip(Lb::of(want));
+    both.is_some_and(|(have, want)| have.shared_addresses(want).next().is_some())
 }
 
 /// The object at a position of its series.
 fn at(want: &Cloud, base: &str, revision: u32) -> Cloud {
-    let logical = names::series_name(base, revision);
-    let mut placed = want.clone();
-    let tags = match &mut placed {
-        Cloud::Lb(balancer) => {
-            let first = names::load_balancer(base);
-            balancer.name = names::load_balancer_series_name(&first, revision);
-            balancer.logical_name = logical;
-            &mut balancer.tags
+    fn moved<K: Kind>(want: &K, base: &str, revision: u32) -> Cloud {
+        let mut moved = want.clone();
+        moved.move_in_series(base, revision);
+        if let Some(tags) = moved.tags_mut() {
+            if revision > 1 {
+                tags.insert(names::REVISION_TAG.into(), revision.to_string());
+            } else {
+                tags.remove(names::REVISION_TAG);
+            }
         }
-        Cloud::LbTargetGroup(group) => {
-            group.name = names::load_balancer_series_name(base, revision);
-            &mut group.tags
-        }
-        Cloud::VpcDhcpOptions(options) => {
-            options.name = logical;
-            &mut options.tags
-        }
-        _ => return placed,
-    };
-    if revision > 1 {
-        tags.insert(names::REVISION_TAG.into(), revision.to_string());
-    } else {
-        tags.remove(names::REVISION_TAG);
+        moved.into()
     }
-    placed
+    match_kind!(want, want => moved(want, base, revision))
 }
 
 /// Which balancers forward to which target group: AWS lets a target group serve one balancer only.
@@ -195,18 +166,10 @@ impl Users {
 
 fn users<'a>(all: impl Iterator<Item = &'a Cloud>) -> BTreeMap<Id, BTreeSet<Ref>> {
     let mut users: BTreeMap<Id, BTreeSet<Ref>> = BTreeMap::new();
-    for cloud in all {
-        if let Cloud::LbListener(LbListener {
-            load_balancer_arn,
-            target_group_arn,
-            ..
-        }) = cloud
-            && let Some(group) = target_group_arn.id()
-        {
-            users
-                .entry(group)
-                .or_default()
-                .insert(load_balancer_arn.clone());
+    for listener in all.filter_map(LbListener::of) {
+        if let Some(group) = listener.target_group_arn.id() {
+            let balancer = listener.load_balancer_arn.clone();
+            users.entry(group).or_default().insert(balancer);
         }
     }
     users
@@ -215,10 +178,7 @@ fn users<'a>(all: impl Iterator<Item = &'a Cloud>) -> BTreeMap<Id, BTreeSet<Ref>
 /// Observed rules under the names of desired rules of the same content. A rule that nobody wants keeps the name it
 /// came with, told apart by its AWS id where that name is a desired rule's.
 fn with_rule_names(desired: &[Cloud], observed: Snapshot<Cloud>) -> Snapshot<Cloud> {
-    let rules = desired.iter().filter_map(|cloud| match cloud {
-        Cloud::SecurityGroupRule(rule) => Some(rule),
-        _ => None,
-    });
+    let rules = desired.iter().filter_map(SecurityGroupRule::of);
     let by_content: BTreeMap<_, &SecurityGroupRule> =
         rules.map(|rule| (rule.content(), rule)).collect();
     let taken: BTreeSet<&str> = by_content.values().map(|rule| rule.name.as_str()).collect();
@@ -241,11 +201,10 @@ fn with_rule_names(desired: &[Cloud], observed: Snapshot<Cloud>) -> Snapshot<Clo
 
 /// Observed records as desired, where the values are not ours and the record is no alias.
 fn with_foreign_values(desired: &[Cloud], observed: Snapshot<Cloud>) -> Snapshot<Cloud> {
-    let of_others = desired.iter().filter_map(|cloud| match cloud {
-        Cloud::Route53Record(record) if of_others(record) => Some((record.id(), record)),
-        _ => None,
-    });
-    let of_others: BTreeMap<Id, &Route53Record> = of_others.collect();
+    let records = desired.iter().filter_map(Route53Record::of);
+    let records = records.filter(|record| of_others(record));
+    let of_others: BTreeMap<Id, &Route53Record> =
+        records.map(|record| (record.id(), record)).collect();
     let accepted = |mut item: Observed<Cloud>| {
         if let Cloud::Route53Record(have) = &mut item.resource
             && let Some(want) = of_others.get(&have.id())

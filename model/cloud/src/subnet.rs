@@ -1,6 +1,7 @@
 //! A subnet: one zone's slice of the VPC.
 
-use super::{Kind, Rename, Tags};
+use super::listing::{Place, Section};
+use super::{Kind, Tags};
 use engine::Ref;
 use serde::{Deserialize, Serialize};
 
@@ -25,20 +26,18 @@ pub struct Subnet {
 
 impl Kind for Subnet {
     const TYPE: &'static str = "subnet";
+    const PLACE: Place = Place(Section::Network, 5);
 
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
-        vec![self.vpc_id.clone()]
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        vec![&mut self.vpc_id]
     }
 
-    fn with_refs(&self, rename: Rename<'_>) -> Self {
-        Self {
-            vpc_id: rename(&self.vpc_id),
-            ..self.clone()
-        }
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        Some(&mut self.tags)
     }
 
     fn refuses(&self, have: &Self) -> Option<String> {
@@ -50,5 +49,12 @@ impl Kind for Subnet {
                 have.cidr_block, have.availability_zone, self.cidr_block, self.availability_zone
             )
         })
+    }
+
+    fn describe(&self) -> String {
+        let kind = self.tags.get("SubnetType").map_or("", String::as_str);
+        format!("{} in {} {kind}", self.cidr_block, self.availability_zone)
+            .trim_end()
+            .to_owned()
     }
 }

@@ -1,7 +1,9 @@
 //! The VPC and what hangs on it: extra address ranges, DHCP options, the internet gateway.
 
-use super::{Kind, Rename, Tags};
+use super::listing::{PartOf, Place, Section};
+use super::{Kind, Tags};
 use engine::Ref;
+use node::names;
 use serde::{Deserialize, Serialize};
 
 /// The cluster's VPC. Its address range cannot change.
@@ -23,14 +25,19 @@ pub struct Vpc {
 
 impl Kind for Vpc {
     const TYPE: &'static str = "vpc";
+    const PLACE: Place = Place(Section::Network, 0);
     const JOURNALED: bool = true;
 
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
         Vec::new()
+    }
+
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        Some(&mut self.tags)
     }
 
     fn refuses(&self, have: &Self) -> Option<String> {
@@ -40,6 +47,10 @@ impl Kind for Vpc {
                 have.cidr_block, self.cidr_block
             )
         })
+    }
+
+    fn describe(&self) -> String {
+        self.cidr_block.clone()
     }
 }
 
@@ -54,26 +65,28 @@ pub struct VpcIpv4CidrBlockAssociation {
 
 impl Kind for VpcIpv4CidrBlockAssociation {
     const TYPE: &'static str = "vpc_ipv4_cidr_block_association";
+    const PLACE: Place = Place(Section::Network, 1);
 
     fn name(&self) -> String {
         self.cidr_block.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
-        vec![self.vpc_id.clone()]
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        vec![&mut self.vpc_id]
     }
 
-    fn with_refs(&self, rename: Rename<'_>) -> Self {
-        Self {
-            vpc_id: rename(&self.vpc_id),
-            ..self.clone()
-        }
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        None
+    }
+
+    fn part_of(&self) -> Option<PartOf> {
+        PartOf::own(&self.vpc_id, "further range", "further ranges")
     }
 }
 
 /// DHCP options. Immutable: a change makes the next one of the series (`NAME`, `NAME-2`, ...).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DhcpOptions {
+pub struct VpcDhcpOptions {
     /// Logical name: the cluster's name, from the second on with `-REVISION`.
     pub name: String,
     /// Search domain.
@@ -84,22 +97,40 @@ pub struct DhcpOptions {
     pub tags: Tags,
 }
 
-impl Kind for DhcpOptions {
+impl Kind for VpcDhcpOptions {
     const TYPE: &'static str = "vpc_dhcp_options";
+    const PLACE: Place = Place(Section::Network, 2);
+    const HAS_SUCCESSORS: bool = true;
     const JOURNALED: bool = true;
 
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
         Vec::new()
+    }
+
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        Some(&mut self.tags)
+    }
+
+    fn can_become(&self, want: &Self) -> bool {
+        self.domain_name == want.domain_name && self.domain_name_servers == want.domain_name_servers
+    }
+
+    fn move_in_series(&mut self, base: &str, revision: u32) {
+        self.name = names::series_name(base, revision);
+    }
+
+    fn describe(&self) -> String {
+        self.domain_name.clone()
     }
 }
 
 /// Which DHCP options the VPC uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DhcpOptionsAssociation {
+pub struct VpcDhcpOptionsAssociation {
     /// The cluster's name.
     pub name: String,
     /// The VPC.
@@ -108,23 +139,24 @@ pub struct DhcpOptionsAssociation {
     pub dhcp_options_id: Ref,
 }
 
-impl Kind for DhcpOptionsAssociation {
+impl Kind for VpcDhcpOptionsAssociation {
     const TYPE: &'static str = "vpc_dhcp_options_association";
+    const PLACE: Place = Place(Section::Network, 3);
 
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
-        vec![self.vpc_id.clone(), self.dhcp_options_id.clone()]
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        vec![&mut self.vpc_id, &mut self.dhcp_options_id]
     }
 
-    fn with_refs(&self, rename: Rename<'_>) -> Self {
-        Self {
-            vpc_id: rename(&self.vpc_id),
-            dhcp_options_id: rename(&self.dhcp_options_id),
-            ..self.clone()
-        }
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        None
+    }
+
+    fn part_of(&self) -> Option<PartOf> {
+        PartOf::own(&self.vpc_id, "DHCP options", "DHCP options")
     }
 }
 
@@ -141,20 +173,18 @@ pub struct InternetGateway {
 
 impl Kind for InternetGateway {
     const TYPE: &'static str = "internet_gateway";
+    const PLACE: Place = Place(Section::Network, 4);
     const JOURNALED: bool = true;
 
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn refs(&self) -> Vec<Ref> {
-        self.vpc_id.iter().cloned().collect()
+    fn refs_mut(&mut self) -> Vec<&mut Ref> {
+        self.vpc_id.iter_mut().collect()
     }
 
-    fn with_refs(&self, rename: Rename<'_>) -> Self {
-        Self {
-            vpc_id: self.vpc_id.as_ref().map(rename),
-            ..self.clone()
-        }
+    fn tags_mut(&mut self) -> Option<&mut Tags> {
+        Some(&mut self.tags)
     }
 }

@@ -51,7 +51,14 @@ pub fn naming(of: &Body) -> Naming {
         Cloud::SecurityGroupRule(rule) => taken(format!("{:?} {:?}", rule.content(), of.refs)),
         Cloud::Route53Record(record) => taken(format!("{} {}", record.record_type, record.name)),
         Cloud::Lb(balancer) => taken(balancer.name.clone()),
-        _ => taken(of.resource.id().name().to_owned()),
+        Cloud::AutoscalingGroup(_)
+        | Cloud::IamInstanceProfile(_)
+        | Cloud::IamRole(_)
+        | Cloud::KeyPair(_)
+        | Cloud::LaunchTemplate(_)
+        | Cloud::LbTargetGroup(_)
+        | Cloud::Route53ZoneAssociation(_)
+        | Cloud::SqsQueue(_) => taken(of.resource.id().name().to_owned()),
     }
 }
 
@@ -70,13 +77,14 @@ pub fn blocker<'a>(state: &'a State, physical: &str, now: Duration) -> Option<&'
 
 /// Routes go with their table, rules with their group, listeners and hooks with what they hang on.
 pub fn goes_with(resource: &Cloud, physical: &str) -> bool {
-    let hangs_on = match resource {
-        Cloud::Route(_) => "route_table-",
-        Cloud::LbListener(_) => "lb-",
-        Cloud::AutoscalingLifecycleHook(_) => "autoscaling_group-",
-        _ => return false,
-    };
-    physical.strip_prefix(hangs_on).is_some_and(is_number)
+    let goes = matches!(
+        resource,
+        Cloud::Route(_) | Cloud::LbListener(_) | Cloud::AutoscalingLifecycleHook(_)
+    );
+    let whole = resource.part_of().map(|part| part.id);
+    let prefix = whole.map(|id| format!("{}-", id.kind()));
+    let hangs_on = |prefix: String| physical.strip_prefix(&prefix).is_some_and(is_number);
+    goes && prefix.is_some_and(hangs_on)
 }
 
 /// Another gateway of the same VPC, of which there can be one.
@@ -98,19 +106,23 @@ pub fn rival<'a>(
 
 /// What is being waited for until it can be used, if it takes a while.
 pub fn slow_start(kind: &Cloud) -> Option<&'static str> {
-    match kind {
-        Cloud::NatGateway(_) => Some("the NAT gateway to become available"),
-        Cloud::Lb(_) => Some("the load balancer to become active"),
-        _ => None,
+    if matches!(kind, Cloud::NatGateway(_)) {
+        Some("the NAT gateway to become available")
+    } else if matches!(kind, Cloud::Lb(_)) {
+        Some("the load balancer to become active")
+    } else {
+        None
     }
 }
 
 /// What is being waited for until it is gone, if it takes a while.
 pub fn slow_end(kind: &Cloud) -> Option<&'static str> {
-    match kind {
-        Cloud::NatGateway(_) => Some("the NAT gateway to be deleted"),
-        Cloud::AutoscalingGroup(_) => Some("the instances to terminate"),
-        _ => None,
+    if matches!(kind, Cloud::NatGateway(_)) {
+        Some("the NAT gateway to be deleted")
+    } else if matches!(kind, Cloud::AutoscalingGroup(_)) {
+        Some("the instances to terminate")
+    } else {
+        None
     }
 }
 
@@ -121,35 +133,15 @@ pub fn needs_usable(want: &Cloud) -> bool {
 
 /// Kinds that AWS makes in two calls, as after the first of them.
 pub fn half_made(want: &Cloud) -> Option<Cloud> {
-    match want {
-        Cloud::InternetGateway(gateway) => {
-            let mut gateway = gateway.clone();
-            gateway.vpc_id = None;
-            Some(gateway.into())
-        }
-        Cloud::IamInstanceProfile(profile) => {
-            let mut profile = profile.clone();
-            profile.role_name = None;
-            Some(profile.into())
-        }
-        _ => None,
+    let mut half = want.clone();
+    if let Cloud::InternetGateway(gateway) = &mut half {
+        gateway.vpc_id = None;
+    } else if let Cloud::IamInstanceProfile(profile) = &mut half {
+        profile.role_name = None;
+    } else {
+        return None;
     }
-}
-
-/// True if a late value in it was not filled in.
-pub fn has_late(want: &Cloud) -> bool {
-    let texts = match want {
-        Cloud::LaunchTemplate(template) => template.user_data.iter().collect(),
-        Cloud::AutoscalingGroup(group) => vec![&group.launch_template.version],
-        Cloud::Route53Record(record) => {
-            let alias = record.alias_target.iter();
-            alias
-                .flat_map(|alias| [&alias.dns_name, &alias.hosted_zone_id])
-                .collect()
-        }
-        _ => Vec::new(),
-    };
-    texts.iter().any(|text| text.as_known().is_none())
+    Some(half)
 }
 
 /// A refusal.

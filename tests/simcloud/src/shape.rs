@@ -3,12 +3,12 @@
 
 use cloud::{
     AliasTarget, AutoscalingGroup, AutoscalingLifecycleHook, BlockDevice, Cloud,
-    CloudwatchEventRule, CloudwatchEventTarget, DhcpOptions, DhcpOptionsAssociation, Ebs,
-    EbsVolume, Eip, GroupTag, HealthCheck, IamInstanceProfile, IamRole, IamRolePolicy,
-    InternetGateway, KeyPair, LaunchTemplate, LaunchTemplateRef, Lb, LbListener, LbTargetGroup,
-    MetadataOptions, NatGateway, NetworkInterface, ObjectContent, Route, Route53Record, RouteTable,
-    RouteTableAssociation, RouteTarget, RuleSource, S3Object, SecurityGroup, SecurityGroupRule,
-    SqsQueue, Subnet, SubnetMapping, Tags, Vpc,
+    CloudwatchEventRule, CloudwatchEventTarget, Ebs, EbsVolume, Eip, GroupTag, HealthCheck,
+    IamInstanceProfile, IamRole, IamRolePolicy, InternetGateway, KeyPair, LaunchTemplate,
+    LaunchTemplateRef, Lb, LbListener, LbTargetGroup, MetadataOptions, NatGateway,
+    NetworkInterface, ObjectContent, Route, Route53Record, RouteTable, RouteTableAssociation,
+    RouteTarget, RuleSource, S3Object, SecurityGroup, SecurityGroupRule, SqsQueue, Subnet,
+    SubnetMapping, Tags, Vpc, VpcDhcpOptions, VpcDhcpOptionsAssociation,
 };
 use engine::{Id, Part, Ref, Text};
 use node::names::REVISION_TAG;
@@ -161,14 +161,14 @@ impl Shape {
                 tags: self.tags(NAME),
             }
             .into(),
-            DhcpOptions {
+            VpcDhcpOptions {
                 name: dhcp.clone(),
                 domain_name: format!("r{}.compute.internal", self.dhcp),
                 domain_name_servers: vec!["AmazonProvidedDNS".to_owned()],
                 tags: self.in_series(self.dhcp),
             }
             .into(),
-            DhcpOptionsAssociation {
+            VpcDhcpOptionsAssociation {
                 name: NAME.to_owned(),
                 vpc_id: Self::vpc(),
                 dhcp_options_id: own("vpc_dhcp_options", &dhcp),

@@ -2,7 +2,7 @@
 
 use super::cloud::Times;
 use super::rules::{
-    self, Naming, blocker, goes_with, has_late, naming, refused, rival, slow_end, slow_start,
+    self, Naming, blocker, goes_with, naming, refused, rival, slow_end, slow_start,
 };
 use super::state::{Body, Object, State};
 use cloud::held::ADDRESSES;
@@ -13,7 +13,11 @@ use std::time::Duration;
 
 /// What is to be stored; every late value must be known by now: the engine's duty.
 pub fn body(want: &Cloud, refs: BTreeSet<String>) -> Body {
-    assert!(!has_late(want), "{} was put with late values", want.id());
+    assert!(
+        !want.has_late_values(),
+        "{} was put with late values",
+        want.id()
+    );
     Body {
         resource: want.clone(),
         attrs: Attrs::new(),
@@ -86,18 +90,18 @@ pub fn change(
 
 fn first_attrs(resource: &Cloud, serial: usize) -> Attrs {
     let attr = |name: &str, value: String| (name.to_owned(), value);
-    match resource {
-        Cloud::LaunchTemplate(_) => Attrs::from([attr("latest_version", "1".to_owned())]),
-        Cloud::Lb(balancer) => Attrs::from([
-            attr(
-                "dns_name",
-                format!("{}-{serial}.elb.example.com", balancer.name),
-            ),
-            attr("zone_id", "Z0BALANCERS".to_owned()),
-            attr(ADDRESSES, private_addresses(balancer, serial)),
-        ]),
-        _ => Attrs::new(),
+    if let Cloud::LaunchTemplate(_) = resource {
+        return Attrs::from([attr("latest_version", "1".to_owned())]);
     }
+    let Cloud::Lb(balancer) = resource else {
+        return Attrs::new();
+    };
+    let dns_name = format!("{}-{serial}.elb.example.com", balancer.name);
+    Attrs::from([
+        attr("dns_name", dns_name),
+        attr("zone_id", "Z0BALANCERS".to_owned()),
+        attr(ADDRESSES, private_addresses(balancer, serial)),
+    ])
 }
 
 /// The number in a physical id.

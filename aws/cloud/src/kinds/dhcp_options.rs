@@ -7,7 +7,7 @@ use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, answered};
 use aws_sdk_ec2::types::{self, Filter, NewDhcpConfiguration, ResourceType};
-use cloud::{Cloud, DhcpOptions, DhcpOptionsAssociation, Kind, Vpc};
+use cloud::{Cloud, Kind, Vpc, VpcDhcpOptions, VpcDhcpOptionsAssociation};
 use engine::{Failure, Observed, Put, Refs, Removed};
 use node::names::{NAME_TAG, logical_name};
 
@@ -37,7 +37,7 @@ pub(crate) fn observe(raw: &types::DhcpOptions) -> Option<Observed<Cloud>> {
             .filter_map(|value| value.value().map(ToOwned::to_owned))
             .collect()
     };
-    let options = DhcpOptions {
+    let options = VpcDhcpOptions {
         name: logical_name(&tags)?,
         domain_name: values(DOMAIN).join(" "),
         domain_name_servers: values(RESOLVERS),
@@ -57,15 +57,15 @@ pub(crate) fn observe_association(
     options
         .iter()
         .find(|one| one.dhcp_options_id() == Some(used))?;
-    let association = DhcpOptionsAssociation {
+    let association = VpcDhcpOptionsAssociation {
         name: world.scope.cluster.clone(),
         vpc_id: names.reference::<Vpc>(vpc),
-        dhcp_options_id: names.reference::<DhcpOptions>(used),
+        dhcp_options_id: names.reference::<VpcDhcpOptions>(used),
     };
     Some(item(association, format!("{vpc}{OPTIONS}")))
 }
 
-impl Verbs for DhcpOptions {
+impl Verbs for VpcDhcpOptions {
     async fn find(
         world: &AwsWorld,
         want: &Self,
@@ -111,7 +111,7 @@ impl Verbs for DhcpOptions {
     }
 }
 
-impl Verbs for DhcpOptionsAssociation {
+impl Verbs for VpcDhcpOptionsAssociation {
     async fn find(
         world: &AwsWorld,
         want: &Self,

@@ -43,7 +43,7 @@ pub(crate) mod vpc_cidr;
 
 use crate::world::AwsWorld;
 use aws_client::failure::own;
-use cloud::{Cloud, Kind};
+use cloud::{Cloud, Kind, match_kind};
 use engine::{Attrs, Class, Failure, Id, Observed, Put, Ref, Refs, Removed, Resource};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -81,12 +81,7 @@ pub(crate) trait Verbs: Kind {
     }
 }
 
-/// A borrowed object in the type of its kind.
-pub(crate) trait Of: Sized {
-    fn of(cloud: &Cloud) -> Option<&Self>;
-}
-
-impl<'a, K: Of> Have<'a, K> {
+impl<'a, K: Kind> Have<'a, K> {
     fn of(observed: &'a Observed<Cloud>) -> Option<Self> {
         Some(Self {
             resource: K::of(&observed.resource)?,
@@ -96,121 +91,55 @@ impl<'a, K: Of> Have<'a, K> {
     }
 }
 
-/// Each verb for whichever kind an object is; saves writing thirty arms five times. On the heap: together the
-/// requests of all kinds are more than a stack holds.
-macro_rules! kinds {
-    ($($variant:ident($kind:ident)),* $(,)?) => {
-        $(impl Of for cloud::$kind {
-            fn of(cloud: &Cloud) -> Option<&Self> {
-                match cloud {
-                    Cloud::$variant(kind) => Some(kind),
-                    _ => None,
-                }
-            }
-        })*
+// Each verb for whichever kind an object is of. On the heap: together the requests of all kinds are more than a stack holds.
 
-        /// Every reference that an object holds.
-        pub(crate) fn refs(of: &Cloud) -> Vec<Ref> {
-            match of {
-                $(Cloud::$variant(of) => of.refs(),)*
-            }
-        }
-
-        pub(crate) async fn find(
-            world: &AwsWorld,
-            want: &Cloud,
-            refs: &Refs,
-        ) -> Result<Option<Observed<Cloud>>, Failure> {
-            match want {
-                $(Cloud::$variant(want) => Box::pin(Verbs::find(world, want, refs)).await,)*
-            }
-        }
-
-        pub(crate) async fn put(
-            world: &AwsWorld,
-            want: &Cloud,
-            have: Option<&Observed<Cloud>>,
-            refs: &Refs,
-        ) -> Result<Put, Failure> {
-            match want {
-                $(Cloud::$variant(want) => {
-                    Box::pin(Verbs::put(world, want, have.and_then(Have::of), refs)).await
-                })*
-            }
-        }
-
-        pub(crate) async fn remove(
-            world: &AwsWorld,
-            have: &Observed<Cloud>,
-        ) -> Result<Removed, Failure> {
-            let Observed { resource, physical, attrs, .. } = have;
-            match resource {
-                $(Cloud::$variant(resource) => {
-                    Box::pin(Verbs::remove(world, Have { resource, physical, attrs })).await
-                })*
-            }
-        }
-
-        pub(crate) async fn ready(
-            world: &AwsWorld,
-            want: &Cloud,
-            physical: &str,
-        ) -> Result<Put, Failure> {
-            match want {
-                $(Cloud::$variant(want) => Box::pin(Verbs::ready(world, want, physical)).await,)*
-            }
-        }
-
-        pub(crate) async fn gone(
-            world: &AwsWorld,
-            have: &Observed<Cloud>,
-        ) -> Result<Removed, Failure> {
-            let Observed { resource, physical, attrs, .. } = have;
-            match resource {
-                $(Cloud::$variant(resource) => {
-                    Box::pin(Verbs::gone(world, Have { resource, physical, attrs })).await
-                })*
-            }
-        }
-    };
+pub(crate) async fn find(
+    world: &AwsWorld,
+    want: &Cloud,
+    refs: &Refs,
+) -> Result<Option<Observed<Cloud>>, Failure> {
+    match_kind!(want, want => Box::pin(Verbs::find(world, want, refs)).await)
 }
 
-kinds!(
-    AutoscalingGroup(AutoscalingGroup),
-    AutoscalingLifecycleHook(AutoscalingLifecycleHook),
-    CloudwatchEventRule(CloudwatchEventRule),
-    CloudwatchEventTarget(CloudwatchEventTarget),
-    EbsVolume(EbsVolume),
-    Eip(Eip),
-    IamInstanceProfile(IamInstanceProfile),
-    IamRole(IamRole),
-    IamRolePolicy(IamRolePolicy),
-    IamRolePolicyAttachment(IamRolePolicyAttachment),
-    InternetGateway(InternetGateway),
-    KeyPair(KeyPair),
-    LaunchTemplate(LaunchTemplate),
-    Lb(Lb),
-    LbListener(LbListener),
-    LbTargetGroup(LbTargetGroup),
-    NatGateway(NatGateway),
-    Route(Route),
-    Route53Record(Route53Record),
-    Route53ZoneAssociation(Route53ZoneAssociation),
-    RouteTable(RouteTable),
-    RouteTableAssociation(RouteTableAssociation),
-    S3Object(S3Object),
-    SecurityGroup(SecurityGroup),
-    SecurityGroupRule(SecurityGroupRule),
-    SqsQueue(SqsQueue),
-    Subnet(Subnet),
-    Vpc(Vpc),
-    VpcDhcpOptions(DhcpOptions),
-    VpcDhcpOptionsAssociation(DhcpOptionsAssociation),
-    VpcIpv4CidrBlockAssociation(VpcIpv4CidrBlockAssociation),
-);
+pub(crate) async fn put(
+    world: &AwsWorld,
+    want: &Cloud,
+    have: Option<&Observed<Cloud>>,
+    refs: &Refs,
+) -> Result<Put, Failure> {
+    match_kind!(want, want => Box::pin(Verbs::put(world, want, have.and_then(Have::of), refs)).await)
+}
+
+pub(crate) async fn remove(world: &AwsWorld, have: &Observed<Cloud>) -> Result<Removed, Failure> {
+    let Observed {
+        resource,
+        physical,
+        attrs,
+        ..
+    } = have;
+    match_kind!(resource, resource => {
+        Box::pin(Verbs::remove(world, Have { resource, physical, attrs })).await
+    })
+}
+
+pub(crate) async fn ready(world: &AwsWorld, want: &Cloud, physical: &str) -> Result<Put, Failure> {
+    match_kind!(want, want => Box::pin(Verbs::ready(world, want, physical)).await)
+}
+
+pub(crate) async fn gone(world: &AwsWorld, have: &Observed<Cloud>) -> Result<Removed, Failure> {
+    let Observed {
+        resource,
+        physical,
+        attrs,
+        ..
+    } = have;
+    match_kind!(resource, resource => {
+        Box::pin(Verbs::gone(world, Have { resource, physical, attrs })).await
+    })
+}
 
 /// What the spec wants of that kind.
-pub(crate) fn expected<'a, K: Of + 'a>(world: &'a AwsWorld) -> impl Iterator<Item = &'a K> {
+pub(crate) fn expected<'a, K: Kind + 'a>(world: &'a AwsWorld) -> impl Iterator<Item = &'a K> {
     world.scope.expect.iter().filter_map(K::of)
 }
 

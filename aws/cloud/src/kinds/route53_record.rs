@@ -1,11 +1,11 @@
 //! Route 53 records.
 
-use super::{Have, Of, Verbs, expected, item, made, same};
+use super::{Have, Verbs, expected, item, made, same};
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, own};
 use aws_sdk_route53::operation::change_resource_record_sets::ChangeResourceRecordSetsError;
 use aws_sdk_route53::types::{self, Change, ChangeAction, ChangeBatch, ResourceRecord, RrType};
-use cloud::{AliasTarget, Cloud, Kind, Lb, Route53Record};
+use cloud::{AliasTarget, Cloud, Kind, Lb, Route53Record, Variant};
 use engine::{Class, Failure, Id, Observed, Put, Ref, Refs, Removed, Text};
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use crate::{FullSpec, SubnetType, tags};
 use cloud::{
-    Cloud, DhcpOptions, DhcpOptionsAssociation, InternetGateway, Subnet, Tags, Vpc,
+    Cloud, InternetGateway, Subnet, Tags, Vpc, VpcDhcpOptions, VpcDhcpOptionsAssociation,
     VpcIpv4CidrBlockAssociation,
 };
 use node::names;
@@ -43,16 +43,16 @@ fn dhcp_options(full: &FullSpec) -> [Cloud; 2] {
         "us-east-1" => "ec2.internal".to_owned(),
         region => format!("{region}.compute.internal"),
     };
-    let options = DhcpOptions {
+    let options = VpcDhcpOptions {
         name: full.name.clone(),
         domain_name,
         domain_name_servers: vec!["AmazonProvidedDNS".into()],
         tags: tags(full, &full.name),
     };
-    let association = DhcpOptionsAssociation {
+    let association = VpcDhcpOptionsAssociation {
         name: full.name.clone(),
         vpc_id: super::vpc(full),
-        dhcp_options_id: super::own::<DhcpOptions>(&full.name),
+        dhcp_options_id: super::own::<VpcDhcpOptions>(&full.name),
     };
     [options.into(), association.into()]
 }

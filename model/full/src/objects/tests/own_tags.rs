@@ -2,7 +2,7 @@
 
 use super::settle::build;
 use super::spec;
-use cloud::own_tags::{Error, tags_of_mut};
+use cloud::own_tags::Error;
 use cloud::{Cloud, GroupTag, OwnTags};
 use engine::Resource;
 use node::names::REVISION_TAG;
@@ -19,7 +19,7 @@ fn tagged(one: &Cloud, key: &str) -> Option<Cloud> {
         });
         return Some(one);
     }
-    tags_of_mut(&mut one)?.insert(key.to_owned(), "x".to_owned());
+    one.tags_mut()?.insert(key.to_owned(), "x".to_owned());
     Some(one)
 }
 

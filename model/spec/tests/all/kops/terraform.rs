@@ -41,13 +41,13 @@ pub fn from_cloud(all: &[Cloud]) -> BTreeMap<(String, String), Attributes> {
         let mut attrs = compact(attributes(one)?);
         sort_sets(&mut attrs);
         let id = one.id();
-        let name = match one {
-            Cloud::SecurityGroupRule(_) => content_key(&attrs),
-            Cloud::VpcIpv4CidrBlockAssociation(_) => format!("cidr-{}", sanitized(id.name())),
-            Cloud::KeyPair(_) => sanitized(&id.name().replace(':', "")),
-            _ => sanitized(id.name()),
-        };
-        if let Cloud::SecurityGroupRule(rule) = one {
+        let mut name = sanitized(id.name());
+        if let Cloud::VpcIpv4CidrBlockAssociation(_) = one {
+            name = format!("cidr-{name}");
+        } else if let Cloud::KeyPair(_) = one {
+            name = sanitized(&id.name().replace(':', ""));
+        } else if let Cloud::SecurityGroupRule(rule) = one {
+            name = content_key(&attrs);
             attrs.insert("rule_name".into(), sanitized(&rule.name).into());
         }
         Some(((id.kind().to_owned(), name), attrs))
@@ -172,26 +172,10 @@ fn late(text: &Text) -> Value {
     }
 }
 
+/// An object as Terraform has it; `None`: kOps has it elsewhere.
 fn attributes(cloud: &Cloud) -> Option<Value> {
     Some(match cloud {
-        Cloud::S3Object(_) => return None,
         Cloud::AutoscalingGroup(one) => autoscaling_group(one),
-        Cloud::LaunchTemplate(one) => launch_template(one),
-        Cloud::Lb(_) | Cloud::LbListener(_) | Cloud::LbTargetGroup(_) => balancing(cloud),
-        Cloud::Route(_)
-        | Cloud::SecurityGroupRule(_)
-        | Cloud::Route53Record(_)
-        | Cloud::Route53ZoneAssociation(_) => entries(cloud),
-        Cloud::IamInstanceProfile(_)
-        | Cloud::IamRole(_)
-        | Cloud::IamRolePolicy(_)
-        | Cloud::IamRolePolicyAttachment(_) => iam(cloud),
-        _ => simple(cloud),
-    })
-}
-
-fn simple(cloud: &Cloud) -> Value {
-    match cloud {
         Cloud::AutoscalingLifecycleHook(one) => json!({
             "autoscaling_group_name": to(&one.auto_scaling_group_name),
             "default_result": one.default_result,
@@ -209,20 +193,44 @@ fn simple(cloud: &Cloud) -> Value {
             "throughput": one.throughput, "type": one.volume_type,
         }),
         Cloud::Eip(one) => json!({"domain": one.domain, "tags": one.tags}),
+        Cloud::IamInstanceProfile(one) => json!({
+            "name": one.instance_profile_name, "role": one.role_name.as_ref().map(to), "tags": one.tags,
+        }),
+        Cloud::IamRole(one) => json!({
+            "assume_role_policy": {"json": one.assume_role_policy_document}, "name": one.role_name,
+            "permissions_boundary": one.permissions_boundary, "tags": one.tags,
+        }),
+        Cloud::IamRolePolicy(one) => json!({
+            "name": one.policy_name, "policy": {"json": one.policy_document}, "role": to(&one.role_name),
+        }),
+        Cloud::IamRolePolicyAttachment(one) => {
+            json!({"policy_arn": one.policy_arn, "role": to(&one.role_name)})
+        }
         Cloud::InternetGateway(one) => {
             json!({"vpc_id": one.vpc_id.as_ref().map(to), "tags": one.tags})
         }
         Cloud::KeyPair(one) => json!({"key_name": one.key_name, "tags": one.tags}),
+        Cloud::LaunchTemplate(one) => launch_template(one),
+        Cloud::Lb(one) => load_balancer(one),
+        Cloud::LbListener(one) => listener(one),
+        Cloud::LbTargetGroup(one) => target_group(one),
         Cloud::NatGateway(one) => json!({
             "allocation_id": to(&one.allocation_id), "subnet_id": to(&one.subnet_id), "tags": one.tags,
+        }),
+        Cloud::Route(one) => route(one),
+        Cloud::Route53Record(one) => record(one),
+        Cloud::Route53ZoneAssociation(one) => json!({
+            "vpc_id": to(&one.vpc_id), "zone_id": format!("/hostedzone/{}", one.hosted_zone_id),
         }),
         Cloud::RouteTable(one) => json!({"vpc_id": to(&one.vpc_id), "tags": one.tags}),
         Cloud::RouteTableAssociation(one) => {
             json!({"route_table_id": to(&one.route_table_id), "subnet_id": to(&one.subnet_id)})
         }
+        Cloud::S3Object(_) => return None,
         Cloud::SecurityGroup(one) => json!({
             "description": one.description, "name": one.group_name, "vpc_id": to(&one.vpc_id), "tags": one.tags,
         }),
+        Cloud::SecurityGroupRule(one) => rule(one),
         Cloud::SqsQueue(one) => json!({
             "message_retention_seconds": one.message_retention_period, "name": one.queue_name,
             "policy": {"json": one.policy}, "tags": one.tags,
@@ -247,118 +255,97 @@ fn simple(cloud: &Cloud) -> Value {
         Cloud::VpcIpv4CidrBlockAssociation(one) => {
             json!({"cidr_block": one.cidr_block, "vpc_id": to(&one.vpc_id)})
         }
-        other => panic!("{} is compared elsewhere", other.id()),
-    }
+    })
 }
 
-fn iam(cloud: &Cloud) -> Value {
-    match cloud {
-        Cloud::IamInstanceProfile(one) => json!({
-            "name": one.instance_profile_name, "role": one.role_name.as_ref().map(to), "tags": one.tags,
-        }),
-        Cloud::IamRole(one) => json!({
-            "assume_role_policy": {"json": one.assume_role_policy_document}, "name": one.role_name,
-            "permissions_boundary": one.permissions_boundary, "tags": one.tags,
-        }),
-        Cloud::IamRolePolicy(one) => json!({
-            "name": one.policy_name, "policy": {"json": one.policy_document}, "role": to(&one.role_name),
-        }),
-        Cloud::IamRolePolicyAttachment(one) => {
-            json!({"policy_arn": one.policy_arn, "role": to(&one.role_name)})
-        }
-        other => panic!("{} is not IAM", other.id()),
-    }
+fn load_balancer(one: &Lb) -> Value {
+    json!({
+        "access_logs": one.access_logs.iter().map(|logs| json!({
+            "bucket": logs.bucket, "prefix": logs.prefix, "enabled": true,
+        })).collect::<Vec<Value>>(),
+        "enable_cross_zone_load_balancing": one.cross_zone_enabled,
+        "internal": one.scheme == "internal",
+        "load_balancer_type": one.lb_type, "name": one.name,
+        "security_groups": each(&one.security_groups),
+        "subnet_mapping": one.subnet_mappings.iter().map(|mapping| json!({
+            "subnet_id": to(&mapping.subnet_id), "allocation_id": mapping.allocation_id,
+            "private_ipv4_address": mapping.private_ipv4_address,
+        })).collect::<Vec<Value>>(),
+        "tags": one.tags,
+    })
 }
 
-fn entries(cloud: &Cloud) -> Value {
-    match cloud {
-        Cloud::Route(one) => {
-            let v6 = one.destination.contains(':');
-            let destination = if v6 {
-                "destination_ipv6_cidr_block"
-            } else {
-                "destination_cidr_block"
-            };
-            let target = match &one.target {
-                RouteTarget::GatewayId(_) => "gateway_id",
-                RouteTarget::NatGatewayId(_) => "nat_gateway_id",
-                RouteTarget::InstanceId(_) => "instance_id",
-                RouteTarget::TransitGatewayId(_) => "transit_gateway_id",
-                RouteTarget::VpcPeeringConnectionId(_) => "vpc_peering_connection_id",
-                RouteTarget::EgressOnlyInternetGatewayId(_) => "egress_only_gateway_id",
-            };
-            json!({destination: one.destination, target: to(one.target.reference()), "route_table_id": to(&one.route_table_id)})
-        }
-        Cloud::SecurityGroupRule(one) => {
-            let (side, value) = match &one.source {
-                RuleSource::CidrIpv4(range) => ("cidr_blocks", json!([range])),
-                RuleSource::CidrIpv6(range) => ("ipv6_cidr_blocks", json!([range])),
-                RuleSource::PrefixListId(id) => ("prefix_list_ids", json!([id])),
-                RuleSource::ReferencedGroupId(group) => ("source_security_group_id", to(group)),
-            };
-            // Terraform writes 0 where AWS has -1 for all ports of all protocols.
-            let port = |port: i32| if one.ip_protocol == "-1" { 0 } else { port };
-            json!({
-                side: value, "from_port": port(one.from_port), "to_port": port(one.to_port),
-                "protocol": one.ip_protocol, "security_group_id": to(&one.group_id),
-                "type": if one.is_egress { "egress" } else { "ingress" },
-            })
-        }
-        Cloud::Route53Record(one) => json!({
-            "alias": one.alias_target.iter().map(|alias| json!({
-                "evaluate_target_health": alias.evaluate_target_health,
-                "name": late(&alias.dns_name), "zone_id": late(&alias.hosted_zone_id),
-            })).collect::<Vec<Value>>(),
-            "name": one.name, "type": one.record_type, "zone_id": format!("/hostedzone/{}", one.hosted_zone_id),
-            "records": one.initial, "ttl": one.ttl,
-        }),
-        Cloud::Route53ZoneAssociation(one) => json!({
-            "vpc_id": to(&one.vpc_id), "zone_id": format!("/hostedzone/{}", one.hosted_zone_id),
-        }),
-        other => panic!("{} is no entry", other.id()),
-    }
+fn listener(one: &LbListener) -> Value {
+    json!({
+        "certificate_arn": one.certificate_arn,
+        "default_action": [{"target_group_arn": to(&one.target_group_arn), "type": "forward"}],
+        "load_balancer_arn": to(&one.load_balancer_arn),
+        "port": one.port, "protocol": one.protocol, "ssl_policy": one.ssl_policy,
+    })
 }
 
-fn balancing(cloud: &Cloud) -> Value {
-    match cloud {
-        Cloud::Lb(one) => json!({
-            "access_logs": one.access_logs.iter().map(|logs| json!({
-                "bucket": logs.bucket, "prefix": logs.prefix, "enabled": true,
-            })).collect::<Vec<Value>>(),
-            "enable_cross_zone_load_balancing": one.cross_zone_enabled,
-            "internal": one.scheme == "internal",
-            "load_balancer_type": one.lb_type, "name": one.name,
-            "security_groups": each(&one.security_groups),
-            "subnet_mapping": one.subnet_mappings.iter().map(|mapping| json!({
-                "subnet_id": to(&mapping.subnet_id), "allocation_id": mapping.allocation_id,
-                "private_ipv4_address": mapping.private_ipv4_address,
-            })).collect::<Vec<Value>>(),
-            "tags": one.tags,
-        }),
-        Cloud::LbListener(one) => json!({
-            "certificate_arn": one.certificate_arn,
-            "default_action": [{"target_group_arn": to(&one.target_group_arn), "type": "forward"}],
-            "load_balancer_arn": to(&one.load_balancer_arn),
-            "port": one.port, "protocol": one.protocol, "ssl_policy": one.ssl_policy,
-        }),
-        Cloud::LbTargetGroup(one) => json!({
-            "connection_termination": one.connection_termination.to_string(),
-            "deregistration_delay": one.deregistration_delay_seconds.to_string(),
-            "health_check": [{
-                "healthy_threshold": one.health_check.healthy_threshold_count,
-                "interval": one.health_check.health_check_interval_seconds,
-                "port": one.health_check.health_check_port.map(|port| port.to_string()),
-                // Terraform leaves AWS' own unsaid.
-                "timeout": Some(one.health_check.health_check_timeout_seconds).filter(|seconds| *seconds != 10),
-                "path": one.health_check.health_check_path,
-                "protocol": one.health_check.health_check_protocol,
-                "unhealthy_threshold": one.health_check.unhealthy_threshold_count,
-            }],
-            "name": one.name, "port": one.port, "protocol": one.protocol, "tags": one.tags,
-            "vpc_id": to(&one.vpc_id),
-        }),
-        other => panic!("{} balances nothing", other.id()),
-    }
+fn target_group(one: &LbTargetGroup) -> Value {
+    json!({
+        "connection_termination": one.connection_termination.to_string(),
+        "deregistration_delay": one.deregistration_delay_seconds.to_string(),
+        "health_check": [{
+            "healthy_threshold": one.health_check.healthy_threshold_count,
+            "interval": one.health_check.health_check_interval_seconds,
+            "port": one.health_check.health_check_port.map(|port| port.to_string()),
+            // Terraform leaves AWS' own unsaid.
+            "timeout": Some(one.health_check.health_check_timeout_seconds).filter(|seconds| *seconds != 10),
+            "path": one.health_check.health_check_path,
+            "protocol": one.health_check.health_check_protocol,
+            "unhealthy_threshold": one.health_check.unhealthy_threshold_count,
+        }],
+        "name": one.name, "port": one.port, "protocol": one.protocol, "tags": one.tags,
+        "vpc_id": to(&one.vpc_id),
+    })
+}
+
+fn route(one: &Route) -> Value {
+    let v6 = one.destination.contains(':');
+    let destination = if v6 {
+        "destination_ipv6_cidr_block"
+    } else {
+        "destination_cidr_block"
+    };
+    let target = match &one.target {
+        RouteTarget::GatewayId(_) => "gateway_id",
+        RouteTarget::NatGatewayId(_) => "nat_gateway_id",
+        RouteTarget::InstanceId(_) => "instance_id",
+        RouteTarget::TransitGatewayId(_) => "transit_gateway_id",
+        RouteTarget::VpcPeeringConnectionId(_) => "vpc_peering_connection_id",
+        RouteTarget::EgressOnlyInternetGatewayId(_) => "egress_only_gateway_id",
+    };
+    json!({destination: one.destination, target: to(one.target.reference()), "route_table_id": to(&one.route_table_id)})
+}
+
+fn rule(one: &SecurityGroupRule) -> Value {
+    let (side, value) = match &one.source {
+        RuleSource::CidrIpv4(range) => ("cidr_blocks", json!([range])),
+        RuleSource::CidrIpv6(range) => ("ipv6_cidr_blocks", json!([range])),
+        RuleSource::PrefixListId(id) => ("prefix_list_ids", json!([id])),
+        RuleSource::ReferencedGroupId(group) => ("source_security_group_id", to(group)),
+    };
+    // Terraform writes 0 where AWS has -1 for all ports of all protocols.
+    let port = |port: i32| if one.ip_protocol == "-1" { 0 } else { port };
+    json!({
+        side: value, "from_port": port(one.from_port), "to_port": port(one.to_port),
+        "protocol": one.ip_protocol, "security_group_id": to(&one.group_id),
+        "type": if one.is_egress { "egress" } else { "ingress" },
+    })
+}
+
+fn record(one: &Route53Record) -> Value {
+    json!({
+        "alias": one.alias_target.iter().map(|alias| json!({
+            "evaluate_target_health": alias.evaluate_target_health,
+            "name": late(&alias.dns_name), "zone_id": late(&alias.hosted_zone_id),
+        })).collect::<Vec<Value>>(),
+        "name": one.name, "type": one.record_type, "zone_id": format!("/hostedzone/{}", one.hosted_zone_id),
+        "records": one.initial, "ttl": one.ttl,
+    })
 }
 
 fn autoscaling_group(one: &AutoscalingGroup) -> Value {

@@ -1,0 +1,232 @@
+//! The table of kinds, and what follows from it: the enum [`Cloud`], the conversions between it and each kind, and the
+//! dispatch to the kind that an object is of.
+
+use super::kind::{AttrLookup, Kind, Rename, Variant};
+use super::listing::{PartOf, Place};
+use super::settle;
+use super::{
+    AutoscalingGroup, AutoscalingLifecycleHook, CloudwatchEventRule, CloudwatchEventTarget,
+    EbsVolume, Eip, IamInstanceProfile, IamRole, IamRolePolicy, IamRolePolicyAttachment,
+    InternetGateway, KeyPair, LaunchTemplate, Lb, LbListener, LbTargetGroup, NatGateway, Route,
+    Route53Record, Route53ZoneAssociation, RouteTable, RouteTableAssociation, S3Object,
+    SecurityGroup, SecurityGroupRule, SqsQueue, Subnet, Tags, Vpc, VpcDhcpOptions,
+    VpcDhcpOptionsAssociation, VpcIpv4CidrBlockAssociation,
+};
+use engine::{Id, Ref, Resource};
+use serde::{Deserialize, Serialize};
+
+/// Calls a macro with the names of all kinds, in alphabetical order, and what it is given besides:
+/// `for_each_kind!(show, 1, 2)` is `show!(@kinds [AutoscalingGroup ...] 1, 2)`.
+#[macro_export]
+macro_rules! for_each_kind {
+    ($($call:tt)::+ $(, $($more:tt)*)?) => {
+        $($call)::+! { @kinds [
+            AutoscalingGroup
+            AutoscalingLifecycleHook
+            CloudwatchEventRule
+            CloudwatchEventTarget
+            EbsVolume
+            Eip
+            IamInstanceProfile
+            IamRole
+            IamRolePolicy
+            IamRolePolicyAttachment
+            InternetGateway
+            KeyPair
+            LaunchTemplate
+            Lb
+            LbListener
+            LbTargetGroup
+            NatGateway
+            Route
+            Route53Record
+            Route53ZoneAssociation
+            RouteTable
+            RouteTableAssociation
+            S3Object
+            SecurityGroup
+            SecurityGroupRule
+            SqsQueue
+            Subnet
+            Vpc
+            VpcDhcpOptions
+            VpcDhcpOptionsAssociation
+            VpcIpv4CidrBlockAssociation
+        ] $($($more)*)? }
+    };
+}
+
+/// Evaluates the same expression whichever kind an object is of: `match_kind!(cloud, one => one.name())`.
+#[macro_export]
+macro_rules! match_kind {
+    (@kinds [$($kind:ident)*] $object:expr, $one:ident => $value:expr) => {
+        match $object {
+            $($crate::Cloud::$kind($one) => $value,)*
+        }
+    };
+    ($object:expr, $one:ident => $value:expr) => {
+        $crate::for_each_kind! { $crate::match_kind, $object, $one => $value }
+    };
+}
+
+macro_rules! define {
+    (@kinds [$($kind:ident)*]) => {
+        /// Any AWS object of a cluster. Serialized with its kind under `type`.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "type", rename_all = "snake_case")]
+        #[expect(missing_docs, reason = "each variant is documented at its type")]
+        pub enum Cloud {
+            $($kind($kind),)*
+        }
+
+        /// [`Kind::TYPE`] of every kind, in alphabetical order.
+        pub const TYPES: &[&str] = &[$($kind::TYPE),*];
+
+        $(
+            impl From<$kind> for Cloud {
+                fn from(one: $kind) -> Self {
+                    Self::$kind(one)
+                }
+            }
+
+            impl Variant for $kind {
+                fn of(cloud: &Cloud) -> Option<&Self> {
+                    match cloud {
+                        Cloud::$kind(one) => Some(one),
+                        _ => None,
+                    }
+                }
+            }
+        )*
+    };
+}
+
+for_each_kind!(define);
+
+impl Cloud {
+    /// The references it holds.
+    pub fn refs(&self) -> Vec<Ref> {
+        match_kind!(self, one => one.refs())
+    }
+
+    /// Itself with every reference renamed, late values included.
+    #[must_use]
+    pub fn with_refs(&self, rename: Rename<'_>) -> Self {
+        match_kind!(self, one => one.with_refs(rename).into())
+    }
+
+    /// Its tags; `None`: its kind has none, or has them in a list (Auto Scaling groups).
+    pub fn tags_mut(&mut self) -> Option<&mut Tags> {
+        match_kind!(self, one => one.tags_mut())
+    }
+
+    /// True if a value in it is known only once another resource exists.
+    pub fn has_late_values(&self) -> bool {
+        match_kind!(self, one => !one.late().is_empty())
+    }
+
+    /// Where it stands in a listing.
+    pub fn place(&self) -> Place {
+        fn place<K: Kind>(_: &K) -> Place {
+            K::PLACE
+        }
+        match_kind!(self, one => place(one))
+    }
+
+    /// The object that it is listed as a part of.
+    pub fn part_of(&self) -> Option<PartOf> {
+        match_kind!(self, one => one.part_of())
+    }
+
+    /// What matters about it, in a few words; empty where its name says it.
+    pub fn describe(&self) -> String {
+        match_kind!(self, one => one.describe())
+    }
+}
+
+/// Compares with an object of the same kind; `None`: it is of another.
+fn with_same_kind<K: Kind, T>(_: &K, other: &Cloud, compare: impl Fn(&K) -> T) -> Option<T> {
+    K::of(other).map(compare)
+}
+
+impl Resource for Cloud {
+    fn id(&self) -> Id {
+        match_kind!(self, one => one.id())
+    }
+
+    fn needs(&self) -> Vec<Id> {
+        let mut needs: Vec<Id> = match_kind!(self, one => one.refs().iter().filter_map(Ref::id).chain(one.late()).collect());
+        needs.sort();
+        needs.dedup();
+        needs
+    }
+
+    fn refuses(&self, have: &Self) -> Option<String> {
+        match_kind!(self, one => with_same_kind(one, have, |have| one.refuses(have)).flatten())
+    }
+
+    fn accepting(&self, have: &Self) -> Self {
+        match_kind!(self, one => with_same_kind(one, have, |have| one.accepting(have).into()))
+            .unwrap_or_else(|| self.clone())
+    }
+
+    fn series(&self) -> Option<(String, u32)> {
+        match_kind!(self, one => settle::series(one))
+    }
+
+    fn attr_changes(&self, have: &Self, attribute: &str) -> bool {
+        match_kind!(self, one => with_same_kind(one, have, |have| one.attr_changes(have, attribute)))
+            .unwrap_or(true)
+    }
+
+    fn can_be_remade(&self) -> bool {
+        fn remakes<K: Kind>(_: &K) -> bool {
+            K::CAN_BE_REMADE
+        }
+        match_kind!(self, one => remakes(one))
+    }
+
+    fn holds_data(&self) -> bool {
+        fn holds<K: Kind>(_: &K) -> bool {
+            K::HOLDS_DATA
+        }
+        match_kind!(self, one => holds(one))
+    }
+
+    fn resolved(&self, attr: AttrLookup<'_>) -> Self {
+        match_kind!(self, one => one.resolved(attr).into())
+    }
+
+    fn needs_journal(&self) -> bool {
+        fn journaled<K: Kind>(_: &K) -> bool {
+            K::JOURNALED
+        }
+        match_kind!(self, one => journaled(one))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `(serialized type, TYPE)` of every kind.
+    macro_rules! names {
+        (@kinds [$($kind:ident)*]) => { [$((stringify!($kind), $kind::TYPE)),*] };
+    }
+
+    #[test]
+    fn kinds_are_in_alphabetical_order_and_named_as_they_are_serialized() {
+        let names = for_each_kind!(names);
+        assert!(names.is_sorted());
+        for (variant, name) in names {
+            let mut snake = String::new();
+            for letter in variant.chars() {
+                if letter.is_uppercase() && !snake.is_empty() {
+                    snake.push('_');
+                }
+                snake.extend(letter.to_lowercase());
+            }
+            assert_eq!(name, snake);
+        }
+    }
+}
