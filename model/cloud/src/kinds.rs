@@ -1,60 +1,10 @@
-//! The table of kinds, and what follows from it: the enum [`Cloud`], the conversions between it and each kind, and the
-//! dispatch to the kind that an object is of.
+//! What follows from the table of kinds (`for_each_kind` in `lib.rs`): the enum [`Cloud`], the conversions between it and each
+//! kind, and the dispatch to the kind that an object is of.
 
-use super::kind::{AttrLookup, Kind, Rename, Variant};
+use super::kind::{AttrLookup, Kind, Rename};
 use super::listing::{PartOf, Place};
-use super::settle;
-use super::{
-    AutoscalingGroup, AutoscalingLifecycleHook, CloudwatchEventRule, CloudwatchEventTarget,
-    EbsVolume, Eip, IamInstanceProfile, IamRole, IamRolePolicy, IamRolePolicyAttachment,
-    InternetGateway, KeyPair, LaunchTemplate, Lb, LbListener, LbTargetGroup, NatGateway, Route,
-    Route53Record, Route53ZoneAssociation, RouteTable, RouteTableAssociation, S3Object,
-    SecurityGroup, SecurityGroupRule, SqsQueue, Subnet, Tags, Vpc, VpcDhcpOptions,
-    VpcDhcpOptionsAssociation, VpcIpv4CidrBlockAssociation,
-};
+use super::{Cloud, Tags, settle};
 use engine::{Id, Ref, Resource};
-use serde::{Deserialize, Serialize};
-
-/// Calls a macro with the names of all kinds, in alphabetical order, and what it is given besides:
-/// `for_each_kind!(show, 1, 2)` is `show!(@kinds [AutoscalingGroup ...] 1, 2)`.
-#[macro_export]
-macro_rules! for_each_kind {
-    ($($call:tt)::+ $(, $($more:tt)*)?) => {
-        $($call)::+! { @kinds [
-            AutoscalingGroup
-            AutoscalingLifecycleHook
-            CloudwatchEventRule
-            CloudwatchEventTarget
-            EbsVolume
-            Eip
-            IamInstanceProfile
-            IamRole
-            IamRolePolicy
-            IamRolePolicyAttachment
-            InternetGateway
-            KeyPair
-            LaunchTemplate
-            Lb
-            LbListener
-            LbTargetGroup
-            NatGateway
-            Route
-            Route53Record
-            Route53ZoneAssociation
-            RouteTable
-            RouteTableAssociation
-            S3Object
-            SecurityGroup
-            SecurityGroupRule
-            SqsQueue
-            Subnet
-            Vpc
-            VpcDhcpOptions
-            VpcDhcpOptionsAssociation
-            VpcIpv4CidrBlockAssociation
-        ] $($($more)*)? }
-    };
-}
 
 /// Evaluates the same expression whichever kind an object is of: `match_kind!(cloud, one => one.name())`.
 #[macro_export]
@@ -69,10 +19,11 @@ macro_rules! match_kind {
     };
 }
 
-macro_rules! define {
+/// The enum [`Cloud`] of these kinds, and what it has of each.
+macro_rules! define_cloud {
     (@kinds [$($kind:ident)*]) => {
         /// Any AWS object of a cluster. Serialized with its kind under `type`.
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(tag = "type", rename_all = "snake_case")]
         #[expect(missing_docs, reason = "each variant is documented at its type")]
         pub enum Cloud {
@@ -100,8 +51,6 @@ macro_rules! define {
         )*
     };
 }
-
-for_each_kind!(define);
 
 impl Cloud {
     /// The references it holds.
@@ -207,7 +156,7 @@ impl Resource for Cloud {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::*;
 
     /// `(serialized type, TYPE)` of every kind.
     macro_rules! names {

@@ -11,6 +11,7 @@ pub mod held;
 mod iam;
 mod key_pair;
 mod kind;
+#[macro_use]
 mod kinds;
 mod launch_template;
 mod listing;
@@ -33,7 +34,6 @@ pub use events::{CloudwatchEventRule, CloudwatchEventTarget, SqsQueue};
 pub use iam::{IamInstanceProfile, IamRole, IamRolePolicy, IamRolePolicyAttachment};
 pub use key_pair::KeyPair;
 pub use kind::{AttrLookup, Kind, Rename, Variant};
-pub use kinds::{Cloud, TYPES};
 pub use launch_template::{
     BlockDevice, Ebs, LaunchTemplate, MarketOptions, MetadataOptions, NetworkInterface,
 };
@@ -50,3 +50,46 @@ pub use vpc::{
 };
 
 pub use node::names::Tags;
+
+/// Calls a macro with the names of all kinds, in alphabetical order, and what it is given besides:
+/// `for_each_kind!(show, 1, 2)` is `show!(@kinds [AutoscalingGroup ...] 1, 2)`.
+#[macro_export]
+macro_rules! for_each_kind {
+    ($($call:tt)::+ $(, $($more:tt)*)?) => {
+        $($call)::+! { @kinds [
+            AutoscalingGroup
+            AutoscalingLifecycleHook
+            CloudwatchEventRule
+            CloudwatchEventTarget
+            EbsVolume
+            Eip
+            IamInstanceProfile
+            IamRole
+            IamRolePolicy
+            IamRolePolicyAttachment
+            InternetGateway
+            KeyPair
+            LaunchTemplate
+            Lb
+            LbListener
+            LbTargetGroup
+            NatGateway
+            Route
+            Route53Record
+            Route53ZoneAssociation
+            RouteTable
+            RouteTableAssociation
+            S3Object
+            SecurityGroup
+            SecurityGroupRule
+            SqsQueue
+            Subnet
+            Vpc
+            VpcDhcpOptions
+            VpcDhcpOptionsAssociation
+            VpcIpv4CidrBlockAssociation
+        ] $($($more)*)? }
+    };
+}
+
+for_each_kind!(define_cloud);

@@ -3,7 +3,6 @@
 
 use super::held::is_told_to_machines;
 use super::{Cloud, Kind, Lb, LbListener, Route53Record, SecurityGroupRule, Variant};
-use crate::match_kind;
 use engine::{Id, Observed, Ref, Resource, Snapshot};
 use node::names;
 use std::collections::{BTreeMap, BTreeSet};
