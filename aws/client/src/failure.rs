@@ -72,7 +72,7 @@ pub fn own(class: Class, call: &str, message: impl Into<String>) -> Failure {
 }
 
 /// What a service says of one of many things that a call was about, and did not do.
-pub(crate) fn kept(call: &str, code: &str, message: Option<&str>) -> Failure {
+pub fn kept(call: &str, code: &str, message: Option<&str>) -> Failure {
     let message = message.unwrap_or_default();
     let class = codes::classify(code, message, 200);
     Failure {

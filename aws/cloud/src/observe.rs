@@ -68,8 +68,15 @@ fn note_uses(items: &mut [Observed<Cloud>], unnamed: &[Observed<Cloud>]) {
     }
     let twice = by_name.values().filter(|same| same.len() > 1).flatten();
     let twice: BTreeSet<String> = twice.cloned().collect();
-    for (item, unnamed) in items.iter_mut().zip(unnamed) {
-        let given = unnamed.resource.refs().into_iter();
+    let key =
+        |item: &Observed<Cloud>| (item.resource.id().kind().to_owned(), item.physical.clone());
+    let unnamed: BTreeMap<_, &Cloud> = unnamed
+        .iter()
+        .map(|one| (key(one), &one.resource))
+        .collect();
+    for item in items {
+        let given = unnamed.get(&key(item)).map(|one| one.refs());
+        let given = given.into_iter().flatten();
         let given = given.filter_map(|reference| match reference {
             Ref::Given(physical) => twice.get(&physical).cloned(),
             Ref::Own { .. } => None,
