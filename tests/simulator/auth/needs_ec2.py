@@ -31,6 +31,7 @@ _TYPES = {
     "subnet": "subnet",
     "vol": "volume",
     "vpc": "vpc",
+    "vpce": "vpc-endpoint",
 }
 # ARNs of these say no account.
 _OF_NOBODY = ("image", "snapshot")
@@ -56,6 +57,7 @@ _ON: "dict[str, tuple[str, ...]]" = {
     "CreateTags": ("Resources",),
     "CreateVolume": ("SnapshotId",),
     "CreateVpc": (),
+    "CreateVpcEndpoint": ("VpcId", "RouteTableIds"),
     "DeleteDhcpOptions": ("DhcpOptionsId",),
     "DeleteInternetGateway": ("InternetGatewayId",),
     "DeleteKeyPair": ("KeyPairId",),
@@ -69,6 +71,7 @@ _ON: "dict[str, tuple[str, ...]]" = {
     "DeleteTags": ("Resources",),
     "DeleteVolume": ("VolumeId",),
     "DeleteVpc": ("VpcId",),
+    "DeleteVpcEndpoints": ("VpcEndpointIds",),
     "DetachInternetGateway": ("InternetGatewayId", "VpcId"),
     "DetachVolume": ("InstanceId", "VolumeId"),
     "GetConsoleOutput": ("InstanceId",),
@@ -76,6 +79,7 @@ _ON: "dict[str, tuple[str, ...]]" = {
     "ModifySubnetAttribute": ("SubnetId",),
     "ModifyVolume": ("VolumeId",),
     "ModifyVpcAttribute": ("VpcId",),
+    "ModifyVpcEndpoint": ("VpcEndpointId", "AddRouteTableIds", "RemoveRouteTableIds"),
     "RebootInstances": ("InstanceIds",),
     "ReleaseAddress": ("AllocationId",),
     "ReplaceRoute": ("RouteTableId",),
@@ -96,6 +100,7 @@ _MAKES: "dict[str, tuple[str, ...]]" = {
     "CreateSubnet": ("subnet",),
     "CreateVolume": ("volume",),
     "CreateVpc": ("vpc",),
+    "CreateVpcEndpoint": ("vpc-endpoint",),
     "RunInstances": ("instance", "network-interface", "volume"),
 }
 def of(asked: Asked) -> "list[Need]":

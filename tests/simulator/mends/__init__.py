@@ -74,6 +74,7 @@ def mends(options: Options) -> "list[Callable[[], None]]":
         routes.routes_lead_to_what_exists,
         routes.a_route_to_a_deleted_target_is_a_blackhole,
         routes.a_subnet_has_one_route_table,
+        routes.an_endpoint_is_a_route_of_its_tables,
         security_groups.a_new_group_tells_its_tags,
         security_groups.a_group_in_use_stays,
         security_groups.interfaces_take_existing_groups_only,

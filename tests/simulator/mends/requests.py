@@ -26,11 +26,13 @@ _WITH_TOKEN = [
     (LaunchTemplates, "create_launch_template"),
     (LaunchTemplates, "create_launch_template_version"),
     (RouteTables, "create_route_table"),
+    (VPCs, "create_vpc_endpoint"),
     (InstanceResponse, "run_instances"),
 ]
 
 _PAGED = [
     (VPCs, "describe_vpcs"),
+    (VPCs, "describe_vpc_endpoints"),
     (DHCPOptions, "describe_dhcp_options"),
     (Subnets, "describe_subnets"),
     (InternetGateways, "describe_internet_gateways"),

@@ -6,6 +6,7 @@ from typing import Any
 
 from moto.ec2.exceptions import DependencyViolationError, EC2ClientError, RouteAlreadyExistsError
 from moto.ec2.models.route_tables import Route, RouteBackend
+from moto.ec2.models.vpcs import VPCBackend
 from moto.ec2.responses.route_tables import RouteTables
 
 from .patch import replace, replace_property
@@ -101,3 +102,54 @@ def a_subnet_has_one_route_table() -> None:
         if table.main_association_id is not None:
             raise DependencyViolationError(f"The routeTable '{table.id}' has dependencies and cannot be deleted.")
         return original(response)
+
+
+def an_endpoint_is_a_route_of_its_tables() -> None:
+    """AWS: each route table of a gateway endpoint has a route to the service's prefix list, from its creation or
+    ModifyVpcEndpoint until that or the endpoint's deletion; a second endpoint for the service in a table is
+    RouteAlreadyExists, and an endpoint outlives neither its deletion nor keeps its VPC.
+    moto: adds routes at creation only, takes any number, lists deleted endpoints and deletes their VPC.
+    """
+
+    @replace(VPCBackend, "create_vpc_endpoint")
+    def create(original: Any, backend: Any, **kwargs: Any) -> Any:
+        _check_tables(backend, kwargs["service_name"], kwargs["route_table_ids"])
+        return original(backend, **kwargs)
+
+    @replace(VPCBackend, "modify_vpc_endpoint")
+    def modify(original: Any, backend: Any, **kwargs: Any) -> Any:
+        endpoint = backend.describe_vpc_endpoints([kwargs["vpc_id"]])[0]
+        before = list(endpoint.route_table_ids)
+        added = [one for one in kwargs["add_route_tables"] if one not in before]
+        _check_tables(backend, endpoint.service_name, added)
+        original(backend, **kwargs)
+        prefix_list = endpoint.destination_prefix_list_id
+        for table_id in added:
+            backend.create_route(table_id, None, gateway_id=endpoint.id, destination_prefix_list_id=prefix_list)
+        for table_id in set(before) - set(endpoint.route_table_ids):
+            backend.delete_route(table_id, None, None, prefix_list)
+
+    @replace(VPCBackend, "delete_vpc_endpoints")
+    def delete(original: Any, backend: Any, vpce_ids: Any = None) -> None:
+        for vpce_id in vpce_ids or []:
+            endpoint = backend.describe_vpc_endpoints([vpce_id])[0]
+            for table_id in set(endpoint.route_table_ids) & set(backend.route_tables):
+                backend.delete_route(table_id, None, None, endpoint.destination_prefix_list_id)
+            endpoint.route_table_ids = []
+        original(backend, vpce_ids)
+        for vpce_id in vpce_ids or []:
+            backend.vpc_end_points.pop(vpce_id)
+
+    @replace(VPCBackend, "delete_vpc")
+    def delete_vpc(original: Any, backend: Any, vpc_id: str) -> Any:
+        if any(endpoint.vpc_id == vpc_id for endpoint in backend.vpc_end_points.values()):
+            raise DependencyViolationError(f"The vpc '{vpc_id}' has dependencies and cannot be deleted.")
+        return original(backend, vpc_id)
+
+
+def _check_tables(backend: Any, service_name: str, table_ids: Any) -> None:
+    for endpoint in backend.vpc_end_points.values():
+        for table_id in set(table_ids) & set(endpoint.route_table_ids):
+            if endpoint.service_name == service_name:
+                message = f"route table {table_id} already has a route with destination-prefix-list-id"
+                raise EC2ClientError("RouteAlreadyExists", f"{message} {endpoint.destination_prefix_list_id}")

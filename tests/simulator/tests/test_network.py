@@ -266,3 +266,31 @@ def test_descriptions_come_in_pages(both):
 
 
 # What moto has right, and kctl rests on
+
+
+# Endpoints
+
+
+def test_an_endpoint_is_a_route_of_its_tables(both):
+    vpc = make.vpc(both)
+    first, second = table(both, vpc), table(both, vpc)
+    service = f"com.amazonaws.{both.ec2.meta.region_name}.s3"
+    asked = {"VpcEndpointType": "Gateway", "VpcId": vpc, "ServiceName": service, "RouteTableIds": [first]}
+    made = both.ec2.create_vpc_endpoint(ClientToken="once", **asked)["VpcEndpoint"]["VpcEndpointId"]
+    assert both.ec2.create_vpc_endpoint(ClientToken="once", **asked)["VpcEndpoint"]["VpcEndpointId"] == made
+
+    def leading_there(identity):
+        there = [route for route in routes(both, identity) if route.get("GatewayId") == made]
+        return [route["DestinationPrefixListId"].startswith("pl-") for route in there]
+
+    assert (leading_there(first), leading_there(second)) == ([True], [])
+    assert code_of(both.ec2.create_vpc_endpoint, **asked) == "RouteAlreadyExists"
+    both.ec2.modify_vpc_endpoint(VpcEndpointId=made, AddRouteTableIds=[second], RemoveRouteTableIds=[first])
+    assert (leading_there(first), leading_there(second)) == ([], [True])
+    for identity in (first, second):
+        both.ec2.delete_route_table(RouteTableId=identity)
+    assert code_of(both.ec2.delete_vpc, VpcId=vpc) == "DependencyViolation"
+    both.ec2.delete_vpc_endpoints(VpcEndpointIds=[made])
+    listed = both.ec2.describe_vpc_endpoints(Filters=[{"Name": "vpc-endpoint-type", "Values": ["Gateway"]}])
+    assert made not in [endpoint["VpcEndpointId"] for endpoint in listed["VpcEndpoints"]]
+    both.ec2.delete_vpc(VpcId=vpc)
