@@ -6,7 +6,7 @@ use crate::kinds::{
     iam_instance_profile, iam_policies, iam_role, internet_gateway, key_pair, launch_template, lb,
     lb_listener, lb_tags, lb_target_group, lifecycle_hook, nat_gateway, route, route_table,
     route53_record, route53_zone_association, s3_object, security_group, security_group_rule,
-    sqs_queue, subnet, vpc, vpc_cidr,
+    sqs_queue, subnet, vpc, vpc_cidr, vpc_endpoint,
 };
 use crate::names::Names;
 use crate::world::AwsWorld;
@@ -131,6 +131,7 @@ fn questions(world: &AwsWorld) -> Vec<Question<'_>> {
         ask(launch_template::fetch(world), |raw, names| {
             launch_template::observe(world, raw, names)
         }),
+        Box::pin(endpoints(world)),
         Box::pin(scaling(world)),
         Box::pin(balancing(world)),
         Box::pin(identity(world)),
@@ -173,6 +174,11 @@ async fn vpcs(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
         items.extend(options.iter().filter_map(dhcp_options::observe));
         items
     })
+}
+
+async fn endpoints(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
+    let found = vpc_endpoint::fetch(world).await?;
+    answer(move |names| vpc_endpoint::observe(world, &found, names))
 }
 
 fn observe_table(

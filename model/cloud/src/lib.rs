@@ -26,6 +26,7 @@ mod security_group;
 pub mod settle;
 mod subnet;
 mod vpc;
+mod vpc_endpoint;
 
 pub use autoscaling::{AutoscalingGroup, AutoscalingLifecycleHook, GroupTag, LaunchTemplateRef};
 pub use dns::{AliasTarget, Route53Record, Route53ZoneAssociation};
@@ -48,6 +49,7 @@ pub use subnet::Subnet;
 pub use vpc::{
     InternetGateway, Vpc, VpcDhcpOptions, VpcDhcpOptionsAssociation, VpcIpv4CidrBlockAssociation,
 };
+pub use vpc_endpoint::VpcEndpoint;
 
 pub use node::names::Tags;
 
@@ -87,6 +89,7 @@ macro_rules! for_each_kind {
             Vpc
             VpcDhcpOptions
             VpcDhcpOptionsAssociation
+            VpcEndpoint
             VpcIpv4CidrBlockAssociation
         ] $($($more)*)? }
     };

@@ -32,7 +32,10 @@ pub fn naming(of: &Body) -> Naming {
         Cloud::Vpc(_) | Cloud::InternetGateway(_) | Cloud::VpcDhcpOptions(_) | Cloud::Eip(_) => {
             Naming::Anonymous
         }
-        Cloud::EbsVolume(_) | Cloud::NatGateway(_) | Cloud::RouteTable(_) => Naming::Token,
+        Cloud::EbsVolume(_)
+        | Cloud::NatGateway(_)
+        | Cloud::RouteTable(_)
+        | Cloud::VpcEndpoint(_) => Naming::Token,
         Cloud::AutoscalingLifecycleHook(_)
         | Cloud::CloudwatchEventRule(_)
         | Cloud::CloudwatchEventTarget(_)

@@ -46,6 +46,7 @@ async fn creations_whose_answers_get_lost_are_not_made_twice() {
         "CreateInternetGateway",
         "AttachInternetGateway",
         "CreateRouteTable",
+        "CreateVpcEndpoint",
         "CreateRoute",
         "AssociateRouteTable",
         "AllocateAddress",

@@ -109,7 +109,7 @@ async fn changes(cluster: &InCluster) -> Vec<Cloud> {
 }
 
 /// Each is a change by somebody else, and the object in whose plan it must show.
-const DRIFT: [(&str, &str); 23] = [
+const DRIFT: [(&str, &str); 24] = [
     // It is seen late, as the change that mends it is.
     (
         "sqs_queue",
@@ -122,6 +122,10 @@ const DRIFT: [(&str, &str); 23] = [
     (
         "route",
         "ec2 = boto('ec2')\ntable = [t for t in ec2.describe_route_tables()['RouteTables'] if any(r.get('NatGatewayId') for r in t['Routes'])][0]\nec2.delete_route(RouteTableId=table['RouteTableId'], DestinationCidrBlock='0.0.0.0/0')",
+    ),
+    (
+        "vpc_endpoint",
+        "ec2 = boto('ec2')\nendpoint = ec2.describe_vpc_endpoints()['VpcEndpoints'][0]\nec2.modify_vpc_endpoint(VpcEndpointId=endpoint['VpcEndpointId'], RemoveRouteTableIds=endpoint['RouteTableIds'][:1])",
     ),
     (
         "route_table_association",
@@ -300,4 +304,26 @@ boto('autoscaling').set_desired_capacity(AutoScalingGroupName='nodes.prod.exampl
     cluster.is_settled(&wanted).await;
     cluster.converge(&wanted).await;
     assert_eq!(before, simulator.listing(REGION));
+}
+
+/// A route table can have one endpoint for S3: the user's stays, and the cluster gets none.
+#[tokio::test]
+async fn an_endpoint_of_the_users_stands_for_the_clusters() {
+    let simulator = Simulator::start();
+    let cluster = InCluster::new(&simulator).await;
+    let all = desired(&full(&cluster.facts, |_| {}), objects("completed: 1\n"));
+    let endpoint = Id::new("vpc_endpoint", "s3.prod.example.com");
+    let with = closure(&all, std::slice::from_ref(&endpoint));
+    let without: Vec<Cloud> = with
+        .iter()
+        .filter(|one| one.id() != endpoint)
+        .cloned()
+        .collect();
+    cluster.converge(&without).await;
+    simulator.python(
+        REGION,
+        "ec2 = boto('ec2')\ntable = ec2.describe_route_tables(Filters=[{'Name': 'tag:kubernetes.io/kops/role', 'Values': ['private-*']}])['RouteTables'][0]\nec2.create_vpc_endpoint(VpcId=table['VpcId'], ServiceName='com.amazonaws.eu-west-1.s3', VpcEndpointType='Gateway', RouteTableIds=[table['RouteTableId']])",
+    );
+    cluster.is_settled(&with).await;
+    cluster.is_settled(&without).await;
 }

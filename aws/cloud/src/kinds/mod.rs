@@ -40,6 +40,7 @@ pub(crate) mod sqs_queue;
 pub(crate) mod subnet;
 pub(crate) mod vpc;
 pub(crate) mod vpc_cidr;
+pub(crate) mod vpc_endpoint;
 
 use crate::world::AwsWorld;
 use aws_client::failure::own;

@@ -1,9 +1,10 @@
-//! Route tables, routes, and the NAT gateways behind which private subnets stand. Only our own subnets are
+//! Route tables, routes, the NAT gateways behind which private subnets stand, and their endpoint for S3. Only our own subnets are
 //! routed, and of those only the ones whose egress is not `External`.
 
 use crate::{FullSpec, Subnet, SubnetType, tags};
 use cloud::{
     Cloud, Eip, InternetGateway, NatGateway, Route, RouteTable, RouteTableAssociation, RouteTarget,
+    VpcEndpoint,
 };
 use engine::Ref;
 use node::names;
@@ -19,10 +20,35 @@ pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
     for subnet in routed(full).filter(|one| one.kind == SubnetType::Private) {
         zones.entry(&subnet.zone).or_default().push(subnet);
     }
-    for (zone, subnets) in zones {
-        all.extend(private(full, zone, &subnets));
+    for (zone, subnets) in &zones {
+        all.extend(private(full, zone, subnets));
     }
+    let behind_own_nat = zones
+        .iter()
+        .filter(|(_, subnets)| subnets.iter().all(|one| one.egress.is_none()))
+        .map(|(zone, _)| names::private_route_table(&full.name, zone));
+    all.extend(s3_endpoint(full, behind_own_nat));
     all
+}
+
+/// A gateway endpoint that takes traffic for S3 off the NAT gateways of these route tables. Only in a VPC of the cluster's own,
+/// and only for tables whose way out is the cluster's own: another egress, or an address that the user chose, may be what
+/// bucket policies of the user's go by, and S3 sees neither behind an endpoint. The service has this name in China too.
+fn s3_endpoint(full: &FullSpec, tables: impl Iterator<Item = String>) -> Option<Cloud> {
+    let tables = super::sorted(tables.map(super::own::<RouteTable>));
+    if full.network.shared_vpc.is_some() || tables.is_empty() {
+        return None;
+    }
+    let name = format!("s3.{}", full.name);
+    let endpoint = VpcEndpoint {
+        vpc_id: super::vpc(full),
+        service_name: format!("com.amazonaws.{}.s3", full.placement.region),
+        vpc_endpoint_type: VpcEndpoint::GATEWAY.to_owned(),
+        route_table_ids: tables,
+        tags: tags(full, &name),
+        name,
+    };
+    Some(endpoint.into())
 }
 
 /// True if any subnet, shared ones included, leaves its routing to the cluster.

@@ -161,9 +161,13 @@ fn the_users_own_ways_out_are_taken() {
             (0, 0),
             "{id}"
         );
+        assert_eq!(count(&all, "vpc_endpoint"), 0, "{id}");
     }
     let all = to("eipalloc-1");
     assert_eq!((count(&all, "nat_gateway"), count(&all, "eip")), (1, 0));
+    // Policies of the user's buckets may go by that address.
+    assert_eq!(count(&all, "vpc_endpoint"), 0);
+    assert_eq!(count(&build(&spec::private()), "vpc_endpoint"), 1);
     let all = to("External");
     assert_eq!(way_out(&all), None);
     assert_eq!(
@@ -189,6 +193,7 @@ fn nothing_of_the_users_is_ours() {
         "route",
         "internet_gateway",
         "vpc_dhcp_options",
+        "vpc_endpoint",
     ] {
         assert!(!kinds.contains(kind), "{kind}");
     }

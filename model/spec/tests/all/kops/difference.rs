@@ -127,6 +127,7 @@ fn only_ours(one: &Difference, ours: &str) -> Option<&'static str> {
         ("iam_role_policy", "statement") if has_any(ours, &NARROWER) => "narrow-permissions",
         ("iam_role_policy", "statement") if has_any(ours, &FOR_BALANCERS) => "balancer-permissions",
         ("autoscaling_group", "tag") if ours.contains("kctl.dev/lifecycle-hooks") => "hooks-digest",
+        ("vpc_endpoint", "") => "s3-endpoint",
         ("autoscaling_group", "launch_template") => "mixed-instances",
         ("route53_record", "") if ours.contains("203.0.113.123") => "placeholders",
         ("security_group_rule", "")

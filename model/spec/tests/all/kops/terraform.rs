@@ -252,6 +252,9 @@ fn attributes(cloud: &Cloud) -> Option<Value> {
         Cloud::VpcDhcpOptionsAssociation(one) => {
             json!({"dhcp_options_id": to(&one.dhcp_options_id), "vpc_id": to(&one.vpc_id)})
         }
+        Cloud::VpcEndpoint(one) => {
+            json!({"service_name": one.service_name, "route_table_ids": each(&one.route_table_ids)})
+        }
         Cloud::VpcIpv4CidrBlockAssociation(one) => {
             json!({"cidr_block": one.cidr_block, "vpc_id": to(&one.vpc_id)})
         }
