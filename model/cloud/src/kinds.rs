@@ -42,10 +42,10 @@ macro_rules! define_cloud {
 
             impl Variant for $kind {
                 fn of(cloud: &Cloud) -> Option<&Self> {
-                    match cloud {
-                        Cloud::$kind(one) => Some(one),
-                        _ => None,
-                    }
+                    let Cloud::$kind(one) = cloud else {
+                        return None;
+                    };
+                    Some(one)
                 }
             }
         )*

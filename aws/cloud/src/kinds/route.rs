@@ -91,12 +91,12 @@ impl Verbs for Route {
         let found = fetch(world, vec![filter("route-table-id", table)]).await?;
         let names = Names::around(&want.refs(), refs);
         let mut items = found.iter().flat_map(|raw| observe(world, raw, &names));
-        Ok(items.find_map(|mut item| match &mut item.resource {
-            Cloud::Route(one) if one.destination == want.destination => {
-                one.name.clone_from(&want.name);
-                Some(item)
-            }
-            _ => None,
+        Ok(items.find_map(|mut item| {
+            let Cloud::Route(one) = &mut item.resource else {
+                return None;
+            };
+            one.name.clone_from(&want.name);
+            (one.destination == want.destination).then_some(item)
         }))
     }
 

@@ -129,12 +129,12 @@ impl Verbs for RouteTableAssociation {
         let mut items = found
             .iter()
             .flat_map(|raw| observe_associations(world, raw, &names));
-        Ok(items.find_map(|mut item| match &mut item.resource {
-            Cloud::RouteTableAssociation(one) if one.subnet_id == want.subnet_id => {
-                one.name.clone_from(&want.name);
-                Some(item)
-            }
-            _ => None,
+        Ok(items.find_map(|mut item| {
+            let Cloud::RouteTableAssociation(one) = &mut item.resource else {
+                return None;
+            };
+            one.name.clone_from(&want.name);
+            (one.subnet_id == want.subnet_id).then_some(item)
         }))
     }
 
