@@ -28,6 +28,8 @@ pub struct LaunchTemplate {
     pub metadata_options: MetadataOptions,
     /// Detailed monitoring.
     pub monitoring: bool,
+    /// Dedicated bandwidth to EBS; `None`: as the instance type has it.
+    pub ebs_optimized: Option<bool>,
     /// The one network interface.
     pub network_interface: NetworkInterface,
     /// `default`, `dedicated` or `host`.

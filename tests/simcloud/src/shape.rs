@@ -414,6 +414,7 @@ impl Shape {
                 http_tokens: "required".to_owned(),
             },
             monitoring: false,
+            ebs_optimized: None,
             network_interface: NetworkInterface {
                 associate_public_ip_address: !self.private,
                 delete_on_termination: true,

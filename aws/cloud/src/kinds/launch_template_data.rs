@@ -54,6 +54,7 @@ pub(super) fn read(
             .monitoring()
             .and_then(aws_sdk_ec2::types::LaunchTemplatesMonitoring::enabled)
             .unwrap_or_default(),
+        ebs_optimized: data.ebs_optimized(),
         network_interface: read_interface(data.network_interfaces().first(), names),
         tenancy: data
             .placement()
@@ -197,6 +198,7 @@ pub(super) fn write(
         .set_key_name(key)
         .metadata_options(write_metadata(&want.metadata_options))
         .monitoring(monitoring.build())
+        .set_ebs_optimized(want.ebs_optimized)
         .network_interfaces(write_interface(&want.network_interface, refs, call)?)
         .set_placement(tenancy.map(placement))
         .set_tag_specifications(Some(tags.to_vec()))

@@ -37,6 +37,7 @@ fn template(full: &FullSpec, group: &Group, user_data: Option<&Text>) -> LaunchT
             http_tokens: group.http_tokens.clone(),
         },
         monitoring: group.detailed_monitoring,
+        ebs_optimized: group.ebs_optimized,
         network_interface: NetworkInterface {
             associate_public_ip_address: group.associate_public_ip,
             delete_on_termination: true,

@@ -49,6 +49,8 @@ pub struct Group {
     pub iam_role: Option<String>,
     /// Detailed monitoring.
     pub detailed_monitoring: bool,
+    /// Dedicated bandwidth to EBS; `None`: as the instance type has it.
+    pub ebs_optimized: Option<bool>,
     /// IMDS: tokens `required` or `optional`.
     pub http_tokens: String,
     /// IMDS: hop limit.

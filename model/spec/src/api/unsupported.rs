@@ -347,11 +347,6 @@ pub const UNSUPPORTED: &[Unsupported] = &[
     group(When::Set, "nerdctl", &["spec.containerd.installNerdCtl"]),
     group(
         When::Set,
-        "EBS optimisation, which current machine types always have",
-        &["spec.rootVolumeOptimization"],
-    ),
-    group(
-        When::Set,
         "Spot blocks, which AWS has ended",
         &["spec.spotDurationInMinutes"],
     ),

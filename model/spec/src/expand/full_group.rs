@@ -52,6 +52,7 @@ pub(super) fn full(
         iam_profile: profile_name(said),
         iam_role: own_role(group, known.facts, found),
         detailed_monitoring: said.detailed_instance_monitoring == Some(true),
+        ebs_optimized: said.root_volume_optimization,
         http_tokens: metadata.http_tokens?,
         http_put_response_hop_limit: metadata.http_put_response_hop_limit?,
         max_price: said.max_price.clone(),

@@ -228,6 +228,7 @@ pub fn group(name: &str, role: Role, subnet: &str) -> Group {
         iam_profile: None,
         iam_role: None,
         detailed_monitoring: false,
+        ebs_optimized: None,
         http_tokens: "required".into(),
         http_put_response_hop_limit: 1,
         max_price: None,

@@ -387,6 +387,7 @@ fn launch_template(one: &LaunchTemplate) -> Value {
         "key_name": one.key_name.as_ref().map(to),
         "metadata_options": [one.metadata_options],
         "monitoring": [{"enabled": one.monitoring}],
+        "ebs_optimized": one.ebs_optimized,
         "name": one.launch_template_name,
         "network_interfaces": [{
             "associate_public_ip_address": one.network_interface.associate_public_ip_address,
