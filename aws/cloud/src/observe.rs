@@ -149,13 +149,15 @@ where
 {
     Box::pin(async move {
         let found = fetch.await?;
-        answer(move |names| found.iter().flat_map(|raw| observe(raw, names)).collect())
+        Ok(answer(move |names| {
+            found.iter().flat_map(|raw| observe(raw, names)).collect()
+        }))
     })
 }
 
 /// An answer that this reads.
-fn answer<'a>(read: impl Fn(&Names) -> Vec<Observed<Cloud>> + 'a) -> Result<Answer<'a>, Failure> {
-    Ok(Box::new(read))
+fn answer<'a>(read: impl Fn(&Names) -> Vec<Observed<Cloud>> + 'a) -> Answer<'a> {
+    Box::new(read)
 }
 
 async fn vpcs(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
@@ -163,7 +165,7 @@ async fn vpcs(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
         vpc::fetch(world, Vec::new()),
         dhcp_options::fetch(world, None)
     )?;
-    answer(move |names| {
+    Ok(answer(move |names| {
         let mut items: Vec<Observed<Cloud>> = Vec::new();
         for raw in &vpcs {
             items.extend(vpc::observe(raw));
@@ -173,12 +175,14 @@ async fn vpcs(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
         }
         items.extend(options.iter().filter_map(dhcp_options::observe));
         items
-    })
+    }))
 }
 
 async fn endpoints(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
     let found = vpc_endpoint::fetch(world).await?;
-    answer(move |names| vpc_endpoint::observe(world, &found, names))
+    Ok(answer(move |names| {
+        vpc_endpoint::observe(world, &found, names)
+    }))
 }
 
 fn observe_table(
@@ -195,14 +199,14 @@ fn observe_table(
 async fn scaling(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
     let groups = autoscaling_group::fetch(world).await?;
     let hooks = lifecycle_hook::fetch(world, &groups).await?;
-    answer(move |names| {
+    Ok(answer(move |names| {
         let sealed = lifecycle_hook::observe_sealed(world, &groups);
         let hooks = hooks.iter();
         let hooks = hooks.filter_map(|raw| lifecycle_hook::observe(raw, names));
         let groups = groups.iter();
         let groups = groups.filter_map(|raw| autoscaling_group::observe(raw, names));
         groups.chain(hooks).chain(sealed).collect()
-    })
+    }))
 }
 
 async fn balancing(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
@@ -216,7 +220,7 @@ async fn balancing(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
         lb_target_group::complete(world, groups, &tags)
     )?;
     let listeners = lb_listener::fetch(world, &balancers).await?;
-    answer(move |names| {
+    Ok(answer(move |names| {
         let balancers = balancers.iter();
         let balancers = balancers.filter_map(|raw| lb::observe(raw, names));
         let groups = groups.iter();
@@ -224,7 +228,7 @@ async fn balancing(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
         let listeners = listeners.iter();
         let listeners = listeners.filter_map(|raw| lb_listener::observe(raw, names));
         balancers.chain(groups).chain(listeners).collect()
-    })
+    }))
 }
 
 async fn identity(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
@@ -233,14 +237,14 @@ async fn identity(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
         iam_policies::fetch(world, &roles),
         iam_instance_profile::fetch(world, &roles)
     )?;
-    answer(move |names| {
+    Ok(answer(move |names| {
         let roles = roles.iter().map(|raw| iam_role::observe(world, raw));
         let policies = policies.iter();
         let policies = policies.flat_map(|raw| iam_policies::observe(world, raw, names));
         let profiles = profiles.iter();
         let profiles = profiles.map(|raw| iam_instance_profile::observe(raw, names));
         roles.chain(policies).chain(profiles).collect()
-    })
+    }))
 }
 
 async fn events(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
@@ -249,11 +253,11 @@ async fn events(world: &AwsWorld) -> Result<Answer<'_>, Failure> {
         event_rule::fetch(world),
         event_target::fetch(world)
     )?;
-    answer(move |names| {
+    Ok(answer(move |names| {
         let queue = queue.iter();
         let queue = queue.filter_map(|raw| sqs_queue::observe(world, raw));
         let targets = event_target::observe(world, &rules, &to_queue, names);
         let rules = rules.iter().filter_map(event_rule::observe);
         queue.chain(rules).chain(targets).collect()
-    })
+    }))
 }

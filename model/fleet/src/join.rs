@@ -62,11 +62,11 @@ mod tests {
         }
     }
 
-    fn template(version: &str) -> Option<TemplateVersion> {
-        Some(TemplateVersion {
+    fn template(version: &str) -> TemplateVersion {
+        TemplateVersion {
             id: "lt-1".to_owned(),
             version: version.to_owned(),
-        })
+        }
     }
 
     fn member(id: &str) -> Instance {
@@ -74,7 +74,7 @@ mod tests {
             scaling_group: Some("nodes.a".to_owned()),
             instance_group: Some("nodes".to_owned()),
             lifecycle: Some("InService".to_owned()),
-            template: template("2"),
+            template: Some(template("2")),
             ..instance(id)
         }
     }
@@ -83,7 +83,7 @@ mod tests {
     fn a_member_has_ec2s_description_and_auto_scalings_group_lifecycle_and_template() {
         let found = Instance {
             state: "running".to_owned(),
-            template: template("1"),
+            template: Some(template("1")),
             ..instance("i-1")
         };
         let expected = Instance {

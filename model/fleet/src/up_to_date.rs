@@ -100,11 +100,11 @@ pub fn up_to_date(instance: &Instance, groups: &[ScalingGroup]) -> UpToDate {
 mod tests {
     use super::*;
 
-    fn template(id: &str, version: &str) -> Option<TemplateVersion> {
-        Some(TemplateVersion {
+    fn template(id: &str, version: &str) -> TemplateVersion {
+        TemplateVersion {
             id: id.to_owned(),
             version: version.to_owned(),
-        })
+        }
     }
 
     fn group(name: &str, launches: Option<TemplateVersion>) -> ScalingGroup {
@@ -131,9 +131,9 @@ mod tests {
 
     #[test]
     fn the_version_that_the_group_launches_now_decides() {
-        let groups = [group("nodes.a", template("lt-1", "3"))];
+        let groups = [group("nodes.a", Some(template("lt-1", "3")))];
         let of = |id, version| {
-            let instance = instance(Some("nodes.a"), template(id, version));
+            let instance = instance(Some("nodes.a"), Some(template(id, version)));
             let compared = up_to_date(&instance, &groups);
             (compared.is_current(), compared.reason())
         };
@@ -151,10 +151,10 @@ mod tests {
 
     #[test]
     fn a_detached_instance_is_compared_with_the_group_of_its_instance_group() {
-        let groups = [group("nodes.a", template("lt-1", "3"))];
-        let detached = instance(None, template("lt-1", "3"));
+        let groups = [group("nodes.a", Some(template("lt-1", "3")))];
+        let detached = instance(None, Some(template("lt-1", "3")));
         assert_eq!(up_to_date(&detached, &groups), UpToDate::Current);
-        let of_another = instance(Some("nodes.b"), template("lt-1", "3"));
+        let of_another = instance(Some("nodes.b"), Some(template("lt-1", "3")));
         assert_eq!(
             up_to_date(&of_another, &groups),
             UpToDate::Unknown(UnknownVersion::NoScalingGroup)
@@ -163,16 +163,16 @@ mod tests {
 
     #[test]
     fn without_both_versions_nothing_is_known() {
-        let known = [group("nodes.a", template("lt-1", "3"))];
+        let known = [group("nodes.a", Some(template("lt-1", "3")))];
         let cases = [
             (
                 &[][..],
-                template("lt-1", "3"),
+                Some(template("lt-1", "3")),
                 UnknownVersion::NoScalingGroup,
             ),
             (
                 &[group("nodes.a", None)][..],
-                template("lt-1", "3"),
+                Some(template("lt-1", "3")),
                 UnknownVersion::OfScalingGroup,
             ),
             (&known[..], None, UnknownVersion::OfInstance),

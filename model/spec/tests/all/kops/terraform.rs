@@ -173,6 +173,7 @@ fn late(text: &Text) -> Value {
 }
 
 /// An object as Terraform has it; `None`: kOps has it elsewhere.
+#[expect(clippy::too_many_lines, reason = "an arm for each kind")]
 fn attributes(cloud: &Cloud) -> Option<Value> {
     Some(match cloud {
         Cloud::AutoscalingGroup(one) => autoscaling_group(one),
