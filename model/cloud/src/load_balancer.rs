@@ -1,5 +1,6 @@
 //! Network load balancers, their target groups and listeners.
 
+use super::held::ADDRESSES;
 use super::listing::{PartOf, Place, Section, count_words};
 use super::{Kind, Tags};
 use engine::Ref;
@@ -113,6 +114,11 @@ impl Kind for Lb {
 
     fn tags_mut(&mut self) -> Option<&mut Tags> {
         Some(&mut self.tags)
+    }
+
+    /// Its private addresses, one for each subnet, change with its subnets.
+    fn attr_changes(&self, have: &Self, attribute: &str) -> bool {
+        attribute == ADDRESSES && self.subnet_mappings != have.subnet_mappings
     }
 
     fn refuses(&self, have: &Self) -> Option<String> {

@@ -212,17 +212,21 @@ impl Verbs for Lb {
         change(world, &have, want, refs).await?;
         change_attributes(world, have.physical, have.resource, want).await?;
         retag(world, have.physical, &have.resource.tags, &want.tags).await?;
-        Ok(made(have.physical))
+        let moved = have.resource.subnet_mappings != want.subnet_mappings;
+        Ok(Put {
+            waiting_for: moved.then(|| ADDRESSES.to_owned()),
+            ..made(have.physical)
+        })
     }
 
-    /// Machines are told its private addresses, which it gets after it was made.
+    /// Instances are given its private addresses, which it gets some time after it was made, or given a subnet: one for each subnet.
     async fn ready(world: &AwsWorld, want: &Self, physical: &str) -> Result<Put, Failure> {
         let call = world.clients.elb.describe_load_balancers();
         let answer = call.load_balancer_arns(physical).send().await;
         let found = answer.called(DESCRIBE)?.load_balancers.unwrap_or_default();
         let mut addresses = lb_addresses::fetch(world, &found).await?;
         let addresses = addresses.remove(physical).unwrap_or_default();
-        let all = addresses.len() >= want.subnet_mappings.len();
+        let all = addresses.len() == want.subnet_mappings.len();
         let attrs = found.first().map(|balancer| attrs(balancer, &addresses));
         Ok(Put {
             attrs: attrs.unwrap_or_default(),
