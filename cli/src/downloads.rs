@@ -43,7 +43,7 @@ async fn published_hash(
 /// A file that has this SHA-256.
 pub async fn verified(url: &str, sha256: &str) -> Result<String, CommandError> {
     let text = text(&client()?, url).await?;
-    let found = node::config::sha256(&text);
+    let found = node::config::sha256_hex(&text);
     if found.eq_ignore_ascii_case(sha256) {
         return Ok(text);
     }

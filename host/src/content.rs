@@ -1,37 +1,38 @@
-//! What is on a block device. Whoever makes a file system asks here: this is the only blank check.
+//! Inspects block devices. Every caller that makes a file system uses this check; no other blank check exists.
 
 use crate::{Error, Host};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// How much of a disk must be zero for it to count as blank: whatever partitions or file systems begin with lies there.
+/// Bytes at the start of a disk that must be zero for the disk to count as blank. Every partition table and file system has
+/// its first structures there.
 const LOOKED_AT: u64 = 1 << 20;
 
-/// `blkid -p` found nothing that it knows (blkid(8), "EXIT STATUS").
+/// Exit code of `blkid -p` when it recognizes nothing (blkid(8), "EXIT STATUS").
 const NOTHING_FOUND: i32 = 2;
 
-/// What a device holds.
+/// What blkid and a look at the first MiB say about a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceContent {
-    /// Nothing: no signature that blkid knows, and its first MiB is zero.
+    /// No signature that blkid knows, and the first MiB is zero.
     Blank,
-    /// No signature that blkid knows, but not nothing.
+    /// No signature that blkid knows, but the first MiB is not zero.
     Unrecognized,
-    /// A file system, or whatever else takes a whole device: `ext4`, `swap`, `LVM2_member`.
+    /// A file system, or another format that occupies a whole device: `ext4`, `swap`, `LVM2_member`.
     FileSystem {
-        /// What blkid calls its type.
+        /// The type that blkid reports.
         kind: String,
     },
-    /// Something else: what it is.
+    /// Anything else, described for a message.
     Other(String),
 }
 
 impl Host {
-    /// What a device holds. A device that cannot be read is an error and not blank.
+    /// Determines what a device holds. A device that cannot be read is an error, never blank.
     pub fn inspect_device(&self, device: &Path) -> Result<DeviceContent, Error> {
         let failed = Error::of_file("read", device);
-        // blkid says "nothing found" of what it cannot read, too.
+        // blkid also exits with "nothing found" for a device that it cannot read.
         let file = File::open(device).map_err(&failed)?;
         let probe = self.probe_device(device)?;
         Ok(match probe.code {
@@ -39,8 +40,11 @@ impl Host {
             Some(NOTHING_FOUND) => DeviceContent::Unrecognized,
             Some(0) => match (probe.value("TYPE"), probe.value("PTTYPE")) {
                 (Some(kind), None) => DeviceContent::FileSystem { kind },
-                (_, Some(table)) => DeviceContent::Other(format!("a {table} partition table")),
-                (None, None) => DeviceContent::Other("something that blkid knows".to_owned()),
+                (Some(kind), Some(table)) => DeviceContent::Other(format!(
+                    "both {kind} and a {table} partition table: remove the wrong signature with wipefs"
+                )),
+                (None, Some(table)) => DeviceContent::Other(format!("a {table} partition table")),
+                (None, None) => DeviceContent::Other("a signature without a type".to_owned()),
             },
             _ => DeviceContent::Other(format!("signatures of several kinds ({})", probe.complaint)),
         })
@@ -54,16 +58,16 @@ impl Host {
 
     fn probe_device(&self, device: &Path) -> Result<Probe, Error> {
         let path = device.display().to_string();
-        let output = self.run("blkid", &["-p", "-o", "export", &path])?;
+        let output = self.run_program("blkid", &["-p", "-o", "export", &path])?;
         Ok(Probe {
             code: output.code,
-            complaint: output.complaint().to_owned(),
+            complaint: output.error_output().to_owned(),
             output: output.stdout,
         })
     }
 }
 
-/// What `blkid -p -o export` said: lines of `NAME=value`.
+/// Output of `blkid -p -o export`: lines of `NAME=value`.
 struct Probe {
     code: Option<i32>,
     output: String,
@@ -79,7 +83,7 @@ impl Probe {
     }
 }
 
-/// True if the beginning of a disk is zero.
+/// True if the first [`LOOKED_AT`] bytes of a disk are zero.
 fn is_zero(device: File) -> io::Result<bool> {
     let mut begin = Vec::new();
     device.take(LOOKED_AT).read_to_end(&mut begin)?;

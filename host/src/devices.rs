@@ -1,26 +1,26 @@
-//! Which device a volume has. NVMe disks are numbered anew at each boot, so that a volume is known by its id or by the name
-//! under which it was attached, never by its number.
+//! Finds the block device of a volume. The kernel numbers NVMe disks anew at each boot, so a volume is identified by its id or
+//! by the device name of its attachment, never by the number.
 
 use crate::files::absent_as_none;
 use crate::{Error, Host};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Where the kernel shows disks.
+/// Folder in which the kernel lists disks.
 const DISKS: &str = "/sys/block";
 
 impl Host {
-    /// The device of an EBS volume by its id, once the kernel shows it: only where disks are NVMe. udev's links may come later
-    /// than the disk itself.
+    /// The device of an EBS volume id (`vol-...`); `None` until the kernel shows it. Works for NVMe disks only. Also reads serial
+    /// numbers from sysfs, because udev may create its links after the disk appears.
     pub fn device_of_volume(&self, volume: &str) -> Result<Option<PathBuf>, Error> {
         let serial = volume.replace('-', "");
         let by_id = format!("/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}");
         if let Some(device) = self.resolve_device(&by_id)? {
             return Ok(Some(device));
         }
-        for disk in self.disks()? {
-            // A disk whose serial number cannot be read is not the one: others come and go.
-            let about = self.at(&format!("{DISKS}/{disk}/device/serial"));
+        for disk in self.list_disks()? {
+            // A disk without a readable serial number is not the one; it may be about to disappear.
+            let about = self.path_below_root(&format!("{DISKS}/{disk}/device/serial"));
             if fs::read_to_string(about).is_ok_and(|text| text.trim() == serial) {
                 return self.resolve_device(&format!("/dev/{disk}"));
             }
@@ -28,12 +28,12 @@ impl Host {
         Ok(None)
     }
 
-    /// The device of what AWS attached under a name (`/dev/xvdf`, `/dev/sdf`): the NVMe disk that says so, else what has the
-    /// name itself. A name of an NVMe disk is its own.
+    /// The device that AWS attached as `name` (`/dev/xvdf`, `/dev/sdf`): the NVMe disk that reports this name, otherwise the device
+    /// file of that name. A name `/dev/nvme...` always means the device file.
     pub fn device_attached_as(&self, name: &str) -> Result<Option<PathBuf>, Error> {
         if !name.starts_with("/dev/nvme") {
-            for disk in self.disks()? {
-                let device = self.at(&format!("/dev/{disk}"));
+            for disk in self.list_disks()? {
+                let device = self.path_below_root(&format!("/dev/{disk}"));
                 if !disk.starts_with("nvme") || !device.exists() {
                     continue;
                 }
@@ -44,19 +44,19 @@ impl Host {
                 }
             }
         }
-        let device = self.at(name);
+        let device = self.path_below_root(name);
         Ok(device.exists().then_some(device))
     }
 
-    /// The device that a name or link leads to; `None` if there is none.
+    /// The device that a device name or link leads to; `None` if it does not exist.
     pub fn resolve_device(&self, name: &str) -> Result<Option<PathBuf>, Error> {
-        canonical(&self.at(name))
+        canonicalize_if_there(&self.path_below_root(name))
     }
 
-    /// What tells a disk from any other in this boot: its serial number, of EBS the volume's id; else the number that the
-    /// kernel gave this very attachment (Documentation/ABI/stable/sysfs-block, `diskseq`). `None`: it has neither.
+    /// Identifies a disk within this boot: its serial number (for EBS, the volume id), otherwise the sequence number that the kernel
+    /// gave to this attachment (Documentation/ABI/stable/sysfs-block, `diskseq`). `None` if the disk has neither.
     pub(crate) fn identify_disk(&self, device: &Path) -> Result<Option<String>, Error> {
-        let device = canonical(device)?;
+        let device = canonicalize_if_there(device)?;
         let name = device.as_deref().and_then(Path::file_name);
         let Some(name) = name.and_then(|name| name.to_str()) else {
             return Ok(None);
@@ -70,9 +70,9 @@ impl Host {
         Ok(None)
     }
 
-    /// Names of the disks that the kernel shows, in order.
-    fn disks(&self) -> Result<Vec<String>, Error> {
-        let folder = self.at(DISKS);
+    /// Names of all disks that the kernel lists, sorted.
+    fn list_disks(&self) -> Result<Vec<String>, Error> {
+        let folder = self.path_below_root(DISKS);
         let read = || {
             let entries = absent_as_none(fs::read_dir(&folder))?;
             let entries = entries.into_iter().flatten();
@@ -86,20 +86,20 @@ impl Host {
     }
 }
 
-/// True if two paths lead to one device: devices have several names.
+/// True if two paths lead to the same device.
 pub fn is_same_device(one: &Path, other: &Path) -> Result<bool, Error> {
     if one == other {
         return Ok(true);
     }
-    let resolved = canonical(one)?;
-    Ok(resolved.is_some() && resolved == canonical(other)?)
+    let resolved = canonicalize_if_there(one)?;
+    Ok(resolved.is_some() && resolved == canonicalize_if_there(other)?)
 }
 
-fn canonical(path: &Path) -> Result<Option<PathBuf>, Error> {
+fn canonicalize_if_there(path: &Path) -> Result<Option<PathBuf>, Error> {
     absent_as_none(fs::canonicalize(path)).map_err(Error::of_file("read", path))
 }
 
-/// AWS takes `/dev/sdf` and `/dev/xvdf`, and tells EBS' disks of it with `/dev/` or without.
+/// `f` for `/dev/sdf`, `/dev/xvdf` and `xvdf`: AWS accepts both prefixes, and EBS disks report the name with or without `/dev/`.
 fn bare_name(name: &str) -> &str {
     let bare = name.trim_start_matches("/dev/");
     let rest = bare.strip_prefix("xvd").or_else(|| bare.strip_prefix("sd"));

@@ -1,31 +1,31 @@
-//! What can go wrong between an agent and its machine.
+//! Errors of reading and changing the instance.
 
 use crate::{DeviceContent, Formattable};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why something was not read or not changed. Paths have the root; disks are named as operators know them.
+/// Why a read or change failed. Paths include the root folder; disks have the names that operators use.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "fields are what the text names")]
+#[expect(missing_docs, reason = "the message text names the fields")]
 pub enum Error {
-    /// The kernel refused to read or change a file, folder, link, mount or device.
+    /// The kernel refused an operation on a file, folder, link, mount or device.
     #[error("could not {doing} {}", path.display())]
     File {
         doing: &'static str,
         path: PathBuf,
         source: io::Error,
     },
-    /// The agent stops: nothing more is changed.
-    #[error("stopped before this was done")]
+    /// The agent is stopping and makes no more changes.
+    #[error("the agent was stopped before this change")]
     Stopped,
-    /// A program did not start.
+    /// A program could not be started.
     #[error("could not run {program}: is it installed?")]
     Start { program: String, source: io::Error },
-    /// The device belongs to another disk than before.
-    #[error("{} is {disk} no longer", device.display())]
+    /// The device now belongs to a different disk.
+    #[error("{} does not belong to {disk} any more", device.display())]
     OtherDisk { disk: String, device: PathBuf },
-    /// A disk does not hold what it held when it was decided to make a file system on it.
-    #[error("{disk} was {expected:?} and is {found:?} now: no file system is made on it")]
+    /// The content of a disk changed between the decision to make a file system on it and mkfs.
+    #[error("no file system is made on {disk}: it was {expected:?} and is {found:?} now")]
     Changed {
         disk: String,
         expected: Formattable,
@@ -43,7 +43,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// An error of the kernel's, which says neither what was to be done nor with which file.
+    /// Adds the operation and the path to an error of the kernel, which names neither.
     pub(crate) fn of_file(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Self {
         move |source| Self::File {
             doing,

@@ -1,4 +1,4 @@
-//! ext4 file systems: checking one, and letting it grow with its disk. The only code that runs fsck and resize2fs.
+//! Checks and grows ext4 file systems. No other code runs fsck or resize2fs.
 
 use crate::{Error, Host};
 use std::fs::File;
@@ -6,36 +6,37 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Where an ext4 file system says how large it is (kernel: `Documentation/filesystems/ext4/super.rst`).
+/// Offset of the superblock in bytes (kernel: `Documentation/filesystems/ext4/super.rst`).
 const SUPERBLOCK: u64 = 1024;
 const MAGIC: u16 = 0xef53;
-/// In `s_feature_incompat`: the number of blocks has a second half.
+/// Flag in `s_feature_incompat`: the block count has 64 bits.
 const WIDE: u32 = 0x80;
 
-/// e2fsck: errors are left (4), or it could not do its work (8 and above). 1 and 2 say that it corrected some.
+/// e2fsck exit codes: from 4 errors remain, from 8 the check itself failed. 1 and 2 mean that it corrected errors.
 const FSCK_FAILED: i32 = 4;
-/// e2fsck corrected errors.
+/// e2fsck exit code: it corrected errors.
 const FSCK_CORRECTED: i32 = 1;
 
 impl Host {
-    /// Repairs of an ext4 file system what can be repaired without asking; else what is wrong, and what mends it.
+    /// Repairs everything in an ext4 file system that e2fsck repairs without asking. Returns `None` when the file system is clean
+    /// afterwards, otherwise a description of the errors and how to repair them.
     pub fn repair_ext4(&self, device: &Path) -> Result<Option<String>, Error> {
         self.may_change()?;
         let path = device.display().to_string();
-        let output = self.run("fsck.ext4", &["-p", &path])?;
+        let output = self.run_program("fsck.ext4", &["-p", &path])?;
         if output.code.is_some_and(|code| code < FSCK_FAILED) {
             return Ok(None);
         }
         let parts = [output.stdout.trim(), output.stderr.trim()];
         let said: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         Ok(Some(format!(
-            "mending them needs a decision, so run `fsck.ext4 {path}` on this machine: {}",
+            "automatic repair was not possible; run `fsck.ext4 {path}` on this instance: {}",
             said.join(" ")
         )))
     }
 
-    /// Lets an ext4 file system fill its device: one that is mounted, while it is in use. One that is not is checked wholly
-    /// before, since resize2fs wants that. `disk`: as operators know it.
+    /// Grows an ext4 file system to the size of its device. A mounted one grows while in use; an unmounted one gets a full check
+    /// first, because resize2fs demands it. `disk` is the name for messages (`vol-...`, `/dev/xvdf`).
     pub fn grow_ext4(&self, disk: &str, device: &Path, mounted: bool) -> Result<(), Error> {
         let path = device.display().to_string();
         let check = ("fsck.ext4", vec!["-f", "-p", &path]);
@@ -47,7 +48,7 @@ impl Host {
         };
         for (program, arguments) in steps {
             self.may_change()?;
-            let output = self.run(program, &arguments)?;
+            let output = self.run_program(program, &arguments)?;
             let corrected = program == "fsck.ext4" && output.code == Some(FSCK_CORRECTED);
             if !output.is_success() && !corrected {
                 return Err(Error::FileSystem {
@@ -55,7 +56,7 @@ impl Host {
                     disk: disk.to_owned(),
                     device: device.to_owned(),
                     program: program.to_owned(),
-                    complaint: output.complaint().to_owned(),
+                    complaint: output.error_output().to_owned(),
                 });
             }
         }
@@ -63,8 +64,8 @@ impl Host {
     }
 }
 
-/// True if a whole group of blocks fits in behind the ext4 file system of a device. What is left of less than one may be too
-/// little for mkfs and resize2fs.
+/// True if the device is larger than its ext4 file system by at least one block group. mkfs and resize2fs may leave a smaller
+/// remainder unused.
 pub fn is_outgrown(device: &Path) -> Result<bool, Error> {
     let looked = || {
         let mut file = File::open(device)?;
@@ -73,18 +74,18 @@ pub fn is_outgrown(device: &Path) -> Result<bool, Error> {
         Ok(filled.bytes + filled.group <= there)
     };
     looked().map_err(Error::of_file(
-        "see how large the file system is on",
+        "read the size of the file system on",
         device,
     ))
 }
 
-/// How far an ext4 file system reaches, and the size of a group of blocks, in bytes.
-struct Filled {
+/// Size of an ext4 file system and of one of its block groups, in bytes.
+struct Extent {
     bytes: u64,
     group: u64,
 }
 
-fn read_superblock(device: &File) -> io::Result<Filled> {
+fn read_superblock(device: &File) -> io::Result<Extent> {
     let mut block = [0; 1024];
     device.read_exact_at(&mut block, SUPERBLOCK)?;
     let word = |at: usize| {
@@ -98,10 +99,10 @@ fn read_superblock(device: &File) -> io::Result<Filled> {
     };
     let size = 1024_u64.checked_shl(word(0x18));
     let (Some(size), true) = (size, word(0x38) & 0xffff == u32::from(MAGIC)) else {
-        return Err(io::Error::other("it has no superblock"));
+        return Err(io::Error::other("the device has no ext4 superblock"));
     };
     let blocks = (u64::from(wide) << 32) | u64::from(word(0x4));
-    Ok(Filled {
+    Ok(Extent {
         bytes: blocks.saturating_mul(size),
         group: u64::from(word(0x20)).saturating_mul(size),
     })

@@ -1,7 +1,7 @@
-//! Files, folders and links. What is written is whole or not there at all: it is written beside its place, flushed, renamed,
-//! and the folder is flushed. The name beside is always the same, so that what a killed agent left is written over;
-//! names by chance, as those of the crate tempfile, would pile up. It begins with a dot, which kubelet passes over in its
-//! folder of manifests.
+//! Reads and writes files and folders. Writes are atomic: a file is written under a temporary name in the same folder, flushed
+//! and renamed, and the folder is flushed. The temporary name is fixed, so a file that a killed agent left behind is
+//! overwritten; random names, as those of the crate tempfile, would accumulate. It begins with a dot, so kubelet ignores it in
+//! the manifests folder.
 
 use crate::{Error, Host, Staged, owners};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
@@ -9,44 +9,44 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-/// Mode of the folders that a file lacks.
+/// Mode of parent folders that are created with a file.
 const FOLDER: u32 = 0o755;
 
 impl Host {
-    /// What is in a file; `None` if it is not there.
-    pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Error> {
-        let path = self.at(path);
+    /// The bytes of a file; `None` if it does not exist.
+    pub fn read_bytes(&self, path: &str) -> Result<Option<Vec<u8>>, Error> {
+        let path = self.path_below_root(path);
         absent_as_none(fs::read(&path)).map_err(Error::of_file("read", &path))
     }
 
-    /// A file's text; `None` if it is not there. Fails if it is not UTF-8.
+    /// The text of a file; `None` if it does not exist. Fails if it is not UTF-8.
     pub fn read_text(&self, path: &str) -> Result<Option<String>, Error> {
-        read_text_file(&self.at(path))
+        read_text_file(&self.path_below_root(path))
     }
 
-    /// The text of a file, as far as it is UTF-8; empty if it is not there.
+    /// The text of a file with invalid UTF-8 replaced; empty if the file does not exist.
     pub fn read_lossy(&self, path: &str) -> Result<String, Error> {
-        let bytes = self.read(path)?.unwrap_or_default();
+        let bytes = self.read_bytes(path)?.unwrap_or_default();
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Writes to a file of the kernel's, which takes or refuses the text as a whole.
+    /// Writes to a file of procfs or sysfs in one write; the kernel accepts or rejects the text as a whole.
     pub fn write_kernel_file(&self, path: &str, text: &str) -> Result<(), Error> {
         self.may_change()?;
-        let path = self.at(path);
+        let path = self.path_below_root(path);
         let opened = OpenOptions::new().write(true).truncate(true).open(&path);
         opened
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .map_err(Error::of_file("write", &path))
     }
 
-    /// Metadata of a file, a folder or a link itself; `None` if it is not there.
-    pub fn metadata(&self, path: &str) -> Result<Option<Metadata>, Error> {
-        let path = self.at(path);
+    /// Metadata of a file, a folder or a link itself; `None` if it does not exist.
+    pub fn read_metadata(&self, path: &str) -> Result<Option<Metadata>, Error> {
+        let path = self.path_below_root(path);
         absent_as_none(fs::symlink_metadata(&path)).map_err(Error::of_file("read", &path))
     }
 
-    /// The mode of what is there, as four octal digits, and its owner: as `like` has it if it is the same, else `uid:gid`.
+    /// Mode as four octal digits, and owner: `like` if `like` (`user:group`) has the same ids, otherwise `uid:gid`.
     pub fn mode_and_owner(
         &self,
         metadata: &Metadata,
@@ -54,7 +54,7 @@ impl Host {
     ) -> Result<(String, String), Error> {
         let mode = format!("{:04o}", metadata.permissions().mode() & 0o7777);
         let ids = (metadata.uid(), metadata.gid());
-        let same = self.ids(like)?.is_some_and(|wanted| wanted == ids);
+        let same = self.owner_ids(like)?.is_some_and(|wanted| wanted == ids);
         let owner = if same {
             like.to_owned()
         } else {
@@ -63,9 +63,9 @@ impl Host {
         Ok((mode, owner))
     }
 
-    /// Makes a folder with that mode if it is not there, and those above it with mode 0755.
+    /// Creates a folder with this mode if it does not exist, and missing parents with mode 0755.
     pub fn make_folder(&self, path: &str, mode: u32) -> Result<(), Error> {
-        let path = self.at(path);
+        let path = self.path_below_root(path);
         let made = || {
             self.make_parents(&path)?;
             self.make_folders(&path, mode)
@@ -76,43 +76,43 @@ impl Host {
     /// Sets the mode of a file or folder.
     pub fn set_mode(&self, path: &str, mode: u32) -> Result<(), Error> {
         self.may_change()?;
-        let path = self.at(path);
+        let path = self.path_below_root(path);
         fs::set_permissions(&path, Permissions::from_mode(mode))
             .map_err(Error::of_file("set the mode of", &path))
     }
 
-    /// Writes a whole file. `owner`: `user:group`, by name or number; `None` leaves it to whom the agent runs as.
-    pub fn write(
+    /// Writes a whole file atomically. `owner` is `user:group`, by name or number; `None` means the user of the agent.
+    pub fn write_file(
         &self,
         path: &str,
         bytes: &[u8],
         mode: u32,
         owner: Option<&str>,
     ) -> Result<(), Error> {
-        let mut staged = self.stage(path, mode, owner)?;
+        let mut staged = self.stage_file(path, mode, owner)?;
         staged.append(bytes)?;
         staged.commit(self)
     }
 
-    /// Writes a file that does not have that text yet; true if it was written. The mode of one that has it is left alone.
+    /// Writes a file unless it already has this text. Returns whether it was written. Does not change the mode of an unchanged file.
     pub fn write_changed(&self, path: &str, text: &str, mode: u32) -> Result<bool, Error> {
         if self.read_text(path)?.as_deref() == Some(text) {
             return Ok(false);
         }
-        self.write(path, text.as_bytes(), mode, None)?;
+        self.write_file(path, text.as_bytes(), mode, None)?;
         Ok(true)
     }
 
-    /// Begins a file beside its place.
-    pub fn stage(&self, path: &str, mode: u32, owner: Option<&str>) -> Result<Staged, Error> {
-        let target = self.at(path);
+    /// Begins an atomic write: creates the temporary file with its mode and owner.
+    pub fn stage_file(&self, path: &str, mode: u32, owner: Option<&str>) -> Result<Staged, Error> {
+        let target = self.path_below_root(path);
         let begun = || {
-            let beside = beside(&target)?;
+            let beside = staged_path(&target)?;
             self.make_parents(&target)?;
             self.may_change().map_err(io::Error::other)?;
             let file = create_beside(&beside, mode)?;
             if let Some(owner) = owner {
-                self.give(&file, owner)?;
+                self.set_owner(&file, owner)?;
             }
             Ok((file, beside))
         };
@@ -120,15 +120,15 @@ impl Host {
         Ok(Staged::new(file, beside, target))
     }
 
-    fn ids(&self, owner: &str) -> Result<Option<(u32, u32)>, Error> {
+    fn owner_ids(&self, owner: &str) -> Result<Option<(u32, u32)>, Error> {
         let passwd = self.read_lossy("/etc/passwd")?;
         let groups = self.read_lossy("/etc/group")?;
-        Ok(owners::ids(&passwd, &groups, owner))
+        Ok(owners::find_owner_ids(&passwd, &groups, owner))
     }
 
-    fn give(&self, file: &File, owner: &str) -> io::Result<()> {
-        let Some((user, group)) = self.ids(owner).map_err(io::Error::other)? else {
-            let message = format!("there is no user or group {owner}");
+    fn set_owner(&self, file: &File, owner: &str) -> io::Result<()> {
+        let Some((user, group)) = self.owner_ids(owner).map_err(io::Error::other)? else {
+            let message = format!("no such user or group: {owner}");
             return Err(io::Error::new(ErrorKind::NotFound, message));
         };
         let metadata = file.metadata()?;
@@ -138,14 +138,14 @@ impl Host {
         fchown(file, Some(user), Some(group))
     }
 
-    /// Removes a file or link, if it is there.
-    pub fn remove(&self, path: &str) -> Result<(), Error> {
+    /// Removes a file or link if it exists.
+    pub fn remove_file(&self, path: &str) -> Result<(), Error> {
         self.may_change()?;
-        let path = self.at(path);
+        let path = self.path_below_root(path);
         remove_if_there(&path).map_err(Error::of_file("remove", &path))
     }
 
-    /// Makes the folders above a path.
+    /// Creates missing parent folders of a path.
     pub(crate) fn make_parents(&self, path: &Path) -> io::Result<()> {
         match path.parent() {
             Some(folder) => self.make_folders(folder, FOLDER),
@@ -153,7 +153,7 @@ impl Host {
         }
     }
 
-    /// Makes a folder and those above it, each with that mode.
+    /// Creates a folder and its missing parents, all with this mode.
     fn make_folders(&self, path: &Path, mode: u32) -> io::Result<()> {
         if path.is_dir() {
             return Ok(());
@@ -162,34 +162,34 @@ impl Host {
         make_folders(path, mode)
     }
 
-    /// Renames, and makes the renaming last.
-    pub(crate) fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+    /// Renames a file and flushes the folder, so that the rename survives a crash.
+    pub(crate) fn rename_durably(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.may_change().map_err(io::Error::other)?;
-        rename(from, to)
+        rename_and_sync(from, to)
     }
 }
 
-/// The text of a file, by a path with its root; `None` if it is not there.
+/// The text of a file, by a path that includes the root folder; `None` if it does not exist.
 pub fn read_text_file(path: &Path) -> Result<Option<String>, Error> {
     absent_as_none(fs::read_to_string(path)).map_err(Error::of_file("read", path))
 }
 
-/// Writes a secret of the agent's own, by a path with its root: file and folder are for the agent alone.
+/// Writes a secret of the agent atomically, by a path that includes the root folder. File mode 0600, folder mode 0700.
 pub fn write_secret_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let written = || {
         if let Some(folder) = path.parent() {
             make_folders(folder, 0o700)?;
         }
-        let beside = beside(path)?;
+        let beside = staged_path(path)?;
         let mut file = create_beside(&beside, 0o600)?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        rename(&beside, path)
+        rename_and_sync(&beside, path)
     };
     written().map_err(Error::of_file("write", path))
 }
 
-/// A new file, in the place of what a killed agent left there. Nobody but the agent reads it before it has its mode.
+/// Creates a temporary file, replacing one that a killed agent left. It has mode 0600 until `mode` is set.
 fn create_beside(beside: &Path, mode: u32) -> io::Result<File> {
     remove_if_there(beside)?;
     let file = OpenOptions::new()
@@ -201,16 +201,19 @@ fn create_beside(beside: &Path, mode: u32) -> io::Result<File> {
     Ok(file)
 }
 
-/// Where a file is written before it has its name. Hidden, and without an ending that those who read whole folders look for.
-pub(crate) fn beside(target: &Path) -> io::Result<PathBuf> {
+/// The temporary name of a file during a write: hidden, and with an ending that programs which read whole folders ignore.
+pub(crate) fn staged_path(target: &Path) -> io::Result<PathBuf> {
     let Some(name) = target.file_name() else {
-        return Err(io::Error::new(ErrorKind::InvalidInput, "it is no file"));
+        return Err(io::Error::new(
+            ErrorKind::InvalidInput,
+            "the path has no file name",
+        ));
     };
     let name = format!(".{}.kctl-new", name.to_string_lossy());
     Ok(target.with_file_name(name))
 }
 
-/// True if that is the name of a file that was being written beside its place. Older releases had the second ending.
+/// True for temporary names of unfinished writes. Older releases used the ending `.new`.
 pub fn is_staged_name(name: &str) -> bool {
     let ending = name.rsplit_once('.').map(|(_, ending)| ending);
     name.starts_with('.') && matches!(ending, Some("kctl-new" | "new"))
@@ -220,7 +223,7 @@ fn make_folders(path: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(mode).create(path)
 }
 
-fn rename(from: &Path, to: &Path) -> io::Result<()> {
+fn rename_and_sync(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)?;
     match to.parent() {
         Some(folder) => File::open(folder)?.sync_all(),
@@ -248,7 +251,7 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
     use std::sync::Arc;
 
-    fn host() -> (tempfile::TempDir, Host) {
+    fn new_host() -> (tempfile::TempDir, Host) {
         let folder = tempfile::TempDir::new().unwrap();
         let host = Host::new(folder.path(), Arc::new(LocalSystem::default()));
         (folder, host)
@@ -256,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_file_is_written_only_if_it_says_something_else_and_nothing_stays_beside_it() {
-        let (folder, host) = host();
+        let (folder, host) = new_host();
         let write = |text| {
             host.write_changed("/etc/k/a.manifest", text, 0o400)
                 .unwrap()
@@ -273,7 +276,7 @@ mod tests {
 
     #[test]
     fn what_a_killed_agent_left_beside_a_secret_is_written_over() {
-        let (folder, _) = host();
+        let (folder, _) = new_host();
         let path = folder.path().join("own/keys/kubelet.key");
         let left = path.with_file_name(".kubelet.key.kctl-new");
         super::write_secret_file(&path, b"one").unwrap();
@@ -288,14 +291,14 @@ mod tests {
 
     #[test]
     fn nothing_is_changed_once_the_agent_stops() {
-        let (folder, host) = host();
+        let (folder, host) = new_host();
         let host = host.with_stop(Arc::new(|| true));
         let all = [
-            host.write("/etc/a", b"", 0o644, None),
+            host.write_file("/etc/a", b"", 0o644, None),
             host.make_link("/etc/b", "/etc/a"),
             host.make_folder("/etc/c", 0o755),
-            host.rewrite("/etc/hosts", |_| "text".to_owned()),
-            host.remove("/etc/d"),
+            host.rewrite_in_place("/etc/hosts", |_| "text".to_owned()),
+            host.remove_file("/etc/d"),
         ];
         assert!(all.iter().all(Result::is_err), "{all:?}");
         assert_eq!(folder.path().read_dir().unwrap().count(), 0);

@@ -1,4 +1,4 @@
-//! Making a file system on a disk: the only code that runs mkfs.
+//! Makes file systems. No other code runs mkfs.
 
 use crate::content::DeviceContent;
 use crate::{Error, Host};
@@ -7,17 +7,17 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What a disk has to hold for a file system to be made on it: nothing else is ever written over.
+/// The disk contents that mkfs may overwrite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Formattable {
-    /// Nothing: [`DeviceContent::Blank`].
+    /// The disk is blank: [`DeviceContent::Blank`].
     Blank,
-    /// A file system half made: [`DeviceContent::Unrecognized`], and the caller has a record that the disk was blank before.
+    /// An interrupted mkfs: [`DeviceContent::Unrecognized`], and a record says that the disk was blank before mkfs began.
     HalfMade,
 }
 
 impl Formattable {
-    fn is(self, content: &DeviceContent) -> bool {
+    fn matches_content(self, content: &DeviceContent) -> bool {
         match self {
             Self::Blank => *content == DeviceContent::Blank,
             Self::HalfMade => *content == DeviceContent::Unrecognized,
@@ -25,26 +25,26 @@ impl Formattable {
     }
 }
 
-/// A file system to be made.
+/// Parameters of a new file system.
 #[derive(Clone, Copy, Debug)]
 pub struct NewFileSystem<'a> {
-    /// The disk as operators know it: `vol-...`, `/dev/xvdf`.
+    /// Name of the disk for messages: `vol-...`, `/dev/xvdf`.
     pub disk: &'a str,
-    /// `ext4`, `xfs`: the program is `mkfs.KIND`.
+    /// `ext4`, `xfs`: the suffix of the program `mkfs.KIND`.
     pub kind: &'a str,
-    /// Options of that program.
+    /// Command-line options of mkfs.
     pub options: &'a [&'a str],
-    /// What the disk held when this was decided.
+    /// Content of the disk when the caller decided to make the file system.
     pub on: Formattable,
-    /// A file that says, from before mkfs begins, on which disk it did ([`Host::has_begun_format`]). `None`: the caller has a
-    /// record of its own.
+    /// Path of a file in which the identity of the disk is stored before mkfs begins ([`Host::has_begun_format`]). `None`: the
+    /// caller keeps its own record.
     pub record: Option<&'a str>,
 }
 
 impl Host {
-    /// Makes a file system on a device. The disk is looked at once more, through one descriptor, by which mkfs reaches it too:
-    /// the name may lead to another disk by then, and `find` says which device the disk has now. mkfs itself takes the disk
-    /// for itself alone, and fails where somebody has it.
+    /// Makes a file system on a device, after checking the disk once more through the file descriptor that mkfs writes to: by then
+    /// the device name may lead to another disk. `find` returns the device that the disk has now. mkfs opens the disk exclusively
+    /// and fails if it is in use.
     pub fn make_file_system(
         &self,
         device: &Path,
@@ -65,7 +65,7 @@ impl Host {
             held.as_raw_fd()
         ));
         let found = self.inspect_device(&held_as)?;
-        if !new.on.is(&found) {
+        if !new.on.matches_content(&found) {
             return Err(Error::Changed {
                 disk: new.disk.to_owned(),
                 expected: new.on,
@@ -84,17 +84,18 @@ impl Host {
         if let Some(record) = new.record
             && let Some(identity) = self.identify_disk(device)?
         {
-            self.write(record, identity.as_bytes(), 0o644, None)?;
+            self.write_file(record, identity.as_bytes(), 0o644, None)?;
         }
         self.may_change()?;
         let program = format!("mkfs.{}", new.kind);
         let path = held_as.display().to_string();
         let arguments = [new.options, &[&path]].concat();
-        let output = match self.run(&program, &arguments) {
+        let output = match self.run_program(&program, &arguments) {
             Ok(output) => output,
             Err(error) => {
-                // mkfs never began: whoever comes next looks for blank again.
-                new.record.map_or(Ok(()), |record| self.remove(record))?;
+                // mkfs never began, so the next attempt must require a blank disk again.
+                new.record
+                    .map_or(Ok(()), |record| self.remove_file(record))?;
                 return Err(error);
             }
         };
@@ -105,15 +106,15 @@ impl Host {
             doing: "make a file system on",
             disk: new.disk.to_owned(),
             device: device.to_owned(),
-            complaint: output.complaint().to_owned(),
+            complaint: output.error_output().to_owned(),
             program,
         })
     }
 
-    /// True if a record says that mkfs began on the disk that has this device now. Of another disk that has the name now it says
-    /// nothing.
+    /// True if the record names the disk that has this device now. A record of another disk that had the same device name
+    /// does not count.
     pub fn has_begun_format(&self, record: &str, device: &Path) -> Result<bool, Error> {
-        let Some(began) = self.read(record)? else {
+        let Some(began) = self.read_bytes(record)? else {
             return Ok(false);
         };
         let identity = self.identify_disk(device)?;
@@ -137,13 +138,13 @@ mod tests {
 
     const RECORD: &str = "/run/kctl/formatting/dev-xvdf";
 
-    /// Programs that are played: blkid finds nothing, and mkfs ends with that code; `None`: it is not installed.
-    struct Played {
+    /// Fake programs: blkid finds nothing, and mkfs exits with this code; `None`: mkfs is not installed.
+    struct FakeSystem {
         mkfs: Mutex<Option<i32>>,
         calls: Arc<Mutex<Vec<String>>>,
     }
 
-    impl System for Played {
+    impl System for FakeSystem {
         fn run(&self, program: &str, arguments: &[&str]) -> io::Result<Output> {
             let last = arguments.last().unwrap();
             let content = fs::read(last).unwrap();
@@ -173,7 +174,7 @@ mod tests {
             panic!("nothing is mounted here")
         }
 
-        fn share(&self, _: &Path) -> io::Result<()> {
+        fn share_mount(&self, _: &Path) -> io::Result<()> {
             panic!("nothing is mounted here")
         }
 
@@ -182,35 +183,35 @@ mod tests {
         }
     }
 
-    /// A machine whose only disk has that content.
-    struct Machine {
+    /// A host with one disk.
+    struct TestHost {
         folder: tempfile::TempDir,
         host: Host,
         device: PathBuf,
         calls: Arc<Mutex<Vec<String>>>,
     }
 
-    impl Machine {
+    impl TestHost {
         fn new(content: &[u8], mkfs: Option<i32>) -> Self {
             let folder = tempfile::TempDir::new().unwrap();
             let calls = Arc::<Mutex<Vec<String>>>::default();
-            let system = Played {
+            let system = FakeSystem {
                 mkfs: Mutex::new(mkfs),
                 calls: Arc::clone(&calls),
             };
             let host = Host::new(folder.path(), Arc::new(system));
-            host.write("/dev/xvdf", content, 0o600, None).unwrap();
-            host.write("/sys/block/xvdf/diskseq", b"7\n", 0o644, None)
+            host.write_file("/dev/xvdf", content, 0o600, None).unwrap();
+            host.write_file("/sys/block/xvdf/diskseq", b"7\n", 0o644, None)
                 .unwrap();
             Self {
-                device: host.at("/dev/xvdf"),
+                device: host.path_below_root("/dev/xvdf"),
                 folder,
                 host,
                 calls,
             }
         }
 
-        fn make(&self, on: Formattable) -> Result<(), Error> {
+        fn make_xfs(&self, on: Formattable) -> Result<(), Error> {
             let new = NewFileSystem {
                 disk: "/dev/xvdf",
                 kind: "xfs",
@@ -231,7 +232,7 @@ mod tests {
         }
     }
 
-    /// The record would let the next look take somebody's data for a file system half made.
+    /// A record here would make the next run take existing data for an interrupted mkfs.
     #[test]
     fn a_disk_that_is_not_as_it_was_seen_is_left_alone_and_leaves_no_record() {
         for (content, on) in [
@@ -240,9 +241,9 @@ mod tests {
             (b"xfs\0", Formattable::HalfMade),
             (b"\0\0\0\0", Formattable::HalfMade),
         ] {
-            let machine = Machine::new(content, Some(0));
-            let error = machine.make(on).unwrap_err().to_string();
-            assert!(error.contains("no file system is made on it"), "{error}");
+            let machine = TestHost::new(content, Some(0));
+            let error = machine.make_xfs(on).unwrap_err().to_string();
+            assert!(error.contains("no file system is made on"), "{error}");
             assert!(!machine.ran_mkfs() && !machine.has_begun(), "{error}");
             assert_eq!(fs::read(&machine.device).unwrap(), content);
         }
@@ -251,18 +252,18 @@ mod tests {
     #[test]
     fn a_record_is_of_one_disk_and_only_while_mkfs_may_have_begun() {
         let blank = [0; 4096];
-        let failed = Machine::new(&blank, Some(1));
+        let failed = TestHost::new(&blank, Some(1));
         assert!(matches!(
-            failed.make(Formattable::Blank),
+            failed.make_xfs(Formattable::Blank),
             Err(Error::FileSystem { .. })
         ));
         assert!(failed.has_begun());
         fs::write(failed.folder.path().join("sys/block/xvdf/diskseq"), "8\n").unwrap();
         assert!(!failed.has_begun(), "another disk has the name");
 
-        let missing = Machine::new(&blank, None);
+        let missing = TestHost::new(&blank, None);
         assert!(matches!(
-            missing.make(Formattable::Blank),
+            missing.make_xfs(Formattable::Blank),
             Err(Error::Start { .. })
         ));
         assert!(!missing.has_begun(), "it never began");
@@ -270,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_name_that_leads_to_another_disk_by_now_is_not_formatted() {
-        let machine = Machine::new(&[0; 4096], Some(0));
+        let machine = TestHost::new(&[0; 4096], Some(0));
         let other = machine.device.with_file_name("xvdg");
         let new = NewFileSystem {
             disk: "vol-0a",

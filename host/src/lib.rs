@@ -1,6 +1,6 @@
-//! The machine that nodeup and protokube run on: files, links, mounts, block devices and programs are touched through this
-//! crate only. Code that can destroy data exists once: the blank check in `content`, mkfs in `format`, fsck and
-//! resize2fs in `ext4`. The crate knows neither AWS' API nor Kubernetes.
+//! The instance that nodeup and protokube run on. All access to files, links, mounts, block devices and programs goes through
+//! this crate. Code that can destroy data exists once: the blank check in `content`, mkfs in `format`, fsck and resize2fs in
+//! `ext4`. The crate knows neither the AWS API nor Kubernetes.
 
 mod content;
 mod devices;
@@ -30,8 +30,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A machine. Its paths are absolute and lie below a root folder, which is `/` except in tests; devices are given and
-/// returned as paths that can be opened, with the root.
+/// The instance. Paths are absolute and lie below a root folder, which is `/` except in tests. Devices are given and returned
+/// as paths that can be opened, including the root folder.
 #[derive(Clone)]
 pub struct Host {
     root: PathBuf,
@@ -48,7 +48,7 @@ impl fmt::Debug for Host {
 }
 
 impl Host {
-    /// The machine whose files are below `root`, with its programs and mounts.
+    /// An instance with its files below `root`; `system` provides programs and mounts.
     pub fn new(root: impl Into<PathBuf>, system: Arc<dyn System>) -> Self {
         Self {
             root: root.into(),
@@ -57,28 +57,28 @@ impl Host {
         }
     }
 
-    /// The same machine; `stop` is asked before every single change, and answers true once nothing more may be changed.
+    /// The same instance with a stop condition, which is evaluated before every change: true forbids it.
     #[must_use]
     pub fn with_stop(self, stop: Arc<dyn Fn() -> bool + Send + Sync>) -> Self {
         Self { stop, ..self }
     }
 
-    /// The root folder.
+    /// The folder below which all files of the instance lie.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where a path of the machine lies.
-    pub fn at(&self, path: &str) -> PathBuf {
+    /// The path below the root folder of an absolute path on the instance.
+    pub fn path_below_root(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// True once nothing more may be changed.
+    /// True once the stop condition forbids changes.
     pub fn is_stopped(&self) -> bool {
         (self.stop)()
     }
 
-    /// Asked before every change. Fails once nothing more may be changed.
+    /// Fails with [`Error::Stopped`] once changes are forbidden. Called before every change.
     pub fn may_change(&self) -> Result<(), Error> {
         if self.is_stopped() {
             return Err(Error::Stopped);
@@ -86,8 +86,8 @@ impl Host {
         Ok(())
     }
 
-    /// Runs a program to its end, whatever its exit code. Fails only if the program cannot be started.
-    pub fn run(&self, program: &str, arguments: &[&str]) -> Result<Output, Error> {
+    /// Runs a program and waits for its end. Fails only if the program cannot be started; the exit code is in the result.
+    pub fn run_program(&self, program: &str, arguments: &[&str]) -> Result<Output, Error> {
         let ran = self.system.run(program, arguments);
         ran.map_err(|source| Error::Start {
             program: program.to_owned(),

@@ -1,6 +1,6 @@
 //! Symbolic links.
 
-use crate::files::{absent_as_none, beside, remove_if_there};
+use crate::files::{absent_as_none, remove_if_there, staged_path};
 use crate::{Error, Host};
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -8,9 +8,9 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
 impl Host {
-    /// What a link points to; `None` if there is no link.
+    /// The target of a link; `None` if there is no link.
     pub fn link_target(&self, path: &str) -> Result<Option<PathBuf>, Error> {
-        let path = self.at(path);
+        let path = self.path_below_root(path);
         let target = match fs::read_link(&path) {
             Err(error) if error.kind() == ErrorKind::InvalidInput => Ok(None),
             other => absent_as_none(other),
@@ -18,16 +18,17 @@ impl Host {
         target.map_err(Error::of_file("read the link", &path))
     }
 
-    /// Makes a link point to `target` (a path of the machine), anew even if it does: whoever watches the folder looks again.
+    /// Creates or replaces a link to `target`, a path on the instance. An unchanged link is replaced too, so that programs that
+    /// watch the folder see an event.
     pub fn make_link(&self, path: &str, target: &str) -> Result<(), Error> {
-        let path = self.at(path);
+        let path = self.path_below_root(path);
         let linked = || {
-            let beside = beside(&path)?;
+            let beside = staged_path(&path)?;
             self.make_parents(&path)?;
             self.may_change().map_err(io::Error::other)?;
             remove_if_there(&beside)?;
             symlink(target, &beside)?;
-            self.rename(&beside, &path)
+            self.rename_durably(&beside, &path)
         };
         linked().map_err(Error::of_file("make the link", &path))
     }
@@ -57,8 +58,8 @@ mod tests {
         assert_eq!(target(), Some("/mnt/nowhere".into()));
         host.make_link("/etc/m/a", "/mnt/nowhere").unwrap();
         assert_ne!(inode(), first, "whoever watches sees a new one");
-        host.remove("/etc/m/a").unwrap();
-        host.remove("/etc/m/a").unwrap();
+        host.remove_file("/etc/m/a").unwrap();
+        host.remove_file("/etc/m/a").unwrap();
         assert_eq!(target(), None);
     }
 }

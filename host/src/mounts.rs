@@ -1,4 +1,4 @@
-//! Mounts: what is mounted, and mounting, all of it through sys-mount.
+//! Lists, makes and removes mounts.
 
 use crate::{Error, Host};
 use std::path::{Path, PathBuf};
@@ -7,40 +7,40 @@ use sys_mount::MountFlags;
 /// A mount, from `/proc/self/mountinfo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mounted {
-    /// Where.
+    /// Mount point, including the root folder.
     pub path: PathBuf,
-    /// Of what: a device, or whatever the file system has for one.
+    /// Device, or what the file system type shows in its place.
     pub source: PathBuf,
-    /// Mounts below it are seen in other mount namespaces.
+    /// Mounts below it propagate to other mount namespaces.
     pub shared: bool,
-    /// Nobody may write to it: it was mounted so, or the kernel came upon errors.
+    /// The mount or the file system is read-only, because it was mounted so or because the kernel found errors.
     pub read_only: bool,
 }
 
 impl Host {
-    /// All mounts, in the order in which they were made.
+    /// All mounts, oldest first.
     pub fn mounts(&self) -> Result<Vec<Mounted>, Error> {
         let table = Path::new("/proc/self/mountinfo");
         self.system.mounts().map_err(Error::of_file("read", table))
     }
 
-    /// What is mounted at a folder: the last one of several.
+    /// The mount at a folder; the newest if there are several.
     pub fn mounted_at(&self, folder: &str) -> Result<Option<Mounted>, Error> {
-        let folder = self.at(folder);
+        let folder = self.path_below_root(folder);
         let mut mounts = self.mounts()?.into_iter();
         Ok(mounts.rfind(|mount| mount.path == folder))
     }
 
-    /// The mount that a path is on: the last of those that are nearest above it.
+    /// The mount that a path is on; the newest if several have the same mount point.
     pub fn mount_above(&self, path: &str) -> Result<Option<Mounted>, Error> {
-        let path = self.at(path);
+        let path = self.path_below_root(path);
         let mounts = self.mounts()?.into_iter();
         let above = mounts.filter(|mount| path.starts_with(&mount.path));
         Ok(above.max_by_key(|mount| mount.path.components().count()))
     }
 
-    /// Mounts a device at a folder, which is made if it is not there. Options are those of mount(8), separated by commas.
-    pub fn mount(
+    /// Mounts a device at a folder, which is created if missing. `options` are those of mount(8), separated by commas.
+    pub fn mount_device(
         &self,
         device: &Path,
         folder: &str,
@@ -49,29 +49,29 @@ impl Host {
     ) -> Result<(), Error> {
         self.make_folder(folder, 0o755)?;
         self.may_change()?;
-        let folder = self.at(folder);
+        let folder = self.path_below_root(folder);
         let mounted = self.system.mount(device, &folder, filesystem, options);
         mounted.map_err(Error::of_file("mount", device))
     }
 
-    /// Takes what is mounted at a folder from there. What uses it goes on with it until it ends.
-    pub fn unmount(&self, folder: &str) -> Result<(), Error> {
+    /// Detaches the mount at a folder. Processes that use it keep it until they end.
+    pub fn unmount_folder(&self, folder: &str) -> Result<(), Error> {
         self.may_change()?;
-        let folder = self.at(folder);
+        let folder = self.path_below_root(folder);
         let unmounted = self.system.unmount(&folder);
         unmounted.map_err(Error::of_file("unmount", &folder))
     }
 
-    /// Lets mounts below a mount point be seen in other mount namespaces, as systemd does with `/` at boot.
-    pub fn share(&self, mount_point: &Path) -> Result<(), Error> {
+    /// Makes a mount shared, as systemd does with `/` at boot, so that mounts below it propagate to other mount namespaces.
+    pub fn share_mount(&self, mount_point: &Path) -> Result<(), Error> {
         self.may_change()?;
-        let shared = self.system.share(mount_point);
+        let shared = self.system.share_mount(mount_point);
         shared.map_err(Error::of_file("share the mount", mount_point))
     }
 }
 
-/// Mounts by a table in the kernel's form (proc_pid_mountinfo(5)): the fifth field is the folder, the sixth has the options
-/// of the mount; after the dash are type, source and the options of the file system. Paths are those below `root`.
+/// Parses a table in the format of proc_pid_mountinfo(5): the fifth field is the folder, the sixth the options of the mount;
+/// after the dash follow type, source and the options of the file system. Returned paths lie below `root`.
 pub(crate) fn parse_mounts(table: &str, root: &Path) -> Vec<Mounted> {
     let below = |path: String| match path.strip_prefix('/') {
         Some(path) => root.join(path),
@@ -84,8 +84,8 @@ pub(crate) fn parse_mounts(table: &str, root: &Path) -> Vec<Mounted> {
         let (path, source) = (front.get(4)?, back.next()?);
         let options = front.get(5).into_iter().copied().chain(back);
         Some(Mounted {
-            path: below(unescaped(path)),
-            source: below(unescaped(source)),
+            path: below(unescape_octal(path)),
+            source: below(unescape_octal(source)),
             shared: front
                 .iter()
                 .skip(6)
@@ -98,12 +98,12 @@ pub(crate) fn parse_mounts(table: &str, root: &Path) -> Vec<Mounted> {
     table.lines().filter_map(mount).collect()
 }
 
-/// What ext4 of Linux 6.15 and later has in the place of `ro` once it came upon errors (`fs/ext4/super.c`,
+/// Option that ext4 since Linux 6.15 shows in place of `ro` after an error (`fs/ext4/super.c`,
 /// `_ext4_show_options`).
 const EMERGENCY: &str = "emergency_ro";
 
-/// Blanks and backslashes are written as `\040` and the like.
-fn unescaped(text: &str) -> String {
+/// Decodes `\040` and similar octal escapes of blanks and backslashes.
+fn unescape_octal(text: &str) -> String {
     let mut parts = text.split('\\');
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -124,8 +124,8 @@ fn unescaped(text: &str) -> String {
     out
 }
 
-/// Options of mount(8) as flags of mount(2), and the rest, which is the file system's own. Those that only tell others
-/// what to do with a line of fstab mean nothing here.
+/// Splits options of mount(8) into flags of mount(2) and data for the file system. Options that matter only in fstab are
+/// dropped.
 pub(crate) fn flags_and_data(options: &str) -> (MountFlags, String) {
     let mut flags = MountFlags::empty();
     let mut data = Vec::new();

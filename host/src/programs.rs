@@ -1,6 +1,6 @@
-//! A folder of programs. It is made beside its place and renamed, so that it is whole wherever it is seen.
+//! Folders of programs, built under a temporary name and renamed, so that a visible folder is always complete.
 
-use crate::files::beside;
+use crate::files::staged_path;
 use crate::{Error, Host};
 use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
@@ -8,27 +8,27 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Folder and programs are for reading and running alone.
+/// Mode of folder and programs: nobody may write.
 const MODE: u32 = 0o555;
 
 impl Host {
-    /// Makes a folder whose `bin` has copies of these programs: paths by name. One that is there is replaced: there is
-    /// none for a moment.
+    /// Creates or replaces a folder whose `bin` has copies of `programs` (paths by name). While it is replaced, the folder is
+    /// missing for a moment.
     pub fn replace_programs(
         &self,
         path: &str,
         programs: &BTreeMap<String, String>,
     ) -> Result<(), Error> {
-        let target = self.at(path);
+        let target = self.path_below_root(path);
         let failed = Error::of_file("make", &target);
-        let beside = beside(&target).map_err(&failed)?;
+        let beside = staged_path(&target).map_err(&failed)?;
         self.make_programs(&beside, programs)?;
         let replaced = || {
             if target.exists() {
                 self.may_change().map_err(io::Error::other)?;
                 remove_folder(&target)?;
             }
-            self.rename(&beside, &target)?;
+            self.rename_durably(&beside, &target)?;
             fs::set_permissions(&target, Permissions::from_mode(MODE))
         };
         replaced().map_err(failed)
@@ -46,7 +46,7 @@ impl Host {
         self.make_parents(&bin.join("program")).map_err(&failed)?;
         for (name, source) in programs {
             self.may_change()?;
-            let source = self.at(source);
+            let source = self.path_below_root(source);
             copy_program(&source, &bin.join(name)).map_err(Error::of_file("copy", &source))?;
         }
         fs::set_permissions(&bin, Permissions::from_mode(MODE))
@@ -61,7 +61,7 @@ fn copy_program(source: &Path, program: &Path) -> io::Result<()> {
     File::open(program)?.sync_all()
 }
 
-/// Removes a folder of programs. Who is not root has to be allowed to write first.
+/// Removes a folder of programs. Restores write permission first, which users other than root need.
 fn remove_folder(folder: &Path) -> io::Result<()> {
     if !folder.exists() {
         return Ok(());

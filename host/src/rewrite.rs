@@ -1,5 +1,5 @@
-//! Files that are rewritten in place, such as `/etc/hosts`: pods mount the file itself, and a renamed one would leave them
-//! with the old text.
+//! Rewrites files in place, such as `/etc/hosts`: pods bind-mount the file, and a renamed file would leave them with the old
+//! text.
 
 use crate::{Error, Host};
 use std::fs::OpenOptions;
@@ -7,10 +7,14 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
 impl Host {
-    /// Makes of a file's text another under the file's lock (flock(2)), which nodeup and protokube both take. Only what
-    /// differs is written, from where it begins to differ: a machine that dies here loses nothing before that.
-    pub fn rewrite(&self, path: &str, change: impl FnOnce(&str) -> String) -> Result<(), Error> {
-        let path = self.at(path);
+    /// Rewrites a file in place, keeping its inode, under its lock (flock(2)), which nodeup and protokube both take. `change` maps
+    /// the old text to the new one. Writes from the first difference on, so a crash loses nothing before it.
+    pub fn rewrite_in_place(
+        &self,
+        path: &str,
+        change: impl FnOnce(&str) -> String,
+    ) -> Result<(), Error> {
+        let path = self.path_below_root(path);
         let written = || {
             self.make_parents(&path)?;
             self.may_change().map_err(io::Error::other)?;
@@ -51,7 +55,8 @@ mod tests {
         std::fs::write(&file, "127.0.0.1 localhost\nlong and longer\n").unwrap();
         let before = file.metadata().unwrap().ino();
         let text = "127.0.0.1 localhost\nlo\n";
-        host.rewrite("/hosts", |_| text.to_owned()).unwrap();
+        host.rewrite_in_place("/hosts", |_| text.to_owned())
+            .unwrap();
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
         assert_eq!(file.metadata().unwrap().ino(), before);
     }

@@ -1,4 +1,4 @@
-//! A file that is being written beside its place.
+//! A file that is being written under its temporary name.
 
 use crate::files::remove_if_there;
 use crate::{Error, Host};
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// A file that nobody sees before [`Staged::commit`].
+/// An unfinished atomic write; the file gets its name with [`Staged::commit`].
 #[derive(Debug)]
 pub struct Staged {
     file: File,
@@ -23,20 +23,20 @@ impl Staged {
         }
     }
 
-    /// Adds bytes.
+    /// Appends bytes to the temporary file.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let written = self.file.write_all(bytes);
         written.map_err(Error::of_file("write", &self.target))
     }
 
-    /// Flushes the file and puts it in its place.
+    /// Flushes the file and renames it to its final name.
     pub fn commit(self, host: &Host) -> Result<(), Error> {
         let kept = self.file.sync_all();
-        kept.and_then(|()| host.rename(&self.beside, &self.target))
+        kept.and_then(|()| host.rename_durably(&self.beside, &self.target))
             .map_err(Error::of_file("write", &self.target))
     }
 
-    /// Removes the file again.
+    /// Removes the temporary file.
     pub fn discard(self) -> Result<(), Error> {
         remove_if_there(&self.beside).map_err(Error::of_file("remove", &self.beside))
     }

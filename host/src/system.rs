@@ -1,4 +1,4 @@
-//! What is asked of a machine besides files: programs, mounts, and disks' own names.
+//! Access to programs, mounts and NVMe disks of the instance, as a trait that tests replace.
 
 use crate::mounts::{Mounted, flags_and_data, parse_mounts};
 use nvme_amz::{Model, Nvme};
@@ -9,25 +9,25 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use sys_mount::{Mount, MountFlags, PropagationType, UnmountFlags};
 
-/// What a program came to.
+/// Result of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
-    /// Its exit code; `None`: a signal ended it.
+    /// Exit code; `None` if a signal ended the program.
     pub code: Option<i32>,
-    /// What it wrote on standard output.
+    /// Standard output.
     pub stdout: String,
-    /// What it wrote on standard error.
+    /// Standard error.
     pub stderr: String,
 }
 
 impl Output {
-    /// True if it exited with 0.
+    /// True if the program exited with 0.
     pub fn is_success(&self) -> bool {
         self.code == Some(0)
     }
 
-    /// What it wrote on standard error, or on standard output where that is empty.
-    pub fn complaint(&self) -> &str {
+    /// Standard error, or standard output if that is empty, without surrounding blanks.
+    pub fn error_output(&self) -> &str {
         match self.stderr.trim() {
             "" => self.stdout.trim(),
             errors => errors,
@@ -35,28 +35,28 @@ impl Output {
     }
 }
 
-/// A machine's programs, mounts and disks. Tests have their own.
+/// Programs, mounts and disks of an instance.
 pub trait System: Send + Sync {
-    /// Runs a program to its end. An error: it could not be started.
+    /// Runs a program and waits for its end. An error means that it could not be started.
     fn run(&self, program: &str, arguments: &[&str]) -> io::Result<Output>;
 
-    /// All mounts, in the order in which they were made.
+    /// All mounts, oldest first.
     fn mounts(&self) -> io::Result<Vec<Mounted>>;
 
     /// Mounts the file system of a device at a folder, with options of mount(8).
     fn mount(&self, device: &Path, folder: &Path, kind: &str, options: &str) -> io::Result<()>;
 
-    /// Takes what is mounted at a folder from there, also while it is in use.
+    /// Detaches the mount at a folder, even while it is in use.
     fn unmount(&self, folder: &Path) -> io::Result<()>;
 
-    /// Lets mounts below that mount point be seen in other mount namespaces.
-    fn share(&self, mount_point: &Path) -> io::Result<()>;
+    /// Makes a mount shared, recursively.
+    fn share_mount(&self, mount_point: &Path) -> io::Result<()>;
 
-    /// The name under which AWS attached an NVMe disk, with `/dev/` or without; `None` if it is no volume of EBS.
+    /// The device name under which AWS attached an NVMe disk, with or without `/dev/`; `None` if it is not an EBS volume.
     fn attached_as(&self, device: &Path) -> io::Result<Option<String>>;
 }
 
-/// The machine that this runs on.
+/// The instance that this process runs on.
 #[derive(Clone, Debug)]
 pub struct LocalSystem {
     programs: Option<String>,
@@ -64,7 +64,7 @@ pub struct LocalSystem {
 }
 
 impl Default for LocalSystem {
-    /// Programs are looked up where the environment of the agent says.
+    /// Looks programs up in the `PATH` of the agent.
     fn default() -> Self {
         Self {
             programs: None,
@@ -74,7 +74,7 @@ impl Default for LocalSystem {
 }
 
 impl LocalSystem {
-    /// Programs are looked up in these folders (`PATH`), whatever the environment of the agent says.
+    /// Looks programs up in these folders (format of `PATH`), whatever the agent's environment says.
     pub fn with_programs(programs: impl Into<String>) -> Self {
         Self {
             programs: Some(programs.into()),
@@ -82,23 +82,22 @@ impl LocalSystem {
         }
     }
 
-    /// The table of mounts is that of a machine below a folder, which is `/` except in tests.
-    pub fn below(root: impl Into<PathBuf>) -> Self {
+    /// Reads the mount table below this root folder, which is `/` except in tests.
+    pub fn with_root(root: impl Into<PathBuf>) -> Self {
         Self {
             programs: None,
             root: root.into(),
         }
     }
 
-    /// Begins a program. It goes on where the agent ends (protokube's unit says `KillMode=process`): what repairs or grows a
-    /// file system must not be cut off in the middle. So it writes to memory of its own: a pipe without a reader would end
-    /// it at the first word (`SIGPIPE`).
-    fn begin(&self, program: &str, arguments: &[&str]) -> io::Result<Running> {
-        let (output, errors) = (memory()?, memory()?);
+    /// Starts a program, which outlives the agent (protokube's unit has `KillMode=process`), because fsck and resize2fs must not be
+    /// interrupted. Its output goes to memory files: writing to a pipe whose reader has exited would end it with `SIGPIPE`.
+    fn spawn_program(&self, program: &str, arguments: &[&str]) -> io::Result<Running> {
+        let (output, errors) = (create_memory_file()?, create_memory_file()?);
         let mut command = Command::new(program);
         command
             .args(arguments)
-            // Texts that are read must not depend on the machine's language, and nobody is there to answer questions.
+            // Output is parsed, so it must not depend on the locale; and questions would wait for ever.
             .env("LC_ALL", "C")
             .env("DEBIAN_FRONTEND", "noninteractive")
             .stdin(Stdio::null())
@@ -115,14 +114,14 @@ impl LocalSystem {
     }
 }
 
-/// A program that runs, and where it writes.
+/// A running program and its output files.
 struct Running {
     child: Child,
     output: File,
     errors: File,
 }
 
-fn memory() -> io::Result<File> {
+fn create_memory_file() -> io::Result<File> {
     Ok(memfd_create("output", MemfdFlags::CLOEXEC)?.into())
 }
 
@@ -135,7 +134,7 @@ fn read_whole(mut file: File) -> io::Result<String> {
 
 impl System for LocalSystem {
     fn run(&self, program: &str, arguments: &[&str]) -> io::Result<Output> {
-        let mut running = self.begin(program, arguments)?;
+        let mut running = self.spawn_program(program, arguments)?;
         let status = running.child.wait()?;
         Ok(Output {
             code: status.code(),
@@ -145,7 +144,7 @@ impl System for LocalSystem {
     }
 
     fn mounts(&self) -> io::Result<Vec<Mounted>> {
-        // A path or an option of somebody's mount may be in any encoding.
+        // Mount points and options may be in any encoding.
         let table = fs::read(self.root.join("proc/self/mountinfo"))?;
         Ok(parse_mounts(&String::from_utf8_lossy(&table), &self.root))
     }
@@ -164,8 +163,8 @@ impl System for LocalSystem {
         sys_mount::unmount(folder, UnmountFlags::DETACH)
     }
 
-    fn share(&self, mount_point: &Path) -> io::Result<()> {
-        // mount(2) takes neither device nor type where the propagation is changed.
+    fn share_mount(&self, mount_point: &Path) -> io::Result<()> {
+        // mount(2) ignores device and type when it changes propagation.
         Mount::builder()
             .fstype("none")
             .flags(MountFlags::REC | MountFlags::from_bits_retain(PropagationType::SHARED.bits()))
@@ -174,7 +173,7 @@ impl System for LocalSystem {
     }
 
     fn attached_as(&self, device: &Path) -> io::Result<Option<String>> {
-        // EBS writes it into its answer to Identify Controller (EC2 user guide, "Identify the EBS device").
+        // EBS reports the name in its response to Identify Controller (EC2 user guide, "Identify the EBS device").
         match Nvme::try_from(File::open(device)?) {
             Ok(disk) if matches!(disk.model, Model::AmazonElasticBlockStore) => {
                 Ok(disk.names.device_name)
@@ -199,21 +198,26 @@ mod tests {
     fn what_a_program_says_is_known_when_it_ends() {
         let host = Host::new("/", Arc::new(LocalSystem::default()));
         let said = "echo much; echo less >&2; exit 3";
-        let ran = host.run("sh", &["-c", said]).unwrap();
-        let said = (ran.code, &*ran.stdout, ran.complaint());
+        let ran = host.run_program("sh", &["-c", said]).unwrap();
+        let said = (ran.code, &*ran.stdout, ran.error_output());
         assert_eq!(said, (Some(3), "much\n", "less"));
-        let error = host.run("no-such-program", &[]).unwrap_err().to_string();
+        let error = host
+            .run_program("no-such-program", &[])
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("no-such-program: is it installed?"));
     }
 
-    /// Nobody reads any more what it says, as after the end of the agent.
+    /// The reader of the output is gone, as after the end of the agent.
     #[test]
     fn a_program_goes_on_to_its_end_without_anybody_who_listens() {
         let folder = tempfile::TempDir::new().unwrap();
         let [go, done] = ["go", "done"].map(|name| folder.path().join(name));
         let script = "until [ -e \"$0\" ]; do sleep 0.01; done; echo on; echo on >&2; : > \"$1\"";
         let arguments = ["-c", script, go.to_str().unwrap(), done.to_str().unwrap()];
-        let running = LocalSystem::default().begin("sh", &arguments).unwrap();
+        let running = LocalSystem::default()
+            .spawn_program("sh", &arguments)
+            .unwrap();
         let mut child = running.child;
         drop((running.output, running.errors));
         std::fs::write(go, "").unwrap();

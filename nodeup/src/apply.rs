@@ -1,38 +1,40 @@
-//! Closing the difference. What needs no download is done while downloads arrive: packages take as long as they do.
+//! Stage apply: downloads what is needed and applies the plan. Objects that need no download are applied while downloads run,
+//! because installing packages takes equally long.
 
-use crate::build::{Built, Wanted};
+use crate::build::{Built, NeededDownloads};
 use crate::download::{Downloads, Limits};
-use crate::retry::Told;
+use crate::retry::AttemptLog;
 use crate::run::Run;
 use crate::stage::Stages;
 use crate::{host, stored};
 use anyhow::{Context, anyhow};
 use aws_client::store::Store;
 use engine::{Id, Resource};
-use node::host::{HostResource, Thing};
+use node::host::{HostObject, HostResource};
 use std::collections::BTreeSet;
 
-/// Downloads, and makes the machine what it should be. What it changes is in `changes`, however it ends.
-pub async fn apply(
+/// Downloads what is needed and brings the instance to its desired state. Ids of changed objects are added to `changes`, even if
+/// an error is returned.
+pub async fn apply_plan(
     run: &Run,
     built: Built,
     stages: &Stages,
     changes: &mut BTreeSet<String>,
 ) -> anyhow::Result<()> {
-    let told = stages.attempts();
+    let told = stages.attempt_logger();
     let mut downloaded = Ok(());
     if !built.wanted.is_empty() {
         host::forget_starts(built.desired.clone(), built.context.clone()).await?;
-        let downloads = download(run, &built.wanted, built.store.as_ref(), &*told);
-        let early = host::apply(early(&built.desired), built.context.clone());
+        let downloads = download_needed(run, &built.wanted, built.store.as_ref(), &*told);
+        let early = host::apply_desired(without_downloads(&built.desired), built.context.clone());
         let (ended, applied) = futures::join!(downloads, early);
         downloaded = ended;
-        // What failed early fails again below, unless it is mended.
+        // Early failures are retried below.
         changes.extend(applied?.changes);
     }
-    // With one download missing, what does not need it is done all the same.
-    let applied = host::apply(built.desired, built.context).await?;
-    let error = applied.error();
+    // If a download is missing, objects that do not need it are still applied.
+    let applied = host::apply_desired(built.desired, built.context).await?;
+    let error = applied.error_text();
     changes.extend(applied.changes);
     match (downloaded, error) {
         (Ok(()), None) => Ok(()),
@@ -42,12 +44,13 @@ pub async fn apply(
     }
 }
 
-/// What needs no download, nor anything that needs one.
-fn early(desired: &[HostResource]) -> Vec<HostResource> {
+/// The objects that depend on no download, directly or indirectly.
+fn without_downloads(desired: &[HostResource]) -> Vec<HostResource> {
     let mut late: BTreeSet<Id> = BTreeSet::new();
     loop {
         let waits = |of: &&HostResource| {
-            matches!(of.thing, Thing::Download(_)) || of.needs.iter().any(|id| late.contains(id))
+            matches!(of.thing, HostObject::Download(_))
+                || of.needs.iter().any(|id| late.contains(id))
         };
         let found: BTreeSet<Id> = desired.iter().filter(waits).map(Resource::id).collect();
         if found.len() == late.len() {
@@ -58,24 +61,24 @@ fn early(desired: &[HostResource]) -> Vec<HostResource> {
     }
 }
 
-/// Everything that is wanted into the cache, verified.
-async fn download(
+/// Downloads and verifies all needed files into the cache.
+async fn download_needed(
     run: &Run,
-    wanted: &Wanted,
+    wanted: &NeededDownloads,
     store: Option<&Store>,
-    told: Told<'_>,
+    told: AttemptLog<'_>,
 ) -> anyhow::Result<()> {
     let downloads = Downloads::new(run.place.cache(), Limits::default())?;
     let own = async {
         for (name, agent) in &wanted.agents {
             let store = store.with_context(|| {
-                format!("{name} lies in the state store, which only control planes read")
+                format!("{name} is in the state store, which only control planes may read")
             })?;
-            stored::agent(store, name, agent, &downloads, told).await?;
+            stored::fetch_agent(store, name, agent, &downloads, told).await?;
         }
         Ok(())
     };
-    let (own, others) = futures::join!(own, downloads.fetch(&wanted.assets, told));
+    let (own, others) = futures::join!(own, downloads.fetch_all(&wanted.assets, told));
     match (own, others) {
         (Err(first), Err(second)) => Err(anyhow!("{first:#}; {second:#}")),
         (own, others) => own.and(others.map(drop)),

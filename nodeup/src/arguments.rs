@@ -1,48 +1,50 @@
-//! The command line. Written by hand: three flags are not worth a parser's size on every machine.
+//! Parses the command line by hand, because an argument parser would enlarge the binary that every instance downloads.
 
 use std::io::Write;
 use std::path::PathBuf;
 
-/// How it is called.
+/// One-line usage, printed with errors.
 pub const USAGE: &str = "usage: nodeup --boot-config FILE [--certificates] [--dry-run] [--root DIR] | --version | --help";
 
 const HELP: &str = "
-Makes this machine a Kubernetes node, in stages: identify, fetch, verify, build, apply, report. Runs at every boot; what
-is as it should be is left alone. One JSON line a stage goes to standard error.
+Configures this instance as a Kubernetes node, in stages: identify, fetch, verify, build, apply, report. Runs at every boot
+and changes only what differs. Writes one JSON line per stage to standard error.
 
-  --boot-config FILE  what user data wrote: cluster, instance group, sha256 of the group's configuration
-  --certificates      renew certificates that end soon, and leave everything else as it is: what a timer does once a week
-  --dry-run           print what would be changed, as JSON, and change nothing
-  --root DIR          look at the machine below DIR, and change that: with --dry-run, or for tests
+  --boot-config FILE  file written by user data: cluster, instance group, sha256 of NodeConfig
+  --certificates      renew certificates that expire soon and change nothing else; a timer runs this once a week
+  --dry-run           print the plan as JSON and change nothing
+  --root DIR          inspect and change the files below DIR; for --dry-run and tests
   --version           print the version
-  --help              print this
+  --help              print this help
 
-example: what would the next boot change on this machine?
+example: show what the next boot would change on this instance
   nodeup --boot-config /opt/kctl/boot.yaml --dry-run";
 
-/// What it is called with.
+/// The parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Arguments {
-    /// BootConfig, as user data wrote it.
+    /// Path of the BootConfig that user data wrote.
     pub boot_config: PathBuf,
-    /// Certificates only.
+    /// True to renew certificates only.
     pub certificates: bool,
-    /// Show what would be done.
+    /// True to print the plan and change nothing.
     pub dry_run: bool,
-    /// The machine's root folder.
+    /// Root folder of the instance.
     pub root: PathBuf,
 }
 
-/// Reads the arguments; `None` if the answer was printed already.
-pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Option<Arguments>, String> {
+/// Parses the arguments. Returns `None` if help or version was printed. The error is a usage message.
+pub fn parse_arguments(
+    arguments: impl IntoIterator<Item = String>,
+) -> Result<Option<Arguments>, String> {
     let mut arguments = arguments.into_iter();
     let mut boot_config = None;
     let mut root = PathBuf::from("/");
     let (mut certificates, mut dry_run) = (false, false);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--version" => return Ok(said(concat!("nodeup ", env!("CARGO_PKG_VERSION")))),
-            "--help" | "-h" => return Ok(said(&format!("{USAGE}\n{HELP}"))),
+            "--version" => return Ok(print_text(concat!("nodeup ", env!("CARGO_PKG_VERSION")))),
+            "--help" | "-h" => return Ok(print_text(&format!("{USAGE}\n{HELP}"))),
             "--certificates" => certificates = true,
             "--dry-run" => dry_run = true,
             "--boot-config" => {
@@ -62,23 +64,23 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Option<Argum
     }))
 }
 
-fn said<T>(text: &str) -> Option<T> {
+fn print_text<T>(text: &str) -> Option<T> {
     let _ = writeln!(std::io::stdout(), "{text}");
     None
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Arguments, parse};
+    use super::{Arguments, parse_arguments};
     use std::path::Path;
 
-    fn parsed(line: &str) -> Result<Option<Arguments>, String> {
-        parse(line.split_whitespace().map(str::to_owned))
+    fn parse_line(line: &str) -> Result<Option<Arguments>, String> {
+        parse_arguments(line.split_whitespace().map(str::to_owned))
     }
 
     #[test]
     fn a_boot_config_is_all_it_needs() {
-        let arguments = parsed("--boot-config /opt/kctl/boot.yaml --dry-run")
+        let arguments = parse_line("--boot-config /opt/kctl/boot.yaml --dry-run")
             .unwrap()
             .unwrap();
         assert_eq!(
@@ -87,7 +89,7 @@ mod tests {
         );
         assert_eq!(arguments.root, Path::new("/"));
         for wrong in ["", "--boot-config", "--boot-config a --force", "--root"] {
-            assert!(parsed(wrong).is_err(), "{wrong}");
+            assert!(parse_line(wrong).is_err(), "{wrong}");
         }
     }
 }

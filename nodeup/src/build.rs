@@ -1,9 +1,9 @@
-//! From the verified configuration to what is to be done: the machine as it should be, how it differs, and everything
-//! that closing the difference takes: authorities and downloads.
+//! Stages verify and build: checks the NodeConfig, builds the desired state, plans, and collects what the apply needs: keysets,
+//! secrets and downloads.
 
-use crate::fetch::{Fetched, certificates_alone};
-use crate::host::{self, Context, Signer};
-use crate::retry::Told;
+use crate::fetch::{Fetched, certificates_only};
+use crate::host::{self, HostContext, Signer};
+use crate::retry::AttemptLog;
 use crate::run::Run;
 use crate::stage::Stages;
 use crate::stored;
@@ -12,45 +12,45 @@ use anyhow::{Context as _, bail};
 use aws_client::store::Store;
 use engine::Plan;
 use node::config::{Agent, Asset, BootConfig, NodeConfig, read_node_config};
-use node::host::{HostResource, KeysetPart, Thing, desired};
+use node::host::{HostObject, HostResource, KeysetPart, desired_resources};
 use node::pki::keyset_names;
 
-/// What is to be done, and with what.
+/// Result of the stage build.
 pub struct Built {
-    /// The machine as it should be.
+    /// Desired state of the instance.
     pub desired: Vec<HostResource>,
-    /// What it takes to change it.
-    pub context: Context,
-    /// How it differs.
+    /// Inputs of the apply.
+    pub context: HostContext,
+    /// Plan with the differences.
     pub plan: Plan<HostResource>,
-    /// What has to be downloaded for that.
-    pub wanted: Wanted,
-    /// A control plane's state store.
+    /// Files that the plan needs.
+    pub wanted: NeededDownloads,
+    /// State store; on control planes only.
     pub store: Option<Store>,
 }
 
-/// Downloads.
+/// Files to download.
 #[derive(Debug, Default)]
-pub struct Wanted {
-    /// Others' releases.
+pub struct NeededDownloads {
+    /// Releases of other projects.
     pub assets: Vec<Asset>,
-    /// Our own binaries, by name.
+    /// kctl's agents, by name.
     pub agents: Vec<(String, Agent)>,
 }
 
-impl Wanted {
-    /// True if there is nothing to download.
+impl NeededDownloads {
+    /// True if nothing has to be downloaded.
     pub fn is_empty(&self) -> bool {
         self.assets.is_empty() && self.agents.is_empty()
     }
 }
 
-/// The configuration, if it is the one that user data names, and of this cluster and group.
-pub fn verify(text: &str, boot: &BootConfig) -> anyhow::Result<NodeConfig> {
+/// Parses the NodeConfig and checks that it has the sha256, cluster and group in user data.
+pub fn verify_config(text: &str, boot: &BootConfig) -> anyhow::Result<NodeConfig> {
     let config = read_node_config(text, &boot.node_config)?;
     if (&config.cluster, &config.group) != (&boot.cluster, &boot.group) {
         bail!(
-            "NodeConfig is of {} in {}, not of {} in {}",
+            "NodeConfig belongs to instance group {} of {}, not to {} of {}",
             config.group,
             config.cluster,
             boot.group,
@@ -60,37 +60,37 @@ pub fn verify(text: &str, boot: &BootConfig) -> anyhow::Result<NodeConfig> {
     Ok(config)
 }
 
-/// Looks at the machine, and plans. Keeps the verified configuration in nodeup's own folder, for protokube and for the
-/// next boot; in a dry run it changes nothing at all.
-pub async fn build(
+/// Observes the instance and plans. Unless this is a dry run, also stores the verified NodeConfig in nodeup's folder, for protokube
+/// and the next boot.
+pub async fn build_plan(
     run: &Run,
     config: &NodeConfig,
     fetched: Fetched,
     stages: &Stages,
 ) -> anyhow::Result<Built> {
-    let mut desired =
-        desired(config, run.host()).context("could not make the machine's desired state")?;
+    let mut desired = desired_resources(config, run.facts())
+        .context("could not build the desired state of the instance")?;
     if run.certificates {
-        desired = certificates_alone(desired);
+        desired = certificates_only(desired);
     }
     let store = match &run.boot.config_base {
-        Some(base) => Some(stored::open(base, &run.identified.clients)?),
+        Some(base) => Some(stored::open_store(base, &run.identified.clients)?),
         None => None,
     };
-    let told = stages.attempts();
+    let told = stages.attempt_logger();
     let mut signer = match &store {
-        Some(store) => authorities(store, config, &desired, &*told).await?,
+        Some(store) => read_signer(store, config, &desired, &*told).await?,
         None => Signer::default(),
     };
     signer.joined = fetched.certificates;
     signer.secrets.extend(fetched.secrets);
-    let context = run.context(signer, &config.ca_certificates, stages);
-    let plan = host::plan(desired.clone(), context.clone()).await?;
+    let context = run.host_context(signer, &config.ca_certificates, stages);
+    let plan = host::plan_changes(desired.clone(), context.clone()).await?;
     if !run.dry_run {
-        keep(run, &fetched.node_config)?;
+        store_node_config(run, &fetched.node_config)?;
     }
     Ok(Built {
-        wanted: wanted(config, &plan)?,
+        wanted: needed_downloads(config, &plan)?,
         desired,
         context,
         plan,
@@ -98,30 +98,30 @@ pub async fn build(
     })
 }
 
-/// What a control plane signs with.
-async fn authorities(
+/// Reads the keysets and secrets that a control plane needs from the state store.
+async fn read_signer(
     store: &Store,
     config: &NodeConfig,
     desired: &[HostResource],
-    told: Told<'_>,
+    told: AttemptLog<'_>,
 ) -> anyhow::Result<Signer> {
     let etcd = config.control_plane.iter().flat_map(|of| &of.etcd);
     let names = keyset_names(etcd.map(|cluster| cluster.name.as_str()));
     let secrets = desired.iter().filter_map(|of| match &of.thing {
-        Thing::KeysetFile(file) if file.part == KeysetPart::StoredSecret => {
+        HostObject::KeysetFile(file) if file.part == KeysetPart::StoredSecret => {
             Some(file.keyset.clone())
         }
         _ => None,
     });
     let secrets: Vec<String> = secrets.collect();
     Ok(Signer {
-        keysets: stored::keysets(store, &names, told).await?,
-        secrets: stored::secrets(store, &secrets, told).await?,
+        keysets: stored::read_keysets(store, &names, told).await?,
+        secrets: stored::read_secrets(store, &secrets, told).await?,
         ..Signer::default()
     })
 }
 
-fn keep(run: &Run, text: &str) -> anyhow::Result<()> {
+fn store_node_config(run: &Run, text: &str) -> anyhow::Result<()> {
     let path = run.place.node_config();
     if read_text_file(&path)?.as_deref() == Some(text) {
         return Ok(());
@@ -129,11 +129,15 @@ fn keep(run: &Run, text: &str) -> anyhow::Result<()> {
     Ok(write_secret_file(&path, text.as_bytes())?)
 }
 
-/// What steps of the plan put in its place, and nothing else: a machine that has it all downloads nothing.
-fn wanted(config: &NodeConfig, plan: &Plan<HostResource>) -> anyhow::Result<Wanted> {
-    let mut wanted = Wanted::default();
+/// The downloads that steps of the plan install. An instance that has everything downloads nothing.
+fn needed_downloads(
+    config: &NodeConfig,
+    plan: &Plan<HostResource>,
+) -> anyhow::Result<NeededDownloads> {
+    let mut wanted = NeededDownloads::default();
     for step in plan.steps.values() {
-        let Some(Thing::Download(download)) = step.after.as_ref().map(|after| &after.thing) else {
+        let Some(HostObject::Download(download)) = step.after.as_ref().map(|after| &after.thing)
+        else {
             continue;
         };
         let mut assets = config.assets.iter();
@@ -145,7 +149,7 @@ fn wanted(config: &NodeConfig, plan: &Plan<HostResource>) -> anyhow::Result<Want
             wanted.agents.push((download.name.clone(), agent.clone()));
         } else {
             bail!(
-                "nothing says where {} with sha256 {sha256} is",
+                "NodeConfig has no source for {} with sha256 {sha256}",
                 download.name
             );
         }

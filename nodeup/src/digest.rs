@@ -1,32 +1,32 @@
-//! sha256 of what passes by.
+//! Computes sha256 of streams and files.
 
 use aws_lc_rs::digest::{Context, SHA256};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// A sha256 in the making.
+/// An incremental sha256.
 #[derive(Clone)]
 pub struct Sha256(Context);
 
 impl Default for Sha256 {
-    /// Of nothing yet.
+    /// The digest of no bytes.
     fn default() -> Self {
         Self(Context::new(&SHA256))
     }
 }
 
 impl Sha256 {
-    /// Of these bytes too.
+    /// Adds bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// What it is now, in hex; more may follow.
+    /// The digest of all bytes so far, hex. More may be added afterwards.
     pub fn hex(&self) -> String {
-        hex(self.0.clone().finish().as_ref())
+        to_hex(self.0.clone().finish().as_ref())
     }
 
-    /// Of all that can be read too; how much that was.
+    /// Adds everything that can be read. Returns the number of bytes.
     pub fn update_from(&mut self, from: &mut impl Read) -> io::Result<u64> {
         let mut buffer = vec![0; 1 << 17];
         let mut total = 0;
@@ -43,19 +43,19 @@ impl Sha256 {
     }
 }
 
-/// Bytes in hex.
-pub fn hex(bytes: &[u8]) -> String {
+/// Formats bytes as lower-case hex.
+pub fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// sha256 of a file, in hex. Blocks.
-pub fn of_file(path: &Path) -> io::Result<String> {
+/// sha256 of a file, hex. Blocks.
+pub fn sha256_of_file(path: &Path) -> io::Result<String> {
     let mut digest = Sha256::default();
     digest.update_from(&mut std::fs::File::open(path)?)?;
     Ok(digest.hex())
 }
 
-/// Whether that is a sha256 in hex, and so can be the name of a file.
+/// True for 64 lower-case hex digits, which are safe as a file name.
 pub fn is_sha256(text: &str) -> bool {
     text.len() == 64
         && text

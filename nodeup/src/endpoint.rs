@@ -1,69 +1,81 @@
-//! protokube's bootstrap endpoint as workers reach it: dialed by address, verified by name against the authorities in
-//! user data and no others, with an identity that is signed for one request.
+//! Client of the bootstrap endpoint. It connects by address, verifies the server's name against the authorities in user data only,
+//! and sends an identity that is signed for one request.
 
-use crate::retry::Trouble;
+use crate::retry::AttemptError;
 use anyhow::{Context, Error, anyhow};
 use aws_client::machine::Machine;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use node::bootstrap::{Binding, IDENTITY_HEADER, Refused, SignedIdentity};
+use node::bootstrap::{Binding, IDENTITY_HEADER, RefusalReply, SignedIdentity};
 use node::config::BootConfig;
 use node::names::dns;
 use reqwest::{Certificate, Client, StatusCode, Url, redirect};
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, SystemTime};
 
-/// A control plane that does not answer by then is not there.
+/// Timeout of a connection attempt.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// It asks STS and EC2 before it answers.
+/// Timeout of a request; the endpoint calls STS and EC2 before it responds.
 const ANSWER: Duration = Duration::from_mins(1);
 
-/// A worker's way to its cluster's bootstrap endpoint.
+/// A worker's connection to the bootstrap endpoint.
 #[derive(Debug)]
 pub struct Endpoint<'a> {
-    /// What user data says.
+    /// BootConfig from user data.
     pub boot: &'a BootConfig,
-    /// Who signs.
+    /// Signs with the instance's role.
     pub machine: &'a Machine,
-    /// The time under the signature.
+    /// Clock for signatures.
     pub clock: fn() -> SystemTime,
 }
 
 impl Endpoint<'_> {
-    /// Posts a body to one server after the other, until one answers. A refusal is an answer.
-    pub async fn post(&self, path: &str, body: &[u8]) -> Result<Vec<u8>, Trouble> {
+    /// Posts a body to each server in turn until one responds. A refusal is a response.
+    pub async fn post_body(&self, path: &str, body: &[u8]) -> Result<Vec<u8>, AttemptError> {
         let mut causes = Vec::new();
         for server in &self.boot.bootstrap_servers {
             match self.post_to(server, path, body).await {
                 Ok(answer) => return Ok(answer),
-                Err(Trouble::Final(error)) => return Err(Trouble::Final(error)),
-                Err(Trouble::Passing(error)) => causes.push(format!("{error:#}")),
+                Err(AttemptError::Final(error)) => return Err(AttemptError::Final(error)),
+                Err(AttemptError::Passing(error)) => causes.push(format!("{error:#}")),
             }
         }
         if causes.is_empty() {
-            return Err(Trouble::Final(anyhow!(
-                "user data names no bootstrap server"
+            return Err(AttemptError::Final(anyhow!(
+                "user data has no bootstrap server"
             )));
         }
-        Err(Trouble::Passing(anyhow!(causes.join("; "))))
+        Err(AttemptError::Passing(anyhow!(causes.join("; "))))
     }
 
-    async fn post_to(&self, server: &str, path: &str, body: &[u8]) -> Result<Vec<u8>, Trouble> {
-        let (url, host, port) = self.target(server, path).map_err(Trouble::Final)?;
+    async fn post_to(
+        &self,
+        server: &str,
+        path: &str,
+        body: &[u8],
+    ) -> Result<Vec<u8>, AttemptError> {
+        let (url, host, port) = self
+            .parse_target(server, path)
+            .map_err(AttemptError::Final)?;
         let unreachable = |error: Error| {
-            Trouble::Passing(
+            AttemptError::Passing(
                 error.context(format!("could not reach the control plane at {server}")),
             )
         };
         let told = self.boot.addresses();
         let addresses = if told.is_empty() {
-            addresses(&host, port).await.map_err(unreachable)?
+            resolve_host(&host, port).await.map_err(unreachable)?
         } else {
-            given(&told, port).map_err(Trouble::Final)?
+            parse_addresses(&told, port).map_err(AttemptError::Final)?
         };
-        let client = self.client(&url, &addresses).map_err(Trouble::Final)?;
-        let identity = self.identity(body).await.map_err(Trouble::Passing)?;
+        let client = self
+            .build_client(&url, &addresses)
+            .map_err(AttemptError::Final)?;
+        let identity = self
+            .identity_header(body)
+            .await
+            .map_err(AttemptError::Passing)?;
         let sent = client
             .post(url)
             .header(IDENTITY_HEADER, identity)
@@ -71,19 +83,19 @@ impl Endpoint<'_> {
             .body(body.to_vec())
             .send()
             .await;
-        let answer = sent.map_err(|error| unreachable(at(error, &addresses)))?;
+        let answer = sent.map_err(|error| unreachable(with_addresses(error, &addresses)))?;
         let status = answer.status();
         let text = answer.bytes().await;
-        let text = text.map_err(|error| unreachable(at(error, &addresses)))?;
+        let text = text.map_err(|error| unreachable(with_addresses(error, &addresses)))?;
         if status.is_success() {
             return Ok(text.to_vec());
         }
-        Err(refusal(server, status, &text))
+        Err(interpret_refusal(server, status, &text))
     }
 
-    /// The URL by the name in the endpoint's certificate, and the host and port that are dialed.
-    fn target(&self, server: &str, path: &str) -> anyhow::Result<(Url, String, u16)> {
-        let wrong = || format!("user data names {server:?} as bootstrap server");
+    /// The URL with the name in the endpoint's certificate, and the host and port to connect to.
+    fn parse_target(&self, server: &str, path: &str) -> anyhow::Result<(Url, String, u16)> {
+        let wrong = || format!("user data has an invalid bootstrap server {server:?}");
         let given = Url::parse(server).with_context(wrong)?;
         let host = given.host_str().with_context(wrong)?;
         let host = host.trim_matches(['[', ']']).to_owned();
@@ -93,11 +105,11 @@ impl Endpoint<'_> {
         Ok((url, host, port))
     }
 
-    /// A client for these addresses, that trusts nobody but the cluster's authority.
-    fn client(&self, url: &Url, addresses: &[SocketAddr]) -> anyhow::Result<Client> {
+    /// An HTTP client for these addresses that trusts only the cluster's authority.
+    fn build_client(&self, url: &Url, addresses: &[SocketAddr]) -> anyhow::Result<Client> {
         let trusted = self.boot.ca_certificates.as_deref().unwrap_or_default();
         let trusted = Certificate::from_pem_bundle(trusted.as_bytes())
-            .context("the certificates in user data cannot be read")?;
+            .context("the CA certificates in user data are invalid")?;
         Client::builder()
             .user_agent(concat!("kctl-nodeup/", env!("CARGO_PKG_VERSION")))
             .tls_certs_only(trusted)
@@ -111,15 +123,15 @@ impl Endpoint<'_> {
             .context("could not prepare the connection to the control plane")
     }
 
-    /// Who we are, good for this body, this cluster and its authority only.
-    async fn identity(&self, body: &[u8]) -> anyhow::Result<String> {
+    /// The identity header, valid only for this body, cluster and authority.
+    async fn identity_header(&self, body: &[u8]) -> anyhow::Result<String> {
         let trusted = self.boot.ca_certificates.as_deref().unwrap_or_default();
-        let binding = Binding::of(body, &self.boot.cluster, trusted);
+        let binding = Binding::for_request(body, &self.boot.cluster, trusted);
         let signed = self
             .machine
             .sign_identity(&binding.headers(), (self.clock)())
             .await
-            .context("could not sign with the machine's role")?;
+            .context("could not sign with the role of the instance")?;
         let identity = SignedIdentity {
             headers: signed.headers,
         };
@@ -127,17 +139,17 @@ impl Endpoint<'_> {
     }
 }
 
-/// Addresses that user data names.
-fn given(addresses: &[String], port: u16) -> anyhow::Result<Vec<SocketAddr>> {
+/// Parses the addresses in user data.
+fn parse_addresses(addresses: &[String], port: u16) -> anyhow::Result<Vec<SocketAddr>> {
     let one = |address: &String| {
         let ip = address.parse::<IpAddr>();
-        let ip = ip.with_context(|| format!("user data names {address:?} as an address"))?;
+        let ip = ip.with_context(|| format!("user data has an invalid address {address:?}"))?;
         Ok(SocketAddr::new(ip, port))
     };
     addresses.iter().map(one).collect()
 }
 
-async fn addresses(host: &str, port: u16) -> anyhow::Result<Vec<SocketAddr>> {
+async fn resolve_host(host: &str, port: u16) -> anyhow::Result<Vec<SocketAddr>> {
     let found = tokio::net::lookup_host((host, port)).await;
     let found: Vec<SocketAddr> = found
         .with_context(|| format!("{host} has no address"))?
@@ -148,30 +160,30 @@ async fn addresses(host: &str, port: u16) -> anyhow::Result<Vec<SocketAddr>> {
     Ok(found)
 }
 
-/// What went wrong, and at which addresses: a name may still mean a placeholder.
-fn at(error: reqwest::Error, addresses: &[SocketAddr]) -> Error {
+/// Adds the addresses to an error, because a name may still resolve to the placeholder.
+fn with_addresses(error: reqwest::Error, addresses: &[SocketAddr]) -> Error {
     let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
     let timeout = error.is_timeout();
     let error = Error::new(error.without_url());
     let error = if timeout {
-        error.context("it did not answer in time")
+        error.context("timed out")
     } else {
         error
     };
     error.context(addresses.join(", "))
 }
 
-/// What an answer that is no success means. One without our words comes from something in between.
-fn refusal(server: &str, status: StatusCode, text: &[u8]) -> Trouble {
-    match serde_json::from_slice::<Refused>(text) {
+/// Interprets a response that is not a success. A body of another format comes from something in between, such as a proxy.
+fn interpret_refusal(server: &str, status: StatusCode, text: &[u8]) -> AttemptError {
+    match serde_json::from_slice::<RefusalReply>(text) {
         Ok(refused) => {
             let error = anyhow!("{server} refused: {}", refused.error);
             if refused.retry {
-                Trouble::Passing(error)
+                AttemptError::Passing(error)
             } else {
-                Trouble::Final(error)
+                AttemptError::Final(error)
             }
         }
-        Err(_) => Trouble::Passing(anyhow!("{server} answered {status}")),
+        Err(_) => AttemptError::Passing(anyhow!("{server} returned {status}")),
     }
 }

@@ -1,15 +1,15 @@
-//! Facts in the text of system files.
+//! Extracts facts about the instance from the text of system files.
 
 use anyhow::bail;
 use node::config::Distribution;
 use rustix::fs::Access;
 use std::path::Path;
 
-/// CAP_SYS_RESOURCE, without which runc cannot lower an OOM score.
+/// Bit of CAP_SYS_RESOURCE, which runc needs to lower an OOM score.
 const CAP_SYS_RESOURCE: u64 = 1 << 24;
 
-/// The distribution that `/etc/os-release` describes.
-pub fn distribution(os_release: &str) -> anyhow::Result<Distribution> {
+/// The distribution in the text of `/etc/os-release`; fails for unsupported ones.
+pub fn parse_distribution(os_release: &str) -> anyhow::Result<Distribution> {
     let value = |name: &str| {
         let lines = os_release.lines().filter_map(|line| line.split_once('='));
         let mut values = lines
@@ -26,21 +26,20 @@ pub fn distribution(os_release: &str) -> anyhow::Result<Distribution> {
     }) {
         Some(distribution) => Ok(distribution),
         None => bail!(
-            "this is {}: nodeup knows Debian, Ubuntu and Amazon Linux",
+            "{} is not supported: use an image of Debian, Ubuntu or Amazon Linux",
             value("PRETTY_NAME")
         ),
     }
 }
 
-/// Whether the bounding set in `/proc/self/status` lets processes lower their OOM score. Yes where it is not said.
+/// True if the bounding set in the text of `/proc/self/status` allows processes to lower their OOM score, or if it is missing.
 pub fn may_lower_oom_score(status: &str) -> bool {
     let bounding = status.lines().find_map(|line| line.strip_prefix("CapBnd:"));
     let bits = bounding.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
     bits.is_none_or(|bits| bits & CAP_SYS_RESOURCE != 0)
 }
 
-/// Whether a parameter of the kernel is there and nobody may write it, as those of the machine are in a network
-/// namespace of its own.
+/// True if a kernel parameter exists but is not writable, as for parameters of the host in another network namespace.
 pub fn is_fixed(parameter: &Path) -> bool {
     parameter.exists() && rustix::fs::access(parameter, Access::WRITE_OK).is_err()
 }
@@ -51,7 +50,7 @@ mod tests {
 
     #[test]
     fn distributions_are_known_by_their_own_name_or_their_parents() {
-        let of = |text: &str| distribution(text).ok();
+        let of = |text: &str| parse_distribution(text).ok();
         assert_eq!(
             of("ID=debian\nVERSION_ID=\"13\""),
             Some(Distribution::Debian)
@@ -65,7 +64,7 @@ mod tests {
             of("ID=pop\nID_LIKE=\"ubuntu debian\""),
             Some(Distribution::Debian)
         );
-        let error = distribution("ID=arch\nPRETTY_NAME=\"Arch Linux\"")
+        let error = parse_distribution("ID=arch\nPRETTY_NAME=\"Arch Linux\"")
             .unwrap_err()
             .to_string();
         assert!(error.contains("Arch Linux"), "{error}");

@@ -1,47 +1,47 @@
-//! Where a machine's configuration comes from: control planes read it in the state store, workers are handed it by
-//! protokube together with their certificates. A machine that has it already asks nobody, so that it comes back from
-//! a reboot whatever else is down.
+//! Stage fetch: control planes read NodeConfig from the state store; workers get it from protokube together with their
+//! certificates. An instance that has its NodeConfig already contacts nothing, so it can reboot while AWS or the control plane is
+//! down.
 
 use crate::endpoint::Endpoint;
 use crate::host::{self, Signer};
-use crate::retry::patient;
+use crate::retry::unlimited_backoff;
 use crate::run::Run;
 use crate::stage::Stages;
 use crate::{join, stored};
 use ::host::read_text_file;
 use anyhow::bail;
-use node::bootstrap::Certificate;
-use node::config::{NodeConfig, read_node_config, sha256};
-use node::host::{HostResource, KeysetPart, Standing, Thing, desired};
-use node::pki::Issued;
+use node::bootstrap::CertificateKind;
+use node::config::{NodeConfig, read_node_config, sha256_hex};
+use node::host::{CertificateState, HostObject, HostResource, KeysetPart, desired_resources};
+use node::pki::IssuedCertificate;
 use node::secret::{DOCKER_CONFIG, Secret};
 use std::collections::BTreeMap;
 
-/// What the stage got.
+/// Result of the stage fetch.
 #[derive(Debug, Default)]
 pub struct Fetched {
-    /// NodeConfig's text. Not yet verified.
+    /// Text of NodeConfig, not verified yet.
     pub node_config: String,
-    /// Certificates of a worker that joined in this run.
-    pub certificates: BTreeMap<Certificate, Issued>,
-    /// Secrets of the store that came with them, by name.
+    /// Certificates, if a worker joined in this run.
+    pub certificates: BTreeMap<CertificateKind, IssuedCertificate>,
+    /// Secrets that came with them, by name.
     pub secrets: BTreeMap<String, Secret>,
 }
 
-/// Tries of a worker whose certificates still serve, but not for long.
+/// Attempts to renew certificates that are still valid.
 const EARLY_TRIES: usize = 4;
 
-/// The configuration that user data names, and what goes with it.
-pub async fn fetch(run: &Run, stages: &Stages) -> anyhow::Result<Fetched> {
+/// Fetches the NodeConfig that user data names, and for workers certificates if they are needed.
+pub async fn fetch_config(run: &Run, stages: &Stages) -> anyhow::Result<Fetched> {
     let kept = read_text_file(&run.place.node_config())?;
-    let kept = kept.filter(|text| sha256(text) == run.boot.node_config);
+    let kept = kept.filter(|text| sha256_hex(text) == run.boot.node_config);
     match &run.boot.config_base {
-        Some(base) => control_plane(run, base, kept, stages).await,
-        None => worker(run, kept, stages).await,
+        Some(base) => fetch_on_control_plane(run, base, kept, stages).await,
+        None => fetch_on_worker(run, kept, stages).await,
     }
 }
 
-async fn control_plane(
+async fn fetch_on_control_plane(
     run: &Run,
     base: &str,
     kept: Option<String>,
@@ -50,8 +50,8 @@ async fn control_plane(
     let node_config = match kept {
         Some(text) => text,
         None => {
-            let store = stored::open(base, &run.identified.clients)?;
-            stored::node_config(&store, &run.boot, &*stages.attempts()).await?
+            let store = stored::open_store(base, &run.identified.clients)?;
+            stored::read_node_config_text(&store, &run.boot, &*stages.attempt_logger()).await?
         }
     };
     Ok(Fetched {
@@ -60,35 +60,41 @@ async fn control_plane(
     })
 }
 
-async fn worker(run: &Run, kept: Option<String>, stages: &Stages) -> anyhow::Result<Fetched> {
+async fn fetch_on_worker(
+    run: &Run,
+    kept: Option<String>,
+    stages: &Stages,
+) -> anyhow::Result<Fetched> {
     let due = match &kept {
-        Some(text) => due(run, &read_node_config(text, &run.boot.node_config)?, stages).await?,
-        None => Due::Now,
+        Some(text) => {
+            join_urgency(run, &read_node_config(text, &run.boot.node_config)?, stages).await?
+        }
+        None => Urgency::Now,
     };
     let as_it_is = |node_config| Fetched {
         node_config,
         ..Fetched::default()
     };
     match (kept, due) {
-        (Some(kept), Due::Nothing) => Ok(as_it_is(kept)),
+        (Some(kept), Urgency::Nothing) => Ok(as_it_is(kept)),
         (Some(kept), _) if run.dry_run => Ok(as_it_is(kept)),
         (None, _) if run.dry_run => bail!(
-            "this machine has not joined yet, and joining would change it: there is no configuration to show"
+            "this instance has not joined yet, and a dry run does not join: there is no configuration to show"
         ),
-        (Some(kept), Due::Soon) => {
-            let pace = patient().with_max_times(EARLY_TRIES);
-            joined(run, pace, stages).await.or_else(|error| {
-                (stages.attempts())(&format!(
-                    "the certificates serve for some time, and are not renewed now: {error:#}"
+        (Some(kept), Urgency::Soon) => {
+            let pace = unlimited_backoff().with_max_times(EARLY_TRIES);
+            fetch_by_joining(run, pace, stages).await.or_else(|error| {
+                (stages.attempt_logger())(&format!(
+                    "certificates are not renewed now but are still valid: {error:#}"
                 ));
                 Ok(as_it_is(kept))
             })
         }
-        (_, _) => joined(run, patient(), stages).await,
+        (_, _) => fetch_by_joining(run, unlimited_backoff(), stages).await,
     }
 }
 
-async fn joined(
+async fn fetch_by_joining(
     run: &Run,
     pace: backon::ExponentialBuilder,
     stages: &Stages,
@@ -98,8 +104,9 @@ async fn joined(
         machine: &run.identified.machine,
         clock: run.clock,
     };
-    let told = stages.attempts();
-    let membership = join::join(&endpoint, run.host(), &run.place.keys(), pace, &*told).await?;
+    let told = stages.attempt_logger();
+    let membership =
+        join::join_cluster(&endpoint, run.facts(), &run.place.keys(), pace, &*told).await?;
     Ok(Fetched {
         node_config: membership.node_config,
         certificates: membership.certificates,
@@ -111,54 +118,57 @@ async fn joined(
     })
 }
 
-/// Whether certificates have to be asked for.
+/// Urgency of requesting certificates.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Due {
+enum Urgency {
     Nothing,
-    /// They still serve.
+    /// They are valid but expire soon.
     Soon,
     Now,
 }
 
-/// What comes with joining alone: a worker that joins does not know yet what else it is to have.
-async fn due(run: &Run, config: &NodeConfig, stages: &Stages) -> anyhow::Result<Due> {
-    let handed_over = |thing: &Thing| match thing {
-        Thing::Certificate(_) => true,
-        Thing::KeysetFile(file) => file.part == KeysetPart::StoredSecret,
+/// How urgently the worker must join, judged by the objects that joining provides.
+async fn join_urgency(run: &Run, config: &NodeConfig, stages: &Stages) -> anyhow::Result<Urgency> {
+    let handed_over = |thing: &HostObject| match thing {
+        HostObject::Certificate(_) => true,
+        HostObject::KeysetFile(file) => file.part == KeysetPart::StoredSecret,
         _ => false,
     };
-    let handed_over = alone(desired(config, run.host())?, handed_over);
-    let context = run.context(Signer::default(), &config.ca_certificates, stages);
-    let plan = host::plan(handed_over, context).await?;
+    let handed_over = without_needs(desired_resources(config, run.facts())?, handed_over);
+    let context = run.host_context(Signer::default(), &config.ca_certificates, stages);
+    let plan = host::plan_changes(handed_over, context).await?;
     let due = plan.steps.values().map(|step| {
         let before = step.before.as_ref().map(|have| &have.resource.thing);
         match before {
-            Some(Thing::Certificate(have)) => of(have.standing),
-            _ => Due::Now,
+            Some(HostObject::Certificate(have)) => urgency_of_state(have.standing),
+            _ => Urgency::Now,
         }
     });
-    Ok(due.max().unwrap_or(Due::Nothing))
+    Ok(due.max().unwrap_or(Urgency::Nothing))
 }
 
-/// The certificates of a desired state, waiting for nothing else of it.
-pub fn certificates_alone(desired: Vec<HostResource>) -> Vec<HostResource> {
-    alone(desired, |thing| matches!(thing, Thing::Certificate(_)))
+/// The certificates of a desired state, without dependencies.
+pub fn certificates_only(desired: Vec<HostResource>) -> Vec<HostResource> {
+    without_needs(desired, |thing| matches!(thing, HostObject::Certificate(_)))
 }
 
-fn alone(desired: Vec<HostResource>, wanted: impl Fn(&Thing) -> bool) -> Vec<HostResource> {
+fn without_needs(
+    desired: Vec<HostResource>,
+    wanted: impl Fn(&HostObject) -> bool,
+) -> Vec<HostResource> {
     let all = desired.into_iter().map(|of| of.thing);
     all.filter(wanted).map(HostResource::new).collect()
 }
 
-fn of(standing: Standing) -> Due {
+fn urgency_of_state(standing: CertificateState) -> Urgency {
     match standing {
-        // A plain file in the place of the link has all that is needed.
-        Standing::Good | Standing::NotALink => Due::Nothing,
-        Standing::Expiring => Due::Soon,
-        Standing::Unreadable
-        | Standing::OtherKey
-        | Standing::OtherContent
-        | Standing::OtherAuthority
-        | Standing::Ended => Due::Now,
+        // A plain file in the place of the link contains a valid certificate.
+        CertificateState::Good | CertificateState::NotALink => Urgency::Nothing,
+        CertificateState::Expiring => Urgency::Soon,
+        CertificateState::Unreadable
+        | CertificateState::OtherKey
+        | CertificateState::OtherContent
+        | CertificateState::OtherAuthority
+        | CertificateState::Ended => Urgency::Now,
     }
 }

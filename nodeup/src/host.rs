@@ -1,5 +1,5 @@
-//! What nodeup does to the machine: it looks, plans, and changes what differs. Nothing else of nodeup changes anything
-//! outside its own folder. How files, mounts and disks are touched is the crate `host`'s.
+//! Observes, plans and changes the instance through the crate `host`. No other part of nodeup changes anything outside nodeup's own
+//! folder.
 
 mod archive;
 mod certificate;
@@ -19,7 +19,7 @@ mod tools;
 mod units;
 mod volume;
 
-pub use context::{Applied, Context};
+pub use context::{ApplyResult, HostContext};
 pub use local::LocalHost;
-pub use run::{apply, forget_starts, plan};
+pub use run::{apply_desired, forget_starts, plan_changes};
 pub use signer::Signer;

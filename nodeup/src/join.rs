@@ -1,13 +1,15 @@
-//! How a worker gets its configuration and certificates: with keys that it makes once and never shows, it asks
-//! protokube until that says yes or never.
+//! Joins a worker to the cluster: creates keys, requests configuration and certificates from protokube, and repeats the request
+//! until the answer is final.
 
 use crate::endpoint::Endpoint;
-use crate::retry::{Told, Trouble, repeat};
+use crate::retry::{AttemptError, AttemptLog, repeat_until_final};
 use anyhow::{Context, anyhow, bail};
 use host::{read_text_file, write_secret_file};
-use node::bootstrap::{Certificate, FORMAT, JOIN_PATH, Join, Joined, leaf};
-use node::config::Host;
-use node::pki::{Issued, Leaf, SystemKeys, request, request_for};
+use node::bootstrap::{
+    CertificateKind, FORMAT, JOIN_PATH, JoinReply, JoinRequest, certificate_leaf,
+};
+use node::config::InstanceFacts;
+use node::pki::{IssuedCertificate, Leaf, SystemKeys, create_request, request_for_key};
 use node::secret::Secret;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::PemObject;
@@ -17,48 +19,51 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use time::{Duration, OffsetDateTime};
 
-/// What joining gives. The configuration is not verified yet.
+/// Result of joining. NodeConfig is not verified yet.
 #[derive(Debug)]
 pub struct Membership {
-    /// NodeConfig's text.
+    /// Text of NodeConfig.
     pub node_config: String,
     /// Certificates with their keys.
-    pub certificates: BTreeMap<Certificate, Issued>,
+    pub certificates: BTreeMap<CertificateKind, IssuedCertificate>,
     /// Passwords of image registries.
     pub docker_config: Option<Secret>,
 }
 
-/// Asks until the answer is final. Keys lie in that folder before they are asked for, so that a run that is killed
-/// in between asks for the same ones again: another key would be refused once the Node is there.
-pub async fn join(
+/// Requests until the answer is final. Keys are stored in the folder `keys` before the first request, so that an interrupted run
+/// continues with the same keys: once the Node exists, another key would be refused.
+pub async fn join_cluster(
     endpoint: &Endpoint<'_>,
-    host: &Host,
+    host: &InstanceFacts,
     keys: &Path,
     pace: backon::ExponentialBuilder,
-    told: Told<'_>,
+    told: AttemptLog<'_>,
 ) -> anyhow::Result<Membership> {
     let (mut private, mut requests) = (BTreeMap::new(), BTreeMap::new());
-    for kind in [Certificate::Kubelet, Certificate::KubeProxy] {
-        // Its life is the signer's matter.
-        let leaf = leaf(kind, &host.instance_id, Duration::ZERO);
-        let (request, key) =
-            key_and_request(&keys.join(file(kind)), &leaf, (endpoint.clock)().into())?;
+    for kind in [CertificateKind::Kubelet, CertificateKind::KubeProxy] {
+        // The signer determines the validity.
+        let leaf = certificate_leaf(kind, &host.instance_id, Duration::ZERO);
+        let (request, key) = key_and_request(
+            &keys.join(key_file_name(kind)),
+            &leaf,
+            (endpoint.clock)().into(),
+        )?;
         requests.insert(kind, request);
         private.insert(kind, key);
     }
-    let body = serde_json::to_vec(&Join {
+    let body = serde_json::to_vec(&JoinRequest {
         format: FORMAT,
         group: endpoint.boot.group.clone(),
         node_config: endpoint.boot.node_config.clone(),
         requests,
     })?;
-    let joined = repeat(pace, told, || ask(endpoint, &body)).await?;
+    let joined = repeat_until_final(pace, told, || request_membership(endpoint, &body)).await?;
     let certificates = joined
         .certificates
         .into_iter()
         .filter_map(|(kind, certificate)| {
             let key = private.remove(&kind)?;
-            Some(checked(kind, certificate, key))
+            Some(check_certificate(kind, certificate, key))
         });
     Ok(Membership {
         certificates: certificates.collect::<anyhow::Result<_>>()?,
@@ -67,29 +72,32 @@ pub async fn join(
     })
 }
 
-async fn ask(endpoint: &Endpoint<'_>, body: &[u8]) -> Result<Joined, Trouble> {
-    let answer = endpoint.post(JOIN_PATH, body).await?;
-    let joined: Joined = serde_json::from_slice(&answer)
-        .context("the control plane's answer cannot be read: is its release another?")
-        .map_err(Trouble::Passing)?;
+async fn request_membership(
+    endpoint: &Endpoint<'_>,
+    body: &[u8],
+) -> Result<JoinReply, AttemptError> {
+    let answer = endpoint.post_body(JOIN_PATH, body).await?;
+    let joined: JoinReply = serde_json::from_slice(&answer)
+        .context("the control plane's reply cannot be parsed; it may run another release")
+        .map_err(AttemptError::Passing)?;
     if joined.format != FORMAT {
         let error = anyhow!(
-            "the control plane answers in format {}, this nodeup knows {FORMAT}",
+            "the control plane's reply has format {}, but this nodeup reads only {FORMAT}",
             joined.format
         );
-        return Err(Trouble::Final(error));
+        return Err(AttemptError::Final(error));
     }
     Ok(joined)
 }
 
-fn file(kind: Certificate) -> &'static str {
+fn key_file_name(kind: CertificateKind) -> &'static str {
     match kind {
-        Certificate::Kubelet => "kubelet.key",
-        Certificate::KubeProxy => "kube-proxy.key",
+        CertificateKind::Kubelet => "kubelet.key",
+        CertificateKind::KubeProxy => "kube-proxy.key",
     }
 }
 
-/// The key in that file, or a new one that lies there from now on, and a request for a certificate for it.
+/// Returns a certificate request and its key: the key in the file, or a new one that is stored there.
 fn key_and_request(
     path: &Path,
     leaf: &Leaf,
@@ -97,22 +105,22 @@ fn key_and_request(
 ) -> anyhow::Result<(String, Secret)> {
     if let Some(text) = read_text_file(path)? {
         let key = Secret::new(text);
-        // One that cannot be used is replaced: nothing was issued for it.
-        if let Ok(request) = request_for(leaf, &key) {
+        // An unusable key is replaced; no certificate can exist for it.
+        if let Ok(request) = request_for_key(leaf, &key) {
             return Ok((request, key));
         }
     }
-    let (request, key) = request(leaf, &mut SystemKeys::at(now))?;
+    let (request, key) = create_request(leaf, &mut SystemKeys::at(now))?;
     write_secret_file(path, key.reveal().as_bytes())?;
     Ok((request, key))
 }
 
-/// A certificate that fits its key. Whether its authority is trusted is looked at where it is put in its place.
-fn checked(
-    kind: Certificate,
+/// Checks that a certificate matches its key. Its authority is checked when it is installed.
+fn check_certificate(
+    kind: CertificateKind,
     certificate: String,
     key: Secret,
-) -> anyhow::Result<(Certificate, Issued)> {
+) -> anyhow::Result<(CertificateKind, IssuedCertificate)> {
     let of = || format!("the control plane's certificate for {kind:?}");
     let chain = CertificateDer::pem_slice_iter(certificate.as_bytes())
         .collect::<Result<Vec<_>, _>>()
@@ -122,5 +130,5 @@ fn checked(
     }
     let private = PrivateKeyDer::from_pem_slice(key.reveal().as_bytes()).with_context(of)?;
     CertifiedKey::from_der(chain, private, &default_provider()).with_context(of)?;
-    Ok((kind, Issued { certificate, key }))
+    Ok((kind, IssuedCertificate { certificate, key }))
 }

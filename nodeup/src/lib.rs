@@ -1,5 +1,4 @@
-//! nodeup turns a freshly launched instance into a Kubernetes node. `main` is its table of contents; here are the
-//! chapters, so that they can be tested without a machine of their own.
+//! nodeup configures an instance at boot so that it becomes a Kubernetes node. Each stage has a module; `main` runs them in order.
 
 pub mod apply;
 pub mod arguments;

@@ -1,14 +1,14 @@
-//! nodeup turns a freshly launched instance into a Kubernetes node, in stages: identify, fetch, verify, build, apply,
-//! report. It runs at every boot; what is as it should be is left alone.
+//! nodeup configures an instance at boot so that it becomes a Kubernetes node, in stages: identify, fetch, verify, build, apply,
+//! report. It runs at every boot and changes only what differs.
 
 use anyhow::{Context, Error};
 use engine::Plan;
 use host::LocalSystem;
 use node::config::{BootConfig, read_boot_config};
 use node::host::HostResource;
-use node::report::{changed_line, named};
+use node::report::{changed_line, first_changes};
 use nodeup::arguments::{self, Arguments};
-use nodeup::place::Place;
+use nodeup::place::NodeupPaths;
 use nodeup::run::Run;
 use nodeup::stage::Stages;
 use nodeup::{apply, build, fetch, identify, report};
@@ -20,7 +20,7 @@ use std::time::SystemTime;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let arguments = match arguments::parse(std::env::args().skip(1)) {
+    let arguments = match arguments::parse_arguments(std::env::args().skip(1)) {
         Ok(Some(arguments)) => arguments,
         Ok(None) => return ExitCode::SUCCESS,
         Err(message) => {
@@ -29,34 +29,34 @@ async fn main() -> ExitCode {
         }
     };
     let mut stages = Stages::start();
-    stages.begin("identify");
-    match identified(arguments).await {
-        Ok(run) => whole(&run, &mut stages).await,
+    stages.begin_stage("identify");
+    match start_run(arguments).await {
+        Ok(run) => run_and_report(&run, &mut stages).await,
         Err(error) => {
-            stages.failed(&error);
+            stages.fail_stage(&error);
             ExitCode::FAILURE
         }
     }
 }
 
-/// The run of a machine that knows who it is. Its end is reported however it ended; a report that cannot be sent
-/// neither hides what failed before nor makes a good run fail.
-async fn whole(run: &Run, stages: &mut Stages) -> ExitCode {
+/// Runs all stages after identify. The result is reported even after a failure. A report that cannot be sent neither hides an
+/// earlier error nor changes the exit code.
+async fn run_and_report(run: &Run, stages: &mut Stages) -> ExitCode {
     let mut changes = BTreeSet::new();
-    let outcome = node(run, stages, &mut changes).await;
+    let outcome = run_stages(run, stages, &mut changes).await;
     if !changes.is_empty() {
-        stages.notes()(&changed_line(changes.len(), &named(&changes)));
+        stages.note_logger()(&changed_line(changes.len(), &first_changes(&changes)));
     }
     match &outcome {
-        Ok(()) => stages.end(),
-        Err(error) => stages.failed(error),
+        Ok(()) => stages.end_stage(),
+        Err(error) => stages.fail_stage(error),
     }
     if !run.dry_run {
-        stages.begin("report");
-        let said = report::report(run, stages, &changes, outcome.as_ref().err());
-        match report::send(run, &said, &*stages.attempts()).await {
-            Ok(()) => stages.end(),
-            Err(error) => stages.failed(&error),
+        stages.begin_stage("report");
+        let said = report::build_report(run, stages, &changes, outcome.as_ref().err());
+        match report::send_report(run, &said, &*stages.attempt_logger()).await {
+            Ok(()) => stages.end_stage(),
+            Err(error) => stages.fail_stage(&error),
         }
     }
     match outcome {
@@ -65,52 +65,52 @@ async fn whole(run: &Run, stages: &mut Stages) -> ExitCode {
     }
 }
 
-/// From the configuration's name to a node. What that changed is in `changes`, however it ended.
-async fn node(
+/// Runs the stages fetch to apply. Ids of changed objects are added to `changes`, even if an error is returned.
+async fn run_stages(
     run: &Run,
     stages: &mut Stages,
     changes: &mut BTreeSet<String>,
 ) -> anyhow::Result<()> {
-    stages.begin("fetch");
-    let fetched = fetch::fetch(run, stages).await?;
+    stages.begin_stage("fetch");
+    let fetched = fetch::fetch_config(run, stages).await?;
 
-    stages.begin("verify");
-    let config = build::verify(&fetched.node_config, &run.boot)?;
+    stages.begin_stage("verify");
+    let config = build::verify_config(&fetched.node_config, &run.boot)?;
 
-    stages.begin("build");
-    let built = build::build(run, &config, fetched, stages).await?;
+    stages.begin_stage("build");
+    let built = build::build_plan(run, &config, fetched, stages).await?;
     if run.dry_run {
-        stages.end();
-        return show(&built.plan);
+        stages.end_stage();
+        return print_plan(&built.plan);
     }
 
-    stages.begin("apply");
-    apply::apply(run, built, stages, changes).await
+    stages.begin_stage("apply");
+    apply::apply_plan(run, built, stages, changes).await
 }
 
-async fn identified(arguments: Arguments) -> anyhow::Result<Run> {
-    let boot = boot_config(&arguments)?;
-    let identified = identify::identify(&boot).await?;
+async fn start_run(arguments: Arguments) -> anyhow::Result<Run> {
+    let boot = read_boot_config_file(&arguments)?;
+    let identified = identify::identify_instance(&boot).await?;
     Ok(Run {
         certificates: arguments.certificates,
         dry_run: arguments.dry_run,
         boot,
         identified,
-        system: Arc::new(LocalSystem::below(&arguments.root)),
-        place: Place::at(arguments.root),
+        system: Arc::new(LocalSystem::with_root(&arguments.root)),
+        place: NodeupPaths::below(arguments.root),
         clock: SystemTime::now,
     })
 }
 
-fn boot_config(arguments: &Arguments) -> anyhow::Result<BootConfig> {
+fn read_boot_config_file(arguments: &Arguments) -> anyhow::Result<BootConfig> {
     let path = &arguments.boot_config;
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("could not read {}", path.display()))?;
     Ok(read_boot_config(&text)?)
 }
 
-/// What would be changed, as JSON on standard output.
-fn show(plan: &Plan<HostResource>) -> anyhow::Result<()> {
+/// Prints the plan as JSON.
+fn print_plan(plan: &Plan<HostResource>) -> anyhow::Result<()> {
     let text = serde_json::to_string_pretty(plan)?;
     writeln!(std::io::stdout(), "{text}")
         .map_err(Error::new)

@@ -1,40 +1,40 @@
-//! Where nodeup's own things and those it looks at lie, under a root that is `/` but for machines that do not run yet.
+//! Paths of nodeup's files below the root folder, which is `/` except in tests and offline runs.
 
 use node::config::DIRECTORY;
 use std::path::{Path, PathBuf};
 
-/// The root of a machine.
+/// Paths below a root folder.
 #[derive(Clone, Debug)]
-pub struct Place(PathBuf);
+pub struct NodeupPaths(PathBuf);
 
-impl Place {
-    /// That folder is the root.
-    pub fn at(root: impl Into<PathBuf>) -> Self {
+impl NodeupPaths {
+    /// Paths below this root folder.
+    pub fn below(root: impl Into<PathBuf>) -> Self {
         Self(root.into())
     }
 
-    /// The root itself.
+    /// The root folder.
     pub fn root(&self) -> &Path {
         &self.0
     }
 
-    /// Where an absolute path of the machine lies.
-    pub fn of(&self, path: &str) -> PathBuf {
+    /// The path below the root folder of an absolute path on the instance.
+    pub fn path_below_root(&self, path: &str) -> PathBuf {
         self.0.join(path.trim_start_matches('/'))
     }
 
-    /// NodeConfig's text, once it was verified.
+    /// The verified NodeConfig.
     pub fn node_config(&self) -> PathBuf {
-        self.of(DIRECTORY).join("node-config.yaml")
+        self.path_below_root(DIRECTORY).join("node-config.yaml")
     }
 
-    /// Downloads, each called as its sha256.
+    /// Folder with downloads, each named after its sha256.
     pub fn cache(&self) -> PathBuf {
-        self.of(DIRECTORY).join("cache")
+        self.path_below_root(DIRECTORY).join("cache")
     }
 
-    /// The private keys that a worker asks certificates for.
+    /// Folder with the private keys of a worker's certificate requests.
     pub fn keys(&self) -> PathBuf {
-        self.of(DIRECTORY).join("keys")
+        self.path_below_root(DIRECTORY).join("keys")
     }
 }

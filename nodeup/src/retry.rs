@@ -1,24 +1,24 @@
-//! Trying again: with growing pauses, saying each new cause once.
+//! Retries with growing pauses, logging each new cause once.
 
 use anyhow::Error;
 use backon::{ExponentialBuilder, Retryable};
 use std::cell::RefCell;
 use std::time::Duration;
 
-/// Who hears why an attempt failed.
-pub type Told<'a> = &'a dyn Fn(&str);
+/// Receives the reason of a failed attempt.
+pub type AttemptLog<'a> = &'a dyn Fn(&str);
 
-/// Why an attempt failed, and what that means for the next.
+/// The error of an attempt, classified for retries.
 #[derive(Debug)]
-pub enum Trouble {
-    /// It may be otherwise later.
+pub enum AttemptError {
+    /// A retry may succeed.
     Passing(Error),
-    /// It will not.
+    /// A retry cannot succeed.
     Final(Error),
 }
 
-impl Trouble {
-    /// The error itself.
+impl AttemptError {
+    /// The error without its classification.
     pub fn into_error(self) -> Error {
         match self {
             Self::Passing(error) | Self::Final(error) => error,
@@ -26,9 +26,9 @@ impl Trouble {
     }
 }
 
-/// Pauses for what others must mend: from half a second to ten, with jitter so that a group of machines does not call
-/// at once.
-pub fn patient() -> ExponentialBuilder {
+/// Pauses for problems that others must solve: from 0.5 to 10 seconds without limit of attempts, with jitter so that the instances
+/// of a group do not retry at the same time.
+pub fn unlimited_backoff() -> ExponentialBuilder {
     ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(500))
         .with_max_delay(Duration::from_secs(10))
@@ -36,19 +36,19 @@ pub fn patient() -> ExponentialBuilder {
         .without_max_times()
 }
 
-/// Repeats `attempt` in that pace until it succeeds, fails for good, or the pace is over. A cause is told when it is
-/// another than the one before.
-pub async fn repeat<T, F>(
+/// Repeats `attempt` until it succeeds, fails permanently, or `pace` has no more attempts. A cause is logged if it differs from the
+/// previous one.
+pub async fn repeat_until_final<T, F>(
     pace: ExponentialBuilder,
-    told: Told<'_>,
+    told: AttemptLog<'_>,
     attempt: impl FnMut() -> F,
 ) -> Result<T, Error>
 where
-    F: Future<Output = Result<T, Trouble>>,
+    F: Future<Output = Result<T, AttemptError>>,
 {
     let last = RefCell::new(String::new());
-    let notify = |trouble: &Trouble, _| {
-        let (Trouble::Passing(error) | Trouble::Final(error)) = trouble;
+    let notify = |trouble: &AttemptError, _| {
+        let (AttemptError::Passing(error) | AttemptError::Final(error)) = trouble;
         let cause = format!("{error:#}");
         if last.replace(cause.clone()) != cause {
             told(&cause);
@@ -56,10 +56,10 @@ where
     };
     attempt
         .retry(pace)
-        .when(|trouble| matches!(trouble, Trouble::Passing(_)))
+        .when(|trouble| matches!(trouble, AttemptError::Passing(_)))
         .notify(notify)
         .await
-        .map_err(Trouble::into_error)
+        .map_err(AttemptError::into_error)
 }
 
 #[cfg(test)]
@@ -72,15 +72,15 @@ mod tests {
         let causes = RefCell::new(Vec::new());
         let mut script = ["down", "down", "busy", "down", "never"].into_iter();
         let told = |cause: &str| causes.borrow_mut().push(cause.to_owned());
-        let quick = patient()
+        let quick = unlimited_backoff()
             .with_min_delay(Duration::ZERO)
             .with_max_delay(Duration::ZERO);
-        let ended = repeat(quick, &told, || {
+        let ended = repeat_until_final(quick, &told, || {
             let next = script.next().unwrap();
             async move {
                 match next {
-                    "never" => Err::<(), _>(Trouble::Final(anyhow!(next))),
-                    _ => Err(Trouble::Passing(anyhow!(next))),
+                    "never" => Err::<(), _>(AttemptError::Final(anyhow!(next))),
+                    _ => Err(AttemptError::Passing(anyhow!(next))),
                 }
             }
         });

@@ -1,48 +1,48 @@
-//! What every stage of one run works with.
+//! State that all stages of one run share.
 
-use crate::host::{Context, Signer};
+use crate::host::{HostContext, Signer};
 use crate::identify::Identified;
-use crate::place::Place;
+use crate::place::NodeupPaths;
 use crate::stage::Stages;
 use host::System;
-use node::config::{BootConfig, Host};
+use node::config::{BootConfig, InstanceFacts};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// One run.
+/// One run of nodeup.
 pub struct Run {
-    /// Nothing but certificates is to be looked at.
+    /// True if only certificates are renewed.
     pub certificates: bool,
-    /// Nothing is to be changed.
+    /// True if nothing is changed.
     pub dry_run: bool,
-    /// What user data says.
+    /// BootConfig from user data.
     pub boot: BootConfig,
-    /// Which machine it is.
+    /// Result of the stage identify.
     pub identified: Identified,
-    /// Where it lies.
-    pub place: Place,
-    /// Its programs and mounts.
+    /// Paths of nodeup's files.
+    pub place: NodeupPaths,
+    /// Programs and mounts of the instance.
     pub system: Arc<dyn System>,
-    /// The time.
+    /// Clock for signatures and validity of certificates.
     pub clock: fn() -> SystemTime,
 }
 
 impl Run {
-    /// The machine's facts.
-    pub fn host(&self) -> &Host {
+    /// Facts about the instance.
+    pub fn facts(&self) -> &InstanceFacts {
         &self.identified.host
     }
 
-    /// What host resources are looked at and changed with.
-    pub fn context(&self, signer: Signer, trust_bundle: &str, stages: &Stages) -> Context {
+    /// Inputs of observing and changing the instance.
+    pub fn host_context(&self, signer: Signer, trust_bundle: &str, stages: &Stages) -> HostContext {
         let clock = self.clock;
-        Context {
+        HostContext {
             host: host::Host::new(self.place.root(), self.system.clone()),
             cache: self.place.cache(),
             signer: Arc::new(signer),
             trust_bundle: trust_bundle.to_owned(),
             clock: Arc::new(move || clock().into()),
-            tell: stages.notes(),
+            tell: stages.note_logger(),
         }
     }
 }

@@ -1,9 +1,9 @@
-//! What the state store holds for this machine: NodeConfig, keysets, our own binaries. Waits for the store as long as
-//! it takes; what is not in it is an error.
+//! Reads NodeConfig, keysets, secrets and agents from the state store. Waits without limit while the store is unavailable; a
+//! missing object is an error.
 
-use crate::digest::hex;
+use crate::digest::to_hex;
 use crate::download::Downloads;
-use crate::retry::{Told, Trouble, patient, repeat};
+use crate::retry::{AttemptError, AttemptLog, repeat_until_final, unlimited_backoff};
 use anyhow::{Context, Error, anyhow};
 use aws_client::store::{Object, Store, StoreError};
 use futures::future::try_join_all;
@@ -13,82 +13,83 @@ use node::secret::{Secret, read_stored, stored_path};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The store that a control plane's user data names.
-pub fn open(base: &str, clients: &aws_client::Clients) -> anyhow::Result<Store> {
-    Store::open(base, clients).context("user data names the state store")
+/// Opens the state store that user data names.
+pub fn open_store(base: &str, clients: &aws_client::Clients) -> anyhow::Result<Store> {
+    Store::open(base, clients)
+        .with_context(|| format!("could not open the state store {base} in user data"))
 }
 
-/// The text of the NodeConfig that BootConfig names. Not yet verified.
-pub async fn node_config(
+/// Reads the NodeConfig that BootConfig names. Its text is not verified.
+pub async fn read_node_config_text(
     store: &Store,
     boot: &BootConfig,
-    told: Told<'_>,
+    told: AttemptLog<'_>,
 ) -> anyhow::Result<String> {
     let key = node_config_key(boot.role, &boot.group, &boot.node_config);
-    text(object(store, &key, told).await?, &key)
+    object_text(read_object(store, &key, told).await?, &key)
 }
 
-/// Keysets with their private keys, by name.
-pub async fn keysets(
+/// Reads keysets with their private keys, by name.
+pub async fn read_keysets(
     store: &Store,
     names: &[String],
-    told: Told<'_>,
+    told: AttemptLog<'_>,
 ) -> anyhow::Result<BTreeMap<String, Keyset>> {
     let all = names.iter().map(|name| async move {
         let key = keyset_path(name);
-        let text = text(object(store, &key, told).await?, &key)?;
+        let text = object_text(read_object(store, &key, told).await?, &key)?;
         Ok::<_, Error>((name.clone(), read_keyset(name, &text)?))
     });
     Ok(try_join_all(all).await?.into_iter().collect())
 }
 
-/// Secrets that the user put into the store, by name.
-pub async fn secrets(
+/// Reads the user's secrets, by name.
+pub async fn read_secrets(
     store: &Store,
     names: &[String],
-    told: Told<'_>,
+    told: AttemptLog<'_>,
 ) -> anyhow::Result<BTreeMap<String, Secret>> {
     let all = names.iter().map(|name| async move {
         let key = stored_path(name);
-        let object = repeat(patient(), told, || async {
-            let read = store.get(&key).await.map_err(trouble)?;
+        let object = repeat_until_final(unlimited_backoff(), told, || async {
+            let read = store.get(&key).await.map_err(classify_error)?;
             let missing = || {
-                anyhow!("{key} is not in the state store: write it with kctl create secret {name}")
+                anyhow!("{key} is not in the state store: create it with kctl create secret {name}")
             };
-            read.ok_or_else(|| Trouble::Final(missing()))
+            read.ok_or_else(|| AttemptError::Final(missing()))
         });
-        let text = text(object.await?, &key)?;
-        // Neither the text nor a part of it may stand in an error.
+        let text = object_text(object.await?, &key)?;
+        // The error must not quote the text.
         let wrong =
-            || anyhow!("{key} is no secret as kOps writes it: JSON with base64 of a text in Data");
+            || anyhow!("{key} is not a valid secret: expected JSON with base64 of a text in Data");
         Ok::<_, Error>((name.clone(), read_stored(&text).ok_or_else(wrong)?))
     });
     Ok(try_join_all(all).await?.into_iter().collect())
 }
 
-/// An object's text. What is not text is not shown: it may be a key.
-fn text(object: Object, key: &str) -> anyhow::Result<String> {
+/// The text of an object. Invalid text is not shown, because it may be a key.
+fn object_text(object: Object, key: &str) -> anyhow::Result<String> {
     String::from_utf8(object.bytes).map_err(|_| anyhow!("{key} is not text"))
 }
 
-/// Where a binary of ours lies, verified: from the cache, the store, or a mirror.
-pub async fn agent(
+/// Returns the path of a verified agent binary, from the cache, the state store or a mirror.
+pub async fn fetch_agent(
     store: &Store,
     name: &str,
     agent: &Agent,
     downloads: &Downloads,
-    told: Told<'_>,
+    told: AttemptLog<'_>,
 ) -> anyhow::Result<PathBuf> {
-    if let Some(path) = downloads.have(&agent.sha256, told).await? {
+    if let Some(path) = downloads.find_cached(&agent.sha256, told).await? {
         return Ok(path);
     }
-    let path = downloads.path(&agent.sha256)?;
+    let path = downloads.cache_path(&agent.sha256)?;
     let beside = path.with_extension("store");
     let key = agent_key(name, agent);
-    let read = repeat(patient(), told, || async {
-        store.get_file(&key, &beside).await.map_err(trouble)
+    let read = repeat_until_final(unlimited_backoff(), told, || async {
+        store.get_file(&key, &beside).await.map_err(classify_error)
     });
-    let found = read.await?.map(|digest| hex(&digest));
+    let found = read.await?.map(|digest| to_hex(&digest));
     if found.as_deref() == Some(&agent.sha256) {
         std::fs::rename(&beside, &path)
             .with_context(|| format!("could not make {}", path.display()))?;
@@ -97,9 +98,9 @@ pub async fn agent(
     let wrong = match found {
         Some(found) => {
             let _ = std::fs::remove_file(&beside);
-            anyhow!("{key} has another sha256 in the state store: {found}")
+            anyhow!("{key} in the state store has the wrong sha256 {found}")
         }
-        None => absent(&key),
+        None => missing_object(&key),
     };
     if agent.mirrors.is_empty() {
         return Err(wrong);
@@ -111,34 +112,36 @@ pub async fn agent(
         urls: agent.mirrors.clone(),
         sha256: Some(agent.sha256.clone()),
     };
-    downloads.one(&asset, told).await
+    downloads.fetch_one(&asset, told).await
 }
 
-/// An object that has to be there. What the store or the way to it does not let us read now is waited for: a role's
-/// rights too come some time after the role.
-pub async fn object(store: &Store, key: &str, told: Told<'_>) -> anyhow::Result<Object> {
-    repeat(patient(), told, || async {
-        let read = store.get(key).await.map_err(trouble)?;
-        read.ok_or_else(|| Trouble::Final(absent(key)))
+/// Reads an object that must exist. Failures of access are retried, because permissions of a new role take effect with a
+/// delay.
+pub async fn read_object(store: &Store, key: &str, told: AttemptLog<'_>) -> anyhow::Result<Object> {
+    repeat_until_final(unlimited_backoff(), told, || async {
+        let read = store.get(key).await.map_err(classify_error)?;
+        read.ok_or_else(|| AttemptError::Final(missing_object(key)))
     })
     .await
 }
 
-/// What an error of the store means for the next attempt.
-pub fn trouble(error: StoreError) -> Trouble {
+/// Classifies an error of the state store for retries.
+pub fn classify_error(error: StoreError) -> AttemptError {
     let final_ = matches!(
         error,
         StoreError::Address { .. } | StoreError::Key(_) | StoreError::File { .. }
     );
     let error = Error::new(error);
     if final_ {
-        Trouble::Final(error)
+        AttemptError::Final(error)
     } else {
-        Trouble::Passing(error)
+        AttemptError::Passing(error)
     }
 }
 
-/// The error that something is not in the store.
-pub fn absent(key: &str) -> Error {
-    anyhow!("{key} is not in the state store: `kctl update` writes it; was the cluster deleted?")
+/// The error for a missing object.
+pub fn missing_object(key: &str) -> Error {
+    anyhow!(
+        "{key} is not in the state store: run `kctl update cluster --yes`, unless the cluster was deleted"
+    )
 }

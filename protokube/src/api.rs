@@ -1,28 +1,28 @@
-//! The way to this machine's API server, with a client certificate that is issued in memory and never written.
+//! Client of this instance's API server, with a client certificate that is issued in memory and never stored.
 
-use crate::keysets::keyset;
+use crate::keysets::read_keyset_object;
 use anyhow::Context;
 use aws_client::store::Store;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use kube::{Client, Config};
 use node::config::NodeConfig;
-use node::pki::{KUBERNETES_CA, Leaf, SystemKeys, Usage, issue, trust_bundle};
+use node::pki::{KUBERNETES_CA, Leaf, SystemKeys, Usage, issue_certificate, trust_bundle};
 use std::time::Duration;
 use time::OffsetDateTime;
 use x509_parser::pem::Pem;
 
-/// As long as nodeup's certificates. A role with a client is started again long before, and gets another.
+/// Validity of the client certificate, the same as of nodeup's. Roles restart long before and get a new one.
 const VALIDITY: time::Duration = time::Duration::days(455);
 
-/// How long a role keeps its client.
+/// Time after which a role restarts with a new client.
 pub const CLIENT_LIFE: Duration = Duration::from_hours(90 * 24);
 
-/// A call that cannot connect is given up.
+/// Timeout of a connection attempt.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Where this machine's API server answers, `https://127.0.0.1:PORT`.
-pub fn url(config: &NodeConfig) -> String {
+/// URL of this instance's API server, `https://127.0.0.1:PORT`.
+pub fn api_server_url(config: &NodeConfig) -> String {
     let pods = config.control_plane.as_ref();
     let pod = pods.and_then(|of| of.static_pods.get("kube-apiserver"));
     let ports = pod.into_iter().flat_map(|pod| &pod.spec.containers);
@@ -33,9 +33,9 @@ pub fn url(config: &NodeConfig) -> String {
     format!("https://127.0.0.1:{}", port.unwrap_or(node::ports::API))
 }
 
-/// A client of the API server at `url` as `protokube` of `system:masters`, with a new certificate of the cluster's authority.
-pub async fn client(store: &Store, url: &str, now: OffsetDateTime) -> anyhow::Result<Client> {
-    let authority = keyset(store, KUBERNETES_CA).await?;
+/// A client of the API server at `url` as user `protokube` in the group `system:masters`, with a newly issued certificate.
+pub async fn build_client(store: &Store, url: &str, now: OffsetDateTime) -> anyhow::Result<Client> {
+    let authority = read_keyset_object(store, KUBERNETES_CA).await?;
     let leaf = Leaf {
         common_name: "protokube".to_owned(),
         organization: Some("system:masters".to_owned()),
@@ -43,21 +43,21 @@ pub async fn client(store: &Store, url: &str, now: OffsetDateTime) -> anyhow::Re
         names: Vec::new(),
         validity: VALIDITY,
     };
-    let issued = issue(&authority, &leaf, &mut SystemKeys::at(now))?;
+    let issued = issue_certificate(&authority, &leaf, &mut SystemKeys::at(now))?;
     let address = url
         .parse()
-        .with_context(|| format!("{url} is no address of an API server"))?;
+        .with_context(|| format!("{url} is not a valid URL of an API server"))?;
     let mut config = Config::new(address);
-    config.root_cert = Some(certificates(&trust_bundle(&authority))?);
+    config.root_cert = Some(parse_certificates(&trust_bundle(&authority))?);
     config.connect_timeout = Some(CONNECT);
     config.auth_info.client_certificate_data = Some(STANDARD.encode(&issued.certificate));
     config.auth_info.client_key_data = Some(STANDARD.encode(issued.key.reveal()).into());
-    Client::try_from(config).context("could not make a client of the API server")
+    Client::try_from(config).context("could not create a client of the API server")
 }
 
-/// The certificates of a PEM bundle, DER.
-fn certificates(bundle: &str) -> anyhow::Result<Vec<Vec<u8>>> {
+/// Parses a PEM bundle into DER certificates.
+fn parse_certificates(bundle: &str) -> anyhow::Result<Vec<Vec<u8>>> {
     let read = Pem::iter_from_buffer(bundle.as_bytes()).map(|pem| Ok(pem?.contents));
     read.collect::<anyhow::Result<_>>()
-        .context("the authority's certificates are not PEM")
+        .context("the certificates of kubernetes-ca are not valid PEM")
 }

@@ -1,5 +1,5 @@
-//! Approving kubelets' certificates: serving certificates whose names and addresses EC2 confirms, and renewals of client
-//! certificates of instances that run. Others are left alone, for whoever else may know better, with a line for each Node.
+//! Role approval: approves kubelets' serving certificates whose names and addresses EC2 confirms, and renewals of client
+//! certificates of running instances. Other requests are left pending for other approvers, with a log line per Node.
 
 use crate::log::Log;
 use crate::tally::Tally;
@@ -9,37 +9,44 @@ use aws_client::machine::{Instance, Machine};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest as Request;
 use kube::api::{ListParams, Patch, PatchParams, WatchParams};
 use kube::{Api, Client, ResourceExt};
-use node::bootstrap::{KubeletRequest, Seen, check_client, check_instance, check_serving, echo};
+use node::bootstrap::{
+    KubeletRequest, SeenInstance, check_client, check_instance, check_serving, untrusted_excerpt,
+};
 use node::report::Status;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// How protokube's lines call this part.
+/// Name of the role in log lines.
 const STAGE: &str = "approval";
-/// Who signs kubelets' serving certificates.
+/// Signer of kubelets' serving certificates.
 const SERVING: &str = "kubernetes.io/kubelet-serving";
-/// Who signs their client certificates.
+/// Signer of kubelets' client certificates.
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
-/// What was left alone is looked at again after this long: addresses come and go.
+/// Time after which a pending request is checked again, because addresses change.
 const AGAIN: Duration = Duration::from_mins(1);
-/// Between two looks at EC2: a kubelet may ask without end.
+/// Shortest time between two calls of EC2, because a kubelet may create requests without end.
 const PACE: Duration = Duration::from_secs(1);
-/// Between two lines about one Node that say the same of its requests.
+/// Shortest time between two lines with the same result for one Node.
 const TOLD: Duration = Duration::from_mins(1);
-/// Instances that one call names.
+/// Largest number of instances in one call.
 const CALL: usize = 200;
 
-/// A Node's user, and what became of its request.
-type Told = Tally<(String, bool)>;
+/// Counts log lines by user and result.
+type ApprovalTally = Tally<(String, bool)>;
 
-/// Approves for ever; that the API or EC2 cannot be asked ends it. What the API refuses to write is left alone: one Node's
-/// request must not keep the others waiting.
-pub async fn run(client: Client, machine: Machine, cluster: &str, log: &Log) -> anyhow::Result<()> {
+/// Approves requests until a call of the API or EC2 fails. If the API rejects a single approval, that request stays pending, so
+/// that one Node does not block others.
+pub async fn approve_requests(
+    client: Client,
+    machine: Machine,
+    cluster: &str,
+    log: &Log,
+) -> anyhow::Result<()> {
     let requests: Api<Request> = Api::all(client);
     let mut left_alone: BTreeMap<String, Instant> = BTreeMap::new();
-    let told = Told::new(log.clone(), STAGE, TOLD);
+    let told = ApprovalTally::new(log.clone(), STAGE, TOLD);
     loop {
         let begun = tokio::time::Instant::now();
         let listed = requests.list(&ListParams::default()).await;
@@ -52,18 +59,18 @@ pub async fn run(client: Client, machine: Machine, cluster: &str, log: &Log) -> 
             since.is_none_or(|since| since.elapsed() >= AGAIN)
         });
         let due: Vec<&Request> = due.collect();
-        for (request, why) in decide(&requests, &machine, cluster, &due, &told).await? {
+        for (request, why) in approve_due(&requests, &machine, cluster, &due, &told).await? {
             let known = left_alone.insert(request.name_any(), Instant::now());
             if known.is_none() {
-                tell(
+                log_decision(
                     &told,
                     request,
                     Status::Failed,
-                    &format!("left alone: {}", echo(&why)),
+                    &format!("not approved: {}", untrusted_excerpt(&why)),
                 );
             }
         }
-        told.catch_up();
+        told.log_counted();
         let watch = WatchParams::default().timeout(WATCH_SECONDS);
         let watch = requests.watch(&watch, &version).await;
         let watch = watch.context("could not watch certificate signing requests")?;
@@ -74,24 +81,24 @@ pub async fn run(client: Client, machine: Machine, cluster: &str, log: &Log) -> 
     }
 }
 
-/// Approves what EC2 confirms, with one look at EC2; what is left alone, and why.
-async fn decide<'a>(
+/// Approves the requests that EC2 confirms. Returns the others with the reasons.
+async fn approve_due<'a>(
     requests: &Api<Request>,
     machine: &Machine,
     cluster: &str,
     due: &[&'a Request],
-    told: &Told,
+    told: &ApprovalTally,
 ) -> anyhow::Result<Vec<(&'a Request, String)>> {
     let ids = due
         .iter()
-        .filter_map(|request| said(request).instance().ok());
+        .filter_map(|request| to_kubelet_request(request).instance().ok());
     let ids: BTreeSet<&str> = ids.collect();
-    let instances = look(machine, &ids.into_iter().collect::<Vec<_>>()).await?;
+    let instances = describe_instances(machine, &ids.into_iter().collect::<Vec<_>>()).await?;
     let mut left = Vec::new();
     for request in due {
-        match confirmed(request, &instances, cluster) {
-            Ok(()) => match approve(requests, request).await? {
-                Ok(()) => tell(told, request, Status::Finished, "approved"),
+        match check_request(request, &instances, cluster) {
+            Ok(()) => match approve_request(requests, request).await? {
+                Ok(()) => log_decision(told, request, Status::Finished, "approved"),
                 Err(why) => left.push((*request, why)),
             },
             Err(why) => left.push((*request, why)),
@@ -100,7 +107,10 @@ async fn decide<'a>(
     Ok(left)
 }
 
-async fn look(machine: &Machine, ids: &[&str]) -> anyhow::Result<BTreeMap<String, Instance>> {
+async fn describe_instances(
+    machine: &Machine,
+    ids: &[&str],
+) -> anyhow::Result<BTreeMap<String, Instance>> {
     let mut found = BTreeMap::new();
     for ids in ids.chunks(CALL) {
         let instances = machine.instances(&[("instance-id", ids)]).await?;
@@ -109,15 +119,15 @@ async fn look(machine: &Machine, ids: &[&str]) -> anyhow::Result<BTreeMap<String
     Ok(found)
 }
 
-fn confirmed(
+fn check_request(
     request: &Request,
     instances: &BTreeMap<String, Instance>,
     cluster: &str,
 ) -> Result<(), String> {
-    let asked = said(request);
+    let asked = to_kubelet_request(request);
     let id = asked.instance()?;
     let instance = instances.get(id);
-    let seen = instance.map(|instance| Seen {
+    let seen = instance.map(|instance| SeenInstance {
         state: &instance.state,
         tags: &instance.tags,
     });
@@ -125,11 +135,11 @@ fn confirmed(
     if request.spec.signer_name == CLIENT {
         return check_client(&asked);
     }
-    check_serving(&asked, &instance.map(names).unwrap_or_default())
+    check_serving(&asked, &instance.map(confirmed_names).unwrap_or_default())
 }
 
-/// Every name and address that EC2 says an instance has, addresses in their shortest form.
-fn names(instance: &Instance) -> BTreeSet<String> {
+/// All names and addresses of an instance according to EC2, addresses in canonical form.
+fn confirmed_names(instance: &Instance) -> BTreeSet<String> {
     let own = [&instance.private_dns_name, &instance.public_dns_name];
     let addresses = instance.private_ip.iter().chain(&instance.public_ip);
     let all = own.into_iter().chain(addresses).chain(&instance.addresses);
@@ -140,7 +150,7 @@ fn names(instance: &Instance) -> BTreeSet<String> {
     all.collect()
 }
 
-fn said(request: &Request) -> KubeletRequest<'_> {
+fn to_kubelet_request(request: &Request) -> KubeletRequest<'_> {
     let spec = &request.spec;
     KubeletRequest {
         user: spec.username.as_deref().unwrap_or_default(),
@@ -150,7 +160,7 @@ fn said(request: &Request) -> KubeletRequest<'_> {
     }
 }
 
-/// For a kubelet's certificate, and neither approved nor denied yet.
+/// True for a request of a kubelet that is neither approved nor denied.
 fn is_pending(request: &Request) -> bool {
     if ![SERVING, CLIENT].contains(&request.spec.signer_name.as_str()) {
         return false;
@@ -160,8 +170,11 @@ fn is_pending(request: &Request) -> bool {
     conditions.is_none_or(Vec::is_empty)
 }
 
-/// Approves it as it was looked at: whoever was quicker, for or against, has the say. What is left is what the API refused.
-async fn approve(requests: &Api<Request>, request: &Request) -> anyhow::Result<Result<(), String>> {
+/// Approves a request if it has not changed since it was checked. The inner error is the API's reason for a rejection.
+async fn approve_request(
+    requests: &Api<Request>,
+    request: &Request,
+) -> anyhow::Result<Result<(), String>> {
     let name = request.name_any();
     let approved = json!({
         "metadata": { "resourceVersion": request.metadata.resource_version },
@@ -169,7 +182,7 @@ async fn approve(requests: &Api<Request>, request: &Request) -> anyhow::Result<R
             "type": "Approved",
             "status": "True",
             "reason": "ConfirmedByEC2",
-            "message": "EC2 says that the instance runs, is this cluster's, and has what the request names.",
+            "message": "EC2 confirms that the instance runs, belongs to this cluster, and has the requested names and addresses.",
         }] },
     });
     let approved = Patch::Merge(approved);
@@ -179,17 +192,17 @@ async fn approve(requests: &Api<Request>, request: &Request) -> anyhow::Result<R
         Ok(_) => Ok(Ok(())),
         Err(kube::Error::Api(status)) if status.code == 409 || status.code == 404 => Ok(Ok(())),
         Err(kube::Error::Api(status)) => Ok(Err(format!(
-            "the API does not take the approval: {}",
+            "the API server rejects the approval: {}",
             status.message
         ))),
         Err(error) => Err(error).with_context(|| format!("could not approve {name}")),
     }
 }
 
-fn tell(told: &Told, request: &Request, status: Status, what: &str) {
-    let asked = said(request);
-    let user = echo(asked.user);
+fn log_decision(told: &ApprovalTally, request: &Request, status: Status, what: &str) {
+    let asked = to_kubelet_request(request);
+    let user = untrusted_excerpt(asked.user);
     let detail = format!("{} of {user}: {what}", request.name_any());
     let cause = (user, status == Status::Finished);
-    told.say(cause, status, asked.instance().ok(), &detail);
+    told.log_or_count(cause, status, asked.instance().ok(), &detail);
 }

@@ -1,40 +1,40 @@
-//! The command line. Written by hand: two flags are not worth a parser's size on every machine.
+//! Parses the command line by hand, because an argument parser would enlarge the binary.
 
 use std::path::PathBuf;
 
-/// How it is called.
+/// One-line usage, printed with errors and for `--help`.
 pub const USAGE: &str =
     "usage: protokube --boot-config FILE --node-config FILE | --version | --help";
 
-/// What it is called for.
+/// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Called {
-    /// To run.
+pub enum Invocation {
+    /// Run the service.
     Run(Arguments),
-    /// To say this, and no more.
+    /// Print this text and exit.
     Say(String),
 }
 
-/// What it runs with.
+/// Arguments of the service.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Arguments {
-    /// BootConfig, as user data wrote it: where the state store is.
+    /// Path of the BootConfig that user data wrote.
     pub boot_config: PathBuf,
-    /// NodeConfig, as nodeup verified and wrote it.
+    /// Path of the NodeConfig that nodeup verified.
     pub node_config: PathBuf,
 }
 
-/// Reads the arguments; an error is one of usage.
-pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Called, String> {
+/// Parses the arguments. The error is a usage message.
+pub fn parse_arguments(arguments: impl IntoIterator<Item = String>) -> Result<Invocation, String> {
     let mut arguments = arguments.into_iter();
     let (mut boot_config, mut node_config) = (None, None);
     while let Some(argument) = arguments.next() {
         let place = match argument.as_str() {
             "--version" => {
                 let version = concat!("protokube ", env!("CARGO_PKG_VERSION"));
-                return Ok(Called::Say(version.to_owned()));
+                return Ok(Invocation::Say(version.to_owned()));
             }
-            "--help" | "-h" => return Ok(Called::Say(USAGE.to_owned())),
+            "--help" | "-h" => return Ok(Invocation::Say(USAGE.to_owned())),
             "--boot-config" => &mut boot_config,
             "--node-config" => &mut node_config,
             other => return Err(format!("unknown argument {other}")),
@@ -44,7 +44,7 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Called, Stri
             .ok_or_else(|| format!("{argument} needs a file"))?;
         *place = Some(PathBuf::from(file));
     }
-    Ok(Called::Run(Arguments {
+    Ok(Invocation::Run(Arguments {
         boot_config: boot_config.ok_or("--boot-config is missing")?,
         node_config: node_config.ok_or("--node-config is missing")?,
     }))
@@ -54,13 +54,13 @@ pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Called, Stri
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Called, String> {
-        parse(line.split_whitespace().map(str::to_owned))
+    fn parse_line(line: &str) -> Result<Invocation, String> {
+        parse_arguments(line.split_whitespace().map(str::to_owned))
     }
 
     #[test]
     fn both_files_are_needed_in_any_order() {
-        let wanted = Called::Run(Arguments {
+        let wanted = Invocation::Run(Arguments {
             boot_config: "b".into(),
             node_config: "n".into(),
         });
@@ -68,7 +68,7 @@ mod tests {
             "--boot-config b --node-config n",
             "--node-config n --boot-config b",
         ] {
-            assert_eq!(parsed(line).unwrap(), wanted);
+            assert_eq!(parse_line(line).unwrap(), wanted);
         }
         for line in [
             "",
@@ -77,7 +77,7 @@ mod tests {
             "--boot-config b --node-config",
             "--boot-config b --node-config n --master",
         ] {
-            assert!(parsed(line).is_err(), "{line}");
+            assert!(parse_line(line).is_err(), "{line}");
         }
     }
 }

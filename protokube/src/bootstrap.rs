@@ -1,5 +1,5 @@
-//! The endpoint where workers become nodes: on port 3988 they get their configuration and certificates, and leave the
-//! report of their start. Whoever asks proves with its role's signature which instance it is, and EC2 says the rest.
+//! The bootstrap endpoint on port 3988: workers get NodeConfig and certificates, and deliver their boot reports. A caller proves its
+//! instance id with a signature of its role; EC2 confirms the rest.
 
 mod answer;
 mod caller;
@@ -13,7 +13,7 @@ mod report;
 mod server;
 mod turns;
 
-pub use nodes::{ApiNodes, Nodes};
+pub use nodes::{ApiNodes, NodeLookup};
 
 use crate::identity::Clock;
 use crate::log::Log;
@@ -28,61 +28,64 @@ use time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-/// How protokube's lines call this part.
+/// Name of the role in log lines.
 const STAGE: &str = "bootstrap";
 
-/// Between two lines of one cause, as everybody can cause some.
+/// Shortest time between two log lines with the same cause, because anyone can cause them.
 pub const TOLD: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Between two requests of one instance, and between two look-ups in EC2.
+/// Shortest time between two requests of one instance, and between two calls of EC2.
 pub const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// What the endpoint works with.
-pub struct Context {
-    /// Where it listens: every address, port [`node::ports::BOOTSTRAP`].
+/// Inputs of the endpoint.
+pub struct EndpointContext {
+    /// Listen address: all addresses, port [`node::ports::BOOTSTRAP`].
     pub listen: SocketAddr,
-    /// The cluster's name.
+    /// Name of the cluster.
     pub cluster: String,
-    /// The cluster's AWS account: twelve digits; [`account`] asks for it.
+    /// AWS account of the cluster, twelve digits; see [`read_account`].
     pub account: String,
-    /// Certificates of `kubernetes-ca` that are not distrusted, PEM, as NodeConfig has them.
+    /// Trusted certificates of `kubernetes-ca` from NodeConfig, PEM.
     pub trust_bundle: String,
-    /// `kubernetes-ca`, which signs.
+    /// The keyset `kubernetes-ca`, which signs.
     pub authority: Arc<Keyset>,
-    /// The way to STS and EC2.
+    /// Client of STS and EC2.
     pub machine: Machine,
-    /// The cluster's folder of the state store.
+    /// State store at the cluster's base.
     pub store: Store,
-    /// What the API says of Nodes.
-    pub nodes: Arc<dyn Nodes>,
-    /// The time.
+    /// Looks Nodes up in the API.
+    pub nodes: Arc<dyn NodeLookup>,
+    /// Clock.
     pub clock: Clock,
-    /// How long kubelets' first certificates are valid.
+    /// Validity of kubelets' first certificates.
     pub signing: Duration,
-    /// Whether this machine's API server is ready.
+    /// Whether this instance's API server is ready.
     pub ready: watch::Receiver<bool>,
-    /// Where refusals are told.
+    /// Log for refusals and joins.
     pub log: Log,
-    /// Between two lines of one cause: further ones are counted.
+    /// Shortest time between two log lines with the same cause; lines in between are counted.
     pub told: std::time::Duration,
-    /// Between two requests of one instance, which has to ask again, and between two look-ups in EC2, which wait.
+    /// Shortest time between two requests of one instance, which are refused in between, and between two calls of EC2, which wait.
     pub pause: std::time::Duration,
 }
 
-/// Serves for ever; what ends it is that it cannot listen or has no certificate.
-pub async fn serve(context: Arc<Context>) -> anyhow::Result<()> {
+/// Serves until listening fails or no certificate can be issued.
+pub async fn serve_endpoint(context: Arc<EndpointContext>) -> anyhow::Result<()> {
     let listener = TcpListener::bind(context.listen).await;
     let listener = listener.with_context(|| format!("could not listen on {}", context.listen))?;
-    serve_on(context, listener).await
+    serve_endpoint_on(context, listener).await
 }
 
-/// The same on a socket that listens already.
-pub async fn serve_on(context: Arc<Context>, listener: TcpListener) -> anyhow::Result<()> {
-    server::serve(context, listener).await
+/// Serves on an existing listener.
+pub async fn serve_endpoint_on(
+    context: Arc<EndpointContext>,
+    listener: TcpListener,
+) -> anyhow::Result<()> {
+    server::accept_connections(context, listener).await
 }
 
-/// The account that this machine belongs to, as STS says.
-pub async fn account(machine: &Machine) -> anyhow::Result<String> {
+/// The account of this instance according to STS.
+pub async fn read_account(machine: &Machine) -> anyhow::Result<String> {
     let signed = machine.sign_identity(&[], SystemTime::now()).await?;
     Ok(machine.identify(&signed.headers).await?.account)
 }

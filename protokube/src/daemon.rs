@@ -1,10 +1,10 @@
-//! What this machine is: its configurations, and what the roles work with.
+//! Configuration and clients of this control plane, which all roles share.
 
 use crate::arguments::Arguments;
 use crate::etcd::Settled;
 use crate::probe::Probe;
 use crate::readiness::Ready;
-use crate::standing::Standing;
+use crate::standing::CurrentWaits;
 use anyhow::{Context, bail};
 use aws_client::Clients;
 use aws_client::machine::Machine;
@@ -15,61 +15,66 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Where programs are looked up on a machine, whatever the environment of the service says.
+/// Search path for programs, independent of the service's environment.
 const PROGRAMS: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What roles work with.
+/// State that all roles share.
 #[derive(Debug)]
 pub struct Daemon {
-    /// NodeConfig of this machine.
+    /// NodeConfig of this instance.
     pub config: Arc<NodeConfig>,
-    /// `i-...`.
+    /// Instance id, `i-...`.
     pub instance: String,
     /// Availability zone.
     pub zone: String,
-    /// Private address.
+    /// Private address of the instance.
     pub address: IpAddr,
-    /// AWS.
+    /// AWS clients.
     pub clients: Clients,
-    /// EC2 and STS.
+    /// Client of EC2 and STS.
     pub machine: Arc<Machine>,
-    /// The cluster's base in the state store.
+    /// State store at the cluster's base.
     pub store: Store,
-    /// This machine.
+    /// Access to the instance.
     pub host: Host,
-    /// Asks for health.
+    /// Client for health checks.
     pub probe: Probe,
-    /// How far etcd is.
+    /// Which etcd clusters are settled.
     pub settled: Arc<Settled>,
     /// Whether the API server is ready.
     pub ready: Arc<Ready>,
-    /// What roles wait for or refuse.
-    pub standing: Arc<Standing>,
+    /// What the roles wait for or refuse.
+    pub standing: Arc<CurrentWaits>,
 }
 
-/// Both configurations, the second verified by what the first says of it.
-pub fn configuration(arguments: &Arguments) -> anyhow::Result<(BootConfig, NodeConfig)> {
+/// Reads both configurations, and verifies NodeConfig by its sha256 in BootConfig.
+pub fn read_configuration(arguments: &Arguments) -> anyhow::Result<(BootConfig, NodeConfig)> {
     let text = |path: &Path| {
         std::fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))
     };
     let boot = read_boot_config(&text(&arguments.boot_config)?)?;
-    let config = read_node_config(&text(&arguments.node_config)?, &boot.node_config)
-        .with_context(|| format!("{} is not this machine's", arguments.node_config.display()))?;
+    let config =
+        read_node_config(&text(&arguments.node_config)?, &boot.node_config).with_context(|| {
+            format!(
+                "{} is not the NodeConfig of this instance",
+                arguments.node_config.display()
+            )
+        })?;
     if config.control_plane.is_none() {
         bail!(
-            "this machine belongs to {}, whose machines are no control planes",
+            "this instance belongs to the instance group {}, which is not a control plane",
             config.group
         );
     }
     Ok((boot, config))
 }
 
-/// This machine, as its metadata service and its configurations say.
-pub async fn identify(boot: &BootConfig, config: NodeConfig) -> anyhow::Result<Daemon> {
+/// Collects the facts of this instance from the metadata service and creates clients.
+pub async fn identify_instance(boot: &BootConfig, config: NodeConfig) -> anyhow::Result<Daemon> {
     let imds = aws_client::Imds::new();
     let get = async |path: &str| {
         let value = imds.get(path).await?;
-        value.with_context(|| format!("the metadata service has no {path}"))
+        value.with_context(|| format!("the metadata service returned no {path}"))
     };
     let instance = get("meta-data/instance-id").await?;
     let zone = get("meta-data/placement/availability-zone").await?;
@@ -77,7 +82,7 @@ pub async fn identify(boot: &BootConfig, config: NodeConfig) -> anyhow::Result<D
     let region = imds.region().await?;
     let clients = Clients::load(region.as_deref(), None).await;
     let base = boot.config_base.as_ref();
-    let base = base.context("BootConfig does not say where the state store is")?;
+    let base = base.context("BootConfig has no state store (configBase)")?;
     Ok(Daemon {
         config: Arc::new(config),
         instance,
@@ -85,7 +90,7 @@ pub async fn identify(boot: &BootConfig, config: NodeConfig) -> anyhow::Result<D
         address: address
             .trim()
             .parse()
-            .with_context(|| format!("{address} is no address"))?,
+            .with_context(|| format!("{address} is not a valid IP address"))?,
         machine: Arc::new(Machine::new(&clients, &imds).await?),
         store: Store::open(base, &clients)?,
         clients,

@@ -1,31 +1,34 @@
-//! What protokube asks of EC2, as a trait: tests have a cloud of their own.
+//! Calls of EC2, as a trait that tests replace.
 
 use aws_client::machine::{Instance, Machine, Volume};
 use engine::Failure;
 use node::etcd::{Holder, SeenVolume, volume_tag};
 use std::future::Future;
 
-/// A filter: a name, and the values that count.
+/// A filter: name and accepted values.
 pub type Filter<'a> = (&'a str, &'a [&'a str]);
 
-/// EC2.
+/// The calls of EC2 that protokube uses.
 pub trait Ec2: Send + Sync + 'static {
-    /// Volumes that match every filter.
-    fn volumes(
+    /// Volumes that match all filters.
+    fn describe_volumes(
         &self,
         filters: &[Filter<'_>],
     ) -> impl Future<Output = Result<Vec<Volume>, Failure>> + Send;
 
-    /// The volume with that id; `None` only where EC2 says that there is none.
-    fn volume(&self, id: &str) -> impl Future<Output = Result<Option<Volume>, Failure>> + Send;
+    /// The volume with this id; `None` only if EC2 says that it does not exist.
+    fn describe_volume(
+        &self,
+        id: &str,
+    ) -> impl Future<Output = Result<Option<Volume>, Failure>> + Send;
 
-    /// Instances that match every filter.
-    fn instances(
+    /// Instances that match all filters.
+    fn describe_instances(
         &self,
         filters: &[Filter<'_>],
     ) -> impl Future<Output = Result<Vec<Instance>, Failure>> + Send;
 
-    /// Begins to attach a volume.
+    /// Requests the attachment of a volume; it may complete later.
     fn attach_volume(
         &self,
         volume: &str,
@@ -35,15 +38,15 @@ pub trait Ec2: Send + Sync + 'static {
 }
 
 impl Ec2 for Machine {
-    async fn volumes(&self, filters: &[Filter<'_>]) -> Result<Vec<Volume>, Failure> {
+    async fn describe_volumes(&self, filters: &[Filter<'_>]) -> Result<Vec<Volume>, Failure> {
         Machine::volumes(self, filters).await
     }
 
-    async fn volume(&self, id: &str) -> Result<Option<Volume>, Failure> {
+    async fn describe_volume(&self, id: &str) -> Result<Option<Volume>, Failure> {
         Machine::volume(self, id).await
     }
 
-    async fn instances(&self, filters: &[Filter<'_>]) -> Result<Vec<Instance>, Failure> {
+    async fn describe_instances(&self, filters: &[Filter<'_>]) -> Result<Vec<Instance>, Failure> {
         Machine::instances(self, filters).await
     }
 
@@ -57,14 +60,14 @@ impl Ec2 for Machine {
     }
 }
 
-/// All volumes of the etcd clusters of a cluster, in all zones.
+/// All etcd volumes of a cluster, in all zones.
 pub async fn etcd_volumes(ec2: &impl Ec2, cluster: &str) -> Result<Vec<Volume>, Failure> {
     let owned = format!("tag:{}", node::names::ownership_tag(cluster));
     let filters: [Filter<'_>; 2] = [
         (&owned, &["owned"]),
         ("tag:k8s.io/role/control-plane", &["1"]),
     ];
-    ec2.volumes(&filters).await
+    ec2.describe_volumes(&filters).await
 }
 
 /// The running control planes of a cluster.
@@ -75,17 +78,17 @@ pub async fn control_planes(ec2: &impl Ec2, cluster: &str) -> Result<Vec<Instanc
         ("tag:k8s.io/role/control-plane", &["1"]),
         ("instance-state-name", &["running"]),
     ];
-    ec2.instances(&filters).await
+    ec2.describe_instances(&filters).await
 }
 
-/// Those volumes that carry an etcd cluster's tag.
-pub fn seen(volumes: &[Volume], etcd: &str) -> Vec<SeenVolume> {
+/// The volumes with the tag of an etcd cluster.
+pub fn seen_volumes(volumes: &[Volume], etcd: &str) -> Vec<SeenVolume> {
     let tag = volume_tag(etcd);
     let of_etcd = volumes.iter().filter(|one| one.tags.contains_key(&tag));
-    of_etcd.map(|one| as_seen(one, etcd)).collect()
+    of_etcd.map(|one| to_seen_volume(one, etcd)).collect()
 }
 
-/// The tags by which an etcd cluster's volumes are found, and that a volume lacks.
+/// The missing ones of the tags by which an etcd cluster's volumes are found.
 pub fn lacking_tags(volume: &Volume, cluster: &str, etcd: &str) -> Vec<String> {
     let (owned, of) = (node::names::ownership_tag(cluster), volume_tag(etcd));
     let has = |tag: &str, value| volume.tags.get(tag).is_some_and(|said| said == value);
@@ -102,8 +105,8 @@ pub fn lacking_tags(volume: &Volume, cluster: &str, etcd: &str) -> Vec<String> {
     lacks
 }
 
-/// A volume, whether it carries an etcd cluster's tag or not.
-pub fn as_seen(volume: &Volume, etcd: &str) -> SeenVolume {
+/// Converts a volume, whether it has the tag of the etcd cluster or not.
+pub fn to_seen_volume(volume: &Volume, etcd: &str) -> SeenVolume {
     let tag = volume.tags.get(&volume_tag(etcd));
     SeenVolume {
         id: volume.id.clone(),

@@ -1,9 +1,9 @@
-//! etcd on this machine: one member of each etcd cluster, on a volume that makes it what it is. What to do next is decided in
-//! `node::etcd`; here it is carried out, and everything is looked at again.
+//! etcd on this instance: one member of each etcd cluster, with its data on a volume. `node::etcd` decides the next step; this
+//! module carries it out and observes again.
 //!
-//! The manifest lies on the volume and the folder of manifests has a link to it, so kubelet cannot run etcd without its volume. A
-//! member that founds its cluster has a manifest that says so. A manifest that kubelet runs is left as it is, because to change it is to
-//! restart etcd under the API server; it says that the cluster exists from the next start of the machine on, before kubelet can read it.
+//! The manifest is on the volume, and kubelet's folder of manifests has a link to it, so kubelet cannot run etcd without its volume.
+//! The first manifest of a new cluster says that the member founds it. A running manifest is never changed, because kubelet would
+//! restart etcd below the API server. It is rewritten at the next boot, before kubelet can read it, to say that the cluster exists.
 
 mod disk;
 mod formation;
@@ -15,21 +15,21 @@ mod volumes;
 mod work;
 
 pub use disk::Disk;
-pub use formation::Formation;
+pub use formation::FormationStore;
 pub use member::{Member, Outcome};
-pub use running::{Http, Members, Peer, Running};
-pub use settings::Settings;
+pub use running::{EtcdHttp, EtcdMembers, EtcdPeer, RunningEtcd};
+pub use settings::MemberSettings;
 
 use anyhow::Context;
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 
-/// Which etcd clusters have their member here formed, healthy, and running as a member of what exists.
+/// For each etcd cluster, whether the local member is healthy and its cluster formed.
 pub type Settled = watch::Sender<BTreeMap<String, bool>>;
 
-/// A token that never was: 128 random bits, hex.
-pub fn token() -> anyhow::Result<String> {
+/// A new random token: 128 bits, hex.
+pub fn new_token() -> anyhow::Result<String> {
     let mut bits = [0; 16];
-    getrandom::fill(&mut bits).context("the machine has no random numbers")?;
+    getrandom::fill(&mut bits).context("could not get random numbers from the kernel")?;
     Ok(bits.iter().map(|byte| format!("{byte:02x}")).collect())
 }

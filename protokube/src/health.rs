@@ -1,5 +1,5 @@
-//! The API server's health, for those who may not ask it: anonymous access is off, so kubelet's probes come here, and
-//! protokube asks with a certificate of its own.
+//! Role health: serves the API server's health for kubelet's probes, which cannot authenticate. protokube forwards them with its
+//! own client certificate, so anonymous access can stay off.
 
 use crate::identity::{Clock, Identity};
 use anyhow::Context as _;
@@ -18,60 +18,60 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-/// What may be asked.
+/// Forwarded paths.
 const PATHS: &[&str] = &["/healthz", "/livez", "/readyz"];
-/// The API server's checks take up to this long.
+/// Timeout of a request to the API server, whose checks may be slow.
 const TIMEOUT: Duration = Duration::from_secs(14);
-/// Connections at once.
+/// Limit of connections.
 const CONNECTIONS: usize = 32;
-/// Pause after a connection could not be taken.
+/// Pause after a failed accept.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What health is served with.
+/// Inputs of the health server.
 #[derive(Clone)]
-pub struct Context {
-    /// Where: 127.0.0.1, port [`node::ports::API_HEALTH`].
+pub struct HealthContext {
+    /// Listen address: 127.0.0.1, port [`node::ports::API_HEALTH`].
     pub listen: SocketAddr,
-    /// The API server of this machine: `https://127.0.0.1`.
+    /// URL of this instance's API server: `https://127.0.0.1`.
     pub server: String,
-    /// Who may have signed its certificate, PEM.
+    /// Authorities of the API server's certificate, PEM.
     pub trust_bundle: String,
-    /// `kubernetes-ca`, which signs the client's.
+    /// The keyset `kubernetes-ca`, which signs the client certificate.
     pub authority: Arc<Keyset>,
-    /// The time.
+    /// Clock.
     pub clock: Clock,
-    /// How long the client's certificate is valid.
+    /// Validity of the client certificate.
     pub validity: time::Duration,
 }
 
-/// Serves for ever; what ends it is that it cannot listen or has no certificate.
-pub async fn serve(context: Context) -> anyhow::Result<()> {
+/// Serves until listening fails or no certificate can be issued.
+pub async fn serve_health(context: HealthContext) -> anyhow::Result<()> {
     let listener = TcpListener::bind(context.listen).await;
     let listener = listener.with_context(|| format!("could not listen on {}", context.listen))?;
-    serve_on(context, listener).await
+    serve_health_on(context, listener).await
 }
 
-/// The same on a socket that listens already.
-pub async fn serve_on(context: Context, listener: TcpListener) -> anyhow::Result<()> {
+/// Serves on an existing listener.
+pub async fn serve_health_on(context: HealthContext, listener: TcpListener) -> anyhow::Result<()> {
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
     let server: Arc<str> = context.server.trim_end_matches('/').into();
-    let mut identity = identity(&context)?;
-    let mut http = client(&context, &identity)?;
+    let mut identity = issue_identity(&context)?;
+    let mut http = build_client(&context, &identity)?;
     loop {
         let slot = Arc::clone(&slots).acquire_owned().await?;
         let Ok((stream, _)) = listener.accept().await else {
-            // File descriptors have run out: the next probe may find some.
+            // File descriptors have run out; a later probe may succeed.
             tokio::time::sleep(PAUSE).await;
             continue;
         };
         if (context.clock)() >= identity.renew {
-            identity = self::identity(&context)?;
-            http = client(&context, &identity)?;
+            identity = self::issue_identity(&context)?;
+            http = build_client(&context, &identity)?;
         }
         let (server, http) = (Arc::clone(&server), http.clone());
         tokio::spawn(async move {
             let _slot = slot;
-            let service = service_fn(|request| answer(&server, &http, request));
+            let service = service_fn(|request| answer_request(&server, &http, request));
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(TIMEOUT)
@@ -82,45 +82,45 @@ pub async fn serve_on(context: Context, listener: TcpListener) -> anyhow::Result
     }
 }
 
-async fn answer(
+async fn answer_request(
     server: &str,
     http: &reqwest::Client,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let uri = request.uri();
     if !PATHS.contains(&uri.path()) {
-        return Ok(text(StatusCode::NOT_FOUND, String::new()));
+        return Ok(text_response(StatusCode::NOT_FOUND, String::new()));
     }
     if request.method() != Method::GET {
-        return Ok(text(StatusCode::METHOD_NOT_ALLOWED, String::new()));
+        return Ok(text_response(StatusCode::METHOD_NOT_ALLOWED, String::new()));
     }
     let path = uri
         .path_and_query()
         .map_or(uri.path(), |path| path.as_str());
-    Ok(match ask(http, &format!("{server}{path}")).await {
-        Ok((true, said)) => text(StatusCode::OK, said),
-        Ok((false, said)) => text(StatusCode::SERVICE_UNAVAILABLE, said),
+    Ok(match fetch_health(http, &format!("{server}{path}")).await {
+        Ok((true, said)) => text_response(StatusCode::OK, said),
+        Ok((false, said)) => text_response(StatusCode::SERVICE_UNAVAILABLE, said),
         Err(error) => {
             let said = format!("the API server does not answer: {error:#}");
-            text(StatusCode::SERVICE_UNAVAILABLE, said)
+            text_response(StatusCode::SERVICE_UNAVAILABLE, said)
         }
     })
 }
 
-/// Whether the API server is well, and what it says.
-async fn ask(http: &reqwest::Client, url: &str) -> anyhow::Result<(bool, String)> {
+/// Fetches a health path. Returns whether the status is a success, and the body.
+async fn fetch_health(http: &reqwest::Client, url: &str) -> anyhow::Result<(bool, String)> {
     let reply = http.get(url).send().await?;
     Ok((reply.status().is_success(), reply.text().await?))
 }
 
-fn text(status: StatusCode, text: String) -> Response<Full<Bytes>> {
+fn text_response(status: StatusCode, text: String) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::from(text));
     *response.status_mut() = status;
     response
 }
 
-/// A user of no group: health may be asked by everybody whom the API server knows.
-fn identity(context: &Context) -> anyhow::Result<Identity> {
+/// Issues the client certificate: a user without groups, because every authenticated user may read health.
+fn issue_identity(context: &HealthContext) -> anyhow::Result<Identity> {
     let leaf = Leaf {
         common_name: "kube-apiserver-healthcheck".to_owned(),
         organization: None,
@@ -128,12 +128,12 @@ fn identity(context: &Context) -> anyhow::Result<Identity> {
         names: Vec::new(),
         validity: context.validity,
     };
-    Identity::issue(&context.authority, &leaf, (context.clock)())
+    Identity::issue_identity(&context.authority, &leaf, (context.clock)())
 }
 
-/// Straight to the API server, past every proxy of the environment.
-fn client(context: &Context, identity: &Identity) -> anyhow::Result<reqwest::Client> {
-    let unusable = "could not make a client for the API server's health";
+/// A client that ignores proxies of the environment.
+fn build_client(context: &HealthContext, identity: &Identity) -> anyhow::Result<reqwest::Client> {
+    let unusable = "could not create a client for the API server's health";
     let issued = &identity.issued;
     let pem = format!("{}{}", issued.certificate, issued.key.reveal());
     let trusted = reqwest::Certificate::from_pem_bundle(context.trust_bundle.as_bytes());

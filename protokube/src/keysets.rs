@@ -1,18 +1,18 @@
-//! Keysets from the state store: control planes may read them, and issue what they need from them.
+//! Reads keysets from the state store.
 
 use anyhow::Context;
 use aws_client::store::Store;
 use node::pki::{Keyset, keyset_path, read_keyset};
 
 /// Reads a keyset with its private keys.
-pub async fn keyset(store: &Store, name: &str) -> anyhow::Result<Keyset> {
+pub async fn read_keyset_object(store: &Store, name: &str) -> anyhow::Result<Keyset> {
     let key = keyset_path(name);
     let object = store
         .get(&key)
         .await
         .with_context(|| format!("could not read keyset {name}"))?;
     let object = object.with_context(|| {
-        format!("the state store has no {key}: run `kctl update cluster --yes`, which makes it")
+        format!("the state store has no {key}: run `kctl update cluster --yes`, which creates it")
     })?;
     let text = String::from_utf8(object.bytes).with_context(|| format!("{key} is not text"))?;
     Ok(read_keyset(name, &text)?)

@@ -1,5 +1,5 @@
-//! Labels of Nodes that kubelet may not set itself: its role's, and those that the tags of its instance say. A role that they
-//! do not say is taken away: pods of the control plane go where its label is.
+//! Role labels: sets labels on Nodes that kubelet may not set itself: those of roles, and those in the tags of the instance. Role
+//! labels that do not match the tags are removed, because pods of the control plane select nodes by them.
 
 use crate::log::Log;
 use crate::watching::{WATCH_SECONDS, until_changed};
@@ -8,7 +8,7 @@ use aws_client::machine::{Instance, Machine};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{ListParams, PartialObjectMeta, Patch, PatchParams, WatchParams};
 use kube::{Api, Client, ResourceExt};
-use node::bootstrap::{Labelling, echo, foreign_labels, is_instance, node_labels};
+use node::bootstrap::{LabelSource, foreign_labels, is_instance, node_labels, untrusted_excerpt};
 use node::config::Role;
 use node::names::{self, CLUSTER_TAG};
 use node::report::Status;
@@ -16,27 +16,32 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// How protokube's lines call this part.
+/// Name of the role in log lines.
 const STAGE: &str = "labels";
-/// Tags are looked at again after this long.
+/// Time after which tags are read again.
 pub const AGAIN: Duration = Duration::from_mins(5);
-/// A Node whose instance EC2 did not know is asked for again after this long.
+/// Time after which EC2 is asked again about a Node whose instance it did not know.
 const UNKNOWN: Duration = Duration::from_secs(10);
 
-/// Labels by name; `None`: it must not be there.
+/// Desired labels by name; `None` for a label that must not exist.
 type Labels = BTreeMap<String, Option<String>>;
 
-/// What EC2 said, and when it was asked.
-struct Wanted {
+/// Desired labels of all Nodes, and when EC2 was asked.
+struct DesiredLabels {
     asked: Instant,
     of: BTreeMap<String, Labels>,
 }
 
-/// Labels Nodes for ever; that the API or EC2 cannot be asked ends it.
-pub async fn run(client: Client, machine: Machine, cluster: &str, log: &Log) -> anyhow::Result<()> {
+/// Labels Nodes until a call of the API or EC2 fails.
+pub async fn label_nodes(
+    client: Client,
+    machine: Machine,
+    cluster: &str,
+    log: &Log,
+) -> anyhow::Result<()> {
     let nodes: Api<Node> = Api::all(client);
-    let mut wanted = look(&machine, cluster).await?;
-    // Nodes that the API did not let be labelled, with what it said last: told once.
+    let mut wanted = read_desired_labels(&machine, cluster).await?;
+    // Last error of each Node that the API refused to label; logged once.
     let mut told: BTreeMap<String, String> = BTreeMap::new();
     loop {
         let listed = nodes.list_metadata(&ListParams::default()).await;
@@ -44,10 +49,10 @@ pub async fn run(client: Client, machine: Machine, cluster: &str, log: &Log) -> 
         let version = listed.metadata.resource_version.unwrap_or_default();
         let age = wanted.asked.elapsed();
         if age >= AGAIN || (age >= UNKNOWN && is_unknown(&listed.items, &wanted)) {
-            wanted = look(&machine, cluster).await?;
+            wanted = read_desired_labels(&machine, cluster).await?;
         }
         for node in &listed.items {
-            label(&nodes, node, &wanted.of, &mut told, log).await?;
+            label_node(&nodes, node, &wanted.of, &mut told, log).await?;
         }
         let seconds = if is_unknown(&listed.items, &wanted) {
             u32::try_from(UNKNOWN.as_secs())?
@@ -59,24 +64,24 @@ pub async fn run(client: Client, machine: Machine, cluster: &str, log: &Log) -> 
         let watch = watch.context("could not watch Nodes")?;
         let seen: BTreeSet<String> = listed.items.iter().map(ResourceExt::name_any).collect();
         let matters = |node: &PartialObjectMeta<Node>| {
-            !seen.contains(&node.name_any()) || !differing(node, &wanted.of).is_empty()
+            !seen.contains(&node.name_any()) || !differing_labels(node, &wanted.of).is_empty()
         };
         let changed = until_changed(watch, matters).await;
         changed.context("could not watch Nodes")?;
     }
 }
 
-/// Whether EC2 did not know the instance of one of those Nodes. Others are nobody's instance.
-fn is_unknown(nodes: &[PartialObjectMeta<Node>], wanted: &Wanted) -> bool {
+/// True if EC2 did not know the instance of one of the Nodes. Nodes that are not instances do not count.
+fn is_unknown(nodes: &[PartialObjectMeta<Node>], wanted: &DesiredLabels) -> bool {
     let mut names = nodes.iter().map(ResourceExt::name_any);
     names.any(|name| is_instance(&name) && !wanted.of.contains_key(&name))
 }
 
-/// The labels of every instance of the cluster; one call a page.
-async fn look(machine: &Machine, cluster: &str) -> anyhow::Result<Wanted> {
+/// Reads the desired labels of all instances of the cluster, with one call per page.
+async fn read_desired_labels(machine: &Machine, cluster: &str) -> anyhow::Result<DesiredLabels> {
     let tag = format!("tag:{CLUSTER_TAG}");
     let instances = machine.instances(&[(&tag, &[cluster])]).await?;
-    Ok(Wanted {
+    Ok(DesiredLabels {
         asked: Instant::now(),
         of: instances
             .into_iter()
@@ -88,9 +93,9 @@ async fn look(machine: &Machine, cluster: &str) -> anyhow::Result<Wanted> {
     })
 }
 
-/// What EC2 says of the labels of a Node.
+/// The desired labels of an instance's Node.
 fn labels_of(instance: &Instance, cluster: &str) -> Labels {
-    let of = Labelling {
+    let of = LabelSource {
         tags: &instance.tags,
         profile_of_nodes: instance.profile == Some(names::iam(cluster, Role::Node)),
     };
@@ -101,8 +106,8 @@ fn labels_of(instance: &Instance, cluster: &str) -> Labels {
         .collect()
 }
 
-/// What a Node lacks, has otherwise or must not have. Nodes are called after their instances.
-fn differing(node: &PartialObjectMeta<Node>, wanted: &BTreeMap<String, Labels>) -> Labels {
+/// The labels of a Node that differ from the desired ones. The name of a Node is its instance id.
+fn differing_labels(node: &PartialObjectMeta<Node>, wanted: &BTreeMap<String, Labels>) -> Labels {
     let has = node.labels();
     let wanted = wanted.get(&node.name_any()).into_iter().flatten();
     wanted
@@ -111,7 +116,7 @@ fn differing(node: &PartialObjectMeta<Node>, wanted: &BTreeMap<String, Labels>) 
         .collect()
 }
 
-async fn label(
+async fn label_node(
     nodes: &Api<Node>,
     node: &PartialObjectMeta<Node>,
     wanted: &BTreeMap<String, Labels>,
@@ -119,7 +124,7 @@ async fn label(
     log: &Log,
 ) -> anyhow::Result<()> {
     let name = node.name_any();
-    let differing = differing(node, wanted);
+    let differing = differing_labels(node, wanted);
     if differing.is_empty() {
         return Ok(());
     }
@@ -127,20 +132,20 @@ async fn label(
     let parameters = PatchParams::default();
     match nodes.patch_metadata(&name, &parameters, &patch).await {
         Ok(_) => {
-            // As kubectl writes labels, those too that it takes away.
+            // The notation of kubectl label; `-` marks a removed label.
             let said = |(label, value): (&String, &Option<String>)| match value {
                 Some(value) => format!("{label}={value}"),
                 None => format!("{label}-"),
             };
             let labels: Vec<String> = differing.iter().map(said).collect();
-            log.say(STAGE, Status::Finished, Some(&name), &labels.join(", "));
+            log.write_stage(STAGE, Status::Finished, Some(&name), &labels.join(", "));
         }
         Err(kube::Error::Api(status)) if status.code == 404 => {}
-        // A tag that cannot be a label, a Node that its kubelet has made too large: the other Nodes get theirs.
+        // For example an invalid label in a tag, or a Node that is too large. Other Nodes are labelled anyway.
         Err(kube::Error::Api(status)) => {
-            let why = format!("not labelled: {}", echo(&status.message));
+            let why = format!("not labelled: {}", untrusted_excerpt(&status.message));
             if told.insert(name.clone(), why.clone()).as_ref() != Some(&why) {
-                log.say(STAGE, Status::Failed, Some(&name), &why);
+                log.write_stage(STAGE, Status::Failed, Some(&name), &why);
             }
         }
         Err(error) => return Err(error).with_context(|| format!("could not label {name}")),
@@ -158,7 +163,7 @@ mod tests {
             let node = json!({ "metadata": { "name": name } });
             vec![serde_json::from_value(node).unwrap()]
         };
-        let none = Wanted {
+        let none = DesiredLabels {
             asked: Instant::now(),
             of: BTreeMap::new(),
         };

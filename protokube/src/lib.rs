@@ -1,5 +1,5 @@
-//! protokube brings up and keeps up the control plane of one machine: volumes, etcd, manifests, names, the bootstrap endpoint,
-//! addons. Each is a role of its own, with one entry point that runs until something breaks.
+//! protokube runs the control plane of one instance: etcd volumes and members, manifests, DNS names, the bootstrap endpoint, addons.
+//! Each is a role with one entry point that runs until an error.
 
 pub mod addons;
 pub mod api;

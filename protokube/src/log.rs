@@ -1,7 +1,6 @@
-//! What protokube says of its work: stage lines, one JSON object each, on standard error, which its unit sends to the
-//! journal and to the serial console.
+//! Logs stage lines, one JSON object each, to standard error, which the unit sends to the journal and the serial console.
 
-use crate::standing::Standing;
+use crate::standing::CurrentWaits;
 use node::report::{StageLine, Status};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -11,16 +10,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use time::OffsetDateTime;
 
-/// Lines that may wait to be written.
+/// Limit of queued lines.
 const QUEUED: usize = 1000;
 
-/// Where lines go. Cloning is cheap.
+/// A destination of log lines. Cloning is cheap.
 #[derive(Clone)]
 pub struct Log(Arc<dyn Fn(&str) + Send + Sync>);
 
-/// A stage line, with the instance that it is about if it is another than this machine.
+/// A stage line, with the id of the instance that it is about if it is not this one.
 #[derive(Serialize)]
-struct Line<'a> {
+struct LogLine<'a> {
     #[serde(flatten)]
     line: StageLine,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,47 +27,47 @@ struct Line<'a> {
 }
 
 impl Log {
-    /// Standard error, by way of a thread: journal and console may take their time, and nobody waits for them, least of all
-    /// the API server's probes. Lines for which there is no room are counted, and their number is told.
+    /// Standard error through a queue and a thread, because journal and console may be slow and the API server's probes must not wait.
+    /// Lines that do not fit into the queue are counted, and the count is logged.
     pub fn stderr() -> Self {
-        // As standard error is, so is its queue one for the process.
+        // There is one standard error per process, so one queue.
         static QUEUE: OnceLock<Log> = OnceLock::new();
-        let queue = QUEUE.get_or_init(|| Self::queued(std::io::stderr(), QUEUED));
+        let queue = QUEUE.get_or_init(|| Self::with_queue(std::io::stderr(), QUEUED));
         queue.clone()
     }
 
-    /// Standard error without a queue: for what is said before the process ends.
-    pub fn direct() -> Self {
-        Self::to(|line| write(&mut std::io::stderr(), line))
+    /// Standard error without a queue, for lines just before the process ends.
+    pub fn unqueued_stderr() -> Self {
+        Self::from_fn(|line| write_line(&mut std::io::stderr(), line))
     }
 
-    /// A writer, by way of a thread of its own and a queue of so many lines.
-    pub fn queued(writer: impl Write + Send + 'static, lines: usize) -> Self {
+    /// A writer with its own thread and a queue of this many lines.
+    pub fn with_queue(writer: impl Write + Send + 'static, lines: usize) -> Self {
         let (sender, receiver) = mpsc::sync_channel::<String>(lines);
         let dropped = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&dropped);
         std::thread::spawn(move || write_all(writer, &receiver, &counted));
-        Self::to(move |line| {
+        Self::from_fn(move |line| {
             if sender.try_send(line.to_owned()).is_err() {
                 dropped.fetch_add(1, Ordering::Relaxed);
             }
         })
     }
 
-    /// To whoever takes lines.
-    pub fn to(take: impl Fn(&str) + Send + Sync + 'static) -> Self {
+    /// Passes lines to a function.
+    pub fn from_fn(take: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Arc::new(take))
     }
 
-    /// One line. `detail` must hold nothing secret.
-    pub fn say(&self, stage: &str, status: Status, instance: Option<&str>, detail: &str) {
-        (self.0)(&Self::line(stage, status, instance, detail));
+    /// Writes one line. `detail` must not contain secrets.
+    pub fn write_stage(&self, stage: &str, status: Status, instance: Option<&str>, detail: &str) {
+        (self.0)(&Self::format_line(stage, status, instance, detail));
     }
 
-    fn line(stage: &str, status: Status, instance: Option<&str>, detail: &str) -> String {
+    fn format_line(stage: &str, status: Status, instance: Option<&str>, detail: &str) -> String {
         let now = OffsetDateTime::now_utc();
         let line = StageLine::new(now, "protokube", stage, status, detail);
-        serde_json::to_string(&Line { line, instance }).unwrap_or_default()
+        serde_json::to_string(&LogLine { line, instance }).unwrap_or_default()
     }
 }
 
@@ -78,47 +77,48 @@ impl fmt::Debug for Log {
     }
 }
 
-/// Writes lines until nobody has any more.
+/// Writes lines until all senders are dropped.
 fn write_all(mut writer: impl Write, lines: &mpsc::Receiver<String>, dropped: &AtomicU64) {
     while let Ok(line) = lines.recv() {
-        write(&mut writer, &line);
+        write_line(&mut writer, &line);
         let missing = dropped.swap(0, Ordering::Relaxed);
         if missing > 0 {
-            let detail =
-                format!("{missing} lines are missing here: more came than could be written");
-            let said = Log::line("log", Status::Failed, None, &detail);
-            write(&mut writer, &said);
+            let detail = format!(
+                "{missing} lines are missing here, because they could not be written fast enough"
+            );
+            let said = Log::format_line("log", Status::Failed, None, &detail);
+            write_line(&mut writer, &said);
         }
     }
 }
 
-/// A line that cannot be written has nowhere else to go. One write: lines of other programs on the console do not fall
-/// into it.
-fn write(writer: &mut impl Write, line: &str) {
+/// Writes a line with a single write, so that lines of other programs do not interleave. Errors are ignored: there is no other
+/// place to report them.
+fn write_line(writer: &mut impl Write, line: &str) {
     let _ = writer.write_all(format!("{line}\n").as_bytes());
 }
 
-/// What a role says. It looks every few seconds, and says only what is new.
+/// The log of a role, which writes only changes: roles observe every few seconds.
 #[derive(Debug)]
-pub struct Voice {
+pub struct RoleLog {
     log: Log,
     stage: String,
-    /// What of the stage's is said, where that has a name: `member b`.
+    /// Part of the role, if it has a name: `member b`.
     about: String,
-    standing: Arc<Standing>,
+    standing: Arc<CurrentWaits>,
     last: Mutex<Option<(Status, String)>>,
-    /// The last error by what it is about.
+    /// Last error by subject.
     errors: Mutex<BTreeMap<String, String>>,
 }
 
-impl Voice {
-    /// Of this stage, on standard error.
-    pub fn of(stage: impl Into<String>) -> Self {
-        Self::to(Log::stderr(), stage)
+impl RoleLog {
+    /// The log of a role on standard error.
+    pub fn for_role(stage: impl Into<String>) -> Self {
+        Self::with_log(Log::stderr(), stage)
     }
 
-    /// The same, with lines to elsewhere.
-    pub fn to(log: Log, stage: impl Into<String>) -> Self {
+    /// The log of a role with another destination.
+    pub fn with_log(log: Log, stage: impl Into<String>) -> Self {
         Self {
             log,
             stage: stage.into(),
@@ -129,80 +129,83 @@ impl Voice {
         }
     }
 
-    /// The same, and what it waits for or refuses stands there, about this, until it is over.
+    /// Also records what the role waits for or refuses in `standing`, with this part of the role as subject.
     #[must_use]
-    pub fn standing_in(mut self, standing: &Arc<Standing>, about: &str) -> Self {
+    pub fn recording_waits(mut self, standing: &Arc<CurrentWaits>, about: &str) -> Self {
         self.standing = Arc::clone(standing);
         about.clone_into(&mut self.about);
         self
     }
 
-    /// Says it, unless it was the last thing said.
-    pub fn say(&self, status: Status, detail: &str) {
+    /// Logs a status, unless it is the same as the last one.
+    pub fn report_status(&self, status: Status, detail: &str) {
         if status == Status::Finished || detail.is_empty() {
-            self.standing.over(&self.stage, &self.about);
+            self.standing.clear_wait(&self.stage, &self.about);
         } else {
             self.standing
-                .stands(&self.stage, &self.about, status, detail);
+                .set_wait(&self.stage, &self.about, status, detail);
         }
-        let mut last = lock(&self.last);
+        let mut last = lock_ignoring_poison(&self.last);
         let said = Some((status, detail.to_owned()));
         if *last != said {
-            self.log.say(&self.stage, status, None, detail);
+            self.log.write_stage(&self.stage, status, None, detail);
             *last = said;
         }
     }
 
-    /// What it said last stands no more, if it still does: nobody said anything else of the same since.
-    pub fn said_is_over(&self) {
-        if let Some((_, detail)) = &*lock(&self.last) {
-            self.standing.over_if(&self.stage, &self.about, detail);
+    /// Clears the wait of the last status, unless another log has replaced it.
+    pub fn clear_last_status(&self) {
+        if let Some((_, detail)) = &*lock_ignoring_poison(&self.last) {
+            self.standing
+                .clear_wait_if(&self.stage, &self.about, detail);
         }
     }
 
-    /// Something was changed: always said.
-    pub fn changed(&self, what: &str) {
-        self.log.say(&self.stage, Status::Finished, None, what);
+    /// Logs a change; never suppressed.
+    pub fn report_change(&self, what: &str) {
+        self.log
+            .write_stage(&self.stage, Status::Finished, None, what);
     }
 
-    /// Something failed: said if it is another error than the last about the same.
-    pub fn failed(&self, about: &str, error: &anyhow::Error) {
+    /// Logs an error, unless it is the same as the last one with this subject.
+    pub fn report_error(&self, about: &str, error: &anyhow::Error) {
         let text = format!("{about}: {error:#}");
         let stands = format!("{error:#}");
         self.standing
-            .stands(&self.stage, about, Status::Failed, &stands);
-        let mut errors = lock(&self.errors);
+            .set_wait(&self.stage, about, Status::Failed, &stands);
+        let mut errors = lock_ignoring_poison(&self.errors);
         if errors.get(about) != Some(&text) {
-            self.log.say(&self.stage, Status::Failed, None, &text);
+            self.log
+                .write_stage(&self.stage, Status::Failed, None, &text);
             errors.insert(about.to_owned(), text);
         }
     }
 
-    /// A failure that stood is over: that is said.
-    pub fn over(&self, about: &str) {
-        self.standing.over(&self.stage, about);
-        if lock(&self.errors).remove(about).is_some() {
-            self.changed(&format!("{about}: over"));
+    /// Clears an error, and logs that it is resolved if there was one.
+    pub fn report_resolved(&self, about: &str) {
+        self.standing.clear_wait(&self.stage, about);
+        if lock_ignoring_poison(&self.errors).remove(about).is_some() {
+            self.report_change(&format!("{about}: resolved"));
         }
     }
 
-    /// It is well: the same error would be a new one.
-    pub fn well(&self, about: &str) {
-        self.standing.over(&self.stage, about);
-        lock(&self.errors).remove(about);
+    /// Clears an error without a log line; the same error would be logged again.
+    pub fn clear_error(&self, about: &str) {
+        self.standing.clear_wait(&self.stage, about);
+        lock_ignoring_poison(&self.errors).remove(about);
     }
 }
 
-/// What failed stands as long as somebody looks whether it still does.
-impl Drop for Voice {
+/// Errors are cleared with the log that checks them.
+impl Drop for RoleLog {
     fn drop(&mut self) {
-        for about in lock(&self.errors).keys() {
-            self.standing.over(&self.stage, about);
+        for about in lock_ignoring_poison(&self.errors).keys() {
+            self.standing.clear_wait(&self.stage, about);
         }
     }
 }
 
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -210,12 +213,12 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    /// A writer that writes nothing until it is let, as a slow serial console does.
+    /// A writer that blocks until it is released, like a slow serial console.
     struct Slow(mpsc::Receiver<()>, mpsc::Sender<String>);
 
     impl Write for Slow {
         fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
-            // Once the other side is gone, it lets everything through.
+            // Once the other side is dropped, nothing blocks.
             let _ = self.0.recv();
             let text_sent = self.1.send(String::from_utf8_lossy(text).into_owned());
             text_sent.map_err(std::io::Error::other)?;
@@ -231,10 +234,10 @@ mod tests {
     fn nobody_waits_for_a_writer_that_stands_still_and_what_is_dropped_is_counted() {
         let (release, held) = mpsc::channel();
         let (written, lines) = mpsc::channel();
-        let log = Log::queued(Slow(held, written), 10);
-        // It comes back from every one of them, though none is written.
+        let log = Log::with_queue(Slow(held, written), 10);
+        // Every call returns, though nothing is written.
         for number in 0..1000 {
-            log.say("test", Status::Failed, None, &number.to_string());
+            log.write_stage("test", Status::Failed, None, &number.to_string());
         }
         drop(release);
         drop(log);
@@ -258,14 +261,14 @@ mod tests {
     fn the_same_is_said_once_until_something_else_was() {
         let lines = Arc::new(Mutex::new(0));
         let count = Arc::clone(&lines);
-        let voice = Voice::to(Log::to(move |_| *count.lock().unwrap() += 1), "test");
+        let voice = RoleLog::with_log(Log::from_fn(move |_| *count.lock().unwrap() += 1), "test");
         for (status, detail, all) in [
             (Status::Started, "waits", 1),
             (Status::Started, "waits", 1),
             (Status::Finished, "", 2),
             (Status::Started, "waits", 3),
         ] {
-            voice.say(status, detail);
+            voice.report_status(status, detail);
             assert_eq!(*lines.lock().unwrap(), all);
         }
     }

@@ -1,6 +1,6 @@
 //! protokube's command line.
 
-use protokube::arguments::{Called, USAGE, parse};
+use protokube::arguments::{Invocation, USAGE, parse_arguments};
 use protokube::log::Log;
 use protokube::service;
 use std::io::Write;
@@ -8,9 +8,9 @@ use std::process::ExitCode;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let arguments = match parse(std::env::args().skip(1)) {
-        Ok(Called::Run(arguments)) => arguments,
-        Ok(Called::Say(text)) => {
+    let arguments = match parse_arguments(std::env::args().skip(1)) {
+        Ok(Invocation::Run(arguments)) => arguments,
+        Ok(Invocation::Say(text)) => {
             let _ = writeln!(std::io::stdout(), "{text}");
             return ExitCode::SUCCESS;
         }
@@ -19,11 +19,11 @@ async fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match service::run(&arguments).await {
+    match service::run_service(&arguments).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let failed = node::report::Status::Failed;
-            Log::direct().say("start", failed, None, &format!("{error:#}"));
+            Log::unqueued_stderr().write_stage("start", failed, None, &format!("{error:#}"));
             ExitCode::FAILURE
         }
     }

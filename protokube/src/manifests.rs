@@ -1,8 +1,8 @@
-//! Static pods of the control plane, written in the order in which they can start. Each waits at a gate that is a real health check. A
-//! manifest that is there and says what it should is left alone, gates or not: after a reboot kubelet starts what it finds, and a
-//! protokube that starts again restarts nothing.
+//! Role manifests: writes the static pods of the control plane in the order in which they can start. Each waits for health checks of
+//! its dependencies. A manifest that exists with the right content is left alone, so after a reboot kubelet starts what it finds,
+//! and a restart of protokube restarts nothing.
 
-use crate::log::Voice;
+use crate::log::RoleLog;
 use crate::probe::Probe;
 use host::Host;
 use node::manifests::{ETCD_SERVES, Pod, manifest_path};
@@ -13,35 +13,35 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// kubelet's health, on the loopback address.
+/// URL of kubelet's health check.
 const KUBELET: &str = "http://127.0.0.1:10248/healthz";
 
-/// Manifests hold no secrets, and nobody edits them.
+/// Mode of manifests.
 const MODE: u32 = 0o440;
 
-/// What serves the API.
+/// Name of the API server's pod.
 const API_SERVER: &str = "kube-apiserver";
 
-/// What comes right after it; all else comes last.
+/// Pods that start after the API server, before all others.
 const CONTROLLERS: [&str; 2] = ["kube-controller-manager", "kube-scheduler"];
 
-/// What must be healthy, and where that is asked.
+/// The health checks that pods wait for.
 #[derive(Clone, Debug)]
 pub struct Gates {
-    /// kubelet's health.
+    /// URL of kubelet's health check.
     pub kubelet: String,
-    /// Health of each etcd cluster that has its member here, by name.
+    /// URLs of the health checks of local etcd members, by etcd cluster.
     pub etcd: BTreeMap<String, String>,
-    /// Which of them are formed and have been started as members of what exists.
+    /// Which etcd clusters are formed and healthy.
     pub settled: watch::Receiver<BTreeMap<String, bool>>,
-    /// Where protokube answers probes for the API server, without path.
+    /// URL of protokube's health server, without path.
     pub health: String,
-    /// Time between looks.
+    /// Time between checks.
     pub pace: Duration,
 }
 
 impl Gates {
-    /// Those of a machine with these etcd clusters, whose health is on these ports.
+    /// The checks of an instance with these etcd clusters and their health ports.
     pub fn new(
         etcd: impl IntoIterator<Item = (String, u16)>,
         settled: watch::Receiver<BTreeMap<String, bool>>,
@@ -57,15 +57,15 @@ impl Gates {
     }
 }
 
-/// Writes the pods' manifests, by name, and then sees to it that they stay.
-pub async fn run(
+/// Writes the manifests of `pods` (by name), and restores them if they change.
+pub async fn write_manifests(
     host: &Host,
     pods: &BTreeMap<String, Pod>,
     gates: &Gates,
     probe: &Probe,
-    voice: &Voice,
+    voice: &RoleLog,
 ) -> anyhow::Result<()> {
-    let role = Role {
+    let role = ManifestWriter {
         host,
         gates,
         probe,
@@ -73,48 +73,53 @@ pub async fn run(
     };
     loop {
         role.write_all(pods).await?;
-        role.voice.say(Status::Finished, "");
+        role.voice.report_status(Status::Finished, "");
         tokio::time::sleep(gates.pace * 60).await;
     }
 }
 
-struct Role<'a> {
+struct ManifestWriter<'a> {
     host: &'a Host,
     gates: &'a Gates,
     probe: &'a Probe,
-    voice: &'a Voice,
+    voice: &'a RoleLog,
 }
 
-impl Role<'_> {
+impl ManifestWriter<'_> {
     async fn write_all(&self, pods: &BTreeMap<String, Pod>) -> anyhow::Result<()> {
-        let missing = self.missing(pods)?;
+        let missing = self.missing_manifests(pods)?;
         if missing.is_empty() {
             return Ok(());
         }
-        self.healthy("kubelet", &self.gates.kubelet).await;
-        self.etcd().await?;
+        self.wait_until_healthy("kubelet", &self.gates.kubelet)
+            .await;
+        self.wait_for_etcd().await?;
         if let Some(manifest) = missing.get(API_SERVER) {
-            // Its probes point at protokube: nobody there would have kubelet kill it.
-            self.answers(&format!("{}/livez", self.gates.health)).await;
-            self.write(API_SERVER, manifest)?;
+            // The API server's probes go to protokube; without an answer kubelet would kill it.
+            self.wait_for_answer(&format!("{}/livez", self.gates.health))
+                .await;
+            self.write_manifest(API_SERVER, manifest)?;
         }
         if missing.keys().all(|name| name == API_SERVER) {
             return Ok(());
         }
         let ready = format!("{}/readyz", self.gates.health);
-        self.healthy(API_SERVER, &ready).await;
+        self.wait_until_healthy(API_SERVER, &ready).await;
         let (controllers, rest): (Vec<_>, Vec<_>) = missing
             .iter()
             .filter(|(name, _)| *name != API_SERVER)
             .partition(|(name, _)| CONTROLLERS.contains(&name.as_str()));
         for (name, manifest) in controllers.into_iter().chain(rest) {
-            self.write(name, manifest)?;
+            self.write_manifest(name, manifest)?;
         }
         Ok(())
     }
 
-    /// The manifests that are not there, or say something else.
-    fn missing(&self, pods: &BTreeMap<String, Pod>) -> anyhow::Result<BTreeMap<String, String>> {
+    /// The manifests that do not exist or have other content.
+    fn missing_manifests(
+        &self,
+        pods: &BTreeMap<String, Pod>,
+    ) -> anyhow::Result<BTreeMap<String, String>> {
         let mut missing = BTreeMap::new();
         for (name, pod) in pods {
             let manifest = to_yaml(pod)?;
@@ -125,43 +130,44 @@ impl Role<'_> {
         Ok(missing)
     }
 
-    fn write(&self, name: &str, manifest: &str) -> anyhow::Result<()> {
+    fn write_manifest(&self, name: &str, manifest: &str) -> anyhow::Result<()> {
         self.host
             .write_changed(&manifest_path(name), manifest, MODE)?;
         self.voice
-            .say(Status::Started, &format!("{name} may start"));
+            .report_status(Status::Started, &format!("wrote the manifest of {name}"));
         Ok(())
     }
 
-    /// Waits for every etcd cluster to be formed, and healthy.
-    async fn etcd(&self) -> anyhow::Result<()> {
+    /// Waits until every etcd cluster is formed and healthy.
+    async fn wait_for_etcd(&self) -> anyhow::Result<()> {
         let mut settled = self.gates.settled.clone();
         for (name, health) in &self.gates.etcd {
             let is = |all: &BTreeMap<String, bool>| all.get(name) == Some(&true);
             if !is(&settled.borrow_and_update()) {
-                let waits = format!("waits for etcd-{name} to be formed");
-                self.voice.say(Status::Started, &waits);
+                let waits = format!("waiting until etcd-{name} is formed");
+                self.voice.report_status(Status::Started, &waits);
             }
             settled.wait_for(is).await?;
-            self.healthy(&format!("etcd-{name}"), health).await;
+            self.wait_until_healthy(&format!("etcd-{name}"), health)
+                .await;
         }
         Ok(())
     }
 
-    /// Waits until it is healthy there.
-    async fn healthy(&self, what: &str, url: &str) {
-        while let Some(why) = self.probe.unhealthy(url).await {
+    /// Waits until a health check succeeds.
+    async fn wait_until_healthy(&self, what: &str, url: &str) {
+        while let Some(why) = self.probe.find_problem(url).await {
             self.voice
-                .say(Status::Started, &format!("waits for {what}: {why}"));
+                .report_status(Status::Started, &format!("waiting for {what}: {why}"));
             tokio::time::sleep(self.gates.pace).await;
         }
     }
 
-    /// Waits until somebody answers there, whatever.
-    async fn answers(&self, url: &str) {
-        while let Err(error) = self.probe.ask(url).await {
-            let waits = format!("waits for protokube's health endpoint: {error:#}");
-            self.voice.say(Status::Started, &waits);
+    /// Waits until a server answers at the URL, with whatever status.
+    async fn wait_for_answer(&self, url: &str) {
+        while let Err(error) = self.probe.fetch_url(url).await {
+            let waits = format!("waiting for protokube's health server: {error:#}");
+            self.voice.report_status(Status::Started, &waits);
             tokio::time::sleep(self.gates.pace).await;
         }
     }

@@ -1,11 +1,11 @@
-//! Names that follow machines: etcd's members in `/etc/hosts`, the API and the bootstrap endpoint in Route 53.
+//! Names that follow instances: etcd members in `/etc/hosts`, the API and the bootstrap endpoint in Route 53.
 
 mod hosts;
 mod members;
 mod records;
 mod zone;
 
-pub use hosts::entries;
-pub use members::{Members, restore};
-pub use records::{Published, Wanted, changes, wanted};
-pub use zone::{ApiServers, Endpoints, Records, Route53, Zone, zone_of};
+pub use hosts::parse_entries;
+pub use members::{MemberNames, restore_names};
+pub use records::{FollowedName, Published, followed_names, needed_changes};
+pub use zone::{ApiEndpoints, ApiServers, Route53, ZonePublisher, ZoneRecords, read_zone_id};

@@ -1,54 +1,54 @@
-//! How often the outside is looked at: quickly while something changes, later and later while it is waited for, rarely once all is
-//! well. AWS counts calls for a whole account, so what looks for ever must look rarely.
+//! Intervals of polling: short while something changes, growing while waiting, long once everything is done. AWS limits calls per
+//! account, so permanent polling must be rare.
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-/// How a look ended.
+/// Result of a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
-    /// Something changed: more may follow at once.
+pub enum LookResult {
+    /// Something changed, and more may follow soon.
     Change,
-    /// Something is missing that somebody else brings.
+    /// Something is missing that this process cannot provide.
     Lack,
-    /// All is as it should be.
+    /// Everything is done.
     Rest,
 }
 
-/// Lets time pass.
+/// A sleep function; tests provide their own.
 pub type Sleep = fn(Duration) -> BoxFuture<'static, ()>;
 
-/// The machine's time.
-pub fn sleep(time: Duration) -> BoxFuture<'static, ()> {
+/// Sleeps in real time.
+pub fn sleep_for(time: Duration) -> BoxFuture<'static, ()> {
     tokio::time::sleep(time).boxed()
 }
 
-/// The times between looks.
+/// Intervals between polls.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// After a change.
+    /// Interval after a change.
     pub quick: Duration,
-    /// At most, while something is missing; it begins as quickly as after a change and doubles.
+    /// Longest interval while something is missing; it begins with `quick` and doubles.
     pub waiting: Duration,
-    /// At most, while nothing is missing.
+    /// Longest interval while nothing is missing.
     pub rest: Duration,
-    /// How time passes.
+    /// Sleep function.
     pub sleep: Sleep,
 }
 
-/// A pace that is kept.
+/// State of polling with a pace.
 #[derive(Clone, Debug)]
 pub struct Rhythm {
     pace: Pace,
     next: Duration,
-    /// Percent of each time, this machine's own: machines that start together do not ask together for ever.
+    /// Percentage of each interval, derived from the instance id, so that instances that start together do not poll together.
     percent: u32,
 }
 
 impl Rhythm {
-    /// That of one who looks from this machine (`i-...`).
+    /// The rhythm of an instance (`i-...`).
     pub fn new(pace: Pace, machine: &str) -> Self {
         let mut hasher = DefaultHasher::new();
         machine.hash(&mut hasher);
@@ -60,31 +60,31 @@ impl Rhythm {
         }
     }
 
-    /// Something was done, and the next look follows at once: quick from then on.
+    /// Starts again with the short interval.
     pub fn restart(&mut self) {
         self.next = self.pace.quick;
     }
 
-    /// Waits for the next look where all is done: rarely from the first time on.
-    pub async fn settled(&mut self) {
+    /// Waits the longest interval, because everything is done.
+    pub async fn wait_settled(&mut self) {
         self.next = self.pace.rest;
-        self.wait(Seen::Rest).await;
+        self.wait_after(LookResult::Rest).await;
         self.restart();
     }
 
-    /// Waits for the next look.
-    pub async fn wait(&mut self, seen: Seen) {
-        (self.pace.sleep)(self.after(seen)).await;
+    /// Waits until the next poll.
+    pub async fn wait_after(&mut self, seen: LookResult) {
+        (self.pace.sleep)(self.next_pause(seen)).await;
     }
 
-    /// How long until the next look.
-    fn after(&mut self, seen: Seen) -> Duration {
-        if seen == Seen::Change {
+    /// The time until the next poll.
+    fn next_pause(&mut self, seen: LookResult) -> Duration {
+        if seen == LookResult::Change {
             self.next = self.pace.quick;
         }
         let longest = match seen {
-            Seen::Rest => self.pace.rest,
-            Seen::Change | Seen::Lack => self.pace.waiting,
+            LookResult::Rest => self.pace.rest,
+            LookResult::Change | LookResult::Lack => self.pace.waiting,
         };
         let now = self.next.min(longest);
         self.next = (now * 2).min(self.pace.rest.max(self.pace.waiting));
@@ -101,31 +101,35 @@ mod tests {
         quick: Duration::from_secs(5),
         waiting: Duration::from_secs(20),
         rest: Duration::from_mins(1),
-        sleep,
+        sleep: sleep_for,
     };
 
-    fn seen() -> impl Strategy<Value = Seen> {
-        prop_oneof![Just(Seen::Change), Just(Seen::Lack), Just(Seen::Rest)]
+    fn any_result() -> impl Strategy<Value = LookResult> {
+        prop_oneof![
+            Just(LookResult::Change),
+            Just(LookResult::Lack),
+            Just(LookResult::Rest)
+        ]
     }
 
     proptest! {
         #[test]
         fn a_change_is_followed_at_once_and_rest_and_waiting_slow_down(
-            before in proptest::collection::vec(seen(), 0..20),
+            before in proptest::collection::vec(any_result(), 0..20),
             machine in "i-[0-9a-f]{8}",
         ) {
             let mut rhythm = Rhythm::new(PACE, &machine);
             for seen in before {
-                rhythm.after(seen);
+                rhythm.next_pause(seen);
             }
             let near = |waited: Duration, seconds: u64| {
                 let wanted = Duration::from_secs(seconds);
                 waited >= wanted * 9 / 10 && waited <= wanted * 11 / 10
             };
-            prop_assert!(near(rhythm.after(Seen::Change), 5));
-            let waits: Vec<Duration> = (0..4).map(|_| rhythm.after(Seen::Lack)).collect();
+            prop_assert!(near(rhythm.next_pause(LookResult::Change), 5));
+            let waits: Vec<Duration> = (0..4).map(|_| rhythm.next_pause(LookResult::Lack)).collect();
             prop_assert!(near(waits[0], 10) && near(waits[3], 20), "{waits:?}");
-            let rests: Vec<Duration> = (0..4).map(|_| rhythm.after(Seen::Rest)).collect();
+            let rests: Vec<Duration> = (0..4).map(|_| rhythm.next_pause(LookResult::Rest)).collect();
             prop_assert!(near(rests[3], 60), "{rests:?}");
         }
     }
@@ -133,7 +137,7 @@ mod tests {
     #[test]
     fn machines_keep_paces_of_their_own() {
         let paces: std::collections::BTreeSet<Duration> = (0..40)
-            .map(|number| Rhythm::new(PACE, &format!("i-{number}")).after(Seen::Change))
+            .map(|number| Rhythm::new(PACE, &format!("i-{number}")).next_pause(LookResult::Change))
             .collect();
         assert!(paces.len() > 10, "{paces:?}");
     }

@@ -1,36 +1,38 @@
-//! Health checks of this machine's own components: plain HTTP on the loopback address, never by way of a proxy.
+//! Health checks of local components: plain HTTP on the loopback address, without proxy.
 
 use anyhow::Context;
 use std::time::Duration;
 
-/// A check that takes longer failed.
+/// Timeout of a check.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Asks for health.
+/// Client for health checks.
 #[derive(Clone, Debug)]
 pub struct Probe(reqwest::Client);
 
-/// An answer.
+/// Response of a health check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// HTTP status.
+pub struct ProbeAnswer {
+    /// HTTP status code.
     pub status: u16,
-    /// Body.
+    /// Response body.
     pub text: String,
 }
 
 impl Probe {
-    /// One for all checks.
+    /// A client for all checks.
     pub fn new() -> anyhow::Result<Self> {
         let client = reqwest::Client::builder().no_proxy().timeout(TIMEOUT);
-        Ok(Self(client.build().context("could not make a client")?))
+        Ok(Self(client.build().context(
+            "could not create an HTTP client for health checks",
+        )?))
     }
 
-    /// What is answered there.
-    pub async fn ask(&self, url: &str) -> anyhow::Result<Answer> {
+    /// Fetches a URL.
+    pub async fn fetch_url(&self, url: &str) -> anyhow::Result<ProbeAnswer> {
         let asked = async {
             let answer = self.0.get(url).send().await?;
-            Ok::<_, reqwest::Error>(Answer {
+            Ok::<_, reqwest::Error>(ProbeAnswer {
                 status: answer.status().as_u16(),
                 text: answer.text().await?,
             })
@@ -40,14 +42,14 @@ impl Probe {
             .with_context(|| format!("{url} does not answer"))
     }
 
-    /// Nothing if it is healthy there, else why not.
-    pub async fn unhealthy(&self, url: &str) -> Option<String> {
-        match self.ask(url).await {
+    /// `None` if the URL returns status 200, otherwise a description of the problem.
+    pub async fn find_problem(&self, url: &str) -> Option<String> {
+        match self.fetch_url(url).await {
             Ok(answer) if answer.status == 200 => None,
             Ok(answer) => {
                 let text = answer.text.lines().find(|line| line.contains("failed"));
                 let text = text.or(answer.text.lines().next()).unwrap_or_default();
-                Some(format!("{url} answers {}: {}", answer.status, text.trim()))
+                Some(format!("{url} returned {}: {}", answer.status, text.trim()))
             }
             Err(error) => Some(format!("{error:#}")),
         }

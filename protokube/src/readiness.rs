@@ -1,32 +1,34 @@
-//! Whether this machine's API server is ready: asked here every few seconds, so that load balancers, which ask often and without a
-//! certificate, cost the API server nothing, and names lead to ready API servers only.
+//! Role ready: polls the local API server's readiness, so that load balancers, which check often and without a certificate, do not
+//! burden it, and names lead only to ready API servers.
 
-use crate::log::Voice;
+use crate::log::RoleLog;
 use crate::probe::Probe;
 use node::report::Status;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Whether it is.
+/// Whether the local API server is ready.
 pub type Ready = watch::Sender<bool>;
 
-/// Asks for ever; `health` is where protokube answers for the API server, without path.
-pub async fn follow(
+/// Polls for ever. `health` is the URL of protokube's health server, without path.
+pub async fn follow_readiness(
     health: &str,
     probe: &Probe,
     ready: &Ready,
     pace: Duration,
-    voice: &Voice,
+    voice: &RoleLog,
 ) -> anyhow::Result<()> {
     let url = format!("{health}/readyz");
     loop {
-        let why = probe.unhealthy(&url).await;
+        let why = probe.find_problem(&url).await;
         let is = why.is_none();
         let changed = ready.send_if_modified(|was| std::mem::replace(was, is) != is);
         match why {
-            None => voice.say(Status::Finished, "the API server is ready"),
-            // One that was never ready is waited for elsewhere, with the reason.
-            Some(why) if changed => voice.say(Status::Started, &format!("no longer ready: {why}")),
+            None => voice.report_status(Status::Finished, "the API server is ready"),
+            // The role manifests reports an API server that was never ready.
+            Some(why) if changed => {
+                voice.report_status(Status::Started, &format!("no longer ready: {why}"));
+            }
             Some(_) => {}
         }
         tokio::time::sleep(pace).await;

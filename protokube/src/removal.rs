@@ -1,5 +1,6 @@
-//! Nodes whose instance is gone are removed. The cloud controller manager does it for Nodes that are not ready; one that says
-//! it is ready, with the certificate of a machine that was terminated, would stay and get pods with their Secrets.
+//! Role removal: removes Nodes whose instance does not exist any more. The cloud controller manager does this only for Nodes that are
+//! not ready. A Node that claims to be ready, with a stolen certificate of a terminated instance, would stay and get pods with their
+//! Secrets.
 
 use crate::log::Log;
 use anyhow::Context;
@@ -7,27 +8,27 @@ use aws_client::machine::Machine;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, ListParams, PartialObjectMeta, Patch, PatchParams, Preconditions};
 use kube::{Api, Client, ResourceExt};
-use node::bootstrap::{echo, is_instance};
+use node::bootstrap::{is_instance, untrusted_excerpt};
 use node::report::Status;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// How protokube's lines call this part.
+/// Name of the role in log lines.
 const STAGE: &str = "removal";
-/// Instances that one call names, without this one.
+/// Largest number of instances in one call, without this one.
 const CALL: usize = 199;
 
-/// How often is looked, and how long an instance has to be gone.
+/// Intervals of the role.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
-    /// Time between looks.
+pub struct RemovalPace {
+    /// Time between rounds.
     pub look: Duration,
-    /// From the first look that did not find it to the one after which its Node is removed.
+    /// Time for which an instance must be missing before its Node is removed.
     pub gone: Duration,
 }
 
-impl Default for Pace {
+impl Default for RemovalPace {
     fn default() -> Self {
         Self {
             look: Duration::from_mins(2),
@@ -36,18 +37,17 @@ impl Default for Pace {
     }
 }
 
-/// Removes Nodes for ever; that the API or EC2 cannot be asked ends it, and everything is observed anew. A Node that the API
-/// refuses to remove keeps no other. `own` is the instance this
-/// runs on: an answer of EC2 that lacks it is not believed.
-pub async fn run(
+/// Removes Nodes until a call of the API or EC2 fails. A rejected removal does not affect other Nodes. `own` is the id of this
+/// instance: an answer of EC2 without it is not trusted.
+pub async fn remove_stale_nodes(
     client: Client,
     machine: Machine,
     own: &str,
-    pace: Pace,
+    pace: RemovalPace,
     log: &Log,
 ) -> anyhow::Result<()> {
     let nodes: Api<Node> = Api::all(client);
-    // Since when instances are gone. An id never comes back: a Node that is made again under it goes at the next look.
+    // First time each instance was missing. Ids are not reused, so a Node that is created again is removed in the next round.
     let mut gone: BTreeMap<String, Instant> = BTreeMap::new();
     loop {
         let listed = nodes.list_metadata(&ListParams::default()).await;
@@ -56,12 +56,12 @@ pub async fn run(
         named.retain(|node| is_instance(&node.name_any()) && node.name_any() != own);
         for some in named.chunks(CALL) {
             let names: Vec<String> = some.iter().map(|node| node.name_any()).collect();
-            let Some(there) = there(&machine, own, &names).await? else {
-                log.say(
+            let Some(there) = find_existing(&machine, own, &names).await? else {
+                log.write_stage(
                     STAGE,
                     Status::Failed,
                     None,
-                    "EC2 does not know this machine: nothing is removed",
+                    "no Node is removed, because EC2 does not show this instance either",
                 );
                 continue;
             };
@@ -71,7 +71,7 @@ pub async fn run(
                     gone.remove(&name);
                 } else if let Some(since) = gone.get(&name) {
                     if since.elapsed() >= pace.gone {
-                        remove(&nodes, node, log).await?;
+                        remove_node(&nodes, node, log).await?;
                     }
                 } else {
                     gone.insert(name, Instant::now());
@@ -82,10 +82,9 @@ pub async fn run(
     }
 }
 
-/// Those of the instances that EC2 knows and that are not terminated; `None` where its answer lacks our own. They are asked
-/// for by their ids, so that a tag that somebody removed removes no Node. Terminated instances are described for about an
-/// hour: <https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/terminating-instances.html>.
-async fn there(
+/// The instances that EC2 shows and that are not terminated; `None` if its answer lacks this instance. Instances are described by
+/// id, so that a removed tag does not remove a Node. EC2 shows terminated instances for about an
+async fn find_existing(
     machine: &Machine,
     own: &str,
     names: &[String],
@@ -100,9 +99,9 @@ async fn there(
     Ok(there.contains(own).then_some(there))
 }
 
-/// Removes that Node and no other that was made under its name meanwhile. Finalizers go too: its kubelet's certificate may have
-/// set some, so that the Node stays for ever, and whoever else did waits for a machine that is gone.
-async fn remove(
+/// Removes a Node, but not a new one with the same name. Its finalizers are removed too, because an attacker with the kubelet's
+/// certificate may have set some to keep the Node.
+async fn remove_node(
     nodes: &Api<Node>,
     node: &PartialObjectMeta<Node>,
     log: &Log,
@@ -118,44 +117,44 @@ async fn remove(
     let stays = match nodes.delete(&name, &parameters).await {
         Ok(answer) => answer.left(),
         Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => return Ok(()),
-        Err(error) => return refused(&name, error, log),
+        Err(error) => return log_refusal(&name, error, log),
     };
-    // It stays while it has finalizers, and gets no new ones:
+    // The Node stays while it has finalizers, and no new ones can be added:
     // https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
     let held = stays.filter(|node| !node.finalizers().is_empty());
     if let Some(node) = held {
-        return finalize(nodes, &node, log).await;
+        return remove_finalizers(nodes, &node, log).await;
     }
-    let detail = "removed: EC2 does not know its instance any more, or has terminated it";
-    log.say(STAGE, Status::Finished, Some(&name), detail);
+    let detail = "removed: its instance is terminated or does not exist any more";
+    log.write_stage(STAGE, Status::Finished, Some(&name), detail);
     Ok(())
 }
 
-/// Takes its finalizers from a Node that is being removed.
-async fn finalize(nodes: &Api<Node>, node: &Node, log: &Log) -> anyhow::Result<()> {
+/// Removes the finalizers of a Node that is being deleted.
+async fn remove_finalizers(nodes: &Api<Node>, node: &Node, log: &Log) -> anyhow::Result<()> {
     let name = node.name_any();
     let none = Patch::Merge(json!({ "metadata": { "uid": node.uid(), "finalizers": null } }));
     let parameters = PatchParams::default();
     match nodes.patch_metadata(&name, &parameters, &none).await {
         Ok(_) => {
-            let finalizers = echo(&node.finalizers().join(", "));
+            let finalizers = untrusted_excerpt(&node.finalizers().join(", "));
             let detail = format!(
-                "removed with its finalizers ({finalizers}): EC2 does not know its instance any more, or has terminated it"
+                "removed with its finalizers ({finalizers}): its instance is terminated or does not exist any more"
             );
-            log.say(STAGE, Status::Finished, Some(&name), &detail);
+            log.write_stage(STAGE, Status::Finished, Some(&name), &detail);
             Ok(())
         }
         Err(kube::Error::Api(status)) if status.code == 404 || status.code == 409 => Ok(()),
-        Err(error) => refused(&name, error, log),
+        Err(error) => log_refusal(&name, error, log),
     }
 }
 
-/// What the API refuses is told, and tried again at the next look.
-fn refused(name: &str, error: kube::Error, log: &Log) -> anyhow::Result<()> {
+/// Logs a rejection by the API, which is retried in the next round. Other errors are returned.
+fn log_refusal(name: &str, error: kube::Error, log: &Log) -> anyhow::Result<()> {
     let kube::Error::Api(status) = error else {
         return Err(error).with_context(|| format!("could not remove {name}"));
     };
-    let detail = format!("not removed: {}", echo(&status.message));
-    log.say(STAGE, Status::Failed, Some(name), &detail);
+    let detail = format!("not removed: {}", untrusted_excerpt(&status.message));
+    log.write_stage(STAGE, Status::Failed, Some(name), &detail);
     Ok(())
 }

@@ -1,15 +1,15 @@
-//! The roles of a control plane, each a supervised task of its own.
+//! Starts the roles of a control plane, each as a supervised task.
 
 use crate::bootstrap::{self, ApiNodes};
 use crate::daemon::Daemon;
-use crate::etcd::{self, Formation, Http, Member, Peer, Settings};
+use crate::etcd::{self, EtcdHttp, EtcdPeer, FormationStore, Member, MemberSettings};
 use crate::identity::system_clock;
-use crate::keysets::keyset;
-use crate::log::{Log, Voice};
+use crate::keysets::read_keyset_object;
+use crate::log::{Log, RoleLog};
 use crate::manifests::{self, Gates};
-use crate::pace::{Pace, sleep};
-use crate::standing::Report;
-use crate::supervise::{Backoff, for_a_while, supervise};
+use crate::pace::{Pace, sleep_for};
+use crate::standing::WaitsReporter;
+use crate::supervise::{Backoff, run_for, supervise_role};
 use crate::thread::on_own_thread;
 use crate::{addons, api, approval, health, labels, names, readiness, removal};
 use aws_client::machine::Machine;
@@ -25,57 +25,57 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use tokio::task::JoinSet;
 
-/// Time between looks at a member's volume while it is not up, and afterwards.
+/// Intervals of the roles of etcd members.
 pub const MEMBER_PACE: Pace = Pace {
     quick: Duration::from_secs(2),
     waiting: Duration::from_secs(15),
     rest: Duration::from_mins(1),
-    sleep,
+    sleep: sleep_for,
 };
 
-/// Time between looks at where machines are.
+/// Intervals of the role names.
 pub const NAMES_PACE: Pace = Pace {
     quick: Duration::from_secs(5),
     waiting: Duration::from_secs(30),
     rest: Duration::from_mins(1),
-    sleep,
+    sleep: sleep_for,
 };
 
-/// Time between looks at which API servers are ready, which this machine's own says.
+/// Interval of reading the list of ready API servers.
 pub const READY_PACE: Duration = Duration::from_secs(5);
 
-/// Time between questions to this machine's own, half of what a load balancer waits.
+/// Interval of checking the local API server: half the timeout of a load balancer.
 const OWN_READY_PACE: Duration = Duration::from_secs(2);
 
-/// Starts them all. Dropping the set ends them.
-pub fn start(daemon: &Arc<Daemon>) -> JoinSet<()> {
+/// Starts all roles. Dropping the set ends them.
+pub fn start_roles(daemon: &Arc<Daemon>) -> JoinSet<()> {
     let mut set = JoinSet::new();
-    if let Err(error) = names::restore(&daemon.host) {
-        Voice::of("names").failed("last known names", &error);
+    if let Err(error) = names::restore_names(&daemon.host) {
+        RoleLog::for_role("names").report_error("last known names", &error);
     }
     for (index, etcd) in own_etcd(daemon).into_iter().enumerate() {
-        if let Some(member) = member(daemon, &etcd, index) {
-            let voice = voice_of(daemon, &etcd);
+        if let Some(member) = build_member(daemon, &etcd, index) {
+            let voice = member_log(daemon, &etcd);
             let context = Arc::new(member);
-            let role = async |member: Arc<Member<Machine, Http>>| member.run().await;
-            spawn(&mut set, voice, &context, role);
+            let role = async |member: Arc<Member<Machine, EtcdHttp>>| member.run_member().await;
+            spawn_supervised(&mut set, voice, &context, role);
         }
     }
-    add(&mut set, "health", daemon, serve_health);
-    add(&mut set, "ready", daemon, follow_readiness);
-    add(&mut set, "manifests", daemon, write_manifests);
-    add(&mut set, "names", daemon, name_members);
-    add(&mut set, "dns", daemon, publish_names);
-    add(&mut set, "bootstrap", daemon, serve_workers);
-    add(&mut set, "approval", daemon, approve);
-    add(&mut set, "labels", daemon, label);
-    add(&mut set, "removal", daemon, remove_nodes);
-    add(&mut set, "addons", daemon, apply_addons);
-    add(&mut set, "report", daemon, report);
+    add_role(&mut set, "health", daemon, serve_health);
+    add_role(&mut set, "ready", daemon, follow_readiness);
+    add_role(&mut set, "manifests", daemon, write_manifests);
+    add_role(&mut set, "names", daemon, name_members);
+    add_role(&mut set, "dns", daemon, publish_names);
+    add_role(&mut set, "bootstrap", daemon, serve_workers);
+    add_role(&mut set, "approval", daemon, approve_requests);
+    add_role(&mut set, "labels", daemon, label_nodes);
+    add_role(&mut set, "removal", daemon, remove_nodes);
+    add_role(&mut set, "addons", daemon, apply_addons);
+    add_role(&mut set, "report", daemon, report_waits);
     set
 }
 
-fn add<F>(
+fn add_role<F>(
     set: &mut JoinSet<()>,
     name: &str,
     daemon: &Arc<Daemon>,
@@ -83,12 +83,12 @@ fn add<F>(
 ) where
     F: Future<Output = anyhow::Result<()>> + Send + 'static,
 {
-    spawn(set, voice(daemon, name), daemon, role);
+    spawn_supervised(set, role_log(daemon, name), daemon, role);
 }
 
-fn spawn<C, F>(
+fn spawn_supervised<C, F>(
     set: &mut JoinSet<()>,
-    voice: Voice,
+    voice: RoleLog,
     context: &Arc<C>,
     role: impl Fn(Arc<C>) -> F + Send + Sync + 'static,
 ) where
@@ -97,25 +97,25 @@ fn spawn<C, F>(
 {
     let context = Arc::clone(context);
     set.spawn(async move {
-        match supervise(voice, Backoff::default(), || role(Arc::clone(&context))).await {}
+        match supervise_role(voice, Backoff::default(), || role(Arc::clone(&context))).await {}
     });
 }
 
-/// Of a role, on the console and where operators of a machine that joined look.
-fn voice(daemon: &Daemon, role: &str) -> Voice {
-    Voice::of(role).standing_in(&daemon.standing, "")
+/// The log of a role, which also records waits for the report in the state store.
+fn role_log(daemon: &Daemon, role: &str) -> RoleLog {
+    RoleLog::for_role(role).recording_waits(&daemon.standing, "")
 }
 
-/// Of the role of an etcd cluster's member, named where the machine's group has one only.
-fn voice_of(daemon: &Daemon, etcd: &EtcdCluster) -> Voice {
+/// The log of an etcd member's role. It names the member if the group has only one.
+fn member_log(daemon: &Daemon, etcd: &EtcdCluster) -> RoleLog {
     let about = match &etcd_members(&daemon.config, etcd)[..] {
         [member] => format!("member {member}"),
         _ => String::new(),
     };
-    Voice::of(format!("etcd-{}", etcd.name)).standing_in(&daemon.standing, &about)
+    RoleLog::for_role(format!("etcd-{}", etcd.name)).recording_waits(&daemon.standing, &about)
 }
 
-/// The etcd clusters of which this machine's group runs a member.
+/// The etcd clusters of which this group runs a member.
 fn own_etcd(daemon: &Daemon) -> Vec<EtcdCluster> {
     let config = &daemon.config;
     let all = config.control_plane.iter().flat_map(|of| &of.etcd);
@@ -123,14 +123,18 @@ fn own_etcd(daemon: &Daemon) -> Vec<EtcdCluster> {
     own.cloned().collect()
 }
 
-/// `None` for an etcd cluster whose ports nobody knows: validation refuses those.
-fn member(daemon: &Daemon, etcd: &EtcdCluster, index: usize) -> Option<Member<Machine, Http>> {
+/// The role of a member; `None` for an etcd cluster with an unknown name, which validation refuses.
+fn build_member(
+    daemon: &Daemon,
+    etcd: &EtcdCluster,
+    index: usize,
+) -> Option<Member<Machine, EtcdHttp>> {
     let ports = etcd_ports(&etcd.name)?;
-    let names = EtcdMemberNames::of(etcd, &daemon.config.cluster);
-    let running = Http {
+    let names = EtcdMemberNames::from_config(etcd, &daemon.config.cluster);
+    let running = EtcdHttp {
         probe: daemon.probe.clone(),
         health: format!("http://127.0.0.1:{}", ports.health),
-        peer: Peer {
+        peer: EtcdPeer {
             host: daemon.host.clone(),
             certificates: format!("{KUBERNETES}/{}", names.prefix),
             names,
@@ -138,23 +142,23 @@ fn member(daemon: &Daemon, etcd: &EtcdCluster, index: usize) -> Option<Member<Ma
             port: ports.peer,
         },
     };
-    let settings = Settings {
+    let settings = MemberSettings {
         config: Arc::clone(&daemon.config),
         etcd: etcd.clone(),
         first_device: index,
         instance: daemon.instance.clone(),
         zone: daemon.zone.clone(),
         pace: MEMBER_PACE,
-        token: etcd::token,
+        token: etcd::new_token,
     };
     Some(Member::new(
         settings,
         Arc::clone(&daemon.machine),
         daemon.host.clone(),
-        Formation::of(&daemon.store, &etcd.name),
+        FormationStore::new(&daemon.store, &etcd.name),
         running,
         Arc::clone(&daemon.settled),
-        voice_of(daemon, etcd),
+        member_log(daemon, etcd),
     ))
 }
 
@@ -167,17 +171,17 @@ async fn write_manifests(daemon: Arc<Daemon>) -> anyhow::Result<()> {
     let gates = Gates::new(etcd, daemon.settled.subscribe());
     let pods = daemon.config.control_plane.as_ref();
     let pods = pods.map(|of| of.static_pods.clone()).unwrap_or_default();
-    let voice = voice(&daemon, "manifests");
-    manifests::run(&daemon.host, &pods, &gates, &daemon.probe, &voice).await
+    let voice = role_log(&daemon, "manifests");
+    manifests::write_manifests(&daemon.host, &pods, &gates, &daemon.probe, &voice).await
 }
 
 async fn name_members(daemon: Arc<Daemon>) -> anyhow::Result<()> {
     let control_plane = daemon.config.control_plane.iter();
     let formations = control_plane.flat_map(|of| &of.etcd).map(|etcd| {
-        let formation = Formation::of(&daemon.store, &etcd.name);
+        let formation = FormationStore::new(&daemon.store, &etcd.name);
         (etcd.name.clone(), formation)
     });
-    let members = names::Members {
+    let members = names::MemberNames {
         host: &daemon.host,
         ec2: &*daemon.machine,
         config: &daemon.config,
@@ -185,62 +189,63 @@ async fn name_members(daemon: Arc<Daemon>) -> anyhow::Result<()> {
         instance: &daemon.instance,
         pace: NAMES_PACE,
     };
-    members.keep().await
+    members.keep_names().await
 }
 
-/// The names in the cluster's zone, if it has one. Which zone that is, is read anew with each start of the role.
+/// Publishes names in the cluster's hosted zone, if it has one. The zone is read at each start of the role.
 async fn publish_names(daemon: Arc<Daemon>) -> anyhow::Result<()> {
-    let Some(zone) = names::zone_of(&daemon.store).await? else {
+    let Some(zone) = names::read_zone_id(&daemon.store).await? else {
         return std::future::pending().await;
     };
     let records = names::Route53 {
         clients: daemon.clients.clone(),
         zone,
     };
-    let servers = names::Endpoints {
-        client: client(&daemon).await?,
+    let servers = names::ApiEndpoints {
+        client: api_client(&daemon).await?,
         ready: daemon.ready.subscribe(),
     };
-    let zone = names::Zone {
+    let zone = names::ZonePublisher {
         ec2: &*daemon.machine,
         records: &records,
         servers: &servers,
         config: &daemon.config,
-        pace: (READY_PACE, sleep),
+        pace: (READY_PACE, sleep_for),
     };
-    for_a_while(api::CLIENT_LIFE, zone.keep()).await
+    run_for(api::CLIENT_LIFE, zone.keep_published()).await
 }
 
 async fn follow_readiness(daemon: Arc<Daemon>) -> anyhow::Result<()> {
     let health = format!("http://127.0.0.1:{}", ports::API_HEALTH);
     let (probe, ready) = (&daemon.probe, &daemon.ready);
-    let voice = voice(&daemon, "ready");
-    readiness::follow(&health, probe, ready, OWN_READY_PACE, &voice).await
+    let voice = role_log(&daemon, "ready");
+    readiness::follow_readiness(&health, probe, ready, OWN_READY_PACE, &voice).await
 }
 
-/// kubelet ends an API server whose health nobody tells it: a disk that hangs, or a log that is not read, must not hold this up.
+/// Serves health on a separate thread: kubelet kills the API server if its probes are not answered, so a hanging disk or a blocked
+/// log must not delay them.
 async fn serve_health(daemon: Arc<Daemon>) -> anyhow::Result<()> {
-    let context = health::Context {
+    let context = health::HealthContext {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, ports::API_HEALTH)),
-        server: api::url(&daemon.config),
+        server: api::api_server_url(&daemon.config),
         trust_bundle: daemon.config.ca_certificates.clone(),
-        authority: authority(&daemon).await?,
+        authority: read_authority(&daemon).await?,
         clock: system_clock(),
         validity: LEAF_VALIDITY,
     };
-    on_own_thread("health", move || health::serve(context)).await
+    on_own_thread("health", move || health::serve_health(context)).await
 }
 
 async fn serve_workers(daemon: Arc<Daemon>) -> anyhow::Result<()> {
-    let context = bootstrap::Context {
+    let context = bootstrap::EndpointContext {
         listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, ports::BOOTSTRAP)),
         cluster: daemon.config.cluster.clone(),
-        account: bootstrap::account(&daemon.machine).await?,
+        account: bootstrap::read_account(&daemon.machine).await?,
         trust_bundle: daemon.config.ca_certificates.clone(),
-        authority: authority(&daemon).await?,
+        authority: read_authority(&daemon).await?,
         machine: Machine::clone(&daemon.machine),
         store: daemon.store.clone(),
-        nodes: Arc::new(ApiNodes::new(client(&daemon).await?)),
+        nodes: Arc::new(ApiNodes::new(api_client(&daemon).await?)),
         clock: system_clock(),
         signing: signing_duration(&daemon.config),
         ready: daemon.ready.subscribe(),
@@ -248,66 +253,72 @@ async fn serve_workers(daemon: Arc<Daemon>) -> anyhow::Result<()> {
         told: bootstrap::TOLD,
         pause: bootstrap::PAUSE,
     };
-    for_a_while(api::CLIENT_LIFE, bootstrap::serve(Arc::new(context))).await
+    run_for(
+        api::CLIENT_LIFE,
+        bootstrap::serve_endpoint(Arc::new(context)),
+    )
+    .await
 }
 
-async fn approve(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+async fn approve_requests(daemon: Arc<Daemon>) -> anyhow::Result<()> {
     let (machine, log) = (Machine::clone(&daemon.machine), Log::stderr());
-    let role = approval::run(
-        client(&daemon).await?,
+    let role = approval::approve_requests(
+        api_client(&daemon).await?,
         machine,
         &daemon.config.cluster,
         &log,
     );
-    for_a_while(api::CLIENT_LIFE, role).await
+    run_for(api::CLIENT_LIFE, role).await
 }
 
-async fn label(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+async fn label_nodes(daemon: Arc<Daemon>) -> anyhow::Result<()> {
     let (machine, log) = (Machine::clone(&daemon.machine), Log::stderr());
-    let role = labels::run(
-        client(&daemon).await?,
+    let role = labels::label_nodes(
+        api_client(&daemon).await?,
         machine,
         &daemon.config.cluster,
         &log,
     );
-    for_a_while(api::CLIENT_LIFE, role).await
+    run_for(api::CLIENT_LIFE, role).await
 }
 
 async fn remove_nodes(daemon: Arc<Daemon>) -> anyhow::Result<()> {
     let (machine, log) = (Machine::clone(&daemon.machine), Log::stderr());
-    let role = removal::run(
-        client(&daemon).await?,
+    let role = removal::remove_stale_nodes(
+        api_client(&daemon).await?,
         machine,
         &daemon.instance,
-        removal::Pace::default(),
+        removal::RemovalPace::default(),
         &log,
     );
-    for_a_while(api::CLIENT_LIFE, role).await
+    run_for(api::CLIENT_LIFE, role).await
 }
 
 async fn apply_addons(daemon: Arc<Daemon>) -> anyhow::Result<()> {
-    let voice = voice(&daemon, "addons");
-    let role = addons::run(client(&daemon).await?, daemon.store.clone(), voice);
-    for_a_while(api::CLIENT_LIFE, role).await
+    let voice = role_log(&daemon, "addons");
+    let role = addons::keep_addons(api_client(&daemon).await?, daemon.store.clone(), voice);
+    run_for(api::CLIENT_LIFE, role).await
 }
 
-async fn report(daemon: Arc<Daemon>) -> anyhow::Result<()> {
-    let report = Report {
+async fn report_waits(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+    let report = WaitsReporter {
         store: &daemon.store,
         standing: &daemon.standing,
         instance: &daemon.instance,
-        voice: Voice::of("report"),
+        voice: RoleLog::for_role("report"),
         clock: OffsetDateTime::now_utc,
-        sleep,
+        sleep: sleep_for,
     };
-    report.keep().await
+    report.keep_report().await
 }
 
-async fn client(daemon: &Daemon) -> anyhow::Result<kube::Client> {
-    let url = api::url(&daemon.config);
-    api::client(&daemon.store, &url, OffsetDateTime::now_utc()).await
+async fn api_client(daemon: &Daemon) -> anyhow::Result<kube::Client> {
+    let url = api::api_server_url(&daemon.config);
+    api::build_client(&daemon.store, &url, OffsetDateTime::now_utc()).await
 }
 
-async fn authority(daemon: &Daemon) -> anyhow::Result<Arc<Keyset>> {
-    Ok(Arc::new(keyset(&daemon.store, KUBERNETES_CA).await?))
+async fn read_authority(daemon: &Daemon) -> anyhow::Result<Arc<Keyset>> {
+    Ok(Arc::new(
+        read_keyset_object(&daemon.store, KUBERNETES_CA).await?,
+    ))
 }

@@ -1,7 +1,7 @@
-//! The service: every role as a task of its own, until it is asked to stop.
+//! The service: runs all roles until a signal stops it.
 
 use crate::arguments::Arguments;
-use crate::daemon::{configuration, identify};
+use crate::daemon::{identify_instance, read_configuration};
 use crate::log::Log;
 use crate::roles;
 use anyhow::{Context, bail};
@@ -9,47 +9,47 @@ use node::report::Status;
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Runs until the service is stopped. An error is one of the start: the service begins again.
-pub async fn run(arguments: &Arguments) -> anyhow::Result<()> {
+/// Runs until a signal. Returns an error if the start fails; systemd restarts the service.
+pub async fn run_service(arguments: &Arguments) -> anyhow::Result<()> {
     let log = Log::stderr();
-    let (boot, config) = configuration(arguments)?;
-    let mut stopped = Stopped::new()?;
+    let (boot, config) = read_configuration(arguments)?;
+    let mut stopped = StopSignals::new()?;
     let daemon = tokio::select! {
-        daemon = identify(&boot, config) => daemon?,
-        () = stopped.asked() => return Ok(()),
+        daemon = identify_instance(&boot, config) => daemon?,
+        () = stopped.wait_for_signal() => return Ok(()),
     };
     let detail = format!("{} of {}", daemon.instance, daemon.config.cluster);
-    log.say("identify", Status::Finished, None, &detail);
-    let mut roles = roles::start(&Arc::new(daemon));
+    log.write_stage("identify", Status::Finished, None, &detail);
+    let mut roles = roles::start_roles(&Arc::new(daemon));
     tokio::select! {
-        () = stopped.asked() => {
+        () = stopped.wait_for_signal() => {
             roles.shutdown().await;
-            Log::direct().say("stop", Status::Finished, None, "");
+            Log::unqueued_stderr().write_stage("stop", Status::Finished, None, "");
             Ok(())
         }
         Some(ended) = roles.join_next() => match ended {
-            Err(error) => Err(error).context("a role ended in a way that none may"),
-            Ok(()) => bail!("a role ended"),
+            Err(error) => Err(error).context("a role panicked or was aborted"),
+            Ok(()) => bail!("a role ended unexpectedly"),
         },
     }
 }
 
-/// The ways in which a service is asked to stop.
-struct Stopped {
+/// The signals that stop the service.
+struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
-impl Stopped {
+impl StopSignals {
     fn new() -> anyhow::Result<Self> {
-        let of = |kind| signal(kind).context("could not listen for signals");
+        let of = |kind| signal(kind).context("could not install a signal handler");
         Ok(Self {
             terminate: of(SignalKind::terminate())?,
             interrupt: of(SignalKind::interrupt())?,
         })
     }
 
-    async fn asked(&mut self) {
+    async fn wait_for_signal(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

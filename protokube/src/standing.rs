@@ -1,9 +1,9 @@
-//! What this machine's roles wait for or refuse at this moment. Their voices say so, and the state store has it for operators,
-//! whom the console of a machine that joined long ago does not reach.
+//! The table of what the roles wait for or refuse now. Role logs fill it, and it is reported in the state store, because the console
+//! shows only the boot of an instance.
 
 mod report;
 
-pub use report::{EVERY, Report};
+pub use report::{EVERY, WaitsReporter};
 
 use node::report::Status;
 use node::waits::Wait;
@@ -13,43 +13,43 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tokio::sync::watch;
 
-/// By role, and what of the role's it is.
-type Said = BTreeMap<(String, String), Stands>;
+/// Waits by role and part of the role.
+type WaitTable = BTreeMap<(String, String), CurrentWait>;
 
-/// All that stands.
+/// What all roles wait for or refuse now.
 #[derive(Debug)]
-pub struct Standing {
-    said: watch::Sender<Said>,
+pub struct CurrentWaits {
+    said: watch::Sender<WaitTable>,
     clock: fn() -> OffsetDateTime,
 }
 
 #[derive(Clone, Debug)]
-struct Stands {
+struct CurrentWait {
     status: Status,
     message: String,
     since: OffsetDateTime,
 }
 
-impl Default for Standing {
+impl Default for CurrentWaits {
     fn default() -> Self {
-        Self::by(OffsetDateTime::now_utc)
+        Self::with_clock(OffsetDateTime::now_utc)
     }
 }
 
-impl Standing {
-    /// By that clock; nothing stands yet.
-    pub fn by(clock: fn() -> OffsetDateTime) -> Self {
+impl CurrentWaits {
+    /// An empty table with this clock.
+    pub fn with_clock(clock: fn() -> OffsetDateTime) -> Self {
         let said = watch::Sender::default();
         Self { said, clock }
     }
 
-    /// That role waits for this, or refuses it.
-    pub fn stands(&self, role: &str, about: &str, status: Status, message: &str) {
+    /// Sets what a role waits for or refuses. The begin of an existing entry is kept.
+    pub fn set_wait(&self, role: &str, about: &str, status: Status, message: &str) {
         let now = (self.clock)();
         self.said.send_if_modified(|all| {
-            let entry = all.entry(key(role, about));
+            let entry = all.entry(table_key(role, about));
             let known = matches!(entry, Entry::Occupied(_));
-            let one = entry.or_insert_with(|| Stands {
+            let one = entry.or_insert_with(|| CurrentWait {
                 status,
                 message: message.to_owned(),
                 since: now,
@@ -61,39 +61,39 @@ impl Standing {
         });
     }
 
-    /// It does so no more.
-    pub fn over(&self, role: &str, about: &str) {
+    /// Clears an entry.
+    pub fn clear_wait(&self, role: &str, about: &str) {
         self.said
-            .send_if_modified(|all| all.remove(&key(role, about)).is_some());
+            .send_if_modified(|all| all.remove(&table_key(role, about)).is_some());
     }
 
-    /// It does so no more, if it was this.
-    pub(crate) fn over_if(&self, role: &str, about: &str, message: &str) {
-        let key = key(role, about);
+    /// Clears an entry if it has this message.
+    pub(crate) fn clear_wait_if(&self, role: &str, about: &str, message: &str) {
+        let key = table_key(role, about);
         self.said.send_if_modified(|all| {
             let same = all.get(&key).is_some_and(|one| one.message == message);
             same && all.remove(&key).is_some()
         });
     }
 
-    /// All of it, by role.
-    pub fn waits(&self) -> Vec<Wait> {
-        of(&self.said.borrow())
+    /// All entries, sorted by role.
+    pub fn list_waits(&self) -> Vec<Wait> {
+        to_waits(&self.said.borrow())
     }
 
-    fn changes(&self) -> watch::Receiver<Said> {
+    fn subscribe_changes(&self) -> watch::Receiver<WaitTable> {
         self.said.subscribe()
     }
 }
 
-fn of(said: &Said) -> Vec<Wait> {
-    let wait = |((role, about), one): (&(String, String), &Stands)| Wait {
+fn to_waits(said: &WaitTable) -> Vec<Wait> {
+    let wait = |((role, about), one): (&(String, String), &CurrentWait)| Wait {
         since: one.since.format(&Rfc3339).unwrap_or_default(),
         ..Wait::new(role, about, one.status, &one.message)
     };
     said.iter().map(wait).collect()
 }
 
-fn key(role: &str, about: &str) -> (String, String) {
+fn table_key(role: &str, about: &str) -> (String, String) {
     (role.to_owned(), about.to_owned())
 }

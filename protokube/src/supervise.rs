@@ -1,19 +1,18 @@
-//! Roles run side by side for ever. One that ends is started again, later and later while it keeps failing; no role's error ends
-//! another.
+//! Supervises roles: a role that ends is restarted, with growing pauses after errors. Errors of one role do not affect others.
 
-use crate::log::Voice;
+use crate::log::RoleLog;
 use node::report::Status;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-/// When a role is started again.
+/// Pauses before a restart.
 #[derive(Clone, Copy, Debug)]
 pub struct Backoff {
-    /// After its first error; doubled after each further one.
+    /// Pause after the first error; doubled for each further one.
     pub first: Duration,
-    /// At most.
+    /// Longest pause.
     pub longest: Duration,
 }
 
@@ -26,11 +25,11 @@ impl Default for Backoff {
     }
 }
 
-/// Runs a role, whose voice says each error once until another comes. A role that ran longer than the longest wait begins with the
-/// shortest again; one that ends well is started again at once, and renews what it was started with. An error stands until the role says
-/// something else, ends well, or has run for twice the longest wait.
-pub async fn supervise<F>(
-    voice: Voice,
+/// Runs a role for ever and logs its errors. After a run longer than the longest pause, the pauses begin anew. A role that ends
+/// without an error is restarted to renew its inputs. An error counts as current until the role reports another status, ends
+/// without error, or has run for twice the longest pause.
+pub async fn supervise_role<F>(
+    voice: RoleLog,
     backoff: Backoff,
     mut start: impl FnMut() -> F,
 ) -> Infallible
@@ -38,14 +37,14 @@ where
     F: Future<Output = anyhow::Result<()>>,
 {
     let mut wait = backoff.first;
-    voice.say(Status::Started, "");
+    voice.report_status(Status::Started, "");
     loop {
         let began = Instant::now();
         let mut role = pin!(start());
         let ended = match tokio::time::timeout(backoff.longest * 2, &mut role).await {
             Ok(ended) => ended,
             Err(_) => {
-                voice.said_is_over();
+                voice.clear_last_status();
                 role.await
             }
         };
@@ -53,19 +52,19 @@ where
             wait = backoff.first;
         }
         if let Err(error) = ended {
-            voice.say(Status::Failed, &format!("{error:#}"));
+            voice.report_status(Status::Failed, &format!("{error:#}"));
             tokio::time::sleep(wait).await;
             wait = (wait * 2).min(backoff.longest);
         } else {
-            voice.said_is_over();
-            // Not in circles, should a role end well at once.
+            voice.clear_last_status();
+            // A pause, in case the role ends at once again.
             tokio::time::sleep(backoff.first).await;
         }
     }
 }
 
-/// Lets a role run for a while and ends it well: for roles whose credentials end, so that they get new ones.
-pub async fn for_a_while(
+/// Ends a role without error after `life`, so that a role whose credentials expire is restarted with new ones.
+pub async fn run_for(
     life: Duration,
     role: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<()> {
@@ -76,7 +75,7 @@ pub async fn for_a_while(
 mod tests {
     use super::*;
     use crate::log::Log;
-    use crate::standing::Standing;
+    use crate::standing::CurrentWaits;
     use anyhow::bail;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -99,11 +98,11 @@ mod tests {
                 }
             }
         };
-        let fails = supervise(Voice::of("failing"), QUICK, count(&failing));
-        let ends = supervise(Voice::of("ending"), QUICK, || {
+        let fails = supervise_role(RoleLog::for_role("failing"), QUICK, count(&failing));
+        let ends = supervise_role(RoleLog::for_role("ending"), QUICK, || {
             let other = Arc::clone(&other);
             async move {
-                for_a_while(Duration::from_millis(1), std::future::pending()).await?;
+                run_for(Duration::from_millis(1), std::future::pending()).await?;
                 other.fetch_add(1, Ordering::Relaxed);
                 Ok(())
             }
@@ -121,18 +120,18 @@ mod tests {
         assert!(failing.load(Ordering::Relaxed) >= 5);
     }
 
-    /// What stands of a role that fails so often and then runs, at its starts and while it runs in the end.
+    /// Number of waits at each start of a role that fails `fails` times, and while it runs afterwards.
     async fn stands(fails: usize) -> Vec<usize> {
-        let standing = Arc::new(Standing::default());
-        let voice = Voice::to(Log::to(|_| ()), "dns").standing_in(&standing, "");
+        let standing = Arc::new(CurrentWaits::default());
+        let voice = RoleLog::with_log(Log::from_fn(|_| ()), "dns").recording_waits(&standing, "");
         let (starts, (seen, mut all)) =
             (AtomicUsize::new(0), tokio::sync::mpsc::unbounded_channel());
-        let role = supervise(voice, QUICK, || async {
-            seen.send(standing.waits().len())?;
+        let role = supervise_role(voice, QUICK, || async {
+            seen.send(standing.list_waits().len())?;
             if starts.fetch_add(1, Ordering::Relaxed) < fails {
                 bail!("the zone is denied");
             }
-            while !standing.waits().is_empty() {
+            while !standing.list_waits().is_empty() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             seen.send(0)?;

@@ -1,4 +1,4 @@
-//! Lines that others can cause at will: of one cause there is one line at most every few seconds, with how many there were.
+//! Rate-limits log lines that callers can cause: one line per cause every few seconds, with the number of suppressed ones.
 
 use crate::log::Log;
 use node::report::Status;
@@ -7,33 +7,33 @@ use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Causes that are told apart at once; of further ones nothing is told until others are over.
+/// Limit of causes; lines of further causes are dropped until others expire.
 const CAUSES: usize = 1000;
 
-/// What is told of each cause.
+/// Counts and writes log lines by cause.
 pub struct Tally<K> {
     log: Log,
     stage: &'static str,
     every: Duration,
-    causes: Mutex<HashMap<K, Cause>>,
+    causes: Mutex<HashMap<K, CauseState>>,
 }
 
-struct Cause {
+struct CauseState {
     told: Instant,
-    /// Since then.
+    /// Number of suppressed lines since then.
     more: u64,
-    last: Line,
+    last: CountedLine,
 }
 
 #[derive(Clone)]
-struct Line {
+struct CountedLine {
     status: Status,
     instance: Option<String>,
     detail: String,
 }
 
 impl<K: Eq + Hash> Tally<K> {
-    /// Lines of one cause are at least `every` apart.
+    /// A tally that writes lines of one cause at least `every` apart.
     pub fn new(log: Log, stage: &'static str, every: Duration) -> Self {
         Self {
             log,
@@ -43,9 +43,9 @@ impl<K: Eq + Hash> Tally<K> {
         }
     }
 
-    /// Tells it, or counts it.
-    pub fn say(&self, cause: K, status: Status, instance: Option<&str>, detail: &str) {
-        let last = Line {
+    /// Writes a line, or counts it.
+    pub fn log_or_count(&self, cause: K, status: Status, instance: Option<&str>, detail: &str) {
+        let last = CountedLine {
             status,
             instance: instance.map(str::to_owned),
             detail: detail.to_owned(),
@@ -71,7 +71,7 @@ impl<K: Eq + Hash> Tally<K> {
                     let (told, more) = (now, 0);
                     causes.insert(
                         cause,
-                        Cause {
+                        CauseState {
                             told,
                             more,
                             last: last.clone(),
@@ -82,12 +82,12 @@ impl<K: Eq + Hash> Tally<K> {
             }
         };
         if let Some((line, more)) = told {
-            self.tell(&line, more);
+            self.write_counted(&line, more);
         }
     }
 
-    /// Tells what was counted and not told since, and forgets causes that are over. To be called now and then.
-    pub fn catch_up(&self) {
+    /// Writes the counts of suppressed lines, and forgets expired causes. Must be called regularly.
+    pub fn log_counted(&self) {
         let now = Instant::now();
         let mut told = Vec::new();
         let mut causes = self.causes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,17 +104,18 @@ impl<K: Eq + Hash> Tally<K> {
         });
         drop(causes);
         for (line, more) in told {
-            self.tell(&line, more);
+            self.write_counted(&line, more);
         }
     }
 
-    fn tell(&self, line: &Line, more: u64) {
+    fn write_counted(&self, line: &CountedLine, more: u64) {
         let detail = match more {
             0 => line.detail.clone(),
-            more => format!("{} (and {more} like it before)", line.detail),
+            more => format!("{} (and {more} similar before)", line.detail),
         };
         let instance = line.instance.as_deref();
-        self.log.say(self.stage, line.status, instance, &detail);
+        self.log
+            .write_stage(self.stage, line.status, instance, &detail);
     }
 }
 
@@ -123,11 +124,11 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    /// A tally and the details that it told.
-    fn tally(every: Duration) -> (Tally<&'static str>, Arc<Mutex<Vec<String>>>) {
+    /// A tally and the details that it wrote.
+    fn recording_tally(every: Duration) -> (Tally<&'static str>, Arc<Mutex<Vec<String>>>) {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let taken = Arc::clone(&lines);
-        let log = Log::to(move |line| {
+        let log = Log::from_fn(move |line| {
             let line: serde_json::Value = serde_json::from_str(line).unwrap();
             let detail = line["detail"].as_str().unwrap().to_owned();
             taken.lock().unwrap().push(detail);
@@ -137,22 +138,22 @@ mod tests {
 
     #[test]
     fn of_a_flood_there_is_one_line_and_then_one_with_their_number() {
-        let (quiet, lines) = tally(Duration::from_hours(1));
+        let (quiet, lines) = recording_tally(Duration::from_hours(1));
         for number in 0..100 {
-            quiet.say("a", Status::Failed, None, &format!("a{number}"));
+            quiet.log_or_count("a", Status::Failed, None, &format!("a{number}"));
         }
-        quiet.say("b", Status::Failed, None, "b");
+        quiet.log_or_count("b", Status::Failed, None, "b");
         assert_eq!(*lines.lock().unwrap(), ["a0", "b"]);
-        quiet.catch_up();
+        quiet.log_counted();
         assert_eq!(lines.lock().unwrap().len(), 2, "it is too early");
         let later = Tally {
             every: Duration::ZERO,
             ..quiet
         };
-        later.catch_up();
-        assert_eq!(lines.lock().unwrap()[2..], ["a99 (and 98 like it before)"]);
-        later.catch_up();
-        later.catch_up();
+        later.log_counted();
+        assert_eq!(lines.lock().unwrap()[2..], ["a99 (and 98 similar before)"]);
+        later.log_counted();
+        later.log_counted();
         assert!(later.causes.lock().unwrap().is_empty());
         assert_eq!(lines.lock().unwrap().len(), 3);
     }
@@ -161,10 +162,10 @@ mod tests {
     fn causes_without_end_take_no_memory_without_end() {
         let lines = Arc::new(Mutex::new(0));
         let count = Arc::clone(&lines);
-        let log = Log::to(move |_| *count.lock().unwrap() += 1);
+        let log = Log::from_fn(move |_| *count.lock().unwrap() += 1);
         let tally = Tally::new(log, "test", Duration::from_hours(1));
         for cause in 0..10 * CAUSES {
-            tally.say(cause, Status::Failed, None, "");
+            tally.log_or_count(cause, Status::Failed, None, "");
         }
         assert_eq!(tally.causes.lock().unwrap().len(), CAUSES);
         assert_eq!(*lines.lock().unwrap(), CAUSES);

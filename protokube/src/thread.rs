@@ -1,10 +1,10 @@
-//! A role on a thread and a runtime of its own: what else this process does, and waits for, does not hold it up.
+//! Runs a role on its own thread and runtime, so that other work of the process cannot delay it.
 
 use anyhow::Context;
 use std::future::Future;
 use tokio::sync::oneshot;
 
-/// Runs it there until it ends or nobody waits for it any more.
+/// Runs a role on a new thread until it ends or the returned future is dropped.
 pub async fn on_own_thread<F>(
     name: &str,
     role: impl FnOnce() -> F + Send + 'static,
@@ -26,7 +26,7 @@ where
             }),
             Err(error) => Err(error).context("could not start a runtime"),
         };
-        // Nobody to tell: the role was ended.
+        // An error means that the future was dropped.
         let _ = tell.send(ended);
     };
     let thread = std::thread::Builder::new().name(name.to_owned());
@@ -34,5 +34,5 @@ where
         .spawn(work)
         .with_context(|| format!("could not start a thread for {name}"))?;
     told.await
-        .with_context(|| format!("the thread of {name} ended in a way that none may"))?
+        .with_context(|| format!("the thread of {name} panicked"))?
 }

@@ -1,19 +1,19 @@
-//! Waiting for the API to have something new.
+//! Waits for changes of API objects.
 
 use futures::{Stream, StreamExt};
 use kube::api::WatchEvent;
 use std::pin::pin;
 use std::time::Duration;
 
-/// How long the API server keeps a watch open, seconds: so often is everything looked at anew.
+/// Duration of a watch in seconds, after which everything is listed again.
 pub(crate) const WATCH_SECONDS: u32 = 60;
-/// A watch from which nothing came for longer is given up: its connection is dead.
+/// Timeout without events, after which the connection counts as dead.
 const DEAD: Duration = Duration::from_secs(90);
-/// Changes come in crowds: others of the same one are waited for this long.
+/// Time for collecting further changes.
 const GATHER: Duration = Duration::from_millis(200);
 
-/// Waits for an object that matters to appear or change, or for the watch to end. An error in the watch ends it: most
-/// often it says that the version is too old, and the caller lists anew anyway.
+/// Waits until an object that matters appears or changes, or the watch ends. An error event ends the watch too: usually the version
+/// is too old, and the caller lists again anyway.
 pub(crate) async fn until_changed<T>(
     watch: impl Stream<Item = kube::Result<WatchEvent<T>>>,
     matters: impl Fn(&T) -> bool,

@@ -17,7 +17,7 @@ use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret, ServiceAccount};
 use kube::Client;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
-use protokube::log::Voice;
+use protokube::log::RoleLog;
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::store_in;
@@ -44,7 +44,7 @@ async fn want(store: &Store, addons: &[Addon]) {
 
 /// What protokube does, for ever.
 async fn follow(client: Client, store: Store) -> anyhow::Result<()> {
-    protokube::addons::run(client, store, Voice::of("addons")).await
+    protokube::addons::keep_addons(client, store, RoleLog::for_role("addons")).await
 }
 
 /// Waits until the record says that exactly these addons are applied.
@@ -136,10 +136,10 @@ async fn a_kubelet_makes_its_node_with_the_taint_that_the_cloud_controller_manag
     let mut policy = with(&json!({"cni": {}}));
     policy.retain(|addon| addon.name == "node-registration.kctl.dev");
     want(&store, &policy).await;
-    let running = tokio::spawn(protokube::addons::run(
+    let running = tokio::spawn(protokube::addons::keep_addons(
         admin.clone(),
         store,
-        Voice::of("addons"),
+        RoleLog::for_role("addons"),
     ));
     applied(&admin, &policy).await;
     running.abort();

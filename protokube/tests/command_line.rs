@@ -2,7 +2,7 @@
 #![cfg(test)]
 
 use full::nodes::node_config;
-use node::config::stored;
+use node::config::to_stored;
 use rustix::process::{Pid, Signal, kill_process};
 use std::net::TcpListener;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn configurations(folder: &Path, named: Option<&str>) -> [String; 2] {
     let config = node_config(&expanded().full, "control-plane-eu-west-1a", "", &agents())
         .unwrap()
         .unwrap();
-    let stored = stored(&config).unwrap();
+    let stored = to_stored(&config).unwrap();
     let [boot, node] = ["boot.yaml", "node-config.yaml"].map(|name| folder.join(name));
     let named = named.unwrap_or(&stored.sha256);
     let text = format!(
@@ -99,5 +99,8 @@ fn another_machines_configuration_is_refused() {
     let output = with_configurations(folder.path(), Some(&"0".repeat(64)));
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(said.contains("is not this machine's"), "{said}");
+    assert!(
+        said.contains("is not the NodeConfig of this instance"),
+        "{said}"
+    );
 }

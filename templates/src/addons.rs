@@ -1,5 +1,5 @@
-//! Addons: objects that the cluster runs of itself, as YAML documents, and the files that go into their ConfigMaps.
-//! A value that is `None` or null is one that nobody gave: who reads the documents leaves its field out.
+//! Templates of the addons (Kubernetes objects as YAML documents) and of the files in their ConfigMaps. A value that is `None` or
+//! null was not set; the reader of the documents leaves its field out.
 
 use crate::Template;
 use serde::Serialize;
@@ -27,135 +27,135 @@ templates! {
     CloudControllerManager from "addons/cloud-controller-manager.yaml.hbs",
 }
 
-/// What the API server may ask kubelets.
+/// RBAC objects that let the API server call kubelets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KubeletApi {
-    /// Common name of the certificate that the API server shows kubelets.
+    /// Common name of the client certificate that the API server uses for kubelets.
     pub user: String,
 }
 
-/// What containers of the namespace `default` ask for if they ask for nothing.
+/// Default requests of containers in the namespace `default`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LimitRange {
-    /// CPU, a quantity.
+    /// CPU request, a Kubernetes quantity.
     pub cpu_request: String,
 }
 
-/// With what kubelets make their Nodes.
+/// RBAC objects that let kubelets register their Nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct NodeRegistration {}
 
-/// flannel.
+/// The CNI plugin flannel.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Flannel {
     /// Image of flanneld.
     pub image: String,
     /// Image of the CNI plugin `flannel`.
     pub plugin_image: String,
-    /// The CNI configuration, JSON.
+    /// CNI configuration, JSON.
     pub cni_config: String,
-    /// The network's configuration, JSON.
+    /// Network configuration of flanneld, JSON.
     pub network_config: String,
-    /// sha256 (hex) of both: a change of them restarts the pods.
+    /// sha256 (hex) of both configurations, so that a change restarts the pods.
     pub config_sha256: String,
-    /// Where the API answers on every machine, on port 443.
+    /// Host name at which every node reaches the API, on port 443.
     pub api_host: String,
-    /// Arguments of flanneld.
+    /// Command-line arguments of flanneld.
     pub arguments: Vec<String>,
-    /// Port of its health checks, on 127.0.0.1.
+    /// Port of the health checks on 127.0.0.1.
     pub health_port: u16,
-    /// It needs `/dev/net/tun`.
+    /// True if the container needs `/dev/net/tun`.
     pub privileged: bool,
-    /// SELinux options of its container.
+    /// SELinux options of the container.
     pub selinux: Option<BTreeMap<String, String>>,
 }
 
-/// CoreDNS' configuration.
+/// The configuration file of CoreDNS.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Corefile {
-    /// Domain of the cluster.
+    /// DNS domain of the cluster, with a trailing dot.
     pub domain: String,
-    /// Name servers of everything else: addresses, or a file that names them.
+    /// Name servers for all other domains: addresses, or the path of a resolv.conf.
     pub upstreams: Vec<String>,
-    /// Domains that have name servers of their own.
+    /// Domains with their own name servers.
     pub stubs: Vec<StubDomain>,
 }
 
-/// A domain with name servers of its own.
+/// A domain with its own name servers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StubDomain {
-    /// `example.com:53`.
+    /// Domain and port: `example.com:53`.
     pub domain: String,
-    /// Its name servers.
+    /// Addresses of the name servers.
     pub servers: Vec<String>,
 }
 
-/// CoreDNS.
+/// The DNS server of the cluster.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CoreDns {
-    /// Its configuration.
+    /// Rendered [`Corefile`].
     pub corefile: String,
-    /// Its image.
+    /// Container image.
     pub image: String,
-    /// Address of its Service.
+    /// Address of the Service `kube-dns`.
     pub cluster_ip: String,
     /// Fixed number of pods; `None`: the autoscaler decides.
     pub replicas: Option<i32>,
-    /// CPU a pod asks for.
+    /// CPU request of a pod.
     pub cpu_request: Option<String>,
-    /// Memory a pod asks for.
+    /// Memory request of a pod.
     pub memory_request: Option<String>,
-    /// Memory a pod may use at most.
+    /// Memory limit of a pod.
     pub memory_limit: Option<String>,
-    /// Tolerations of its pods.
+    /// Tolerations of the pods.
     pub tolerations: Vec<Value>,
-    /// Affinity of its pods.
+    /// Affinity of the pods.
     pub affinity: Option<Value>,
-    /// Annotations of its pods.
+    /// Annotations of the pods.
     pub pod_annotations: Option<BTreeMap<String, String>>,
 }
 
-/// What sets the number of CoreDNS' pods.
+/// The autoscaler that sets the number of CoreDNS pods.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CoreDnsAutoscaler {
-    /// Its image.
+    /// Container image.
     pub image: String,
-    /// Tolerations of its pod.
+    /// Tolerations of the pod.
     pub tolerations: Vec<Value>,
-    /// Affinity of its pod.
+    /// Affinity of the pod.
     pub affinity: Option<Value>,
 }
 
 /// The configuration file of the AWS cloud controller manager.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CloudConfig {
-    /// Its settings, in the section `global`.
+    /// Settings of the section `global`.
     pub settings: Vec<CloudSetting>,
 }
 
-/// A setting of the AWS cloud controller manager.
+/// One line of the section `global`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CloudSetting {
-    /// `ElbSecurityGroup`.
+    /// Key, for example `ElbSecurityGroup`.
     pub name: String,
-    /// Its value.
+    /// Value, written in quotes.
     pub value: String,
 }
 
 /// The AWS cloud controller manager.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CloudControllerManager {
-    /// Its image.
+    /// Container image.
     pub image: String,
-    /// Its arguments.
+    /// Command-line arguments.
     pub arguments: Vec<String>,
-    /// CPU a pod asks for.
+    /// CPU request of a pod.
     pub cpu_request: Option<String>,
-    /// Its configuration file.
+    /// Rendered [`CloudConfig`].
     pub cloud_config: String,
-    /// sha256 (hex) of it: a change restarts the pods.
+    /// sha256 (hex) of the configuration file, so that a change restarts the pods.
     pub config_sha256: String,
-    /// Where the file is, as `cloud.config`.
+    /// Folder in which the configuration file is mounted as `cloud.config`.
     pub config_folder: String,
 }
 

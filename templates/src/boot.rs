@@ -1,39 +1,39 @@
-//! User data: what a machine runs at its first boot.
+//! User data: the script that an instance runs at its first boot.
 
 use crate::{Template, Variable};
 use serde::Serialize;
 
-/// The boot script.
+/// The user data script, which fetches, verifies and starts nodeup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UserData {
-    /// The cluster's name, for the reader.
+    /// Cluster name, shown in a comment.
     pub cluster: String,
-    /// Where nodeup and its configuration lie.
+    /// Folder of nodeup and its configuration.
     pub directory: String,
-    /// How this and everything after it reaches the internet: variables of a proxy, without quotes in them.
+    /// Proxy variables of the script and of everything that it starts; values contain no quotes.
     pub environment: Vec<Variable>,
-    /// The machine's architecture as `uname -m` says it.
+    /// Architecture as `uname -m` prints it.
     pub machine: String,
     /// sha256 (hex) of nodeup.
     pub sha256: String,
     /// nodeup's key in the bucket.
     pub key: String,
-    /// Where else nodeup may be found: https URLs.
+    /// Other sources of nodeup: https URLs.
     pub mirrors: Vec<String>,
-    /// Bucket with the state store; empty: mirrors only.
+    /// Bucket of the state store; empty if nodeup comes from mirrors only.
     pub bucket: String,
-    /// BootConfig.
+    /// BootConfig as YAML.
     pub boot_config: Heredoc,
     /// `nodeup.service`.
     pub unit: String,
 }
 
-/// Text of a file, or its gzip in base64.
+/// Text of a file, plain or compressed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Heredoc {
-    /// The text, or base64.
+    /// Plain text, or base64 of gzip.
     pub text: String,
-    /// It is base64 of gzip.
+    /// True if `text` is base64 of gzip.
     pub compressed: bool,
 }
 

@@ -1,9 +1,9 @@
-//! Quoting: how a value becomes part of a shell script, a unit, a Corefile or YAML without changing its meaning.
+//! Template helpers that quote values for shell scripts, units, Corefiles and YAML.
 
 use handlebars::{Handlebars, Helper, HelperResult, Output, RenderContext, RenderErrorReason};
 
-/// Quotes a value for the POSIX shell: one word, no expansion.
-pub fn sh(value: &str) -> String {
+/// Quotes a value for the POSIX shell as one word without expansion.
+pub fn quote_sh(value: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
     if !value.is_empty() && value.chars().all(plain) {
         return value.to_owned();
@@ -11,8 +11,8 @@ pub fn sh(value: &str) -> String {
     format!("'{}'", value.replace('\'', r"'\''"))
 }
 
-/// Quotes the value of `NAME=` in an environment file.
-pub fn systemd(value: &str) -> String {
+/// Quotes the value of `NAME=` in a systemd environment file.
+pub fn quote_systemd(value: &str) -> String {
     let escaped = value
         .replace('\\', r"\\")
         .replace('"', "\\\"")
@@ -20,14 +20,14 @@ pub fn systemd(value: &str) -> String {
     format!("\"{escaped}\"")
 }
 
-/// Quotes one word of a unit's `ExecStart=`, where `%` and `$` would be expanded.
-pub fn systemd_word(value: &str) -> String {
-    systemd(&value.replace('%', "%%").replace('$', "$$"))
+/// Quotes one word of a unit's `ExecStart=`, where systemd expands `%` and `$`.
+pub fn quote_systemd_word(value: &str) -> String {
+    quote_systemd(&value.replace('%', "%%").replace('$', "$$"))
 }
 
-/// A here document: operator, text and delimiter. The delimiter is quoted, so nothing in the text is expanded,
+/// Writes a here document: operator, text and delimiter. The delimiter is quoted, so nothing in the text is expanded,
 /// and lengthened until no line of the text is equal to it.
-pub fn heredoc(text: &str) -> String {
+pub fn here_document(text: &str) -> String {
     let mut delimiter = "END".to_owned();
     while text.lines().any(|line| line == delimiter) {
         delimiter.push('_');
@@ -41,7 +41,7 @@ pub fn heredoc(text: &str) -> String {
 }
 
 /// Quotes a word of a Corefile.
-pub fn corefile(value: &str) -> String {
+pub fn quote_corefile(value: &str) -> String {
     let special = |c: char| c.is_whitespace() || "\"\\{}#`".contains(c);
     if !value.is_empty() && !value.contains(special) {
         return value.to_owned();
@@ -49,8 +49,8 @@ pub fn corefile(value: &str) -> String {
     format!("\"{}\"", value.replace('\\', r"\\").replace('"', "\\\""))
 }
 
-/// A value of any sort as YAML in one line: JSON is YAML.
-fn yaml(
+/// Writes any value as YAML on one line, in JSON syntax.
+fn write_yaml(
     helper: &Helper<'_>,
     _: &Handlebars<'_>,
     _: &handlebars::Context,
@@ -62,12 +62,12 @@ fn yaml(
     Ok(out.write(&value.value().to_string())?)
 }
 
-pub(crate) fn register(engine: &mut Handlebars<'_>) {
+pub(crate) fn register_helpers(engine: &mut Handlebars<'_>) {
     for (name, quote) in [
-        ("sh", sh as fn(&str) -> String),
-        ("systemd", systemd),
-        ("heredoc", heredoc),
-        ("corefile", corefile),
+        ("sh", quote_sh as fn(&str) -> String),
+        ("systemd", quote_systemd),
+        ("heredoc", here_document),
+        ("corefile", quote_corefile),
     ] {
         let helper = move |helper: &Helper<'_>,
                            _: &Handlebars<'_>,
@@ -83,5 +83,5 @@ pub(crate) fn register(engine: &mut Handlebars<'_>) {
         };
         engine.register_helper(name, Box::new(helper));
     }
-    engine.register_helper("yaml", Box::new(yaml));
+    engine.register_helper("yaml", Box::new(write_yaml));
 }

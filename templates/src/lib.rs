@@ -1,5 +1,5 @@
-//! Text that machines run or read and that has no typed form here: shell, systemd units, logrotate, addons. Each
-//! template has a typed context; [`render`] is the only way to text, helpers do the quoting.
+//! Templates of texts that have no typed form in kctl: shell scripts, systemd units, logrotate, addons. Each template has a typed
+//! context; [`render`] is the only way to turn it into text, and helpers do the quoting.
 
 pub mod addons;
 mod boot;
@@ -9,26 +9,26 @@ mod paths_test;
 mod units;
 
 pub use boot::{Heredoc, UserData};
-pub use helpers::{corefile, heredoc, sh, systemd, systemd_word};
+pub use helpers::{here_document, quote_corefile, quote_sh, quote_systemd, quote_systemd_word};
 pub use units::{
     CertificatesService, CertificatesTimer, ContainerdService, Environment, HookService,
-    KubeletService, Logrotate, MasqueradeService, NodeupService, ProtokubeService, Variable,
-    VolumeMount,
+    KubeletService, Logrotate, MasqueradeService, MountUnit, NodeupService, ProtokubeService,
+    Variable,
 };
 
 use serde::Serialize;
 
-/// A template's context.
+/// The context of a template.
 ///
-/// Every field is always serialized: a field that is left out could not be told from one that is misspelt.
+/// Every field is always serialized, because a missing field could not be distinguished from a misspelt one.
 pub trait Template: Serialize {
-    /// Its file, for messages.
+    /// File name of the template, for messages.
     const NAME: &'static str;
-    /// Its text.
+    /// Text of the template.
     const SOURCE: &'static str;
 }
 
-/// A template could not be rendered: a path that its context does not have, or a value that cannot be quoted.
+/// A template could not be rendered, because it names a path that its context lacks or quotes a value that is not text.
 #[derive(Debug, thiserror::Error)]
 #[error("could not render {template}")]
 pub struct Error {
@@ -37,14 +37,14 @@ pub struct Error {
     source: Box<handlebars::RenderError>,
 }
 
-/// Renders a template with its context. Nothing is escaped by default; what needs quotes says so with a helper:
+/// Renders a template with its context. Nothing is escaped by default; templates quote explicitly with helpers:
 /// `{{sh value}}` for the shell, `{{systemd value}}` for units and environment files, `{{heredoc value}}`,
 /// `{{corefile value}}`, and `{{yaml value}}`, which takes values of every sort.
 pub fn render<T: Template>(context: &T) -> Result<String, Error> {
     let mut engine = handlebars::Handlebars::new();
     engine.set_strict_mode(true);
     engine.register_escape_fn(handlebars::no_escape);
-    helpers::register(&mut engine);
+    helpers::register_helpers(&mut engine);
     let rendered = engine.render_template(T::SOURCE, context);
     rendered.map_err(|source| Error {
         template: T::NAME,

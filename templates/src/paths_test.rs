@@ -1,12 +1,12 @@
-//! The lint that strict mode is not: every path in a template exists in its context, and every field of a
-//! context is used by its template.
+//! Checks that every path in a template exists in its context and that every field of a context is used. Strict mode of
+//! handlebars does neither completely.
 
 use crate::addons::{NodeRegistration, samples};
 use crate::boot::UserData;
 use crate::units::{
     CertificatesService, CertificatesTimer, ContainerdService, Environment, HookService,
-    KubeletService, Logrotate, MasqueradeService, NodeupService, ProtokubeService, Variable,
-    VolumeMount,
+    KubeletService, Logrotate, MasqueradeService, MountUnit, NodeupService, ProtokubeService,
+    Variable,
 };
 use crate::{Template, render};
 use handlebars::template::{HelperTemplate, Parameter, Template as Parsed, TemplateElement};
@@ -14,7 +14,7 @@ use handlebars::{Path, PathSeg};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Paths of a template, followed through a sample of its context.
+/// State of a walk through a template along a sample of its context.
 struct Walk {
     template: &'static str,
     used: BTreeSet<String>,
@@ -23,7 +23,7 @@ struct Walk {
 
 impl Walk {
     /// Follows `path` from the scope; `None`, and an entry in `wrong`, if it leads nowhere.
-    fn follow(&mut self, scope: &[(String, Value)], path: &Path) -> Option<(String, Value)> {
+    fn follow_path(&mut self, scope: &[(String, Value)], path: &Path) -> Option<(String, Value)> {
         let Path::Relative((segments, raw)) = path else {
             return None;
         };
@@ -48,42 +48,42 @@ impl Walk {
         Some((place, value))
     }
 
-    fn parameter(
+    fn follow_parameter(
         &mut self,
         scope: &[(String, Value)],
         parameter: &Parameter,
     ) -> Option<(String, Value)> {
         match parameter {
-            Parameter::Path(path) => self.follow(scope, path),
-            Parameter::Name(name) => self.follow(scope, &Path::parse(name).unwrap()),
+            Parameter::Path(path) => self.follow_path(scope, path),
+            Parameter::Name(name) => self.follow_path(scope, &Path::parse(name).unwrap()),
             Parameter::Subexpression(inner) => {
                 inner
                     .params()?
                     .iter()
-                    .for_each(|parameter| drop(self.parameter(scope, parameter)));
+                    .for_each(|parameter| drop(self.follow_parameter(scope, parameter)));
                 None
             }
             _ => None,
         }
     }
 
-    fn elements(&mut self, scope: &[(String, Value)], parsed: Option<&Parsed>) {
+    fn walk_elements(&mut self, scope: &[(String, Value)], parsed: Option<&Parsed>) {
         for element in parsed.map_or(&[][..], |parsed| &parsed.elements) {
             match element {
                 TemplateElement::Expression(helper) | TemplateElement::HtmlExpression(helper) => {
                     if helper.params.is_empty() {
-                        self.parameter(scope, &helper.name);
+                        self.follow_parameter(scope, &helper.name);
                     }
                     let whole = helper.name.as_name() == Some("yaml");
                     for parameter in &helper.params {
-                        if let Some((place, value)) = self.parameter(scope, parameter)
+                        if let Some((place, value)) = self.follow_parameter(scope, parameter)
                             && whole
                         {
-                            leaves(&place, &value, &mut self.used);
+                            collect_leaves(&place, &value, &mut self.used);
                         }
                     }
                 }
-                TemplateElement::HelperBlock(helper) => self.block(scope, helper),
+                TemplateElement::HelperBlock(helper) => self.walk_block(scope, helper),
                 TemplateElement::RawString(_) | TemplateElement::Comment(_) => {}
                 other => self
                     .wrong
@@ -92,9 +92,9 @@ impl Walk {
         }
     }
 
-    fn block(&mut self, scope: &[(String, Value)], helper: &HelperTemplate) {
+    fn walk_block(&mut self, scope: &[(String, Value)], helper: &HelperTemplate) {
         let name = helper.name.as_name().unwrap_or_default().to_owned();
-        let target = self.parameter(scope, &helper.params[0]);
+        let target = self.follow_parameter(scope, &helper.params[0]);
         let mut inner = scope.to_vec();
         match (name.as_str(), target) {
             ("each", Some((place, Value::Array(items)))) if !items.is_empty() => {
@@ -105,27 +105,27 @@ impl Walk {
                 .wrong
                 .push(format!("{}: {{{{#{name}}}}} of {target:?}", self.template)),
         }
-        self.elements(&inner, helper.template.as_ref());
-        self.elements(&inner, helper.inverse.as_ref());
+        self.walk_elements(&inner, helper.template.as_ref());
+        self.walk_elements(&inner, helper.inverse.as_ref());
     }
 }
 
-/// Places of all values that are neither objects nor lists.
-fn leaves(place: &str, value: &Value, into: &mut BTreeSet<String>) {
+/// Collects the paths of all values that are neither objects nor lists.
+fn collect_leaves(place: &str, value: &Value, into: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => fields
             .iter()
-            .for_each(|(name, value)| leaves(&format!("{place}/{name}"), value, into)),
+            .for_each(|(name, value)| collect_leaves(&format!("{place}/{name}"), value, into)),
         Value::Array(items) => items
             .iter()
             .take(1)
-            .for_each(|value| leaves(&format!("{place}/0"), value, into)),
+            .for_each(|value| collect_leaves(&format!("{place}/0"), value, into)),
         _ => drop(into.insert(place.to_owned())),
     }
 }
 
-/// What is wrong with a template and its context.
-fn findings<T: Template>(sample: &T) -> Vec<String> {
+/// Returns the findings of a template and a sample of its context.
+fn lint_template<T: Template>(sample: &T) -> Vec<String> {
     let context = serde_json::to_value(sample).unwrap();
     let mut walk = Walk {
         template: T::NAME,
@@ -133,9 +133,9 @@ fn findings<T: Template>(sample: &T) -> Vec<String> {
         wrong: Vec::new(),
     };
     let parsed = Parsed::compile(T::SOURCE).unwrap();
-    walk.elements(&[(String::new(), context.clone())], Some(&parsed));
+    walk.walk_elements(&[(String::new(), context.clone())], Some(&parsed));
     let mut fields = BTreeSet::new();
-    leaves("", &context, &mut fields);
+    collect_leaves("", &context, &mut fields);
     let unused = fields
         .difference(&walk.used)
         .map(|field| format!("{}: {field} is not used", T::NAME));
@@ -167,81 +167,81 @@ fn templates_and_contexts_agree() {
         }],
     };
     let found = [
-        findings(&UserData::sample()),
-        findings(&NodeupService {
+        lint_template(&UserData::sample()),
+        lint_template(&NodeupService {
             directory: directory(),
         }),
-        findings(&CertificatesService {
+        lint_template(&CertificatesService {
             directory: directory(),
         }),
-        findings(&CertificatesTimer {}),
-        findings(&ProtokubeService {
+        lint_template(&CertificatesTimer {}),
+        lint_template(&ProtokubeService {
             directory: directory(),
         }),
-        findings(&ContainerdService {
+        lint_template(&ContainerdService {
             binary: text("/usr/bin/containerd"),
             config: text("/etc/c.toml"),
         }),
-        findings(&KubeletService {
+        lint_template(&KubeletService {
             binary: text("/usr/local/bin/kubelet"),
         }),
-        findings(&MasqueradeService {
+        lint_template(&MasqueradeService {
             non_masquerade_cidr: text("100.64.0.0/10"),
         }),
-        findings(&hook),
-        findings(&environment),
-        findings(&VolumeMount {
+        lint_template(&hook),
+        lint_template(&environment),
+        lint_template(&MountUnit {
             device: text("/dev/nvme1n1"),
             path: text("/data"),
             filesystem: text("ext4"),
             options: text("noatime"),
         }),
-        findings(&Logrotate {
+        lint_template(&Logrotate {
             path: text("/var/log/etcd.log"),
         }),
-        addons(),
+        lint_addons(),
     ];
     assert_eq!(found.concat(), Vec::<String>::new());
 }
 
-fn addons() -> Vec<String> {
+fn lint_addons() -> Vec<String> {
     let (kubelet_api, limits) = samples::rbac();
     let (dns, autoscaler) = samples::core_dns();
     let (config, cloud) = samples::cloud();
     let found = [
-        findings(&kubelet_api),
-        findings(&limits),
-        findings(&NodeRegistration {}),
-        findings(&samples::flannel()),
-        findings(&samples::corefile()),
-        findings(&dns),
-        findings(&autoscaler),
-        findings(&config),
-        findings(&cloud),
+        lint_template(&kubelet_api),
+        lint_template(&limits),
+        lint_template(&NodeRegistration {}),
+        lint_template(&samples::flannel()),
+        lint_template(&samples::corefile()),
+        lint_template(&dns),
+        lint_template(&autoscaler),
+        lint_template(&config),
+        lint_template(&cloud),
     ];
     found.concat()
 }
 
 #[derive(serde::Serialize)]
-struct Wrong {
+struct WrongContext {
     used: bool,
     unused: bool,
     list: Vec<String>,
 }
 
-impl Template for Wrong {
+impl Template for WrongContext {
     const NAME: &'static str = "wrong";
     const SOURCE: &'static str = "{{#if misspelt}}{{/if}}{{#if used}}{{sh (sh absent)}}{{/if}}{{#each list}}{{../gone}}{{this}}{{/each}}";
 }
 
 #[test]
 fn the_lint_finds_what_strict_mode_does_not() {
-    let sample = Wrong {
+    let sample = WrongContext {
         used: false,
         unused: true,
         list: vec![text("a")],
     };
-    let found = findings(&sample);
+    let found = lint_template(&sample);
     for part in ["no misspelt", "no absent", "no gone", "/unused is not used"] {
         assert!(
             found.iter().any(|finding| finding.contains(part)),
@@ -252,14 +252,14 @@ fn the_lint_finds_what_strict_mode_does_not() {
 }
 
 #[derive(serde::Serialize)]
-struct Missing {}
+struct EmptyContext {}
 
-impl Template for Missing {
+impl Template for EmptyContext {
     const NAME: &'static str = "missing";
     const SOURCE: &'static str = "{{sh absent}}";
 }
 
 #[test]
 fn a_missing_value_is_an_error_and_not_an_empty_word() {
-    assert!(render(&Missing {}).is_err());
+    assert!(render(&EmptyContext {}).is_err());
 }

@@ -6,107 +6,107 @@ use serde::Serialize;
 /// `nodeup.service`: runs at every boot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NodeupService {
-    /// Where nodeup and its configuration lie.
+    /// Folder of nodeup and its configuration.
     pub directory: String,
 }
 
-/// `nodeup-certificates.service`: renews certificates while a machine runs.
+/// `nodeup-certificates.service`: renews certificates while the instance runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CertificatesService {
-    /// Where nodeup and its configuration lie.
+    /// Folder of nodeup and its configuration.
     pub directory: String,
 }
 
-/// `nodeup-certificates.timer`, which starts it.
+/// `nodeup-certificates.timer`: starts `nodeup-certificates.service`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CertificatesTimer {}
 
-/// `protokube.service`, on control planes.
+/// `protokube.service`: runs on control planes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ProtokubeService {
-    /// Where protokube and its configuration lie.
+    /// Folder of protokube and its configuration.
     pub directory: String,
 }
 
-/// `containerd.service`.
+/// `containerd.service`: the container runtime.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ContainerdService {
-    /// Path of containerd.
+    /// Path of the program containerd.
     pub binary: String,
-    /// Path of its configuration.
+    /// Path of the configuration file.
     pub config: String,
 }
 
-/// `kubelet.service`.
+/// `kubelet.service`: the node agent of Kubernetes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KubeletService {
-    /// Path of kubelet.
+    /// Path of the program kubelet.
     pub binary: String,
 }
 
-/// A hook of the user's as a unit: lines for its `[Service]` section, or a container.
+/// A unit for a user's hook: either lines of a `[Service]` section or a container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HookService {
-    /// Its name.
+    /// Name of the hook.
     pub name: String,
-    /// Units it requires.
+    /// Units in `Requires=`.
     pub requires: Vec<String>,
-    /// Units that start after it.
+    /// Units in `Before=`.
     pub before: Vec<String>,
-    /// It runs a container; else `service` is what it does.
+    /// True if the hook runs a container; otherwise `service` is used.
     pub in_container: bool,
-    /// The container's image.
+    /// Image of the container.
     pub image: String,
-    /// The container's name.
+    /// Name of the container.
     pub container: String,
     /// `NAME=value`, quoted for systemd.
     pub environment: Vec<String>,
-    /// Words of the command, quoted for systemd.
+    /// Command line, each word quoted for systemd.
     pub command: Vec<String>,
-    /// Lines of the `[Service]` section as the user wrote them.
+    /// Lines of the `[Service]` section, as in the spec.
     pub service: String,
 }
 
-/// `cni-iptables-setup.service`, with kubenet.
+/// `cni-iptables-setup.service`: masquerades traffic of pods, with kubenet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MasqueradeService {
-    /// What keeps the pods' own addresses.
+    /// Destinations for which pods keep their own source addresses.
     pub non_masquerade_cidr: String,
 }
 
-/// A unit that mounts a volume when the machine starts again.
+/// A mount unit for a volume of `volumeMounts`, for boots after the first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct VolumeMount {
-    /// The volume's device, with `%` doubled.
+pub struct MountUnit {
+    /// Device, with `%` doubled.
     pub device: String,
-    /// Where it is mounted, with `%` doubled.
+    /// Mount point, with `%` doubled.
     pub path: String,
-    /// Type of its file system.
+    /// File system type.
     pub filesystem: String,
-    /// Options, separated by commas, with `%` doubled; `defaults` where there are none.
+    /// Mount options, separated by commas, with `%` doubled; `defaults` if there are none.
     pub options: String,
 }
 
 /// A file of `NAME="value"` lines that units read as `EnvironmentFile=`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Environment {
-    /// Its lines.
+    /// Variables, one per line.
     pub variables: Vec<Variable>,
 }
 
-/// A line of an environment file.
+/// An environment variable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Variable {
-    /// Name.
+    /// Name of the variable.
     pub name: String,
-    /// Value.
+    /// Value, not quoted.
     pub value: String,
 }
 
-/// How one log file is rotated.
+/// A logrotate configuration for one log file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Logrotate {
-    /// The log's path.
+    /// Path of the log file.
     pub path: String,
 }
 
@@ -150,7 +150,7 @@ impl Template for MasqueradeService {
     const SOURCE: &'static str = include_str!("../units/masquerade.service.hbs");
 }
 
-impl Template for VolumeMount {
+impl Template for MountUnit {
     const NAME: &'static str = "units/volume.mount.hbs";
     const SOURCE: &'static str = include_str!("../units/volume.mount.hbs");
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_types, reason = "the shell is asked")]
 
 use std::process::Command;
-use templates::{heredoc, sh};
+use templates::{here_document, quote_sh};
 
 const AWKWARD: [&str; 9] = [
     "",
@@ -26,7 +26,7 @@ fn shell(script: &str) -> String {
 #[test]
 fn the_shell_reads_what_sh_quoted_as_it_was() {
     for value in AWKWARD {
-        assert_eq!(shell(&format!("printf %s {}", sh(value))), value);
+        assert_eq!(shell(&format!("printf %s {}", quote_sh(value))), value);
     }
 }
 
@@ -39,7 +39,7 @@ fn the_shell_reads_a_here_document_as_it_was() {
             "\n"
         };
         assert_eq!(
-            shell(&format!("cat {}\n", heredoc(value))),
+            shell(&format!("cat {}\n", here_document(value))),
             format!("{value}{newline}")
         );
     }

@@ -5,7 +5,7 @@ use super::Server;
 use crate::env;
 use crate::error::{CommandError, Context};
 use node::pki::{
-    ClientCredentials, Keyset, Kubeconfig, Leaf, SystemKeys, Usage, issue, trust_bundle,
+    ClientCredentials, Keyset, Kubeconfig, Leaf, SystemKeys, Usage, issue_certificate, trust_bundle,
 };
 use node::secret::Secret;
 use std::time::Duration;
@@ -38,9 +38,9 @@ pub fn administrator(who: &Administrator<'_>, server: &Server) -> Result<Secret,
             .failed("could not issue a certificate", AGAIN)?,
     };
     let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
-    let issued = issue(who.authority, &leaf, &mut keys);
+    let issued = issue_certificate(who.authority, &leaf, &mut keys);
     let issued = issued.failed("could not issue a certificate", AGAIN)?;
-    let config = node::pki::kubeconfig(&Kubeconfig {
+    let config = node::pki::render_kubeconfig(&Kubeconfig {
         name: who.cluster.to_owned(),
         server: server.url.clone(),
         tls_server_name: server.certified_as.clone(),

@@ -11,7 +11,7 @@ use full::FullSpec;
 use full::addons::addons;
 use full::nodes::{UserData, node_config, user_data};
 use full::objects::{addon_objects, desired};
-use node::config::{NodeConfig, Role, StoredNodeConfig, stored};
+use node::config::{NodeConfig, Role, StoredNodeConfig, to_stored};
 use node::pki::{KUBERNETES_CA, Keyset, KeysetItem, keyset_names, trust_bundle};
 use node::yaml::{to_yaml, to_yaml_documents};
 use spec::catalog::Catalog;
@@ -188,7 +188,7 @@ fn machine(
         ..config
     });
     let config = match config {
-        Some(config) => Some((stored(&config).failed(failed(), DEFECT)?, config)),
+        Some(config) => Some((to_stored(&config).failed(failed(), DEFECT)?, config)),
         None => None,
     };
     let sha256 = config

@@ -14,7 +14,7 @@ use cloud::facts::Facts;
 use cloud::render::cloud_json;
 use cloud::{Cloud, ObjectContent, S3Object};
 use engine::{Part, Text};
-use node::config::{self, Host};
+use node::config::{self, InstanceFacts};
 use node::yaml::to_yaml;
 use spec::api::Object;
 use spec::catalog::Catalog;
@@ -155,7 +155,7 @@ fn machine_files(dir: &str, machine: &Machine, files: &mut Files) -> Result<(), 
         return Ok(());
     };
     files.insert(format!("{dir}/nodeconfig.yaml"), stored.text.clone());
-    let written = config::files(config, &Host::placeholder())
+    let written = config::host_files(config, &InstanceFacts::placeholder())
         .failed("could not make the files of machines", DEFECT)?;
     for file in written {
         files.insert(

@@ -3,7 +3,7 @@
 use super::{Keys, store_error};
 use crate::error::{CommandError, Context};
 use aws_client::store::{Expect, Store, StoreError, Version};
-use node::pki::{KeyAlgorithm, Keyset, SystemKeys, mint, read_keyset, write_keyset};
+use node::pki::{KeyAlgorithm, Keyset, SystemKeys, read_keyset, write_keyset};
 use time::OffsetDateTime;
 
 const RESTORE: &str = "restore it from the bucket's versions";
@@ -30,7 +30,7 @@ async fn read(store: &Store, keys: &Keys, name: &str) -> Result<(Keyset, Version
 
 /// A new keyset that is stored nowhere.
 pub fn mint_keyset(name: &str) -> Result<Keyset, CommandError> {
-    mint(
+    node::pki::mint_keyset(
         name,
         KeyAlgorithm::default(),
         &mut SystemKeys::at(OffsetDateTime::now_utc()),

@@ -1,6 +1,6 @@
 //! Colour. It only repeats what the text says: every output is complete without it.
 
-use node::terminal::steers;
+use node::terminal::is_terminal_control;
 
 /// What a piece of text means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Paint {
     pub fn safe(self, text: &str) -> String {
         let mut safe = String::with_capacity(text.len());
         let mut rest = text;
-        while let Some(at) = rest.find(steers) {
+        while let Some(at) = rest.find(is_terminal_control) {
             let (before, from) = rest.split_at(at);
             safe.push_str(before);
             let ours = self.on.then(|| ours(from)).flatten();
@@ -118,7 +118,10 @@ mod tests {
             for said in STEERING {
                 let shown = paint.safe(&paint.tone(Tone::Delete, &format!("disk {said}is full")));
                 let without = shown.replace("\x1b[31m", "").replace("\x1b[0m", "");
-                assert!(!without.contains(node::terminal::steers), "{shown:?}");
+                assert!(
+                    !without.contains(node::terminal::is_terminal_control),
+                    "{shown:?}"
+                );
                 assert!(without.contains("disk ") && without.contains("is full"));
             }
         }

@@ -4,7 +4,7 @@ use super::{Paint, Tone, error};
 use crate::args::{Color, Global};
 use crate::env;
 use crate::error::{CommandError, exit};
-use node::terminal::steers;
+use node::terminal::is_terminal_control;
 use spec::not_yet::{NotYet, PAGE};
 use spec::read::Problem;
 use std::io::{self, IsTerminal, Write};
@@ -88,7 +88,7 @@ impl Shell {
         if !self.out_is_terminal {
             return to_stdout(text);
         }
-        let escaped = |c: char| match steers(c) {
+        let escaped = |c: char| match is_terminal_control(c) {
             true => format!("\\u{:04x}", u32::from(c)),
             false => c.to_string(),
         };

@@ -1,7 +1,7 @@
 //! Tables as kubectl prints them: upper-case headers, no borders, never cut.
 
 use comfy_table::{Table, presets};
-use node::terminal::steers;
+use node::terminal::is_terminal_control;
 
 /// A table's text; every row has as many cells as there are headers.
 pub fn render(headers: &[&str], rows: &[Vec<String>]) -> String {
@@ -12,7 +12,7 @@ pub fn render(headers: &[&str], rows: &[Vec<String>]) -> String {
         let cells = row
             .iter()
             // A cell is a line: nobody puts rows of his own into a table.
-            .map(|cell| cell.replace(|c: char| c.is_control() || steers(c), " "))
+            .map(|cell| cell.replace(|c: char| c.is_control() || is_terminal_control(c), " "))
             .map(|cell| {
                 if cell.is_empty() {
                     "-".to_owned()

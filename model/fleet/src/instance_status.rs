@@ -194,7 +194,7 @@ mod tests {
     fn waits(message: &str) -> Vec<RoleWait> {
         let waits = vec![Wait::new("etcd-main", "", Status::Started, message)];
         let now = OffsetDateTime::UNIX_EPOCH;
-        crate::role_waits(Waits::of("i-c", "", "", waits), now)
+        crate::role_waits(Waits::new("i-c", "", "", waits), now)
     }
 
     #[test]

@@ -169,7 +169,7 @@ mod tests {
             ..Wait::new(role, "", Status::Failed, "no")
         };
         let waits = roles.iter().map(wait).collect();
-        role_waits(Waits::of("i-1", "", "", waits), at(seconds))
+        role_waits(Waits::new("i-1", "", "", waits), at(seconds))
     }
 
     #[test]

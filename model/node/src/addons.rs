@@ -1,4 +1,4 @@
-//! Addons in the state store: their list, and the manifest of each, as kctl writes and protokube reads them.
+//! Addons in the state store: the list and the manifests that kctl writes and protokube reads.
 
 mod channel;
 mod manifest;
@@ -6,22 +6,22 @@ mod manifest;
 pub use channel::{CHANNEL_KEY, Channel, ChannelAddon, ChannelMetadata, ChannelSpec, read_channel};
 pub use manifest::read_manifest;
 
-/// The label that names the addon an object belongs to. kOps': on a cluster that kOps made, objects of the addons that
-/// both have go on with the label they carry.
+/// Label with the name of the addon that an object belongs to. It is kOps' label, so that after a migration from kOps objects of
+/// the same addon keep it.
 pub const ADDON_LABEL: &str = "addon.kops.k8s.io/name";
 
-/// The label that says who owns an object of an addon. kOps writes `kops`: what it took back is not ours to remove.
+/// Label with the owner of an addon's object. kOps writes `kops`, and kctl does not remove objects with that value.
 pub const MANAGED_BY_LABEL: &str = "app.kubernetes.io/managed-by";
 
-/// Its value for ours, which is also the field manager's name.
+/// Value of [`MANAGED_BY_LABEL`] for kctl; also the name of the field manager in server-side apply.
 pub const MANAGER: &str = "kctl";
 
-/// A text that is no list of objects.
+/// A text is not a valid list of Kubernetes objects, or not a valid list of addons.
 #[derive(Debug, thiserror::Error)]
 #[error("{what} is not a manifest: {why}")]
 pub struct NotAManifest {
-    /// The addon's name, or the key in the store.
+    /// Name of the addon, or the key in the state store.
     pub what: String,
-    /// What is wrong, and where.
+    /// Description of the problem with its position.
     pub why: String,
 }

@@ -1,9 +1,9 @@
-//! How workers ask protokube for their configuration and certificates: the words of the conversation, and what binds
-//! a caller's identity to one request. No I/O.
+//! The protocol by which workers get their configuration and certificates from protokube: messages, and checks that bind a
+//! caller's identity to one request. No I/O.
 //!
-//! A worker signs a GetCallerIdentity for STS with its role's credentials, and puts under the signature which request,
-//! which cluster and which authority it means ([`Binding`]). protokube sends that signed call to STS and learns who
-//! signed; what it answers serves only the keys in the request.
+//! A worker signs a GetCallerIdentity call for STS with its role's credentials; the signature also covers the request, the
+//! cluster and the trusted authority ([`Binding`]). protokube sends the signed call to STS, which returns the signer. The reply
+//! contains certificates for the keys in the request only.
 
 mod authority;
 mod binding;
@@ -21,52 +21,54 @@ mod report;
 mod signature;
 mod subject;
 
-pub use authority::authorities;
-pub use binding::{Expected, check_binding};
-pub use caller::{Caller, check_role, is_instance, machine};
-pub use certificate::{Asked, Keys, asked, keys, leaf};
-pub use echo::echo;
-pub use header::{HEADER_LIMIT, signed_identity};
-pub use instance::{Seen, check_instance};
+pub use authority::trusted_bundle_digests;
+pub use binding::{ExpectedBinding, check_binding};
+pub use caller::{Caller, check_role, identify_caller, is_instance};
+pub use certificate::{
+    CheckedRequest, KeyDigests, certificate_leaf, check_requests, requested_keys,
+};
+pub use echo::untrusted_excerpt;
+pub use header::{HEADER_LIMIT, parse_identity};
+pub use instance::{SeenInstance, check_instance};
 pub use kubelet::{KubeletRequest, check_client, check_serving};
-pub use labels::{Labelling, foreign_labels, node_labels};
+pub use labels::{LabelSource, foreign_labels, node_labels};
 pub use record::{KeyRecord, key_record_key};
 pub use refusal::Refusal;
 pub use report::{REPORT_LIMIT, check_report};
 
-use crate::secret::{Secret, revealed};
+use crate::secret::{Secret, serialize_revealed};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
-/// The format of requests and replies.
+/// Format number of requests and replies.
 pub const FORMAT: u32 = 1;
 
-/// Where workers ask for configuration and certificates: POST of a [`Join`], answered by a [`Joined`].
+/// Path for joining: POST of a [`JoinRequest`], answered with a [`JoinReply`].
 pub const JOIN_PATH: &str = "/bootstrap/v1/join";
 
-/// Where workers leave their boot report: POST of a [`crate::report::BootReport`].
+/// Path for boot reports: POST of a [`crate::report::BootReport`].
 pub const REPORT_PATH: &str = "/bootstrap/v1/report";
 
-/// Where load balancers ask whether it answers; kOps' path.
+/// Health path of the endpoint itself, for load balancers; kOps uses the same.
 pub const HEALTH_PATH: &str = "/healthz";
 
-/// Where load balancers ask whether the API server of that machine is ready.
+/// Health path of the instance's API server, for load balancers.
 pub const READY_PATH: &str = "/readyz";
 
-/// The header with a [`SignedIdentity`] as JSON in base64.
+/// Name of the header with a [`SignedIdentity`] as base64 of JSON.
 pub const IDENTITY_HEADER: &str = "x-kctl-identity";
 
 /// Signed header: sha256 (hex) of the request's body.
 pub const BODY_HEADER: &str = "x-kctl-body-sha256";
 
-/// Signed header: the cluster's name.
+/// Signed header: name of the cluster.
 pub const CLUSTER_HEADER: &str = "x-kctl-cluster";
 
-/// Signed header: sha256 (hex) of the authorities' certificates that the worker trusts, as PEM.
+/// Signed header: sha256 (hex) of the PEM bundle of authorities that the worker trusts.
 pub const AUTHORITY_HEADER: &str = "x-kctl-authority-sha256";
 
-/// The headers of a signed GetCallerIdentity, by lower-case name.
+/// The headers of a signed GetCallerIdentity call, by lower-case name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SignedIdentity {
@@ -74,20 +76,21 @@ pub struct SignedIdentity {
     pub headers: BTreeMap<String, String>,
 }
 
-/// What a signature must be good for: one request, to one cluster, by one who trusts its authority.
+/// The values that a signature covers besides the call itself, so that it is valid for one request to one cluster by a caller
+/// that trusts the cluster's authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
-    /// sha256 (hex) of the body.
+    /// sha256 (hex) of the request body.
     pub body: String,
-    /// The cluster's name.
+    /// Name of the cluster.
     pub cluster: String,
     /// sha256 (hex) of the trusted certificates' PEM.
     pub authority: String,
 }
 
 impl Binding {
-    /// Of this body.
-    pub fn of(body: &[u8], cluster: &str, trusted: &str) -> Self {
+    /// The binding of a request with this body; `trusted` is the PEM bundle that the caller trusts.
+    pub fn for_request(body: &[u8], cluster: &str, trusted: &str) -> Self {
         Self {
             body: format!("{:x}", Sha256::digest(body)),
             cluster: cluster.to_owned(),
@@ -95,7 +98,7 @@ impl Binding {
         }
     }
 
-    /// As the headers that are signed.
+    /// Names and values of the signed headers.
     pub fn headers(&self) -> [(String, String); 3] {
         [
             (AUTHORITY_HEADER, &self.authority),
@@ -106,58 +109,58 @@ impl Binding {
     }
 }
 
-/// A certificate that a worker asks for.
+/// The certificates that a worker requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Certificate {
+pub enum CertificateKind {
     /// kubelet's client certificate: `system:node:INSTANCE` of `system:nodes`.
     Kubelet,
-    /// kube-proxy's: `system:kube-proxy`.
+    /// kube-proxy's client certificate: `system:kube-proxy`.
     KubeProxy,
 }
 
-/// The largest body of a [`Join`], bytes.
+/// Limit of the body of a [`JoinRequest`], bytes.
 pub const JOIN_LIMIT: usize = 64 * 1024;
 
-/// What a worker asks.
+/// A worker's request to join.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Join {
+pub struct JoinRequest {
     /// [`FORMAT`].
     pub format: u32,
-    /// The instance group.
+    /// Name of the instance group.
     pub group: String,
     /// sha256 (hex) of the NodeConfig that user data names.
     pub node_config: String,
     /// Certificate signing requests, PEM.
-    pub requests: BTreeMap<Certificate, String>,
+    pub requests: BTreeMap<CertificateKind, String>,
 }
 
-/// What it gets.
+/// The reply to a [`JoinRequest`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Joined {
+pub struct JoinReply {
     /// [`FORMAT`].
     pub format: u32,
-    /// NodeConfig's text.
+    /// Text of the NodeConfig.
     pub node_config: String,
-    /// Certificates, PEM.
-    pub certificates: BTreeMap<Certificate, String>,
-    /// Passwords of image registries, if the NodeConfig says that there are some.
+    /// Issued certificates, PEM.
+    pub certificates: BTreeMap<CertificateKind, String>,
+    /// Passwords of image registries, if the NodeConfig has `docker_config`.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        serialize_with = "revealed"
+        serialize_with = "serialize_revealed"
     )]
     pub docker_config: Option<Secret>,
 }
 
-/// Why a request was refused: what the machine says in its console and report, without anything secret.
+/// The body of a refusal. The worker shows it on its console and in its report, so it contains no secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Refused {
-    /// In words.
+pub struct RefusalReply {
+    /// Reason for operators.
     pub error: String,
-    /// It may be otherwise later: try again.
+    /// True if the same request may succeed later.
     pub retry: bool,
 }

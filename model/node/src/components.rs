@@ -1,5 +1,4 @@
-//! What an instance needs to run the components of Kubernetes, etcd and containerd: flags as data, configuration files,
-//! ports and paths.
+//! How the components of Kubernetes, etcd and containerd are run: flags as data, configuration files, ports and paths.
 
 mod component;
 mod containerd;

@@ -1,5 +1,5 @@
-//! What an instance is configured with: BootConfig for its first minutes, NodeConfig for the rest of its life, and the
-//! files and units that follow from it.
+//! Configuration of an instance: BootConfig, which user data passes to nodeup; NodeConfig, which holds everything else; and the
+//! files that are written from it.
 
 mod agents;
 mod boot;
@@ -19,24 +19,24 @@ pub use boot::{BOOT_FORMAT, BootConfig, read_boot_config};
 pub use containerd::Containerd;
 pub use error::Error;
 pub use etcd::{etcd_members, etcd_pod, etcd_pods};
-pub use file::{File, Unit};
-pub use files::{KUBELET_CLIENT, files};
-pub use host::{Distribution, Host};
+pub use file::{File, UnitFile};
+pub use files::{KUBELET_CLIENT, host_files};
+pub use host::{Distribution, InstanceFacts};
 pub use kinds::{Arch, Asset, Networking, Role};
 pub use node_config::{
     ControlPlane, EtcdCluster, EtcdMember, Kubelet, NODE_FORMAT, NodeConfig, StoredNodeConfig,
     VolumeMount, etcd_versions_of, kubernetes_version_of, newest_node_config_key, node_config_key,
-    read_newest_node_config, read_node_config, sha256, stored,
+    read_newest_node_config, read_node_config, sha256_hex, to_stored,
 };
-pub use packages::packages;
-pub(crate) use packages::{needed, upkeep};
-pub(crate) use sysctls::is_ours;
-pub use sysctls::sysctls;
+pub use packages::all_packages;
+pub(crate) use packages::{needed_packages, upkeep_packages};
+pub(crate) use sysctls::is_own_default;
+pub use sysctls::kernel_parameters;
 
-/// Where nodeup, protokube and their configuration lie on a machine.
+/// Folder of nodeup, protokube and their configuration on an instance.
 pub const DIRECTORY: &str = "/opt/kctl";
 
-/// What renews certificates, and the timer that starts it: no unit that runs, so a file.
+/// Path of the service that renews certificates. It is a file and not a unit to enable: [`RENEWAL_TIMER`] starts it.
 pub const RENEWAL_SERVICE: &str = "/etc/systemd/system/nodeup-certificates.service";
-/// The timer's unit.
+/// Name of the timer unit that starts the renewal service.
 pub const RENEWAL_TIMER: &str = "nodeup-certificates.timer";

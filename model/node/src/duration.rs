@@ -1,7 +1,7 @@
-//! Durations as Go writes them and as the spec has them: `1h30m`, `90s`, `500ms`; and as people read them.
+//! Durations: Go's syntax, which the spec uses (`1h30m`, `90s`, `500ms`), and text for people (`3m20s`).
 
-/// The seconds of a Go duration such as `1h30m`, `-1.5s` or `0`.
-pub fn seconds(text: &str) -> Option<f64> {
+/// Seconds of a Go duration such as `1h30m`, `-1.5s` or `0`; `None` if the text is not a duration.
+pub fn parse_seconds(text: &str) -> Option<f64> {
     let (sign, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (-1.0, rest),
         None => (1.0, text.strip_prefix('+').unwrap_or(text)),
@@ -32,15 +32,16 @@ pub fn seconds(text: &str) -> Option<f64> {
     total.map(|total: f64| sign * total)
 }
 
-/// Whole seconds of a duration that is not below zero; `None` for any other text.
-pub fn whole_seconds(text: &str) -> Option<i32> {
-    let seconds = seconds(text).filter(|seconds| *seconds >= 0.0 && seconds.fract() == 0.0)?;
+/// Seconds of a duration that is a whole number of seconds and not negative; `None` for any other text.
+pub fn parse_whole_seconds(text: &str) -> Option<i32> {
+    let seconds =
+        parse_seconds(text).filter(|seconds| *seconds >= 0.0 && seconds.fract() == 0.0)?;
     format!("{seconds}").parse().ok()
 }
 
-/// Milliseconds of a duration above zero, rounded; `None` for any other text.
-pub fn milliseconds(text: &str) -> Option<u64> {
-    let milliseconds = (seconds(text)? * 1000.0).round();
+/// Milliseconds of a positive duration, rounded; `None` for any other text.
+pub fn parse_milliseconds(text: &str) -> Option<u64> {
+    let milliseconds = (parse_seconds(text)? * 1000.0).round();
     let above_zero = milliseconds > 0.0;
     format!("{milliseconds}")
         .parse()
@@ -73,10 +74,10 @@ mod tests {
             ("-2s", -2.0),
             ("250ms", 0.25),
         ] {
-            assert_eq!(seconds(text), Some(value), "{text}");
+            assert_eq!(parse_seconds(text), Some(value), "{text}");
         }
         for text in ["", "5", "1d", "s", "1m1", "ten"] {
-            assert_eq!(seconds(text), None, "{text}");
+            assert_eq!(parse_seconds(text), None, "{text}");
         }
     }
 
@@ -95,14 +96,14 @@ mod tests {
 
     #[test]
     fn whole_units_are_whole() {
-        assert_eq!(whole_seconds("720h"), Some(2_592_000));
-        assert_eq!(whole_seconds("1h30m5s"), Some(5405));
+        assert_eq!(parse_whole_seconds("720h"), Some(2_592_000));
+        assert_eq!(parse_whole_seconds("1h30m5s"), Some(5405));
         for text in ["", "5", "-5s", "1.5s", "100ms", "h", "999999h"] {
-            assert_eq!(whole_seconds(text), None, "{text}");
+            assert_eq!(parse_whole_seconds(text), None, "{text}");
         }
-        assert_eq!(milliseconds("1m2s"), Some(62_000));
+        assert_eq!(parse_milliseconds("1m2s"), Some(62_000));
         for text in ["0s", "-1s", "1"] {
-            assert_eq!(milliseconds(text), None, "{text}");
+            assert_eq!(parse_milliseconds(text), None, "{text}");
         }
     }
 }

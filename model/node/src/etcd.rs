@@ -1,5 +1,5 @@
-//! How an etcd cluster comes to be and stays one: which volume a machine takes, what the record in the state store
-//! says, and what a machine does with both. Decisions only; protokube carries them out.
+//! Decisions about the formation of etcd clusters: which volume an instance takes, what the record in the state store says, and
+//! the next step that follows from both. protokube carries the steps out.
 
 mod choose;
 mod content;
@@ -13,17 +13,19 @@ mod record;
 mod whose;
 
 pub use choose::{
-    Choice, Holder, Place, SeenVolume, choose, device_name, named_volume, unseen, volume_tag,
+    Choice, Holder, SeenVolume, VolumeRequest, choose_volume, device_name, named_volume,
+    unseen_volumes, volume_tag,
 };
 pub use content::{
-    Content, Inside, Log, MARKER, Marker, data_folder, log_folder, manifest_on_volume,
+    EtcdLog, FileSystemContent, MARKER, Marker, VolumeContent, data_folder, log_folder,
+    manifest_on_volume,
 };
-pub use decide::{Own, Step, decide};
-pub use formed::{formed, stray};
+pub use decide::{FormationStep, OwnMember, decide_step};
+pub use formed::{foreign_cluster, mark_formed};
 pub use log::{LOG_HEAD, LogIdentity, NotALog, log_identity};
 pub use manifest::{ManifestError, as_existing, has_founded};
 pub use record::{
-    Error, FORMAT, Record, RecordedMember, State, Unknown, backups_prefix, formed_key,
-    formed_prefix, record_key,
+    Error, FORMAT, FormationRecord, FormationState, RecordedMember, UnknownFields, backups_prefix,
+    formed_key, formed_prefix, record_key,
 };
-pub use whose::resumes;
+pub use whose::can_resume;

@@ -1,5 +1,5 @@
-//! Hosts: everything that nodeup makes of a machine, as plain data. The engine plans the way from what a machine is to
-//! this; nothing on a machine is ever removed, since machines change by being replaced.
+//! The desired state of an instance as plain data, which the engine compares with the instance. Nothing on an instance is ever
+//! removed, because instances change by being replaced.
 
 mod certificate;
 mod desired;
@@ -18,10 +18,10 @@ mod sysctl;
 mod tools;
 mod unit;
 
-pub use certificate::{Certificate, CertificateStorage, Standing};
-pub use desired::{desired, signing_duration};
+pub use certificate::{Certificate, CertificateState, CertificateStorage};
+pub use desired::{desired_resources, signing_duration};
 pub use directory::Directory;
-pub use download::{Download, Place};
+pub use download::{Download, InstallTarget};
 pub use error::Error;
 pub use hosts_block::HostsBlock;
 pub use keyset_file::{KeysetFile, KeysetPart, keyset_part};
@@ -30,7 +30,7 @@ pub use module::KernelModule;
 pub use mount::Mount;
 pub use packages::Packages;
 pub use propagation::Propagation;
-pub use resource::{HostResource, Thing};
+pub use resource::{HostObject, HostResource};
 pub use sysctl::Sysctl;
 pub use tools::Tools;
 pub use unit::Unit;

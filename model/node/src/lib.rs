@@ -1,5 +1,5 @@
-//! What kctl and the agents agree on: NodeConfig and what an instance is made of, how workers join, how etcd clusters are
-//! formed, certificates, and every name. No I/O, no clock, no randomness.
+//! Everything that kctl and the agents must agree on: NodeConfig, the desired state of instances, joining, formation of etcd
+//! clusters, certificates and names. No I/O, no clock, no randomness.
 
 pub mod addons;
 pub mod bootstrap;

@@ -5,13 +5,13 @@ mod mounts;
 mod pod;
 mod proxy;
 
-pub use etcd::{ETCD_ALARMS, ETCD_SERVES, EtcdPod, etcd};
-pub use mounts::Mounts;
+pub use etcd::{ETCD_ALARMS, ETCD_SERVES, EtcdPod, build_etcd_pod};
+pub use mounts::HostPaths;
 pub use pod::{
     Container, EnvVar, HostPath, HttpGet, Metadata, Pod, PodSpec, Port, Probe, Resources,
     SecurityContext, Toleration, Volume, VolumeMount,
 };
-pub use proxy::proxy;
+pub use proxy::build_proxy_pod;
 
 use crate::components;
 use std::collections::BTreeMap;
@@ -21,8 +21,8 @@ pub fn manifest_path(name: &str) -> String {
     format!("{}/{name}.manifest", components::MANIFESTS)
 }
 
-/// The command line of a component in its image: go-runner writes its log to a file as well.
-pub fn logged(component: &str) -> Vec<String> {
+/// The command line of a component in its image. go-runner also writes the log to a file.
+pub fn logged_command(component: &str) -> Vec<String> {
     vec![
         "/go-runner".to_owned(),
         format!("--log-file={}", log_file(component)),
@@ -31,13 +31,13 @@ pub fn logged(component: &str) -> Vec<String> {
     ]
 }
 
-/// Where that log lies on the instance.
+/// Path of a component's log on the instance.
 pub fn log_file(component: &str) -> String {
     format!("/var/log/{component}.log")
 }
 
-/// A pod of the control plane with one container: on the host's network, never evicted for want of room.
-pub fn critical(name: &str, priority: &str, container: Container, volumes: Vec<Volume>) -> Pod {
+/// A pod of the control plane with one container on the host's network and a critical priority.
+pub fn critical_pod(name: &str, priority: &str, container: Container, volumes: Vec<Volume>) -> Pod {
     Pod {
         api_version: "v1".to_owned(),
         kind: "Pod".to_owned(),

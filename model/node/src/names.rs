@@ -1,5 +1,5 @@
-//! Every name and tag that a cluster's AWS objects carry, as kOps gives them: an existing kOps cluster's
-//! objects are recognised by these.
+//! Names and tags of a cluster's AWS objects. They are the same as in kOps, so that the objects of an existing kOps cluster are
+//! recognized.
 
 pub mod dns;
 
@@ -12,47 +12,47 @@ use std::collections::BTreeMap;
 /// AWS tags by key.
 pub type Tags = BTreeMap<String, String>;
 
-/// The longest name of a load balancer or target group.
+/// Limit of the name of a load balancer or target group, characters.
 const LOAD_BALANCER_NAME: usize = 32;
-/// The longest name of a role or instance profile.
+/// Limit of the name of a role or instance profile, characters.
 const IAM_NAME: usize = 64;
-/// The longest prefix of an EventBridge rule: the longest suffix fits behind it.
+/// Limit of the prefix of an EventBridge rule's name, which leaves room for the longest suffix.
 const RULE_PREFIX: usize = 40;
-/// The longest name of a queue.
+/// Limit of the name of a queue, characters.
 const QUEUE_NAME: usize = 80;
-/// Characters of a hash in a shortened name.
+/// Length of the hash in a shortened name, characters.
 const HASH: usize = 6;
 
-/// Says which cluster owns an object; IAM conditions use it.
+/// Tag with the name of the owning cluster; IAM conditions use it.
 pub const CLUSTER_TAG: &str = "KubernetesCluster";
-/// The name that the console shows.
+/// Tag with the name that the AWS console shows.
 pub const NAME_TAG: &str = "Name";
-/// The position in a series of successors; absent on the first.
+/// Tag with the position in a series of successors; the first has no such tag.
 pub const REVISION_TAG: &str = "kops.k8s.io/revision";
-/// The digest of a group's lifecycle hooks.
+/// Tag with the digest of a group's lifecycle hooks.
 pub const HOOKS_TAG: &str = "kctl.dev/lifecycle-hooks";
-/// The incarnation of the cluster that a volume of etcd is of: the id of its certificate authority.
+/// Tag of etcd volumes with the incarnation of the cluster: the id of its certificate authority.
 pub const INCARNATION_TAG: &str = "kctl.dev/incarnation";
-/// Where the state of the cluster lies that a volume of etcd is of.
+/// Tag of etcd volumes with the location of the cluster's state.
 pub const STATE_STORE_TAG: &str = "kctl.dev/state-store";
-/// What a route table is for.
+/// Tag with the purpose of a route table.
 pub const ROUTE_TABLE_ROLE_TAG: &str = "kubernetes.io/kops/role";
-/// The instance group of a machine.
+/// Tag with the instance group of an instance.
 pub const INSTANCE_GROUP_TAG: &str = "kops.k8s.io/instancegroup";
 
-/// The address of a name that no control plane has published yet, kOps' (TEST-NET-3): without a record, resolvers would
-/// cache that the name does not exist.
+/// Address of a DNS name that no control plane has published yet (TEST-NET-3), as in kOps. Without a record, resolvers would cache
+/// that the name does not exist.
 pub const PLACEHOLDER: &str = "203.0.113.123";
-/// The same in IPv6; kOps' clusters have it.
+/// The IPv6 placeholder, which clusters created by kOps may have.
 pub const PLACEHOLDER_V6: &str = "fd00:dead:add::";
 
-/// `kubernetes.io/cluster/NAME`: discovery and deletion go by it.
+/// Key of the tag `kubernetes.io/cluster/NAME`, by which objects are found and deleted.
 pub fn ownership_tag(cluster: &str) -> String {
     format!("kubernetes.io/cluster/{cluster}")
 }
 
-/// The logical name of an object whose tags these are: `Name`, from the second of a series on with its revision.
-/// `None`: it has no name.
+/// The logical name of an object with these tags: `Name`, with the revision appended from the second of a series on. `None` if
+/// there is no tag `Name`.
 pub fn logical_name(tags: &Tags) -> Option<String> {
     let name = tags.get(NAME_TAG)?;
     Some(series_name(name, revision(tags)))
@@ -74,13 +74,13 @@ pub fn series_name(base: &str, revision: u32) -> String {
     }
 }
 
-/// The AWS name, at most 32 characters, at a position of a series whose first is `base`: the hash moves on.
+/// The AWS name (at most 32 characters) at a position of a series whose first name is `base`. The hash changes with the position.
 pub fn load_balancer_series_name(base: &str, revision: u32) -> String {
     if revision <= 1 {
         return base.to_owned();
     }
     let stem = base.rsplit_once('-').map_or(base, |(stem, _)| stem);
-    format!("{stem}-{}", hash6(&series_name(base, revision)))
+    format!("{stem}-{}", short_hash(&series_name(base, revision)))
 }
 
 /// Name of an instance group's Auto Scaling group and launch template.
@@ -91,7 +91,7 @@ pub fn autoscaling_group(cluster: &str, group: &str, role: Role) -> String {
     }
 }
 
-/// Name of the security group of a role's machines.
+/// Name of the security group of a role's instances.
 pub fn security_group(cluster: &str, role: Role) -> String {
     let prefix = match role {
         Role::ControlPlane => "masters",
@@ -118,7 +118,7 @@ pub fn iam(cluster: &str, role: Role) -> String {
         Role::Node => "nodes",
         Role::Bastion => "bastions",
     };
-    shortened(&format!("{prefix}.{cluster}"), IAM_NAME)
+    shorten_name(&format!("{prefix}.{cluster}"), IAM_NAME)
 }
 
 /// Name of a subnet.
@@ -136,7 +136,7 @@ pub fn private_route_table(cluster: &str, zone: &str) -> String {
     format!("private-{zone}.{cluster}")
 }
 
-/// Name of an etcd member's volume. Terraform, for which kOps chose it, wants no digit in front.
+/// Name of an etcd member's volume. It never begins with a digit, because kOps' Terraform output does not allow that.
 pub fn etcd_volume(cluster: &str, etcd_cluster: &str, member: &str) -> String {
     let digit = member.starts_with(|first: char| first.is_ascii_digit());
     let prefix = if digit { "etcd-" } else { "" };
@@ -153,14 +153,16 @@ pub fn bastion_load_balancer(cluster: &str) -> String {
     format!("bastion.{cluster}")
 }
 
-/// AWS name of a load balancer or target group, from a logical name such as `api.NAME`: dots become dashes,
-/// at most 25 characters stay, and a hash of the whole follows always. Where the cut falls on a dash it goes
-/// too: AWS takes no `--`, and kOps' name would be refused there.
+/// AWS name of a load balancer or target group, from a logical name such as `api.NAME`: dots become dashes, at most 25 characters
+/// are kept, and a hash of the whole name is appended. A dash at the cut is dropped, because AWS does not accept `--`; kOps' name
+/// would be rejected there.
 pub fn load_balancer(logical: &str) -> String {
     let whole = logical.replace('.', "-");
     let keep = LOAD_BALANCER_NAME - HASH - 1;
-    let kept = head(&whole, keep).trim_end_matches('-').to_owned();
-    format!("{kept}-{}", hash6(&whole))
+    let kept = first_characters(&whole, keep)
+        .trim_end_matches('-')
+        .to_owned();
+    format!("{kept}-{}", short_hash(&whole))
 }
 
 /// What the AWS names of a load balancer or target group and its successors in the series begin with: the name without the hash.
@@ -175,16 +177,19 @@ pub fn target_group(cluster: &str, prefix: &str) -> String {
     load_balancer(&format!("{prefix}.{cluster}"))
 }
 
-/// Name of the queue of ending instances.
+/// Name of the SQS queue with events of terminating instances.
 pub fn queue(cluster: &str) -> String {
     let suffix = "-nth";
     let whole = cluster.replace('.', "-");
-    format!("{}{suffix}", shortened(&whole, QUEUE_NAME - suffix.len()))
+    format!(
+        "{}{suffix}",
+        shorten_name(&whole, QUEUE_NAME - suffix.len())
+    )
 }
 
 /// Name of an EventBridge rule: `NAME-EVENT`, with the cluster's name cut at 40 characters.
 pub fn event_rule(cluster: &str, event: &str) -> String {
-    format!("{}-{event}", shortened(cluster, RULE_PREFIX))
+    format!("{}-{event}", shorten_name(cluster, RULE_PREFIX))
 }
 
 /// Name of an instance group's termination hook.
@@ -201,7 +206,7 @@ pub fn key_pair(cluster: &str, public_key: &str) -> Option<String> {
     ))
 }
 
-/// MD5 of an OpenSSH public key's blob, as pairs of hex digits with colons. `None`: that is no such key.
+/// MD5 of an OpenSSH public key's blob, as pairs of hex digits with colons. `None` if the text is not such a key.
 pub fn ssh_fingerprint(public_key: &str) -> Option<String> {
     let blob = STANDARD
         .decode(public_key.split_whitespace().nth(1)?)
@@ -213,21 +218,25 @@ pub fn ssh_fingerprint(public_key: &str) -> Option<String> {
     Some(pairs.join(":"))
 }
 
-/// The name as it is, or cut with a hash of the whole so that it has `longest` characters.
-fn shortened(whole: &str, longest: usize) -> String {
+/// The name unchanged if it fits, otherwise cut and with a hash of the whole name, `longest` characters in total.
+fn shorten_name(whole: &str, longest: usize) -> String {
     if whole.len() <= longest {
         return whole.to_owned();
     }
-    format!("{}-{}", head(whole, longest - HASH - 1), hash6(whole))
+    format!(
+        "{}-{}",
+        first_characters(whole, longest - HASH - 1),
+        short_hash(whole)
+    )
 }
 
-/// The first characters.
-fn head(text: &str, characters: usize) -> String {
+/// The first `characters` characters of a text.
+fn first_characters(text: &str, characters: usize) -> String {
     text.chars().take(characters).collect()
 }
 
 /// Six characters of the lowercase base32hex form of the text's 32-bit FNV-1a hash, most significant first.
-fn hash6(text: &str) -> String {
+fn short_hash(text: &str) -> String {
     let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
     });

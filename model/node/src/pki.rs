@@ -1,5 +1,5 @@
-//! The cluster's certificate authorities, as kOps keeps them: keysets in the state store, and leaf
-//! certificates issued from them, which are never stored.
+//! The cluster's certificate authorities: keysets in the state store, as in kOps, and certificates issued from them, which are not
+//! stored.
 
 mod csr;
 mod error;
@@ -15,12 +15,12 @@ mod source;
 pub use csr::{Malformed, SigningRequest};
 pub use error::Error;
 pub use file::{read_keyset, write_keyset};
-pub use issue::{Issued, LEAF_VALIDITY, Leaf, Usage, issue};
+pub use issue::{IssuedCertificate, LEAF_VALIDITY, Leaf, Usage, issue_certificate};
 pub use keyset::{Keyset, KeysetItem, trust_bundle};
-pub use kubeconfig::{ClientCredentials, Kubeconfig, kubeconfig};
-pub use mint::mint;
+pub use kubeconfig::{ClientCredentials, Kubeconfig, render_kubeconfig};
+pub use mint::mint_keyset;
 pub use public::{public_key, public_keys};
-pub use request::{request, request_for, sign};
+pub use request::{create_request, request_for_key, sign_request};
 pub use source::{KeyAlgorithm, KeySource, SystemKeys};
 
 /// Signs the API server, its clients, kubelets and administrators.

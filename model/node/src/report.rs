@@ -1,48 +1,48 @@
-//! What a machine says of its start: one line per stage while it runs, and a report at the end, so that operators learn
-//! why one has not joined.
+//! Reports of an instance's boot: one line per stage on the console, and a boot report at the end, so that operators learn why an
+//! instance has not joined.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// The format of reports.
+/// Format of boot reports.
 pub const REPORT_FORMAT: u32 = 1;
 
-/// What a line says at most, in characters: journald cuts longer ones, and half a line of JSON is none.
+/// Limit of a line's detail, characters. journald cuts longer lines, and truncated JSON cannot be parsed.
 const DETAIL: usize = 4000;
 
-/// Changes that a report names at most: a first boot makes some hundred.
+/// Limit of named changes in a report. A first boot makes about a hundred.
 const NAMED: usize = 20;
 
-/// How much of a change's name a report has at most, in characters: users' files may have long paths.
+/// Limit of a change's name in a report, characters. Files from the spec may have long paths.
 const NAME: usize = 120;
 
-/// How far a stage came.
+/// Status of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
-    /// It began.
+    /// The stage began, or continues with a note.
     Started,
-    /// It ended well.
+    /// The stage succeeded.
     Finished,
-    /// It ended with an error, or an attempt of it did.
+    /// The stage or one of its attempts failed.
     Failed,
 }
 
-/// One line on the serial console, as JSON; user data, nodeup and protokube write the same form.
+/// A line on the serial console, as JSON. User data, nodeup and protokube write the same format.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StageLine {
-    /// RFC 3339.
+    /// Time, RFC 3339.
     pub time: String,
-    /// `user-data`, `nodeup`, `protokube`.
+    /// Program: `user-data`, `nodeup`, `protokube`.
     pub source: String,
-    /// `identify`, `fetch`, ...
+    /// Name of the stage: `identify`, `fetch`, ...
     pub stage: String,
-    /// How far it came.
+    /// Status of the stage.
     pub status: Status,
-    /// How long it took; user data does not say.
+    /// Duration so far in seconds; user data does not set it.
     #[serde(default)]
     pub seconds: f64,
     /// The error with its causes, or empty.
@@ -51,7 +51,7 @@ pub struct StageLine {
 }
 
 impl StageLine {
-    /// A line of that time, which nothing took any time for yet. A detail that is too long is cut.
+    /// A line with this time and a duration of zero. A detail longer than the limit is cut.
     pub fn new(
         time: OffsetDateTime,
         source: &str,
@@ -70,32 +70,32 @@ impl StageLine {
     }
 }
 
-/// One run of nodeup. Fields that a reader does not know are passed over: the machine may be of a newer release.
+/// The report of one nodeup run. Unknown fields are ignored, because the instance may have a newer release.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BootReport {
     /// [`REPORT_FORMAT`].
     pub format: u32,
-    /// `i-...`.
+    /// Instance id, `i-...`.
     pub instance: String,
-    /// The cluster's name.
+    /// Name of the cluster.
     pub cluster: String,
-    /// The instance group's name.
+    /// Name of the instance group.
     pub group: String,
-    /// nodeup's version.
+    /// Version of nodeup.
     pub release: String,
     /// sha256 (hex) of the NodeConfig.
     pub node_config: String,
-    /// When this run began, RFC 3339.
+    /// Start of the run, RFC 3339.
     pub started: String,
-    /// Stages in their order, each once.
+    /// Stages in order, each once.
     pub stages: Vec<Stage>,
-    /// How many changes this run made, however it ended.
+    /// Number of changes that the run made, even if it failed.
     pub changes: usize,
-    /// The first of them, by name: `file//etc/hosts`, `unit/kubelet.service`. Empty in reports of older releases.
+    /// Ids of the first changes: `file//etc/hosts`, `unit/kubelet.service`. Empty in reports of older releases.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// The last error, with its causes; none once all is well.
+    /// The error that ended the run, with its causes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -106,19 +106,19 @@ pub struct BootReport {
 pub struct Stage {
     /// `identify`, `fetch`, `verify`, `build`, `apply`, `report`.
     pub name: String,
-    /// How far it came.
+    /// Status of the stage.
     pub status: Status,
-    /// How long it took so far.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
-/// As many of these names as a report has.
-pub fn named(changes: &BTreeSet<String>) -> Vec<String> {
+/// The first changes, shortened, as many as a report may name.
+pub fn first_changes(changes: &BTreeSet<String>) -> Vec<String> {
     let short = |name: &String| name.chars().take(NAME).collect();
     changes.iter().take(NAMED).map(short).collect()
 }
 
-/// What was changed in one line: `3 changes: file//etc/hosts, unit/kubelet.service and 1 more`.
+/// Summarizes changes in one line: `3 changes: file//etc/hosts, unit/kubelet.service and 1 more`.
 pub fn changed_line(changes: usize, changed: &[String]) -> String {
     let count = match changes {
         0 => return "no changes".to_owned(),
@@ -134,12 +134,12 @@ pub fn changed_line(changes: usize, changed: &[String]) -> String {
     }
 }
 
-/// Key of a machine's boot report, relative to the cluster's base in the state store.
+/// Key of an instance's boot report, relative to the cluster's base in the state store.
 pub fn report_key(instance: &str) -> String {
     format!("nodes/{instance}.json")
 }
 
-/// The stage lines in the text of a console, in their order; whatever else is there is passed over.
+/// Parses the stage lines in the text of a console, in order. Other lines are ignored.
 pub fn stage_lines(console: &str) -> Vec<StageLine> {
     let lines = console.lines().filter_map(|line| {
         let json = line.get(line.find("{\"")?..)?;
@@ -167,7 +167,7 @@ mod tests {
         let changes: BTreeSet<String> = (0..NAMED + 5)
             .map(|index| format!("file//{index:03}/{}", "long/".repeat(1000)))
             .collect();
-        let named = named(&changes);
+        let named = first_changes(&changes);
         assert_eq!(named.len(), NAMED);
         assert!(named.iter().all(|name| name.chars().count() == NAME));
         let line = |changes, changed: &[&str]| {

@@ -1,4 +1,4 @@
-//! Text that must not be shown: private keys and what contains them.
+//! Texts that must not be shown, such as private keys.
 
 mod stored;
 
@@ -9,19 +9,19 @@ pub use stored::{
 use serde::{Deserialize, Serialize as _, Serializer};
 use std::fmt;
 
-/// Secret text. `Debug` hides it, there is no `Display` and no `Serialize`: only [`Secret::reveal`] and
-/// [`revealed`] show it, so that a search for that word finds every place where secrets leave the model.
+/// Secret text. `Debug` hides it, and there is no `Display` or `Serialize`: only [`Secret::reveal`] and [`serialize_revealed`]
+/// return it, so that a search for "reveal" finds every place where secrets leave the model.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Wraps a text.
+    /// A secret with this text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself.
+    /// The text in the clear.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -33,8 +33,11 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Writes a secret into a file that holds secrets: named at the field, never by default.
-pub fn revealed<S: Serializer>(secret: &Option<Secret>, serializer: S) -> Result<S::Ok, S::Error> {
+/// Serializes a secret in the clear, for objects that hold secrets. Must be named at each field.
+pub fn serialize_revealed<S: Serializer>(
+    secret: &Option<Secret>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     secret.as_ref().map(Secret::reveal).serialize(serializer)
 }
 

@@ -1,9 +1,9 @@
-//! Which characters steer a terminal instead of being shown. What machines, Nodes and others' files say is shown to
-//! operators, and may be a thief's.
+//! Characters that control a terminal instead of being shown. Texts from instances and files may come from an attacker and are
+//! shown on operators' terminals.
 
-/// True of control characters, but for the end of a line and the tab, and of those that turn the direction of text or end
-/// lines unseen.
-pub fn steers(character: char) -> bool {
+/// True for control characters except newline and tab, and for characters that change the direction of text or break lines
+/// invisibly.
+pub fn is_terminal_control(character: char) -> bool {
     let text = ['\n', '\t'].contains(&character);
     (character.is_control() && !text)
         || matches!(
@@ -18,13 +18,13 @@ pub fn steers(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::steers;
+    use super::is_terminal_control;
 
     #[test]
     fn text_in_any_script_is_shown_and_nothing_that_moves_it() {
-        assert!(!"a\tb\nÄ مرحبا שלום 漢字 🙂".contains(steers));
+        assert!(!"a\tb\nÄ مرحبا שלום 漢字 🙂".contains(is_terminal_control));
         for character in ['\r', '\u{1b}', '\u{7f}', '\u{9b}', '\u{202e}', '\u{2066}'] {
-            assert!(steers(character), "{character:?}");
+            assert!(is_terminal_control(character), "{character:?}");
         }
     }
 }

@@ -1,114 +1,114 @@
-//! What protokube on a control plane waits for or refuses, as it leaves it in the state store beside the machine's boot report:
-//! so that operators of a machine that joined long ago learn it too.
+//! The report of what protokube on a control plane waits for or refuses. It is stored beside the boot report, so that operators also
+//! learn about instances that joined long ago.
 
 use crate::report::Status;
-use crate::terminal::steers;
+use crate::terminal::is_terminal_control;
 use serde::{Deserialize, Serialize};
 
-/// The format of [`Waits`].
+/// Format of [`Waits`].
 pub const WAITS_FORMAT: u32 = 1;
 
-/// The largest file that is read, bytes; none that [`Waits::of`] makes is larger.
+/// Limit of the file, bytes. [`Waits::new`] never exceeds it.
 pub const WAITS_LIMIT: usize = 256 * 1024;
 
-/// Entries at most: protokube has some dozen roles, and the addons role may fail at each addon.
+/// Limit of entries: protokube has about a dozen roles, and the role addons may fail for each addon.
 const MOST: usize = 32;
 
-/// How much of a message is kept, in characters.
+/// Limit of a message, characters.
 const MESSAGE: usize = 1500;
 
-/// How much of a name is kept, in characters.
+/// Limit of a name, characters.
 const NAME: usize = 120;
 
-/// All that one control plane waits for or refuses. Fields that a reader does not know are passed over: the machine may be of a
-/// newer release.
+/// Everything that one control plane waits for or refuses. Unknown fields are ignored, because the instance may have a newer
+/// release.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Waits {
     /// [`WAITS_FORMAT`].
     pub format: u32,
-    /// `i-...`.
+    /// Instance id, `i-...`.
     pub instance: String,
-    /// protokube's version.
+    /// Version of protokube.
     #[serde(default)]
     pub release: String,
-    /// When this was written, RFC 3339, by the machine's clock.
+    /// Time of writing by the instance's clock, RFC 3339.
     #[serde(default)]
     pub written: String,
-    /// By role; empty once all is well.
+    /// Entries, sorted by role; empty if there is no problem.
     #[serde(default)]
     pub waits: Vec<Wait>,
 }
 
-/// One of them.
+/// One condition that a role waits for or refuses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Wait {
-    /// protokube's role, as its console names it: `etcd-main`, `dns`, ...
+    /// Role of protokube, as in its log: `etcd-main`, `dns`, ...
     pub role: String,
-    /// What of the role's: `member b`, `alarm`, an addon's name; empty: all of it.
+    /// Part of the role: `member b`, `alarm`, an addon's name; empty for the whole role.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub about: String,
-    /// True if it failed or was refused; else the role waits for what somebody else brings.
+    /// True if something failed or was refused; false if the role waits for something else.
     #[serde(default)]
     pub failed: bool,
-    /// Why, with its causes.
+    /// Reason with its causes.
     #[serde(default)]
     pub message: String,
-    /// Since when the role has not been well there, RFC 3339: the message may have been another at first.
+    /// Begin of the condition, RFC 3339. The message may have changed since.
     #[serde(default)]
     pub since: String,
 }
 
 impl Wait {
-    /// One of that status. What is too long for a report is cut.
+    /// An entry without a begin. Long texts are cut.
     pub fn new(role: &str, about: &str, status: Status, message: &str) -> Self {
         Self {
-            role: text(role, NAME),
-            about: text(about, NAME),
+            role: bounded_text(role, NAME),
+            about: bounded_text(about, NAME),
             failed: status == Status::Failed,
-            message: text(message, MESSAGE),
+            message: bounded_text(message, MESSAGE),
             since: String::new(),
         }
     }
 
-    /// True of the same thing, whatever is said of it.
+    /// True if both entries are about the same part of the same role.
     pub fn same_thing(&self, other: &Self) -> bool {
         (&self.role, &self.about) == (&other.role, &other.about)
     }
 
-    /// True if the same is said of the same thing.
-    pub fn says_as(&self, other: &Self) -> bool {
+    /// True if both entries have the same subject and the same message.
+    pub fn is_same_report(&self, other: &Self) -> bool {
         self.same_thing(other) && (self.failed, &self.message) == (other.failed, &other.message)
     }
 }
 
 impl Waits {
-    /// Those of a machine, as many as a report has.
-    pub fn of(instance: &str, release: &str, written: &str, waits: Vec<Wait>) -> Self {
+    /// The report of an instance. Entries beyond the limit are dropped.
+    pub fn new(instance: &str, release: &str, written: &str, waits: Vec<Wait>) -> Self {
         Self {
             format: WAITS_FORMAT,
-            instance: text(instance, NAME),
-            release: text(release, NAME),
-            written: text(written, NAME),
+            instance: bounded_text(instance, NAME),
+            release: bounded_text(release, NAME),
+            written: bounded_text(written, NAME),
             waits: waits.into_iter().take(MOST).collect(),
         }
     }
 }
 
-/// Key of it, relative to the cluster's base in the state store.
+/// Key of an instance's report, relative to the cluster's base in the state store.
 pub fn waits_key(instance: &str) -> String {
     format!("nodes/{instance}.protokube.json")
 }
 
-/// Reads what that instance left. It is shown on operators' terminals: nothing in it steers them, or is longer than a report may have.
+/// Parses the report of an instance, replaces terminal control characters and cuts long texts.
 pub fn read_waits(bytes: &[u8], instance: &str) -> Result<Waits, String> {
     if bytes.len() > WAITS_LIMIT {
-        return Err(format!("it has more than {WAITS_LIMIT} bytes"));
+        return Err(format!("the report has more than {WAITS_LIMIT} bytes"));
     }
     let said: Waits = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if said.instance != instance {
-        return Err("it is another machine's".to_owned());
+        return Err("the report belongs to another instance".to_owned());
     }
     let waits = said.waits.iter().map(|wait| {
         let status = if wait.failed {
@@ -117,13 +117,13 @@ pub fn read_waits(bytes: &[u8], instance: &str) -> Result<Waits, String> {
             Status::Started
         };
         Wait {
-            since: text(&wait.since, NAME),
+            since: bounded_text(&wait.since, NAME),
             ..Wait::new(&wait.role, &wait.about, status, &wait.message)
         }
     });
     Ok(Waits {
         format: said.format,
-        ..Waits::of(
+        ..Waits::new(
             &said.instance,
             &said.release,
             &said.written,
@@ -132,9 +132,9 @@ pub fn read_waits(bytes: &[u8], instance: &str) -> Result<Waits, String> {
     })
 }
 
-/// The first characters of it, without any that steer a terminal.
-fn text(said: &str, most: usize) -> String {
-    let plain = |one: char| if steers(one) { ' ' } else { one };
+/// The first characters of a text, with terminal control characters replaced by blanks.
+fn bounded_text(said: &str, most: usize) -> String {
+    let plain = |one: char| if is_terminal_control(one) { ' ' } else { one };
     said.chars().take(most).map(plain).collect()
 }
 
@@ -153,7 +153,7 @@ mod tests {
                 let status = if *failed { Status::Failed } else { Status::Started };
                 Wait::new(role, about, status, &message.repeat(times))
             };
-            let waits = Waits::of("i-1", "0.1.0", "2030-01-01T00:00:00Z", said.iter().map(wait).collect());
+            let waits = Waits::new("i-1", "0.1.0", "2030-01-01T00:00:00Z", said.iter().map(wait).collect());
             let bytes = serde_json::to_vec_pretty(&waits).unwrap();
             prop_assert!(bytes.len() <= WAITS_LIMIT, "{}", bytes.len());
             prop_assert_eq!(read_waits(&bytes, "i-1"), Ok(waits));
@@ -165,7 +165,7 @@ mod tests {
         // Four bytes in UTF-8, the most that a character has; quotes have two in JSON.
         let long = "🙂".repeat(2 * MESSAGE);
         let all = vec![Wait::new(&long, &long, Status::Failed, &long); 2 * MOST];
-        let bytes = serde_json::to_vec_pretty(&Waits::of("i-1", &long, &long, all)).unwrap();
+        let bytes = serde_json::to_vec_pretty(&Waits::new("i-1", &long, &long, all)).unwrap();
         assert_eq!(read_waits(&bytes, "i-1").unwrap().waits.len(), MOST);
     }
 

@@ -133,7 +133,7 @@ fn record_names(cluster: &Cluster) -> BTreeSet<String> {
     for etcd in &spec.etcd_clusters {
         let members = etcd.etcd_members.iter().map(|member| &member.name);
         let names = EtcdMemberNames::new(&etcd.name, members, name);
-        all.extend(names.members.iter().map(|member| names.host(member)));
+        all.extend(names.members.iter().map(|member| names.member_host(member)));
     }
     all
 }

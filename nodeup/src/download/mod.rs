@@ -1,16 +1,16 @@
-//! Downloads: several at once, resumed where they broke off, from mirrors in turn, summed while they arrive, and kept
-//! under their sha256. A file has its name only once its content has that sum.
+//! Parallel downloads into a cache. Interrupted downloads resume, URLs are tried in turn, and checksums are computed while
+//! streaming. A file gets its name, its sha256, only once its content has that sha256.
 
 mod part;
 mod pull;
 
 use crate::digest;
-use crate::retry::Told;
+use crate::retry::AttemptLog;
 use anyhow::{Context, Error, anyhow, bail};
 use futures::future::join_all;
 use node::config::Asset;
 use part::Part;
-use pull::{Local, Useless, pull};
+use pull::{FailedRequest, LocalError, pull_missing};
 use reqwest::Client;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::DirBuilder;
@@ -19,20 +19,20 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// How patient downloads are.
+/// Timeouts and limits of downloads.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// So many at once.
+    /// Number of parallel downloads.
     pub parallel: usize,
-    /// A connection takes no longer.
+    /// Timeout of a connection attempt.
     pub connect: Duration,
-    /// Nothing arrives for no longer.
+    /// Timeout without received bytes.
     pub idle: Duration,
-    /// So often all URLs are asked in turn without a byte more than before.
+    /// Number of rounds over all URLs without progress before giving up.
     pub rounds: u32,
-    /// Between the first two such rounds; doubled for each further one.
+    /// Pause after the first round without progress; doubled for each further round.
     pub pause: Duration,
-    /// Nothing that machines need is larger, in bytes: a server that sends more sends something else, and would fill the disk.
+    /// Limit of a file, bytes. Nothing that instances need is larger; a longer response would fill the disk.
     pub largest: u64,
 }
 
@@ -58,13 +58,13 @@ pub struct Downloads {
 }
 
 impl Downloads {
-    /// Into that folder, which the first download makes.
+    /// A cache in this folder, which the first download creates.
     pub fn new(cache: PathBuf, limits: Limits) -> anyhow::Result<Self> {
         let client = Client::builder()
             .user_agent(concat!("kctl-nodeup/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(limits.connect)
             .read_timeout(limits.idle)
-            // One connection a file: an HTTP/2 window would be shared by all of them.
+            // One connection per file: with HTTP/2 all downloads would share one window.
             .http1_only()
             .build()
             .context("could not prepare downloads")?;
@@ -76,15 +76,15 @@ impl Downloads {
         })
     }
 
-    /// Where each of them lies, by sha256. All are tried, whatever happens to one; fails with what is wrong with each.
-    pub async fn fetch(
+    /// Downloads all assets. Returns their paths in the cache by sha256. Every asset is tried; the error contains all failures.
+    pub async fn fetch_all(
         &self,
         assets: &[Asset],
-        told: Told<'_>,
+        told: AttemptLog<'_>,
     ) -> anyhow::Result<BTreeMap<String, PathBuf>> {
         let distinct: BTreeMap<_, _> = assets.iter().map(|asset| (&asset.sha256, asset)).collect();
         let all = distinct.into_values().map(|asset| async move {
-            let path = self.one(asset, told).await?;
+            let path = self.fetch_one(asset, told).await?;
             Ok((asset.sha256.clone().unwrap_or_default(), path))
         });
         let (mut done, mut failed) = (BTreeMap::new(), Vec::new());
@@ -94,38 +94,42 @@ impl Downloads {
                 Err(error) => failed.push(error),
             }
         }
-        one_error(failed).map_or(Ok(done), Err)
+        combine_errors(failed).map_or(Ok(done), Err)
     }
 
-    /// Where it lies, verified. Must not be asked for one sha256 twice at once.
-    pub async fn one(&self, asset: &Asset, told: Told<'_>) -> anyhow::Result<PathBuf> {
+    /// Downloads and verifies one asset. Returns its path. Must not run twice at the same time for one sha256.
+    pub async fn fetch_one(&self, asset: &Asset, told: AttemptLog<'_>) -> anyhow::Result<PathBuf> {
         let name = &asset.name;
         let Some(sha256) = asset.sha256.as_deref() else {
-            bail!("{name}: what has no sha256 is not used");
+            bail!("{name} has no sha256 in NodeConfig, so it is not downloaded");
         };
-        let target = self.path(sha256).with_context(|| name.clone())?;
+        let target = self.cache_path(sha256).with_context(|| name.clone())?;
         let _place = self.places.acquire().await;
-        if self.is_there(&target, sha256, told).await? {
+        if self.is_complete(&target, sha256, told).await? {
             return Ok(target);
         }
-        self.ask_in_turn(asset, sha256, &target, told)
+        self.fetch_from_any(asset, sha256, &target, told)
             .await
             .with_context(|| name.clone())?;
         Ok(target)
     }
 
-    /// Where the content with that sha256 lies if an earlier run left it whole.
-    pub async fn have(&self, sha256: &str, told: Told<'_>) -> anyhow::Result<Option<PathBuf>> {
-        let target = self.path(sha256)?;
-        let there = self.is_there(&target, sha256, told).await?;
+    /// The path of the file with this sha256, if it is complete in the cache.
+    pub async fn find_cached(
+        &self,
+        sha256: &str,
+        told: AttemptLog<'_>,
+    ) -> anyhow::Result<Option<PathBuf>> {
+        let target = self.cache_path(sha256)?;
+        let there = self.is_complete(&target, sha256, told).await?;
         Ok(there.then_some(target))
     }
 
-    /// Where the content with that sha256 lies, or will; its folder is there.
-    pub fn path(&self, sha256: &str) -> anyhow::Result<PathBuf> {
-        // It becomes the name of a file.
+    /// The path for a sha256 in the cache, whether the file exists or not. Creates the cache folder.
+    pub fn cache_path(&self, sha256: &str) -> anyhow::Result<PathBuf> {
+        // The hash becomes a file name.
         if !digest::is_sha256(sha256) {
-            bail!("{sha256:?} is no sha256");
+            bail!("{sha256:?} is not a sha256");
         }
         DirBuilder::new()
             .recursive(true)
@@ -135,12 +139,17 @@ impl Downloads {
         Ok(self.cache.join(sha256))
     }
 
-    /// Whether an earlier run left it whole. What a crash or somebody made of it is removed.
-    async fn is_there(&self, target: &Path, sha256: &str, told: Told<'_>) -> anyhow::Result<bool> {
+    /// True if the file exists and has this sha256. A file with different content is removed.
+    async fn is_complete(
+        &self,
+        target: &Path,
+        sha256: &str,
+        told: AttemptLog<'_>,
+    ) -> anyhow::Result<bool> {
         let unreadable = || format!("could not read {}", target.display());
-        let found = blocking({
+        let found = run_blocking({
             let target = target.to_owned();
-            move || match digest::of_file(&target) {
+            move || match digest::sha256_of_file(&target) {
                 Ok(sum) => Ok(Some(sum)),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
                 Err(error) => Err(error),
@@ -152,7 +161,10 @@ impl Downloads {
             None => Ok(false),
             Some(found) if found == sha256 => Ok(true),
             Some(found) => {
-                told(&format!("{} has sha256 {found}: removed", target.display()));
+                told(&format!(
+                    "{} has the wrong sha256 {found} and is removed",
+                    target.display()
+                ));
                 std::fs::remove_file(target)
                     .with_context(|| format!("could not remove {}", target.display()))?;
                 Ok(false)
@@ -160,12 +172,12 @@ impl Downloads {
         }
     }
 
-    async fn ask_in_turn(
+    async fn fetch_from_any(
         &self,
         asset: &Asset,
         sha256: &str,
         target: &Path,
-        told: Told<'_>,
+        told: AttemptLog<'_>,
     ) -> anyhow::Result<()> {
         let path = target.with_extension("part");
         let unusable = || format!("could not open {}", path.display());
@@ -173,13 +185,13 @@ impl Downloads {
             let path = path.clone();
             move || Part::open(&path)
         };
-        let mut part = blocking(open).await.with_context(unusable)?;
+        let mut part = run_blocking(open).await.with_context(unusable)?;
         let (mut most, mut rounds) = (part.length(), 0);
-        let mut causes = Causes::new(&asset.name, told);
+        let mut causes = UrlFailures::new(&asset.name, told);
         loop {
             let mut lasting = true;
             for url in &asset.urls {
-                let (back, ended) = self.ask(url, part, sha256, &path).await?;
+                let (back, ended) = self.fetch_from(url, part, sha256, &path).await?;
                 part = back;
                 match ended {
                     Ok(()) => {
@@ -189,38 +201,44 @@ impl Downloads {
                     }
                     Err(useless) => {
                         lasting &= useless.lasting;
-                        causes.add(url, &useless.cause);
+                        causes.add_failure(url, &useless.cause);
                     }
                 }
             }
             rounds = if part.length() > most { 0 } else { rounds + 1 };
             most = most.max(part.length());
             if lasting || rounds >= self.limits.rounds {
-                return Err(causes.error(&asset.urls));
+                return Err(causes.to_error(&asset.urls));
             }
             tokio::time::sleep(self.limits.pause * 2_u32.pow(rounds.saturating_sub(1))).await;
         }
     }
 
-    /// One URL's turn: `Ok` if the part then has that sum. A sum that is wrong after resuming says nothing about this
-    /// URL, which is asked for the whole then.
-    async fn ask(
+    /// Downloads from one URL until the part has the expected sha256. If the hash is wrong after a resumed download, the earlier bytes
+    /// may be at fault, so the URL is asked once more for the whole file.
+    async fn fetch_from(
         &self,
         url: &str,
         mut part: Part,
         sha256: &str,
         path: &Path,
-    ) -> anyhow::Result<(Part, Result<(), Useless>)> {
-        let local = |local| self.local(path, local);
+    ) -> anyhow::Result<(Part, Result<(), FailedRequest>)> {
+        let local = |local| self.describe_local(path, local);
         loop {
-            // A run that was killed before the file got its name left it whole.
+            // A run that was killed before the rename left a complete part.
             if part.sha256() == sha256 {
                 return Ok((part, Ok(())));
             }
             let resumed = part.length();
-            let (back, ended) = pull(&self.client, url, part, || self.room(), self.limits.largest)
-                .await
-                .map_err(local)?;
+            let (back, ended) = pull_missing(
+                &self.client,
+                url,
+                part,
+                || self.free_bytes(),
+                self.limits.largest,
+            )
+            .await
+            .map_err(local)?;
             part = back;
             if ended.is_err() || part.sha256() == sha256 {
                 return Ok((part, ended));
@@ -229,11 +247,11 @@ impl Downloads {
             part.restart().map_err(|error| local(error.into()))?;
             if resumed == 0 || length < resumed {
                 let cause = format!(
-                    "wrong sha256: expected {sha256}, found {found} of {length} bytes: removed"
+                    "wrong sha256: expected {sha256}, got {found} for {length} bytes, which were removed"
                 );
                 return Ok((
                     part,
-                    Err(Useless {
+                    Err(FailedRequest {
                         cause,
                         lasting: true,
                     }),
@@ -242,43 +260,43 @@ impl Downloads {
         }
     }
 
-    /// Bytes the cache's disk takes from us. Unknown is plenty: writing says it then.
-    fn room(&self) -> u64 {
+    /// Free bytes on the disk of the cache; the maximum if unknown, because writing then reports the problem.
+    fn free_bytes(&self) -> u64 {
         rustix::fs::statvfs(&self.cache)
             .map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
     }
 
-    fn local(&self, path: &Path, local: Local) -> Error {
+    fn describe_local(&self, path: &Path, local: LocalError) -> Error {
         match local {
-            Local::NoRoom(missing) => {
-                // What there is of it takes the room that others need. Without it the next run begins anew.
+            LocalError::NoRoom(missing) => {
+                // The incomplete part takes space that other downloads need. The next run begins anew.
                 let _ = std::fs::remove_file(path);
                 let takes = missing.map_or_else(String::new, |missing| {
-                    format!("it takes {missing} bytes more, ")
+                    format!("{missing} more bytes are needed, ")
                 });
                 anyhow!(
-                    "no space for it: {takes}{} has {} bytes free: give the group a larger rootVolumeSize",
+                    "not enough disk space: {takes}{} has {} bytes free; set a larger rootVolumeSize for the instance group",
                     self.cache.display(),
-                    self.room()
+                    self.free_bytes()
                 )
             }
-            Local::Io(error) => {
+            LocalError::Io(error) => {
                 Error::new(error).context(format!("could not write {}", path.display()))
             }
         }
     }
 }
 
-/// What is wrong with each URL, each cause told once.
-struct Causes<'a> {
+/// Collects the failures of each URL and logs each distinct one once.
+struct UrlFailures<'a> {
     name: &'a str,
-    told: Told<'a>,
+    told: AttemptLog<'a>,
     seen: BTreeSet<String>,
     last: BTreeMap<String, String>,
 }
 
-impl<'a> Causes<'a> {
-    fn new(name: &'a str, told: Told<'a>) -> Self {
+impl<'a> UrlFailures<'a> {
+    fn new(name: &'a str, told: AttemptLog<'a>) -> Self {
         Self {
             name,
             told,
@@ -287,7 +305,7 @@ impl<'a> Causes<'a> {
         }
     }
 
-    fn add(&mut self, url: &str, cause: &str) {
+    fn add_failure(&mut self, url: &str, cause: &str) {
         let line = format!("{} from {url}: {cause}", self.name);
         if self.seen.insert(line.clone()) {
             (self.told)(&line);
@@ -295,20 +313,20 @@ impl<'a> Causes<'a> {
         self.last.insert(url.to_owned(), cause.to_owned());
     }
 
-    fn error(&self, urls: &[String]) -> Error {
+    fn to_error(&self, urls: &[String]) -> Error {
         let each = urls.iter().map(|url| {
             let cause = self.last.get(url).map_or("", String::as_str);
             format!("{url}: {cause}")
         });
         match urls {
-            [] => anyhow!("no URL says where it is"),
+            [] => anyhow!("NodeConfig has no URL for it"),
             _ => anyhow!(each.collect::<Vec<_>>().join("; ")),
         }
     }
 }
 
-/// Several errors as one; none of none.
-fn one_error(failed: Vec<Error>) -> Option<Error> {
+/// Combines several errors into one; `None` for an empty list.
+fn combine_errors(failed: Vec<Error>) -> Option<Error> {
     let (first, rest) = {
         let mut failed = failed.into_iter();
         (failed.next()?, failed.collect::<Vec<_>>())
@@ -325,8 +343,8 @@ fn one_error(failed: Vec<Error>) -> Option<Error> {
     ))
 }
 
-/// Work that blocks, on a thread that may.
-async fn blocking<T: Send + 'static>(
+/// Runs blocking work on a separate thread.
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> std::io::Result<T> {
     tokio::task::spawn_blocking(work)

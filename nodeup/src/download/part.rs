@@ -1,4 +1,4 @@
-//! A download on its way: bytes on disk, and the sha256 of exactly those bytes.
+//! An incomplete download: bytes on disk, and the sha256 of exactly those bytes.
 
 use crate::digest::Sha256;
 use std::fs::{File, OpenOptions};
@@ -6,7 +6,7 @@ use std::io::{self, Seek, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// The file `SHA256.part`, and what is in it. Locked: with two writers the sum would be another than the content's.
+/// The file `SHA256.part` and the digest of its content. It is locked, because a second writer would invalidate the digest.
 pub(super) struct Part {
     path: PathBuf,
     file: File,
@@ -15,7 +15,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// What an earlier run left, or nothing. Reads what is there.
+    /// Opens or creates the file, and computes the digest of what an earlier run left.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let mut file = OpenOptions::new()
             .create(true)
@@ -27,7 +27,7 @@ impl Part {
         file.try_lock().map_err(|error| {
             io::Error::new(
                 io::ErrorKind::WouldBlock,
-                format!("another nodeup writes it: {error}"),
+                format!("another nodeup is downloading it: {error}"),
             )
         })?;
         let mut digest = Sha256::default();
@@ -40,17 +40,17 @@ impl Part {
         })
     }
 
-    /// How many bytes there are.
+    /// Number of bytes so far.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Their sha256, hex.
+    /// sha256 of the bytes so far, hex.
     pub(super) fn sha256(&self) -> String {
         self.digest.hex()
     }
 
-    /// Adds bytes. After an error only [`Part::open`] knows what is in the file.
+    /// Appends bytes. After an error the part must be opened anew.
     pub(super) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)?;
         self.digest.update(bytes);
@@ -58,7 +58,7 @@ impl Part {
         Ok(())
     }
 
-    /// Begins again with nothing.
+    /// Truncates the file and begins anew.
     pub(super) fn restart(&mut self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.rewind()?;
@@ -67,7 +67,7 @@ impl Part {
         Ok(())
     }
 
-    /// Gives the whole file its name. Not flushed to disk: who finds it in a later run reads it again anyway.
+    /// Renames the complete file. It is not flushed, because a later run verifies it again.
     pub(super) fn keep_as(self, name: &Path) -> io::Result<()> {
         std::fs::rename(&self.path, name)
     }

@@ -1,4 +1,4 @@
-//! One request for one download: what the server says of ranges and lengths, and the bytes into the part.
+//! One HTTP request of a download: interprets ranges and lengths, and writes the body to the part.
 
 use super::part::Part;
 use bytes::Bytes;
@@ -7,27 +7,27 @@ use reqwest::{Client, Response, StatusCode};
 use std::io;
 use tokio::sync::mpsc;
 
-/// Pieces between the network and the disk: each may be 400 KB, and several downloads run at once.
+/// Queued pieces between network and disk; each may have 400 KB, and several downloads run at once.
 const QUEUE: usize = 2;
 
-/// Why a server's answer is of no use.
+/// A failed request to a server.
 #[derive(Debug)]
-pub(super) struct Useless {
+pub(super) struct FailedRequest {
     pub(super) cause: String,
-    /// It would answer the same again.
+    /// True if a retry would have the same result.
     pub(super) lasting: bool,
 }
 
-/// Why the machine cannot take a download.
+/// A failure on the instance itself.
 #[derive(Debug)]
-pub(super) enum Local {
-    /// The disk lacks room, for that many bytes more if that is known.
+pub(super) enum LocalError {
+    /// The disk is full; the number of missing bytes, if known.
     NoRoom(Option<u64>),
-    /// Something else.
+    /// Another I/O error.
     Io(io::Error),
 }
 
-impl From<io::Error> for Local {
+impl From<io::Error> for LocalError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoRoom(None),
@@ -36,28 +36,28 @@ impl From<io::Error> for Local {
     }
 }
 
-/// Asks for what the part lacks and adds it. `room` says how many bytes the disk takes, `largest` how long the whole may be.
-pub(super) async fn pull(
+/// Requests the missing bytes and appends them. `room` returns the free bytes on the disk; `largest` is the limit of the file.
+pub(super) async fn pull_missing(
     client: &Client,
     url: &str,
     mut part: Part,
     room: impl Fn() -> u64,
     largest: u64,
-) -> Result<(Part, Result<(), Useless>), Local> {
+) -> Result<(Part, Result<(), FailedRequest>), LocalError> {
     let mut request = client.get(url);
     if part.length() > 0 {
         request = request.header(RANGE, format!("bytes={}-", part.length()));
     }
     let answer = match request.send().await {
         Ok(answer) => answer,
-        Err(error) => return Ok((part, Err(passing(chain(&error))))),
+        Err(error) => return Ok((part, Err(transient_failure(error_chain(&error))))),
     };
-    let (at, total) = match span(&answer, part.length()) {
+    let (at, total) = match response_span(&answer, part.length()) {
         Ok(span) => span,
-        Err(Unusable::Status(useless)) => return Ok((part, Err(useless))),
-        Err(Unusable::Range(cause)) => {
+        Err(UnusableResponse::Status(useless)) => return Ok((part, Err(useless))),
+        Err(UnusableResponse::Range(cause)) => {
             part.restart()?;
-            return Ok((part, Err(passing(cause))));
+            return Ok((part, Err(transient_failure(cause))));
         }
     };
     if at != part.length() {
@@ -68,19 +68,22 @@ pub(super) async fn pull(
         return Ok((
             part,
             Err(too_large(
-                &format!("says that it has {total} bytes"),
+                &format!("the server announces {total} bytes"),
                 largest,
             )),
         ));
     }
     let missing = total.map_or(0, |total| total.saturating_sub(at));
     if missing > room() {
-        return Err(Local::NoRoom(Some(missing)));
+        return Err(LocalError::NoRoom(Some(missing)));
     }
-    let (mut part, broken) = pour(answer, part, largest).await?;
+    let (mut part, broken) = write_response(answer, part, largest).await?;
     if part.length() > largest {
         part.restart()?;
-        return Ok((part, Err(too_large("sends without an end", largest))));
+        return Ok((
+            part,
+            Err(too_large("the server sends too many bytes", largest)),
+        ));
     }
     let short = total.filter(|total| part.length() < *total);
     let cause = match (short, broken) {
@@ -89,35 +92,35 @@ pub(super) async fn pull(
         (Some(total), None) => format!("ended after {} of {total} bytes", part.length()),
         (Some(total), Some(cause)) => {
             format!(
-                "broke off after {} of {total} bytes: {cause}",
+                "interrupted after {} of {total} bytes: {cause}",
                 part.length()
             )
         }
     };
-    Ok((part, Err(passing(cause))))
+    Ok((part, Err(transient_failure(cause))))
 }
 
-enum Unusable {
-    /// The part stays as it is.
-    Status(Useless),
-    /// The part does not fit what the server has.
+enum UnusableResponse {
+    /// An error status. The part remains valid.
+    Status(FailedRequest),
+    /// The part does not match the server's file.
     Range(String),
 }
 
-/// Where the answer's bytes begin, and where the whole ends if that is said.
-fn span(answer: &Response, have: u64) -> Result<(u64, Option<u64>), Unusable> {
+/// The offset of the response's first byte, and the length of the whole file if the server states it.
+fn response_span(answer: &Response, have: u64) -> Result<(u64, Option<u64>), UnusableResponse> {
     match answer.status() {
         StatusCode::OK => Ok((0, answer.content_length())),
         StatusCode::PARTIAL_CONTENT => match content_range(answer.headers()) {
             Some((from, total)) if from == have => Ok((from, total)),
-            other => Err(Unusable::Range(format!(
-                "asked for bytes from {have} on, it sends those of {other:?}: starting over"
+            other => Err(UnusableResponse::Range(format!(
+                "requested bytes from {have} on, but the server sends {other:?}; starting over"
             ))),
         },
-        StatusCode::RANGE_NOT_SATISFIABLE => Err(Unusable::Range(format!(
-            "it has no more than the {have} bytes that are here, and those are not the file: starting over"
+        StatusCode::RANGE_NOT_SATISFIABLE => Err(UnusableResponse::Range(format!(
+            "the server's file has no more than the {have} bytes downloaded so far, whose sha256 is wrong; starting over"
         ))),
-        status => Err(Unusable::Status(Useless {
+        status => Err(UnusableResponse::Status(FailedRequest {
             cause: format!("answered {status}"),
             lasting: status.is_client_error()
                 && !matches!(
@@ -128,7 +131,7 @@ fn span(answer: &Response, have: u64) -> Result<(u64, Option<u64>), Unusable> {
     }
 }
 
-/// `bytes 5-99/100` as 5 and 100.
+/// Parses `bytes 5-99/100` into 5 and 100.
 fn content_range(headers: &HeaderMap) -> Option<(u64, Option<u64>)> {
     let text = headers.get(CONTENT_RANGE)?.to_str().ok()?;
     let (range, total) = text.trim().strip_prefix("bytes ")?.split_once('/')?;
@@ -136,13 +139,13 @@ fn content_range(headers: &HeaderMap) -> Option<(u64, Option<u64>)> {
     Some((from.trim().parse().ok()?, total.trim().parse().ok()))
 }
 
-/// The answer's bytes into the part, which a thread of its own writes and sums while the next ones arrive; and what
-/// broke it off.
-async fn pour(
+/// Writes the response to the part on a separate thread while further bytes arrive. Returns the error that interrupted the
+/// response, if any.
+async fn write_response(
     mut answer: Response,
     mut part: Part,
     largest: u64,
-) -> Result<(Part, Option<String>), Local> {
+) -> Result<(Part, Option<String>), LocalError> {
     let mut length = part.length();
     let (send, mut receive) = mpsc::channel::<Bytes>(QUEUE);
     let writing = tokio::task::spawn_blocking(move || {
@@ -153,16 +156,16 @@ async fn pour(
     });
     let broken = loop {
         match answer.chunk().await {
-            // The writer hangs up on an error, which it then says itself.
+            // The writer closes the queue after an error, which it returns below.
             Ok(Some(bytes)) => {
                 length += bytes.len() as u64;
-                // One piece too many tells the caller; no more is written.
+                // The caller detects the excess length; no more is written.
                 if send.send(bytes).await.is_err() || length > largest {
                     break None;
                 }
             }
             Ok(None) => break None,
-            Err(error) => break Some(chain(&error)),
+            Err(error) => break Some(error_chain(&error)),
         }
     };
     drop(send);
@@ -170,26 +173,26 @@ async fn pour(
     Ok((part, broken))
 }
 
-fn too_large(what: &str, largest: u64) -> Useless {
-    Useless {
-        cause: format!("{what}: nothing that machines need has more than {largest}"),
+fn too_large(what: &str, largest: u64) -> FailedRequest {
+    FailedRequest {
+        cause: format!("{what}, more than the limit of {largest}"),
         lasting: true,
     }
 }
 
-fn passing(cause: String) -> Useless {
-    Useless {
+fn transient_failure(cause: String) -> FailedRequest {
+    FailedRequest {
         cause,
         lasting: false,
     }
 }
 
-/// An error with its causes, without the URL, which is said beside it.
-fn chain(error: &reqwest::Error) -> String {
+/// An error with its causes but without the URL, which the message names already.
+fn error_chain(error: &reqwest::Error) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
     let causes: Vec<String> = causes.map(ToString::to_string).collect();
     match (error.is_timeout(), causes.is_empty()) {
-        (true, _) => "nothing came for too long".to_owned(),
+        (true, _) => "timed out".to_owned(),
         (false, true) => error.to_string(),
         (false, false) => causes.join(": "),
     }

@@ -1,26 +1,26 @@
-//! Compressed tar archives. Each is looked through to its end before anything of it is in its place, and refused as a
-//! whole if anything in it would lie or point outside.
+//! Installs files from compressed tar archives. An archive is read to its end before any file is installed, and refused if any
+//! member lies or points outside.
 
 use anyhow::{Context, bail};
 use flate2::read::GzDecoder;
 use host::{Host, Staged};
-use node::host::Place;
+use node::host::InstallTarget;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 use tar::{Entry, EntryType};
 
-/// Mode of programs.
+/// Mode of installed programs.
 const PROGRAM: u32 = 0o755;
 
-/// Unpacks what `place` asks for; the paths that were written.
-pub(super) fn unpack(
+/// Installs the members that `place` names. Returns the written paths.
+pub(super) fn unpack_archive(
     host: &Host,
     archive: impl Read,
-    place: &Place,
+    place: &InstallTarget,
 ) -> anyhow::Result<Vec<String>> {
     let mut staged = BTreeMap::new();
-    match stage(host, archive, place, &mut staged) {
+    match stage_members(host, archive, place, &mut staged) {
         Ok(()) => {
             let paths = staged.keys().cloned().collect();
             for file in staged.into_values() {
@@ -30,27 +30,28 @@ pub(super) fn unpack(
         }
         Err(error) => {
             for (path, file) in staged {
-                file.discard()
-                    .with_context(|| format!("taking {path} away again after {error:#}"))?;
+                file.discard().with_context(|| {
+                    format!("could not remove the unfinished {path} after {error:#}")
+                })?;
             }
             Err(error)
         }
     }
 }
 
-/// Writes each wanted member beside its place.
-fn stage(
+/// Writes each selected member to a temporary file.
+fn stage_members(
     host: &Host,
     archive: impl Read,
-    place: &Place,
+    place: &InstallTarget,
     staged: &mut BTreeMap<String, Staged>,
 ) -> anyhow::Result<()> {
     let mut archive = tar::Archive::new(GzDecoder::new(archive));
     let mut found = BTreeSet::new();
-    for entry in archive.entries().context("reading the archive")? {
-        let mut entry = entry.context("reading the archive")?;
-        let name = checked(&entry)?;
-        let Some(path) = wanted(place, &name, &entry)? else {
+    for entry in archive.entries().context("could not read the archive")? {
+        let mut entry = entry.context("could not read the archive")?;
+        let name = check_member(&entry)?;
+        let Some(path) = member_target(place, &name, &entry)? else {
             continue;
         };
         if !found.insert(path.clone()) {
@@ -58,69 +59,81 @@ fn stage(
         }
         let kind = entry.header().entry_type();
         if !matches!(kind, EntryType::Regular | EntryType::Continuous) {
-            bail!("{} in the archive is no plain file", name.display());
+            bail!("{} in the archive is not a plain file", name.display());
         }
-        let file = host.stage(&path, PROGRAM, Some("root:root"))?;
+        let file = host.stage_file(&path, PROGRAM, Some("root:root"))?;
         let file = staged.entry(path.clone()).or_insert(file);
-        std::io::copy(&mut entry, file).with_context(|| format!("writing {path}"))?;
+        std::io::copy(&mut entry, file).with_context(|| format!("could not write {path}"))?;
     }
-    // To the last byte, where the compressed form keeps its own sum.
+    // Read to the last byte, where gzip stores its checksum.
     std::io::copy(&mut archive.into_inner(), &mut std::io::sink())
-        .context("reading the archive")?;
+        .context("could not read the archive")?;
     match place {
-        Place::Members(members) => {
+        InstallTarget::Members(members) => {
             let missing = members.iter().filter(|(_, path)| !found.contains(*path));
             let missing: Vec<&str> = missing.map(|(name, _)| name.as_str()).collect();
             if !missing.is_empty() {
                 bail!("the archive lacks {}", missing.join(", "));
             }
         }
-        _ if found.is_empty() => bail!("the archive has no program in it"),
+        _ if found.is_empty() => bail!("the archive contains no program"),
         _ => {}
     }
     Ok(())
 }
 
-/// Where a member goes; `None`: it stays out.
-fn wanted<R: Read>(
-    place: &Place,
+/// The target path of a member; `None` if it is not installed.
+fn member_target<R: Read>(
+    place: &InstallTarget,
     name: &Path,
     entry: &Entry<'_, R>,
 ) -> anyhow::Result<Option<String>> {
     Ok(match place {
-        Place::Members(members) => members.get(&name.display().to_string()).cloned(),
-        Place::Programs(folder) => {
+        InstallTarget::Members(members) => members.get(&name.display().to_string()).cloned(),
+        InstallTarget::Programs(folder) => {
             let top = name.components().count() == 1;
-            let program = entry.header().mode().context("reading the archive")? & 0o111 != 0;
+            let program = entry
+                .header()
+                .mode()
+                .context("could not read the archive")?
+                & 0o111
+                != 0;
             let plain = entry.header().entry_type() == EntryType::Regular;
             (top && program && plain).then(|| format!("{folder}/{}", name.display()))
         }
-        Place::Program(_) => None,
+        InstallTarget::Program(_) => None,
     })
 }
 
-/// The member's name without `./`, if neither it nor what it links to lies outside of the archive's own folder.
-fn checked<R: Read>(entry: &Entry<'_, R>) -> anyhow::Result<PathBuf> {
-    let raw = entry.path().context("reading a name in the archive")?;
-    let Some(name) = inside(Path::new(""), &raw) else {
+/// The name of a member without `./`. Fails if the member or its link target lies outside the archive's folder.
+fn check_member<R: Read>(entry: &Entry<'_, R>) -> anyhow::Result<PathBuf> {
+    let raw = entry
+        .path()
+        .context("could not read a name in the archive")?;
+    let Some(name) = resolve_inside(Path::new(""), &raw) else {
         bail!("{} in the archive lies outside of it", raw.display());
     };
     let kind = entry.header().entry_type();
     let folder = match kind {
         EntryType::Symlink => name.parent().unwrap_or(Path::new("")),
-        // Hard links name their target from the archive's top.
+        // Targets of hard links are relative to the top of the archive.
         EntryType::Link => Path::new(""),
-        // The last two describe other members, which the reader has taken in already.
+        // The last two describe other members; the tar reader has applied them.
         EntryType::Regular
         | EntryType::Continuous
         | EntryType::Directory
         | EntryType::XGlobalHeader
         | EntryType::XHeader => return Ok(name),
-        other => bail!("{} in the archive is of kind {other:?}", raw.display()),
+        other => bail!(
+            "{} in the archive has the unsupported type {other:?}",
+            raw.display()
+        ),
     };
-    let target = entry.link_name().context("reading a link in the archive")?;
+    let target = entry
+        .link_name()
+        .context("could not read a link in the archive")?;
     let target = target.unwrap_or_default();
-    if inside(folder, &target).is_none() {
+    if resolve_inside(folder, &target).is_none() {
         bail!(
             "{} in the archive points outside of it, to {}",
             raw.display(),
@@ -130,9 +143,9 @@ fn checked<R: Read>(entry: &Entry<'_, R>) -> anyhow::Result<PathBuf> {
     Ok(name)
 }
 
-/// A path below `folder`, from the top; `None` if it is absolute or leaves the top, even to come back. A name that steps
-/// back is refused whereever it leads; a link may step back within the archive.
-fn inside(folder: &Path, path: &Path) -> Option<PathBuf> {
+/// Resolves a path relative to `folder`, from the top of the archive. `None` if it is absolute or leaves the top, even if it comes
+/// back. `..` is allowed in links only, within the archive.
+fn resolve_inside(folder: &Path, path: &Path) -> Option<PathBuf> {
     let mut reached = folder.to_owned();
     for component in path.components() {
         match component {

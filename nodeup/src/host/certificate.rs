@@ -1,27 +1,26 @@
-//! Certificates of this machine: looked at, and issued anew where they are not as wanted. Keys leave this file only
-//! towards the disk.
+//! Observes the instance's certificates and issues those that are not as desired. Keys leave this module only towards the disk.
 
-use super::Context;
-use super::failure::{file_failure, invalid, with_causes};
-use super::judge::{Wanted, judge};
+use super::HostContext;
+use super::failure::{file_failure, permanent_failure, with_causes};
+use super::judge::{ExpectedCertificate, judge_certificate};
 use engine::Failure;
 use host::{Error, Host};
 use node::bootstrap;
-use node::host::{Certificate, CertificateStorage, Standing};
-use node::pki::{self, Issued, KUBERNETES_CA, SystemKeys, trust_bundle};
+use node::host::{Certificate, CertificateState, CertificateStorage};
+use node::pki::{self, IssuedCertificate, KUBERNETES_CA, SystemKeys, trust_bundle};
 
-/// What the link of kubelet's certificate points to at first; kubelet names its own after the time.
+/// First target of the link to kubelet's certificate. kubelet names later ones after the time.
 const FIRST: &str = "kubelet-client-first.pem";
 
-/// How the certificate stands; `None`: there is none.
-pub(super) fn observe(
+/// The certificate with its observed state; `None` if it does not exist.
+pub(super) fn observe_certificate(
     host: &Host,
-    context: &Context,
+    context: &HostContext,
     want: &Certificate,
 ) -> Result<Option<Certificate>, Failure> {
     let failed = file_failure("reading", want.path());
     let text = |path: &str| -> Result<Option<String>, Failure> {
-        let bytes = host.read(path).map_err(&failed)?;
+        let bytes = host.read_bytes(path).map_err(&failed)?;
         Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     };
     let standing = match &want.storage {
@@ -29,16 +28,16 @@ pub(super) fn observe(
             let (Some(certificate), Some(key)) = (text(certificate)?, text(key)?) else {
                 return Ok(None);
             };
-            standing(context, want, &certificate, &key)
+            certificate_state(context, want, &certificate, &key)
         }
         CertificateStorage::Rotating { link } => {
             let Some(pem) = text(link)? else {
                 return Ok(None);
             };
-            let standing = standing(context, want, &pem, &pem);
+            let standing = certificate_state(context, want, &pem, &pem);
             let linked = host.link_target(link).map_err(&failed)?.is_some();
-            if standing == Standing::Good && !linked {
-                Standing::NotALink
+            if standing == CertificateState::Good && !linked {
+                CertificateState::NotALink
             } else {
                 standing
             }
@@ -50,19 +49,24 @@ pub(super) fn observe(
     }))
 }
 
-fn standing(context: &Context, want: &Certificate, certificate: &str, key: &str) -> Standing {
+fn certificate_state(
+    context: &HostContext,
+    want: &Certificate,
+    certificate: &str,
+    key: &str,
+) -> CertificateState {
     let keyset = context.signer.keysets.get(&want.signer);
     let trusted = match keyset {
         Some(keyset) => trust_bundle(keyset),
         None if want.signer == KUBERNETES_CA => context.trust_bundle.clone(),
         None => String::new(),
     };
-    judge(
-        &Wanted {
+    judge_certificate(
+        &ExpectedCertificate {
             certificate: want,
             trusted: &trusted,
             now: (context.clock)(),
-            // kubelet renews its own in time, by its own rule.
+            // kubelet renews its certificate itself.
             until_it_ends: matches!(want.storage, CertificateStorage::Rotating { .. }),
         },
         certificate,
@@ -70,62 +74,64 @@ fn standing(context: &Context, want: &Certificate, certificate: &str, key: &str)
     )
 }
 
-/// Puts a new certificate and its key in their places.
-pub(super) fn put(
+/// Installs a new certificate and its key.
+pub(super) fn put_certificate(
     host: &Host,
-    context: &Context,
+    context: &HostContext,
     want: &Certificate,
     have: Option<&Certificate>,
 ) -> Result<(), Failure> {
-    if have.is_some_and(|have| have.standing == Standing::NotALink) {
-        return relink(host, want).map_err(file_failure("linking", want.path()));
+    if have.is_some_and(|have| have.standing == CertificateState::NotALink) {
+        return replace_by_link(host, want).map_err(file_failure("linking", want.path()));
     }
-    let issued = issue(context, want)?;
-    let standing = standing(context, want, &issued.certificate, issued.key.reveal());
-    if standing != Standing::Good {
+    let issued = issue_or_take_joined(context, want)?;
+    let standing = certificate_state(context, want, &issued.certificate, issued.key.reveal());
+    if standing != CertificateState::Good {
         let message = format!(
-            "what {} signed is not as it should be: {standing:?}",
+            "the certificate that {} signed is not as desired: {standing:?}",
             want.signer
         );
-        let mut failure = invalid(&format!("issuing {}", want.path()), &message);
-        failure.hint =
-            Some("compare the clocks of this machine and of the control plane".to_owned());
+        let mut failure = permanent_failure(&format!("issuing {}", want.path()), &message);
+        failure.hint = Some("compare the clocks of this instance and the control plane".to_owned());
         return Err(failure);
     }
-    write(host, want, &issued).map_err(file_failure("writing", want.path()))
+    write_pair(host, want, &issued).map_err(file_failure("writing", want.path()))
 }
 
-fn issue(context: &Context, want: &Certificate) -> Result<Issued, Failure> {
+fn issue_or_take_joined(
+    context: &HostContext,
+    want: &Certificate,
+) -> Result<IssuedCertificate, Failure> {
     let call = format!("issuing {}", want.path());
     if let Some(keyset) = context.signer.keysets.get(&want.signer) {
         let mut keys = SystemKeys::at((context.clock)());
-        let issued = pki::issue(keyset, &want.leaf(), &mut keys);
-        return issued.map_err(|error| invalid(&call, &with_causes(&error)));
+        let issued = pki::issue_certificate(keyset, &want.leaf(), &mut keys);
+        return issued.map_err(|error| permanent_failure(&call, &with_causes(&error)));
     }
     let asked = match want.common_name.as_str() {
-        "system:kube-proxy" => bootstrap::Certificate::KubeProxy,
-        _ => bootstrap::Certificate::Kubelet,
+        "system:kube-proxy" => bootstrap::CertificateKind::KubeProxy,
+        _ => bootstrap::CertificateKind::Kubelet,
     };
     let joined = context.signer.joined.get(&asked).cloned();
     joined.ok_or_else(|| {
-        invalid(
+        permanent_failure(
             &call,
             &format!(
-                "this machine has neither the key of {} nor a certificate from joining",
+                "this instance has neither the key of {} nor a certificate from joining",
                 want.signer
             ),
         )
     })
 }
 
-/// The key and its certificate are both whole beside their places before either is in it; a machine that dies between
-/// the two renamings has a pair that does not fit, which the next look sees.
-fn write(host: &Host, want: &Certificate, issued: &Issued) -> Result<(), Error> {
+/// Both files are complete under temporary names before either is renamed. If the instance dies between the two renames, key and
+/// certificate do not match, which the next observation detects.
+fn write_pair(host: &Host, want: &Certificate, issued: &IssuedCertificate) -> Result<(), Error> {
     match &want.storage {
         CertificateStorage::Pair { certificate, key } => {
-            let mut staged = host.stage(certificate, 0o644, Some("root:root"))?;
+            let mut staged = host.stage_file(certificate, 0o644, Some("root:root"))?;
             staged.append(issued.certificate.as_bytes())?;
-            host.write(
+            host.write_file(
                 key,
                 issued.key.reveal().as_bytes(),
                 0o400,
@@ -135,21 +141,26 @@ fn write(host: &Host, want: &Certificate, issued: &Issued) -> Result<(), Error> 
         }
         CertificateStorage::Rotating { link } => {
             let both = format!("{}{}", issued.certificate, issued.key.reveal());
-            host.write(&beside(link), both.as_bytes(), 0o600, Some("root:root"))?;
+            host.write_file(
+                &first_target_path(link),
+                both.as_bytes(),
+                0o600,
+                Some("root:root"),
+            )?;
             host.make_link(link, FIRST)
         }
     }
 }
 
-/// A plain file where kubelet wants a link: its content moves beside.
-fn relink(host: &Host, want: &Certificate) -> Result<(), Error> {
+/// Replaces a plain file by a link to a file with its content, as kubelet needs it.
+fn replace_by_link(host: &Host, want: &Certificate) -> Result<(), Error> {
     let link = want.path();
-    let content = host.read(link)?.unwrap_or_default();
-    host.write(&beside(link), &content, 0o600, Some("root:root"))?;
+    let content = host.read_bytes(link)?.unwrap_or_default();
+    host.write_file(&first_target_path(link), &content, 0o600, Some("root:root"))?;
     host.make_link(link, FIRST)
 }
 
-fn beside(link: &str) -> String {
+fn first_target_path(link: &str) -> String {
     let folder = link.rsplit_once('/').map_or("", |(folder, _)| folder);
     format!("{folder}/{FIRST}")
 }

@@ -1,4 +1,4 @@
-//! What an apply works with, and what it came to.
+//! Inputs and result of an apply.
 
 use super::Signer;
 use host::Host;
@@ -7,24 +7,24 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use time::OffsetDateTime;
 
-/// What the desired state is put on.
+/// Inputs of observing and changing the instance.
 #[derive(Clone)]
-pub struct Context {
-    /// The machine: its root folder, its programs and mounts, and whether it may still be changed.
+pub struct HostContext {
+    /// Access to the instance, with the stop condition.
     pub host: Host,
-    /// Verified downloads, each called after its sha256.
+    /// Folder with verified downloads, each named after its sha256.
     pub cache: PathBuf,
-    /// Who signs certificates.
+    /// Source of certificates and secrets.
     pub signer: Arc<Signer>,
-    /// Certificates of `kubernetes-ca` that are trusted, PEM: NodeConfig's.
+    /// Trusted certificates of `kubernetes-ca` from NodeConfig, PEM.
     pub trust_bundle: String,
-    /// The time.
+    /// Clock for validity of certificates.
     pub clock: Arc<dyn Fn() -> OffsetDateTime + Send + Sync>,
-    /// Hears what was left out or is being waited for, a line at a time.
+    /// Receives one line for everything that was left out or is being waited for.
     pub tell: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
-impl fmt::Debug for Context {
+impl fmt::Debug for HostContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Context")
             .field("host", &self.host)
@@ -33,25 +33,25 @@ impl fmt::Debug for Context {
     }
 }
 
-/// What an apply came to.
+/// Result of an apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Applied {
-    /// Ids of what was changed.
+pub struct ApplyResult {
+    /// Ids of changed objects.
     pub changes: Vec<String>,
-    /// Ids of what could not be changed, and why.
+    /// Ids of objects that could not be changed, with the reason.
     pub failed: Vec<(String, String)>,
-    /// Ids of what waits for something that failed, and for what.
+    /// Ids of objects that were skipped, with the id of the failed object that they depend on.
     pub skipped: Vec<(String, Option<String>)>,
 }
 
-impl Applied {
-    /// True if the machine is as it should be.
+impl ApplyResult {
+    /// True if the instance has its desired state.
     pub fn is_complete(&self) -> bool {
         self.failed.is_empty() && self.skipped.is_empty()
     }
 
-    /// Everything that failed in one text, or nothing.
-    pub fn error(&self) -> Option<String> {
+    /// All failures in one text; `None` if the apply is complete.
+    pub fn error_text(&self) -> Option<String> {
         let failed = self.failed.iter().map(|(id, why)| format!("{id}: {why}"));
         let text = failed.collect::<Vec<_>>().join("; ");
         (!self.is_complete()).then_some(text)

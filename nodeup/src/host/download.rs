@@ -1,12 +1,12 @@
-//! Downloads in their places. What was put there is on record with sizes and times, so that a look at the machine reads
-//! no hundreds of megabytes.
+//! Installs downloads. Sizes and times of installed files are recorded, so that observing the instance does not read hundreds of
+//! megabytes.
 
 use super::archive;
-use super::failure::{file_failure, invalid};
+use super::failure::{file_failure, permanent_failure};
 use anyhow::{Context, bail};
 use engine::Failure;
 use host::{Error, Host};
-use node::host::{Download, Place};
+use node::host::{Download, InstallTarget};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -17,33 +17,38 @@ use std::path::Path;
 
 const RECORDS: &str = "/var/lib/kctl/downloads";
 
-/// What was put where.
+/// The record of an installed download.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Record {
-    /// Of the download.
+struct InstallRecord {
+    /// sha256 of the download, hex.
     sha256: String,
-    /// Files by path.
-    files: BTreeMap<String, Stamp>,
+    /// Installed files by path.
+    files: BTreeMap<String, FileStamp>,
 }
 
-/// A file as it was left: who changes it changes one of these.
+/// Attributes of a file after installation. Changing the file changes at least one of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Stamp {
+struct FileStamp {
     size: u64,
     mode: u32,
-    /// Seconds and nanoseconds of its last change.
+    /// Modification time: seconds and nanoseconds.
     changed: (i64, i64),
 }
 
-pub(super) fn observe(host: &Host, want: &Download) -> Result<Option<Download>, Failure> {
+pub(super) fn observe_download(host: &Host, want: &Download) -> Result<Option<Download>, Failure> {
     let path = record_path(&want.name);
-    let Some(bytes) = host.read(&path).map_err(file_failure("reading", &path))? else {
+    let Some(bytes) = host
+        .read_bytes(&path)
+        .map_err(file_failure("reading", &path))?
+    else {
         return Ok(None);
     };
     let mut have = want.clone();
-    match serde_json::from_slice::<Record>(&bytes) {
+    match serde_json::from_slice::<InstallRecord>(&bytes) {
         Ok(record) if record.sha256 == want.sha256 => {
-            if !as_left(host, &record).map_err(file_failure("reading the files of", &want.name))? {
+            if !is_unchanged(host, &record)
+                .map_err(file_failure("reading the files of", &want.name))?
+            {
                 "(changed since)".clone_into(&mut have.sha256);
             }
         }
@@ -53,7 +58,7 @@ pub(super) fn observe(host: &Host, want: &Download) -> Result<Option<Download>, 
     Ok(Some(have))
 }
 
-fn as_left(host: &Host, record: &Record) -> Result<bool, Error> {
+fn is_unchanged(host: &Host, record: &InstallRecord) -> Result<bool, Error> {
     for (path, stamp) in &record.files {
         if stamp_of(host, path)?.as_ref() != Some(stamp) {
             return Ok(false);
@@ -62,11 +67,11 @@ fn as_left(host: &Host, record: &Record) -> Result<bool, Error> {
     Ok(true)
 }
 
-fn stamp_of(host: &Host, path: &str) -> Result<Option<Stamp>, Error> {
+fn stamp_of(host: &Host, path: &str) -> Result<Option<FileStamp>, Error> {
     Ok(host
-        .metadata(path)?
+        .read_metadata(path)?
         .filter(std::fs::Metadata::is_file)
-        .map(|about| Stamp {
+        .map(|about| FileStamp {
             size: about.size(),
             mode: about.mode(),
             changed: (about.mtime(), about.mtime_nsec()),
@@ -77,19 +82,20 @@ fn record_path(name: &str) -> String {
     format!("{RECORDS}/{name}.json")
 }
 
-/// Installs it from the folder of verified downloads. Its hash is looked at once more: that folder outlives power cuts.
-pub(super) fn put(host: &Host, cache: &Path, want: &Download) -> Result<(), Failure> {
-    installed(host, cache, want)
-        .map_err(|error| invalid(&format!("installing {}", want.name), &format!("{error:#}")))
+/// Installs a download from the cache. The hash is verified again, because the cache may be damaged by a power failure.
+pub(super) fn put_download(host: &Host, cache: &Path, want: &Download) -> Result<(), Failure> {
+    install_files(host, cache, want).map_err(|error| {
+        permanent_failure(&format!("installing {}", want.name), &format!("{error:#}"))
+    })
 }
 
-fn installed(host: &Host, cache: &Path, want: &Download) -> anyhow::Result<()> {
+fn install_files(host: &Host, cache: &Path, want: &Download) -> anyhow::Result<()> {
     let source = cache.join(&want.sha256);
     let open = || File::open(&source).with_context(|| format!("opening {}", source.display()));
     let paths = match &want.place {
-        Place::Program(path) => {
-            let mut staged = host.stage(path, 0o755, Some("root:root"))?;
-            let found = copy(open()?, &mut staged)?;
+        InstallTarget::Program(path) => {
+            let mut staged = host.stage_file(path, 0o755, Some("root:root"))?;
+            let found = copy_with_sha256(open()?, &mut staged)?;
             if found != want.sha256 {
                 staged.discard()?;
                 bail!("{} has sha256 {found}", source.display());
@@ -97,29 +103,30 @@ fn installed(host: &Host, cache: &Path, want: &Download) -> anyhow::Result<()> {
             staged.commit(host)?;
             vec![path.clone()]
         }
-        Place::Members(_) | Place::Programs(_) => {
-            let found = copy(open()?, &mut io::sink())?;
+        InstallTarget::Members(_) | InstallTarget::Programs(_) => {
+            let found = copy_with_sha256(open()?, &mut io::sink())?;
             if found != want.sha256 {
                 bail!("{} has sha256 {found}", source.display());
             }
-            archive::unpack(host, io::BufReader::new(open()?), &want.place)?
+            archive::unpack_archive(host, io::BufReader::new(open()?), &want.place)?
         }
     };
     let mut files = BTreeMap::new();
     for path in paths {
-        let stamp = stamp_of(host, &path)?.with_context(|| format!("{path} is gone again"))?;
+        let stamp = stamp_of(host, &path)?
+            .with_context(|| format!("{path} disappeared after its installation"))?;
         files.insert(path, stamp);
     }
-    let record = serde_json::to_vec(&Record {
+    let record = serde_json::to_vec(&InstallRecord {
         sha256: want.sha256.clone(),
         files,
     })?;
-    host.write(&record_path(&want.name), &record, 0o644, Some("root:root"))?;
+    host.write_file(&record_path(&want.name), &record, 0o644, Some("root:root"))?;
     Ok(())
 }
 
-/// Copies, and says the sha256 of what was copied.
-fn copy(mut from: impl Read, to: &mut impl Write) -> io::Result<String> {
+/// Copies and returns the sha256 of the copied bytes.
+fn copy_with_sha256(mut from: impl Read, to: &mut impl Write) -> io::Result<String> {
     let mut digest = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
     loop {

@@ -1,9 +1,9 @@
-//! Errors of the machine as failures of the engine.
+//! Converts errors of the crate `host` into failures of the engine.
 
 use engine::{Class, Failure};
 use host::Error;
 
-/// A failure to do something with a file. The file is named once.
+/// Converts an error of an operation on a file, naming the file once.
 pub(super) fn file_failure<'a>(doing: &'a str, path: &'a str) -> impl Fn(Error) -> Failure + 'a {
     move |error| {
         let call = format!("{doing} {path}");
@@ -13,27 +13,27 @@ pub(super) fn file_failure<'a>(doing: &'a str, path: &'a str) -> impl Fn(Error) 
                 source,
                 ..
             } if named.ends_with(path.trim_start_matches('/')) => {
-                invalid(&call, &source.to_string())
+                permanent_failure(&call, &source.to_string())
             }
-            _ => failed(&call)(error),
+            _ => call_failure(&call)(error),
         }
     }
 }
 
-/// A failure of a call that names the program that it runs.
-pub(super) fn failed(call: impl Into<String>) -> impl Fn(Error) -> Failure {
+/// Converts an error of a call whose text names the program.
+pub(super) fn call_failure(call: impl Into<String>) -> impl Fn(Error) -> Failure {
     let call = call.into();
     move |error| {
         let message = match &error {
             Error::Start { source, .. } => source.to_string(),
             error => with_causes(error),
         };
-        invalid(&call, &message)
+        permanent_failure(&call, &message)
     }
 }
 
-/// A failure that trying again does not mend.
-pub(super) fn invalid(call: &str, message: &str) -> Failure {
+/// A failure that a retry does not help.
+pub(super) fn permanent_failure(call: &str, message: &str) -> Failure {
     Failure {
         class: Class::Invalid,
         call: call.to_owned(),
@@ -44,7 +44,7 @@ pub(super) fn invalid(call: &str, message: &str) -> Failure {
     }
 }
 
-/// An error with its causes.
+/// The text of an error with its causes.
 pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,17 +1,17 @@
-//! Files, folders and links.
+//! Observes and writes files, folders and links.
 
-use super::failure::{file_failure, invalid};
+use super::failure::{file_failure, permanent_failure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use engine::Failure;
 use host::Host;
-use node::config::{File, sha256};
+use node::config::{File, sha256_hex};
 use node::host::{Directory, Link};
 
-/// The file as it is. Content that differs is shown by its hash alone: it may be a secret of whoever wrote it.
-pub(super) fn observe(host: &Host, want: &File) -> Result<Option<File>, Failure> {
+/// The observed file. Different content is represented by its hash only, because it may be a secret.
+pub(super) fn observe_file(host: &Host, want: &File) -> Result<Option<File>, Failure> {
     let failed = file_failure("reading", &want.path);
-    let Some(about) = host.metadata(&want.path).map_err(&failed)? else {
+    let Some(about) = host.read_metadata(&want.path).map_err(&failed)? else {
         return Ok(None);
     };
     let mut have = want.clone();
@@ -21,19 +21,22 @@ pub(super) fn observe(host: &Host, want: &File) -> Result<Option<File>, Failure>
     }
     let found = host.mode_and_owner(&about, &want.owner);
     (have.mode, have.owner) = found.map_err(&failed)?;
-    let bytes = host.read(&want.path).map_err(&failed)?.unwrap_or_default();
+    let bytes = host
+        .read_bytes(&want.path)
+        .map_err(&failed)?
+        .unwrap_or_default();
     if bytes != bytes_of(want)? {
         let text = String::from_utf8_lossy(&bytes);
-        have.content = format!("(other content with sha256 {})", sha256(&text));
+        have.content = format!("(other content with sha256 {})", sha256_hex(&text));
     }
     Ok(Some(have))
 }
 
-pub(super) fn put(host: &Host, want: &File) -> Result<(), Failure> {
-    let written = host.write(
+pub(super) fn put_file(host: &Host, want: &File) -> Result<(), Failure> {
+    let written = host.write_file(
         &want.path,
         &bytes_of(want)?,
-        mode(&want.mode)?,
+        parse_mode(&want.mode)?,
         Some(&want.owner),
     );
     written.map_err(file_failure("writing", &want.path))
@@ -45,29 +48,29 @@ fn bytes_of(file: &File) -> Result<Vec<u8>, Failure> {
     }
     let decoded = STANDARD.decode(&file.content);
     decoded.map_err(|error| {
-        invalid(
+        permanent_failure(
             &format!("reading the content of {}", file.path),
             &error.to_string(),
         )
     })
 }
 
-/// Octal digits as a mode.
-pub(super) fn mode(text: &str) -> Result<u32, Failure> {
+/// Parses octal digits as a mode.
+pub(super) fn parse_mode(text: &str) -> Result<u32, Failure> {
     u32::from_str_radix(text, 8)
-        .map_err(|error| invalid(&format!("reading mode {text:?}"), &error.to_string()))
+        .map_err(|error| permanent_failure(&format!("reading mode {text:?}"), &error.to_string()))
 }
 
 pub(super) fn observe_folder(host: &Host, want: &Directory) -> Result<Option<Directory>, Failure> {
     let failed = file_failure("reading", &want.path);
-    // A link to a folder is as good as a folder: operators move data that way.
-    let Ok(about) = std::fs::metadata(host.at(&want.path)) else {
+    // A link to a folder counts as a folder: operators move data that way.
+    let Ok(about) = std::fs::metadata(host.path_below_root(&want.path)) else {
         return Ok(None);
     };
     if !about.is_dir() {
-        return Err(invalid(
+        return Err(permanent_failure(
             &format!("reading {}", want.path),
-            "it is there, and not a folder: move it away",
+            "a file of this name exists: move it away",
         ));
     }
     let (mode, _) = host.mode_and_owner(&about, "root:root").map_err(failed)?;
@@ -78,7 +81,7 @@ pub(super) fn observe_folder(host: &Host, want: &Directory) -> Result<Option<Dir
 }
 
 pub(super) fn put_folder(host: &Host, want: &Directory) -> Result<(), Failure> {
-    let mode = mode(&want.mode)?;
+    let mode = parse_mode(&want.mode)?;
     let made = host.make_folder(&want.path, 0o755);
     let made = made.and_then(|()| host.set_mode(&want.path, mode));
     made.map_err(file_failure("making the folder", &want.path))

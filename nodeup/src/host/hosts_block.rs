@@ -1,11 +1,14 @@
-//! Our block in `/etc/hosts`.
+//! Observes and writes nodeup's block in `/etc/hosts`.
 
 use super::failure::file_failure;
 use engine::Failure;
 use host::Host;
 use node::host::HostsBlock;
 
-pub(super) fn observe(host: &Host, want: &HostsBlock) -> Result<Option<HostsBlock>, Failure> {
+pub(super) fn observe_hosts_block(
+    host: &Host,
+    want: &HostsBlock,
+) -> Result<Option<HostsBlock>, Failure> {
     let file = host
         .read_lossy(&want.path)
         .map_err(file_failure("reading", &want.path))?;
@@ -16,8 +19,8 @@ pub(super) fn observe(host: &Host, want: &HostsBlock) -> Result<Option<HostsBloc
     }))
 }
 
-/// Rewrites the file in place: pods mount the file itself.
-pub(super) fn put(host: &Host, want: &HostsBlock) -> Result<(), Failure> {
-    let rewritten = host.rewrite(&want.path, |text| want.written_into(text));
+/// Rewrites the file in place, because pods bind-mount it.
+pub(super) fn put_hosts_block(host: &Host, want: &HostsBlock) -> Result<(), Failure> {
+    let rewritten = host.rewrite_in_place(&want.path, |text| want.insert_into(text));
     rewritten.map_err(file_failure("rewriting", &want.path))
 }

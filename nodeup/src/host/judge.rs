@@ -1,6 +1,6 @@
-//! Whether a certificate and a key are what is wanted. Looks at nothing but its arguments.
+//! Compares a certificate and its key with the desired ones. Pure.
 
-use node::host::{Certificate, Standing};
+use node::host::{Certificate, CertificateState};
 use node::pki::{Usage, public_key};
 use node::secret::Secret;
 use std::collections::BTreeSet;
@@ -10,37 +10,41 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::pem::Pem;
 
-/// What it is measured by.
-pub(super) struct Wanted<'a> {
-    /// What it should say.
+/// The expectations of a certificate.
+pub(super) struct ExpectedCertificate<'a> {
+    /// Desired content.
     pub certificate: &'a Certificate,
-    /// Certificates of its authority, PEM.
+    /// Trusted certificates of the authority, PEM.
     pub trusted: &'a str,
-    /// The time.
+    /// Current time.
     pub now: OffsetDateTime,
-    /// It is good until its last moment: somebody else renews it.
+    /// True if the certificate is good until it expires, because another program renews it.
     pub until_it_ends: bool,
 }
 
-/// How they stand. The text of either may hold other PEM blocks besides.
-pub(super) fn judge(wanted: &Wanted<'_>, certificate: &str, key: &str) -> Standing {
-    let Some(pem) = block(certificate, "CERTIFICATE") else {
-        return Standing::Unreadable;
+/// The state of a certificate and its key. Both texts may contain other PEM blocks.
+pub(super) fn judge_certificate(
+    wanted: &ExpectedCertificate<'_>,
+    certificate: &str,
+    key: &str,
+) -> CertificateState {
+    let Some(pem) = find_block(certificate, "CERTIFICATE") else {
+        return CertificateState::Unreadable;
     };
     let Ok(parsed) = pem.parse_x509() else {
-        return Standing::Unreadable;
+        return CertificateState::Unreadable;
     };
-    let Some(key) = private_key(key) else {
-        return Standing::Unreadable;
+    let Some(key) = public_key_of_private(key) else {
+        return CertificateState::Unreadable;
     };
     if parsed.public_key().raw != key {
-        return Standing::OtherKey;
+        return CertificateState::OtherKey;
     }
-    if !says(&parsed, wanted.certificate) {
-        return Standing::OtherContent;
+    if !has_content(&parsed, wanted.certificate) {
+        return CertificateState::OtherContent;
     }
-    if !signed_by_one_of(&parsed, wanted.trusted) {
-        return Standing::OtherAuthority;
+    if !is_signed_by_any(&parsed, wanted.trusted) {
+        return CertificateState::OtherAuthority;
     }
     let validity = parsed.validity();
     let (begins, ends) = (
@@ -49,21 +53,21 @@ pub(super) fn judge(wanted: &Wanted<'_>, certificate: &str, key: &str) -> Standi
     );
     let left = ends - wanted.now;
     if begins > wanted.now || !left.is_positive() {
-        Standing::Ended
+        CertificateState::Ended
     } else if wanted.until_it_ends || left * 3 > ends - begins {
-        Standing::Good
+        CertificateState::Good
     } else {
-        Standing::Expiring
+        CertificateState::Expiring
     }
 }
 
-fn block(text: &str, label: &str) -> Option<Pem> {
+fn find_block(text: &str, label: &str) -> Option<Pem> {
     let mut blocks = Pem::iter_from_buffer(text.as_bytes()).filter_map(Result::ok);
     blocks.find(|pem| pem.label == label)
 }
 
-/// The public key of the first private key in a text.
-fn private_key(text: &str) -> Option<Vec<u8>> {
+/// The public key (DER) of the first private key in a text.
+fn public_key_of_private(text: &str) -> Option<Vec<u8>> {
     let begin = text
         .find("-----BEGIN PRIVATE KEY")
         .or_else(|| text.find("-----BEGIN EC PRIVATE KEY"));
@@ -71,7 +75,7 @@ fn private_key(text: &str) -> Option<Vec<u8>> {
     public_key(&Secret::new(text.get(begin..)?)).ok()
 }
 
-fn says(parsed: &X509Certificate<'_>, wanted: &Certificate) -> bool {
+fn has_content(parsed: &X509Certificate<'_>, wanted: &Certificate) -> bool {
     let subject = parsed.subject();
     let first = |mut values: Vec<&str>| (values.len() == 1).then(|| values.remove(0).to_owned());
     let common = subject
@@ -85,11 +89,11 @@ fn says(parsed: &X509Certificate<'_>, wanted: &Certificate) -> bool {
     let wanted_organization: Vec<&str> = wanted.organization.as_deref().into_iter().collect();
     first(common).as_deref() == Some(wanted.common_name.as_str())
         && organization == wanted_organization
-        && names(parsed) == wanted.names.iter().cloned().collect()
-        && may(parsed, wanted.usage)
+        && alternative_names(parsed) == wanted.names.iter().cloned().collect()
+        && allows_usage(parsed, wanted.usage)
 }
 
-fn names(parsed: &X509Certificate<'_>) -> BTreeSet<String> {
+fn alternative_names(parsed: &X509Certificate<'_>) -> BTreeSet<String> {
     let extension = parsed.subject_alternative_name().ok().flatten();
     let names = extension
         .map(|extension| extension.value.general_names.as_slice())
@@ -97,20 +101,20 @@ fn names(parsed: &X509Certificate<'_>) -> BTreeSet<String> {
     let name = |name: &GeneralName<'_>| match name {
         GeneralName::DNSName(name) => (*name).to_owned(),
         GeneralName::IPAddress(bytes) => {
-            address(bytes).map_or_else(|| format!("{bytes:?}"), |address| address.to_string())
+            parse_address(bytes).map_or_else(|| format!("{bytes:?}"), |address| address.to_string())
         }
         other => format!("{other:?}"),
     };
     names.iter().map(name).collect()
 }
 
-fn address(bytes: &[u8]) -> Option<IpAddr> {
+fn parse_address(bytes: &[u8]) -> Option<IpAddr> {
     let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
     let sixteen = || <[u8; 16]>::try_from(bytes).map(IpAddr::from);
     four.or_else(|_| sixteen()).ok()
 }
 
-fn may(parsed: &X509Certificate<'_>, usage: Usage) -> bool {
+fn allows_usage(parsed: &X509Certificate<'_>, usage: Usage) -> bool {
     let Ok(Some(extension)) = parsed.extended_key_usage() else {
         return false;
     };
@@ -122,7 +126,7 @@ fn may(parsed: &X509Certificate<'_>, usage: Usage) -> bool {
     }
 }
 
-fn signed_by_one_of(parsed: &X509Certificate<'_>, trusted: &str) -> bool {
+fn is_signed_by_any(parsed: &X509Certificate<'_>, trusted: &str) -> bool {
     let authorities = Pem::iter_from_buffer(trusted.as_bytes()).filter_map(Result::ok);
     let mut authorities = authorities.filter(|pem| pem.label == "CERTIFICATE");
     authorities.any(|pem| {

@@ -1,70 +1,77 @@
-//! The running kernel: modules, parameters, and how mounts are seen.
+//! Observes and sets kernel modules, kernel parameters and mount propagation.
 
-use super::failure::{failed, file_failure, invalid};
+use super::failure::{call_failure, file_failure, permanent_failure};
 use engine::Failure;
 use host::{Error, Host};
 use node::host::{KernelModule, Propagation, Sysctl};
 
-/// What the kernel would not take, by parameter: value and kernel.
+/// Folder with one file for each rejected parameter, which contains the value and the kernel version.
 const REFUSED: &str = "/var/lib/kctl/sysctls-refused";
 
 pub(super) fn observe_module(host: &Host, want: &KernelModule) -> Option<KernelModule> {
     let loaded = format!("/sys/module/{}", want.name.replace('-', "_"));
     let there = [&loaded, &want.sign];
-    let there = there.iter().any(|path| host.at(path).exists());
+    let there = there.iter().any(|path| host.path_below_root(path).exists());
     there.then(|| want.clone())
 }
 
-pub(super) fn load(host: &Host, want: &KernelModule) -> Result<(), Failure> {
+pub(super) fn load_module(host: &Host, want: &KernelModule) -> Result<(), Failure> {
     let call = format!("modprobe {}", want.name);
-    host.may_change().map_err(failed(&call))?;
-    let answer = host.run("modprobe", &[&want.name]);
-    let answer = answer.map_err(failed(&call))?;
+    host.may_change().map_err(call_failure(&call))?;
+    let answer = host.run_program("modprobe", &[&want.name]);
+    let answer = answer.map_err(call_failure(&call))?;
     if answer.is_success() {
         return Ok(());
     }
-    let mut failure = invalid(&call, answer.stderr.trim());
-    failure.hint = Some("use an image whose kernel has it".to_owned());
+    let mut failure = permanent_failure(&call, answer.stderr.trim());
+    failure.hint = Some("use an image whose kernel has this module".to_owned());
     Err(failure)
 }
 
-/// The parameter as it is. One of ours that this kernel would not take earlier is as wanted: nothing can be done about it. That a parameter is not there says nothing yet: it may come with a module that is still to be loaded.
+/// The observed parameter; `None` if it does not exist, which may change once a module is loaded. A parameter of kctl's own that
+/// this kernel rejected before counts as set.
 pub(super) fn observe_sysctl(host: &Host, want: &Sysctl) -> Result<Option<Sysctl>, Failure> {
-    if !want.required && refused(host, want)? {
+    if !want.required && is_recorded_rejection(host, want)? {
         return Ok(Some(want.clone()));
     }
-    let path = path(&want.key);
-    let read = host.read(&path).map_err(file_failure("reading", &path))?;
+    let path = sysctl_path(&want.key);
+    let read = host
+        .read_bytes(&path)
+        .map_err(file_failure("reading", &path))?;
     Ok(read.map(|bytes| Sysctl {
-        value: words(&String::from_utf8_lossy(&bytes)),
+        value: normalize_blanks(&String::from_utf8_lossy(&bytes)),
         ..want.clone()
     }))
 }
 
-/// Writes the parameter and reads it back: some values are taken and not kept.
+/// Writes the parameter and reads it back, because the kernel accepts some values without keeping them.
 pub(super) fn put_sysctl(host: &Host, want: &Sysctl, tell: &dyn Fn(&str)) -> Result<(), Failure> {
-    let path = path(&want.key);
+    let path = sysctl_path(&want.key);
     let failed = file_failure("setting", &want.key);
     let why = match host.write_kernel_file(&path, &format!("{}\n", want.value)) {
         Err(Error::File { source, .. }) => source.to_string(),
         Err(error) => return Err(failed(error)),
         Ok(()) => {
-            let kept = words(&host.read_lossy(&path).map_err(&failed)?);
+            let kept = normalize_blanks(&host.read_lossy(&path).map_err(&failed)?);
             if kept == want.value {
                 return Ok(());
             }
-            format!("the kernel keeps {kept:?}")
+            format!("the kernel accepted the value but keeps {kept:?}")
         }
     };
     if want.required {
-        let mut failure = invalid(&format!("setting {} to {}", want.key, want.value), &why);
+        let mut failure =
+            permanent_failure(&format!("setting {} to {}", want.key, want.value), &why);
         failure.hint = Some("correct sysctlParameters in the spec".to_owned());
         return Err(failure);
     }
-    tell(&format!("{} stays as it is: {why}", want.key));
-    let refused = refusal(host, want)?;
-    let written = host.write(
-        &record(&want.key),
+    tell(&format!(
+        "the kernel rejected {}, which is not required: {why}",
+        want.key
+    ));
+    let refused = rejection_text(host, want)?;
+    let written = host.write_file(
+        &rejection_path(&want.key),
         refused.as_bytes(),
         0o644,
         Some("root:root"),
@@ -72,16 +79,16 @@ pub(super) fn put_sysctl(host: &Host, want: &Sysctl, tell: &dyn Fn(&str)) -> Res
     written.map_err(&failed)
 }
 
-fn refused(host: &Host, want: &Sysctl) -> Result<bool, Failure> {
-    let path = record(&want.key);
+fn is_recorded_rejection(host: &Host, want: &Sysctl) -> Result<bool, Failure> {
+    let path = rejection_path(&want.key);
     let value = host
         .read_lossy(&path)
         .map_err(file_failure("reading", &path))?;
-    Ok(value == refusal(host, want)?)
+    Ok(value == rejection_text(host, want)?)
 }
 
-/// That this kernel would not take this value.
-fn refusal(host: &Host, want: &Sysctl) -> Result<String, Failure> {
+/// The text of a record that this kernel rejected this value.
+fn rejection_text(host: &Host, want: &Sysctl) -> Result<String, Failure> {
     let path = "/proc/sys/kernel/osrelease";
     let kernel = host
         .read_lossy(path)
@@ -89,24 +96,24 @@ fn refusal(host: &Host, want: &Sysctl) -> Result<String, Failure> {
     Ok(format!("{} in {}\n", want.value, kernel.trim()))
 }
 
-fn record(key: &str) -> String {
+fn rejection_path(key: &str) -> String {
     format!("{REFUSED}/{}", key.replace('/', "."))
 }
 
-/// Keys have dots where paths have slashes; a key with a slash has them the other way round (sysctl.d(5)).
-fn path(key: &str) -> String {
+/// The path of a parameter. Dots in keys become slashes; if a key has a slash first, it is the other way round (sysctl.d(5)).
+fn sysctl_path(key: &str) -> String {
     let slashes_first = key
         .find('/')
         .is_some_and(|slash| key.find('.').is_none_or(|dot| slash < dot));
     let path = if slashes_first {
         key.to_owned()
     } else {
-        swapped(key)
+        swap_dots_and_slashes(key)
     };
     format!("/proc/sys/{path}")
 }
 
-fn swapped(key: &str) -> String {
+fn swap_dots_and_slashes(key: &str) -> String {
     let swap = |character| match character {
         '.' => '/',
         '/' => '.',
@@ -115,7 +122,7 @@ fn swapped(key: &str) -> String {
     key.chars().map(swap).collect()
 }
 
-fn words(text: &str) -> String {
+fn normalize_blanks(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -132,18 +139,18 @@ pub(super) fn observe_propagation(
     }))
 }
 
-/// Shares the mount that the folder is on, as systemd does with `/` at boot.
-pub(super) fn share(host: &Host, want: &Propagation) -> Result<(), Failure> {
+/// Makes the mount that contains the folder shared, as systemd does with `/` at boot.
+pub(super) fn put_propagation(host: &Host, want: &Propagation) -> Result<(), Failure> {
     let failed = file_failure("sharing the mount of", &want.path);
     match host.mount_above(&want.path).map_err(&failed)? {
-        Some(mount) => host.share(&mount.path).map_err(failed),
+        Some(mount) => host.share_mount(&mount.path).map_err(failed),
         None => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::path;
+    use super::sysctl_path;
 
     #[test]
     fn keys_are_read_as_sysctl_reads_them() {
@@ -158,7 +165,7 @@ mod tests {
                 "/proc/sys/net/ipv4/conf/eth0.1/rp_filter",
             ),
         ] {
-            assert_eq!(path(key), expected);
+            assert_eq!(sysctl_path(key), expected);
         }
     }
 }

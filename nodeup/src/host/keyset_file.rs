@@ -1,26 +1,29 @@
-//! Parts of authorities in files. Their content passes through here and is shown nowhere.
+//! Observes and writes files with parts of keysets. Their content is never shown.
 
-use super::failure::{file_failure, invalid};
-use super::file::mode;
+use super::failure::{file_failure, permanent_failure};
+use super::file::parse_mode;
 use super::signer::Signer;
 use engine::Failure;
 use host::Host;
 use node::host::{KeysetFile, KeysetPart, keyset_part};
 use node::secret::Secret;
 
-pub(super) fn observe(
+pub(super) fn observe_keyset_file(
     host: &Host,
     signer: &Signer,
     want: &KeysetFile,
 ) -> Result<Option<KeysetFile>, Failure> {
     let failed = file_failure("reading", &want.path);
-    let Some(about) = host.metadata(&want.path).map_err(&failed)? else {
+    let Some(about) = host.read_metadata(&want.path).map_err(&failed)? else {
         return Ok(None);
     };
     let (mode, owner) = host.mode_and_owner(&about, "root:root").map_err(&failed)?;
-    let found = host.read(&want.path).map_err(&failed)?.unwrap_or_default();
+    let found = host
+        .read_bytes(&want.path)
+        .map_err(&failed)?
+        .unwrap_or_default();
     let kept = want.part == KeysetPart::StoredSecret && !signer.secrets.contains_key(&want.keyset);
-    let same = kept || found == content(signer, want)?.reveal().as_bytes();
+    let same = kept || found == file_content(signer, want)?.reveal().as_bytes();
     let current = same && owner == "root:root";
     Ok(Some(KeysetFile {
         mode,
@@ -29,26 +32,38 @@ pub(super) fn observe(
     }))
 }
 
-pub(super) fn put(host: &Host, signer: &Signer, want: &KeysetFile) -> Result<(), Failure> {
-    let content = content(signer, want)?;
-    let written = host.write(
+pub(super) fn put_keyset_file(
+    host: &Host,
+    signer: &Signer,
+    want: &KeysetFile,
+) -> Result<(), Failure> {
+    let content = file_content(signer, want)?;
+    let written = host.write_file(
         &want.path,
         content.reveal().as_bytes(),
-        mode(&want.mode)?,
+        parse_mode(&want.mode)?,
         Some("root:root"),
     );
     written.map_err(file_failure("writing", &want.path))
 }
 
-fn content(signer: &Signer, want: &KeysetFile) -> Result<Secret, Failure> {
+fn file_content(signer: &Signer, want: &KeysetFile) -> Result<Secret, Failure> {
     let call = format!("making {}", want.path);
     if want.part == KeysetPart::StoredSecret {
         let secret = signer.secrets.get(&want.keyset).cloned();
-        return secret
-            .ok_or_else(|| invalid(&call, &format!("the store has no secret {}", want.keyset)));
+        return secret.ok_or_else(|| {
+            permanent_failure(
+                &call,
+                &format!("the state store has no secret {}", want.keyset),
+            )
+        });
     }
     let keyset = signer.keysets.get(&want.keyset);
-    let keyset = keyset
-        .ok_or_else(|| invalid(&call, &format!("the store has no keyset {}", want.keyset)))?;
-    keyset_part(keyset, want.part).map_err(|error| invalid(&call, &error.to_string()))
+    let keyset = keyset.ok_or_else(|| {
+        permanent_failure(
+            &call,
+            &format!("the state store has no keyset {}", want.keyset),
+        )
+    })?;
+    keyset_part(keyset, want.part).map_err(|error| permanent_failure(&call, &error.to_string()))
 }

@@ -1,16 +1,16 @@
-//! The machine as the engine's world: each kind of thing has a module that looks at it and one that changes it.
+//! The instance as the engine's `World`. Each kind of object has a module that observes and changes it.
 
-use super::failure::invalid;
+use super::failure::permanent_failure;
 use super::{
-    Context, certificate, download, file, hosts_block, kernel, keyset_file, packages, tools, units,
-    volume,
+    HostContext, certificate, download, file, hosts_block, kernel, keyset_file, packages, tools,
+    units, volume,
 };
 use engine::{Attrs, Class, Failure, Observed, Put, Refs, Removed, Resource, Snapshot, World};
-use node::host::{HostResource, Thing};
+use node::host::{HostObject, HostResource};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-/// The machine, seen through what is wanted of it: it knows nothing of anything else.
+/// The instance. Only desired objects are observed.
 #[derive(Clone)]
 pub struct LocalHost {
     inner: Arc<Inner>,
@@ -18,8 +18,8 @@ pub struct LocalHost {
 
 struct Inner {
     desired: Vec<HostResource>,
-    context: Context,
-    /// Held while a package tool runs.
+    context: HostContext,
+    /// Locked while a package tool runs.
     one_at_a_time: Mutex<()>,
 }
 
@@ -32,8 +32,8 @@ impl std::fmt::Debug for LocalHost {
 }
 
 impl LocalHost {
-    /// The machine that is to have these.
-    pub fn new(desired: Vec<HostResource>, context: Context) -> Self {
+    /// An instance with this desired state.
+    pub fn new(desired: Vec<HostResource>, context: HostContext) -> Self {
         Self {
             inner: Arc::new(Inner {
                 desired,
@@ -43,44 +43,49 @@ impl LocalHost {
         }
     }
 
-    /// Forgets what these units were started with, so that whatever happens from now on they are started again.
+    /// Deletes the start records of these units, so that they are restarted even if nodeup dies now.
     pub(super) async fn forget_starts(&self, units: Vec<String>) -> Result<(), Failure> {
-        self.blocking(move |inner| {
+        self.run_blocking(move |inner| {
             units
                 .iter()
-                .try_for_each(|unit| units::forget(&inner.context.host, unit))
+                .try_for_each(|unit| units::forget_start(&inner.context.host, unit))
         })
         .await
     }
 
-    /// Files and programs block: they have threads of their own.
-    async fn blocking<T: Send + 'static>(
+    /// Runs blocking work on a separate thread.
+    async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Inner) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let inner = Arc::clone(&self.inner);
         let done = tokio::task::spawn_blocking(move || work(&inner)).await;
-        done.unwrap_or_else(|error| Err(invalid("working on the machine", &error.to_string())))
+        done.unwrap_or_else(|error| {
+            Err(permanent_failure(
+                "running blocking work",
+                &error.to_string(),
+            ))
+        })
     }
 }
 
 impl Inner {
-    /// One look at everything.
-    fn observe(&self) -> Result<Snapshot<HostResource>, Failure> {
+    /// Observes all desired objects.
+    fn observe_all(&self) -> Result<Snapshot<HostResource>, Failure> {
         let units = self
             .desired
             .iter()
             .filter_map(|resource| match &resource.thing {
-                Thing::Unit(unit) => Some(unit.name.as_str()),
+                HostObject::Unit(unit) => Some(unit.name.as_str()),
                 _ => None,
             });
-        let states = units::states(&self.context.host, &units.collect::<Vec<_>>())?;
+        let states = units::read_states(&self.context.host, &units.collect::<Vec<_>>())?;
         let mut items = BTreeMap::new();
         for want in &self.desired {
-            let seen = match self.look(&want.thing, &states) {
-                // What is mounted must be known before anything is mounted over it.
-                Err(failure) if matches!(want.thing, Thing::Mount(_)) => return Err(failure),
-                // The rest is made anew, which mends it or says what is in the way.
+            let seen = match self.observe_object(&want.thing, &states) {
+                // Mounts must be known, because otherwise something could be mounted over them.
+                Err(failure) if matches!(want.thing, HostObject::Mount(_)) => return Err(failure),
+                // Other objects count as missing; writing them repairs them or reports the cause.
                 Err(failure) => {
                     (self.context.tell)(&format!("{}: {failure}", want.id()));
                     None
@@ -88,54 +93,63 @@ impl Inner {
                 Ok(seen) => seen,
             };
             if let Some(thing) = seen {
-                items.insert(want.id(), observed(want, thing));
+                items.insert(want.id(), to_observed(want, thing));
             }
         }
-        self.see_what_units_follow(&mut items);
+        self.mark_restarts(&mut items);
         Ok(Snapshot {
             items: items.into_values().collect(),
         })
     }
 
-    /// One thing as it is; `None`: it is not there.
-    fn look(
+    /// Observes one object; `None` if it does not exist.
+    fn observe_object(
         &self,
-        want: &Thing,
-        states: &BTreeMap<String, units::State>,
-    ) -> Result<Option<Thing>, Failure> {
+        want: &HostObject,
+        states: &BTreeMap<String, units::UnitState>,
+    ) -> Result<Option<HostObject>, Failure> {
         let context = &self.context;
         let host = &context.host;
         Ok(match want {
-            Thing::Certificate(want) => {
-                certificate::observe(host, context, want)?.map(Thing::Certificate)
+            HostObject::Certificate(want) => {
+                certificate::observe_certificate(host, context, want)?.map(HostObject::Certificate)
             }
-            Thing::Directory(want) => file::observe_folder(host, want)?.map(Thing::Directory),
-            Thing::Download(want) => download::observe(host, want)?.map(Thing::Download),
-            Thing::File(want) => file::observe(host, want)?.map(Thing::File),
-            Thing::HostsBlock(want) => hosts_block::observe(host, want)?.map(Thing::HostsBlock),
-            Thing::KernelModule(want) => {
-                kernel::observe_module(host, want).map(Thing::KernelModule)
+            HostObject::Directory(want) => {
+                file::observe_folder(host, want)?.map(HostObject::Directory)
             }
-            Thing::KeysetFile(want) => {
-                keyset_file::observe(host, &context.signer, want)?.map(Thing::KeysetFile)
+            HostObject::Download(want) => {
+                download::observe_download(host, want)?.map(HostObject::Download)
             }
-            Thing::Link(want) => file::observe_link(host, want)?.map(Thing::Link),
-            Thing::Mount(want) => volume::observe(host, want)?.map(Thing::Mount),
-            Thing::Packages(want) => packages::observe(host, want)?.map(Thing::Packages),
-            Thing::Propagation(want) => {
-                kernel::observe_propagation(host, want)?.map(Thing::Propagation)
+            HostObject::File(want) => file::observe_file(host, want)?.map(HostObject::File),
+            HostObject::HostsBlock(want) => {
+                hosts_block::observe_hosts_block(host, want)?.map(HostObject::HostsBlock)
             }
-            Thing::Sysctl(want) => kernel::observe_sysctl(host, want)?.map(Thing::Sysctl),
-            Thing::Tools(want) => tools::observe(host, want)?.map(Thing::Tools),
-            Thing::Unit(want) => {
+            HostObject::KernelModule(want) => {
+                kernel::observe_module(host, want).map(HostObject::KernelModule)
+            }
+            HostObject::KeysetFile(want) => {
+                keyset_file::observe_keyset_file(host, &context.signer, want)?
+                    .map(HostObject::KeysetFile)
+            }
+            HostObject::Link(want) => file::observe_link(host, want)?.map(HostObject::Link),
+            HostObject::Mount(want) => volume::observe_mount(host, want)?.map(HostObject::Mount),
+            HostObject::Packages(want) => {
+                packages::observe_packages(host, want)?.map(HostObject::Packages)
+            }
+            HostObject::Propagation(want) => {
+                kernel::observe_propagation(host, want)?.map(HostObject::Propagation)
+            }
+            HostObject::Sysctl(want) => kernel::observe_sysctl(host, want)?.map(HostObject::Sysctl),
+            HostObject::Tools(want) => tools::observe_tools(host, want)?.map(HostObject::Tools),
+            HostObject::Unit(want) => {
                 let state = states.get(&want.name).cloned().unwrap_or_default();
-                units::observe(host, want, &state)?.map(Thing::Unit)
+                units::observe_unit(host, want, &state)?.map(HostObject::Unit)
             }
         })
     }
 
-    /// A unit that runs with something that is not as wanted any more has to be started again once that is mended.
-    fn see_what_units_follow(&self, items: &mut BTreeMap<engine::Id, Observed<HostResource>>) {
+    /// Marks units for a restart that depend on an object which is not as desired.
+    fn mark_restarts(&self, items: &mut BTreeMap<engine::Id, Observed<HostResource>>) {
         let differs: BTreeSet<_> = self
             .desired
             .iter()
@@ -153,7 +167,7 @@ impl Inner {
                 .needs
                 .iter()
                 .any(|need| differs.contains(need));
-            if let Thing::Unit(unit) = &mut have.resource.thing
+            if let HostObject::Unit(unit) = &mut have.resource.thing
                 && follows
             {
                 unit.starts_with.clear();
@@ -161,49 +175,57 @@ impl Inner {
         }
     }
 
-    /// Makes one thing as wanted. What is being waited for, if it is not usable yet.
-    fn put(&self, want: &Thing, have: Option<&Thing>) -> Result<Option<String>, Failure> {
+    /// Changes one object. Returns what is being waited for, if it is not usable yet.
+    fn put_object(
+        &self,
+        want: &HostObject,
+        have: Option<&HostObject>,
+    ) -> Result<Option<String>, Failure> {
         let context = &self.context;
         let host = &context.host;
         match want {
-            Thing::Certificate(want) => {
+            HostObject::Certificate(want) => {
                 let have = match have {
-                    Some(Thing::Certificate(have)) => Some(have),
+                    Some(HostObject::Certificate(have)) => Some(have),
                     _ => None,
                 };
-                certificate::put(host, context, want, have)?;
+                certificate::put_certificate(host, context, want, have)?;
             }
-            Thing::Directory(want) => file::put_folder(host, want)?,
-            Thing::Download(want) => download::put(host, &context.cache, want)?,
-            Thing::File(want) => file::put(host, want)?,
-            Thing::HostsBlock(want) => hosts_block::put(host, want)?,
-            Thing::KernelModule(want) => kernel::load(host, want)?,
-            Thing::KeysetFile(want) => keyset_file::put(host, &context.signer, want)?,
-            Thing::Link(want) => file::put_link(host, want)?,
-            Thing::Mount(want) => {
-                let have = match have {
-                    Some(Thing::Mount(have)) => Some(have),
-                    _ => None,
-                };
-                volume::put(host, want, have)?;
+            HostObject::Directory(want) => file::put_folder(host, want)?,
+            HostObject::Download(want) => download::put_download(host, &context.cache, want)?,
+            HostObject::File(want) => file::put_file(host, want)?,
+            HostObject::HostsBlock(want) => hosts_block::put_hosts_block(host, want)?,
+            HostObject::KernelModule(want) => kernel::load_module(host, want)?,
+            HostObject::KeysetFile(want) => {
+                keyset_file::put_keyset_file(host, &context.signer, want)?;
             }
-            Thing::Packages(want) => packages::install(host, &self.one_at_a_time, want)?,
-            Thing::Propagation(want) => kernel::share(host, want)?,
-            Thing::Sysctl(want) => kernel::put_sysctl(host, want, &*context.tell)?,
-            Thing::Tools(want) => tools::put(host, want)?,
-            Thing::Unit(want) => {
+            HostObject::Link(want) => file::put_link(host, want)?,
+            HostObject::Mount(want) => {
                 let have = match have {
-                    Some(Thing::Unit(have)) => Some(have),
+                    Some(HostObject::Mount(have)) => Some(have),
                     _ => None,
                 };
-                return units::put(host, want, have);
+                volume::put_mount(host, want, have)?;
+            }
+            HostObject::Packages(want) => {
+                packages::install_packages(host, &self.one_at_a_time, want)?;
+            }
+            HostObject::Propagation(want) => kernel::put_propagation(host, want)?,
+            HostObject::Sysctl(want) => kernel::put_sysctl(host, want, &*context.tell)?,
+            HostObject::Tools(want) => tools::put_tools(host, want)?,
+            HostObject::Unit(want) => {
+                let have = match have {
+                    Some(HostObject::Unit(have)) => Some(have),
+                    _ => None,
+                };
+                return units::put_unit(host, want, have);
             }
         }
         Ok(None)
     }
 }
 
-fn observed(want: &HostResource, thing: Thing) -> Observed<HostResource> {
+fn to_observed(want: &HostResource, thing: HostObject) -> Observed<HostResource> {
     Observed {
         physical: want.id().to_string(),
         resource: HostResource {
@@ -217,7 +239,7 @@ fn observed(want: &HostResource, thing: Thing) -> Observed<HostResource> {
     }
 }
 
-fn put_as(want: &HostResource, waiting_for: Option<String>) -> Put {
+fn to_put(want: &HostResource, waiting_for: Option<String>) -> Put {
     Put {
         physical: want.id().to_string(),
         attrs: Attrs::new(),
@@ -227,7 +249,7 @@ fn put_as(want: &HostResource, waiting_for: Option<String>) -> Put {
 
 impl World<HostResource> for LocalHost {
     async fn observe(&self) -> Result<Snapshot<HostResource>, Failure> {
-        self.blocking(Inner::observe).await
+        self.run_blocking(Inner::observe_all).await
     }
 
     async fn find(
@@ -236,13 +258,13 @@ impl World<HostResource> for LocalHost {
         _refs: &Refs,
     ) -> Result<Option<Observed<HostResource>>, Failure> {
         let want = want.clone();
-        self.blocking(move |inner| {
+        self.run_blocking(move |inner| {
             let states = match &want.thing {
-                Thing::Unit(unit) => units::states(&inner.context.host, &[&unit.name])?,
+                HostObject::Unit(unit) => units::read_states(&inner.context.host, &[&unit.name])?,
                 _ => BTreeMap::new(),
             };
-            let thing = inner.look(&want.thing, &states)?;
-            Ok(thing.map(|thing| observed(&want, thing)))
+            let thing = inner.observe_object(&want.thing, &states)?;
+            Ok(thing.map(|thing| to_observed(&want, thing)))
         })
         .await
     }
@@ -254,9 +276,9 @@ impl World<HostResource> for LocalHost {
         _refs: &Refs,
     ) -> Result<Put, Failure> {
         let (want, have) = (want.clone(), have.map(|have| have.resource.thing.clone()));
-        self.blocking(move |inner| {
-            let waiting_for = inner.put(&want.thing, have.as_ref())?;
-            Ok(put_as(&want, waiting_for))
+        self.run_blocking(move |inner| {
+            let waiting_for = inner.put_object(&want.thing, have.as_ref())?;
+            Ok(to_put(&want, waiting_for))
         })
         .await
     }
@@ -267,12 +289,12 @@ impl World<HostResource> for LocalHost {
 
     async fn ready(&self, want: &HostResource, _physical: &str) -> Result<Put, Failure> {
         let want = want.clone();
-        self.blocking(move |inner| {
+        self.run_blocking(move |inner| {
             let waiting_for = match &want.thing {
-                Thing::Unit(unit) => units::came_up(&inner.context.host, unit)?,
+                HostObject::Unit(unit) => units::check_started(&inner.context.host, unit)?,
                 _ => None,
             };
-            Ok(put_as(&want, waiting_for))
+            Ok(to_put(&want, waiting_for))
         })
         .await
     }
@@ -282,13 +304,13 @@ impl World<HostResource> for LocalHost {
     }
 }
 
-/// Nothing is ever taken off a machine: what is not wanted is not looked at, so that no plan can say so.
+/// Nothing is ever removed from an instance. Only desired objects are observed, so no plan contains a removal.
 fn never_removed(have: &Observed<HostResource>) -> Failure {
     Failure {
         class: Class::Denied,
-        ..invalid(
+        ..permanent_failure(
             &format!("removing {}", have.physical),
-            "machines change by being replaced",
+            "nothing is removed from an instance; it changes by being replaced",
         )
     }
 }

@@ -1,6 +1,6 @@
-//! Packages of the distribution: looked for first, so that a machine that has them all needs no network.
+//! Installs missing packages of the distribution. An instance that has all packages needs no network.
 
-use super::failure::{failed, invalid};
+use super::failure::{call_failure, permanent_failure};
 use engine::{Class, Failure};
 use host::{Host, Output};
 use node::config::Distribution;
@@ -8,7 +8,7 @@ use node::host::Packages;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-/// What apt and dpkg say when another of them is at work. Cloud images update themselves at their first boot.
+/// Messages of apt and dpkg if another process holds their lock. Cloud images update themselves at their first boot.
 const LOCKED: [&str; 4] = [
     "Could not get lock",
     "Unable to acquire the dpkg frontend lock",
@@ -16,36 +16,36 @@ const LOCKED: [&str; 4] = [
     "is another process using it",
 ];
 
-/// What they say when trying again is of no use.
+/// Messages of package tools after which a retry does not help.
 const FINAL: [&str; 3] = [
     "Unable to locate package",
     "has no installation candidate",
     "No match for argument",
 ];
 
-/// Those of the packages that are installed.
-pub(super) fn observe(host: &Host, want: &Packages) -> Result<Option<Packages>, Failure> {
+/// The installed ones among the desired packages.
+pub(super) fn observe_packages(host: &Host, want: &Packages) -> Result<Option<Packages>, Failure> {
     let there = match want.distribution {
         Distribution::Debian => installed_debian(host)?,
         Distribution::AmazonLinux => installed_rpm(host, want)?,
     };
     let mut have = want.clone();
     have.packages
-        .retain(|package| there.contains(bare(package)));
+        .retain(|package| there.contains(bare_name(package)));
     Ok((!have.packages.is_empty()).then_some(have))
 }
 
-/// `name=version` and `name:architecture` without what follows the name.
-fn bare(package: &str) -> &str {
+/// The name in `name=version` and `name:architecture`.
+fn bare_name(package: &str) -> &str {
     package.split(['=', ':']).next().unwrap_or(package)
 }
 
-/// Names of what is installed, and of what that stands for.
+/// Names of installed packages and of what they provide.
 fn installed_debian(host: &Host) -> Result<BTreeSet<String>, Failure> {
     let format = "--showformat=${Package}|${db:Status-Status}|${Provides}\\n";
-    let answer = run(host, "dpkg-query", &["--show", format])?;
+    let answer = run_tool(host, "dpkg-query", &["--show", format])?;
     if !answer.is_success() {
-        return Err(invalid("dpkg-query --show", answer.stderr.trim()));
+        return Err(permanent_failure("dpkg-query --show", answer.stderr.trim()));
     }
     let mut there = BTreeSet::new();
     for line in answer.stdout.lines() {
@@ -65,16 +65,22 @@ fn installed_debian(host: &Host) -> Result<BTreeSet<String>, Failure> {
 fn installed_rpm(host: &Host, want: &Packages) -> Result<BTreeSet<String>, Failure> {
     let mut there = BTreeSet::new();
     for package in &want.packages {
-        if run(host, "rpm", &["--query", "--whatprovides", bare(package)])?.is_success() {
-            there.insert(bare(package).to_owned());
+        if run_tool(
+            host,
+            "rpm",
+            &["--query", "--whatprovides", bare_name(package)],
+        )?
+        .is_success()
+        {
+            there.insert(bare_name(package).to_owned());
         }
     }
     Ok(there)
 }
 
-/// Installs what is missing. One at a time: package tools know one caller. A tool that is busy or a mirror that does not
-/// answer is tried again by the engine until its deadline.
-pub(super) fn install(
+/// Installs the packages. Only one package tool runs at a time. If a tool is busy or a mirror does not respond, the engine retries
+/// until its deadline.
+pub(super) fn install_packages(
     host: &Host,
     one_at_a_time: &Mutex<()>,
     want: &Packages,
@@ -82,7 +88,8 @@ pub(super) fn install(
     let _turn = one_at_a_time
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
-    host.may_change().map_err(failed("installing packages"))?;
+    host.may_change()
+        .map_err(call_failure("installing packages"))?;
     match want.distribution {
         Distribution::Debian => install_debian(host, want),
         Distribution::AmazonLinux => install_dnf(host, want),
@@ -90,17 +97,17 @@ pub(super) fn install(
 }
 
 fn install_debian(host: &Host, want: &Packages) -> Result<(), Failure> {
-    // An installation that was killed leaves dpkg refusing everything until this was run.
-    let broken = run(host, "dpkg", &["--audit"])?;
+    // After an interrupted installation dpkg refuses to work until it is configured.
+    let broken = run_tool(host, "dpkg", &["--audit"])?;
     if !broken.stdout.trim().is_empty() || !broken.is_success() {
-        expect(
+        check_success(
             "dpkg --configure -a",
-            &run(host, "dpkg", &["--force-confold", "--configure", "-a"])?,
+            &run_tool(host, "dpkg", &["--force-confold", "--configure", "-a"])?,
         )?;
     }
-    // Its failure is no reason to stop: one broken source among many, or lists that are good enough. Lists that could not be fetched
-    // are a failure only when asked for (apt-get(8), `--error-on=any`; older ones ignore the setting).
-    let lists = run(
+    // A failure here is not fatal, because one broken source does not matter and old lists may suffice. By default apt-get does not
+    // report lists that could not be fetched as an error (apt-get(8), `--error-on=any`; older versions ignore the setting).
+    let lists = run_tool(
         host,
         "apt-get",
         &[
@@ -121,10 +128,10 @@ fn install_debian(host: &Host, want: &Packages) -> Result<(), Failure> {
         "Dpkg::Options::=--force-confold",
     ];
     arguments.extend(want.packages.iter().map(String::as_str));
-    let answer = run(host, "apt-get", &arguments)?;
-    expect("apt-get install", &answer).map_err(|mut failure| {
+    let answer = run_tool(host, "apt-get", &arguments)?;
+    check_success("apt-get install", &answer).map_err(|mut failure| {
         if !lists.is_success() {
-            // Without lists no package can be located: that may be the network's fault.
+            // Without lists no package can be located, and the network may be the cause.
             failure.class = Class::Blocked;
             failure.message = format!(
                 "{}; apt-get update: {}",
@@ -139,15 +146,15 @@ fn install_debian(host: &Host, want: &Packages) -> Result<(), Failure> {
 fn install_dnf(host: &Host, want: &Packages) -> Result<(), Failure> {
     let mut arguments = vec!["install", "--assumeyes", "--setopt=install_weak_deps=False"];
     arguments.extend(want.packages.iter().map(String::as_str));
-    expect("dnf install", &run(host, "dnf", &arguments)?)
+    check_success("dnf install", &run_tool(host, "dnf", &arguments)?)
 }
 
-fn run(host: &Host, program: &str, arguments: &[&str]) -> Result<Output, Failure> {
-    host.run(program, arguments)
-        .map_err(failed(format!("starting {program}")))
+fn run_tool(host: &Host, program: &str, arguments: &[&str]) -> Result<Output, Failure> {
+    host.run_program(program, arguments)
+        .map_err(call_failure(format!("starting {program}")))
 }
 
-fn expect(call: &str, answer: &Output) -> Result<(), Failure> {
+fn check_success(call: &str, answer: &Output) -> Result<(), Failure> {
     if answer.is_success() {
         return Ok(());
     }
@@ -163,11 +170,11 @@ fn expect(call: &str, answer: &Output) -> Result<(), Failure> {
     };
     Err(Failure {
         class,
-        ..invalid(call, &last_line(&answer.stderr))
+        ..permanent_failure(call, &last_line(&answer.stderr))
     })
 }
 
 fn last_line(text: &str) -> String {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.next_back().unwrap_or("it said nothing").to_owned()
+    lines.next_back().unwrap_or("no error message").to_owned()
 }

@@ -1,58 +1,66 @@
-//! One run over the machine: look, plan, change.
+//! Observes, plans and applies changes to the instance.
 
-use super::{Applied, Context, LocalHost};
+use super::{ApplyResult, HostContext, LocalHost};
 use anyhow::Context as _;
 use engine::{Clock, Event, Failure, Id, NoJournal, Options, Outside, Plan, World};
-use node::host::{HostResource, Thing};
+use node::host::{HostObject, HostResource};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Makes the machine what is desired. Fails as a whole only if it cannot look or plan; what fails while changing is in
-/// the answer, and everything that does not need it is done all the same. Safe to be killed and run again at any point.
-pub async fn apply(desired: Vec<HostResource>, context: Context) -> anyhow::Result<Applied> {
+/// Brings the instance to the desired state. Returns an error only if observing or planning fails; failures of single changes are
+/// in the result, and objects that do not depend on them are changed anyway. Can be killed and repeated at any point.
+pub async fn apply_desired(
+    desired: Vec<HostResource>,
+    context: HostContext,
+) -> anyhow::Result<ApplyResult> {
     let tell = context.tell.clone();
     let host = context.host.clone();
     let world = LocalHost::new(desired.clone(), context);
     let snapshot = world.observe().await?;
-    let plan = engine::plan(&desired, &snapshot).context("could not plan the machine's changes")?;
-    world.forget_starts(starts(&plan)).await?;
+    let plan =
+        engine::plan(&desired, &snapshot).context("could not plan the changes of the instance")?;
+    world.forget_starts(started_units(&plan)).await?;
     let outside = Outside {
         world: &world,
-        // Paths and names are unique.
+        // Paths and names are unique, so no journal is needed.
         journal: &NoJournal,
         clock: &Elapsed(Instant::now()),
         options: Options::default(),
         stop: &|| host.is_stopped(),
     };
     let mut hear = |event: Event| match event {
-        Event::Waiting { step, waiting_for } => tell(&format!("{step} waits for {waiting_for}")),
-        Event::Retrying { step, failure, .. } => tell(&format!("{step} is tried again: {failure}")),
+        Event::Waiting { step, waiting_for } => {
+            tell(&format!("{step} is waiting for {waiting_for}"));
+        }
+        Event::Retrying { step, failure, .. } => {
+            tell(&format!("{step} will be retried: {failure}"));
+        }
         _ => {}
     };
     let report = engine::apply(&plan, &snapshot, &outside, &mut hear).await?;
-    Ok(applied(&report))
+    Ok(to_apply_result(&report))
 }
 
-/// Forgets what the units that have to be started again were started with. For whoever applies a part first: a unit may
-/// not be in that part, and what it reads is.
-pub async fn forget_starts(desired: Vec<HostResource>, context: Context) -> anyhow::Result<()> {
+/// Deletes the start records of all units that must be restarted. Needed before applying a part of the desired state, which may
+/// change files of a unit without containing the unit.
+pub async fn forget_starts(desired: Vec<HostResource>, context: HostContext) -> anyhow::Result<()> {
     let world = LocalHost::new(desired.clone(), context);
     let plan = engine::plan(&desired, &world.observe().await?);
-    let plan = plan.context("could not plan the machine's changes")?;
-    Ok(world.forget_starts(starts(&plan)).await?)
+    let plan = plan.context("could not plan the changes of the instance")?;
+    Ok(world.forget_starts(started_units(&plan)).await?)
 }
 
-/// Units that a plan starts.
-fn starts(plan: &Plan<HostResource>) -> Vec<String> {
+/// Names of the units that a plan changes or starts.
+fn started_units(plan: &Plan<HostResource>) -> Vec<String> {
     let steps = plan.steps.values().filter_map(|step| step.after.as_ref());
     let units = steps.filter_map(|after| match &after.thing {
-        Thing::Unit(unit) => Some(unit.name.clone()),
+        HostObject::Unit(unit) => Some(unit.name.clone()),
         _ => None,
     });
     units.collect()
 }
 
-fn applied(report: &engine::Report) -> Applied {
+fn to_apply_result(report: &engine::Report) -> ApplyResult {
     let text = |id: &Id| id.to_string();
     let why = |failure: &Failure| match &failure.hint {
         Some(hint) => format!("{failure} ({hint})"),
@@ -60,7 +68,7 @@ fn applied(report: &engine::Report) -> Applied {
     };
     let failed = report.failed.iter();
     let skipped = report.skipped.iter();
-    Applied {
+    ApplyResult {
         changes: report.done.iter().map(text).collect(),
         failed: failed
             .map(|(id, failure)| (text(id), why(failure)))
@@ -71,17 +79,17 @@ fn applied(report: &engine::Report) -> Applied {
     }
 }
 
-/// What [`apply`] would do; serialises to JSON without any secret.
-pub async fn plan(
+/// The plan that [`apply_desired`] would apply. It serializes to JSON without secrets.
+pub async fn plan_changes(
     desired: Vec<HostResource>,
-    context: Context,
+    context: HostContext,
 ) -> anyhow::Result<Plan<HostResource>> {
     let world = LocalHost::new(desired.clone(), context);
     let snapshot = world.observe().await?;
-    engine::plan(&desired, &snapshot).context("could not plan the machine's changes")
+    engine::plan(&desired, &snapshot).context("could not plan the changes of the instance")
 }
 
-/// Time since the run began. Not the machine's: that may be set while this runs.
+/// Time since the run began, independent of the system clock, which may be set meanwhile.
 struct Elapsed(Instant);
 
 impl Clock for Elapsed {

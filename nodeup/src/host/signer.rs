@@ -1,18 +1,18 @@
-//! Who signs this machine's certificates: the authorities themselves on control planes, the control plane for workers.
+//! Sources of the instance's certificates and secrets: keysets on control planes, the join reply on workers.
 
 use node::bootstrap;
-use node::pki::{Issued, Keyset};
+use node::pki::{IssuedCertificate, Keyset};
 use node::secret::Secret;
 use std::collections::BTreeMap;
 
-/// Where certificates come from.
+/// Sources of certificates and secrets.
 #[derive(Debug, Default)]
 pub struct Signer {
-    /// Control planes: authorities with their keys, by name.
+    /// Control planes only: keysets with private keys, by name.
     pub keysets: BTreeMap<String, Keyset>,
-    /// Secrets of the store by name, such as `encryptionconfig`: the text that goes into the file. A worker has them from
-    /// joining: one that did not have to join in this run has none, and keeps what it has.
+    /// Secrets of the state store by name, such as `encryptionconfig`. A worker gets them by joining; if it did not join in this run,
+    /// this is empty and its files stay unchanged.
     pub secrets: BTreeMap<String, Secret>,
-    /// Workers: what joining gave. Empty if the machine did not have to join.
-    pub joined: BTreeMap<bootstrap::Certificate, Issued>,
+    /// Workers only: certificates from joining; empty if the instance did not join in this run.
+    pub joined: BTreeMap<bootstrap::CertificateKind, IssuedCertificate>,
 }

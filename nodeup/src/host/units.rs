@@ -1,89 +1,96 @@
-//! Units of systemd. What each was last started with is on record, so that a machine that died between a change and the
-//! restart is seen; the record counts only where it can be true.
+//! Manages systemd units. The digest with which each unit was last started is recorded, so that a crash between a change and the
+//! restart is detected. A record counts only for the current boot or a running unit.
 
-use super::failure::{failed, file_failure, invalid};
+use super::failure::{call_failure, file_failure, permanent_failure};
 use engine::{Class, Failure};
 use host::Host;
-use node::host::{Thing, Unit};
+use node::host::{HostObject, Unit};
 use std::collections::BTreeMap;
 
 const RECORDS: &str = "/var/lib/kctl/units";
 
-/// What stands in the place of a masked unit.
+/// Link target of a masked unit.
 const NOTHING: &str = "/dev/null";
 
-/// What systemd says of a unit.
+/// Properties of a unit as shown by systemd.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct State(BTreeMap<String, String>);
+pub(super) struct UnitState(BTreeMap<String, String>);
 
-impl State {
-    fn get(&self, property: &str) -> &str {
+impl UnitState {
+    fn property(&self, property: &str) -> &str {
         self.0.get(property).map_or("", String::as_str)
     }
 
-    /// It runs, or is about to: at boot systemd may not have come to it yet.
+    /// True if the unit runs or has a start job; at boot systemd may not have reached it yet.
     fn is_up(&self) -> bool {
-        match self.get("ActiveState") {
+        match self.property("ActiveState") {
             "active" | "activating" | "reloading" => true,
-            "inactive" => self.is_queued() && !self.ends(),
+            "inactive" => self.is_queued() && !self.is_oneshot(),
             _ => false,
         }
     }
 
-    /// systemd has a job for it.
+    /// True if systemd has a job for the unit.
     fn is_queued(&self) -> bool {
-        !matches!(self.get("Job"), "" | "0")
+        !matches!(self.property("Job"), "" | "0")
     }
 
-    /// It is of the kind that ends.
-    fn ends(&self) -> bool {
-        self.get("Type") == "oneshot" && self.get("RemainAfterExit") != "yes"
+    /// True for a oneshot unit that becomes inactive when it is done.
+    fn is_oneshot(&self) -> bool {
+        self.property("Type") == "oneshot" && self.property("RemainAfterExit") != "yes"
     }
 
-    /// It is of that kind, and ended well.
+    /// True for a oneshot unit that ended successfully.
     fn ended_well(&self) -> bool {
-        self.get("ActiveState") == "inactive"
-            && self.get("Type") == "oneshot"
-            && self.get("Result") == "success"
+        self.property("ActiveState") == "inactive"
+            && self.property("Type") == "oneshot"
+            && self.property("Result") == "success"
     }
 
-    /// A condition in it says that it is not for this machine, such as a clock that may not be set here.
+    /// True if a condition in the unit kept it from starting here, for example because the clock may not be set.
     fn is_not_for_here(&self) -> bool {
-        self.get("ActiveState") == "inactive"
-            && self.get("ConditionResult") == "no"
-            && self.get("ConditionTimestampMonotonic") != "0"
+        self.property("ActiveState") == "inactive"
+            && self.property("ConditionResult") == "no"
+            && self.property("ConditionTimestampMonotonic") != "0"
     }
 
     fn is_enabled(&self) -> bool {
-        // What has no [Install] section is started by others: there is nothing to enable.
+        // A unit without an [Install] section cannot be enabled; other units start it.
         matches!(
-            self.get("UnitFileState"),
+            self.property("UnitFileState"),
             "enabled" | "static" | "indirect" | "generated" | "alias" | "linked"
         )
     }
 }
 
-/// What systemd says of these units, in one question.
-pub(super) fn states(host: &Host, names: &[&str]) -> Result<BTreeMap<String, State>, Failure> {
+/// Properties of several units, with one call of systemctl.
+pub(super) fn read_states(
+    host: &Host,
+    names: &[&str],
+) -> Result<BTreeMap<String, UnitState>, Failure> {
     if names.is_empty() {
         return Ok(BTreeMap::new());
     }
     const PROPERTIES: &str = "--property=Id,Type,RemainAfterExit,ActiveState,SubState,UnitFileState,Result,ExecMainStatus,Job,ConditionResult,ConditionTimestampMonotonic";
     let mut arguments = vec!["show", PROPERTIES];
     arguments.extend(names);
-    let answer = systemctl(host, &arguments)?;
+    let answer = run_systemctl(host, &arguments)?;
     let mut states = BTreeMap::new();
     for (name, block) in names.iter().zip(answer.split("\n\n")) {
         let properties = block.lines().filter_map(|line| line.split_once('='));
         let properties = properties.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        states.insert((*name).to_owned(), State(properties.collect()));
+        states.insert((*name).to_owned(), UnitState(properties.collect()));
     }
     Ok(states)
 }
 
-/// The unit as it is.
-pub(super) fn observe(host: &Host, want: &Unit, state: &State) -> Result<Option<Unit>, Failure> {
-    let path = Thing::unit_path(&want.name);
+/// The observed unit.
+pub(super) fn observe_unit(
+    host: &Host,
+    want: &Unit,
+    state: &UnitState,
+) -> Result<Option<Unit>, Failure> {
+    let path = HostObject::unit_path(&want.name);
     let failed = file_failure("reading", &path);
     let masked = host
         .link_target(&path)
@@ -97,11 +104,13 @@ pub(super) fn observe(host: &Host, want: &Unit, state: &State) -> Result<Option<
         return Ok(Some(have));
     }
     let content = match &want.content {
-        // Whoever made the image masked it: that is no oversight.
-        None if state.get("UnitFileState").starts_with("masked") => return Ok(Some(want.clone())),
+        // The image has the unit masked on purpose.
+        None if state.property("UnitFileState").starts_with("masked") => {
+            return Ok(Some(want.clone()));
+        }
         None => None,
         Some(_) if masked => Some(String::new()),
-        Some(_) => match host.read(&path).map_err(&failed)? {
+        Some(_) => match host.read_bytes(&path).map_err(&failed)? {
             None => return Ok(None),
             Some(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
         },
@@ -113,98 +122,97 @@ pub(super) fn observe(host: &Host, want: &Unit, state: &State) -> Result<Option<
         content,
         enabled: state.is_enabled() && !masked,
         starts_with: if believed {
-            recorded(host, &want.name)?.1
+            recorded_start(host, &want.name)?.1
         } else {
             String::new()
         },
     }))
 }
 
-/// Writes the unit, enables it, and starts it if it is to run with something else than it does.
-/// What it waits for, if it has not come up at once.
-pub(super) fn put(
+/// Writes and enables the unit, and restarts it if its digest differs. Returns what is being waited for, if it is not up yet.
+pub(super) fn put_unit(
     host: &Host,
     want: &Unit,
     have: Option<&Unit>,
 ) -> Result<Option<String>, Failure> {
-    let path = Thing::unit_path(&want.name);
+    let path = HostObject::unit_path(&want.name);
     let failed = file_failure("writing", &path);
     if !want.enabled {
         host.make_link(&path, NOTHING).map_err(&failed)?;
-        systemctl(host, &["daemon-reload"])?;
-        systemctl(host, &["stop", &want.name])?;
+        run_systemctl(host, &["daemon-reload"])?;
+        run_systemctl(host, &["stop", &want.name])?;
         return Ok(None);
     }
     let changed = have.is_none_or(|have| have.content != want.content);
     if let Some(content) = want.content.as_ref().filter(|_| changed) {
-        host.write(&path, content.as_bytes(), 0o644, Some("root:root"))
+        host.write_file(&path, content.as_bytes(), 0o644, Some("root:root"))
             .map_err(&failed)?;
     }
     host.may_change().map_err(&failed)?;
-    // Always: drop-ins and a run that was killed before this leave systemd with old text too.
-    systemctl(host, &["daemon-reload"])?;
+    // Always reload: drop-ins and interrupted runs also leave systemd with old text.
+    run_systemctl(host, &["daemon-reload"])?;
     host.may_change().map_err(&failed)?;
-    systemctl(host, &["enable", &want.name])?;
+    run_systemctl(host, &["enable", &want.name])?;
     if have.is_some_and(|have| have.starts_with == want.starts_with && !changed) {
         return Ok(None);
     }
     host.may_change().map_err(&failed)?;
-    // A unit that failed too often is not started again before this; there may be nothing to reset.
-    let _ = host.run("systemctl", &["reset-failed", &want.name]);
-    systemctl(host, &["restart", "--no-block", &want.name])?;
-    came_up(host, want)
+    // systemd does not start a unit that failed too often before a reset; an error means that there was nothing to reset.
+    let _ = host.run_program("systemctl", &["reset-failed", &want.name]);
+    run_systemctl(host, &["restart", "--no-block", &want.name])?;
+    check_started(host, want)
 }
 
-/// `None` once the unit has come up, which is then put on record; else what is being waited for.
-pub(super) fn came_up(host: &Host, want: &Unit) -> Result<Option<String>, Failure> {
+/// Records the start and returns `None` once the unit is up, otherwise what is being waited for.
+pub(super) fn check_started(host: &Host, want: &Unit) -> Result<Option<String>, Failure> {
     if !want.enabled {
         return Ok(None);
     }
-    let states = states(host, &[&want.name])?;
+    let states = read_states(host, &[&want.name])?;
     let state = states.get(&want.name).cloned().unwrap_or_default();
-    match state.get("ActiveState") {
+    match state.property("ActiveState") {
         _ if state.is_queued() => {}
         "active" => {
-            record(host, want)?;
+            record_start(host, want)?;
             return Ok(None);
         }
         "inactive" if state.ended_well() || state.is_not_for_here() => {
-            record(host, want)?;
+            record_start(host, want)?;
             return Ok(None);
         }
-        "failed" | "inactive" => return Err(did_not_start(want, &state)),
+        "failed" | "inactive" => return Err(start_failure(want, &state)),
         _ => {}
     }
     Ok(Some(format!(
         "{} to come up ({}, {})",
         want.name,
-        state.get("ActiveState"),
-        state.get("SubState")
+        state.property("ActiveState"),
+        state.property("SubState")
     )))
 }
 
-fn did_not_start(want: &Unit, state: &State) -> Failure {
+fn start_failure(want: &Unit, state: &UnitState) -> Failure {
     let message = format!(
-        "it is {}: {}, exit status {}",
-        state.get("ActiveState"),
-        state.get("Result"),
-        state.get("ExecMainStatus")
+        "the unit is {}: {}, exit status {}",
+        state.property("ActiveState"),
+        state.property("Result"),
+        state.property("ExecMainStatus")
     );
     Failure {
-        hint: Some(format!("journalctl --unit {} says why", want.name)),
-        ..invalid(&format!("starting {}", want.name), &message)
+        hint: Some(format!("see journalctl --unit {}", want.name)),
+        ..permanent_failure(&format!("starting {}", want.name), &message)
     }
 }
 
-/// Forgets what a unit was started with, before anything that it needs is changed.
-pub(super) fn forget(host: &Host, name: &str) -> Result<(), Failure> {
-    host.remove(&record_path(name))
+/// Deletes the start record of a unit, before anything that it depends on is changed.
+pub(super) fn forget_start(host: &Host, name: &str) -> Result<(), Failure> {
+    host.remove_file(&record_path(name))
         .map_err(file_failure("forgetting the start of", name))
 }
 
-fn record(host: &Host, want: &Unit) -> Result<(), Failure> {
-    let text = format!("{}\n{}\n", boot(host)?, want.starts_with);
-    let written = host.write(
+fn record_start(host: &Host, want: &Unit) -> Result<(), Failure> {
+    let text = format!("{}\n{}\n", boot_id(host)?, want.starts_with);
+    let written = host.write_file(
         &record_path(&want.name),
         text.as_bytes(),
         0o644,
@@ -213,8 +221,8 @@ fn record(host: &Host, want: &Unit) -> Result<(), Failure> {
     written.map_err(file_failure("recording the start of", &want.name))
 }
 
-/// The boot in which a unit was started by us last, and what it was started with.
-fn recorded(host: &Host, name: &str) -> Result<(String, String), Failure> {
+/// The start record of a unit: boot id and digest; empty if there is none.
+fn recorded_start(host: &Host, name: &str) -> Result<(String, String), Failure> {
     let text = host
         .read_lossy(&record_path(name))
         .map_err(file_failure("reading the start of", name))?;
@@ -226,10 +234,10 @@ fn recorded(host: &Host, name: &str) -> Result<(String, String), Failure> {
 }
 
 fn is_of_this_boot(host: &Host, name: &str) -> Result<bool, Failure> {
-    Ok(recorded(host, name)?.0 == boot(host)?)
+    Ok(recorded_start(host, name)?.0 == boot_id(host)?)
 }
 
-fn boot(host: &Host) -> Result<String, Failure> {
+fn boot_id(host: &Host) -> Result<String, Failure> {
     let path = "/proc/sys/kernel/random/boot_id";
     let id = host
         .read_lossy(path)
@@ -241,14 +249,16 @@ fn record_path(name: &str) -> String {
     format!("{RECORDS}/{name}")
 }
 
-fn systemctl(host: &Host, arguments: &[&str]) -> Result<String, Failure> {
+fn run_systemctl(host: &Host, arguments: &[&str]) -> Result<String, Failure> {
     let call = format!("systemctl {}", arguments.join(" "));
-    let answer = host.run("systemctl", arguments).map_err(failed(&call))?;
+    let answer = host
+        .run_program("systemctl", arguments)
+        .map_err(call_failure(&call))?;
     if answer.is_success() {
         return Ok(answer.stdout);
     }
-    let mut failure = invalid(&call, answer.stderr.trim());
-    // systemd may be restarting itself, as updates of it do.
+    let mut failure = permanent_failure(&call, answer.stderr.trim());
+    // systemd restarts itself during its own updates.
     if answer.stderr.contains("Failed to connect to bus")
         || answer.stderr.contains("Connection timed out")
     {

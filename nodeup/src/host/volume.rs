@@ -1,32 +1,34 @@
-//! File systems on further volumes: formatted only if provably blank, then mounted.
+//! Formats and mounts additional volumes. A volume is formatted only if it is blank.
 
-use super::failure::{failed, file_failure, invalid};
+use super::failure::{call_failure, file_failure, permanent_failure};
 use engine::{Class, Failure};
 use host::{DeviceContent, Formattable, Host, NewFileSystem, is_same_device};
 use node::host::Mount;
 use std::path::Path;
 
-/// Volumes whose formatting began in this boot, with what tells each from others: they were blank, and one that was
-/// interrupted is neither blank nor whole.
+/// Folder with records of volumes whose formatting began in this boot, with the identity of each disk. They were blank, so an
+/// interrupted mkfs may be repeated.
 const FORMATTING: &str = "/run/kctl/formatting";
 
-/// What a mount unit's drop-in folder has of ours.
+/// File name of nodeup's drop-in for a mount unit.
 const DROP_IN: &str = "device.conf";
 
-pub(super) fn observe(host: &Host, want: &Mount) -> Result<Option<Mount>, Failure> {
-    let looked = failed(format!("looking at what is mounted at {}", want.path));
+pub(super) fn observe_mount(host: &Host, want: &Mount) -> Result<Option<Mount>, Failure> {
+    let looked = call_failure(format!("looking at what is mounted at {}", want.path));
     let Some(mounted) = host.mounted_at(&want.path).map_err(&looked)? else {
         return Ok(None);
     };
-    let path = drop_in(want);
-    let kept = host.read(&path).map_err(file_failure("reading", &path))?;
+    let path = drop_in_path(want);
+    let kept = host
+        .read_bytes(&path)
+        .map_err(file_failure("reading", &path))?;
     let uuid = host.file_system_uuid(&mounted.source).map_err(&looked)?;
     let by_uuid = uuid.is_some_and(|uuid| kept.as_deref() == Some(drop_in_text(&uuid).as_bytes()));
     let mut have = Mount {
         by_uuid,
         ..want.clone()
     };
-    // At each boot the device may have another name; the file system is still the same one.
+    // The device may have another name after a boot, but the file system's UUID stays.
     if !by_uuid {
         let wanted = host.device_attached_as(&want.device).map_err(&looked)?;
         let same = match wanted {
@@ -40,42 +42,48 @@ pub(super) fn observe(host: &Host, want: &Mount) -> Result<Option<Mount>, Failur
     Ok(Some(have))
 }
 
-pub(super) fn put(host: &Host, want: &Mount, have: Option<&Mount>) -> Result<(), Failure> {
+pub(super) fn put_mount(host: &Host, want: &Mount, have: Option<&Mount>) -> Result<(), Failure> {
     let call = format!("mounting {} at {}", want.device, want.path);
     if let Some(have) = have.filter(|have| have.device != want.device) {
         let message = format!(
-            "{} is mounted there: unmount it, or change volumeMounts",
+            "{} is mounted there: unmount it, or change volumeMounts in the spec",
             have.device
         );
-        return Err(invalid(&call, &message));
+        return Err(permanent_failure(&call, &message));
     }
-    let failed = failed(&call);
+    let failed = call_failure(&call);
     let Some(device) = host.device_attached_as(&want.device).map_err(&failed)? else {
         return Err(Failure {
             class: Class::NotYet,
             hint: Some(
-                "volumes of spec.volumes are found by their device there: is it attached? lsblk shows what is".to_owned(),
+                "check that the volume is attached with the device name in spec.volumes; lsblk shows attached disks".to_owned(),
             ),
-            ..invalid(&call, "there is no such device")
+            ..permanent_failure(&call, "the device does not exist")
         });
     };
     if have.is_none() {
         format_if_blank(host, want, &device)?;
         let options = want.mount_options.join(",");
-        host.mount(&device, &want.path, &want.filesystem, &options)
+        host.mount_device(&device, &want.path, &want.filesystem, &options)
             .map_err(&failed)?;
-        host.remove(&record(want)).map_err(&failed)?;
+        host.remove_file(&format_record_path(want))
+            .map_err(&failed)?;
     }
     let Some(uuid) = host.file_system_uuid(&device).map_err(&failed)? else {
-        return Err(invalid(&call, "its file system has no UUID"));
+        return Err(permanent_failure(&call, "the file system has no UUID"));
     };
     let text = drop_in_text(&uuid);
-    host.write(&drop_in(want), text.as_bytes(), 0o644, Some("root:root"))
-        .map_err(failed)
+    host.write_file(
+        &drop_in_path(want),
+        text.as_bytes(),
+        0o644,
+        Some("root:root"),
+    )
+    .map_err(failed)
 }
 
-/// Where the unit learns which file system it mounts (systemd.unit(5), "drop-in").
-fn drop_in(want: &Mount) -> String {
+/// Path of the drop-in that tells the mount unit the UUID of its file system (systemd.unit(5), "drop-in").
+fn drop_in_path(want: &Mount) -> String {
     format!("/etc/systemd/system/{}.d/{DROP_IN}", want.unit)
 }
 
@@ -83,11 +91,11 @@ fn drop_in_text(uuid: &str) -> String {
     format!("[Mount]\nWhat=/dev/disk/by-uuid/{uuid}\n")
 }
 
-/// Makes the file system on a volume that is blank, or on which that was interrupted; one that has it is left alone. Everything
-/// else is an error: it is somebody's.
+/// Makes the file system on a volume that is blank or has an interrupted mkfs. A volume that has it already is not changed. Any
+/// other content is an error, because it may be needed.
 fn format_if_blank(host: &Host, want: &Mount, device: &Path) -> Result<(), Failure> {
-    let looked = failed(format!("looking at {}", want.device));
-    let record = record(want);
+    let looked = call_failure(format!("looking at {}", want.device));
+    let record = format_record_path(want);
     let content = host.inspect_device(device).map_err(&looked)?;
     let on = match &content {
         DeviceContent::FileSystem { kind } if *kind == want.filesystem => return Ok(()),
@@ -108,7 +116,7 @@ fn format_if_blank(host: &Host, want: &Mount, device: &Path) -> Result<(), Failu
         record: Some(&record),
     };
     host.make_file_system(device, || host.device_attached_as(&want.device), &new)
-        .map_err(failed(format!("formatting {}", want.device)))
+        .map_err(call_failure(format!("formatting {}", want.device)))
 }
 
 fn not_blank(want: &Mount, content: &DeviceContent) -> Failure {
@@ -119,17 +127,17 @@ fn not_blank(want: &Mount, content: &DeviceContent) -> Failure {
     };
     Failure {
         hint: Some(
-            "a volume is formatted only if it is blank: wipe it by hand if nobody needs what is on it"
+            "only a blank volume is formatted: if nothing on it is needed, wipe it with wipefs and blkdiscard"
                 .to_owned(),
         ),
-        ..invalid(
+        ..permanent_failure(
             &format!("looking at {}", want.device),
-            &format!("it is not blank and not {}: it has {what}", want.filesystem),
+            &format!("the volume is neither blank nor {}: it has {what}", want.filesystem),
         )
     }
 }
 
-fn record(want: &Mount) -> String {
+fn format_record_path(want: &Mount) -> String {
     format!(
         "{FORMATTING}/{}",
         want.device.trim_start_matches('/').replace('/', "-")

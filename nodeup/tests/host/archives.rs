@@ -3,7 +3,7 @@
 use crate::machine::{Machine, hex};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use node::host::{Download, HostResource, Place, Thing};
+use node::host::{Download, HostObject, HostResource, InstallTarget};
 use proptest::prelude::*;
 use tar::{EntryType, Header};
 
@@ -33,7 +33,7 @@ fn packed(members: &[(Header, Vec<u8>)]) -> Vec<u8> {
     tar.into_inner().unwrap().finish().unwrap()
 }
 
-fn installs(machine: &Machine, bytes: &[u8], place: Place) -> nodeup::host::Applied {
+fn installs(machine: &Machine, bytes: &[u8], place: InstallTarget) -> nodeup::host::ApplyResult {
     let sha256 = hex(bytes);
     std::fs::write(machine.cache().join(&sha256), bytes).unwrap();
     let download = Download {
@@ -41,7 +41,7 @@ fn installs(machine: &Machine, bytes: &[u8], place: Place) -> nodeup::host::Appl
         sha256,
         place,
     };
-    machine.apply(&[HostResource::new(Thing::Download(download))])
+    machine.apply(&[HostResource::new(HostObject::Download(download))])
 }
 
 fn bad() -> impl Strategy<Value = (Header, Vec<u8>)> {
@@ -64,10 +64,10 @@ fn bad() -> impl Strategy<Value = (Header, Vec<u8>)> {
     ]
 }
 
-fn places() -> impl Strategy<Value = Place> {
+fn places() -> impl Strategy<Value = InstallTarget> {
     prop_oneof![
-        Just(Place::Programs("/opt/cni/bin".into())),
-        Just(Place::Members(
+        Just(InstallTarget::Programs("/opt/cni/bin".into())),
+        Just(InstallTarget::Members(
             [("bridge".to_owned(), "/usr/bin/bridge".to_owned())].into()
         )),
     ]
@@ -115,7 +115,7 @@ fn links_within_an_archive_are_no_reason_to_refuse_it() {
     let applied = installs(
         &machine,
         &packed(&members),
-        Place::Programs("/opt/cni/bin".into()),
+        InstallTarget::Programs("/opt/cni/bin".into()),
     );
     assert!(applied.is_complete(), "{applied:?}");
     assert_eq!(machine.text("/opt/cni/bin/bridge"), "bridge");
@@ -126,14 +126,14 @@ fn links_within_an_archive_are_no_reason_to_refuse_it() {
 fn an_archive_without_what_is_wanted_is_refused_by_name() {
     let machine = Machine::new();
     let bytes = packed(&[member("bin/ctr", EntryType::Regular, "")]);
-    let place = Place::Members(
+    let place = InstallTarget::Members(
         [(
             "bin/containerd".to_owned(),
             "/usr/bin/containerd".to_owned(),
         )]
         .into(),
     );
-    let error = installs(&machine, &bytes, place).error().unwrap();
+    let error = installs(&machine, &bytes, place).error_text().unwrap();
     assert!(error.contains("lacks bin/containerd"), "{error}");
 }
 
@@ -146,11 +146,11 @@ fn a_download_with_another_hash_is_not_installed() {
     let download = Download {
         name: "kubelet".into(),
         sha256,
-        place: Place::Program("/kubelet".into()),
+        place: InstallTarget::Program("/kubelet".into()),
     };
-    let applied = machine.apply(&[HostResource::new(Thing::Download(download))]);
+    let applied = machine.apply(&[HostResource::new(HostObject::Download(download))]);
     assert!(
-        applied.error().unwrap().contains("has sha256"),
+        applied.error_text().unwrap().contains("has sha256"),
         "{applied:?}"
     );
     assert_eq!(machine.tree(), before);

@@ -3,8 +3,8 @@
 use crate::machine::{Machine, keysets, today};
 use node::bootstrap;
 use node::config::Role;
-use node::host::{HostResource, Thing};
-use node::pki::{KeyAlgorithm, SystemKeys, issue, mint, trust_bundle};
+use node::host::{HostObject, HostResource};
+use node::pki::{KeyAlgorithm, SystemKeys, issue_certificate, mint_keyset, trust_bundle};
 use nodeup::host::Signer;
 use std::sync::Arc;
 use time::Duration;
@@ -15,7 +15,7 @@ const API: &str = "/srv/kubernetes/kube-apiserver/server.crt";
 fn only_certificates(all: Vec<HostResource>) -> Vec<HostResource> {
     let certificates = all
         .into_iter()
-        .filter(|resource| matches!(resource.thing, Thing::Certificate(_)));
+        .filter(|resource| matches!(resource.thing, HostObject::Certificate(_)));
     certificates
         .map(|resource| HostResource::new(resource.thing))
         .collect()
@@ -65,8 +65,8 @@ fn a_pair_that_does_not_fit_is_issued_anew() {
 fn what_another_authority_signed_is_not_believed() {
     let (machine, wanted) = issued();
     let mut keys = SystemKeys::at(today());
-    let impostor = mint("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap();
-    let Thing::Certificate(api) = &wanted
+    let impostor = mint_keyset("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap();
+    let HostObject::Certificate(api) = &wanted
         .iter()
         .find(|resource| resource.thing.path() == Some(API))
         .unwrap()
@@ -74,7 +74,7 @@ fn what_another_authority_signed_is_not_believed() {
     else {
         panic!()
     };
-    let forged = issue(&impostor, &api.leaf(), &mut keys).unwrap();
+    let forged = issue_certificate(&impostor, &api.leaf(), &mut keys).unwrap();
     for (path, text) in [
         (API, forged.certificate.as_str()),
         (
@@ -139,16 +139,16 @@ fn a_worker_gets_what_joining_gave_and_need_not_join_again() {
 
     let authority = &keysets()["kubernetes-ca"];
     let joined = wanted.iter().map(|resource| {
-        let Thing::Certificate(certificate) = &resource.thing else {
+        let HostObject::Certificate(certificate) = &resource.thing else {
             panic!()
         };
         let which = match certificate.common_name.as_str() {
-            "system:kube-proxy" => bootstrap::Certificate::KubeProxy,
-            _ => bootstrap::Certificate::Kubelet,
+            "system:kube-proxy" => bootstrap::CertificateKind::KubeProxy,
+            _ => bootstrap::CertificateKind::Kubelet,
         };
         (
             which,
-            issue(authority, &certificate.leaf(), &mut keys).unwrap(),
+            issue_certificate(authority, &certificate.leaf(), &mut keys).unwrap(),
         )
     });
     machine.signer = Arc::new(Signer {

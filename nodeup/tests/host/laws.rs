@@ -2,7 +2,7 @@
 
 use crate::machine::{Machine, Played, difference};
 use node::config::Role;
-use node::host::{HostResource, Thing};
+use node::host::{HostObject, HostResource};
 use proptest::prelude::*;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -15,13 +15,13 @@ fn wanted(machine: &Machine, role: Role, pods: u32) -> Vec<HostResource> {
     machine.desired(role, |config| {
         config.kubelet.config["maxPods"] = json!(pods);
         config.packages = vec!["nfs-common".into()];
-        config.units.push(node::config::Unit::new(
+        config.units.push(node::config::UnitFile::new(
             "hook.service",
             "[Service]\nType=oneshot\nExecStart=/bin/true\n",
         ));
-        config.units.push(node::config::Unit {
+        config.units.push(node::config::UnitFile {
             enabled: false,
-            ..node::config::Unit::new("unwanted.service", "[Service]\n")
+            ..node::config::UnitFile::new("unwanted.service", "[Service]\n")
         });
         for pod in config
             .control_plane
@@ -129,7 +129,7 @@ proptest! {
         prop_assert!(machine.apply(&wanted).is_complete());
         let tree = machine.tree();
         let files: Vec<&str> = wanted.iter().filter_map(|resource| match &resource.thing {
-            Thing::File(file) => Some(file.path.as_str()),
+            HostObject::File(file) => Some(file.path.as_str()),
             _ => None,
         }).collect();
         let path = *pick.get(&files);
@@ -164,7 +164,7 @@ fn a_part_that_is_applied_first_hides_nothing_from_the_units_of_the_rest() {
     std::fs::write(machine.at("/etc/sysconfig/kubelet"), "changed\n").unwrap();
     let first = wanted
         .iter()
-        .filter(|of| matches!(of.thing, Thing::File(_)));
+        .filter(|of| matches!(of.thing, HostObject::File(_)));
     let first: Vec<HostResource> = first
         .map(|of| HostResource::new(of.thing.clone()))
         .collect();

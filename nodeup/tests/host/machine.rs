@@ -4,10 +4,10 @@ use engine::Resource;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use host::{LocalSystem, Mounted, Output, System};
-use node::config::{Asset, Host, NodeConfig, Role};
-use node::host::{HostResource, desired};
-use node::pki::{KeyAlgorithm, Keyset, SystemKeys, keyset_names, mint, trust_bundle};
-use nodeup::host::{Applied, Context, Signer, apply, plan};
+use node::config::{Asset, InstanceFacts, NodeConfig, Role};
+use node::host::{HostResource, desired_resources};
+use node::pki::{KeyAlgorithm, Keyset, SystemKeys, keyset_names, mint_keyset, trust_bundle};
+use nodeup::host::{ApplyResult, HostContext, Signer, apply_desired, plan_changes};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -68,7 +68,7 @@ pub fn keysets() -> BTreeMap<String, Keyset> {
         let names = keyset_names(["main", "events"]).into_iter();
         names
             .map(|name| {
-                let keyset = mint(&name, KeyAlgorithm::EcdsaP256, &mut keys).unwrap();
+                let keyset = mint_keyset(&name, KeyAlgorithm::EcdsaP256, &mut keys).unwrap();
                 (name, keyset)
             })
             .collect()
@@ -133,11 +133,11 @@ pub fn config(role: Role, cache: &Path, change: impl FnOnce(&mut NodeConfig)) ->
     config
 }
 
-pub fn facts() -> Host {
-    Host {
+pub fn facts() -> InstanceFacts {
+    InstanceFacts {
         instance_id: "i-0abc".into(),
         zone: "eu-west-1a".into(),
-        ..Host::placeholder()
+        ..InstanceFacts::placeholder()
     }
 }
 
@@ -201,10 +201,10 @@ impl Machine {
         fs::read_to_string(self.at(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    pub fn context(&self) -> Context {
+    pub fn context(&self) -> HostContext {
         let told = Arc::clone(&self.told);
         let now = self.now;
-        Context {
+        HostContext {
             host: host::Host::new(
                 self.at("/"),
                 Arc::new(Programs {
@@ -221,11 +221,11 @@ impl Machine {
     }
 
     pub fn desired(&self, role: Role, change: impl FnOnce(&mut NodeConfig)) -> Vec<HostResource> {
-        desired(&config(role, &self.cache(), change), &facts()).unwrap()
+        desired_resources(&config(role, &self.cache(), change), &facts()).unwrap()
     }
 
-    pub fn apply(&self, desired: &[HostResource]) -> Applied {
-        run(apply(desired.to_vec(), self.context())).unwrap()
+    pub fn apply(&self, desired: &[HostResource]) -> ApplyResult {
+        run(apply_desired(desired.to_vec(), self.context())).unwrap()
     }
 
     /// Applies until the machine dies after that many changes; the number of changes that were begun.
@@ -237,18 +237,18 @@ impl Machine {
         let stop = move || counter.fetch_add(1, Ordering::SeqCst) >= after;
         context.host = context.host.with_stop(Arc::new(stop));
         // Forgetting what units were started with is a change too: it may be where the machine dies.
-        let _ = run(apply(desired.to_vec(), context));
+        let _ = run(apply_desired(desired.to_vec(), context));
         asked.load(Ordering::SeqCst)
     }
 
     /// Ids of what an apply would change.
     pub fn planned(&self, desired: &[HostResource]) -> Vec<String> {
-        let plan = run(plan(desired.to_vec(), self.context())).unwrap();
+        let plan = run(plan_changes(desired.to_vec(), self.context())).unwrap();
         plan.steps.keys().map(ToString::to_string).collect()
     }
 
     pub fn plan_text(&self, desired: &[HostResource]) -> String {
-        let plan = run(plan(desired.to_vec(), self.context())).unwrap();
+        let plan = run(plan_changes(desired.to_vec(), self.context())).unwrap();
         serde_json::to_string(&plan).unwrap()
     }
 
@@ -472,7 +472,7 @@ impl System for Programs {
     }
 
     fn mounts(&self) -> io::Result<Vec<Mounted>> {
-        LocalSystem::below(&self.root).mounts()
+        LocalSystem::with_root(&self.root).mounts()
     }
 
     fn mount(&self, device: &Path, folder: &Path, kind: &str, _: &str) -> io::Result<()> {
@@ -497,7 +497,7 @@ impl System for Programs {
         Ok(memory.attached.get(&device.display().to_string()).cloned())
     }
 
-    fn share(&self, mount_point: &Path) -> io::Result<()> {
+    fn share_mount(&self, mount_point: &Path) -> io::Result<()> {
         assert_eq!(mount_point, self.root);
         let table = self.at("/proc/self/mountinfo");
         fs::write(

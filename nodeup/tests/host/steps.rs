@@ -2,7 +2,7 @@
 
 use crate::machine::{Machine, Memory, failed};
 use node::config::Role;
-use node::host::{HostResource, Thing};
+use node::host::{HostObject, HostResource};
 use std::os::unix::fs::MetadataExt;
 
 fn of_kind(
@@ -35,7 +35,7 @@ fn packages_that_are_there_need_no_network() {
     let names: Vec<String> = wanted
         .iter()
         .flat_map(|resource| match &resource.thing {
-            Thing::Packages(packages) => packages.packages.clone(),
+            HostObject::Packages(packages) => packages.packages.clone(),
             _ => Vec::new(),
         })
         // What another package stands for counts too, and so does whatever version.
@@ -84,7 +84,7 @@ fn a_package_that_does_not_exist_is_an_error_at_once() {
     );
     let applied = machine.apply(&wanted);
     assert_eq!(applied.failed.len(), 3);
-    assert!(applied.error().unwrap().contains("no-such"));
+    assert!(applied.error_text().unwrap().contains("no-such"));
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn a_parameter_of_ours_that_the_kernel_lacks_is_left_out_and_the_users_is_an_err
     let applied = machine.apply(&users);
     assert_eq!(applied.failed.len(), 1);
     assert!(
-        applied.error().unwrap().contains("no.such.key"),
+        applied.error_text().unwrap().contains("no.such.key"),
         "{applied:?}"
     );
 }
@@ -237,8 +237,8 @@ fn a_volume_with_anything_on_it_is_never_formatted() {
     for content in [b"data".to_vec(), late] {
         let machine = Machine::new();
         let wanted = with_volume(&machine, &content);
-        let error = machine.apply(&wanted).error().unwrap();
-        assert!(error.contains("not blank"), "{error}");
+        let error = machine.apply(&wanted).error_text().unwrap();
+        assert!(error.contains("neither blank nor"), "{error}");
         assert_eq!((calls(&machine, "mkfs"), calls(&machine, "mount")), (0, 0));
     }
     let machine = Machine::new();
@@ -253,7 +253,7 @@ fn a_volume_with_anything_on_it_is_never_formatted() {
     assert!(
         machine
             .apply(&wanted)
-            .error()
+            .error_text()
             .unwrap()
             .contains("it has ext4")
     );
@@ -266,8 +266,11 @@ fn a_partition_table_beside_the_file_system_that_is_wanted_is_somebodys() {
     let both = crate::machine::said("TYPE=xfs\nPTTYPE=gpt\n");
     let answers = |memory: &mut Memory| memory.answers.insert("blkid -p".into(), vec![both]);
     answers(&mut machine.memory.lock().unwrap());
-    let error = machine.apply(&wanted).error().unwrap();
-    assert!(error.contains("it has a gpt partition table"), "{error}");
+    let error = machine.apply(&wanted).error_text().unwrap();
+    assert!(
+        error.contains("it has both xfs and a gpt partition table"),
+        "{error}"
+    );
     assert_eq!((calls(&machine, "mkfs"), calls(&machine, "mount")), (0, 0));
 }
 
@@ -301,8 +304,8 @@ fn formatting_that_was_interrupted_says_nothing_of_another_volume_with_the_same_
         .insert(mkfs, vec![died]);
     assert!(!machine.apply(&wanted).is_complete());
     disk(&machine, "nvme2n1", "vol0b", "sdf", b"somebody's");
-    let error = machine.apply(&wanted).error().unwrap();
-    assert!(error.contains("not blank"), "{error}");
+    let error = machine.apply(&wanted).error_text().unwrap();
+    assert!(error.contains("neither blank nor"), "{error}");
     assert_eq!(calls(&machine, "mkfs.xfs"), 1);
 }
 
@@ -310,9 +313,9 @@ fn formatting_that_was_interrupted_says_nothing_of_another_volume_with_the_same_
 fn a_masked_unit_is_a_link_to_nothing_and_stopped() {
     let machine = Machine::new();
     let wanted = of_kind(&machine, "unit", |config| {
-        config.units = vec![node::config::Unit {
+        config.units = vec![node::config::UnitFile {
             enabled: false,
-            ..node::config::Unit::new("update-engine.service", "")
+            ..node::config::UnitFile::new("update-engine.service", "")
         }];
         config.ntp = false;
     });

@@ -3,12 +3,12 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use node::bootstrap::{
-    Binding, Certificate, IDENTITY_HEADER, JOIN_PATH, Join, Joined, REPORT_PATH, Refused,
-    SignedIdentity,
+    Binding, CertificateKind, IDENTITY_HEADER, JOIN_PATH, JoinReply, JoinRequest, REPORT_PATH,
+    RefusalReply, SignedIdentity,
 };
 use node::pki::{
-    KeyAlgorithm, Keyset, Leaf, SigningRequest, SystemKeys, Usage, issue, mint, request_for, sign,
-    trust_bundle,
+    KeyAlgorithm, Keyset, Leaf, SigningRequest, SystemKeys, Usage, issue_certificate, mint_keyset,
+    request_for_key, sign_request, trust_bundle,
 };
 use node::report::BootReport;
 use node::secret::Secret;
@@ -45,7 +45,7 @@ struct Inner {
     authority: Keyset,
     node_config: String,
     script: Mutex<VecDeque<Answer>>,
-    joins: Mutex<Vec<Join>>,
+    joins: Mutex<Vec<JoinRequest>>,
     reports: Mutex<Vec<BootReport>>,
 }
 
@@ -91,13 +91,13 @@ impl Endpoint {
             names: Vec::new(),
             validity: Duration::hours(5 * hours),
         };
-        let request = request_for(&leaf, &Secret::new(key)).unwrap();
+        let request = request_for_key(&leaf, &Secret::new(key)).unwrap();
         let issued = OffsetDateTime::now_utc() - Duration::hours(4 * hours);
-        let request = SigningRequest::read(request.as_bytes()).unwrap();
-        sign(&self.authority, &request, &leaf, issued).unwrap()
+        let request = SigningRequest::from_pem(request.as_bytes()).unwrap();
+        sign_request(&self.authority, &request, &leaf, issued).unwrap()
     }
 
-    pub fn joins(&self) -> Vec<Join> {
+    pub fn joins(&self) -> Vec<JoinRequest> {
         self.inner.joins.lock().unwrap().clone()
     }
 
@@ -113,7 +113,7 @@ impl Endpoint {
 /// A new authority of the cluster.
 pub fn authority() -> Keyset {
     let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
-    mint("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap()
+    mint_keyset("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap()
 }
 
 fn tls(authority: &Keyset, name: &str) -> Arc<ServerConfig> {
@@ -125,7 +125,7 @@ fn tls(authority: &Keyset, name: &str) -> Arc<ServerConfig> {
         validity: Duration::days(1),
     };
     let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
-    let issued = issue(authority, &leaf, &mut keys).unwrap();
+    let issued = issue_certificate(authority, &leaf, &mut keys).unwrap();
     let chain = CertificateDer::from_pem_slice(issued.certificate.as_bytes()).unwrap();
     let key = PrivateKeyDer::from_pem_slice(issued.key.reveal().as_bytes()).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
@@ -178,7 +178,7 @@ impl Inner {
     /// What protokube demands before it sends the call to STS.
     fn check(&self, header: Option<&str>, body: &[u8]) -> Result<(), String> {
         let wrong = |what: &str| {
-            let error = Refused {
+            let error = RefusalReply {
                 error: what.to_owned(),
                 retry: false,
             };
@@ -188,7 +188,7 @@ impl Inner {
         let identity: SignedIdentity =
             serde_json::from_slice(&STANDARD.decode(header).unwrap()).unwrap();
         let signed = identity.headers["authorization"].clone();
-        let binding = Binding::of(body, CLUSTER, &trust_bundle(&self.authority));
+        let binding = Binding::for_request(body, CLUSTER, &trust_bundle(&self.authority));
         for (name, value) in binding.headers() {
             if identity.headers.get(&name) != Some(&value) {
                 return Err(wrong(&format!("{name} is another")));
@@ -211,11 +211,11 @@ impl Inner {
             return ("200 OK", "{}".to_owned());
         }
         assert_eq!(path, JOIN_PATH);
-        let join: Join = serde_json::from_slice(body).unwrap();
+        let join: JoinRequest = serde_json::from_slice(body).unwrap();
         self.joins.lock().unwrap().push(join.clone());
         match self.script.lock().unwrap().pop_front() {
             Some(Answer::Refusal(status, error, retry)) => {
-                let refused = Refused {
+                let refused = RefusalReply {
                     error: error.to_owned(),
                     retry,
                 };
@@ -223,7 +223,7 @@ impl Inner {
             }
             Some(Answer::Proxy(status)) => (status, "<html>".to_owned()),
             None => {
-                let joined = Joined {
+                let joined = JoinReply {
                     format: 1,
                     node_config: self.node_config.clone(),
                     certificates: self.signed(&join.requests),
@@ -237,15 +237,18 @@ impl Inner {
         }
     }
 
-    fn signed(&self, requests: &BTreeMap<Certificate, String>) -> BTreeMap<Certificate, String> {
+    fn signed(
+        &self,
+        requests: &BTreeMap<CertificateKind, String>,
+    ) -> BTreeMap<CertificateKind, String> {
         let now = OffsetDateTime::now_utc();
-        let sign = |(kind, request): (&Certificate, &String)| {
+        let sign = |(kind, request): (&CertificateKind, &String)| {
             let (name, organization) = match kind {
-                Certificate::Kubelet => {
+                CertificateKind::Kubelet => {
                     let name = format!("system:node:{}", super::imds::INSTANCE);
                     (name, Some("system:nodes".to_owned()))
                 }
-                Certificate::KubeProxy => ("system:kube-proxy".to_owned(), None),
+                CertificateKind::KubeProxy => ("system:kube-proxy".to_owned(), None),
             };
             let leaf = Leaf {
                 common_name: name,
@@ -254,8 +257,11 @@ impl Inner {
                 names: Vec::new(),
                 validity: Duration::days(455),
             };
-            let request = SigningRequest::read(request.as_bytes()).unwrap();
-            (*kind, sign(&self.authority, &request, &leaf, now).unwrap())
+            let request = SigningRequest::from_pem(request.as_bytes()).unwrap();
+            (
+                *kind,
+                sign_request(&self.authority, &request, &leaf, now).unwrap(),
+            )
         };
         requests.iter().map(sign).collect()
     }

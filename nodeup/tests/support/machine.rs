@@ -6,9 +6,10 @@ use super::programs;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use full::nodes::node_config;
-use node::config::{BootConfig, NodeConfig, Role, StoredNodeConfig, agent_key, stored};
+use node::config::{BootConfig, NodeConfig, Role, StoredNodeConfig, agent_key, to_stored};
 use node::pki::{
-    KeyAlgorithm, Keyset, SystemKeys, keyset_names, keyset_path, mint, trust_bundle, write_keyset,
+    KeyAlgorithm, Keyset, SystemKeys, keyset_names, keyset_path, mint_keyset, trust_bundle,
+    write_keyset,
 };
 use node::report::{Stage, StageLine, Status};
 use std::collections::BTreeMap;
@@ -47,7 +48,7 @@ impl Machine {
         let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
         let mut keysets: Vec<Keyset> = keyset_names(["main", "events"])
             .iter()
-            .map(|name| mint(name, KeyAlgorithm::EcdsaP256, &mut keys).unwrap())
+            .map(|name| mint_keyset(name, KeyAlgorithm::EcdsaP256, &mut keys).unwrap())
             .collect();
         let authority = keysets
             .iter()
@@ -93,7 +94,7 @@ impl Machine {
         for agent in &mut config.agents.protokube {
             agent.sha256 = sha256(b"protokube");
         }
-        let stored = stored(&config).unwrap();
+        let stored = to_stored(&config).unwrap();
         let mut boot = BootConfig {
             format: 1,
             cluster: "a.example.com".into(),
@@ -131,7 +132,7 @@ impl Machine {
     /// The same, whose configuration has changes.
     pub fn changed(mut self, change: impl FnOnce(&mut NodeConfig)) -> Self {
         change(&mut self.config);
-        self.stored = stored(&self.config).unwrap();
+        self.stored = to_stored(&self.config).unwrap();
         self.boot.node_config = self.stored.sha256.clone();
         self.store(&self.stored.keys[0], self.stored.text.as_bytes());
         self.write_boot();

@@ -1,6 +1,6 @@
-//! Objects in the cluster: applied by the server, and removed if they are ours.
+//! Applies addon objects with server-side apply, and removes objects that belong to kctl.
 
-use super::kinds::{Found, Kinds};
+use super::kinds::{KindResource, Kinds};
 use super::object::ObjectId;
 use anyhow::{Context, anyhow};
 use kube::Client;
@@ -8,20 +8,20 @@ use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, Preconditi
 use node::addons::{ADDON_LABEL, MANAGED_BY_LABEL, MANAGER};
 use serde_json::Value;
 
-/// The cluster's API, with what it has.
+/// Client of the cluster's API with a cache of its kinds.
 pub(super) struct Cluster {
     pub client: Client,
     kinds: Kinds,
 }
 
-/// What became of an object that is not wanted any more.
+/// Result of removing an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Removal {
-    /// It is being removed.
+    /// The API server is removing it.
     Removed,
-    /// It was not there.
+    /// It did not exist.
     Gone,
-    /// It does not say that it is this addon's and ours: it was left alone.
+    /// Its labels do not say that it belongs to this addon and to kctl, so it was not removed.
     NotOurs,
 }
 
@@ -33,31 +33,35 @@ impl Cluster {
         }
     }
 
-    /// Makes the fields that an object has be so, whoever set them before. A kind that is missing is looked for once more.
-    pub async fn apply(&mut self, object: &Value) -> anyhow::Result<()> {
-        let id = ObjectId::of(object)?;
-        let mut done = self.patch(&id, object).await;
+    /// Applies an object with force, taking over fields from other managers. If the kind is missing, discovers the API once more.
+    pub async fn apply_object(&mut self, object: &Value) -> anyhow::Result<()> {
+        let id = ObjectId::from_object(object)?;
+        let mut done = self.patch_object(&id, object).await;
         if matches!(&done, Ok(None))
             || matches!(&done, Err(kube::Error::Api(status)) if status.code == 404)
         {
-            self.kinds.forget(&id.api_version);
-            done = self.patch(&id, object).await;
+            self.kinds.forget_version(&id.api_version);
+            done = self.patch_object(&id, object).await;
         }
         let failed = || format!("could not apply {id}");
         match done {
             Ok(Some(())) => Ok(()),
             Ok(None) => {
-                self.kinds.forget(&id.api_version);
+                self.kinds.forget_version(&id.api_version);
                 let missing = anyhow!("the API server has no {} of {}", id.kind, id.api_version);
                 Err(missing).with_context(failed)
             }
-            Err(error) => Err(readable(error)).with_context(failed),
+            Err(error) => Err(simplify_error(error)).with_context(failed),
         }
     }
 
-    /// `None`: there is no such kind.
-    async fn patch(&mut self, id: &ObjectId, object: &Value) -> Result<Option<()>, kube::Error> {
-        let Some(api) = self.api(id).await? else {
+    /// Applies an object; `None` if the API server does not have its kind.
+    async fn patch_object(
+        &mut self,
+        id: &ObjectId,
+        object: &Value,
+    ) -> Result<Option<()>, kube::Error> {
+        let Some(api) = self.object_api(id).await? else {
             return Ok(None);
         };
         let how = PatchParams::apply(MANAGER).force();
@@ -65,18 +69,19 @@ impl Cluster {
         Ok(Some(()))
     }
 
-    /// Removes an object of an addon, if it says that it is that addon's and ours, as it was when it was looked at.
-    pub async fn remove(&mut self, id: &ObjectId, addon: &str) -> anyhow::Result<Removal> {
+    /// Removes an object if its labels say that it belongs to this addon and to kctl. The removal fails if the object changes in
+    /// between.
+    pub async fn remove_object(&mut self, id: &ObjectId, addon: &str) -> anyhow::Result<Removal> {
         let removed = self.try_remove(id, addon).await;
         removed
-            .map_err(readable)
+            .map_err(simplify_error)
             .with_context(|| format!("could not remove {id}"))
     }
 
     async fn try_remove(&mut self, id: &ObjectId, addon: &str) -> Result<Removal, kube::Error> {
-        // A kind that went took its objects along; one that came back since it was asked for would have them.
-        self.kinds.forget(&id.api_version);
-        let Some(api) = self.api(id).await? else {
+        // Without its kind an object cannot exist, but the kind may have come back since the last discovery.
+        self.kinds.forget_version(&id.api_version);
+        let Some(api) = self.object_api(id).await? else {
             return Ok(Removal::Gone);
         };
         let Some(found) = api.get_metadata_opt(&id.name).await? else {
@@ -98,11 +103,14 @@ impl Cluster {
         }
     }
 
-    async fn api(&mut self, id: &ObjectId) -> Result<Option<Api<DynamicObject>>, kube::Error> {
-        let found = self.kinds.find(&self.client, id).await?;
+    async fn object_api(
+        &mut self,
+        id: &ObjectId,
+    ) -> Result<Option<Api<DynamicObject>>, kube::Error> {
+        let found = self.kinds.find_resource(&self.client, id).await?;
         let client = self.client.clone();
         Ok(found.map(
-            |Found {
+            |KindResource {
                  resource,
                  namespaced,
              }| {
@@ -116,8 +124,8 @@ impl Cluster {
     }
 }
 
-/// What the API server said, without the form it said it in.
-pub(super) fn readable(error: kube::Error) -> anyhow::Error {
+/// Reduces an API error to its message and status.
+pub(super) fn simplify_error(error: kube::Error) -> anyhow::Error {
     match error {
         kube::Error::Api(status) => anyhow!("{} (status {})", status.message, status.code),
         other => other.into(),

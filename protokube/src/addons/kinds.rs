@@ -1,4 +1,4 @@
-//! Which resources the API server has: asked once for each API version, and again when something is missing.
+//! Discovers the kinds of the API server: once per API version, and again when a kind is missing.
 
 use super::object::ObjectId;
 use kube::Client;
@@ -6,47 +6,47 @@ use kube::core::GroupVersion;
 use kube::discovery::{ApiCapabilities, ApiResource, Scope, pinned_group};
 use std::collections::BTreeMap;
 
-/// The API versions that were asked for.
+/// Cache of discovered API versions.
 #[derive(Debug, Default)]
 pub(super) struct Kinds {
     known: BTreeMap<String, Vec<(ApiResource, ApiCapabilities)>>,
 }
 
-/// Where objects of a kind are.
+/// The API resource of a kind.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct KindResource {
     pub resource: ApiResource,
     pub namespaced: bool,
 }
 
 impl Kinds {
-    /// The resource of an object; `None` if the API server has no such kind.
-    pub async fn find(
+    /// The API resource for an object; `None` if the API server does not have its kind.
+    pub async fn find_resource(
         &mut self,
         client: &Client,
         id: &ObjectId,
-    ) -> Result<Option<Found>, kube::Error> {
+    ) -> Result<Option<KindResource>, kube::Error> {
         if !self.known.contains_key(&id.api_version) {
-            let Some(resources) = ask(client, &id.api_version).await? else {
+            let Some(resources) = discover_resources(client, &id.api_version).await? else {
                 return Ok(None);
             };
             self.known.insert(id.api_version.clone(), resources);
         }
         let resources = self.known.get(&id.api_version).into_iter().flatten();
         let mut of_kind = resources.filter(|(resource, _)| resource.kind == id.kind);
-        Ok(of_kind.next().map(|(resource, capabilities)| Found {
+        Ok(of_kind.next().map(|(resource, capabilities)| KindResource {
             resource: resource.clone(),
             namespaced: matches!(capabilities.scope, Scope::Namespaced),
         }))
     }
 
-    /// Asks again the next time: a kind may have come or gone.
-    pub fn forget(&mut self, api_version: &str) {
+    /// Forgets an API version, so that the next look-up discovers it again.
+    pub fn forget_version(&mut self, api_version: &str) {
         self.known.remove(api_version);
     }
 }
 
-async fn ask(
+async fn discover_resources(
     client: &Client,
     api_version: &str,
 ) -> Result<Option<Vec<(ApiResource, ApiCapabilities)>>, kube::Error> {

@@ -1,4 +1,4 @@
-//! Addons: what the state store lists is applied to the cluster, and what left the list is removed, for ever.
+//! Role addons: keeps applying the addons in the state store's list to the cluster, and removes those that left the list.
 
 mod cluster;
 mod kinds;
@@ -9,45 +9,45 @@ mod round;
 mod tests;
 mod wanted;
 
-use crate::log::Voice;
+use crate::log::RoleLog;
 use aws_client::store::Store;
 use kube::Client;
 use round::Follower;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// When to look.
+/// Times between rounds.
 #[derive(Clone, Copy, Debug)]
-struct Pace {
-    /// After all was well, and at most after an error.
+struct AddonPace {
+    /// Pause after success, and longest pause after errors.
     usual: Duration,
-    /// After the first error; doubled with each further one.
+    /// Pause after the first error; doubled for each further one.
     retry: Duration,
-    /// A look that takes longer is given up.
+    /// Timeout of a round.
     longest: Duration,
 }
 
-const PACE: Pace = Pace {
+const PACE: AddonPace = AddonPace {
     usual: Duration::from_mins(1),
     retry: Duration::from_secs(2),
     longest: Duration::from_mins(5),
 };
 
-/// Keeps the cluster's addons as the store has them. `store` is that of the cluster's base. Says one line for each change and each
-/// new error; ends never: what fails is tried again.
+/// Keeps the cluster's addons as in the state store, for ever. `store` is at the cluster's base. Logs each change and each new
+/// error; failures are retried.
 ///
-/// Several control planes may do this at once. What is applied is recorded in the cluster, so that a look at an unchanged list is
-/// one read of the store and one of the API.
-pub async fn run(client: Client, store: Store, voice: Voice) -> anyhow::Result<()> {
-    follow(Follower::new(client, store, voice), PACE).await
+/// Several control planes may do this at the same time. Applied addons are recorded in the cluster, so that a round with an
+/// unchanged list costs one read of the store and one of the API.
+pub async fn keep_addons(client: Client, store: Store, voice: RoleLog) -> anyhow::Result<()> {
+    follow_list(Follower::new(client, store, voice), PACE).await
 }
 
-async fn follow(mut follower: Follower, pace: Pace) -> anyhow::Result<()> {
+async fn follow_list(mut follower: Follower, pace: AddonPace) -> anyhow::Result<()> {
     let mut wait = pace.retry;
     loop {
-        let well = match timeout(pace.longest, follower.look()).await {
+        let well = match timeout(pace.longest, follower.run_round()).await {
             Ok(well) => well,
-            Err(_) => follower.too_long(pace.longest),
+            Err(_) => follower.abandon_round(pace.longest),
         };
         if well {
             wait = pace.retry;

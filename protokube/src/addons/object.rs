@@ -1,27 +1,27 @@
-//! Which object is meant, without its content.
+//! Identity of an API object.
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
-/// An object's identity in the API.
+/// Kind, namespace and name of an API object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ObjectId {
-    /// `apps/v1`.
+    /// API version, for example `apps/v1`.
     pub api_version: String,
-    /// `Deployment`.
+    /// Kind, for example `Deployment`.
     pub kind: String,
-    /// Empty for what is in no namespace.
+    /// Namespace; empty if the object has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
     pub name: String,
 }
 
 impl ObjectId {
-    /// That of an object.
-    pub fn of(object: &Value) -> anyhow::Result<Self> {
+    /// The identity of an object; fails if a part is missing.
+    pub fn from_object(object: &Value) -> anyhow::Result<Self> {
         let text = |pointer: &str| {
             let text = object.pointer(pointer).and_then(Value::as_str);
             text.map(str::to_owned)
@@ -36,7 +36,7 @@ impl ObjectId {
         })
     }
 
-    /// The namespace it is in, if its kind is in one.
+    /// The namespace for an object of a namespaced kind: `default` if it has none.
     pub fn namespace(&self) -> &str {
         if self.namespace.is_empty() {
             "default"

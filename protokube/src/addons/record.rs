@@ -1,7 +1,7 @@
-//! What was applied, in a ConfigMap of the cluster: it goes back with etcd when a snapshot is restored, and is there for every
-//! control plane. Written before objects are, so that none is ever forgotten.
+//! The record of applied addons in a ConfigMap. All control planes share it, and it is restored together with an etcd snapshot.
+//! Objects are recorded before they are applied, so none is forgotten.
 
-use super::cluster::readable;
+use super::cluster::simplify_error;
 use super::object::ObjectId;
 use anyhow::{Context, anyhow};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -14,38 +14,38 @@ use std::collections::BTreeMap;
 pub(super) const NAMESPACE: &str = "kube-system";
 pub(super) const NAME: &str = "kctl-addons";
 
-/// What was applied of an addon.
+/// Record of one addon.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Entry {
-    /// sha256 (hex) of the manifest that was applied wholly; none while one is being applied.
+pub(super) struct AddonEntry {
+    /// sha256 (hex) of the manifest that was applied completely; `None` while one is being applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-    /// Every object of it that may be there.
+    /// All objects of the addon that may exist in the cluster.
     pub objects: Vec<ObjectId>,
 }
 
-/// The record as it was read, and as it is to be.
+/// The record as read, and with changes to write.
 #[derive(Debug)]
-pub(super) struct Record {
-    /// By the addon's name.
-    pub entries: BTreeMap<String, Entry>,
-    stored: BTreeMap<String, Entry>,
+pub(super) struct AddonRecord {
+    /// Entries by name of the addon.
+    pub entries: BTreeMap<String, AddonEntry>,
+    stored: BTreeMap<String, AddonEntry>,
     map: Option<ConfigMap>,
-    /// Names of entries that could not be read: they count as absent.
+    /// Names of entries that could not be parsed; they count as missing.
     pub unreadable: Vec<String>,
 }
 
-impl Record {
-    /// As it is in the cluster; empty if there is none.
-    pub async fn read(client: &Client) -> anyhow::Result<Self> {
-        let read = maps(client).get_opt(NAME).await;
-        let map = read.map_err(readable);
+impl AddonRecord {
+    /// Reads the record from the cluster; empty if there is none.
+    pub async fn read_record(client: &Client) -> anyhow::Result<Self> {
+        let read = config_maps(client).get_opt(NAME).await;
+        let map = read.map_err(simplify_error);
         let map = map.with_context(|| format!("could not read ConfigMap {NAMESPACE}/{NAME}"))?;
         let data = map.as_ref().and_then(|map| map.data.clone());
         let mut unreadable = Vec::new();
         let mut entries = BTreeMap::new();
         for (name, text) in data.unwrap_or_default() {
-            match serde_json::from_str::<Entry>(&text) {
+            match serde_json::from_str::<AddonEntry>(&text) {
                 Ok(entry) => drop(entries.insert(name, entry)),
                 Err(_) => unreadable.push(name),
             }
@@ -58,32 +58,35 @@ impl Record {
         })
     }
 
-    /// Writes it, if it is another than was read. Fails if somebody else has written it since.
-    pub async fn write(&mut self, client: &Client) -> anyhow::Result<()> {
+    /// Writes the record if it differs from what was read. Fails if another control plane has written it since.
+    pub async fn write_record(&mut self, client: &Client) -> anyhow::Result<()> {
         if self.entries == self.stored && self.map.is_some() {
             return Ok(());
         }
         let failed = || format!("could not write ConfigMap {NAMESPACE}/{NAME}");
-        let map = self.made().with_context(failed)?;
+        let map = self.to_config_map().with_context(failed)?;
         let how = PostParams::default();
         let (written, overtaken): (_, &[u16]) = if self.map.is_some() {
-            (maps(client).replace(NAME, &how, &map).await, &[404, 409])
+            (
+                config_maps(client).replace(NAME, &how, &map).await,
+                &[404, 409],
+            )
         } else {
-            (maps(client).create(&how, &map).await, &[409])
+            (config_maps(client).create(&how, &map).await, &[409])
         };
         let map = match written {
             Err(kube::Error::Api(status)) if overtaken.contains(&status.code) => {
-                let others = anyhow!("another control plane did at the same time; looking again");
+                let others = anyhow!("another control plane has written it meanwhile; retrying");
                 return Err(others).with_context(failed);
             }
-            other => other.map_err(readable).with_context(failed)?,
+            other => other.map_err(simplify_error).with_context(failed)?,
         };
         self.map = Some(map);
         self.stored = self.entries.clone();
         Ok(())
     }
 
-    fn made(&self) -> Result<ConfigMap, serde_json::Error> {
+    fn to_config_map(&self) -> Result<ConfigMap, serde_json::Error> {
         let mut map = self.map.clone().unwrap_or_default();
         let metadata = &mut map.metadata;
         metadata.name = Some(NAME.to_owned());
@@ -97,6 +100,6 @@ impl Record {
     }
 }
 
-fn maps(client: &Client) -> Api<ConfigMap> {
+fn config_maps(client: &Client) -> Api<ConfigMap> {
     Api::namespaced(client.clone(), NAMESPACE)
 }

@@ -1,10 +1,10 @@
-//! One look: what is wanted is compared with what was applied; the difference is applied, then what is left over removed.
+//! One round of the role addons: compares the list with the record, applies differences, then removes what is left over.
 
 use super::cluster::{Cluster, Removal};
 use super::object::ObjectId;
-use super::record::{Entry, NAME, NAMESPACE, Record};
+use super::record::{AddonEntry, AddonRecord, NAME, NAMESPACE};
 use super::wanted;
-use crate::log::Voice;
+use crate::log::RoleLog;
 use anyhow::anyhow;
 use aws_client::store::Store;
 use kube::Client;
@@ -13,28 +13,28 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// What errors that are no addon's are about.
+/// Subject of errors that concern no single addon.
 const ALL: &str = "addons";
 
-/// Who looks, and what he remembers between looks.
+/// State of the role between rounds.
 pub(super) struct Follower {
     cluster: Cluster,
     store: Store,
-    voice: Voice,
-    /// Addons that somebody else may have applied at the same time in another version, and what was applied of them here: they are
-    /// applied again, and what only this version had is removed.
+    voice: RoleLog,
+    /// Addons that another control plane may have applied in another version meanwhile, with the objects applied here. They are
+    /// applied again, and objects that only this version has are removed.
     doubtful: BTreeMap<String, BTreeSet<ObjectId>>,
 }
 
-/// An addon to apply.
-struct Work {
+/// An addon that must be applied.
+struct PendingAddon {
     addon: ChannelAddon,
     objects: Vec<Value>,
     ids: Vec<ObjectId>,
 }
 
 impl Follower {
-    pub fn new(client: Client, store: Store, voice: Voice) -> Self {
+    pub fn new(client: Client, store: Store, voice: RoleLog) -> Self {
         Self {
             cluster: Cluster::new(client),
             store,
@@ -43,67 +43,70 @@ impl Follower {
         }
     }
 
-    /// True if everything is as wanted.
-    pub async fn look(&mut self) -> bool {
-        match self.try_look().await {
+    /// Runs one round. True if everything is as desired.
+    pub async fn run_round(&mut self) -> bool {
+        match self.try_round().await {
             Ok(well) => {
-                self.voice.well(ALL);
+                self.voice.clear_error(ALL);
                 well
             }
             Err(error) => {
-                self.voice.failed(ALL, &error);
+                self.voice.report_error(ALL, &error);
                 false
             }
         }
     }
 
-    /// A look was given up.
-    pub fn too_long(&mut self, after: Duration) -> bool {
-        let error = anyhow!("no end after {} seconds; trying again", after.as_secs());
-        self.voice.failed(ALL, &error);
+    /// Reports that a round timed out.
+    pub fn abandon_round(&mut self, after: Duration) -> bool {
+        let error = anyhow!(
+            "the round did not end within {} seconds; retrying",
+            after.as_secs()
+        );
+        self.voice.report_error(ALL, &error);
         false
     }
 
-    async fn try_look(&mut self) -> anyhow::Result<bool> {
-        let list = wanted::list(&self.store).await?;
-        let mut record = Record::read(&self.cluster.client).await?;
+    async fn try_round(&mut self) -> anyhow::Result<bool> {
+        let list = wanted::read_list(&self.store).await?;
+        let mut record = AddonRecord::read_record(&self.cluster.client).await?;
         for name in std::mem::take(&mut record.unreadable) {
             let error = anyhow!(
-                "its entry in ConfigMap {NAMESPACE}/{NAME} cannot be read: it is applied again"
+                "its entry in ConfigMap {NAMESPACE}/{NAME} cannot be parsed, so the addon is applied again"
             );
-            self.voice.failed(&name, &error);
+            self.voice.report_error(&name, &error);
         }
         for (name, ids) in &self.doubtful {
-            note(ids, record.entries.entry(name.clone()).or_default());
+            note_objects(ids, record.entries.entry(name.clone()).or_default());
         }
-        let (work, mut well) = self.work(&list, &record).await;
+        let (work, mut well) = self.find_pending(&list, &record).await;
         for one in &work {
-            note(
+            note_objects(
                 &one.ids,
                 record.entries.entry(one.addon.name.clone()).or_default(),
             );
         }
-        record.write(&self.cluster.client).await?;
-        // Until the record is written again: somebody else may write it before, or this look be given up.
+        record.write_record(&self.cluster.client).await?;
+        // Doubtful until the record is written again: another control plane may write it first, or this round may time out.
         for one in &work {
             let doubt = self.doubtful.entry(one.addon.name.clone()).or_default();
             doubt.extend(one.ids.iter().cloned());
         }
         let mut applied = Vec::new();
         for one in &work {
-            if self.apply(one).await {
+            if self.apply_addon(one).await {
                 applied.push(one);
             } else {
                 well = false;
             }
         }
         for one in &applied {
-            well &= self.finish(one, &mut record).await;
+            well &= self.finish_addon(one, &mut record).await;
         }
-        for name in left(&list, &record) {
+        for name in unlisted_addons(&list, &record) {
             well &= self.remove_addon(&name, &mut record).await;
         }
-        record.write(&self.cluster.client).await?;
+        record.write_record(&self.cluster.client).await?;
         for one in &applied {
             self.doubtful.remove(&one.addon.name);
         }
@@ -112,8 +115,12 @@ impl Follower {
         Ok(well)
     }
 
-    /// The addons that are not applied as they are wanted, and whether all of those could be read.
-    async fn work(&mut self, list: &[ChannelAddon], record: &Record) -> (Vec<Work>, bool) {
+    /// The addons that are not applied in the listed version, and whether all of them could be read.
+    async fn find_pending(
+        &mut self,
+        list: &[ChannelAddon],
+        record: &AddonRecord,
+    ) -> (Vec<PendingAddon>, bool) {
         let mut work = Vec::new();
         let mut well = true;
         for addon in list {
@@ -121,13 +128,13 @@ impl Follower {
             let applied = entry.and_then(|entry| entry.sha256.as_deref());
             let same = applied == Some(addon.manifest_hash.as_str());
             if same && !self.doubtful.contains_key(&addon.name) {
-                self.voice.well(&addon.name);
+                self.voice.clear_error(&addon.name);
                 continue;
             }
-            match self.read(addon).await {
+            match self.read_addon(addon).await {
                 Ok(one) => work.push(one),
                 Err(error) => {
-                    self.voice.failed(&addon.name, &error);
+                    self.voice.report_error(&addon.name, &error);
                     well = false;
                 }
             }
@@ -135,35 +142,39 @@ impl Follower {
         (work, well)
     }
 
-    async fn read(&self, addon: &ChannelAddon) -> anyhow::Result<Work> {
-        let objects = wanted::objects(&self.store, addon).await?;
-        let ids = objects.iter().map(ObjectId::of).collect::<Result<_, _>>()?;
-        Ok(Work {
+    async fn read_addon(&self, addon: &ChannelAddon) -> anyhow::Result<PendingAddon> {
+        let objects = wanted::read_objects(&self.store, addon).await?;
+        let ids = objects
+            .iter()
+            .map(ObjectId::from_object)
+            .collect::<Result<_, _>>()?;
+        Ok(PendingAddon {
             addon: addon.clone(),
             objects,
             ids,
         })
     }
 
-    /// Applies the objects of an addon in their order. One that fails does not keep the others away: what they need may come
-    /// later, and what is broken may be repaired by them. True if none failed.
-    async fn apply(&mut self, work: &Work) -> bool {
+    /// Applies the objects of an addon in order. Continues after failures, because later objects may work or repair the cause. True if
+    /// none failed.
+    async fn apply_addon(&mut self, work: &PendingAddon) -> bool {
         let name = &work.addon.name;
         let mut first = None;
         let mut failures = 0;
         for object in &work.objects {
-            if let Err(error) = self.cluster.apply(object).await {
+            if let Err(error) = self.cluster.apply_object(object).await {
                 failures += 1;
                 first.get_or_insert(error);
             }
         }
         let Some(error) = first else {
-            self.voice.well(name);
+            self.voice.clear_error(name);
             let objects = match work.objects.len() {
                 1 => "1 object".to_owned(),
                 count => format!("{count} objects"),
             };
-            self.voice.changed(&format!("{name}: {objects} applied"));
+            self.voice
+                .report_change(&format!("{name}: {objects} applied"));
             return true;
         };
         let error = if failures > 1 {
@@ -174,35 +185,37 @@ impl Follower {
         } else {
             error
         };
-        self.voice.failed(name, &error);
+        self.voice.report_error(name, &error);
         false
     }
 
-    /// Removes what an applied addon does not have any more, and notes that it is applied. True if nothing failed.
-    async fn finish(&mut self, work: &Work, record: &mut Record) -> bool {
+    /// Removes objects that the applied addon does not contain any more, and records that it is applied. True if nothing failed.
+    async fn finish_addon(&mut self, work: &PendingAddon, record: &mut AddonRecord) -> bool {
         let name = &work.addon.name;
         let entry = record.entries.entry(name.clone()).or_default();
         let over = entry.objects.iter().filter(|id| !work.ids.contains(id));
         let over: Vec<ObjectId> = over.cloned().collect();
-        let kept = self.remove(name, &over).await;
+        let kept = self.remove_objects(name, &over).await;
         let well = kept.is_empty();
-        *entry = Entry {
+        *entry = AddonEntry {
             sha256: well.then(|| work.addon.manifest_hash.clone()),
             objects: work.ids.iter().cloned().chain(kept).collect(),
         };
         well
     }
 
-    /// Removes an addon that left the list. True if nothing failed.
-    async fn remove_addon(&mut self, name: &str, record: &mut Record) -> bool {
+    /// Removes an addon that is no longer listed. True if nothing failed.
+    async fn remove_addon(&mut self, name: &str, record: &mut AddonRecord) -> bool {
         let objects = record.entries.get(name).map(|entry| entry.objects.clone());
-        let kept = self.remove(name, &objects.unwrap_or_default()).await;
+        let kept = self
+            .remove_objects(name, &objects.unwrap_or_default())
+            .await;
         if kept.is_empty() {
             record.entries.remove(name);
-            self.voice.well(name);
+            self.voice.clear_error(name);
             return true;
         }
-        let entry = Entry {
+        let entry = AddonEntry {
             sha256: None,
             objects: kept,
         };
@@ -210,33 +223,33 @@ impl Follower {
         false
     }
 
-    /// Removes objects of an addon, the last first; what could not be removed is handed back.
-    async fn remove(&mut self, addon: &str, objects: &[ObjectId]) -> Vec<ObjectId> {
+    /// Removes objects of an addon in reverse order. Returns those that could not be removed.
+    async fn remove_objects(&mut self, addon: &str, objects: &[ObjectId]) -> Vec<ObjectId> {
         let mut kept = Vec::new();
         for id in objects.iter().rev() {
             let about = format!("{addon}: {id}");
-            match self.cluster.remove(id, addon).await {
-                Ok(Removal::Removed) => self.voice.changed(&format!("{addon}: {id} removed")),
+            match self.cluster.remove_object(id, addon).await {
+                Ok(Removal::Removed) => self.voice.report_change(&format!("{addon}: {id} removed")),
                 Ok(Removal::Gone) => {}
                 Ok(Removal::NotOurs) => {
-                    let why = "is not wanted any more, and left alone: its labels do not say that it is kctl's";
-                    self.voice.changed(&format!("{about} {why}"));
+                    let why = "is no longer part of the addon but is left alone: its labels do not say that it belongs to kctl";
+                    self.voice.report_change(&format!("{about} {why}"));
                 }
                 Err(error) => {
-                    self.voice.failed(&about, &error);
+                    self.voice.report_error(&about, &error);
                     kept.push(id.clone());
                     continue;
                 }
             }
-            self.voice.well(&about);
+            self.voice.clear_error(&about);
         }
         kept.reverse();
         kept
     }
 }
 
-/// Notes objects that may be there beside those that are noted. An addon that has new ones is not applied.
-fn note<'a>(ids: impl IntoIterator<Item = &'a ObjectId>, entry: &mut Entry) {
+/// Adds objects to an entry. An entry with new objects does not count as applied.
+fn note_objects<'a>(ids: impl IntoIterator<Item = &'a ObjectId>, entry: &mut AddonEntry) {
     let before = entry.objects.len();
     for id in ids {
         if !entry.objects.contains(id) {
@@ -248,8 +261,8 @@ fn note<'a>(ids: impl IntoIterator<Item = &'a ObjectId>, entry: &mut Entry) {
     }
 }
 
-/// Names of addons that were applied and are not in the list.
-fn left(list: &[ChannelAddon], record: &Record) -> Vec<String> {
+/// Names of recorded addons that are not in the list.
+fn unlisted_addons(list: &[ChannelAddon], record: &AddonRecord) -> Vec<String> {
     let wanted = |name: &&String| list.iter().any(|addon| addon.name == **name);
     let names = record.entries.keys();
     names.filter(|name| !wanted(name)).cloned().collect()

@@ -1,30 +1,33 @@
-//! What the state store wants: the list of addons, and the manifest of each.
+//! Reads the list of addons and their manifests from the state store.
 
 use anyhow::{Context, bail};
 use aws_client::store::Store;
 use node::addons::{CHANNEL_KEY, ChannelAddon, read_channel, read_manifest};
-use node::config::sha256;
+use node::config::sha256_hex;
 use serde_json::Value;
 
-/// The list of addons.
-pub(super) async fn list(store: &Store) -> anyhow::Result<Vec<ChannelAddon>> {
-    let text = text(store, CHANNEL_KEY).await?;
+/// Reads the list of addons.
+pub(super) async fn read_list(store: &Store) -> anyhow::Result<Vec<ChannelAddon>> {
+    let text = read_text(store, CHANNEL_KEY).await?;
     Ok(read_channel(&text)?.spec.addons)
 }
 
-/// The objects of an addon.
-pub(super) async fn objects(store: &Store, addon: &ChannelAddon) -> anyhow::Result<Vec<Value>> {
-    let key = addon.key();
-    let text = text(store, &key).await?;
-    if sha256(&text) != addon.manifest_hash {
+/// Reads the objects of an addon, and checks the manifest's sha256.
+pub(super) async fn read_objects(
+    store: &Store,
+    addon: &ChannelAddon,
+) -> anyhow::Result<Vec<Value>> {
+    let key = addon.manifest_key();
+    let text = read_text(store, &key).await?;
+    if sha256_hex(&text) != addon.manifest_hash {
         bail!(
-            "{key} is not the one that {CHANNEL_KEY} names: an update is writing it, or was broken off; run `kctl update cluster --yes`"
+            "{key} does not have the sha256 in {CHANNEL_KEY}: an update is in progress or was interrupted; run `kctl update cluster --yes`"
         );
     }
     Ok(read_manifest(&key, &text)?)
 }
 
-async fn text(store: &Store, key: &str) -> anyhow::Result<String> {
+async fn read_text(store: &Store, key: &str) -> anyhow::Result<String> {
     let read = store.get(key).await;
     let object = read.with_context(|| format!("could not read {key} of the state store"))?;
     let object = object.with_context(|| {

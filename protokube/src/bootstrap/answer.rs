@@ -1,7 +1,7 @@
-//! One HTTP request to one answer.
+//! Handles one HTTP request of the endpoint.
 
-use super::caller::identify;
-use super::connections::Place;
+use super::caller::identify_instance;
+use super::connections::Slot;
 use super::endpoint::Endpoint;
 use super::reject::Rejection;
 use super::{join, report};
@@ -17,19 +17,21 @@ use serde::Serialize;
 use std::convert::Infallible;
 use std::time::Duration;
 
-/// A body that takes longer to arrive is given up.
+/// Timeout for receiving a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Answers it; what is refused is told, or counted.
-pub(super) async fn answer(
+/// Answers a request. Refusals are logged or counted.
+pub(super) async fn answer_request(
     endpoint: &Endpoint,
-    place: &Place,
+    place: &Slot,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let (what, limit) = match request.uri().path() {
-        HEALTH_PATH if request.method() == Method::GET => return Ok(empty(StatusCode::OK)),
+        HEALTH_PATH if request.method() == Method::GET => {
+            return Ok(empty_response(StatusCode::OK));
+        }
         READY_PATH if request.method() == Method::GET => {
-            return Ok(empty(if *endpoint.context.ready.borrow() {
+            return Ok(empty_response(if *endpoint.context.ready.borrow() {
                 StatusCode::OK
             } else {
                 StatusCode::SERVICE_UNAVAILABLE
@@ -37,41 +39,41 @@ pub(super) async fn answer(
         }
         JOIN_PATH => ("joining", JOIN_LIMIT),
         REPORT_PATH => ("a report", REPORT_LIMIT),
-        _ => return Ok(empty(StatusCode::NOT_FOUND)),
+        _ => return Ok(empty_response(StatusCode::NOT_FOUND)),
     };
     if request.method() != Method::POST {
-        return Ok(empty(StatusCode::METHOD_NOT_ALLOWED));
+        return Ok(empty_response(StatusCode::METHOD_NOT_ALLOWED));
     }
-    let done = done(endpoint, place, request, limit).await;
+    let done = handle_request(endpoint, place, request, limit).await;
     Ok(done.unwrap_or_else(|rejection| {
-        rejection.tell(&endpoint.lines, what);
-        let status = StatusCode::from_u16(rejection.refusal.status());
+        rejection.log_rejection(&endpoint.lines, what);
+        let status = StatusCode::from_u16(rejection.refusal.http_status());
         let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        json(status, &rejection.refusal.refused())
+        json_response(status, &rejection.refusal.to_reply())
     }))
 }
 
-/// Hears a request out, and does what it asks for.
-async fn done(
+/// Reads a request, identifies the caller and handles it.
+async fn handle_request(
     endpoint: &Endpoint,
-    place: &Place,
+    place: &Slot,
     request: Request<Incoming>,
     limit: usize,
 ) -> Result<Response<Full<Bytes>>, Rejection> {
     let joins = request.uri().path() == JOIN_PATH;
-    let (header, body) = parts(request, limit).await?;
-    let known = identify(endpoint, header.as_deref(), &body).await?;
-    place.is_known();
+    let (header, body) = read_header_and_body(request, limit).await?;
+    let known = identify_instance(endpoint, header.as_deref(), &body).await?;
+    place.mark_known();
     if joins {
-        let joined = join::join(endpoint, &known, &body).await?;
-        return Ok(json(StatusCode::OK, &joined));
+        let joined = join::answer_join(endpoint, &known, &body).await?;
+        return Ok(json_response(StatusCode::OK, &joined));
     }
-    report::report(&endpoint.context, &known, &body).await?;
-    Ok(empty(StatusCode::NO_CONTENT))
+    report::store_report(&endpoint.context, &known, &body).await?;
+    Ok(empty_response(StatusCode::NO_CONTENT))
 }
 
-/// The identity header and the body.
-async fn parts(
+/// Reads the identity header and the body.
+async fn read_header_and_body(
     request: Request<Incoming>,
     limit: usize,
 ) -> Result<(Option<String>, Bytes), Refusal> {
@@ -83,26 +85,26 @@ async fn parts(
     };
     let body = Limited::new(request.into_body(), limit).collect();
     let body = tokio::time::timeout(BODY_TIMEOUT, body).await;
-    let body = body.map_err(|_| broken("takes too long to arrive"))?;
+    let body = body.map_err(|_| broken("was not received in time"))?;
     let body = body.map_err(|error| {
         if error.is::<LengthLimitError>() {
             Refusal::TooLarge { limit }
         } else {
-            broken("broke off")
+            broken("was interrupted")
         }
     })?;
     Ok((header, body.to_bytes()))
 }
 
-fn empty(status: StatusCode) -> Response<Full<Bytes>> {
+fn empty_response(status: StatusCode) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::default());
     *response.status_mut() = status;
     response
 }
 
-fn json(status: StatusCode, value: &impl Serialize) -> Response<Full<Bytes>> {
+fn json_response(status: StatusCode, value: &impl Serialize) -> Response<Full<Bytes>> {
     let Ok(text) = serde_json::to_vec(value) else {
-        return empty(StatusCode::INTERNAL_SERVER_ERROR);
+        return empty_response(StatusCode::INTERNAL_SERVER_ERROR);
     };
     let mut response = Response::new(Full::from(text));
     *response.status_mut() = status;

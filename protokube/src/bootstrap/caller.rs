@@ -1,60 +1,60 @@
-//! Who asks: the checks from the identity header to the instance's tags, in this order, each before anybody is asked
-//! anything that it makes needless.
+//! Identifies a caller: from the identity header to the instance's tags. Cheap checks come first, so that invalid requests cause no
+//! calls of AWS.
 
-use super::Context;
+use super::EndpointContext;
 use super::endpoint::Endpoint;
-use super::instances::Instances;
+use super::instances::InstanceLookup;
 use super::reject::Rejection;
 use anyhow::Context as _;
 use engine::{Class, Failure};
 use node::bootstrap::{
-    Caller, Expected, Refusal, Seen, authorities, check_binding, check_instance, check_role, echo,
-    machine, signed_identity,
+    Caller, ExpectedBinding, Refusal, SeenInstance, check_binding, check_instance, check_role,
+    identify_caller, parse_identity, trusted_bundle_digests, untrusted_excerpt,
 };
 use node::config::{Role, newest_node_config_key, read_newest_node_config};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Who does not come to ask STS within this asks again.
+/// Longest wait for a call of STS; then the request is refused as busy.
 const TURN: Duration = Duration::from_secs(10);
 
-/// A machine of this cluster's that runs.
+/// A running instance of this cluster.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownInstance {
     pub(super) instance: String,
     pub(super) group: String,
 }
 
-/// The machine whose signature `header` holds, if it signed this request.
-pub(super) async fn identify(
+/// The instance that signed this request.
+pub(super) async fn identify_instance(
     endpoint: &Endpoint,
     header: Option<&str>,
     body: &[u8],
-) -> Result<Known, Rejection> {
+) -> Result<KnownInstance, Rejection> {
     let context = &*endpoint.context;
-    let identity = signed_identity(header)?;
+    let identity = parse_identity(header)?;
     let sts_host = sts_host(context)?;
-    let expected = Expected {
+    let expected = ExpectedBinding {
         body,
         cluster: &context.cluster,
-        authorities: &authorities(&context.trust_bundle, &context.authority),
+        authorities: &trusted_bundle_digests(&context.trust_bundle, &context.authority),
         sts_host: &sts_host,
         now: (context.clock)(),
     };
     check_binding(&identity, &expected)?;
     let caller = ask_sts(endpoint, &identity.headers).await?;
-    let turn = endpoint.turns.take(&caller.instance);
-    turn.map_err(|refusal| Rejection::from(refusal).of(&caller.instance))?;
-    let group = belongs(context, &endpoint.instances, &caller).await;
-    let group = group.map_err(|rejection| rejection.of(&caller.instance))?;
-    Ok(Known {
+    let turn = endpoint.turns.take_turn(&caller.instance);
+    turn.map_err(|refusal| Rejection::from(refusal).with_instance(&caller.instance))?;
+    let group = check_group(context, &endpoint.instances, &caller).await;
+    let group = group.map_err(|rejection| rejection.with_instance(&caller.instance))?;
+    Ok(KnownInstance {
         instance: caller.instance,
         group,
     })
 }
 
-/// The host that a signature for our region's STS names.
-fn sts_host(context: &Context) -> Result<String, Rejection> {
+/// The STS host of this region, as it appears in signatures.
+fn sts_host(context: &EndpointContext) -> Result<String, Rejection> {
     let host = |url: &str| {
         let url = reqwest::Url::parse(url)?;
         let host = url
@@ -80,18 +80,23 @@ async fn ask_sts(
     };
     let caller = context.machine.identify(headers).await;
     let caller = caller.map_err(|failure| match failure.class {
-        Class::Throttled | Class::Unknown => {
-            Rejection::because(Refusal::Unavailable { what: "STS" }, said(&failure))
-        }
+        Class::Throttled | Class::Unknown => Rejection::with_cause(
+            Refusal::Unavailable { what: "STS" },
+            describe_failure(&failure),
+        ),
         _ => Rejection::from(Refusal::Unconfirmed {
-            code: echo(&failure.code),
+            code: untrusted_excerpt(&failure.code),
         }),
     })?;
-    Ok(machine(&caller.account, &caller.arn, &context.account)?)
+    Ok(identify_caller(
+        &caller.account,
+        &caller.arn,
+        &context.account,
+    )?)
 }
 
-/// STS' code alone where there is one: its message quotes what was signed, and with it the caller's session token.
-fn said(failure: &Failure) -> String {
+/// Describes a failure by its error code if there is one, because the message of STS quotes the caller's session token.
+fn describe_failure(failure: &Failure) -> String {
     if failure.code.is_empty() {
         failure.to_string()
     } else {
@@ -99,15 +104,15 @@ fn said(failure: &Failure) -> String {
     }
 }
 
-/// The group that the caller's instance belongs to.
-async fn belongs(
-    context: &Context,
-    instances: &Instances,
+/// Checks instance and role of a caller. Returns its instance group.
+async fn check_group(
+    context: &EndpointContext,
+    instances: &InstanceLookup,
     caller: &Caller,
 ) -> Result<String, Rejection> {
-    let found = instances.find(&caller.instance).await;
+    let found = instances.find_instance(&caller.instance).await;
     let found = found.map_err(|error| Rejection::unavailable("EC2", &error))?;
-    let seen = found.as_ref().map(|instance| Seen {
+    let seen = found.as_ref().map(|instance| SeenInstance {
         state: &instance.state,
         tags: &instance.tags,
     });
@@ -120,14 +125,15 @@ async fn belongs(
     Ok(group.to_owned())
 }
 
-/// The role in the group's own instance profile, if it has one, as the last update found it in IAM.
-async fn own_role(context: &Context, group: &str) -> anyhow::Result<Option<String>> {
+/// The role in the group's own instance profile, as of the last update; `None` if the group has none.
+async fn own_role(context: &EndpointContext, group: &str) -> anyhow::Result<Option<String>> {
     let key = newest_node_config_key(Role::Node, group);
     let Some(object) = context.store.get(&key).await? else {
         return Ok(None);
     };
     let text = String::from_utf8(object.bytes).with_context(|| format!("{key} is not text"))?;
     let config = read_newest_node_config(&text);
-    let config = config.with_context(|| format!("{key} cannot be read: run kctl update"))?;
+    let config = config
+        .with_context(|| format!("{key} cannot be parsed: run `kctl update cluster --yes`"))?;
     Ok(config.iam_role)
 }

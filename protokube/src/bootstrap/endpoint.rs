@@ -1,47 +1,47 @@
-//! What all connections share: look-ups and turns of instances, how many ask STS at once, and lines that are counted.
+//! State that all connections share: look-ups and turns of instances, the limit of STS calls, and counted log lines.
 
-use super::instances::Instances;
+use super::instances::InstanceLookup;
 use super::turns::Turns;
-use super::{Context, STAGE};
+use super::{EndpointContext, STAGE};
 use crate::tally::Tally;
 use node::bootstrap::Refusal;
 use std::mem::Discriminant;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Calls of STS at once: whoever can connect can cause them, and AWS counts them for the whole account.
+/// Limit of parallel STS calls: anyone who can connect causes them, and AWS limits them per account.
 const STS_CALLS: usize = 8;
 
-/// Why a line is said: of one cause there is one every few seconds.
+/// The cause of a log line. Each cause is logged once every few seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Cause {
-    /// That instance joined.
+pub(super) enum LineCause {
+    /// An instance joined.
     Joined(String),
-    /// Refusals of that kind, of that instance once it is known.
+    /// Refusals of one kind, of one instance if it is known.
     Refused(Discriminant<Refusal>, Option<String>),
     /// A caller does not trust the endpoint's certificate.
     Certificate,
-    /// A connection could not be taken.
+    /// A connection could not be accepted.
     Accept,
 }
 
-pub(super) type Lines = Tally<Cause>;
+pub(super) type LineTally = Tally<LineCause>;
 
 pub(super) struct Endpoint {
-    pub(super) context: Arc<Context>,
-    pub(super) instances: Instances,
+    pub(super) context: Arc<EndpointContext>,
+    pub(super) instances: InstanceLookup,
     pub(super) turns: Turns,
     pub(super) sts: Semaphore,
-    pub(super) lines: Lines,
+    pub(super) lines: LineTally,
 }
 
 impl Endpoint {
-    pub(super) fn of(context: Arc<Context>) -> Self {
+    pub(super) fn new(context: Arc<EndpointContext>) -> Self {
         Self {
-            instances: Instances::of(context.machine.clone(), context.pause),
-            turns: Turns::every(context.pause),
+            instances: InstanceLookup::start(context.machine.clone(), context.pause),
+            turns: Turns::with_pause(context.pause),
             sts: Semaphore::new(STS_CALLS),
-            lines: Lines::new(context.log.clone(), STAGE, context.told),
+            lines: LineTally::new(context.log.clone(), STAGE, context.told),
             context,
         }
     }

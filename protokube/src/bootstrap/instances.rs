@@ -1,5 +1,5 @@
-//! Looking instances up: those that are asked for at about the same time, in one call, and one call in each pause. When a group
-//! grows by a hundred machines they all ask at once, and EC2 counts calls for the whole account.
+//! Looks instances up in EC2, in batches with a pause between calls. When a group grows by a hundred instances, all join at the same
+//! time, and AWS limits calls per account.
 
 use anyhow::anyhow;
 use aws_client::machine::{Instance, Machine};
@@ -9,39 +9,39 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-/// How long others are waited for.
+/// Time for collecting a batch.
 const GATHER: Duration = Duration::from_millis(50);
-/// Instances that one call names, and look-ups that may wait.
+/// Largest batch, and largest number of waiting look-ups.
 const CALL: usize = 200;
 
-type Answer = Result<Option<Instance>, Failure>;
+type LookupResult = Result<Option<Instance>, Failure>;
 
-/// Where look-ups are brought.
+/// Sends look-ups to the task that answers them.
 #[derive(Clone)]
-pub(super) struct Instances(mpsc::Sender<(String, oneshot::Sender<Answer>)>);
+pub(super) struct InstanceLookup(mpsc::Sender<(String, oneshot::Sender<LookupResult>)>);
 
-impl Instances {
-    /// Answered by a task that ends with the last clone of this.
-    pub(super) fn of(machine: Machine, pause: Duration) -> Self {
+impl InstanceLookup {
+    /// Starts the task, which ends with the last clone of the result.
+    pub(super) fn start(machine: Machine, pause: Duration) -> Self {
         let (sender, receiver) = mpsc::channel(CALL);
-        tokio::spawn(answer(machine, pause, receiver));
+        tokio::spawn(answer_lookups(machine, pause, receiver));
         Self(sender)
     }
 
-    /// The instance, if EC2 knows it.
-    pub(super) async fn find(&self, instance: &str) -> anyhow::Result<Option<Instance>> {
+    /// The instance; `None` if EC2 does not know it.
+    pub(super) async fn find_instance(&self, instance: &str) -> anyhow::Result<Option<Instance>> {
         let (sender, receiver) = oneshot::channel();
-        let gone = || anyhow!("instances are looked up no more");
+        let gone = || anyhow!("the task that looks up instances has ended");
         let sent = self.0.send((instance.to_owned(), sender)).await;
         sent.map_err(|_| gone())?;
         Ok(receiver.await.map_err(|_| gone())??)
     }
 }
 
-async fn answer(
+async fn answer_lookups(
     machine: Machine,
     pause: Duration,
-    mut asked: mpsc::Receiver<(String, oneshot::Sender<Answer>)>,
+    mut asked: mpsc::Receiver<(String, oneshot::Sender<LookupResult>)>,
 ) {
     while let Some(first) = asked.recv().await {
         tokio::time::sleep(GATHER).await;
@@ -60,7 +60,7 @@ async fn answer(
         });
         for (id, sender) in all {
             let one = found.as_ref().map(|found| found.get(&id).cloned());
-            // Who asked may have gone away.
+            // The caller may have disconnected.
             let _ = sender.send(one.map_err(Clone::clone));
         }
         tokio::time::sleep_until(begun + pause).await;

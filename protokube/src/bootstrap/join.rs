@@ -1,14 +1,14 @@
-//! Joining: a machine that is known gets its group's NodeConfig, and certificates for its own keys.
+//! Handles joining: a confirmed instance gets its group's NodeConfig and certificates for its keys.
 
-use super::Context;
-use super::caller::Known;
-use super::endpoint::{Cause, Endpoint};
+use super::EndpointContext;
+use super::caller::KnownInstance;
+use super::endpoint::{Endpoint, LineCause};
 use super::reject::Rejection;
 use anyhow::{Context as _, anyhow};
 use aws_client::store::{Expect, StoreError};
 use node::bootstrap::{
-    Asked, Certificate, FORMAT, Join, Joined, KeyRecord, Keys, Refusal, asked, echo,
-    key_record_key, keys, leaf,
+    CertificateKind, CheckedRequest, FORMAT, JoinReply, JoinRequest, KeyDigests, KeyRecord,
+    Refusal, certificate_leaf, check_requests, key_record_key, requested_keys, untrusted_excerpt,
 };
 use node::config::{Role, node_config_key, read_node_config};
 use node::pki;
@@ -16,14 +16,14 @@ use node::report::Status;
 use node::secret::{DOCKER_CONFIG, Secret, read_stored, stored_path};
 use std::collections::BTreeMap;
 
-/// Answers one request.
-pub(super) async fn join(
+/// Handles a join request and logs its success.
+pub(super) async fn answer_join(
     endpoint: &Endpoint,
-    known: &Known,
+    known: &KnownInstance,
     body: &[u8],
-) -> Result<Joined, Rejection> {
-    let joined = admit(&endpoint.context, known, body).await;
-    let joined = joined.map_err(|rejection| rejection.of(&known.instance))?;
+) -> Result<JoinReply, Rejection> {
+    let joined = admit_instance(&endpoint.context, known, body).await;
+    let joined = joined.map_err(|rejection| rejection.with_instance(&known.instance))?;
     let names: Vec<String> = joined
         .certificates
         .keys()
@@ -34,35 +34,39 @@ pub(super) async fn join(
         known.group,
         names.join(", ")
     );
-    let cause = Cause::Joined(known.instance.clone());
+    let cause = LineCause::Joined(known.instance.clone());
     let lines = &endpoint.lines;
-    lines.say(cause, Status::Finished, Some(&known.instance), &detail);
+    lines.log_or_count(cause, Status::Finished, Some(&known.instance), &detail);
     Ok(joined)
 }
 
-async fn admit(context: &Context, known: &Known, body: &[u8]) -> Result<Joined, Rejection> {
-    let join = read(body)?;
+async fn admit_instance(
+    context: &EndpointContext,
+    known: &KnownInstance,
+    body: &[u8],
+) -> Result<JoinReply, Rejection> {
+    let join = parse_join(body)?;
     if join.group != known.group {
         return Err(Rejection::from(Refusal::OtherGroup {
             own: known.group.clone(),
-            asked: echo(&join.group),
+            asked: untrusted_excerpt(&join.group),
         }));
     }
-    // The key of kubelet says that it is the machine itself, not a pod on it: without, there is nothing.
-    if !join.requests.contains_key(&Certificate::Kubelet) {
+    // kubelet's key proves that the caller is the instance and not a pod on it, so it is always required.
+    if !join.requests.contains_key(&CertificateKind::Kubelet) {
         return Err(Rejection::from(Refusal::Request {
-            why: "asks for no certificate of kubelet's".to_owned(),
+            why: "does not ask for kubelet's certificate".to_owned(),
         }));
     }
-    let (node_config, wants_docker_config) = node_config(context, &join).await?;
+    let (node_config, wants_docker_config) = find_node_config(context, &join).await?;
     let docker_config = match wants_docker_config {
-        true => Some(docker_config(context).await?),
+        true => Some(read_docker_config(context).await?),
         false => None,
     };
-    let asked = asked(&join.requests, &known.instance)?;
-    let certificates = sign(context, &asked, &known.instance)?;
-    record(context, &known.instance, &keys(&asked)).await?;
-    Ok(Joined {
+    let asked = check_requests(&join.requests, &known.instance)?;
+    let certificates = sign_certificates(context, &asked, &known.instance)?;
+    record_keys(context, &known.instance, &requested_keys(&asked)).await?;
+    Ok(JoinReply {
         format: FORMAT,
         node_config,
         certificates,
@@ -70,35 +74,42 @@ async fn admit(context: &Context, known: &Known, body: &[u8]) -> Result<Joined, 
     })
 }
 
-/// Workers read no secret of the store themselves: it comes with their certificates, and to nobody else.
-async fn docker_config(context: &Context) -> Result<Secret, Rejection> {
+/// Reads the passwords of image registries. Workers cannot read secrets in the state store themselves.
+async fn read_docker_config(context: &EndpointContext) -> Result<Secret, Rejection> {
     let key = stored_path(DOCKER_CONFIG);
     let object = context.store.get(&key).await;
-    let object = object.map_err(|error| store(&error.into()))?;
+    let object = object.map_err(|error| store_unavailable(&error.into()))?;
     let text = object.and_then(|object| String::from_utf8(object.bytes).ok());
     text.as_deref().and_then(read_stored).ok_or_else(|| {
         let error = anyhow!(
-            "{key} is not in it, or no secret as kctl create secret {DOCKER_CONFIG} writes it"
+            "{key} is missing or invalid: create it with kctl create secret {DOCKER_CONFIG}"
         );
-        store(&error)
+        store_unavailable(&error)
     })
 }
 
-fn read(body: &[u8]) -> Result<Join, Refusal> {
+fn parse_join(body: &[u8]) -> Result<JoinRequest, Refusal> {
     let wrong = |why: String| Refusal::Request { why };
-    let join: Join = serde_json::from_slice(body)
-        .map_err(|error| wrong(format!("is not one to join: {}", echo(&error.to_string()))))?;
+    let join: JoinRequest = serde_json::from_slice(body).map_err(|error| {
+        wrong(format!(
+            "is not a join request: {}",
+            untrusted_excerpt(&error.to_string())
+        ))
+    })?;
     if join.format != FORMAT {
         return Err(wrong(format!(
-            "has format {}, this release knows {FORMAT}",
+            "has format {}, but this release reads only {FORMAT}",
             join.format
         )));
     }
     Ok(join)
 }
 
-/// NodeConfig's text, if a group of nodes has it under that hash; and whether it goes with passwords of registries.
-async fn node_config(context: &Context, join: &Join) -> Result<(String, bool), Rejection> {
+/// The text of the requested NodeConfig, if it belongs to the group, and whether the group has passwords of image registries.
+async fn find_node_config(
+    context: &EndpointContext,
+    join: &JoinRequest,
+) -> Result<(String, bool), Rejection> {
     let unknown = || Refusal::UnknownNodeConfig {
         group: join.group.clone(),
         sha256: join.node_config.clone(),
@@ -106,17 +117,17 @@ async fn node_config(context: &Context, join: &Join) -> Result<(String, bool), R
     let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     if join.node_config.len() != 64 || !join.node_config.bytes().all(hex) {
         return Err(Rejection::from(Refusal::Request {
-            why: "names a NodeConfig by what is no sha256".to_owned(),
+            why: "names a NodeConfig by an invalid sha256".to_owned(),
         }));
     }
     let key = node_config_key(Role::Node, &join.group, &join.node_config);
     let object = context.store.get(&key).await;
-    let object = object.map_err(|error| store(&error.into()))?;
+    let object = object.map_err(|error| store_unavailable(&error.into()))?;
     let object = object.ok_or_else(unknown)?;
     let text = String::from_utf8(object.bytes).context("it is not text");
-    let text = text.map_err(|error| broken(&key, unknown(), &error))?;
+    let text = text.map_err(|error| unreadable_object(&key, unknown(), &error))?;
     let config = read_node_config(&text, &join.node_config);
-    let config = config.map_err(|error| broken(&key, unknown(), &error.into()))?;
+    let config = config.map_err(|error| unreadable_object(&key, unknown(), &error.into()))?;
     if config.cluster != context.cluster || config.group != join.group || config.role != Role::Node
     {
         return Err(Rejection::from(unknown()));
@@ -124,20 +135,20 @@ async fn node_config(context: &Context, join: &Join) -> Result<(String, bool), R
     Ok((text, config.docker_config))
 }
 
-fn broken(key: &str, refusal: Refusal, error: &anyhow::Error) -> Rejection {
-    Rejection::because(refusal, format!("{key}: {error:#}"))
+fn unreadable_object(key: &str, refusal: Refusal, error: &anyhow::Error) -> Rejection {
+    Rejection::with_cause(refusal, format!("{key}: {error:#}"))
 }
 
-/// The certificates, before anything is recorded: a request that cannot be signed leaves no trace.
-fn sign(
-    context: &Context,
-    asked: &BTreeMap<Certificate, Asked>,
+/// Signs the certificates. This happens before keys are recorded, so a request that cannot be signed leaves no record.
+fn sign_certificates(
+    context: &EndpointContext,
+    asked: &BTreeMap<CertificateKind, CheckedRequest>,
     instance: &str,
-) -> Result<BTreeMap<Certificate, String>, Rejection> {
+) -> Result<BTreeMap<CertificateKind, String>, Rejection> {
     let now = (context.clock)();
-    let one = |(certificate, asked): (&Certificate, &Asked)| {
-        let leaf = leaf(*certificate, instance, context.signing);
-        let signed = pki::sign(&context.authority, &asked.request, &leaf, now)
+    let one = |(certificate, asked): (&CertificateKind, &CheckedRequest)| {
+        let leaf = certificate_leaf(*certificate, instance, context.signing);
+        let signed = pki::sign_request(&context.authority, &asked.request, &leaf, now)
             .with_context(|| format!("could not sign for {}", leaf.common_name));
         let signed = signed.map_err(|error| Rejection::unavailable("the authority", &error))?;
         Ok((*certificate, signed))
@@ -145,38 +156,42 @@ fn sign(
     asked.iter().map(one).collect()
 }
 
-/// Records the keys, if they are new ones. Whoever has the recorded key of kubelet is the machine that joined with it; another
-/// one is certified only while there is no Node: pods in the host's network, which reach the role's credentials too, run on
-/// Nodes only, also on those that are not ready. The write is conditional: of two requests at
-/// once, also to two control planes, one has to ask again.
-async fn record(context: &Context, instance: &str, keys: &Keys) -> Result<(), Rejection> {
+/// Records new keys. The recorded kubelet key proves that the caller is the instance that joined with it. Another key is accepted
+/// only while there is no Node: pods on the host's network can also use the role's credentials, but pods run only where there is a
+/// Node, ready or not. The write is conditional: of two parallel requests, also to different control planes, one is refused as
+/// busy.
+async fn record_keys(
+    context: &EndpointContext,
+    instance: &str,
+    keys: &KeyDigests,
+) -> Result<(), Rejection> {
     let key = key_record_key(instance);
     let before = context.store.get(&key).await;
-    let before = before.map_err(|error| store(&error.into()))?;
-    // A record that cannot be read is none: then every key is a new one.
+    let before = before.map_err(|error| store_unavailable(&error.into()))?;
+    // A record that cannot be parsed counts as missing, so every key is new.
     let read = before
         .as_ref()
         .and_then(|object| serde_json::from_slice::<KeyRecord>(&object.bytes).ok());
-    let Some(after) = KeyRecord::with(read.as_ref(), keys) else {
+    let Some(after) = KeyRecord::with_keys(read.as_ref(), keys) else {
         return Ok(());
     };
-    if !read.is_some_and(|record| record.has_kubelet_of(keys)) {
-        let exists = context.nodes.exists(instance).await;
+    if !read.is_some_and(|record| record.has_kubelet_key(keys)) {
+        let exists = context.nodes.node_exists(instance).await;
         if exists.map_err(|error| Rejection::unavailable("the API server", &error))? {
             return Err(Rejection::from(Refusal::NewKey {
                 node: instance.to_owned(),
             }));
         }
     }
-    let bytes = serde_json::to_vec(&after).map_err(|error| store(&error.into()))?;
+    let bytes = serde_json::to_vec(&after).map_err(|error| store_unavailable(&error.into()))?;
     let expect = before.map_or(Expect::Absent, |object| Expect::Version(object.version));
     match context.store.put(&key, bytes, expect).await {
         Ok(_) => Ok(()),
         Err(StoreError::Conflict { .. }) => Err(Rejection::from(Refusal::Busy)),
-        Err(error) => Err(store(&error.into())),
+        Err(error) => Err(store_unavailable(&error.into())),
     }
 }
 
-fn store(error: &anyhow::Error) -> Rejection {
+fn store_unavailable(error: &anyhow::Error) -> Rejection {
     Rejection::unavailable("the state store", error)
 }

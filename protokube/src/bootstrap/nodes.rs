@@ -1,4 +1,4 @@
-//! What the API says of a Node: whether there is one, which decides if its machine may have a new key.
+//! Looks Nodes up in the API: while an instance has no Node, it may join with a new key.
 
 use anyhow::Context;
 use futures::FutureExt;
@@ -7,38 +7,38 @@ use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client};
 use std::time::Duration;
 
-/// An answer that takes longer is given up; workers ask again.
+/// Timeout of a look-up; workers retry.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Who knows which Nodes there are.
-pub trait Nodes: Send + Sync {
-    /// Whether there is a Node of that name, ready or not; an error if the API does not say.
-    fn exists<'a>(&'a self, node: &'a str) -> BoxFuture<'a, anyhow::Result<bool>>;
+/// Looks Nodes up.
+pub trait NodeLookup: Send + Sync {
+    /// True if a Node of this name exists, ready or not. Fails if the API is not available.
+    fn node_exists<'a>(&'a self, node: &'a str) -> BoxFuture<'a, anyhow::Result<bool>>;
 }
 
-/// The API server.
+/// Looks Nodes up in the API server.
 pub struct ApiNodes {
     nodes: Api<Node>,
 }
 
 impl ApiNodes {
-    /// Of that client.
+    /// Uses this client.
     pub fn new(client: Client) -> Self {
         Self {
             nodes: Api::all(client),
         }
     }
 
-    async fn ask(&self, node: &str) -> anyhow::Result<bool> {
+    async fn ask_api(&self, node: &str) -> anyhow::Result<bool> {
         let found = tokio::time::timeout(TIMEOUT, self.nodes.get_metadata_opt(node)).await;
-        let found = found.context("the API server takes too long")?;
-        let found = found.context("the API server could not be asked")?;
+        let found = found.context("the API server timed out")?;
+        let found = found.context("could not look up the Node in the API server")?;
         Ok(found.is_some())
     }
 }
 
-impl Nodes for ApiNodes {
-    fn exists<'a>(&'a self, node: &'a str) -> BoxFuture<'a, anyhow::Result<bool>> {
-        self.ask(node).boxed()
+impl NodeLookup for ApiNodes {
+    fn node_exists<'a>(&'a self, node: &'a str) -> BoxFuture<'a, anyhow::Result<bool>> {
+        self.ask_api(node).boxed()
     }
 }

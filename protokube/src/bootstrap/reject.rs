@@ -1,29 +1,29 @@
-//! A request that is not answered: what the worker is told, and what the log says besides.
+//! Rejected requests: the reason for the worker, and details for the log.
 
-use super::endpoint::{Cause, Lines};
+use super::endpoint::{LineCause, LineTally};
 use node::bootstrap::Refusal;
 use node::report::Status;
 use std::mem::discriminant;
 
-/// Why a request is not answered.
+/// A rejected request.
 #[derive(Debug)]
 pub(super) struct Rejection {
-    /// What the worker is told.
+    /// Reason that is sent to the worker.
     pub(super) refusal: Refusal,
-    /// Who asks, once that is known.
+    /// Instance id of the caller, if it is known.
     instance: Option<String>,
-    /// What lies behind it, for the log alone.
+    /// Underlying error, for the log only.
     cause: Option<String>,
 }
 
 impl Rejection {
-    /// Something that is needed failed.
+    /// A required service failed.
     pub(super) fn unavailable(what: &'static str, cause: &anyhow::Error) -> Self {
-        Self::because(Refusal::Unavailable { what }, format!("{cause:#}"))
+        Self::with_cause(Refusal::Unavailable { what }, format!("{cause:#}"))
     }
 
-    /// With what lies behind it.
-    pub(super) fn because(refusal: Refusal, cause: String) -> Self {
+    /// A refusal with an underlying error.
+    pub(super) fn with_cause(refusal: Refusal, cause: String) -> Self {
         Self {
             refusal,
             instance: None,
@@ -31,22 +31,22 @@ impl Rejection {
         }
     }
 
-    /// Of that instance.
-    pub(super) fn of(self, instance: &str) -> Self {
+    /// Adds the caller's instance id.
+    pub(super) fn with_instance(self, instance: &str) -> Self {
         Self {
             instance: Some(instance.to_owned()),
             ..self
         }
     }
 
-    /// One line, or one more that is counted: anybody can ask.
-    pub(super) fn tell(&self, lines: &Lines, what: &str) {
+    /// Logs the rejection, or counts it if the same cause was logged shortly before.
+    pub(super) fn log_rejection(&self, lines: &LineTally, what: &str) {
         let mut detail = format!("{what} refused: {}", self.refusal);
         if let Some(cause) = &self.cause {
             detail = format!("{detail}: {cause}");
         }
-        let cause = Cause::Refused(discriminant(&self.refusal), self.instance.clone());
-        lines.say(cause, Status::Failed, self.instance.as_deref(), &detail);
+        let cause = LineCause::Refused(discriminant(&self.refusal), self.instance.clone());
+        lines.log_or_count(cause, Status::Failed, self.instance.as_deref(), &detail);
     }
 }
 

@@ -1,17 +1,22 @@
-//! Boot reports of workers, which may not write to the state store themselves.
+//! Stores boot reports of workers, which may not write to the state store themselves.
 
-use super::Context;
-use super::caller::Known;
+use super::EndpointContext;
+use super::caller::KnownInstance;
 use super::reject::Rejection;
 use anyhow::Context as _;
 use aws_client::store::Expect;
 use node::bootstrap::check_report;
 use node::report::report_key;
 
-/// Takes one report, in the place of the machine's last.
-pub(super) async fn report(context: &Context, known: &Known, body: &[u8]) -> Result<(), Rejection> {
+/// Stores a report, replacing the instance's previous one.
+pub(super) async fn store_report(
+    context: &EndpointContext,
+    known: &KnownInstance,
+    body: &[u8],
+) -> Result<(), Rejection> {
     let report = check_report(body, &known.instance, &context.cluster, &known.group);
-    let report = report.map_err(|refusal| Rejection::from(refusal).of(&known.instance))?;
+    let report =
+        report.map_err(|refusal| Rejection::from(refusal).with_instance(&known.instance))?;
     let written = async {
         let bytes = serde_json::to_vec_pretty(&report)?;
         let key = report_key(&known.instance);
@@ -19,5 +24,7 @@ pub(super) async fn report(context: &Context, known: &Known, body: &[u8]) -> Res
         written.with_context(|| format!("could not write {key}"))
     };
     let written = written.await.map(drop);
-    written.map_err(|error| Rejection::unavailable("the state store", &error).of(&known.instance))
+    written.map_err(|error| {
+        Rejection::unavailable("the state store", &error).with_instance(&known.instance)
+    })
 }

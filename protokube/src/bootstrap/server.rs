@@ -1,8 +1,8 @@
-//! TLS and HTTP: a bounded number of connections, one request on each, everything with a time limit.
+//! TLS and HTTP server of the endpoint: limited connections, one request per connection, timeouts for everything.
 
-use super::connections::{Connections, Place};
-use super::endpoint::{Cause, Endpoint};
-use super::{Context, answer};
+use super::connections::{Connections, Slot};
+use super::endpoint::{Endpoint, LineCause};
+use super::{EndpointContext, answer};
 use crate::identity::Identity;
 use anyhow::Context as _;
 use hyper::server::conn::http1;
@@ -22,50 +22,53 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-/// A TLS handshake that takes longer is given up.
+/// Timeout of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(3);
-/// Headers that take longer to arrive are given up.
+/// Timeout for receiving headers.
 const HEADERS: Duration = Duration::from_secs(10);
-/// A connection that takes longer in all is given up: STS and EC2 may take twenty seconds each.
+/// Timeout of a whole connection; STS and EC2 may take twenty seconds each.
 const WHOLE: Duration = Duration::from_secs(90);
-/// Pause after a connection could not be taken: file descriptors have run out.
+/// Pause after a failed accept, which means that file descriptors have run out.
 const PAUSE: Duration = Duration::from_secs(1);
 
-pub(super) async fn serve(context: Arc<Context>, listener: TcpListener) -> anyhow::Result<()> {
-    let endpoint = Arc::new(Endpoint::of(Arc::clone(&context)));
+pub(super) async fn accept_connections(
+    context: Arc<EndpointContext>,
+    listener: TcpListener,
+) -> anyhow::Result<()> {
+    let endpoint = Arc::new(Endpoint::new(Arc::clone(&context)));
     let connections = Connections::default();
-    let mut identity = identity(&context)?;
-    let mut acceptor = acceptor(&identity)?;
+    let mut identity = issue_identity(&context)?;
+    let mut acceptor = build_acceptor(&identity)?;
     let mut catch_up = tokio::time::interval(context.told.max(PAUSE));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = catch_up.tick() => {
-                endpoint.lines.catch_up();
+                endpoint.lines.log_counted();
                 continue;
             }
         };
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                let detail = format!("could not take a connection: {error}");
+                let detail = format!("could not accept a connection: {error}");
                 let lines = &endpoint.lines;
-                lines.say(Cause::Accept, Status::Failed, None, &detail);
+                lines.log_or_count(LineCause::Accept, Status::Failed, None, &detail);
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
         };
-        let Some((place, ended)) = connections.admit(peer.ip()) else {
+        let Some((place, ended)) = connections.admit_peer(peer.ip()) else {
             continue;
         };
         if (context.clock)() >= identity.renew {
-            identity = self::identity(&context)?;
-            acceptor = self::acceptor(&identity)?;
+            identity = self::issue_identity(&context)?;
+            acceptor = self::build_acceptor(&identity)?;
         }
         let (endpoint, acceptor) = (Arc::clone(&endpoint), acceptor.clone());
         tokio::spawn(async move {
-            let served = connection(&endpoint, &place, acceptor, stream, peer);
-            // Who takes longer, has to make room or goes away in the middle of its request, asks again.
+            let served = serve_connection(&endpoint, &place, acceptor, stream, peer);
+            // A worker whose connection times out, is closed or breaks retries.
             tokio::select! {
                 _ = tokio::time::timeout(WHOLE, served) => {}
                 _ = ended => {}
@@ -74,20 +77,20 @@ pub(super) async fn serve(context: Arc<Context>, listener: TcpListener) -> anyho
     }
 }
 
-async fn connection(
+async fn serve_connection(
     endpoint: &Endpoint,
-    place: &Place,
+    place: &Slot,
     acceptor: TlsAcceptor,
     stream: TcpStream,
     peer: SocketAddr,
 ) {
     let stream = match tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return tell_alert(endpoint, peer, &error),
-        // Load balancers' health checks connect and say nothing.
+        Ok(Err(error)) => return log_alert(endpoint, peer, &error),
+        // Health checks of load balancers connect without a handshake.
         Err(_) => return,
     };
-    let service = service_fn(|request| answer::answer(endpoint, place, request));
+    let service = service_fn(|request| answer::answer_request(endpoint, place, request));
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS)
@@ -97,17 +100,17 @@ async fn connection(
         .await;
 }
 
-/// A caller that does not trust this endpoint's certificate says so, and nowhere else would it be seen.
-fn tell_alert(endpoint: &Endpoint, peer: SocketAddr, error: &std::io::Error) {
+/// Logs the TLS alert of a caller that does not trust the endpoint's certificate; it would be visible nowhere else.
+fn log_alert(endpoint: &Endpoint, peer: SocketAddr, error: &std::io::Error) {
     let alert = error.get_ref().and_then(|source| source.downcast_ref());
     if let Some(rustls::Error::AlertReceived(alert)) = alert {
-        let detail = format!("{peer} refuses the endpoint's certificate: {alert:?}");
+        let detail = format!("{peer} does not accept the endpoint's certificate: {alert:?}");
         let lines = &endpoint.lines;
-        lines.say(Cause::Certificate, Status::Failed, None, &detail);
+        lines.log_or_count(LineCause::Certificate, Status::Failed, None, &detail);
     }
 }
 
-fn identity(context: &Context) -> anyhow::Result<Identity> {
+fn issue_identity(context: &EndpointContext) -> anyhow::Result<Identity> {
     let leaf = Leaf {
         common_name: "kops-controller".to_owned(),
         organization: None,
@@ -115,10 +118,10 @@ fn identity(context: &Context) -> anyhow::Result<Identity> {
         names: vec![dns::bootstrap(&context.cluster)],
         validity: LEAF_VALIDITY,
     };
-    Identity::issue(&context.authority, &leaf, (context.clock)())
+    Identity::issue_identity(&context.authority, &leaf, (context.clock)())
 }
 
-fn acceptor(identity: &Identity) -> anyhow::Result<TlsAcceptor> {
+fn build_acceptor(identity: &Identity) -> anyhow::Result<TlsAcceptor> {
     let unusable = "the endpoint's certificate cannot be used";
     let certificate = CertificateDer::from_pem_slice(identity.issued.certificate.as_bytes());
     let key = PrivateKeyDer::from_pem_slice(identity.issued.key.reveal().as_bytes());

@@ -1,59 +1,60 @@
-//! A member's volume as a disk of this machine: its device, and what is on it.
+//! A member's volume as a disk of this instance: device, content, mkfs, mount and marker.
 
 use anyhow::{Context, bail};
 use host::{DeviceContent, Error, Formattable, Host, NewFileSystem, is_staged_name};
 use node::etcd::{
-    Content, Inside, LOG_HEAD, Log, MARKER, Marker, data_folder, log_folder, log_identity,
+    EtcdLog, FileSystemContent, LOG_HEAD, MARKER, Marker, VolumeContent, data_folder, log_folder,
+    log_identity,
 };
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-/// etcd insists that nobody else reads its data.
+/// Mode of the data folder, which etcd requires.
 const DATA_MODE: u32 = 0o700;
 
-/// The marker is for everybody to read.
+/// Mode of the marker.
 const MARKER_MODE: u32 = 0o644;
 
-/// Data and a manifest are all that is on a volume. A file system with errors is not written to: the kernel goes on with one otherwise
-/// (ext4: `errors=continue`). The reserve is for who has `CAP_SYS_RESOURCE`, which containers have not, and no longer for their root
-/// (ext4: `resuid`, 65534 is nobody).
+/// A volume contains only data and a manifest, so programs and devices are not allowed. After an error the file system becomes
+/// read-only; the kernel would continue otherwise (ext4: `errors=continue`). The reserved blocks are for processes with
+/// `CAP_SYS_RESOURCE`, which containers lack, and not for root in containers (ext4: `resuid`, 65534 is nobody).
 const MOUNT_OPTIONS: &str = "nodev,nosuid,noexec,noatime,errors=remount-ro,resuid=65534";
 
-/// A reserve, which only root outside of containers may use: what a member needs to start can be written to a volume that etcd has
-/// filled.
+/// Reserves one percent for root outside of containers, so that files that a member needs to start can be written even when etcd
+/// has filled the volume.
 const MKFS_OPTIONS: [&str; 3] = ["-q", "-F", "-m1"];
 
-/// A volume that this machine has.
+/// A volume that is attached to this instance.
 #[derive(Clone, Copy, Debug)]
 pub struct Disk<'a> {
-    /// `vol-...`.
+    /// Volume id, `vol-...`.
     pub volume: &'a str,
-    /// The device that was asked for when it was attached: `/dev/xvdu`.
+    /// Device name in the attach request: `/dev/xvdu`; empty if unknown.
     pub asked: &'a str,
-    /// `etcd`, `etcd-events`: whose data is on it.
+    /// Prefix of the member's names: `etcd`, `etcd-events`.
     pub prefix: &'a str,
 }
 
 impl Disk<'_> {
-    /// Where it is mounted: kOps' place.
-    pub fn folder(&self) -> String {
+    /// Mount point, the same as in kOps.
+    pub fn mount_point(&self) -> String {
         format!("/mnt/master-{}", self.volume)
     }
 
-    /// etcd's data folder on the disk, as the machine has the path.
-    pub fn data(&self) -> String {
-        format!("{}/{}", self.folder(), data_folder(self.prefix))
+    /// Path of etcd's data folder on the mounted disk.
+    pub fn data_path(&self) -> String {
+        format!("{}/{}", self.mount_point(), data_folder(self.prefix))
     }
 
-    /// The device, once the kernel shows it: by the volume's id where disks are NVMe, else as it was asked for, now or when it was
-    /// mounted before.
-    pub fn device(&self, host: &Host) -> Result<Option<PathBuf>, Error> {
+    /// The device; `None` until the kernel shows it. Found by volume id if disks are NVMe, otherwise by the device name in the attach
+    /// request, current or recorded.
+    pub fn find_device(&self, host: &Host) -> Result<Option<PathBuf>, Error> {
         if let Some(device) = host.device_of_volume(self.volume)? {
             return Ok(Some(device));
         }
         let asked = match self.asked {
-            "" => host.link_target(&asked_for(self.volume))?,
+            "" => host.link_target(&device_name_path(self.volume))?,
             asked => Some(asked.into()),
         };
         match asked {
@@ -62,58 +63,58 @@ impl Disk<'_> {
         }
     }
 
-    /// What the disk holds. One with a file system is checked and mounted to see.
-    pub fn look(&self, host: &Host, device: &Path) -> anyhow::Result<Content> {
-        self.look_at(host, device).with_context(|| {
-            format!(
-                "could not see what {} holds ({})",
-                self.volume,
-                device.display()
-            )
-        })
+    /// Determines what the disk holds. A file system is checked and mounted for that.
+    pub fn inspect(&self, host: &Host, device: &Path) -> anyhow::Result<VolumeContent> {
+        self.try_inspect(host, device)
+            .with_context(|| format!("could not inspect {} ({})", self.volume, device.display()))
     }
 
-    fn look_at(&self, host: &Host, device: &Path) -> anyhow::Result<Content> {
+    fn try_inspect(&self, host: &Host, device: &Path) -> anyhow::Result<VolumeContent> {
         if !self.is_mounted(host, device)? {
             let content = match host.inspect_device(device)? {
-                DeviceContent::Blank => Content::Blank,
-                DeviceContent::Unrecognized => Content::Unrecognized,
+                DeviceContent::Blank => VolumeContent::Blank,
+                DeviceContent::Unrecognized => VolumeContent::Unrecognized,
                 DeviceContent::FileSystem { kind } if kind == "ext4" => {
-                    Content::FileSystem(Inside::Nothing)
+                    VolumeContent::FileSystem(FileSystemContent::Nothing)
                 }
                 DeviceContent::FileSystem { kind: what } | DeviceContent::Other(what) => {
-                    Content::Other(what)
+                    VolumeContent::Other(what)
                 }
             };
-            if content != Content::FileSystem(Inside::Nothing) {
+            if content != VolumeContent::FileSystem(FileSystemContent::Nothing) {
                 return Ok(content);
             }
             if let Some(why) = host.repair_ext4(device)? {
-                return Ok(Content::Damaged(why));
+                return Ok(VolumeContent::Damaged(why));
             }
-            self.mount(host, device)?;
+            self.mount_disk(host, device)?;
         }
-        let mounted = host.mounted_at(&self.folder())?;
+        let mounted = host.mounted_at(&self.mount_point())?;
         if mounted.is_some_and(|mounted| mounted.read_only) {
-            return Ok(Content::Damaged(
-                "the kernel came upon them while it was in use, and lets nobody write to it. Restart this machine: it is checked \
-                 and mended before it is mounted"
+            return Ok(VolumeContent::Damaged(
+                "the kernel found them during use and made the file system read-only. Restart this instance: the file system is checked \
+                 and repaired before it is mounted"
                     .to_owned(),
             ));
         }
-        Ok(Content::FileSystem(self.inside(host)?))
+        Ok(VolumeContent::FileSystem(self.read_content(host)?))
     }
 
-    /// Makes a file system on the disk, on which that was seen.
-    pub fn format(&self, host: &Host, device: &Path, seen: &Content) -> anyhow::Result<()> {
+    /// Makes a file system on the disk, whose content was `seen`.
+    pub fn make_file_system(
+        &self,
+        host: &Host,
+        device: &Path,
+        seen: &VolumeContent,
+    ) -> anyhow::Result<()> {
         if self.is_mounted(host, device)? {
-            bail!("{} is mounted: no file system is made on it", self.volume);
+            bail!("no file system is made on {}: it is mounted", self.volume);
         }
         let on = match seen {
-            Content::Blank => Formattable::Blank,
-            // Its record says that it was blank.
-            Content::Unrecognized => Formattable::HalfMade,
-            seen => bail!("{} is {seen:?}: no file system is made on it", self.volume),
+            VolumeContent::Blank => Formattable::Blank,
+            // The formation record says that it was blank.
+            VolumeContent::Unrecognized => Formattable::HalfMade,
+            seen => bail!("no file system is made on {}: it is {seen:?}", self.volume),
         };
         let new = NewFileSystem {
             disk: self.volume,
@@ -122,89 +123,94 @@ impl Disk<'_> {
             on,
             record: None,
         };
-        Ok(host.make_file_system(device, || self.device(host), &new)?)
+        Ok(host.make_file_system(device, || self.find_device(host), &new)?)
     }
 
-    /// Lets the file system fill the disk.
-    pub fn grow(&self, host: &Host, device: &Path) -> anyhow::Result<()> {
+    /// Grows the file system to the size of the disk.
+    pub fn grow_file_system(&self, host: &Host, device: &Path) -> anyhow::Result<()> {
         let mounted = self.is_mounted(host, device)?;
         Ok(host.grow_ext4(self.volume, device, mounted)?)
     }
 
-    /// True if the disk is mounted in its place; another disk there is an error. What is mounted from a device that is gone is not: a
-    /// volume that was detached by force and attached again has another one, since the kernel keeps the first for what uses it.
+    /// True if the disk is mounted at its mount point; another disk there is an error. A mount whose device no longer exists counts as
+    /// not mounted: a volume that was detached by force and attached again gets another device while the kernel keeps the old one.
     pub fn is_mounted(&self, host: &Host, device: &Path) -> anyhow::Result<bool> {
-        match host.mounted_at(&self.folder())? {
+        match host.mounted_at(&self.mount_point())? {
             None => Ok(false),
             Some(there) if there.source == device => Ok(true),
             Some(there) if !there.source.exists() => Ok(false),
             Some(there) => bail!(
                 "{} is mounted at {}, which is for {}: unmount it",
                 there.source.display(),
-                self.folder(),
+                self.mount_point(),
                 device.display()
             ),
         }
     }
 
-    fn mount(&self, host: &Host, device: &Path) -> anyhow::Result<()> {
-        self.unmount(host)?;
-        host.mount(device, &self.folder(), "ext4", MOUNT_OPTIONS)?;
+    fn mount_disk(&self, host: &Host, device: &Path) -> anyhow::Result<()> {
+        self.unmount_disk(host)?;
+        host.mount_device(device, &self.mount_point(), "ext4", MOUNT_OPTIONS)?;
         if !self.asked.is_empty() && host.device_of_volume(self.volume)?.is_none() {
-            host.make_link(&asked_for(self.volume), self.asked)?;
+            host.make_link(&device_name_path(self.volume), self.asked)?;
         }
         Ok(())
     }
 
-    /// Takes the disk out of its place, if it is there. What uses it goes on with it until it ends.
-    pub fn unmount(&self, host: &Host) -> anyhow::Result<()> {
-        if host.mounted_at(&self.folder())?.is_some() {
-            host.unmount(&self.folder())?;
+    /// Detaches the mount, if there is one. Processes that use it keep it until they end.
+    pub fn unmount_disk(&self, host: &Host) -> anyhow::Result<()> {
+        if host.mounted_at(&self.mount_point())?.is_some() {
+            host.unmount_folder(&self.mount_point())?;
         }
         Ok(())
     }
 
-    /// Writes the marker of the mounted disk.
-    pub fn mark(&self, host: &Host, marker: &Marker) -> anyhow::Result<()> {
-        let place = format!("{}/{MARKER}", self.folder());
+    /// Writes the marker to the mounted disk.
+    pub fn write_marker(&self, host: &Host, marker: &Marker) -> anyhow::Result<()> {
+        let place = format!("{}/{MARKER}", self.mount_point());
         host.write_changed(&place, &marker.to_json(), MARKER_MODE)?;
         Ok(())
     }
 
-    /// The folder with etcd's data, which the pod must find there.
-    pub(super) fn make_data(&self, host: &Host) -> anyhow::Result<()> {
-        Ok(host.make_folder(&self.data(), DATA_MODE)?)
+    /// Creates the data folder, which the pod requires.
+    pub(super) fn make_data_folder(&self, host: &Host) -> anyhow::Result<()> {
+        Ok(host.make_folder(&self.data_path(), DATA_MODE)?)
     }
 
-    /// What the mounted file system holds. Folders alone are nothing: a machine may have died before it wrote the marker.
-    fn inside(&self, host: &Host) -> anyhow::Result<Inside> {
-        let place = format!("{}/{MARKER}", self.folder());
+    /// Determines what the mounted file system holds. Folders alone count as nothing, because the instance may have died before it
+    /// wrote the marker.
+    fn read_content(&self, host: &Host) -> anyhow::Result<FileSystemContent> {
+        let place = format!("{}/{MARKER}", self.mount_point());
         if let Some(text) = host.read_text(&place)? {
-            let marker = Marker::read(&place, text.as_bytes())?;
-            let log = self.log(host)?;
-            return Ok(Inside::Marked { marker, log });
+            let marker = Marker::parse(&place, text.as_bytes())?;
+            let log = self.read_log(host)?;
+            return Ok(FileSystemContent::Marked { marker, log });
         }
-        let names = files(&host.at(&self.folder()), 3)?;
+        let names = file_names(&host.path_below_root(&self.mount_point()), 3)?;
         Ok(if names.is_empty() {
-            Inside::Nothing
+            FileSystemContent::Nothing
         } else {
-            Inside::Unmarked(names)
+            FileSystemContent::Unmarked(names)
         })
     }
 
-    /// etcd's log on the mounted disk. Every file of it says whose it is; the newest is the one that etcd does not remove meanwhile. The
-    /// names of new ones are given when their beginning is written.
-    pub fn log(&self, host: &Host) -> anyhow::Result<Log> {
-        let folder = host.at(&format!("{}/{}", self.folder(), log_folder(self.prefix)));
+    /// Reads the identity in etcd's log on the mounted disk. Every file has it; the newest is used, because etcd does not remove it
+    /// meanwhile. etcd renames a new file only after writing its beginning.
+    pub fn read_log(&self, host: &Host) -> anyhow::Result<EtcdLog> {
+        let folder = host.path_below_root(&format!(
+            "{}/{}",
+            self.mount_point(),
+            log_folder(self.prefix)
+        ));
         let read = || {
             let Some(newest) = newest_log(&folder)? else {
-                return Ok(Log::Missing);
+                return Ok(EtcdLog::Missing);
             };
             let mut head = Vec::new();
             File::open(&newest)?.take(LOG_HEAD).read_to_end(&mut head)?;
             Ok(match log_identity(&head) {
-                Ok(identity) => Log::Of(identity),
-                Err(error) => Log::Unreadable(format!("{}: {error}", newest.display())),
+                Ok(identity) => EtcdLog::Of(identity),
+                Err(error) => EtcdLog::Unreadable(format!("{}: {error}", newest.display())),
             })
         };
         read().map_err(|error: io::Error| {
@@ -213,12 +219,12 @@ impl Disk<'_> {
     }
 }
 
-/// Where it is kept as which device a volume was asked for: a machine whose disks have no serial numbers finds it there after a reboot.
-fn asked_for(volume: &str) -> String {
+/// Path of the link that records the device name of a volume, for reboots of instances whose disks have no serial numbers.
+fn device_name_path(volume: &str) -> String {
     format!("/var/lib/kctl/volumes/{volume}")
 }
 
-/// The file of a log with the highest name, which begins with its number: etcd's `wal.Exist` looks for the same.
+/// The log file with the highest name, which begins with its number; etcd's `wal.Exist` uses the same suffix.
 fn newest_log(folder: &Path) -> io::Result<Option<PathBuf>> {
     let mut newest = None;
     let items = match fs::read_dir(folder) {
@@ -234,8 +240,8 @@ fn newest_log(folder: &Path) -> io::Result<Option<PathBuf>> {
     Ok(newest)
 }
 
-/// Names of some files below a folder, without those that are being written.
-fn files(folder: &Path, most: usize) -> anyhow::Result<Vec<String>> {
+/// At most `most` names of files below a folder, without temporary files of unfinished writes.
+fn file_names(folder: &Path, most: usize) -> anyhow::Result<Vec<String>> {
     let mut names = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {

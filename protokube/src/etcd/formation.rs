@@ -1,28 +1,30 @@
-//! The formation record in the state store: read, and written only if it is as it was read.
+//! Reads the formation record in the state store, and writes it only if it has not changed since it was read.
 
 use anyhow::Context;
 use aws_client::store::{Expect, Store, StoreError, Version};
-use node::etcd::{Record, State, backups_prefix, formed_key, formed_prefix, record_key};
+use node::etcd::{
+    FormationRecord, FormationState, backups_prefix, formed_key, formed_prefix, record_key,
+};
 
-/// An etcd cluster's record.
+/// Access to the record of one etcd cluster.
 #[derive(Clone, Debug)]
-pub struct Formation {
+pub struct FormationStore {
     store: Store,
     etcd: String,
     key: String,
 }
 
-/// A record as it was read.
+/// A record with the version that was read.
 #[derive(Clone, Debug)]
-pub struct Read {
-    /// What it says; nothing if there is none.
-    pub record: Option<Record>,
+pub struct StoredRecord {
+    /// The record; `None` if it does not exist.
+    pub record: Option<FormationRecord>,
     version: Option<Version>,
 }
 
-impl Formation {
-    /// The record of an etcd cluster (`main`, `events`) in the cluster's store.
-    pub fn of(store: &Store, etcd: &str) -> Self {
+impl FormationStore {
+    /// Access to the record of an etcd cluster (`main`, `events`).
+    pub fn new(store: &Store, etcd: &str) -> Self {
         Self {
             store: store.clone(),
             etcd: etcd.to_owned(),
@@ -30,24 +32,24 @@ impl Formation {
         }
     }
 
-    /// Reads it.
-    pub async fn read(&self) -> anyhow::Result<Read> {
+    /// Reads the record.
+    pub async fn read_record(&self) -> anyhow::Result<StoredRecord> {
         let object = self.store.get(&self.key).await;
         let object = object.with_context(|| format!("could not read {}", self.key))?;
         let Some(object) = object else {
-            return Ok(Read {
+            return Ok(StoredRecord {
                 record: None,
                 version: None,
             });
         };
-        Ok(Read {
-            record: Some(Record::read(&self.key, &object.bytes)?),
+        Ok(StoredRecord {
+            record: Some(FormationRecord::parse(&self.key, &object.bytes)?),
             version: Some(object.version),
         })
     }
 
-    /// The key of something that says, without the record, that the etcd cluster was there before.
-    pub async fn trace(&self) -> anyhow::Result<Option<String>> {
+    /// Key of an object other than the record which shows that the etcd cluster existed before; `None` if there is none.
+    pub async fn find_trace(&self) -> anyhow::Result<Option<String>> {
         for prefix in [formed_prefix(&self.etcd), backups_prefix(&self.etcd)] {
             let entries = self.store.list(&prefix, None).await;
             let entries = entries.with_context(|| format!("could not list {prefix}"))?;
@@ -58,11 +60,15 @@ impl Formation {
         Ok(None)
     }
 
-    /// Writes it in the place of what was read; false if somebody else was there first. That a cluster is formed is written
-    /// beside it before.
-    pub async fn write(&self, read: &Read, record: &Record) -> anyhow::Result<bool> {
-        if let State::Formed { cluster_id, .. } = &record.state
-            && !read.record.as_ref().is_some_and(Record::is_formed)
+    /// Replaces the record that was read. False if another control plane wrote it first. If the cluster becomes formed, first writes
+    /// the object that shows this permanently.
+    pub async fn write_record(
+        &self,
+        read: &StoredRecord,
+        record: &FormationRecord,
+    ) -> anyhow::Result<bool> {
+        if let FormationState::Formed { cluster_id, .. } = &record.state
+            && !read.record.as_ref().is_some_and(FormationRecord::is_formed)
         {
             let key = formed_key(&self.etcd, cluster_id);
             let text = record.to_json().into_bytes();

@@ -1,35 +1,40 @@
-//! A member's manifest: it lies on the volume, and kubelet's folder of manifests has a link to it, so that kubelet runs etcd on
-//! its own volume or not at all.
+//! A member's manifest. It is on the volume, and kubelet's folder of manifests has a link to it, so that kubelet runs etcd with its
+//! own volume or not at all.
 
-use super::work::blocking;
-use super::{Disk, Settings};
+use super::work::run_blocking;
+use super::{Disk, MemberSettings};
 use anyhow::bail;
 use host::{Host, is_outgrown};
 use node::components::EtcdStart;
-use node::etcd::{Content, Inside, as_existing, has_founded, manifest_on_volume, resumes};
+use node::etcd::{
+    FileSystemContent, VolumeContent, as_existing, can_resume, has_founded, manifest_on_volume,
+};
 use node::yaml::to_yaml;
 use std::path::Path;
 
-/// Manifests hold no secrets, and nobody edits them.
+/// Mode of manifests.
 const MODE: u32 = 0o440;
 
-/// A look at a disk.
-pub(super) struct Seen {
-    /// What it holds.
-    pub content: Content,
-    /// What else went wrong: the member may run all the same.
+/// Result of inspecting a disk.
+pub(super) struct DiskLook {
+    /// Content of the disk.
+    pub content: VolumeContent,
+    /// An error that does not keep the member from running.
     pub trouble: Option<String>,
 }
 
-/// After a reboot the link says which volume was here: it is mounted without asking anybody, so that a machine comes back while AWS
-/// does not answer. What is on it was decided when the link was made; a member that founded its cluster is one of what exists from now
-/// on. What is not the member's own log any more is kept from kubelet, and the error says why. The answer: what else went wrong.
-pub(super) async fn resume(host: &Host, settings: &Settings) -> anyhow::Result<Option<String>> {
+/// Resumes the member after a reboot from the volume in the link, without AWS, so that an instance comes back while AWS is down. A
+/// member that founded its cluster becomes a member of an existing one. If the data on the volume is not the member's own any more,
+/// it is hidden from kubelet and an error is returned. Returns an error text that does not keep the member from running, if any.
+pub(super) async fn resume_member(
+    host: &Host,
+    settings: &MemberSettings,
+) -> anyhow::Result<Option<String>> {
     let (host, settings) = (host.clone(), settings.clone());
-    blocking(move || {
-        let link = settings.link();
+    run_blocking(move || {
+        let link = settings.manifest_link();
         let said = match host.link_target(&link)? {
-            None => host.link_target(&aside(&link))?,
+            None => host.link_target(&hidden_link_path(&link))?,
             said => said,
         };
         let Some((to, volume)) = said.and_then(|to| Some((to.clone(), volume_of(&to)?))) else {
@@ -38,20 +43,20 @@ pub(super) async fn resume(host: &Host, settings: &Settings) -> anyhow::Result<O
         let disk = Disk {
             volume: &volume,
             asked: "",
-            prefix: &settings.names().prefix,
+            prefix: &settings.member_names().prefix,
         };
-        let Some(device) = disk.device(&host)? else {
+        let Some(device) = disk.find_device(&host)? else {
             return Ok(None);
         };
         let seen = mount_and_look(&host, &settings, &disk, &device)?;
         let (cluster, etcd) = (&settings.config.cluster, &settings.etcd.name);
-        match resumes(cluster, etcd, &volume, &seen.content) {
-            Ok(true) => show(&host, &link, &to.to_string_lossy())?,
+        match can_resume(cluster, etcd, &volume, &seen.content) {
+            Ok(true) => show_link(&host, &link, &to.to_string_lossy())?,
             Ok(false) => {}
             Err(why) => {
-                hide(&host, &link)?;
-                // A name may lead to another disk than before the reboot.
-                disk.unmount(&host)?;
+                hide_link(&host, &link)?;
+                // The device name may lead to another disk than before the reboot.
+                disk.unmount_disk(&host)?;
                 bail!(why);
             }
         }
@@ -60,64 +65,72 @@ pub(super) async fn resume(host: &Host, settings: &Settings) -> anyhow::Result<O
     .await
 }
 
-/// What a disk holds; one with a file system is mounted to see, and grown before anything is written to it: it may be full. kubelet
-/// sees a manifest on it only once [`show`] says so: one that changes after kubelet read it never starts where this is the only API
-/// server, since kubelet waits for the first to end, and ends none before it has heard of the API. Until then the manifest of a member
-/// that founded its cluster becomes that of one of a cluster that exists: whatever is decided next, and whatever became of the data, it
-/// founds no second one.
+/// Mounts and inspects a disk, and grows its file system before anything is written, because it may be full. kubelet must not see
+/// the manifest until [`show_link`]: on a lone control plane kubelet never restarts a changed etcd pod, because it waits for the
+/// API server before it ends the old one. While the link is hidden, the manifest of a member that has founded its cluster is
+/// rewritten to an existing cluster, so that it never founds a second one, whatever is decided next.
 pub(super) fn mount_and_look(
     host: &Host,
-    settings: &Settings,
+    settings: &MemberSettings,
     disk: &Disk<'_>,
     device: &Path,
-) -> anyhow::Result<Seen> {
-    let link = settings.link();
+) -> anyhow::Result<DiskLook> {
+    let link = settings.manifest_link();
     let was_mounted = disk.is_mounted(host, device)?;
-    // A link that leads to another volume is of a member that runs from there.
+    // A link to another volume belongs to a member that runs from there.
     if !was_mounted && leads_to(host, &link, disk)? {
-        hide(host, &link)?;
+        hide_link(host, &link)?;
     }
-    let content = disk.look(host, device)?;
-    let Content::FileSystem(Inside::Marked { .. }) = &content else {
-        return Ok(Seen {
+    let content = disk.inspect(host, device)?;
+    let VolumeContent::FileSystem(FileSystemContent::Marked { .. }) = &content else {
+        return Ok(DiskLook {
             content,
             trouble: None,
         });
     };
-    let (content, trouble) = match grow(host, disk, device, was_mounted) {
+    let (content, trouble) = match grow_if_outgrown(host, disk, device, was_mounted) {
         Ok(false) => (content, None),
-        Ok(true) => (disk.look(host, device)?, None),
-        Err(error) => (disk.look(host, device)?, Some(format!("{error:#}"))),
+        Ok(true) => (disk.inspect(host, device)?, None),
+        Err(error) => (disk.inspect(host, device)?, Some(format!("{error:#}"))),
     };
-    let manifest = on_volume(disk, &settings.pod_name());
+    let manifest = manifest_path_on(disk, &settings.pod_name());
     if host.link_target(&link)?.is_none()
         && has_founded(&content)
         && let Some(said) = host.read_text(&manifest)?
     {
         host.write_changed(&manifest, &as_existing(&said)?, MODE)?;
     }
-    Ok(Seen { content, trouble })
+    Ok(DiskLook { content, trouble })
 }
 
-/// Lets the member's file system follow its volume. One that nobody uses yet is taken out for it: then the kernel grows nothing that is
-/// in use. False: there is nothing to do.
-fn grow(host: &Host, disk: &Disk<'_>, device: &Path, in_use: bool) -> anyhow::Result<bool> {
+/// Grows the file system if the volume is larger. An unused file system is unmounted first, so that it is not grown online. False
+/// if there is nothing to do.
+fn grow_if_outgrown(
+    host: &Host,
+    disk: &Disk<'_>,
+    device: &Path,
+    in_use: bool,
+) -> anyhow::Result<bool> {
     if !is_outgrown(device)? {
         return Ok(false);
     }
     if !in_use {
-        disk.unmount(host)?;
+        disk.unmount_disk(host)?;
     }
-    disk.grow(host, device)?;
+    disk.grow_file_system(host, device)?;
     Ok(true)
 }
 
-/// Takes the manifest on a disk from kubelet's sight for good: what is on it is not run.
-pub(super) fn withdraw(host: &Host, settings: &Settings, disk: &Disk<'_>) -> anyhow::Result<()> {
-    let link = settings.link();
-    for link in [aside(&link), link] {
+/// Removes all links to the manifest on a disk, so that kubelet does not run it.
+pub(super) fn withdraw_manifest(
+    host: &Host,
+    settings: &MemberSettings,
+    disk: &Disk<'_>,
+) -> anyhow::Result<()> {
+    let link = settings.manifest_link();
+    for link in [hidden_link_path(&link), link] {
         if leads_to(host, &link, disk)? {
-            host.remove(&link)?;
+            host.remove_file(&link)?;
         }
     }
     Ok(())
@@ -128,20 +141,23 @@ fn leads_to(host: &Host, link: &str, disk: &Disk<'_>) -> anyhow::Result<bool> {
     Ok(to.is_some_and(|volume| volume == disk.volume))
 }
 
-/// The volume from which kubelet runs the member: the link leads to it, and it is mounted from a device that is there.
-pub(super) async fn runs_from(host: &Host, settings: &Settings) -> anyhow::Result<Option<String>> {
+/// The volume from which kubelet runs the member: the target of the link, if it is mounted from an existing device.
+pub(super) async fn runs_from(
+    host: &Host,
+    settings: &MemberSettings,
+) -> anyhow::Result<Option<String>> {
     let (host, settings) = (host.clone(), settings.clone());
-    blocking(move || {
-        let to = host.link_target(&settings.link())?;
+    run_blocking(move || {
+        let to = host.link_target(&settings.manifest_link())?;
         let Some(volume) = to.and_then(|to| volume_of(&to)) else {
             return Ok(None);
         };
         let disk = Disk {
             volume: &volume,
             asked: "",
-            prefix: &settings.names().prefix,
+            prefix: &settings.member_names().prefix,
         };
-        let Some(device) = disk.device(&host)? else {
+        let Some(device) = disk.find_device(&host)? else {
             return Ok(None);
         };
         let runs = disk.is_mounted(&host, &device)?;
@@ -150,43 +166,43 @@ pub(super) async fn runs_from(host: &Host, settings: &Settings) -> anyhow::Resul
     .await
 }
 
-/// Takes the link from kubelet's sight, and keeps what it says.
-fn hide(host: &Host, link: &str) -> anyhow::Result<()> {
+/// Hides the link from kubelet but keeps its target.
+fn hide_link(host: &Host, link: &str) -> anyhow::Result<()> {
     let Some(to) = host.link_target(link)? else {
         return Ok(());
     };
-    host.make_link(&aside(link), &to.to_string_lossy())?;
-    Ok(host.remove(link)?)
+    host.make_link(&hidden_link_path(link), &to.to_string_lossy())?;
+    Ok(host.remove_file(link)?)
 }
 
-/// Lets kubelet see the manifest. It watches the folder, and not what links in it lead to.
-fn show(host: &Host, link: &str, manifest: &str) -> anyhow::Result<()> {
+/// Shows the manifest to kubelet, which watches the folder but not the targets of links.
+fn show_link(host: &Host, link: &str, manifest: &str) -> anyhow::Result<()> {
     let to = host.link_target(link)?;
     if to.is_none_or(|to| to != Path::new(manifest)) {
         host.make_link(link, manifest)?;
     }
-    Ok(host.remove(&aside(link))?)
+    Ok(host.remove_file(&hidden_link_path(link))?)
 }
 
-/// Beside a link, where kubelet passes over it.
-fn aside(link: &str) -> String {
+/// Path of a hidden link, which kubelet ignores.
+fn hidden_link_path(link: &str) -> String {
     match link.rsplit_once('/') {
         Some((folder, name)) => format!("{folder}/.{name}.aside"),
         None => format!(".{link}.aside"),
     }
 }
 
-/// Puts the manifest on the volume, and the link to it in kubelet's folder. One that kubelet runs is left as it is, so that forming
-/// costs no restart.
-pub(super) fn put(
+/// Writes the manifest to the volume and the link to kubelet's folder. A running manifest is not changed, so forming the cluster
+/// causes no restart.
+pub(super) fn put_manifest(
     host: &Host,
-    settings: &Settings,
+    settings: &MemberSettings,
     disk: &Disk<'_>,
     member: &str,
     start: &EtcdStart,
 ) -> anyhow::Result<()> {
-    let link = settings.link();
-    let manifest = on_volume(disk, &settings.pod_name());
+    let link = settings.manifest_link();
+    let manifest = manifest_path_on(disk, &settings.pod_name());
     let leads_there = host
         .link_target(&link)?
         .is_some_and(|to| to == Path::new(&manifest));
@@ -194,18 +210,18 @@ pub(super) fn put(
         return Ok(());
     }
     if matches!(start, EtcdStart::New { .. }) {
-        disk.make_data(host)?;
+        disk.make_data_folder(host)?;
     }
-    let pod = settings.pod(member, start, &disk.data())?;
+    let pod = settings.build_pod(member, start, &disk.data_path())?;
     host.write_changed(&manifest, &to_yaml(&pod)?, MODE)?;
-    show(host, &link, &manifest)
+    show_link(host, &link, &manifest)
 }
 
-fn on_volume(disk: &Disk<'_>, pod: &str) -> String {
-    format!("{}/{}", disk.folder(), manifest_on_volume(pod))
+fn manifest_path_on(disk: &Disk<'_>, pod: &str) -> String {
+    format!("{}/{}", disk.mount_point(), manifest_on_volume(pod))
 }
 
-/// The volume that a link in the folder of manifests leads to: `/mnt/master-VOLUME/...`.
+/// The volume id in a link target `/mnt/master-VOLUME/...`.
 fn volume_of(link: &Path) -> Option<String> {
     let rest = link.to_str()?.strip_prefix("/mnt/master-")?;
     rest.split('/').next().map(str::to_owned)

@@ -1,82 +1,83 @@
-//! This machine's member of one etcd cluster, from looking for its volume to serving.
+//! The role of one etcd member on this instance: finds its volume, starts the member and watches it.
 
-use super::formation::Read;
-use super::manifest::{self, Seen};
-use super::volumes::{Found, Held, find};
+use super::formation::StoredRecord;
+use super::manifest::{self, DiskLook};
+use super::volumes::{HeldVolume, VolumeSearch, find_or_attach};
 use super::work::OwnDisk;
-use super::{Disk, Formation, Running, Settings, Settled};
+use super::{Disk, FormationStore, MemberSettings, RunningEtcd, Settled};
 use crate::ec2::{self, Ec2, etcd_volumes};
-use crate::log::Voice;
+use crate::log::RoleLog;
 use crate::pace::{self, Rhythm};
 use anyhow::{Context, anyhow, bail};
 use host::Host;
 use node::components::EtcdStart;
 use node::etcd::{
-    Content, Inside, Log, Own, Place, Record, SeenVolume, Step, decide, formed, stray, unseen,
+    EtcdLog, FileSystemContent, FormationRecord, FormationStep, OwnMember, SeenVolume,
+    VolumeContent, VolumeRequest, decide_step, foreign_cluster, mark_formed, unseen_volumes,
 };
 use node::report::Status;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Time between looks at etcd's log while there is nothing else to do: at the machine's own disk only.
+/// Time between checks of etcd's log on the local disk while the member runs.
 const WATCHED: Duration = Duration::from_secs(2);
 
-/// The member.
+/// The member of one etcd cluster on this instance.
 #[derive(Debug)]
 pub struct Member<E, R> {
-    settings: Settings,
+    settings: MemberSettings,
     ec2: Arc<E>,
     host: Host,
-    formation: Formation,
+    formation: FormationStore,
     running: R,
     settled: Arc<Settled>,
-    voice: Voice,
-    /// The disk from which the member runs.
+    voice: RoleLog,
+    /// Disk from which the member runs.
     runs_from: Mutex<Option<OwnDisk>>,
-    /// The volume that EC2 has begun to attach and has not shown with this machine since: its answers may be older than that.
+    /// Volume that EC2 accepted to attach but has not shown as attached yet; EC2's answers may be old.
     asked: Mutex<Option<String>>,
 }
 
-/// How a look ended.
+/// Result of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A step was taken: there may be another.
+    /// A step was taken; another may follow at once.
     Stepped,
-    /// Something else must happen first.
+    /// The member waits for something else.
     Waits,
-    /// There is nothing left to do.
+    /// Nothing is left to do.
     Settled,
 }
 
-/// What EC2 says at one look.
-struct Known {
-    /// Volumes of the etcd cluster, and recorded ones whatever their tags say.
+/// What EC2 says about volumes.
+struct KnownVolumes {
+    /// Volumes with the etcd cluster's tag, and recorded ones whatever their tags.
     seen: Vec<SeenVolume>,
-    /// Those that are no more.
+    /// Ids of volumes that do not exist any more.
     gone: BTreeSet<String>,
-    /// What tags recorded ones lack.
+    /// Missing tags of recorded volumes, described for a message.
     lacks: Vec<String>,
 }
 
-/// What is known of the volume at one look.
-struct Look<'a> {
-    held: &'a Held,
+/// What is known about this member's volume.
+struct VolumeLook<'a> {
+    held: &'a HeldVolume,
     disk: OwnDisk,
-    content: Content,
-    read: &'a Read,
+    content: VolumeContent,
+    read: &'a StoredRecord,
 }
 
-impl<E: Ec2, R: Running> Member<E, R> {
-    /// A member, and who says what becomes of it; nothing happens yet.
+impl<E: Ec2, R: RunningEtcd> Member<E, R> {
+    /// A member; nothing happens yet.
     pub fn new(
-        settings: Settings,
+        settings: MemberSettings,
         ec2: Arc<E>,
         host: Host,
-        formation: Formation,
+        formation: FormationStore,
         running: R,
         settled: Arc<Settled>,
-        voice: Voice,
+        voice: RoleLog,
     ) -> Self {
         Self {
             settings,
@@ -91,69 +92,71 @@ impl<E: Ec2, R: Running> Member<E, R> {
         }
     }
 
-    /// Brings it up and keeps it up. What keeps it from coming back by itself is told, and then decided with the record.
-    pub async fn run(&self) -> anyhow::Result<()> {
-        match manifest::resume(&self.host, &self.settings).await {
-            Ok(trouble) => self.tell(trouble),
-            Err(error) => self.voice.say(Status::Failed, &format!("{error:#}")),
+    /// Starts the member and keeps it running. A failed resume after a reboot is logged; then the record decides.
+    pub async fn run_member(&self) -> anyhow::Result<()> {
+        match manifest::resume_member(&self.host, &self.settings).await {
+            Ok(trouble) => self.report_volume(trouble),
+            Err(error) => self
+                .voice
+                .report_status(Status::Failed, &format!("{error:#}")),
         }
         let mut rhythm = Rhythm::new(self.settings.pace, &self.settings.instance);
         loop {
-            let outcome = self.look().await?;
-            self.settle(outcome == Outcome::Settled);
+            let outcome = self.take_step().await?;
+            self.set_settled(outcome == Outcome::Settled);
             if outcome == Outcome::Settled {
-                self.tell_alarm().await;
+                self.report_alarm().await;
             }
             match outcome {
                 Outcome::Stepped => rhythm.restart(),
-                Outcome::Waits => rhythm.wait(pace::Seen::Lack).await,
+                Outcome::Waits => rhythm.wait_after(pace::LookResult::Lack).await,
                 Outcome::Settled => tokio::select! {
-                    () = rhythm.settled() => {}
-                    () = self.log_gone() => {}
+                    () = rhythm.wait_settled() => {}
+                    () = self.wait_for_lost_log() => {}
                 },
             }
         }
     }
 
-    /// One look and at most one step.
-    pub async fn look(&self) -> anyhow::Result<Outcome> {
-        let read = self.formation.read().await?;
+    /// Observes everything and takes at most one step.
+    pub async fn take_step(&self) -> anyhow::Result<Outcome> {
+        let read = self.formation.read_record().await?;
         let record = read.record.as_ref();
         let runs = manifest::runs_from(&self.host, &self.settings).await?;
         let mut known = self.describe_volumes(record, runs.as_deref()).await?;
-        let held = match self.find(&known, runs.as_deref(), record).await? {
-            Found::Held(held) => held,
-            Found::Waiting(why) => return Ok(self.waits(&why)),
-            Found::Asked(volume) => {
-                let why = format!("{volume} is being attached");
-                self.asked(|asked| *asked = Some(volume));
-                return Ok(self.waits(&why));
+        let held = match self.find_volume(&known, runs.as_deref(), record).await? {
+            VolumeSearch::Held(held) => held,
+            VolumeSearch::Waiting(why) => return Ok(self.report_wait(&why)),
+            VolumeSearch::Asked(volume) => {
+                let why = format!("waiting until {volume} is attached");
+                self.with_asked_volume(|asked| *asked = Some(volume));
+                return Ok(self.report_wait(&why));
             }
         };
         match &held.besides {
-            Some(why) => self.voice.failed("volumes", &anyhow!("{why}")),
-            None => self.voice.over("volumes"),
+            Some(why) => self.voice.report_error("volumes", &anyhow!("{why}")),
+            None => self.voice.report_resolved("volumes"),
         }
-        let names = self.settings.names();
+        let names = self.settings.member_names();
         let disk = OwnDisk::new(&self.host, &held, &names.prefix);
         let settings = self.settings.clone();
-        let looked = disk.work(move |host, disk, held| {
+        let looked = disk.run_on_disk(move |host, disk, held| {
             manifest::mount_and_look(host, &settings, disk, &held.device)
         });
-        let Seen { content, trouble } = looked.await?;
-        self.tell(trouble);
+        let DiskLook { content, trouble } = looked.await?;
+        self.report_volume(trouble);
         let own = (&self.settings.config.cluster, &self.settings.etcd.name);
-        if let Content::FileSystem(Inside::Marked { marker, .. }) = &content
+        if let VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. }) = &content
             && (&marker.cluster, &marker.etcd) == own
         {
-            self.ask_for(&marker.volume, &mut known).await?;
+            self.describe_missing(&marker.volume, &mut known).await?;
         }
         let trace = match (record, &content) {
-            (None, Content::Blank) => self.formation.trace().await?,
+            (None, VolumeContent::Blank) => self.formation.find_trace().await?,
             _ => None,
         };
         let token = (self.settings.token)()?;
-        let own = Own {
+        let own = OwnMember {
             cluster: &self.settings.config.cluster,
             etcd: &self.settings.etcd.name,
             members: &names.members,
@@ -164,8 +167,8 @@ impl<E: Ec2, R: Running> Member<E, R> {
             token: &token,
             trace: trace.as_deref(),
         };
-        let step = decide(&own, record, &content);
-        let look = Look {
+        let step = decide_step(&own, record, &content);
+        let look = VolumeLook {
             held: &held,
             disk,
             content,
@@ -174,69 +177,69 @@ impl<E: Ec2, R: Running> Member<E, R> {
         self.carry_out(step, look).await
     }
 
-    /// The etcd cluster's volumes as EC2 shows them. The recorded ones, and the one that etcd runs from, are asked for by their ids where its
-    /// list lacks them.
+    /// Describes the etcd cluster's volumes. Recorded volumes and the one from which etcd runs are described by id if the list lacks
+    /// them.
     async fn describe_volumes(
         &self,
-        record: Option<&Record>,
+        record: Option<&FormationRecord>,
         runs: Option<&str>,
-    ) -> anyhow::Result<Known> {
+    ) -> anyhow::Result<KnownVolumes> {
         let volumes = etcd_volumes(&*self.ec2, &self.settings.config.cluster).await?;
-        let mut known = Known {
-            seen: ec2::seen(&volumes, &self.settings.etcd.name),
+        let mut known = KnownVolumes {
+            seen: ec2::seen_volumes(&volumes, &self.settings.etcd.name),
             gone: BTreeSet::new(),
             lacks: Vec::new(),
         };
         let own = self.settings.own_members();
-        let recorded = record.map(|record| unseen(&own, &known.seen, record));
+        let recorded = record.map(|record| unseen_volumes(&own, &known.seen, record));
         for id in recorded.into_iter().flatten().chain(runs) {
-            self.ask_for(id, &mut known).await?;
+            self.describe_missing(id, &mut known).await?;
         }
         match known.lacks.as_slice() {
-            [] => self.voice.over("tags"),
+            [] => self.voice.report_resolved("tags"),
             lacks => {
-                let why = anyhow!("{}: give it back", lacks.join(" and "));
-                self.voice.failed("tags", &why);
+                let why = anyhow!("{}: add it again", lacks.join(" and "));
+                self.voice.report_error("tags", &why);
             }
         }
         Ok(known)
     }
 
-    /// Asks EC2 for a volume that its answer lacks: the answer may be older than the volume's tags, or somebody took one away.
-    async fn ask_for(&self, id: &str, known: &mut Known) -> anyhow::Result<()> {
+    /// Describes a volume by id if the list lacks it, because the list may be old or a tag may have been removed.
+    async fn describe_missing(&self, id: &str, known: &mut KnownVolumes) -> anyhow::Result<()> {
         if known.seen.iter().any(|one| one.id == id) || known.gone.contains(id) {
             return Ok(());
         }
-        let found = self.ec2.volume(id).await;
-        match found.with_context(|| format!("could not ask for {id}"))? {
+        let found = self.ec2.describe_volume(id).await;
+        match found.with_context(|| format!("could not describe {id}"))? {
             Some(volume) => {
                 let (cluster, etcd) = (&self.settings.config.cluster, &self.settings.etcd.name);
                 let lacks = ec2::lacking_tags(&volume, cluster, etcd);
                 let lacks = lacks.iter().map(|tag| format!("{id} lacks {tag}"));
                 known.lacks.extend(lacks);
-                known.seen.push(ec2::as_seen(&volume, etcd));
+                known.seen.push(ec2::to_seen_volume(&volume, etcd));
             }
             None => drop(known.gone.insert(id.to_owned())),
         }
         Ok(())
     }
 
-    async fn find(
+    async fn find_volume(
         &self,
-        Known { seen, gone, .. }: &Known,
+        KnownVolumes { seen, gone, .. }: &KnownVolumes,
         runs: Option<&str>,
-        record: Option<&Record>,
-    ) -> anyhow::Result<Found> {
+        record: Option<&FormationRecord>,
+    ) -> anyhow::Result<VolumeSearch> {
         let members = self.settings.own_members();
         let instance = &self.settings.instance;
-        let asked = self.asked(|asked| {
+        let asked = self.with_asked_volume(|asked| {
             let shown = |one: &SeenVolume| Some(&one.id) == asked.as_ref() && one.is_with(instance);
             if seen.iter().any(shown) {
                 *asked = None;
             }
             asked.clone()
         });
-        let place = Place {
+        let place = VolumeRequest {
             instance,
             zone: &self.settings.zone,
             members: &members,
@@ -245,153 +248,162 @@ impl<E: Ec2, R: Running> Member<E, R> {
             gone,
         };
         let first = self.settings.first_device;
-        find(&*self.ec2, &self.host, &place, seen, record, first).await
+        find_or_attach(&*self.ec2, &self.host, &place, seen, record, first).await
     }
 
-    /// Ends where etcd's log goes from under it: a member that has forgotten what it voted for must not be started again, and kubelet
-    /// asks nobody.
-    async fn log_gone(&self) {
-        while let Some(disk) = self.runs_from(|disk| disk.clone()) {
+    /// Returns when etcd's log disappears: a member without its log must not be restarted, and kubelet would restart it without
+    /// asking.
+    async fn wait_for_lost_log(&self) {
+        while let Some(disk) = self.with_running_disk(|disk| disk.clone()) {
             tokio::time::sleep(WATCHED).await;
-            let log = disk.work(|host, disk, _| disk.log(host)).await;
-            if !matches!(log, Ok(Log::Of(_))) {
+            let log = disk.run_on_disk(|host, disk, _| disk.read_log(host)).await;
+            if !matches!(log, Ok(EtcdLog::Of(_))) {
                 return;
             }
         }
     }
 
-    async fn carry_out(&self, step: Step, look: Look<'_>) -> anyhow::Result<Outcome> {
+    async fn carry_out(
+        &self,
+        step: FormationStep,
+        look: VolumeLook<'_>,
+    ) -> anyhow::Result<Outcome> {
         match step {
-            Step::Record(record) => {
-                if self.formation.write(look.read, &record).await? {
-                    self.voice.say(Status::Started, "its formation is recorded");
+            FormationStep::Record(record) => {
+                if self.formation.write_record(look.read, &record).await? {
+                    self.voice
+                        .report_status(Status::Started, "wrote the formation record");
                 }
             }
-            Step::Format => {
+            FormationStep::Format => {
                 let volume = &look.held.volume;
-                let detail = format!("makes a file system on {volume}, which is blank");
-                self.voice.say(Status::Started, &detail);
-                let Look { disk, content, .. } = look;
-                let format = move |host: &Host, disk: &Disk<'_>, held: &Held| {
-                    disk.format(host, &held.device, &content)
+                let detail = format!("making a file system on {volume}, which is blank");
+                self.voice.report_status(Status::Started, &detail);
+                let VolumeLook { disk, content, .. } = look;
+                let format = move |host: &Host, disk: &Disk<'_>, held: &HeldVolume| {
+                    disk.make_file_system(host, &held.device, &content)
                 };
-                disk.work(format).await?;
+                disk.run_on_disk(format).await?;
             }
-            Step::Mark { marker, new } => {
-                let mark = move |host: &Host, disk: &Disk<'_>, _: &Held| {
-                    disk.mark(host, &marker)?;
+            FormationStep::Mark { marker, new } => {
+                let mark = move |host: &Host, disk: &Disk<'_>, _: &HeldVolume| {
+                    disk.write_marker(host, &marker)?;
                     if new {
-                        disk.make_data(host)?;
+                        disk.make_data_folder(host)?;
                     }
                     Ok(())
                 };
-                look.disk.work(mark).await?;
+                look.disk.run_on_disk(mark).await?;
             }
-            Step::Start(start) => return self.start(start, &look).await,
-            Step::Wait(why) => return Ok(self.waits(&why)),
-            Step::Ask(why) => bail!(why),
-            Step::Refuse(why) => {
-                self.settle(false);
+            FormationStep::Start(start) => return self.start_member(start, &look).await,
+            FormationStep::Wait(why) => return Ok(self.report_wait(&why)),
+            FormationStep::Ask(why) => bail!(why),
+            FormationStep::Refuse(why) => {
+                self.set_settled(false);
                 let settings = self.settings.clone();
-                let withdraw = move |host: &Host, disk: &Disk<'_>, _: &Held| {
-                    manifest::withdraw(host, &settings, disk)
+                let withdraw = move |host: &Host, disk: &Disk<'_>, _: &HeldVolume| {
+                    manifest::withdraw_manifest(host, &settings, disk)
                 };
-                look.disk.work(withdraw).await?;
+                look.disk.run_on_disk(withdraw).await?;
                 bail!(why);
             }
         }
         Ok(Outcome::Stepped)
     }
 
-    /// Lets kubelet run the member like that, and sees to it that its cluster is recorded as formed.
-    async fn start(&self, start: EtcdStart, look: &Look<'_>) -> anyhow::Result<Outcome> {
+    /// Lets kubelet start the member, and records the cluster as formed once all members have come up.
+    async fn start_member(
+        &self,
+        start: EtcdStart,
+        look: &VolumeLook<'_>,
+    ) -> anyhow::Result<Outcome> {
         let settings = self.settings.clone();
-        let put = move |host: &Host, disk: &Disk<'_>, held: &Held| {
-            manifest::put(host, &settings, disk, &held.member, &start)
+        let put = move |host: &Host, disk: &Disk<'_>, held: &HeldVolume| {
+            manifest::put_manifest(host, &settings, disk, &held.member, &start)
         };
-        look.disk.work(put).await?;
-        self.runs_from(|disk| *disk = Some(look.disk.clone()));
-        if let Some(why) = self.running.unhealthy().await {
-            return Ok(self.waits(&format!("etcd is not healthy yet: {why}")));
+        look.disk.run_on_disk(put).await?;
+        self.with_running_disk(|disk| *disk = Some(look.disk.clone()));
+        if let Some(why) = self.running.find_problem().await {
+            return Ok(self.report_wait(&format!("etcd is not healthy yet: {why}")));
         }
-        let members = self.running.members(&look.held.member).await?;
+        let members = self.running.list_members(&look.held.member).await?;
         let Some(record) = &look.read.record else {
-            bail!("etcd runs without a record of its formation");
+            bail!("etcd runs but the state store has no formation record");
         };
-        if let Some(why) = stray(record, &members.cluster_id) {
+        if let Some(why) = foreign_cluster(record, &members.cluster_id) {
             bail!(why);
         }
-        let Some(formed) = formed(record, &members.cluster_id) else {
+        let Some(formed) = mark_formed(record, &members.cluster_id) else {
             return Ok(Outcome::Settled);
         };
-        let names = self.settings.names();
-        let missing = names.members.iter().map(|member| names.name(member));
+        let names = self.settings.member_names();
+        let missing = names.members.iter().map(|member| names.member_name(member));
         let missing: Vec<String> = missing
             .filter(|name| !members.named.contains(name))
             .collect();
         if !missing.is_empty() {
-            return Ok(self.waits(&format!("{} has not come up yet", missing.join(", "))));
+            return Ok(self.report_wait(&format!("{} has not come up yet", missing.join(", "))));
         }
-        if self.formation.write(look.read, &formed).await? {
+        if self.formation.write_record(look.read, &formed).await? {
             let detail = format!("formed as cluster {}", members.cluster_id);
-            self.voice.say(Status::Started, &detail);
+            self.voice.report_status(Status::Started, &detail);
         }
         Ok(Outcome::Stepped)
     }
 
-    /// An alarm is told, and stops nothing: reads go on, and a machine that comes new can help.
-    async fn tell_alarm(&self) {
-        match self.running.alarm().await {
-            Some(alarm) => self.voice.failed("alarm", &alarm_told(&alarm)),
-            None => self.voice.over("alarm"),
+    /// Reports an alarm of etcd. It does not stop the control plane, because reads continue.
+    async fn report_alarm(&self) {
+        match self.running.find_alarm().await {
+            Some(alarm) => self.voice.report_error("alarm", &describe_alarm(&alarm)),
+            None => self.voice.report_resolved("alarm"),
         }
     }
 
-    fn waits(&self, why: &str) -> Outcome {
-        self.voice.say(Status::Started, why);
+    fn report_wait(&self, why: &str) -> Outcome {
+        self.voice.report_status(Status::Started, why);
         Outcome::Waits
     }
 
-    fn settle(&self, settled: bool) {
+    fn set_settled(&self, settled: bool) {
         if settled {
-            self.voice.say(Status::Finished, "");
+            self.voice.report_status(Status::Finished, "");
         }
         let etcd = &self.settings.etcd.name;
         self.settled
             .send_if_modified(|all| all.insert(etcd.clone(), settled) != Some(settled));
     }
 
-    /// What is wrong with the volume is told whatever becomes of the member, and stands until it is over.
-    fn tell(&self, trouble: Option<String>) {
+    /// Reports a problem with the volume until it is resolved, independent of the member's state.
+    fn report_volume(&self, trouble: Option<String>) {
         const ABOUT: &str = "volume";
         match trouble {
-            Some(why) => self.voice.failed(ABOUT, &anyhow!(why)),
-            None => self.voice.over(ABOUT),
+            Some(why) => self.voice.report_error(ABOUT, &anyhow!(why)),
+            None => self.voice.report_resolved(ABOUT),
         }
     }
 
-    fn runs_from<T>(&self, with: impl FnOnce(&mut Option<OwnDisk>) -> T) -> T {
-        with(&mut locked(&self.runs_from))
+    fn with_running_disk<T>(&self, with: impl FnOnce(&mut Option<OwnDisk>) -> T) -> T {
+        with(&mut lock_ignoring_poison(&self.runs_from))
     }
 
-    fn asked<T>(&self, with: impl FnOnce(&mut Option<String>) -> T) -> T {
-        with(&mut locked(&self.asked))
+    fn with_asked_volume<T>(&self, with: impl FnOnce(&mut Option<String>) -> T) -> T {
+        with(&mut lock_ignoring_poison(&self.asked))
     }
 }
 
-fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What an alarm means, and what ends it (<https://etcd.io/docs/v3.6/op-guide/maintenance/#space-quota>).
-fn alarm_told(alarm: &str) -> anyhow::Error {
+/// Explains an alarm and how to clear it (<https://etcd.io/docs/v3.6/op-guide/maintenance/#space-quota>).
+fn describe_alarm(alarm: &str) -> anyhow::Error {
     match alarm {
         "NOSPACE" => anyhow!(
-            "etcd's database is at its quota (NOSPACE): it answers reads and refuses writes until objects are deleted, it is compacted \
+            "etcd's database has reached its quota (NOSPACE): it answers reads and refuses writes until objects are deleted, it is compacted \
              and defragmented, and the alarm is disarmed with etcdctl"
         ),
         "CORRUPT" => anyhow!(
-            "etcd found that members' data differ (CORRUPT): it refuses writes; compare etcdctl endpoint hashkv of all members before \
+            "the data of etcd's members differs (CORRUPT): it refuses writes; compare etcdctl endpoint hashkv of all members before \
              anything else"
         ),
         other => anyhow!("etcd raised the alarm {other}"),

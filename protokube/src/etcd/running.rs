@@ -1,4 +1,4 @@
-//! The etcd that runs here, as it answers: health and metrics on the loopback address, and who its members are on the peers' port.
+//! Queries the local etcd: health on the loopback address, and the list of members on the peer port.
 
 use crate::probe::Probe;
 use anyhow::{Context, bail};
@@ -10,114 +10,117 @@ use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// A call that takes longer is given up.
+/// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The header in which members say their cluster's id.
+/// Response header with the cluster id.
 const CLUSTER_ID: &str = "x-etcd-cluster-id";
 
-/// An etcd that runs, or does not.
-pub trait Running: Send + Sync + 'static {
-    /// Nothing if it knows a leader and reads are answered, whatever alarms say; else why not.
-    fn unhealthy(&self) -> impl Future<Output = Option<String>> + Send;
+/// Queries of the local etcd, as a trait that tests replace.
+pub trait RunningEtcd: Send + Sync + 'static {
+    /// `None` if etcd knows a leader and answers reads, whatever alarms it has; otherwise the reason why not.
+    fn find_problem(&self) -> impl Future<Output = Option<String>> + Send;
 
-    /// The alarm that stops writes, if there is one: `NOSPACE`, `CORRUPT`.
-    fn alarm(&self) -> impl Future<Output = Option<String>> + Send;
+    /// The active alarm, which stops writes: `NOSPACE` or `CORRUPT`.
+    fn find_alarm(&self) -> impl Future<Output = Option<String>> + Send;
 
-    /// Who its members are.
-    fn members(&self, member: &str) -> impl Future<Output = anyhow::Result<Members>> + Send;
+    /// Lists the members of the cluster; `member` is the local one.
+    fn list_members(
+        &self,
+        member: &str,
+    ) -> impl Future<Output = anyhow::Result<EtcdMembers>> + Send;
 }
 
-/// An etcd cluster as one of its members sees it.
+/// An etcd cluster as its local member sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Members {
+pub struct EtcdMembers {
     /// etcd's id of the cluster, hex.
     pub cluster_id: String,
-    /// Names of the members that have come up at least once.
+    /// Names of the members that have started at least once.
     pub named: Vec<String>,
 }
 
-/// An etcd of this machine.
+/// The local etcd, queried by HTTP.
 #[derive(Clone, Debug)]
-pub struct Http {
-    /// For health.
+pub struct EtcdHttp {
+    /// Client for health checks.
     pub probe: Probe,
-    /// `http://127.0.0.1:PORT`.
+    /// URL of the health port: `http://127.0.0.1:PORT`.
     pub health: String,
-    /// For members.
-    pub peer: Peer,
+    /// Access to the peer port.
+    pub peer: EtcdPeer,
 }
 
-/// How its peers reach it. They prove who they are by names that lead to their address, so this machine's own address is dialed.
+/// Access to the peer port. Peers are verified by names that resolve to their addresses, so the instance's own address is used.
 #[derive(Clone, Debug)]
-pub struct Peer {
-    /// Where certificates are read.
+pub struct EtcdPeer {
+    /// Access to certificate files.
     pub host: Host,
-    /// Folder of `peer.crt`, `peer.key`, `peers-ca.crt`.
+    /// Folder with `peer.crt`, `peer.key` and `peers-ca.crt`.
     pub certificates: String,
-    /// The members' names.
+    /// Names of the members.
     pub names: EtcdMemberNames,
-    /// This machine's address.
+    /// Private address of this instance.
     pub address: IpAddr,
-    /// The peers' port.
+    /// Peer port.
     pub port: u16,
 }
 
-impl Running for Http {
-    async fn unhealthy(&self) -> Option<String> {
+impl RunningEtcd for EtcdHttp {
+    async fn find_problem(&self) -> Option<String> {
         self.probe
-            .unhealthy(&format!("{}{ETCD_SERVES}", self.health))
+            .find_problem(&format!("{}{ETCD_SERVES}", self.health))
             .await
     }
 
-    async fn alarm(&self) -> Option<String> {
+    async fn find_alarm(&self) -> Option<String> {
         let url = format!("{}{ETCD_ALARMS}", self.health);
-        let answer = self.probe.ask(&url).await;
-        alarm_in(&answer.ok()?.text)
+        let answer = self.probe.fetch_url(&url).await;
+        parse_alarm(&answer.ok()?.text)
     }
 
-    async fn members(&self, member: &str) -> anyhow::Result<Members> {
-        let Peer { port, names, .. } = &self.peer;
-        let name = names.host(member);
+    async fn list_members(&self, member: &str) -> anyhow::Result<EtcdMembers> {
+        let EtcdPeer { port, names, .. } = &self.peer;
+        let name = names.member_host(member);
         let url = format!("https://{name}:{port}/members");
         let asked = async {
-            let client = self.peer.client(&name)?;
+            let client = self.peer.build_client(&name)?;
             let answer = client.get(&url).send().await?.error_for_status()?;
             let id = answer.headers().get(CLUSTER_ID);
             let id = id.and_then(|id| id.to_str().ok()).map(str::to_owned);
-            let id = id.context("the answer says no cluster id")?;
-            read_members(id, &answer.text().await?)
+            let id = id.context("the response has no cluster id")?;
+            parse_members(id, &answer.text().await?)
         };
         asked
             .await
-            .with_context(|| format!("could not ask etcd who its members are ({url})"))
+            .with_context(|| format!("could not list the members of etcd ({url})"))
     }
 }
 
-impl Peer {
-    fn client(&self, name: &str) -> anyhow::Result<reqwest::Client> {
+impl EtcdPeer {
+    fn build_client(&self, name: &str) -> anyhow::Result<reqwest::Client> {
         let file = |file: &str| {
             let path = format!("{}/{file}", self.certificates);
             let text = self.host.read_text(&path)?;
-            text.with_context(|| format!("{path} is not there yet: nodeup writes it"))
+            text.with_context(|| format!("{path} does not exist yet; nodeup writes it"))
         };
         let identity = format!("{}{}", file("peer.crt")?, file("peer.key")?);
         let trusted = reqwest::Certificate::from_pem_bundle(file("peers-ca.crt")?.as_bytes())?;
         let client = reqwest::Client::builder()
             .no_proxy()
             .timeout(TIMEOUT)
-            // etcd offers version 2 and answers in version 1 there.
+            // etcd negotiates HTTP/2 but answers with HTTP/1 on this port.
             .http1_only()
             .tls_certs_only(trusted)
             .identity(reqwest::Identity::from_pem(identity.as_bytes())?)
             .resolve(name, SocketAddr::new(self.address, self.port))
             .build();
-        client.context("could not make a client of etcd's peers")
+        client.context("could not create a client for etcd's peer port")
     }
 }
 
-/// The alarm in an answer such as `{"health":"false","reason":"ALARM NOSPACE"}`.
-fn alarm_in(text: &str) -> Option<String> {
+/// Parses the alarm in a response such as `{"health":"false","reason":"ALARM NOSPACE"}`.
+fn parse_alarm(text: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Health {
         #[serde(default)]
@@ -127,8 +130,8 @@ fn alarm_in(text: &str) -> Option<String> {
     health.reason.strip_prefix("ALARM ").map(str::to_owned)
 }
 
-/// etcd's answer. A member that has not come up yet has no addresses for clients.
-fn read_members(cluster_id: String, text: &str) -> anyhow::Result<Members> {
+/// Parses the list of members. A member that has not started yet has no client URLs.
+fn parse_members(cluster_id: String, text: &str) -> anyhow::Result<EtcdMembers> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct One {
@@ -143,7 +146,7 @@ fn read_members(cluster_id: String, text: &str) -> anyhow::Result<Members> {
     }
     let named = all.into_iter().filter(|one| !one.client_urls.is_empty());
     let named = named.map(|one| one.name).collect();
-    Ok(Members { cluster_id, named })
+    Ok(EtcdMembers { cluster_id, named })
 }
 
 #[cfg(test)]
@@ -152,11 +155,11 @@ mod tests {
 
     #[test]
     fn members_count_once_they_came_up() {
-        // As etcd 3.6 answers while its second member has not started.
+        // Response of etcd 3.6 while its second member has not started.
         let text = r#"[{"id":10276657743932975437,"peerURLs":["https://etcd-a.internal.x:2380"],"name":"etcd-a",
             "clientURLs":["https://etcd-a.internal.x:4001"]},{"id":1,"peerURLs":["https://etcd-b.internal.x:2380"],"name":"etcd-b"}]"#;
-        let members = read_members("cdf8".into(), text).unwrap();
+        let members = parse_members("cdf8".into(), text).unwrap();
         assert_eq!(members.named, ["etcd-a"]);
-        assert!(read_members("cdf8".into(), "[]").is_err());
+        assert!(parse_members("cdf8".into(), "[]").is_err());
     }
 }

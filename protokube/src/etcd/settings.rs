@@ -1,4 +1,4 @@
-//! What a member is run with, and what follows from it.
+//! Settings of a member, and names derived from them.
 
 use crate::pace::Pace;
 use anyhow::Context;
@@ -7,50 +7,55 @@ use node::config::{EtcdCluster, NodeConfig, etcd_members, etcd_pod};
 use node::manifests::{Pod, manifest_path};
 use std::sync::Arc;
 
-/// What a member is run with.
+/// Settings of a member.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// NodeConfig.
+pub struct MemberSettings {
+    /// NodeConfig of this instance.
     pub config: Arc<NodeConfig>,
-    /// The etcd cluster, of NodeConfig.
+    /// The etcd cluster in NodeConfig.
     pub etcd: EtcdCluster,
-    /// Where among names of devices to begin.
+    /// Index of the first device name to try.
     pub first_device: usize,
-    /// This machine, `i-...`.
+    /// Id of this instance, `i-...`.
     pub instance: String,
-    /// Its availability zone.
+    /// Availability zone of this instance.
     pub zone: String,
-    /// Time between looks.
+    /// Times between steps.
     pub pace: Pace,
-    /// Makes a token that never was.
+    /// Creates a new random token.
     pub token: fn() -> anyhow::Result<String>,
 }
 
-impl Settings {
-    /// `etcd-main`, `etcd-events`.
+impl MemberSettings {
+    /// Name of the pod: `etcd-main`, `etcd-events`.
     pub(super) fn pod_name(&self) -> String {
         format!("etcd-{}", self.etcd.name)
     }
 
-    /// The link in kubelet's folder of manifests.
-    pub(super) fn link(&self) -> String {
+    /// Path of the link in kubelet's folder of manifests.
+    pub(super) fn manifest_link(&self) -> String {
         manifest_path(&self.pod_name())
     }
 
-    /// Names of all members.
-    pub(super) fn names(&self) -> EtcdMemberNames {
-        EtcdMemberNames::of(&self.etcd, &self.config.cluster)
+    /// Names of the cluster and its members.
+    pub(super) fn member_names(&self) -> EtcdMemberNames {
+        EtcdMemberNames::from_config(&self.etcd, &self.config.cluster)
     }
 
-    /// The members that this machine's group may run.
+    /// The members that instances of this group may run.
     pub(super) fn own_members(&self) -> Vec<String> {
         etcd_members(&self.config, &self.etcd)
     }
 
-    /// The pod of a member that starts like that, with its data in that folder.
-    pub(super) fn pod(&self, member: &str, start: &EtcdStart, data: &str) -> anyhow::Result<Pod> {
+    /// The pod of a member with its data in the folder `data`.
+    pub(super) fn build_pod(
+        &self,
+        member: &str,
+        start: &EtcdStart,
+        data: &str,
+    ) -> anyhow::Result<Pod> {
         let name = &self.etcd.name;
         let pod = etcd_pod(&self.config, name, member, start, data);
-        pod.with_context(|| format!("NodeConfig has no image of etcd {name}"))
+        pod.with_context(|| format!("NodeConfig has no etcd cluster {name}"))
     }
 }

@@ -1,87 +1,87 @@
-//! How a machine comes to have an etcd cluster's volume: it is found by its tags, attached, and waited for until the kernel shows
-//! it. EC2 attaches a volume to one machine at a time; nothing here ever detaches one.
+//! Finds an etcd volume by its tags, attaches it, and waits until the kernel shows it. EC2 attaches a volume to one instance at a
+//! time. Nothing here ever detaches a volume.
 
 use super::Disk;
 use crate::ec2::Ec2;
 use anyhow::{Context, bail};
 use host::Host;
-use node::etcd::{Choice, Place, Record, SeenVolume, choose, device_name};
+use node::etcd::{Choice, FormationRecord, SeenVolume, VolumeRequest, choose_volume, device_name};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// A volume that this machine has.
+/// A volume that is attached to this instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// `vol-...`.
+pub struct HeldVolume {
+    /// Volume id, `vol-...`.
     pub volume: String,
-    /// The member whose it is.
+    /// Member of the volume.
     pub member: String,
-    /// The device that was asked for.
+    /// Device name in the attach request.
     pub asked: String,
-    /// The device that the kernel shows.
+    /// Device that the kernel shows.
     pub device: PathBuf,
-    /// Other volumes of the etcd cluster that this machine has: what to do about them.
+    /// A message about other volumes of the etcd cluster that are attached here, if there are any.
     pub besides: Option<String>,
 }
 
-/// One look.
+/// Result of looking for the volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// It is there.
-    Held(Held),
-    /// Not yet: why.
+pub enum VolumeSearch {
+    /// The volume is attached and its device exists.
+    Held(HeldVolume),
+    /// Not available yet; the text is the reason.
     Waiting(String),
-    /// EC2 has begun to attach it.
+    /// EC2 has accepted to attach this volume.
     Asked(String),
 }
 
-/// Looks for the volume, and begins to attach one that is free. `first`: where among names of devices to begin.
-pub async fn find(
+/// Looks for the volume, and requests the attachment of a free one. `first` is the index of the first device name to try.
+pub async fn find_or_attach(
     ec2: &impl Ec2,
     host: &Host,
-    place: &Place<'_>,
+    place: &VolumeRequest<'_>,
     seen: &[SeenVolume],
-    record: Option<&Record>,
+    record: Option<&FormationRecord>,
     first: usize,
-) -> anyhow::Result<Found> {
-    match choose(place, seen, record) {
-        Choice::Wait(why) => Ok(Found::Waiting(format!(
+) -> anyhow::Result<VolumeSearch> {
+    match choose_volume(place, seen, record) {
+        Choice::Wait(why) => Ok(VolumeSearch::Waiting(format!(
             "{why}{}",
-            holders(ec2, place, seen).await?
+            describe_holders(ec2, place, seen).await?
         ))),
         Choice::Stay(why) => bail!(why),
         Choice::Held {
             volume,
             member,
             besides,
-        } => held(host, volume, member, &besides),
+        } => to_held_volume(host, volume, member, &besides),
         Choice::Attach { volume, .. } => {
-            // The kernel may know more than EC2 says: what is asked for next would be a second one.
+            // The kernel may show a volume before EC2 does; attaching another would be the second one.
             for one in seen {
                 if host.device_of_volume(&one.id)?.is_some() {
-                    let why = format!("{} is here, and EC2 does not show it so", one.id);
-                    return Ok(Found::Waiting(why));
+                    let why = format!("{} is attached here, but EC2 does not show it yet", one.id);
+                    return Ok(VolumeSearch::Waiting(why));
                 }
             }
-            let used = devices(ec2, place.instance).await?;
+            let used = devices_in_use(ec2, place.instance).await?;
             let device = device_name(&used, first)
-                .context("all names of devices for etcd's volumes are in use")?;
+                .context("all device names for etcd volumes are in use")?;
             let attached = ec2
                 .attach_volume(&volume.id, place.instance, device)
                 .await
                 .with_context(|| format!("could not attach {} as {device}", volume.id));
             attached?;
-            Ok(Found::Asked(volume.id.clone()))
+            Ok(VolumeSearch::Asked(volume.id.clone()))
         }
     }
 }
 
-fn held(
+fn to_held_volume(
     host: &Host,
     volume: &SeenVolume,
     member: String,
     besides: &[&SeenVolume],
-) -> anyhow::Result<Found> {
+) -> anyhow::Result<VolumeSearch> {
     let asked = volume.holder.as_ref().map(|holder| holder.device.clone());
     let asked = asked.unwrap_or_default();
     let disk = Disk {
@@ -89,29 +89,29 @@ fn held(
         asked: &asked,
         prefix: "",
     };
-    Ok(match disk.device(host)? {
-        Some(device) => Found::Held(Held {
-            besides: to_detach(volume, besides),
+    Ok(match disk.find_device(host)? {
+        Some(device) => VolumeSearch::Held(HeldVolume {
+            besides: describe_surplus(volume, besides),
             volume: volume.id.clone(),
             member,
             asked,
             device,
         }),
-        None => Found::Waiting(format!(
-            "{} is attached, and the kernel does not show it yet",
+        None => VolumeSearch::Waiting(format!(
+            "{} is attached, but the kernel does not show it yet",
             volume.id
         )),
     })
 }
 
-fn to_detach(runs: &SeenVolume, besides: &[&SeenVolume]) -> Option<String> {
+fn describe_surplus(runs: &SeenVolume, besides: &[&SeenVolume]) -> Option<String> {
     let said = besides
         .iter()
         .map(|one| format!("{} ({})", one.id, one.tag));
     let said: Vec<String> = said.collect();
     (!said.is_empty()).then(|| {
         format!(
-            "this machine runs one member, from {}, and has {} too, which no other machine can take meanwhile: detach it with \
+            "this instance runs one member, from {}, but also has {}, which blocks other instances: detach it with \
              `aws ec2 detach-volume`",
             runs.id,
             said.join(" and ")
@@ -119,8 +119,12 @@ fn to_detach(runs: &SeenVolume, besides: &[&SeenVolume]) -> Option<String> {
     })
 }
 
-/// Of the machines that have volumes of this machine's members: where they are, and whether they run.
-async fn holders(ec2: &impl Ec2, place: &Place<'_>, seen: &[SeenVolume]) -> anyhow::Result<String> {
+/// Describes state and zone of the other instances that have volumes of this group's members.
+async fn describe_holders(
+    ec2: &impl Ec2,
+    place: &VolumeRequest<'_>,
+    seen: &[SeenVolume],
+) -> anyhow::Result<String> {
     let wanted = |volume: &&SeenVolume| {
         let member = volume.member();
         place.members.iter().any(|one| Some(one.as_str()) == member)
@@ -135,16 +139,16 @@ async fn holders(ec2: &impl Ec2, place: &Place<'_>, seen: &[SeenVolume]) -> anyh
         return Ok(String::new());
     }
     let ids: Vec<&str> = ids.into_iter().collect();
-    let machines = ec2.instances(&[("instance-id", &ids)]).await?;
+    let machines = ec2.describe_instances(&[("instance-id", &ids)]).await?;
     let said = machines.iter().filter(|one| ids.contains(&one.id.as_str()));
     let said = said.map(|one| format!("; {} is {} in {}", one.id, one.state, one.zone));
     Ok(said.collect())
 }
 
-/// Names of devices that this machine's volumes have, of whatever kind they are.
-async fn devices(ec2: &impl Ec2, instance: &str) -> anyhow::Result<BTreeSet<String>> {
+/// Device names of all volumes of this instance.
+async fn devices_in_use(ec2: &impl Ec2, instance: &str) -> anyhow::Result<BTreeSet<String>> {
     let own = ec2
-        .volumes(&[("attachment.instance-id", &[instance])])
+        .describe_volumes(&[("attachment.instance-id", &[instance])])
         .await?;
     let attachments = own.into_iter().filter_map(|volume| volume.attachment);
     Ok(attachments.map(|attachment| attachment.device).collect())

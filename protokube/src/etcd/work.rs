@@ -1,20 +1,20 @@
-//! Work on a member's disk, which may take its time and is done where waiting hurts nobody.
+//! Runs blocking work on a member's disk on a separate thread.
 
 use super::Disk;
-use super::volumes::Held;
+use super::volumes::HeldVolume;
 use anyhow::Context;
 use host::Host;
 
-/// A member's disk on this machine.
+/// A member's disk on this instance.
 #[derive(Clone, Debug)]
 pub(super) struct OwnDisk {
     host: Host,
-    held: Held,
+    held: HeldVolume,
     prefix: String,
 }
 
 impl OwnDisk {
-    pub fn new(host: &Host, held: &Held, prefix: &str) -> Self {
+    pub fn new(host: &Host, held: &HeldVolume, prefix: &str) -> Self {
         Self {
             host: host.clone(),
             held: held.clone(),
@@ -22,7 +22,7 @@ impl OwnDisk {
         }
     }
 
-    /// As the host knows it.
+    /// The disk as used with the crate `host`.
     pub fn disk(&self) -> Disk<'_> {
         Disk {
             volume: &self.held.volume,
@@ -31,21 +31,21 @@ impl OwnDisk {
         }
     }
 
-    /// Does it.
-    pub async fn work<T: Send + 'static>(
+    /// Runs work on the disk.
+    pub async fn run_on_disk<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Host, &Disk<'_>, &Held) -> anyhow::Result<T> + Send + 'static,
+        work: impl FnOnce(&Host, &Disk<'_>, &HeldVolume) -> anyhow::Result<T> + Send + 'static,
     ) -> anyhow::Result<T> {
         let own = self.clone();
-        blocking(move || work(&own.host, &own.disk(), &own.held)).await
+        run_blocking(move || work(&own.host, &own.disk(), &own.held)).await
     }
 }
 
-/// What blocks, elsewhere.
-pub(super) async fn blocking<T: Send + 'static>(
+/// Runs blocking work on a separate thread.
+pub(super) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> anyhow::Result<T> + Send + 'static,
 ) -> anyhow::Result<T> {
     tokio::task::spawn_blocking(work)
         .await
-        .context("work on a disk was given up")?
+        .context("the thread with work on a disk was aborted")?
 }

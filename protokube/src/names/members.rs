@@ -1,91 +1,92 @@
-//! Where etcd's members are: volume by tag and record, machine by attachment, address by machine. Written to `/etc/hosts` whatever the
-//! cluster's DNS is, because certificates and etcd itself know members by name only; and kept beside it, since that file is not ours alone.
+//! Role names: keeps the addresses of etcd members in `/etc/hosts`, found through volume, attachment and instance. Certificates and
+//! etcd itself know members only by name, so this does not depend on the cluster's DNS. A copy is kept in another file, because other
+//! programs may rewrite `/etc/hosts`.
 
-use super::hosts::{FILE, block, entries};
-use crate::ec2::{Ec2, Filter, etcd_volumes, seen};
-use crate::etcd::Formation;
-use crate::log::Voice;
-use crate::pace::{Pace, Rhythm, Seen};
+use super::hosts::{FILE, hosts_block, parse_entries};
+use crate::ec2::{Ec2, Filter, etcd_volumes, seen_volumes};
+use crate::etcd::FormationStore;
+use crate::log::RoleLog;
+use crate::pace::{LookResult, Pace, Rhythm};
 use anyhow::Context;
 use aws_client::machine::{Instance, Volume};
 use host::Host;
 use node::components::EtcdMemberNames;
 use node::config::NodeConfig;
-use node::etcd::{Record, named_volume};
+use node::etcd::{FormationRecord, named_volume};
 use node::report::Status;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// Where the last names are kept: cloud-init may write `/etc/hosts` anew at every boot, and EC2 may not answer then.
+/// Path of the copy. cloud-init may rewrite `/etc/hosts` at every boot, when EC2 may not be available.
 const KEPT: &str = "/var/lib/kctl/etcd-hosts";
 
-/// Names and addresses are no secrets.
+/// Mode of the copy.
 const MODE: u32 = 0o644;
 
-/// Names by etcd cluster, records likewise.
-pub type Records = BTreeMap<String, Record>;
+/// Formation records by etcd cluster.
+pub type RecordsByEtcd = BTreeMap<String, FormationRecord>;
 
-/// Who keeps names.
+/// Inputs of the role.
 #[derive(Debug)]
-pub struct Members<'a, E> {
-    /// This machine.
+pub struct MemberNames<'a, E> {
+    /// Access to the instance.
     pub host: &'a Host,
-    /// EC2.
+    /// Client of EC2.
     pub ec2: &'a E,
-    /// NodeConfig.
+    /// NodeConfig of this instance.
     pub config: &'a NodeConfig,
-    /// The records of its etcd clusters, by name.
-    pub formations: BTreeMap<String, Formation>,
-    /// This machine's id.
+    /// Access to the formation records, by etcd cluster.
+    pub formations: BTreeMap<String, FormationStore>,
+    /// Id of this instance.
     pub instance: &'a str,
-    /// Time between looks.
+    /// Times between rounds.
     pub pace: Pace,
 }
 
-/// Writes the last known names where they are missing: before any etcd of this machine can start, and without asking anybody.
-pub fn restore(host: &Host) -> anyhow::Result<()> {
+/// Restores the last known names if they are missing, before etcd can start and without AWS.
+pub fn restore_names(host: &Host) -> anyhow::Result<()> {
     let Some(kept) = host.read_text(KEPT)? else {
         return Ok(());
     };
-    let names = entries(&kept);
+    let names = parse_entries(&kept);
     let text = host.read_text(FILE)?.unwrap_or_default();
-    let block = block(&names);
+    let block = hosts_block(&names);
     if names.is_empty() || block.lines_in(&text).is_some() {
         return Ok(());
     }
-    Ok(host.rewrite(FILE, |text| block.written_into(text))?)
+    Ok(host.rewrite_in_place(FILE, |text| block.insert_into(text))?)
 }
 
-impl<E: Ec2> Members<'_, E> {
-    /// Keeps the members' names in `/etc/hosts`.
-    pub async fn keep(&self) -> anyhow::Result<()> {
-        let voice = Voice::of("names");
+impl<E: Ec2> MemberNames<'_, E> {
+    /// Keeps the names of the members in `/etc/hosts` up to date.
+    pub async fn keep_names(&self) -> anyhow::Result<()> {
+        let voice = RoleLog::for_role("names");
         let mut rhythm = Rhythm::new(self.pace, self.instance);
         let all = member_names(self.config);
         let mut before = None;
         loop {
-            let found = self.find().await?;
-            let names = follow(&all, &self.known()?, found.clone());
-            if self.write(&names)? {
+            let found = self.find_addresses().await?;
+            let names = merge_addresses(&all, &self.last_known()?, found.clone());
+            if self.write_names(&names)? {
                 let pair = |(name, address): (&String, &IpAddr)| format!("{name} {address}");
                 let said: Vec<String> = names.iter().map(pair).collect();
-                voice.say(Status::Finished, &said.join(", "));
+                voice.report_status(Status::Finished, &said.join(", "));
             }
             let complete = found.len() == all.len();
             let seen = match before.replace(found.clone()) {
-                Some(before) if before == found && complete => Seen::Rest,
-                Some(before) if before == found => Seen::Lack,
-                _ => Seen::Change,
+                Some(before) if before == found && complete => LookResult::Rest,
+                Some(before) if before == found => LookResult::Lack,
+                _ => LookResult::Change,
             };
-            rhythm.wait(seen).await;
+            rhythm.wait_after(seen).await;
         }
     }
 
-    /// The members' addresses, as far as they have machines.
-    async fn find(&self) -> anyhow::Result<BTreeMap<String, IpAddr>> {
-        let mut records = Records::new();
+    /// The current addresses of the members that have an instance, by name.
+    async fn find_addresses(&self) -> anyhow::Result<BTreeMap<String, IpAddr>> {
+        let mut records = RecordsByEtcd::new();
         for (etcd, formation) in &self.formations {
-            let read = formation.read().await?;
+            let read = formation.read_record().await?;
             records.extend(read.record.map(|record| (etcd.clone(), record)));
         }
         let volumes = etcd_volumes(self.ec2, &self.config.cluster).await?;
@@ -98,47 +99,56 @@ impl<E: Ec2> Members<'_, E> {
         let instances = if ids.is_empty() {
             Vec::new()
         } else {
-            self.ec2.instances(&filters).await?
+            self.ec2.describe_instances(&filters).await?
         };
-        Ok(addresses(self.config, &records, &volumes, &instances))
+        Ok(member_addresses(
+            self.config,
+            &records,
+            &volumes,
+            &instances,
+        ))
     }
 
-    /// What was known last: in the file itself, and where that lost it, beside it.
-    fn known(&self) -> anyhow::Result<BTreeMap<String, IpAddr>> {
+    /// The last known addresses, from `/etc/hosts` and its copy.
+    fn last_known(&self) -> anyhow::Result<BTreeMap<String, IpAddr>> {
         let kept = self.host.read_text(KEPT)?.unwrap_or_default();
         let text = self.host.read_text(FILE)?.unwrap_or_default();
-        Ok(entries(&kept).into_iter().chain(entries(&text)).collect())
+        Ok(parse_entries(&kept)
+            .into_iter()
+            .chain(parse_entries(&text))
+            .collect())
     }
 
-    /// True if the file said something else.
-    fn write(&self, names: &BTreeMap<String, IpAddr>) -> anyhow::Result<bool> {
+    /// Writes file and copy. True if the file changed.
+    fn write_names(&self, names: &BTreeMap<String, IpAddr>) -> anyhow::Result<bool> {
         if names.is_empty() {
             return Ok(false);
         }
-        let block = block(names);
-        let kept = self.host.write_changed(KEPT, &block.written_into(""), MODE);
+        let block = hosts_block(names);
+        let kept = self.host.write_changed(KEPT, &block.insert_into(""), MODE);
         let text = self.host.read_text(FILE)?.unwrap_or_default();
         let same = block.lines_in(&text).as_ref() == Some(&block.lines);
         if !same {
-            self.host.rewrite(FILE, |text| block.written_into(text))?;
+            self.host
+                .rewrite_in_place(FILE, |text| block.insert_into(text))?;
         }
-        // The names themselves come first.
+        // An error of the copy is reported only after the file is written.
         kept.context("the names would be lost by a reboot")?;
         Ok(!same)
     }
 }
 
-/// The members' addresses, by name, as far as they have machines.
-fn addresses(
+/// The addresses of the members that have an instance, by name.
+fn member_addresses(
     config: &NodeConfig,
-    records: &Records,
+    records: &RecordsByEtcd,
     volumes: &[Volume],
     instances: &[Instance],
 ) -> BTreeMap<String, IpAddr> {
     let mut found = BTreeMap::new();
     for etcd in config.control_plane.iter().flat_map(|of| &of.etcd) {
-        let names = EtcdMemberNames::of(etcd, &config.cluster);
-        let seen = seen(volumes, &etcd.name);
+        let names = EtcdMemberNames::from_config(etcd, &config.cluster);
+        let seen = seen_volumes(volumes, &etcd.name);
         for member in &names.members {
             let volume = named_volume(member, &seen, records.get(&etcd.name));
             let holder = volume.and_then(|volume| volume.holder.as_ref());
@@ -146,7 +156,7 @@ fn addresses(
             let instance = instances.iter().find(|one| Some(one.id.as_str()) == holder);
             let address = instance.and_then(|one| one.private_ip.as_deref()?.parse().ok());
             if let Some(address) = address {
-                found.insert(names.host(member), address);
+                found.insert(names.member_host(member), address);
             }
         }
     }
@@ -156,15 +166,15 @@ fn addresses(
 fn member_names(config: &NodeConfig) -> BTreeSet<String> {
     let all = config.control_plane.iter().flat_map(|of| &of.etcd);
     all.flat_map(|etcd| {
-        let names = EtcdMemberNames::of(etcd, &config.cluster);
-        let hosts = names.members.iter().map(|member| names.host(member));
+        let names = EtcdMemberNames::from_config(etcd, &config.cluster);
+        let hosts = names.members.iter().map(|member| names.member_host(member));
         hosts.collect::<Vec<_>>()
     })
     .collect()
 }
 
-/// What was found, and where nothing was, what was known: a member between two machines keeps its address until it has another.
-fn follow(
+/// Merges found and known addresses. A member without an instance keeps its last address until it has another.
+fn merge_addresses(
     members: &BTreeSet<String>,
     known: &BTreeMap<String, IpAddr>,
     found: BTreeMap<String, IpAddr>,
@@ -193,7 +203,7 @@ mod tests {
         ]);
         let found = of(&[("b", [10, 0, 0, 9])]);
         assert_eq!(
-            follow(&members, &known, found),
+            merge_addresses(&members, &known, found),
             of(&[("a", [10, 0, 0, 1]), ("b", [10, 0, 0, 9])])
         );
     }

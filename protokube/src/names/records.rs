@@ -1,4 +1,4 @@
-//! Which names follow the control planes' addresses, and what must be written for them to lead to those whose API server is ready.
+//! Computes the DNS names that follow the control planes, and the changes that make them lead to ready API servers.
 
 use aws_client::dns::{Addresses, Found};
 use aws_client::machine::Instance;
@@ -7,76 +7,77 @@ use node::names::dns;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-/// Seconds that an address may be cached.
+/// TTL of records, seconds.
 const TTL: i64 = 60;
 
-/// kOps' annotations of pods whose names follow their machines, and the addresses that those get.
-const ANNOTATIONS: [(&str, Which); 2] = [
-    ("dns.alpha.kubernetes.io/internal", Which::Private),
-    ("dns.alpha.kubernetes.io/external", Which::Public),
+/// kOps' pod annotations with names to publish, and the kind of address for each.
+const ANNOTATIONS: [(&str, AddressKind); 2] = [
+    ("dns.alpha.kubernetes.io/internal", AddressKind::Private),
+    ("dns.alpha.kubernetes.io/external", AddressKind::Public),
 ];
 
-/// Which of a machine's addresses.
+/// Kind of an instance's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
-    /// The private one.
+pub enum AddressKind {
+    /// Private address.
     Private,
-    /// The public one.
+    /// Public address.
     Public,
 }
 
-/// A name that follows the control planes.
+/// A DNS name that follows the control planes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// Without the trailing dot.
+pub struct FollowedName {
+    /// Name without trailing dot.
     pub name: String,
-    /// Which addresses it has.
-    pub which: Which,
+    /// Kind of the published addresses.
+    pub which: AddressKind,
 }
 
-/// What the zone says, by name.
+/// Current records of the zone by name.
 pub type Published = BTreeMap<String, Found>;
 
-/// The names of a cluster with a zone: those of the API server, unless a load balancer has them, and the bootstrap endpoint's.
-pub fn wanted(config: &NodeConfig) -> Vec<Wanted> {
+/// The names of a cluster with a hosted zone: those of the API server, unless a load balancer has them, and the bootstrap endpoint.
+pub fn followed_names(config: &NodeConfig) -> Vec<FollowedName> {
     let pods = config
         .control_plane
         .iter()
         .flat_map(|of| of.static_pods.values());
-    let mut all: Vec<Wanted> = Vec::new();
+    let mut all: Vec<FollowedName> = Vec::new();
     for pod in pods {
         for (annotation, which) in ANNOTATIONS {
             let names = pod.metadata.annotations.get(annotation);
             let names = names.map(String::as_str).unwrap_or_default().split(',');
             let names = names.map(str::trim).filter(|name| !name.is_empty());
-            all.extend(names.map(|name| Wanted {
+            all.extend(names.map(|name| FollowedName {
                 name: name.to_owned(),
                 which,
             }));
         }
     }
-    all.push(Wanted {
+    all.push(FollowedName {
         name: dns::bootstrap(&config.cluster),
-        which: Which::Private,
+        which: AddressKind::Private,
     });
     all
 }
 
-/// What to write so that the names have the addresses of those machines whose API server is ready, which are named by their private
-/// addresses. An address that EC2 does not say a control plane has is given to no name that lacks it: whoever can write that list could send
-/// clients anywhere. One that a name has stays while it is ready, as another protokube may see more of EC2. Nothing where they have them
-/// already, where there is no address to give (a name keeps its last one), where EC2 does not show a ready machine's public address yet, and
+/// The changes that give the names the addresses of ready API servers. `ready` contains private addresses. An address that EC2 does
+/// not confirm as a control plane's is never added to a name, because anyone who can write that list could redirect clients; one
+/// that a name has already stays while it is ready, because another protokube may see newer data of EC2. A name is not changed if
+/// it is up to date, if no address is left, if EC2 does not show the public address of a ready instance yet, or if it is an alias,
+/// for example of a load balancer.
 /// where something else has the name, such as a load balancer.
-pub fn changes(
-    wanted: &[Wanted],
+pub fn needed_changes(
+    wanted: &[FollowedName],
     ready: &BTreeSet<Ipv4Addr>,
     machines: &[Instance],
     published: &Published,
 ) -> Vec<Addresses> {
-    let change = |wanted: &Wanted| {
+    let change = |wanted: &FollowedName| {
         let addresses = match wanted.which {
-            Which::Private => private(ready, machines, published.get(&wanted.name)),
-            Which::Public => public(ready, machines)?,
+            AddressKind::Private => private_addresses(ready, machines, published.get(&wanted.name)),
+            AddressKind::Public => public_addresses(ready, machines)?,
         };
         let settled = match published.get(&wanted.name) {
             Some(Found::Alias) => true,
@@ -92,15 +93,15 @@ pub fn changes(
     wanted.iter().filter_map(change).collect()
 }
 
-/// The machine with that private address.
-pub fn machine_at(address: Ipv4Addr, machines: &[Instance]) -> Option<&Instance> {
+/// The instance with this private address.
+pub fn instance_at(address: Ipv4Addr, machines: &[Instance]) -> Option<&Instance> {
     let address = address.to_string();
     let mut machines = machines.iter();
     machines.find(|machine| machine.private_ip.as_ref() == Some(&address))
 }
 
-/// Those that are a machine's, and those that the name has.
-fn private(
+/// The ready addresses that EC2 confirms or that the name has already.
+fn private_addresses(
     ready: &BTreeSet<Ipv4Addr>,
     machines: &[Instance],
     found: Option<&Found>,
@@ -109,15 +110,18 @@ fn private(
         Some(Found::Addresses(found)) => found.addresses.contains(address),
         _ => false,
     };
-    let good = |address: &&Ipv4Addr| machine_at(**address, machines).is_some() || has(address);
+    let good = |address: &&Ipv4Addr| instance_at(**address, machines).is_some() || has(address);
     ready.iter().filter(good).copied().collect()
 }
 
-/// Public addresses of those machines, as far as they have one; `None` while one of them is unknown.
-fn public(ready: &BTreeSet<Ipv4Addr>, machines: &[Instance]) -> Option<BTreeSet<Ipv4Addr>> {
+/// The public addresses of the ready instances that have one; `None` if EC2 does not know one of the instances.
+fn public_addresses(
+    ready: &BTreeSet<Ipv4Addr>,
+    machines: &[Instance],
+) -> Option<BTreeSet<Ipv4Addr>> {
     let known: Option<Vec<&Instance>> = ready
         .iter()
-        .map(|address| machine_at(*address, machines))
+        .map(|address| instance_at(*address, machines))
         .collect();
     let public = known?.into_iter();
     Some(
@@ -132,7 +136,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn machine(number: u8, public: bool) -> Instance {
+    fn instance_number(number: u8, public: bool) -> Instance {
         Instance {
             id: format!("i-{number}"),
             state: "running".into(),
@@ -151,16 +155,19 @@ mod tests {
         Ipv4Addr::new(10, 0, 0, number)
     }
 
-    fn names() -> Vec<Wanted> {
-        [("api", Which::Public), ("api.internal", Which::Private)]
-            .map(|(name, which)| Wanted {
-                name: name.into(),
-                which,
-            })
-            .to_vec()
+    fn sample_names() -> Vec<FollowedName> {
+        [
+            ("api", AddressKind::Public),
+            ("api.internal", AddressKind::Private),
+        ]
+        .map(|(name, which)| FollowedName {
+            name: name.into(),
+            which,
+        })
+        .to_vec()
     }
 
-    fn found() -> impl Strategy<Value = Option<Found>> {
+    fn any_found() -> impl Strategy<Value = Option<Found>> {
         let addresses = proptest::collection::btree_set((0_u8..4).prop_map(private), 1..3);
         let addresses =
             (addresses, prop_oneof![Just(TTL), Just(10)]).prop_map(|(addresses, ttl)| {
@@ -182,11 +189,11 @@ mod tests {
         fn names_lead_to_ready_api_servers_come_to_rest_and_never_lose_their_last_address(
             ready in proptest::collection::btree_set((1_u8..4).prop_map(private), 0..4),
             known in proptest::collection::btree_map(1_u8..4, any::<bool>(), 0..4),
-            before in found(),
+            before in any_found(),
         ) {
-            let machines: Vec<Instance> = known.iter().map(|(number, public)| machine(*number, *public)).collect();
+            let machines: Vec<Instance> = known.iter().map(|(number, public)| instance_number(*number, *public)).collect();
             let mut published: Published = before.into_iter().map(|found| ("api.internal".to_owned(), found)).collect();
-            for change in changes(&names(), &ready, &machines, &published) {
+            for change in needed_changes(&sample_names(), &ready, &machines, &published) {
                 prop_assert!(!change.addresses.is_empty());
                 for address in &change.addresses {
                     let [.., number] = address.octets();
@@ -200,16 +207,20 @@ mod tests {
                 let before = published.insert(change.name.clone(), Found::Addresses(change));
                 prop_assert!(before != Some(Found::Alias), "a load balancer's name");
             }
-            prop_assert_eq!(changes(&names(), &ready, &machines, &published), vec![]);
+            prop_assert_eq!(needed_changes(&sample_names(), &ready, &machines, &published), vec![]);
         }
     }
 
     #[test]
     fn only_machines_whose_api_server_is_ready_are_published() {
-        let machines = [machine(1, true), machine(2, true), machine(3, false)];
+        let machines = [
+            instance_number(1, true),
+            instance_number(2, true),
+            instance_number(3, false),
+        ];
         let said = |ready: &[u8]| -> Vec<String> {
             let ready = ready.iter().map(|number| private(*number)).collect();
-            changes(&names(), &ready, &machines, &Published::new())
+            needed_changes(&sample_names(), &ready, &machines, &Published::new())
                 .iter()
                 .map(|one| format!("{} {:?}", one.name, one.addresses))
                 .collect()
@@ -218,7 +229,7 @@ mod tests {
             said(&[1, 3]),
             ["api {198.51.100.1}", "api.internal {10.0.0.1, 10.0.0.3}"]
         );
-        // One that EC2 does not show: it is waited for, or nobody's.
+        // An address that EC2 does not show is not published.
         assert_eq!(said(&[1, 9]), ["api.internal {10.0.0.1}"]);
         assert_eq!(said(&[9]), [""; 0]);
         assert_eq!(said(&[]), [""; 0]);

@@ -1,10 +1,10 @@
-//! The cluster's names in its hosted zone: they lead to the API servers that are ready. Which those are, all protokubes read in one place,
-//! the API's own list of its servers, so that none undoes what another wrote; a protokube whose own API server is not ready writes nothing.
-//! Route 53 answers five calls a second for a whole account, so it is asked only when that list changed, and now and then.
+//! Role dns: keeps the cluster's names in its hosted zone pointed at ready API servers. All protokubes read these from the same place,
+//! the API's own list, so that none undoes another's change. A protokube whose own API server is not ready writes nothing. Route 53
+//! allows five calls per second and account, so it is called only when the list changes and at long intervals.
 
-use super::records::{Published, Wanted, changes, machine_at, wanted};
+use super::records::{FollowedName, Published, followed_names, instance_at, needed_changes};
 use crate::ec2::{Ec2, control_planes};
-use crate::log::Voice;
+use crate::log::RoleLog;
 use crate::pace::Sleep;
 use anyhow::{Context, bail};
 use aws_client::Clients;
@@ -24,44 +24,47 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// An answer of the API server that takes longer is given up.
+/// Timeout of a request to the API server.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Looks at the list between two looks at the zone, if the list stays as it is.
+/// Reads of an unchanged list between two reads of the zone.
 const LOOKS: u32 = 24;
 
-/// Looks at the list between two looks at EC2, which knows public addresses, if the list stays as it is.
+/// Reads of an unchanged list between two calls of EC2, which knows public addresses.
 const MACHINE_LOOKS: u32 = 120;
 
-/// The records of a zone, as a trait: tests have a zone of their own.
-pub trait Records: Send + Sync + 'static {
-    /// What the zone says of these names.
-    fn read(&self, names: &[String]) -> impl Future<Output = Result<Published, Failure>> + Send;
+/// The records of a hosted zone, as a trait that tests replace.
+pub trait ZoneRecords: Send + Sync + 'static {
+    /// Reads the records of these names.
+    fn read_names(
+        &self,
+        names: &[String],
+    ) -> impl Future<Output = Result<Published, Failure>> + Send;
 
-    /// Replaces addresses, all or none.
-    fn write(&self, names: &[Addresses]) -> impl Future<Output = Result<(), Failure>> + Send;
+    /// Writes addresses, all or none.
+    fn write_names(&self, names: &[Addresses]) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
 /// A hosted zone of Route 53.
 #[derive(Clone, Debug)]
 pub struct Route53 {
-    /// Clients.
+    /// AWS clients.
     pub clients: Clients,
-    /// The zone's id.
+    /// Id of the zone.
     pub zone: String,
 }
 
-impl Records for Route53 {
-    async fn read(&self, names: &[String]) -> Result<Published, Failure> {
+impl ZoneRecords for Route53 {
+    async fn read_names(&self, names: &[String]) -> Result<Published, Failure> {
         dns::addresses(&self.clients, &self.zone, names).await
     }
 
-    async fn write(&self, names: &[Addresses]) -> Result<(), Failure> {
+    async fn write_names(&self, names: &[Addresses]) -> Result<(), Failure> {
         dns::publish(&self.clients, &self.zone, names).await
     }
 }
 
-/// What of the completed spec says where names are published.
+/// The parts of the completed spec that determine the hosted zone.
 #[derive(Deserialize)]
 struct Completed {
     spec: Names,
@@ -84,57 +87,60 @@ struct Dns {
     r#type: String,
 }
 
-/// The id of the cluster's hosted zone, as its completed spec in the store says; `None`: the cluster has none.
-pub async fn zone_of(store: &Store) -> anyhow::Result<Option<String>> {
+/// Reads the id of the cluster's hosted zone from the completed spec; `None` if the cluster has none.
+pub async fn read_zone_id(store: &Store) -> anyhow::Result<Option<String>> {
     const KEY: &str = "cluster-completed.spec";
     let object = store.get(KEY).await?;
     let object = object.with_context(|| format!("the state store has no {KEY}"))?;
     let text = String::from_utf8(object.bytes).with_context(|| format!("{KEY} is not text"))?;
     let completed: Completed = read_as(&text)
-        .with_context(|| format!("{KEY} cannot be read: another release wrote it"))?;
+        .with_context(|| format!("{KEY} cannot be parsed; another release may have written it"))?;
     let Names { dns_zone, topology } = completed.spec;
     let zone = dns_zone.filter(|_| topology.dns.r#type != "None");
     if let Some(name) = zone.as_ref().filter(|zone| zone.contains('.')) {
         bail!(
-            "{KEY} names the hosted zone {name}, not its id: another release wrote it: run kctl update"
+            "{KEY} has the name {name} of the hosted zone in place of its id, because another release wrote it: run `kctl update cluster --yes`"
         );
     }
     Ok(zone)
 }
 
-/// Who knows which API servers are ready, as a trait: tests have some of their own.
+/// The list of ready API servers, as a trait that tests replace.
 pub trait ApiServers: Send + Sync + 'static {
-    /// Their private addresses; `None` while this machine's own is not ready and so may not know.
-    fn ready(&self) -> impl Future<Output = anyhow::Result<Option<BTreeSet<Ipv4Addr>>>> + Send;
+    /// Private addresses of ready API servers; `None` while the local one is not ready, because its list may be old.
+    fn ready_addresses(
+        &self,
+    ) -> impl Future<Output = anyhow::Result<Option<BTreeSet<Ipv4Addr>>>> + Send;
 }
 
-/// The API's list of its own servers: the addresses of the Service `kubernetes`. Each API server puts itself there once its `/readyz` is
-/// well, renews that every ten seconds under a lease of etcd's of fifteen, and takes itself out when it ends; the others drop one whose
-/// lease is over (<https://github.com/kubernetes/kubernetes/tree/master/pkg/controlplane/controller/kubernetesservice> and
-/// `pkg/controlplane/reconcilers/lease.go`). So the time is etcd's, and no machine's clock counts.
-pub struct Endpoints {
-    /// Of this machine's API server.
+/// The API's list of its own servers: the endpoints of the Service `kubernetes`. Each API server adds itself once its `/readyz`
+/// succeeds, renews the entry every ten seconds under an etcd lease of fifteen seconds, and removes itself when it ends. The others
+/// remove entries whose lease has expired
+/// (<https://github.com/kubernetes/kubernetes/tree/master/pkg/controlplane/controller/kubernetesservice> and
+/// `pkg/controlplane/reconcilers/lease.go`). etcd measures the time, so clocks of instances do not matter.
+pub struct ApiEndpoints {
+    /// Client of the local API server.
     pub client: Client,
-    /// Whether that is ready.
+    /// Whether the local API server is ready.
     pub ready: watch::Receiver<bool>,
 }
 
-impl ApiServers for Endpoints {
-    async fn ready(&self) -> anyhow::Result<Option<BTreeSet<Ipv4Addr>>> {
+impl ApiServers for ApiEndpoints {
+    async fn ready_addresses(&self) -> anyhow::Result<Option<BTreeSet<Ipv4Addr>>> {
         if !*self.ready.borrow() {
             return Ok(None);
         }
         let slices: Api<EndpointSlice> = Api::namespaced(self.client.clone(), "default");
         let asked = tokio::time::timeout(TIMEOUT, slices.get_opt("kubernetes")).await;
         let slice = asked
-            .context("the API server takes too long to say which API servers are ready")?
-            .context("could not ask the API server which API servers are ready")?;
-        Ok(slice.as_ref().map(listed))
+            .context("the API server timed out on the list of ready API servers")?
+            .context("could not read the list of ready API servers")?;
+        Ok(slice.as_ref().map(ready_endpoints))
     }
 }
 
-/// The addresses in the list.
-fn listed(slice: &EndpointSlice) -> BTreeSet<Ipv4Addr> {
+/// The addresses of ready endpoints.
+fn ready_endpoints(slice: &EndpointSlice) -> BTreeSet<Ipv4Addr> {
     let ready = |one: &&k8s_openapi::api::discovery::v1::Endpoint| {
         let conditions = one.conditions.as_ref();
         conditions.and_then(|conditions| conditions.ready) != Some(false)
@@ -146,46 +152,46 @@ fn listed(slice: &EndpointSlice) -> BTreeSet<Ipv4Addr> {
         .collect()
 }
 
-/// Who keeps the names in the zone.
+/// Inputs of the role.
 #[derive(Debug)]
-pub struct Zone<'a, E, R, A> {
-    /// EC2.
+pub struct ZonePublisher<'a, E, R, A> {
+    /// Client of EC2.
     pub ec2: &'a E,
-    /// The zone.
+    /// Records of the zone.
     pub records: &'a R,
-    /// Who knows which API servers are ready.
+    /// List of ready API servers.
     pub servers: &'a A,
-    /// NodeConfig.
+    /// NodeConfig of this instance.
     pub config: &'a NodeConfig,
-    /// Time between looks at that list, and how it passes.
+    /// Time between reads of the list, and the sleep function.
     pub pace: (Duration, Sleep),
 }
 
-impl<E: Ec2, R: Records, A: ApiServers> Zone<'_, E, R, A> {
-    /// Keeps them.
-    pub async fn keep(&self) -> anyhow::Result<()> {
-        let voice = Voice::of("dns");
-        let wanted = wanted(self.config);
+impl<E: Ec2, R: ZoneRecords, A: ApiServers> ZonePublisher<'_, E, R, A> {
+    /// Keeps the names up to date until a call fails.
+    pub async fn keep_published(&self) -> anyhow::Result<()> {
+        let voice = RoleLog::for_role("dns");
+        let wanted = followed_names(self.config);
         let mut before = BTreeSet::new();
         let mut machines: Vec<Instance> = Vec::new();
         let (mut looks, mut machine_looks, mut patience) = (0, 0, 1);
         loop {
-            let ready = self.servers.ready().await?.unwrap_or_default();
+            let ready = self.servers.ready_addresses().await?.unwrap_or_default();
             if !ready.is_empty() {
                 (looks, machine_looks) = (looks + 1, machine_looks + 1);
                 if ready != before {
                     (looks, machine_looks, patience) = (LOOKS, MACHINE_LOOKS, 1);
                 }
-                let known = |address: &Ipv4Addr| machine_at(*address, &machines).is_some();
+                let known = |address: &Ipv4Addr| instance_at(*address, &machines).is_some();
                 let due = machine_looks >= MACHINE_LOOKS;
                 if due || (!ready.iter().all(known) && machine_looks >= patience) {
                     machines = control_planes(self.ec2, &self.config.cluster).await?;
-                    // One that EC2 does not show is asked for later and later.
+                    // The pause doubles while EC2 does not show an instance.
                     patience = (patience * 2).min(LOOKS);
                     (looks, machine_looks) = (LOOKS, 0);
                 }
                 if looks >= LOOKS {
-                    self.compare(&wanted, &ready, &machines, &voice).await?;
+                    self.update_zone(&wanted, &ready, &machines, &voice).await?;
                     before = ready;
                     looks = 0;
                 }
@@ -195,26 +201,26 @@ impl<E: Ec2, R: Records, A: ApiServers> Zone<'_, E, R, A> {
         }
     }
 
-    /// One look at the zone, and what it needs.
-    async fn compare(
+    /// Reads the zone and writes the needed changes.
+    async fn update_zone(
         &self,
-        wanted: &[Wanted],
+        wanted: &[FollowedName],
         ready: &BTreeSet<Ipv4Addr>,
         machines: &[Instance],
-        voice: &Voice,
+        voice: &RoleLog,
     ) -> anyhow::Result<()> {
         let names: Vec<String> = wanted.iter().map(|one| one.name.clone()).collect();
-        let published = self.records.read(&names).await?;
-        let changes = changes(wanted, ready, machines, &published);
+        let published = self.records.read_names(&names).await?;
+        let changes = needed_changes(wanted, ready, machines, &published);
         if changes.is_empty() {
             return Ok(());
         }
-        self.records.write(&changes).await?;
+        self.records.write_names(&changes).await?;
         let said = changes.iter().map(|one| {
             let addresses: Vec<String> = one.addresses.iter().map(ToString::to_string).collect();
             format!("{} {}", one.name, addresses.join(" "))
         });
-        voice.say(Status::Finished, &said.collect::<Vec<_>>().join(", "));
+        voice.report_status(Status::Finished, &said.collect::<Vec<_>>().join(", "));
         Ok(())
     }
 }

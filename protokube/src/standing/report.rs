@@ -1,7 +1,7 @@
-//! Keeps in the state store what stands: written when it changes, and not while all stays as it is.
+//! Role report: writes the current waits to the state store when they change.
 
-use super::{Standing, of};
-use crate::log::Voice;
+use super::{CurrentWaits, to_waits};
+use crate::log::RoleLog;
 use crate::pace::Sleep;
 use anyhow::Context;
 use aws_client::store::{Expect, Store};
@@ -10,66 +10,74 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// At least so long is between two writes.
+/// Shortest time between two writes.
 pub const EVERY: Duration = Duration::from_secs(10);
 
-/// At most so long, while the store cannot be written.
+/// Longest pause while the store cannot be written.
 const LONGEST: Duration = Duration::from_mins(1);
 
-/// Changes come in crowds: others of the same one are waited for this long.
+/// Time for collecting further changes before a write.
 const GATHER: Duration = Duration::from_secs(1);
 
-/// Who keeps it there.
+/// Inputs of the role.
 #[derive(Debug)]
-pub struct Report<'a> {
-    /// The cluster's base in the state store.
+pub struct WaitsReporter<'a> {
+    /// State store at the cluster's base.
     pub store: &'a Store,
-    /// What stands.
-    pub standing: &'a Standing,
-    /// This machine, `i-...`.
+    /// Current waits.
+    pub standing: &'a CurrentWaits,
+    /// Id of this instance, `i-...`.
     pub instance: &'a str,
-    /// Says what fails here. It stands nowhere: where that is read is what cannot be written.
-    pub voice: Voice,
-    /// The time.
+    /// Log of this role. Its errors are not in the report, because the report cannot be written then.
+    pub voice: RoleLog,
+    /// Clock.
     pub clock: fn() -> OffsetDateTime,
-    /// How time passes.
+    /// Sleep function.
     pub sleep: Sleep,
 }
 
-impl Report<'_> {
-    /// Keeps it there for ever. What an earlier protokube left is looked at once roles had time to begin, and goes with what it said.
-    pub async fn keep(&self) -> anyhow::Result<()> {
-        const ABOUT: &str = "what roles wait for";
-        let mut changes = self.standing.changes();
+impl WaitsReporter<'_> {
+    /// Keeps the report up to date for ever. The first write replaces the report of an earlier protokube, after roles had time to
+    /// start.
+    pub async fn keep_report(&self) -> anyhow::Result<()> {
+        const ABOUT: &str = "report of waits";
+        let mut changes = self.standing.subscribe_changes();
         let mut written: Option<Vec<Wait>> = None;
         let mut pause = EVERY;
         let mut owed = true;
         loop {
             (self.sleep)(pause).await;
             if !owed {
-                changes.changed().await.context("nothing stands any more")?;
+                changes
+                    .changed()
+                    .await
+                    .context("the table of waits was dropped")?;
                 (self.sleep)(GATHER).await;
             }
-            let now = of(&changes.borrow_and_update());
-            match self.write(&mut written, now).await {
+            let now = to_waits(&changes.borrow_and_update());
+            match self.write_report(&mut written, now).await {
                 Ok(()) => {
-                    self.voice.over(ABOUT);
+                    self.voice.report_resolved(ABOUT);
                     (owed, pause) = (false, EVERY);
                 }
                 Err(error) => {
-                    self.voice.failed(ABOUT, &error);
+                    self.voice.report_error(ABOUT, &error);
                     (owed, pause) = (true, (pause * 2).min(LONGEST));
                 }
             }
         }
     }
 
-    /// Writes it, unless the store has it. `None`: it is not known yet what that has.
-    async fn write(&self, written: &mut Option<Vec<Wait>>, now: Vec<Wait>) -> anyhow::Result<()> {
+    /// Writes the report unless the store has it already. `written` is `None` if the store's content is unknown.
+    async fn write_report(
+        &self,
+        written: &mut Option<Vec<Wait>>,
+        now: Vec<Wait>,
+    ) -> anyhow::Result<()> {
         let key = waits_key(self.instance);
         let before = match written.take() {
             Some(before) => Some(before),
-            None => self.read(&key).await?,
+            None => self.read_report(&key).await?,
         };
         let time = (self.clock)().format(&Rfc3339)?;
         let since = |wait: Wait| {
@@ -83,25 +91,25 @@ impl Report<'_> {
         };
         let waits = now.into_iter().map(since).collect();
         let release = env!("CARGO_PKG_VERSION");
-        let report = Waits::of(self.instance, release, &time, waits);
+        let report = Waits::new(self.instance, release, &time, waits);
         let same = |before: &Vec<Wait>| {
             let mut pairs = before.iter().zip(&report.waits);
-            before.len() == report.waits.len() && pairs.all(|(a, b)| a.says_as(b))
+            before.len() == report.waits.len() && pairs.all(|(a, b)| a.is_same_report(b))
         };
         if before.as_ref().is_some_and(same) {
             *written = before;
             return Ok(());
         }
         let bytes = serde_json::to_vec_pretty(&report)?;
-        // Where this fails, nobody knows what the store has.
+        // If this fails, the store's content is unknown.
         let put = self.store.put(&key, bytes, Expect::Any).await;
         put.with_context(|| format!("could not write {key}"))?;
         *written = Some(report.waits);
         Ok(())
     }
 
-    /// What the store has: nothing where there is no object, and `None` where nobody can read it.
-    async fn read(&self, key: &str) -> anyhow::Result<Option<Vec<Wait>>> {
+    /// The waits in the store: empty if there is no object, `None` if it cannot be parsed.
+    async fn read_report(&self, key: &str) -> anyhow::Result<Option<Vec<Wait>>> {
         let bytes = self.store.get_first(key, WAITS_LIMIT + 1).await;
         let bytes = bytes.with_context(|| format!("could not read {key}"))?;
         let Some(bytes) = bytes else {

@@ -24,7 +24,7 @@ async fn start(api: FakeApi, instances: &[&str]) -> Fixture {
     }
     let (client, log) = (api.client().await, lines.log());
     tokio::spawn(async move {
-        let ended = protokube::approval::run(client, machine, NAME, &log).await;
+        let ended = protokube::approval::approve_requests(client, machine, NAME, &log).await;
         panic!("{ended:?}");
     });
     Fixture { api, aws, lines }
@@ -157,7 +157,7 @@ async fn everything_else_is_left_alone_with_one_line() {
     let lines = fixture.lines.json();
     let details = lines.iter().map(|line| line["detail"].as_str().unwrap());
     let left: Vec<&str> = details
-        .filter(|detail| detail.contains("left alone"))
+        .filter(|detail| detail.contains("not approved"))
         .collect();
     let users = [INSTANCE, other].map(|node| format!("system:node:{node}"));
     let foreign = "system:serviceaccount:kube-system:somebody".to_owned();
@@ -204,7 +204,7 @@ async fn a_client_certificate_is_renewed_while_its_instance_runs_and_no_longer()
     fixture.api.put_request("csr-other", &other);
     let told = |_: &FakeApi| {
         let text = fixture.lines.text();
-        text.contains("terminated, not running") && text.contains("EC2 knows no instance")
+        text.contains("terminated, not running") && text.contains("EC2 does not know the instance")
     };
     fixture.api.until(told).await;
     for name in ["csr-ghost", "csr-other"] {
@@ -229,7 +229,7 @@ async fn who_asks_without_end_costs_a_call_of_ec2_a_second_and_one_line() {
     let calls = fixture.aws.calls("DescribeInstances");
     assert!(calls <= seconds + 2, "{calls} calls in {seconds} s");
     let told = fixture.lines.text();
-    assert_eq!(told.matches("left alone").count(), 1, "{told}");
+    assert_eq!(told.matches("not approved").count(), 1, "{told}");
 }
 
 #[tokio::test]

@@ -95,7 +95,7 @@ async fn a_flood_of_refusals_is_one_line_and_no_line_is_longer_than_what_it_says
         let authorization = format!(
             "AWS4-HMAC-SHA256 Credential=A/20300101/eu-west-1/sts/aws4_request, SignedHeaders={list}, Signature=0"
         );
-        let body = node::bootstrap::Binding::of(b"{}", &name, "");
+        let body = node::bootstrap::Binding::for_request(b"{}", &name, "");
         let mut headers: std::collections::BTreeMap<String, String> = body.headers().into();
         headers.insert("authorization".to_owned(), authorization);
         SignedIdentity { headers }

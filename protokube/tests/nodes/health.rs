@@ -1,7 +1,9 @@
 //! The API server's health is passed on, and asked with a certificate.
 
-use node::pki::{KeyAlgorithm, Keyset, Leaf, SystemKeys, Usage, issue, mint, trust_bundle};
-use protokube::health::{Context, serve_on};
+use node::pki::{
+    KeyAlgorithm, Keyset, Leaf, SystemKeys, Usage, issue_certificate, mint_keyset, trust_bundle,
+};
+use protokube::health::{HealthContext, serve_health_on};
 use protokube::identity::system_clock;
 use protokube::thread::on_own_thread;
 use rustls::pki_types::pem::PemObject;
@@ -24,7 +26,7 @@ async fn api_server(authority: &Keyset, state: Arc<Mutex<(u16, &'static str)>>) 
         names: vec!["127.0.0.1".to_owned()],
         validity: Duration::DAY,
     };
-    let issued = issue(
+    let issued = issue_certificate(
         authority,
         &leaf,
         &mut SystemKeys::at(OffsetDateTime::now_utc()),
@@ -79,7 +81,7 @@ async fn api_server(authority: &Keyset, state: Arc<Mutex<(u16, &'static str)>>) 
 async fn health(authority: &Keyset, server: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let listen = listener.local_addr().unwrap();
-    let context = Context {
+    let context = HealthContext {
         listen,
         server: server.to_owned(),
         trust_bundle: trust_bundle(authority),
@@ -87,7 +89,7 @@ async fn health(authority: &Keyset, server: &str) -> String {
         clock: system_clock(),
         validity: Duration::days(455),
     };
-    tokio::spawn(serve_on(context, listener));
+    tokio::spawn(serve_health_on(context, listener));
     format!("http://{listen}")
 }
 
@@ -99,7 +101,7 @@ async fn get(url: &str) -> (u16, String) {
 
 fn authority() -> Keyset {
     let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
-    mint("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap()
+    mint_keyset("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap()
 }
 
 #[tokio::test]
@@ -143,7 +145,7 @@ async fn health_is_answered_while_the_thread_of_all_else_is_held_up() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let listen = listener.local_addr().unwrap();
-    let context = Context {
+    let context = HealthContext {
         listen,
         // Nobody is there, and that is an answer.
         server: "https://127.0.0.1:1".to_owned(),
@@ -153,7 +155,7 @@ async fn health_is_answered_while_the_thread_of_all_else_is_held_up() {
         validity: Duration::days(455),
     };
     let served = on_own_thread("health", move || async move {
-        serve_on(context, TcpListener::from_std(listener)?).await
+        serve_health_on(context, TcpListener::from_std(listener)?).await
     });
     let held_up = async {
         let mut stream = std::net::TcpStream::connect(listen).unwrap();

@@ -2,8 +2,8 @@
 
 use crate::fakes::{Cluster, INSTANCE, Worker, instance};
 use aws_client::store::Expect;
-use node::bootstrap::{Certificate, JOIN_PATH, KeyRecord, key_record_key};
-use node::config::{NodeConfig, read_node_config, stored};
+use node::bootstrap::{CertificateKind, JOIN_PATH, KeyRecord, key_record_key};
+use node::config::{NodeConfig, read_node_config, to_stored};
 use node::pki::trust_bundle;
 use node::secret::{DOCKER_CONFIG, Secret, stored_path, write_stored};
 use x509_parser::pem::{Pem, parse_x509_pem};
@@ -32,12 +32,12 @@ async fn a_worker_of_the_group_gets_its_configuration_and_its_certificates() {
     let authority = authority.parse_x509().unwrap();
     for (certificate, subject, minutes) in [
         (
-            Certificate::Kubelet,
+            CertificateKind::Kubelet,
             format!("CN=system:node:{INSTANCE}, O=system:nodes"),
             2 * 10,
         ),
         (
-            Certificate::KubeProxy,
+            CertificateKind::KubeProxy,
             "CN=system:kube-proxy".to_owned(),
             (455 + 2) * 24 * 60,
         ),
@@ -122,8 +122,8 @@ async fn two_at_once_with_different_keys_do_not_both_get_theirs_recorded() {
             answer.joined();
         }
     }
-    let kubelet = &record.keys[&Certificate::Kubelet];
-    assert_eq!(kubelet, &record.keys[&Certificate::KubeProxy]);
+    let kubelet = &record.keys[&CertificateKind::Kubelet];
+    assert_eq!(kubelet, &record.keys[&CertificateKind::KubeProxy]);
 }
 
 #[tokio::test]
@@ -166,7 +166,7 @@ async fn passwords_of_registries_come_with_the_certificates_to_groups_that_have_
     let cluster = Cluster::start().await;
     let plain = &cluster.node_config;
     let config = read_node_config(&plain.text, &plain.sha256).unwrap();
-    let with_passwords = stored(&NodeConfig {
+    let with_passwords = to_stored(&NodeConfig {
         docker_config: true,
         ..config
     });
@@ -198,7 +198,7 @@ async fn passwords_of_registries_come_with_the_certificates_to_groups_that_have_
     cluster.has_node(Some(true));
     let mut pod = cluster.worker().await;
     pod.node_config.clone_from(&with_passwords.sha256);
-    let (kubelet, proxy) = (Certificate::Kubelet, Certificate::KubeProxy);
+    let (kubelet, proxy) = (CertificateKind::Kubelet, CertificateKind::KubeProxy);
     for (requests, status) in [(&[kubelet, proxy][..], 409), (&[proxy], 400), (&[], 400)] {
         let answer = pod.join_for(requests).await;
         assert_eq!(answer.status, status, "{answer:?}");

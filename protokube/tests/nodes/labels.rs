@@ -17,7 +17,7 @@ async fn start(api: FakeApi, aws: FakeAws) -> Fixture {
     let machine = control_plane(&aws, &url).await;
     let (client, log) = (api.client().await, lines.log());
     tokio::spawn(async move {
-        let ended = protokube::labels::run(client, machine, NAME, &log).await;
+        let ended = protokube::labels::label_nodes(client, machine, NAME, &log).await;
         panic!("{ended:?}");
     });
     Fixture { api, aws, lines }

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use node::pki::trust_bundle;
-use protokube::bootstrap::{ApiNodes, Nodes};
+use protokube::bootstrap::{ApiNodes, NodeLookup};
 use protokube::identity::system_clock;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ async fn until<T, F: Future<Output = T>>(
 async fn health(plane: &ControlPlane) -> SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let listen = listener.local_addr().unwrap();
-    let context = protokube::health::Context {
+    let context = protokube::health::HealthContext {
         listen,
         server: plane.url.clone(),
         trust_bundle: trust_bundle(&plane.authority),
@@ -44,7 +44,7 @@ async fn health(plane: &ControlPlane) -> SocketAddr {
         clock: system_clock(),
         validity: Duration::DAY,
     };
-    tokio::spawn(protokube::health::serve_on(context, listener));
+    tokio::spawn(protokube::health::serve_health_on(context, listener));
     listen
 }
 
@@ -65,12 +65,12 @@ async fn a_real_api_server_takes_approvals_labels_and_probes() {
     let admin = plane.client("protokube", "system:masters");
     let (client, of, log) = (admin.clone(), machine.clone(), lines.log());
     tokio::spawn(async move {
-        let ended = protokube::approval::run(client, of, NAME, &log).await;
+        let ended = protokube::approval::approve_requests(client, of, NAME, &log).await;
         panic!("{ended:?}");
     });
     let (client, log) = (admin.clone(), lines.log());
     tokio::spawn(async move {
-        let ended = protokube::labels::run(client, machine, NAME, &log).await;
+        let ended = protokube::labels::label_nodes(client, machine, NAME, &log).await;
         panic!("{ended:?}");
     });
     let kubelet = plane.client(&format!("system:node:{INSTANCE}"), "system:nodes");
@@ -110,11 +110,11 @@ async fn create(kubelet: &Api<CertificateSigningRequest>, name: &str, spec: &Val
 
 /// A Node as kubelet makes it is labelled, and known.
 async fn nodes(known: &ApiNodes, kubelet: Client) {
-    assert!(!known.exists(INSTANCE).await.unwrap());
+    assert!(!known.node_exists(INSTANCE).await.unwrap());
     let nodes: Api<Node> = Api::all(kubelet);
     let node = serde_json::from_value(json!({ "metadata": { "name": INSTANCE } })).unwrap();
     nodes.create(&PostParams::default(), &node).await.unwrap();
-    assert!(known.exists(INSTANCE).await.unwrap());
+    assert!(known.node_exists(INSTANCE).await.unwrap());
     let labels = async || nodes.get(INSTANCE).await.unwrap().metadata.labels;
     let all = |labels: &Option<BTreeMap<String, String>>| {
         labels.as_ref().is_some_and(|labels| labels.len() == 3)

@@ -5,7 +5,7 @@ use node::bootstrap::{
     AUTHORITY_HEADER, BODY_HEADER, Binding, CLUSTER_HEADER, JOIN_LIMIT, JOIN_PATH, REPORT_PATH,
     key_record_key,
 };
-use node::config::sha256;
+use node::config::sha256_hex;
 use std::time::Duration;
 
 /// That it was refused with that status for that reason, told in one line without secrets; that no key was recorded.
@@ -160,7 +160,7 @@ async fn binding_headers_put_in_after_signing() {
     let worker = cluster.worker().await;
     let body = worker.body();
     let mut identity = worker.identity(b"what it signed").await;
-    let own = Binding::of(&body, &worker.cluster, &worker.trusted).headers();
+    let own = Binding::for_request(&body, &worker.cluster, &worker.trusted).headers();
     identity.headers.extend(own);
     let answer = worker.send(JOIN_PATH, Some(&identity), body).await;
     refused(&cluster, &answer, 403, "SignatureDoesNotMatch", true).await;
@@ -273,7 +273,7 @@ async fn another_group_and_an_unknown_configuration() {
     )
     .await;
     let mut worker = cluster.worker().await;
-    worker.node_config = sha256("another");
+    worker.node_config = sha256_hex("another");
     let answer = worker.join().await;
     refused_known(&cluster, &answer, 403, "run kctl update", true).await;
     for no_hash in ["", "../../pki/private/kubernetes-ca/keyset"] {

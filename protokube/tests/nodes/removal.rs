@@ -3,7 +3,7 @@
 use crate::fakes::api::FakeApi;
 use crate::fakes::aws::FakeAws;
 use crate::fakes::{INSTANCE, Lines, control_plane, instance};
-use protokube::removal::Pace;
+use protokube::removal::RemovalPace;
 use std::time::Duration;
 
 /// The machine that this runs on.
@@ -16,13 +16,13 @@ struct Fixture {
     lines: Lines,
 }
 
-const QUICK: Pace = Pace {
+const QUICK: RemovalPace = RemovalPace {
     look: Duration::from_millis(20),
     gone: Duration::from_millis(100),
 };
 
 /// Nodes of those names, all of which say that they are ready, an EC2 with those instances, and the part that removes.
-async fn start(nodes: &[&str], instances: &[&str], pace: Pace) -> Fixture {
+async fn start(nodes: &[&str], instances: &[&str], pace: RemovalPace) -> Fixture {
     let (api, aws, lines) = (FakeApi::new(), FakeAws::default(), Lines::default());
     let url = aws.start().await;
     let machine = control_plane(&aws, &url).await;
@@ -31,7 +31,9 @@ async fn start(nodes: &[&str], instances: &[&str], pace: Pace) -> Fixture {
     }
     aws.state().instances = instances.iter().map(|id| instance(id)).collect();
     let (client, log) = (api.client().await, lines.log());
-    tokio::spawn(async move { protokube::removal::run(client, machine, OWN, pace, &log).await });
+    tokio::spawn(async move {
+        protokube::removal::remove_stale_nodes(client, machine, OWN, pace, &log).await
+    });
     Fixture { api, aws, lines }
 }
 
@@ -63,7 +65,7 @@ async fn a_node_that_says_it_is_ready_goes_with_its_instance() {
 
 #[tokio::test]
 async fn finalizers_of_a_gone_machines_node_keep_it_no_longer() {
-    let pace = Pace {
+    let pace = RemovalPace {
         gone: Duration::from_millis(500),
         ..QUICK
     };
@@ -96,7 +98,7 @@ async fn a_node_that_cannot_be_removed_keeps_no_other() {
 
 #[tokio::test]
 async fn one_look_removes_nothing() {
-    let patient = Pace {
+    let patient = RemovalPace {
         gone: Duration::from_hours(1),
         ..QUICK
     };
@@ -107,7 +109,7 @@ async fn one_look_removes_nothing() {
 
 #[tokio::test]
 async fn a_machine_that_was_missing_for_a_moment_keeps_its_node() {
-    let pace = Pace {
+    let pace = RemovalPace {
         gone: Duration::from_secs(1),
         ..QUICK
     };

@@ -2,8 +2,8 @@
 
 use crate::machine::{Machine, config};
 use node::components::{EtcdMemberNames, EtcdStart, etcd_ports};
-use node::manifests::{ETCD_SERVES, EtcdPod, etcd};
-use protokube::etcd::{Http, Peer, Running};
+use node::manifests::{ETCD_SERVES, EtcdPod, build_etcd_pod};
+use protokube::etcd::{EtcdHttp, EtcdPeer, RunningEtcd};
 use protokube::probe::Probe;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -60,16 +60,16 @@ async fn etcd_with(alarms: &'static [&'static str], leader: bool) -> String {
     url
 }
 
-async fn asked(alarms: &'static [&'static str], leader: bool) -> Http {
+async fn asked(alarms: &'static [&'static str], leader: bool) -> EtcdHttp {
     let machine = Machine::new().await;
     let etcd = config().control_plane.unwrap().etcd[0].clone();
-    Http {
+    EtcdHttp {
         probe: Probe::new().unwrap(),
         health: etcd_with(alarms, leader).await,
-        peer: Peer {
+        peer: EtcdPeer {
             host: machine.host.clone(),
             certificates: String::new(),
-            names: EtcdMemberNames::of(&etcd, &config().cluster),
+            names: EtcdMemberNames::from_config(&etcd, &config().cluster),
             address: "127.0.0.1".parse().unwrap(),
             port: 2380,
         },
@@ -85,16 +85,19 @@ async fn a_member_under_an_alarm_serves_and_the_alarm_is_told() {
             &["CORRUPT"]
         };
         let member = asked(alarms, true).await;
-        assert_eq!(member.unhealthy().await, None, "{alarm}");
-        assert_eq!(member.alarm().await.as_deref(), Some(alarm));
+        assert_eq!(member.find_problem().await, None, "{alarm}");
+        assert_eq!(member.find_alarm().await.as_deref(), Some(alarm));
     }
     let well = asked(&[], true).await;
-    assert_eq!((well.unhealthy().await, well.alarm().await), (None, None));
+    assert_eq!(
+        (well.find_problem().await, well.find_alarm().await),
+        (None, None)
+    );
 }
 
 #[tokio::test]
 async fn a_member_without_a_leader_does_not_serve() {
-    let said = asked(&["NOSPACE"], false).await.unhealthy().await;
+    let said = asked(&["NOSPACE"], false).await.find_problem().await;
     assert!(said.unwrap().contains("NO LEADER"));
 }
 
@@ -102,9 +105,9 @@ async fn a_member_without_a_leader_does_not_serve() {
 #[test]
 fn no_alarm_and_no_lost_leader_has_kubelet_end_etcd() {
     let cluster = config().control_plane.unwrap().etcd[0].clone();
-    let pod = etcd(&EtcdPod {
+    let pod = build_etcd_pod(&EtcdPod {
         etcd: &cluster,
-        names: &EtcdMemberNames::of(&cluster, "x"),
+        names: &EtcdMemberNames::from_config(&cluster, "x"),
         ports: etcd_ports("main").unwrap(),
         member: "a",
         start: &EtcdStart::Existing,

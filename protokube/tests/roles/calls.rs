@@ -5,8 +5,8 @@ use crate::machine::{INSTANCE, Machine, config};
 use crate::names::{Servers, Zone, instance};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use protokube::etcd::Formation;
-use protokube::names::{Members, Zone as ZoneKeeper};
+use protokube::etcd::FormationStore;
+use protokube::names::{MemberNames, ZonePublisher as ZoneKeeper};
 use protokube::pace::Pace;
 use protokube::roles::{MEMBER_PACE, NAMES_PACE, READY_PACE};
 use protokube::{labels, removal};
@@ -54,7 +54,7 @@ async fn in_an_hour(machine: &Machine, role: impl Future<Output = anyhow::Result
 /// Calls that `labels` and `removal` make in an hour: one in each look, by the clock. `approval` and `bootstrap` ask only when somebody
 /// asks them; the others never.
 fn by_the_clock() -> usize {
-    let looks = [labels::AGAIN, removal::Pace::default().look];
+    let looks = [labels::AGAIN, removal::RemovalPace::default().look];
     let hour = (60 * MINUTE).as_secs();
     let calls = looks.map(|look| usize::try_from(hour.div_ceil(look.as_secs())).unwrap());
     calls.iter().sum()
@@ -68,13 +68,13 @@ async fn of_all_roles(machine: &Machine) -> usize {
     let mut calls = 0;
     for etcd in ["main", "events"] {
         let member = member_with(machine, etcd, virtually(MEMBER_PACE));
-        let member = in_an_hour(machine, member.run()).await;
+        let member = in_an_hour(machine, member.run_member()).await;
         assert!(member > 0, "{etcd} is looked at");
         calls += member;
     }
     let etcds =
-        ["main", "events"].map(|etcd| (etcd.to_owned(), Formation::of(&machine.store, etcd)));
-    let members = Members {
+        ["main", "events"].map(|etcd| (etcd.to_owned(), FormationStore::new(&machine.store, etcd)));
+    let members = MemberNames {
         host: &machine.host,
         ec2: &*machine.cloud,
         config: &config,
@@ -82,7 +82,7 @@ async fn of_all_roles(machine: &Machine) -> usize {
         instance: INSTANCE,
         pace: virtually(NAMES_PACE),
     };
-    let members = in_an_hour(machine, members.keep()).await;
+    let members = in_an_hour(machine, members.keep_names()).await;
     assert!(members > 0, "names are looked at");
     let keeper = ZoneKeeper {
         ec2: &*machine.cloud,
@@ -91,7 +91,7 @@ async fn of_all_roles(machine: &Machine) -> usize {
         config: &config,
         pace: (READY_PACE, sleep),
     };
-    let published = in_an_hour(machine, keeper.keep()).await;
+    let published = in_an_hour(machine, keeper.keep_published()).await;
     assert!(published > 0, "machines are looked at");
     calls + members + published + by_the_clock()
 }

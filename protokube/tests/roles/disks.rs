@@ -2,7 +2,7 @@
 
 use crate::machine::{Links, SharedFuse};
 use host::{Host, LocalSystem, is_outgrown};
-use node::etcd::{Content, Inside};
+use node::etcd::{FileSystemContent, VolumeContent};
 use protokube::etcd::Disk;
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -27,7 +27,7 @@ fn machine() -> (TempDir, Host, PathBuf) {
         .set_len(16 << 20)
         .unwrap();
     let host = Host::new(folder.path(), Arc::new(links(folder.path())));
-    let device = DISK.device(&host).unwrap().unwrap();
+    let device = DISK.find_device(&host).unwrap().unwrap();
     (folder, host, device)
 }
 
@@ -44,15 +44,16 @@ fn links(root: &Path) -> Links {
 #[test]
 fn a_disk_of_zeros_is_blank_and_with_a_file_system_it_is_empty() {
     let (_folder, host, device) = machine();
-    assert_eq!(DISK.look(&host, &device).unwrap(), Content::Blank);
-    DISK.format(&host, &device, &Content::Blank).unwrap();
-    let made = Content::FileSystem(Inside::Nothing);
+    assert_eq!(DISK.inspect(&host, &device).unwrap(), VolumeContent::Blank);
+    DISK.make_file_system(&host, &device, &VolumeContent::Blank)
+        .unwrap();
+    let made = VolumeContent::FileSystem(FileSystemContent::Nothing);
     assert!(!DISK.is_mounted(&host, &device).unwrap());
-    assert_eq!(DISK.look(&host, &device).unwrap(), made);
+    assert_eq!(DISK.inspect(&host, &device).unwrap(), made);
     assert!(DISK.is_mounted(&host, &device).unwrap());
-    assert_eq!(DISK.look(&host, &device).unwrap(), made);
+    assert_eq!(DISK.inspect(&host, &device).unwrap(), made);
     assert!(
-        DISK.format(&host, &device, &made).is_err(),
+        DISK.make_file_system(&host, &device, &made).is_err(),
         "not while it is mounted"
     );
 }
@@ -68,7 +69,8 @@ fn word(device: &Path, at: u64) -> u32 {
 #[test]
 fn a_file_system_fills_its_disk_but_for_a_small_reserve_and_follows_it() {
     let (_folder, host, device) = machine();
-    DISK.format(&host, &device, &Content::Blank).unwrap();
+    DISK.make_file_system(&host, &device, &VolumeContent::Blank)
+        .unwrap();
     let blocks = || word(&device, 4);
     let (before, reserve) = (blocks(), word(&device, 8));
     assert!(
@@ -79,7 +81,7 @@ fn a_file_system_fills_its_disk_but_for_a_small_reserve_and_follows_it() {
     let file = fs::File::options().write(true).open(&device).unwrap();
     file.set_len(64 << 20).unwrap();
     assert!(is_outgrown(&device).unwrap());
-    DISK.grow(&host, &device).unwrap();
+    DISK.grow_file_system(&host, &device).unwrap();
     assert_eq!(blocks(), 4 * before);
     assert!(!is_outgrown(&device).unwrap());
 }
@@ -91,14 +93,18 @@ fn a_disk_that_has_changed_or_is_another_is_not_formatted() {
     let file = fs::File::options().write(true).open(&device).unwrap();
     file.write_all_at(b"data", 4096).unwrap();
     let before = fs::read(&device).unwrap();
-    let error = DISK.format(&host, &device, &Content::Blank).unwrap_err();
+    let error = DISK
+        .make_file_system(&host, &device, &VolumeContent::Blank)
+        .unwrap_err();
     assert!(error.to_string().contains("Unrecognized"), "{error}");
     assert_eq!(fs::read(&device).unwrap(), before);
     fs::remove_file(&device).unwrap();
     let other = device.with_file_name("nvme9n1");
     fs::write(&other, [0; 4096]).unwrap();
     std::os::unix::fs::symlink(&other, &device).unwrap();
-    let error = DISK.format(&host, &device, &Content::Blank).unwrap_err();
+    let error = DISK
+        .make_file_system(&host, &device, &VolumeContent::Blank)
+        .unwrap_err();
     assert!(error.to_string().contains("vol-0a no longer"), "{error}");
     assert_eq!(fs::read(&other).unwrap(), [0; 4096]);
 }
@@ -108,23 +114,26 @@ fn anything_on_a_disk_makes_it_not_blank() {
     let (_folder, host, device) = machine();
     let file = fs::File::options().write(true).open(&device).unwrap();
     file.write_all_at(b"x", (1 << 20) - 1).unwrap();
-    assert_eq!(DISK.look(&host, &device).unwrap(), Content::Unrecognized);
+    assert_eq!(
+        DISK.inspect(&host, &device).unwrap(),
+        VolumeContent::Unrecognized
+    );
     let swap = Command::new("/usr/sbin/mkswap")
         .arg(&device)
         .output()
         .unwrap();
     assert!(swap.status.success());
-    let content = DISK.look(&host, &device).unwrap();
-    assert_eq!(content, Content::Other("swap".into()));
+    let content = DISK.inspect(&host, &device).unwrap();
+    assert_eq!(content, VolumeContent::Other("swap".into()));
 }
 
 #[test]
 fn a_disk_that_cannot_be_read_is_an_error_and_not_blank() {
     let (_folder, host, device) = machine();
     fs::remove_file(&device).unwrap();
-    let error = format!("{:#}", DISK.look(&host, &device).unwrap_err());
+    let error = format!("{:#}", DISK.inspect(&host, &device).unwrap_err());
     assert!(error.contains("vol-0a"), "{error}");
-    assert_eq!(DISK.device(&host).unwrap(), None);
+    assert_eq!(DISK.find_device(&host).unwrap(), None);
 }
 
 #[test]
@@ -135,6 +144,6 @@ fn a_disk_is_found_by_its_serial_number_before_udev_names_it() {
     fs::write(serial.join("serial"), "vol0a\n").unwrap();
     let device = folder.path().join("dev/nvme3n1");
     fs::write(&device, "").unwrap();
-    let found = DISK.device(&host).unwrap();
+    let found = DISK.find_device(&host).unwrap();
     assert_eq!(found, Some(device.canonicalize().unwrap()));
 }

@@ -6,13 +6,13 @@ use crate::machine::{
 };
 use aws_client::machine::Attachment;
 use node::config::NodeConfig;
-use node::etcd::{Record, State, record_key};
+use node::etcd::{FormationRecord, FormationState, record_key};
 use node::waits::Wait;
-use protokube::etcd::{Formation, Member, Outcome, Running, Settings, Settled};
-use protokube::log::Voice;
-use protokube::pace::{Pace, sleep};
-use protokube::standing::Standing;
-use protokube::supervise::{Backoff, supervise};
+use protokube::etcd::{FormationStore, Member, MemberSettings, Outcome, RunningEtcd, Settled};
+use protokube::log::RoleLog;
+use protokube::pace::{Pace, sleep_for};
+use protokube::standing::CurrentWaits;
+use protokube::supervise::{Backoff, supervise_role};
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const AT_ONCE: Pace = Pace {
     quick: Duration::ZERO,
     waiting: Duration::ZERO,
     rest: Duration::ZERO,
-    sleep,
+    sleep: sleep_for,
 };
 
 /// A protokube that was just started on that machine.
@@ -42,7 +42,7 @@ pub fn member_with(machine: &Machine, etcd: &str, pace: Pace) -> Member<Cloud, E
         etcd,
         pace,
         watch::channel(BTreeMap::new()).0,
-        Voice::of(format!("etcd-{etcd}")),
+        RoleLog::for_role(format!("etcd-{etcd}")),
     )
 }
 
@@ -53,13 +53,13 @@ fn member_of(machine: &Machine, config: NodeConfig, pace: Pace) -> Member<Cloud,
         "main",
         pace,
         watch::channel(BTreeMap::new()).0,
-        Voice::of("etcd-main"),
+        RoleLog::for_role("etcd-main"),
     )
 }
 
 /// The member and its protokube's watch over it, as roles are run; what it waits for or refuses stands there.
-async fn supervised(machine: &Machine, config: &NodeConfig, standing: &Arc<Standing>) {
-    let voice = || Voice::of("etcd-main").standing_in(standing, "member a");
+async fn supervised(machine: &Machine, config: &NodeConfig, standing: &Arc<CurrentWaits>) {
+    let voice = || RoleLog::for_role("etcd-main").recording_waits(standing, "member a");
     let settled = watch::channel(BTreeMap::new()).0;
     let hour = Pace {
         rest: Duration::from_hours(1),
@@ -70,21 +70,21 @@ async fn supervised(machine: &Machine, config: &NodeConfig, standing: &Arc<Stand
         first: Duration::from_millis(1),
         longest: Duration::from_hours(1),
     };
-    match supervise(voice(), quick, || member.run()).await {}
+    match supervise_role(voice(), quick, || member.run_member()).await {}
 }
 
 /// Runs it until what stands is like that; what it is then.
 async fn stands(
     machine: &Machine,
     config: &NodeConfig,
-    standing: &Arc<Standing>,
+    standing: &Arc<CurrentWaits>,
     like: impl Fn(&[Wait]) -> bool,
 ) -> Vec<Wait> {
     let until = async {
-        while !like(&standing.waits()) {
+        while !like(&standing.list_waits()) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        standing.waits()
+        standing.list_waits()
     };
     tokio::select! {
         () = supervised(machine, config, standing) => unreachable!(),
@@ -98,10 +98,10 @@ fn member_in(
     etcd: &str,
     pace: Pace,
     settled: Settled,
-    voice: Voice,
+    voice: RoleLog,
 ) -> Member<Cloud, Etcd> {
     let all = config.control_plane.clone().unwrap().etcd;
-    let settings = Settings {
+    let settings = MemberSettings {
         etcd: all.into_iter().find(|one| one.name == etcd).unwrap(),
         config: Arc::new(config),
         first_device: 0,
@@ -122,7 +122,7 @@ fn member_in(
         settings,
         Arc::clone(&machine.cloud),
         machine.host.clone(),
-        Formation::of(&machine.store, etcd),
+        FormationStore::new(&machine.store, etcd),
         running,
         Arc::new(settled),
         voice,
@@ -147,7 +147,7 @@ async fn serving(three: bool, restarted: bool) -> (Machine, NodeConfig) {
     }
     let member = || member_of(&machine, config.clone(), AT_ONCE);
     for _ in 0..5 {
-        let _ = member().look().await;
+        let _ = member().take_step().await;
     }
     if three {
         // The other machines look too.
@@ -164,19 +164,19 @@ async fn serving(three: bool, restarted: bool) -> (Machine, NodeConfig) {
     (machine, config)
 }
 
-fn write_record(machine: &Machine, record: &Record) {
+fn write_record(machine: &Machine, record: &FormationRecord) {
     fs::write(machine.path("store/etcd/main.json"), record.to_json()).unwrap();
 }
 
 /// What a protokube that starts now says when it can do no more.
 async fn refusal(machine: &Machine, config: &NodeConfig) -> String {
     let member = member_of(machine, config.clone(), AT_ONCE);
-    format!("{:#}", member.run().await.unwrap_err())
+    format!("{:#}", member.run_member().await.unwrap_err())
 }
 
 async fn settle(member: &Member<Cloud, Etcd>) {
     for _ in 0..50 {
-        if member.look().await.unwrap() == Outcome::Settled {
+        if member.take_step().await.unwrap() == Outcome::Settled {
             return;
         }
     }
@@ -189,10 +189,10 @@ async fn restarted(machine: &Machine) {
     settle(&member(machine)).await;
 }
 
-async fn record(machine: &Machine) -> Record {
+async fn record(machine: &Machine) -> FormationRecord {
     let store = &machine.store;
     let object = store.get(&record_key("main")).await.unwrap().unwrap();
-    Record::read("main", &object.bytes).unwrap()
+    FormationRecord::parse("main", &object.bytes).unwrap()
 }
 
 fn manifest(machine: &Machine) -> String {
@@ -209,7 +209,7 @@ async fn a_blank_volume_becomes_a_member_without_a_restart_and_founds_nothing_at
     let machine = Machine::new().await;
     machine.cloud.add_volume("vol-0a", "main");
     settle(&member(&machine)).await;
-    let State::Formed { cluster_id, .. } = record(&machine).await.state else {
+    let FormationState::Formed { cluster_id, .. } = record(&machine).await.state else {
         panic!("not formed");
     };
     assert_eq!(cluster_id, identity_of("token").cluster_id);
@@ -259,7 +259,7 @@ async fn a_protokube_that_dies_anywhere_goes_on_to_the_same_files() {
             machine.fuse.lock().unwrap().dies_at = Some(dies_at);
             let mut looks = 0;
             // Each look is another protokube's.
-            while !matches!(member(&machine).look().await, Ok(Outcome::Settled)) {
+            while !matches!(member(&machine).take_step().await, Ok(Outcome::Settled)) {
                 looks += 1;
                 assert!(looks < 50, "dies at {dies_at}: does not settle");
                 if reboots {
@@ -297,9 +297,9 @@ async fn after_a_reboot_it_comes_back_without_aws() {
     machine.reboot();
     *machine.cloud.down.lock().unwrap() = true;
     let member = member(&machine);
-    let error = member.run().await.unwrap_err().to_string();
+    let error = member.run_member().await.unwrap_err().to_string();
     assert!(error.contains("nobody answers"), "{error}");
-    let unhealthy = etcd(&machine).unhealthy().await;
+    let unhealthy = etcd(&machine).find_problem().await;
     assert_eq!(unhealthy, None, "kubelet runs it from the mounted volume");
 }
 
@@ -325,13 +325,13 @@ async fn a_member_whose_log_is_gone_is_not_started_again() {
                 lose(&machine).unwrap();
                 if !resumes {
                     let member = member_of(&machine, config.clone(), AT_ONCE);
-                    member.look().await.unwrap_err();
+                    member.take_step().await.unwrap_err();
                 }
                 for _ in 0..3 {
                     let why = refusal(&machine, &config).await;
                     assert!(why.contains(said) && why.contains("member a"), "{why}");
                     assert_eq!(why.contains("no other way"), three, "{why}");
-                    let seen = etcd(&machine).unhealthy().await.unwrap();
+                    let seen = etcd(&machine).find_problem().await.unwrap();
                     assert!(seen.contains("no manifest"), "{seen}");
                     machine.reboot();
                 }
@@ -373,7 +373,7 @@ async fn a_log_that_goes_from_under_a_running_member_is_noticed_between_two_look
         rest: Duration::from_hours(1),
         ..AT_ONCE
     };
-    let voice = Voice::of("etcd-main");
+    let voice = RoleLog::for_role("etcd-main");
     let member = member_in(&machine, config, "main", an_hour, settled, voice);
     let running = async {
         let main = |all: &BTreeMap<String, bool>| all.get("main") == Some(&true);
@@ -382,7 +382,7 @@ async fn a_log_that_goes_from_under_a_running_member_is_noticed_between_two_look
         std::future::pending::<()>().await;
     };
     let why = tokio::select! {
-        ended = member.run() => ended.unwrap_err().to_string(),
+        ended = member.run_member() => ended.unwrap_err().to_string(),
         () = running => unreachable!(),
     };
     assert!(why.contains("is gone"), "{why}");
@@ -401,7 +401,7 @@ async fn another_clusters_log_is_recognised_before_it_runs_and_stays_refused() {
         for _ in 0..4 {
             let why = refusal(&machine, &config).await;
             assert!(why.contains(&other.cluster_id), "{why}");
-            let seen = etcd(&machine).unhealthy().await;
+            let seen = etcd(&machine).find_problem().await;
             assert!(seen.unwrap().contains("no manifest"));
             machine.reboot();
         }
@@ -414,7 +414,7 @@ async fn another_clusters_log_is_recognised_before_it_runs_and_stays_refused() {
 async fn data_of_another_cluster_than_the_recorded_is_stopped_once_and_not_started_again() {
     let (machine, config) = serving(false, true).await;
     let mut other = record(&machine).await;
-    other.state = State::formed("c0ffee", "token");
+    other.state = FormationState::formed("c0ffee", "token");
     write_record(&machine, &other);
     let why = refusal(&machine, &config).await;
     assert!(why.contains("c0ffee"), "{why}");
@@ -423,7 +423,7 @@ async fn data_of_another_cluster_than_the_recorded_is_stopped_once_and_not_start
     for _ in 0..3 {
         machine.reboot();
         refusal(&machine, &config).await;
-        etcd(&machine).unhealthy().await.unwrap();
+        etcd(&machine).find_problem().await.unwrap();
     }
     assert_eq!(machine.kubelet.lock().unwrap().starts, starts);
 }
@@ -437,7 +437,7 @@ async fn a_member_that_serves_goes_on_while_its_record_does_not_name_it() {
     write_record(&machine, &without);
     let why = refusal(&machine, &config).await;
     assert!(why.contains("without member a"), "{why}");
-    assert_eq!(etcd(&machine).unhealthy().await, None);
+    assert_eq!(etcd(&machine).find_problem().await, None);
 }
 
 /// The volume and the record of a lone member are lost, and the store still says that it was there.
@@ -459,7 +459,7 @@ async fn no_empty_cluster_is_founded_where_one_was() {
         let look = || member_of(&machine, config.clone(), AT_ONCE);
         let mut said = String::new();
         for _ in 0..5 {
-            if let Err(error) = look().look().await {
+            if let Err(error) = look().take_step().await {
                 said = format!("{error:#}");
             }
         }
@@ -488,7 +488,7 @@ async fn a_blank_volume_founds_no_second_cluster() {
     let member = member(&machine);
     let mut said = String::new();
     for _ in 0..20 {
-        if let Err(error) = member.look().await {
+        if let Err(error) = member.take_step().await {
             said = format!("{error:#}");
         }
     }
@@ -503,7 +503,7 @@ async fn somebody_elses_data_is_never_started_or_written_to() {
     let machine = Machine::new().await;
     machine.cloud.add_volume("vol-0a", "main");
     let first = member(&machine);
-    assert_eq!(first.look().await.unwrap(), Outcome::Waits, "attached");
+    assert_eq!(first.take_step().await.unwrap(), Outcome::Waits, "attached");
     // An etcd volume of another tool.
     std::fs::write(machine.path("dev/nvme1n1"), "ext4").unwrap();
     let theirs = machine.path("disks/nvme1n1/data/member/snap/db");
@@ -511,7 +511,7 @@ async fn somebody_elses_data_is_never_started_or_written_to() {
     std::fs::write(&theirs, "theirs").unwrap();
     let before = machine.tree();
     for _ in 0..3 {
-        let error = member(&machine).look().await.unwrap_err().to_string();
+        let error = member(&machine).take_step().await.unwrap_err().to_string();
         assert!(error.contains("db") && error.contains("vol-0a"), "{error}");
     }
     let mut after = machine.tree();
@@ -542,17 +542,17 @@ async fn of_several_members_in_its_group_a_machine_takes_one_whatever_ec2_shows(
         });
         let started = || member_of(&machine, config_of_three_in_a_group(), AT_ONCE);
         let mut member = started();
-        assert_eq!(member.look().await.unwrap(), Outcome::Waits);
+        assert_eq!(member.take_step().await.unwrap(), Outcome::Waits);
         *machine.cloud.answer.lock().unwrap() = Some(before);
         for _ in 0..3 {
-            assert_eq!(member.look().await.unwrap(), Outcome::Waits);
+            assert_eq!(member.take_step().await.unwrap(), Outcome::Waits);
             assert_eq!(machine.cloud.volumes_of(INSTANCE), ["vol-0a"]);
             if !xen {
                 member = started();
             }
         }
         *machine.cloud.answer.lock().unwrap() = None;
-        assert_eq!(member.look().await.unwrap(), Outcome::Stepped);
+        assert_eq!(member.take_step().await.unwrap(), Outcome::Stepped);
         assert_eq!(machine.cloud.volumes_of(INSTANCE), ["vol-0a"]);
     }
 }
@@ -584,7 +584,7 @@ async fn a_member_that_runs_is_left_for_no_copy_whatever_ec2_shows() {
         for _ in 0..3 {
             let another = member_of(&machine, config.clone(), AT_ONCE);
             for member in [&same, &another] {
-                match member.look().await {
+                match member.take_step().await {
                     Ok(outcome) => assert!(!lost && outcome == Outcome::Settled, "{outcome:?}"),
                     Err(why) => assert!(
                         lost && format!("{why:#}").contains("runs from vol-0a"),
@@ -612,7 +612,7 @@ async fn a_member_that_runs_is_left_for_no_copy_whatever_ec2_shows() {
             machine.reboot();
             fs::remove_file(machine.path("dev/nvme1n1")).unwrap();
             *machine.cloud.answer.lock().unwrap() = None;
-            let _ = member_of(&machine, config, AT_ONCE).look().await;
+            let _ = member_of(&machine, config, AT_ONCE).take_step().await;
             assert_eq!(machine.cloud.volumes_of(INSTANCE), ["vol-0b"]);
         } else {
             assert_eq!(own.len(), 1);
@@ -631,7 +631,9 @@ async fn a_machine_without_a_member_waits_for_the_recorded_volume_and_takes_no_c
     let copy = machine.cloud.volumes.lock().unwrap()[1].clone();
     *machine.cloud.answer.lock().unwrap() = Some(vec![copy]);
     for _ in 0..3 {
-        let outcome = member_of(&machine, config.clone(), AT_ONCE).look().await;
+        let outcome = member_of(&machine, config.clone(), AT_ONCE)
+            .take_step()
+            .await;
         assert_eq!(outcome.unwrap(), Outcome::Waits);
     }
     assert!(machine.cloud.volumes_of(INSTANCE).is_empty());
@@ -645,7 +647,9 @@ async fn a_refusal_takes_away_no_other_volumes_manifest() {
     machine.cloud.volumes.lock().unwrap().clear();
     machine.cloud.add_volume("vol-0b", "main");
     for _ in 0..3 {
-        let _ = member_of(&machine, config.clone(), AT_ONCE).look().await;
+        let _ = member_of(&machine, config.clone(), AT_ONCE)
+            .take_step()
+            .await;
     }
     let to = machine.host.link_target(LINK).unwrap().unwrap();
     assert!(to.starts_with("/mnt/master-vol-0a"), "{to:?}");
@@ -673,7 +677,7 @@ async fn the_file_system_follows_the_volume_whatever_etcd_does() {
         (kubelet.running, kubelet.full) = (None, true);
     }
     enlarge(&machine);
-    assert_eq!(member().look().await.unwrap(), Outcome::Waits);
+    assert_eq!(member().take_step().await.unwrap(), Outcome::Waits);
     assert_eq!(resized(&machine), 1, "while etcd cannot start");
     machine.kubelet.lock().unwrap().full = false;
     settle(&member()).await;
@@ -685,7 +689,7 @@ async fn the_file_system_follows_the_volume_whatever_etcd_does() {
 #[tokio::test]
 async fn what_a_member_refuses_or_waits_for_stands_until_it_is_over() {
     let (machine, config) = serving(true, true).await;
-    let standing = Arc::new(Standing::default());
+    let standing = Arc::new(CurrentWaits::default());
     let said = |words: &'static [&str]| {
         move |waits: &[Wait]| {
             let [wait] = waits else { return false };
@@ -713,7 +717,7 @@ async fn what_a_member_refuses_or_waits_for_stands_until_it_is_over() {
 #[tokio::test]
 async fn a_volume_that_cannot_grow_stands_beside_a_member_that_serves() {
     let (machine, config) = serving(false, true).await;
-    let standing = Arc::new(Standing::default());
+    let standing = Arc::new(CurrentWaits::default());
     let program = machine.path("programs/resize2fs");
     let good = fs::read(&program).unwrap();
     fs::write(&program, "#!/bin/sh\necho no room for it >&2\nexit 1\n").unwrap();
@@ -721,7 +725,7 @@ async fn a_volume_that_cannot_grow_stands_beside_a_member_that_serves() {
     let volume = |waits: &[Wait]| waits.iter().any(|wait| wait.about == "volume");
     let waits = stands(&machine, &config, &standing, volume).await;
     assert!(waits[0].message.contains("no room for it"), "{waits:?}");
-    assert_eq!(etcd(&machine).unhealthy().await, None);
+    assert_eq!(etcd(&machine).find_problem().await, None);
     fs::write(&program, good).unwrap();
     stands(&machine, &config, &standing, <[_]>::is_empty).await;
 }
@@ -737,7 +741,7 @@ async fn a_full_volume_that_was_enlarged_comes_back_on_another_machine_too() {
     fs::rename(&manifests, machine.path("full")).unwrap();
     std::os::unix::fs::symlink("/nowhere/at/all", manifests).unwrap();
     let member = || member_of(&machine, config.clone(), AT_ONCE);
-    let error = format!("{:#}", member().look().await.unwrap_err());
+    let error = format!("{:#}", member().take_step().await.unwrap_err());
     assert!(error.contains("could not write"), "{error}");
     enlarge(&machine);
     settle(&member()).await;
@@ -812,7 +816,7 @@ async fn a_machine_without_nvme_comes_back_without_aws_too() {
             fs::write(marker, text.replace("vol-0a", "vol-0b")).unwrap();
         }
         refusal(&machine, &config()).await;
-        let unhealthy = etcd(&machine).unhealthy().await;
+        let unhealthy = etcd(&machine).find_problem().await;
         assert_eq!(unhealthy.is_some(), swapped, "{unhealthy:?}");
         let mounted = machine.path("mnt/master-vol-0a").is_symlink();
         assert_eq!(mounted, !swapped, "another volume is not left in its place");

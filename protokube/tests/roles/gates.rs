@@ -2,8 +2,8 @@
 
 use crate::machine::{Machine, config};
 use node::manifests::{Pod, manifest_path};
-use protokube::log::Voice;
-use protokube::manifests::{Gates, run};
+use protokube::log::RoleLog;
+use protokube::manifests::{Gates, write_manifests};
 use protokube::probe::Probe;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -108,7 +108,11 @@ async fn until(machine: &Machine, names: &[&str]) {
 async fn each_manifest_waits_for_what_it_needs() {
     let machine = Machine::new().await;
     let (outside, gates) = Outside::new().await;
-    let (pods, probe, voice) = (pods(), Probe::new().unwrap(), Voice::of("manifests"));
+    let (pods, probe, voice) = (
+        pods(),
+        Probe::new().unwrap(),
+        RoleLog::for_role("manifests"),
+    );
     let opened = async {
         let all = |settled| {
             let names = ["main", "events"].map(str::to_owned);
@@ -152,7 +156,7 @@ async fn each_manifest_waits_for_what_it_needs() {
         until(&machine, &all).await;
     };
     tokio::select! {
-        ended = run(&machine.host, &pods, &gates, &probe, &voice) => panic!("{ended:?}"),
+        ended = write_manifests(&machine.host, &pods, &gates, &probe, &voice) => panic!("{ended:?}"),
         () = opened => {}
     }
 }
@@ -161,7 +165,11 @@ async fn each_manifest_waits_for_what_it_needs() {
 async fn manifests_that_are_right_are_left_alone_and_others_come_back_behind_their_gates() {
     let machine = Machine::new().await;
     let (outside, gates) = Outside::new().await;
-    let (pods, probe, voice) = (pods(), Probe::new().unwrap(), Voice::of("manifests"));
+    let (pods, probe, voice) = (
+        pods(),
+        Probe::new().unwrap(),
+        RoleLog::for_role("manifests"),
+    );
     for (name, pod) in &pods {
         let text = node::yaml::to_yaml(pod).unwrap();
         machine
@@ -177,14 +185,14 @@ async fn manifests_that_are_right_are_left_alone_and_others_come_back_behind_the
         )
     };
     let written: Vec<_> = pods.keys().map(|name| before(name)).collect();
-    let role = run(&machine.host, &pods, &gates, &probe, &voice);
+    let role = write_manifests(&machine.host, &pods, &gates, &probe, &voice);
     let watched = async {
         a_moment().await;
         let now: Vec<_> = pods.keys().map(|name| before(name)).collect();
         assert_eq!(now, written, "nothing is healthy, and nothing needs to be");
         machine
             .host
-            .remove(&manifest_path("kube-scheduler"))
+            .remove_file(&manifest_path("kube-scheduler"))
             .unwrap();
         a_moment().await;
         a_moment().await;

@@ -1,7 +1,7 @@
 //! A volume as the kernel has it: a disk of a file, mounted for real. Needs root and a loop device; without either nothing is tried.
 
 use host::{Host, LocalSystem, is_outgrown};
-use node::etcd::{Content, Inside};
+use node::etcd::{FileSystemContent, VolumeContent};
 use protokube::etcd::Disk;
 use rustix::fs::OFlags;
 use std::fs;
@@ -101,9 +101,13 @@ fn has_capability() -> bool {
 fn on_a_volume_that_etcd_has_filled_protokube_writes_and_once_enlarged_etcd_does_too() {
     let Some(disk) = Loop::new() else { return };
     let (host, device) = (disk.host(), disk.device.as_path());
-    let look = || DISK.look(&host, device).unwrap();
-    DISK.format(&host, device, &Content::Blank).unwrap();
-    assert_eq!(look(), Content::FileSystem(Inside::Nothing));
+    let look = || DISK.inspect(&host, device).unwrap();
+    DISK.make_file_system(&host, device, &VolumeContent::Blank)
+        .unwrap();
+    assert_eq!(
+        look(),
+        VolumeContent::FileSystem(FileSystemContent::Nothing)
+    );
     let options = options(&disk.mounted());
     assert!(
         options.contains("errors=remount-ro") && options.contains("resuid=65534"),
@@ -126,9 +130,9 @@ fn on_a_volume_that_etcd_has_filled_protokube_writes_and_once_enlarged_etcd_does
         }
         assert!(is_outgrown(device).unwrap());
         if !mounted {
-            DISK.unmount(&host).unwrap();
+            DISK.unmount_disk(&host).unwrap();
         }
-        DISK.grow(&host, device).unwrap();
+        DISK.grow_file_system(&host, device).unwrap();
         assert!(!is_outgrown(device).unwrap());
         look();
         assert!(disk.fill(mib * 3 / 4), "there is room");
@@ -139,17 +143,18 @@ fn on_a_volume_that_etcd_has_filled_protokube_writes_and_once_enlarged_etcd_does
 fn what_somebody_else_has_mounted_is_not_formatted() {
     let Some(disk) = Loop::new() else { return };
     let (host, device) = (disk.host(), disk.device.as_path());
-    DISK.format(&host, device, &Content::Blank).unwrap();
+    DISK.make_file_system(&host, device, &VolumeContent::Blank)
+        .unwrap();
     let elsewhere = disk.folder.path().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     let paths = [device, &elsewhere].map(|path| path.to_str().unwrap());
     assert!(run("mount", &paths).status.success());
-    let seen = DISK.look(&host, device);
-    let mounted = Content::FileSystem(Inside::Nothing);
-    let made = DISK.format(&host, device, &mounted);
+    let seen = DISK.inspect(&host, device);
+    let mounted = VolumeContent::FileSystem(FileSystemContent::Nothing);
+    let made = DISK.make_file_system(&host, device, &mounted);
     run("umount", &[paths[1]]);
     let why = made.unwrap_err().to_string();
-    assert!(why.contains("no file system is made on it"), "{why}");
+    assert!(why.contains("no file system is made on"), "{why}");
     let seen = format!("{:?}", seen.unwrap());
     assert!(
         seen.contains("Damaged") && seen.contains("is mounted"),
@@ -164,9 +169,9 @@ fn a_blank_disk_that_somebody_else_has_for_itself_is_not_formatted() {
     let exclusive = i32::try_from(OFlags::EXCL.bits()).unwrap();
     let mut options = fs::File::options();
     let taken = options.read(true).custom_flags(exclusive).open(device);
-    let made = DISK.format(&host, device, &Content::Blank);
+    let made = DISK.make_file_system(&host, device, &VolumeContent::Blank);
     drop(taken.unwrap());
     let why = made.unwrap_err().to_string();
     assert!(why.contains("will not make a filesystem"), "{why}");
-    assert_eq!(DISK.look(&host, device).unwrap(), Content::Blank);
+    assert_eq!(DISK.inspect(&host, device).unwrap(), VolumeContent::Blank);
 }

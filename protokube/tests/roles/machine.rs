@@ -10,7 +10,7 @@ use node::config::{EtcdMember, NodeConfig, Role};
 use node::etcd::{LogIdentity, log_identity};
 use node::manifests::{Pod, manifest_path};
 use protokube::ec2::{Ec2, Filter};
-use protokube::etcd::{Members, Running};
+use protokube::etcd::{EtcdMembers, RunningEtcd};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -273,7 +273,7 @@ impl System for Links {
         fs::create_dir(folder)
     }
 
-    fn share(&self, mount_point: &Path) -> std::io::Result<()> {
+    fn share_mount(&self, mount_point: &Path) -> std::io::Result<()> {
         panic!("protokube shares {}", mount_point.display());
     }
 
@@ -406,7 +406,7 @@ impl Cloud {
 }
 
 impl Ec2 for Cloud {
-    async fn volumes(&self, filters: &[Filter<'_>]) -> Result<Vec<Volume>, Failure> {
+    async fn describe_volumes(&self, filters: &[Filter<'_>]) -> Result<Vec<Volume>, Failure> {
         self.answers()?;
         let told = self.answer.lock().unwrap().clone();
         let mut volumes = told.unwrap_or_else(|| self.volumes.lock().unwrap().clone());
@@ -416,13 +416,13 @@ impl Ec2 for Cloud {
         Ok(volumes)
     }
 
-    async fn volume(&self, id: &str) -> Result<Option<Volume>, Failure> {
+    async fn describe_volume(&self, id: &str) -> Result<Option<Volume>, Failure> {
         self.answers()?;
         let volumes = self.volumes.lock().unwrap();
         Ok(volumes.iter().find(|one| one.id == id).cloned())
     }
 
-    async fn instances(&self, _filters: &[Filter<'_>]) -> Result<Vec<Instance>, Failure> {
+    async fn describe_instances(&self, _filters: &[Filter<'_>]) -> Result<Vec<Instance>, Failure> {
         self.answers()?;
         Ok(self.instances.lock().unwrap().clone())
     }
@@ -655,8 +655,8 @@ pub struct Etcd {
     pub fuse: SharedFuse,
 }
 
-impl Running for Etcd {
-    async fn unhealthy(&self) -> Option<String> {
+impl RunningEtcd for Etcd {
+    async fn find_problem(&self) -> Option<String> {
         if let Err(died) = pass(&self.fuse) {
             return Some(died);
         }
@@ -664,14 +664,14 @@ impl Running for Etcd {
         synced.err().map(|error| error.to_string())
     }
 
-    async fn alarm(&self) -> Option<String> {
+    async fn find_alarm(&self) -> Option<String> {
         None
     }
 
-    async fn members(&self, member: &str) -> anyhow::Result<Members> {
+    async fn list_members(&self, member: &str) -> anyhow::Result<EtcdMembers> {
         pass(&self.fuse).map_err(anyhow::Error::msg)?;
         let kubelet = self.kubelet.lock().unwrap();
-        Ok(Members {
+        Ok(EtcdMembers {
             cluster_id: kubelet.cluster_id()?,
             named: ["a", "b", "c", member]
                 .map(|one| format!("{}-{one}", kubelet.prefix()))

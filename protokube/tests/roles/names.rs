@@ -5,13 +5,16 @@ use aws_client::dns::{Addresses, Found};
 use aws_client::machine::{Attachment, Instance};
 use engine::Failure;
 use node::config::NodeConfig;
-use node::etcd::{FORMAT, Record, RecordedMember, State, Unknown, record_key};
-use protokube::ec2::Ec2;
-use protokube::etcd::Formation;
-use protokube::names::{
-    ApiServers, Members, Published, Records, Zone as ZoneKeeper, entries, restore,
+use node::etcd::{
+    FORMAT, FormationRecord, FormationState, RecordedMember, UnknownFields, record_key,
 };
-use protokube::pace::{Pace, sleep};
+use protokube::ec2::Ec2;
+use protokube::etcd::FormationStore;
+use protokube::names::{
+    ApiServers, MemberNames, Published, ZonePublisher as ZoneKeeper, ZoneRecords, parse_entries,
+    restore_names,
+};
+use protokube::pace::{Pace, sleep_for};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::os::unix::fs::MetadataExt;
@@ -24,7 +27,7 @@ const QUICK: Pace = Pace {
     quick: PACE,
     waiting: PACE,
     rest: PACE,
-    sleep,
+    sleep: sleep_for,
 };
 
 pub fn instance(id: &str, private: &str) -> Instance {
@@ -42,12 +45,15 @@ pub fn instance(id: &str, private: &str) -> Instance {
     }
 }
 
-fn members<'a>(machine: &'a Machine, config: &'a NodeConfig) -> Members<'a, Cloud> {
-    Members {
+fn members<'a>(machine: &'a Machine, config: &'a NodeConfig) -> MemberNames<'a, Cloud> {
+    MemberNames {
         host: &machine.host,
         ec2: &*machine.cloud,
         config,
-        formations: BTreeMap::from([("main".to_owned(), Formation::of(&machine.store, "main"))]),
+        formations: BTreeMap::from([(
+            "main".to_owned(),
+            FormationStore::new(&machine.store, "main"),
+        )]),
         instance: INSTANCE,
         pace: QUICK,
     }
@@ -65,7 +71,7 @@ async fn with_member(machine: &Machine, address: &str) {
 async fn kept(machine: &Machine, config: &NodeConfig, until: impl Future<Output = ()>) {
     let members = members(machine, config);
     tokio::select! {
-        ended = members.keep() => panic!("{ended:?}"),
+        ended = members.keep_names() => panic!("{ended:?}"),
         () = until => {}
     }
 }
@@ -78,7 +84,7 @@ async fn members_are_named_in_the_same_file_beside_what_others_wrote() {
     with_member(&machine, "10.0.0.4").await;
     let name = format!("etcd-a.internal.{}", config.cluster);
     let text = || std::fs::read_to_string(&file).unwrap();
-    let address = || entries(&text()).get(&name).map(ToString::to_string);
+    let address = || parse_entries(&text()).get(&name).map(ToString::to_string);
     let follows = async {
         while address().as_deref() != Some("10.0.0.4") {
             tokio::time::sleep(PACE).await;
@@ -104,11 +110,11 @@ async fn a_copy_with_the_same_tags_never_moves_a_name() {
     let machine = Machine::new().await;
     let (config, file) = (config(), machine.path("etc/hosts"));
     with_member(&machine, "10.0.0.4").await;
-    let record = Record {
+    let record = FormationRecord {
         format: FORMAT,
-        state: State::forming("t"),
-        members: [("a".to_owned(), RecordedMember::on("vol-0a", true))].into(),
-        unknown: Unknown::new(),
+        state: FormationState::forming("t"),
+        members: [("a".to_owned(), RecordedMember::on_volume("vol-0a", true))].into(),
+        unknown: UnknownFields::new(),
     };
     let text = record.to_json().into_bytes();
     let expect = aws_client::store::Expect::Absent;
@@ -133,7 +139,7 @@ async fn a_copy_with_the_same_tags_never_moves_a_name() {
     let name = format!("etcd-a.internal.{}", config.cluster);
     let address = || {
         let text = std::fs::read_to_string(&file).unwrap();
-        entries(&text).get(&name).map(ToString::to_string)
+        parse_entries(&text).get(&name).map(ToString::to_string)
     };
     kept(&machine, &config, async {
         while address().is_none() {
@@ -165,22 +171,22 @@ async fn names_survive_a_boot_that_writes_the_file_anew_while_ec2_does_not_answe
     with_member(&machine, "10.0.0.4").await;
     let text = || std::fs::read_to_string(&file).unwrap();
     let follows = async {
-        while entries(&text()).is_empty() {
+        while parse_entries(&text()).is_empty() {
             tokio::time::sleep(PACE).await;
         }
         tokio::time::sleep(PACE * 20).await;
     };
     kept(&machine, &config, follows).await;
-    let names = entries(&text());
+    let names = parse_entries(&text());
     std::fs::write(&file, "127.0.1.1 ip-10-0-0-4\n").unwrap();
     *machine.cloud.down.lock().unwrap() = true;
-    restore(&machine.host).unwrap();
-    assert_eq!(entries(&text()), names);
+    restore_names(&machine.host).unwrap();
+    assert_eq!(parse_entries(&text()), names);
     assert!(text().starts_with("127.0.1.1 ip-10-0-0-4\n"));
     // What the file says is newer than what was kept.
     let newer = text().replace("10.0.0.4 etcd", "10.0.0.9 etcd");
     std::fs::write(&file, &newer).unwrap();
-    restore(&machine.host).unwrap();
+    restore_names(&machine.host).unwrap();
     assert_eq!(text(), newer);
 }
 
@@ -191,8 +197,8 @@ pub struct Zone {
     writes: Mutex<Vec<Vec<Addresses>>>,
 }
 
-impl Records for Zone {
-    async fn read(&self, names: &[String]) -> Result<Published, Failure> {
+impl ZoneRecords for Zone {
+    async fn read_names(&self, names: &[String]) -> Result<Published, Failure> {
         let all = self.published.lock().unwrap();
         let of = names
             .iter()
@@ -200,7 +206,7 @@ impl Records for Zone {
         Ok(of.collect())
     }
 
-    async fn write(&self, names: &[Addresses]) -> Result<(), Failure> {
+    async fn write_names(&self, names: &[Addresses]) -> Result<(), Failure> {
         self.writes.lock().unwrap().push(names.to_vec());
         let found = names
             .iter()
@@ -222,7 +228,7 @@ impl Servers {
 }
 
 impl ApiServers for Servers {
-    async fn ready(&self) -> anyhow::Result<Option<BTreeSet<Ipv4Addr>>> {
+    async fn ready_addresses(&self) -> anyhow::Result<Option<BTreeSet<Ipv4Addr>>> {
         Ok(self.0.lock().unwrap().clone())
     }
 }
@@ -274,10 +280,10 @@ async fn the_zone_leads_to_ready_api_servers_and_is_never_emptied() {
         records: &zone,
         servers: &servers,
         config: &config,
-        pace: (PACE, sleep),
+        pace: (PACE, sleep_for),
     };
     tokio::select! {
-        ended = keeper.keep() => panic!("{ended:?}"),
+        ended = keeper.keep_published() => panic!("{ended:?}"),
         () = follows => {}
     }
     let said = |write: usize| {
@@ -328,9 +334,9 @@ async fn protokubes_that_see_different_machines_do_not_write_in_turns() {
                 records: zone,
                 servers,
                 config,
-                pace: (PACE, sleep),
+                pace: (PACE, sleep_for),
             };
-            keeper.keep().await
+            keeper.keep_published().await
         }
     };
     let [one, two, three] = &machines;

@@ -8,8 +8,8 @@ use futures::future::BoxFuture;
 use node::report::Status;
 use node::waits::{Wait, Waits, read_waits, waits_key};
 use proptest::prelude::*;
-use protokube::log::{Log, Voice};
-use protokube::standing::{EVERY, Report, Standing};
+use protokube::log::{Log, RoleLog};
+use protokube::standing::{CurrentWaits, EVERY, WaitsReporter};
 use std::cell::Cell;
 use std::fs;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ fn event() -> impl Strategy<Value = Event> {
 struct Scene {
     folder: TempDir,
     store: Store,
-    standing: Arc<Standing>,
+    standing: Arc<CurrentWaits>,
 }
 
 impl Scene {
@@ -73,22 +73,22 @@ impl Scene {
         Self {
             store: store_in(folder.path()).await,
             folder,
-            standing: Arc::new(Standing::by(clock)),
+            standing: Arc::new(CurrentWaits::with_clock(clock)),
         }
     }
 
     /// What a protokube does until the test is over.
     async fn during<T>(&self, test: impl Future<Output = T>) -> T {
-        let report = Report {
+        let report = WaitsReporter {
             store: &self.store,
             standing: &self.standing,
             instance: INSTANCE,
-            voice: Voice::to(Log::to(|_| ()), "report"),
+            voice: RoleLog::with_log(Log::from_fn(|_| ()), "report"),
             clock,
             sleep,
         };
         tokio::select! {
-            ended = report.keep() => panic!("{ended:?}"),
+            ended = report.keep_report() => panic!("{ended:?}"),
             over = test => over,
         }
     }
@@ -120,9 +120,9 @@ impl Scene {
             Event::Nothing => {}
             Event::Stands(role, why) => {
                 let (role, why) = (ROLES[usize::from(*role)], format!("why {why}"));
-                self.standing.stands(role, "", Status::Failed, &why);
+                self.standing.set_wait(role, "", Status::Failed, &why);
             }
-            Event::Over(role) => self.standing.over(ROLES[usize::from(*role)], ""),
+            Event::Over(role) => self.standing.clear_wait(ROLES[usize::from(*role)], ""),
             Event::Breaks => self.breaks(),
             Event::IsMended => self.is_mended(),
         }
@@ -194,7 +194,7 @@ proptest! {
                 scene.is_mended();
                 seconds(SOON).await;
                 let waits = scene.written().await.map(|one| one.waits).unwrap_or_default();
-                prop_assert_eq!(said(&waits), said(&scene.standing.waits()));
+                prop_assert_eq!(said(&waits), said(&scene.standing.list_waits()));
                 let (reads, writes) = (scene.store.reads(), scene.store.writes());
                 seconds(SOON).await;
                 prop_assert_eq!((scene.store.reads(), scene.store.writes()), (reads, writes));
@@ -236,7 +236,7 @@ async fn how_long_a_role_has_not_been_well_outlives_other_words_and_other_protok
         })
         .await;
     let next = Scene {
-        standing: Arc::new(Standing::by(clock)),
+        standing: Arc::new(CurrentWaits::with_clock(clock)),
         ..scene
     };
     next.during(async {

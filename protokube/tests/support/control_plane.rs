@@ -3,7 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::{Client, Config};
-use node::pki::{KeyAlgorithm, Keyset, Leaf, SystemKeys, Usage, issue, mint, trust_bundle};
+use node::pki::{
+    KeyAlgorithm, Keyset, Leaf, SystemKeys, Usage, issue_certificate, mint_keyset, trust_bundle,
+};
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
@@ -61,7 +63,7 @@ impl ControlPlane {
         let folder = TempDir::new().unwrap();
         let (etcd, peers, api) = (free_port(), free_port(), free_port());
         let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
-        let authority = mint("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap();
+        let authority = mint_keyset("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::write(path("ca.crt"), trust_bundle(&authority)).unwrap();
         let server = issued(&authority, "kubernetes-master", None, Usage::Server);
@@ -144,6 +146,6 @@ fn issued(authority: &Keyset, name: &str, group: Option<&str>, usage: Usage) -> 
         validity: Duration::DAY,
     };
     let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
-    let issued = issue(authority, &leaf, &mut keys).unwrap();
+    let issued = issue_certificate(authority, &leaf, &mut keys).unwrap();
     (issued.certificate, issued.key.reveal().to_owned())
 }

@@ -10,7 +10,7 @@ use engine::{Plan, Snapshot, Text, plan};
 use full::addons::addons;
 use full::nodes::{UserData, node_config, user_data};
 use full::objects::{addon_objects, desired};
-use node::config::{Host, etcd_pods, read_node_config, stored};
+use node::config::{InstanceFacts, etcd_pods, read_node_config, to_stored};
 use node::host;
 use spec::expand::{Expanded, expand, wanted_facts};
 use spec::read::{Problem, render};
@@ -90,13 +90,13 @@ fn machine(expanded: &Expanded, group: &str) -> Result<Option<Text>, node::confi
     let config = node_config(&expanded.full, group, CERTIFICATES, &agents)?;
     let mut sha256 = String::new();
     if let Some(config) = &config {
-        let stored = stored(config)?;
+        let stored = to_stored(config)?;
         let read = read_node_config(&stored.text, &stored.sha256);
         let read = read.unwrap_or_else(|error| panic!("{error:?}\n{}", stored.text));
         same(&read, config, "NodeConfig read back");
         sha256 = stored.sha256;
         let _ = etcd_pods(config, "data");
-        if let Err(error) = host::desired(config, &Host::placeholder()) {
+        if let Err(error) = host::desired_resources(config, &InstanceFacts::placeholder()) {
             said(&error);
         }
     }

@@ -3,9 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloud::facts::Facts;
-use node::bootstrap::{Join, asked, check_report, machine, signed_identity};
+use node::bootstrap::{JoinRequest, check_report, check_requests, identify_caller, parse_identity};
 use node::config::read_boot_config;
-use node::etcd::{Marker, Record, as_existing, log_identity};
+use node::etcd::{FormationRecord, Marker, as_existing, log_identity};
 use node::pki::{read_keyset, trust_bundle, write_keyset};
 use node::waits::{WAITS_LIMIT, read_waits};
 use node::yaml::to_yaml;
@@ -17,13 +17,13 @@ pub fn law(data: &[u8]) {
     let text = String::from_utf8_lossy(rest);
     match which % 12 {
         0 => keyset(&text),
-        1 => drop(Record::read("record", rest).map(|record| record.to_json())),
-        2 => drop(Marker::read("marker", rest).map(|marker| marker.to_json())),
+        1 => drop(FormationRecord::parse("record", rest).map(|record| record.to_json())),
+        2 => drop(Marker::parse("marker", rest).map(|marker| marker.to_json())),
         3 => drop(as_existing(&text)),
-        4 => drop(signed_identity(Some(&text))),
-        5 => drop(signed_identity(Some(&STANDARD.encode(rest)))),
+        4 => drop(parse_identity(Some(&text))),
+        5 => drop(parse_identity(Some(&STANDARD.encode(rest)))),
         6 => join(rest),
-        7 => drop(machine(
+        7 => drop(identify_caller(
             "123456789012",
             &text,
             "arn:aws:iam::123456789012:role/x",
@@ -54,8 +54,8 @@ fn keyset(text: &str) {
 }
 
 fn join(data: &[u8]) {
-    if let Ok(join) = serde_json::from_slice::<Join>(data) {
-        let _ = asked(&join.requests, "i-0123456789abcdef0");
+    if let Ok(join) = serde_json::from_slice::<JoinRequest>(data) {
+        let _ = check_requests(&join.requests, "i-0123456789abcdef0");
     }
 }
 

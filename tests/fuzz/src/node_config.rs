@@ -3,7 +3,7 @@
 use super::expand::said;
 use super::same::same;
 use engine::{Snapshot, plan};
-use node::config::{Host, etcd_pods, read_boot_config, read_node_config, sha256};
+use node::config::{InstanceFacts, etcd_pods, read_boot_config, read_node_config, sha256_hex};
 use node::host;
 
 pub fn law(data: &[u8]) {
@@ -11,19 +11,19 @@ pub fn law(data: &[u8]) {
     if let Ok(boot) = read_boot_config(&text) {
         let _ = boot.addresses();
     }
-    let config = match read_node_config(&text, &sha256(&text)) {
+    let config = match read_node_config(&text, &sha256_hex(&text)) {
         Ok(config) => config,
         Err(error) => return said(&error),
     };
     let written = config.to_yaml().expect("it has a YAML form");
-    let again = read_node_config(&written, &sha256(&written));
+    let again = read_node_config(&written, &sha256_hex(&written));
     same(
         &again.expect("it is read back"),
         &config,
         "NodeConfig read back",
     );
     let _ = etcd_pods(&config, "data");
-    match host::desired(&config, &Host::placeholder()) {
+    match host::desired_resources(&config, &InstanceFacts::placeholder()) {
         Ok(wanted) => drop(plan(&wanted, &Snapshot::default())),
         Err(error) => said(&error),
     }

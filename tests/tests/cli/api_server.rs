@@ -1,7 +1,9 @@
 //! A cluster's API as far as kctl asks it: TLS with a certificate of the cluster's authority, client certificates
 //! demanded, lists in pages.
 
-use node::pki::{KeyAlgorithm, Keyset, Leaf, SystemKeys, Usage, issue, mint, trust_bundle};
+use node::pki::{
+    KeyAlgorithm, Keyset, Leaf, SystemKeys, Usage, issue_certificate, mint_keyset, trust_bundle,
+};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -66,7 +68,7 @@ impl ApiServer {
 /// An authority that is none of the cluster's.
 pub fn another_authority() -> Keyset {
     let now = OffsetDateTime::now_utc();
-    mint("other", KeyAlgorithm::EcdsaP256, &mut SystemKeys::at(now)).expect("a keyset")
+    mint_keyset("other", KeyAlgorithm::EcdsaP256, &mut SystemKeys::at(now)).expect("a keyset")
 }
 
 fn config(authority: &Keyset, name: &str) -> ServerConfig {
@@ -78,7 +80,8 @@ fn config(authority: &Keyset, name: &str) -> ServerConfig {
         validity: Duration::days(1),
     };
     let now = OffsetDateTime::now_utc();
-    let issued = issue(authority, &leaf, &mut SystemKeys::at(now)).expect("a certificate");
+    let issued =
+        issue_certificate(authority, &leaf, &mut SystemKeys::at(now)).expect("a certificate");
     let certificates = |pem: &str| -> Vec<CertificateDer<'static>> {
         let all = CertificateDer::pem_slice_iter(pem.as_bytes());
         all.collect::<Result<_, _>>().expect("certificates")

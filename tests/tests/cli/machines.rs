@@ -368,11 +368,11 @@ fn what_protokube_of_a_control_plane_refuses_is_shown_after_it_joined() {
     says(control, control, json!([]));
     healthy("is healthy");
     says(control, "i-0other", refused);
-    healthy("is not what protokube waits for: it is another machine's");
+    healthy("is not what protokube waits for: the report belongs to another instance");
     let key = format!("clusters/{NAME}/nodes/{control}.protokube.json");
     let long = format!("boto('s3').put_object(Bucket='state', Key={key:?}, Body=300000 * 'x')");
     cluster.simulator.python(REGION, &long);
-    healthy("is not what protokube waits for: it has more than");
+    healthy("is not what protokube waits for: the report has more than");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::error::{CommandError, Kind};
 use crate::state::store_error;
 use cloud::Cloud;
 use engine::Snapshot;
-use node::etcd::{Record, record_key};
+use node::etcd::{FormationRecord, record_key};
 use spec::etcd::{Formed, edits};
 use spec::read::Problem;
 
@@ -41,14 +41,14 @@ async fn record(
     etcd: &str,
     looked: &Looked,
     session: &Session<'_>,
-) -> Result<Option<Record>, CommandError> {
+) -> Result<Option<FormationRecord>, CommandError> {
     let key = looked.state.keys.below(&record_key(etcd));
     if looked.state.entry(&key).is_none() {
         return Ok(None);
     }
     let object = session.store.get(&key).await.map_err(store_error)?;
     let read = object
-        .map(|object| Record::read(&key, &object.bytes))
+        .map(|object| FormationRecord::parse(&key, &object.bytes))
         .transpose();
     read.map_err(|error| {
         let hint = "use the release that wrote it, or restore it from the bucket's versions: without it nobody knows \

@@ -3,7 +3,7 @@
 
 use crate::addons::manifest::Named;
 use crate::addons::{Addon, Error};
-use node::config::sha256;
+use node::config::sha256_hex;
 use templates::addons::{CloudConfig, CloudControllerManager, CloudSetting};
 
 /// Where its configuration is in the pod.
@@ -27,7 +27,7 @@ pub(super) fn addon(manager: &crate::CloudControllerManager) -> Result<Addon, Er
         image: manager.image.clone(),
         arguments: flags.arguments(),
         cpu_request: manager.cpu_request.clone(),
-        config_sha256: sha256(&cloud_config),
+        config_sha256: sha256_hex(&cloud_config),
         cloud_config,
         config_folder: FOLDER.to_owned(),
     };

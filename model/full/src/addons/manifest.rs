@@ -2,7 +2,7 @@
 
 use super::{Addon, Error};
 use node::addons::{ADDON_LABEL, MANAGED_BY_LABEL, MANAGER, read_manifest};
-use node::config::sha256;
+use node::config::sha256_hex;
 use node::yaml::to_yaml_documents;
 use serde_json::{Map, Value};
 use templates::{Template, render};
@@ -43,7 +43,7 @@ impl Named {
             name: self.name,
             id: self.id,
             selector: self.selector,
-            sha256: sha256(&manifest),
+            sha256: sha256_hex(&manifest),
             objects,
             manifest,
         })

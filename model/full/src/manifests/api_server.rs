@@ -2,7 +2,9 @@
 
 use crate::{DnsKind, FullSpec};
 use node::components::KUBERNETES;
-use node::manifests::{Container, HttpGet, Mounts, Pod, Port, Probe, critical, log_file, logged};
+use node::manifests::{
+    Container, HostPaths, HttpGet, Pod, Port, Probe, critical_pod, log_file, logged_command,
+};
 
 const NAME: &str = "kube-apiserver";
 
@@ -14,21 +16,21 @@ pub fn api_server(full: &FullSpec) -> Pod {
         .get("secure-port")
         .and_then(|port| port.parse().ok())
         .unwrap_or(node::ports::API);
-    let mut mounts = Mounts::certificates()
-        .reads("ca", &format!("{KUBERNETES}/ca.crt"))
-        .reads("pki", &format!("{KUBERNETES}/{NAME}"))
-        .writes("log", &log_file(NAME), "FileOrCreate");
+    let mut mounts = HostPaths::of_certificate_folders()
+        .with_read_only("ca", &format!("{KUBERNETES}/ca.crt"))
+        .with_read_only("pki", &format!("{KUBERNETES}/{NAME}"))
+        .with_writable("log", &log_file(NAME), "FileOrCreate");
     // The folder, not the file: the API server rotates its audit log by renaming it.
     let audit = flags
         .get("audit-log-path")
         .and_then(|path| path.rsplit_once('/'));
     if let Some((folder, _)) = audit.filter(|(folder, _)| !folder.is_empty()) {
-        mounts = mounts.writes("audit-log", folder, "DirectoryOrCreate");
+        mounts = mounts.with_writable("audit-log", folder, "DirectoryOrCreate");
     }
-    mounts = mounts.reads_files(flags);
+    mounts = mounts.with_flag_files(flags);
     let container = Container {
         args: flags.arguments(),
-        command: logged(NAME),
+        command: logged_command(NAME),
         env: component.env.clone(),
         image: component.image.clone(),
         liveness_probe: Some(probe("/livez", 10, 10, 8)),
@@ -44,7 +46,7 @@ pub fn api_server(full: &FullSpec) -> Pod {
         startup_probe: Some(probe("/livez", 10, 10, 30)),
         volume_mounts: mounts.mounts,
     };
-    let mut pod = critical(NAME, "system-cluster-critical", container, mounts.volumes);
+    let mut pod = critical_pod(NAME, "system-cluster-critical", container, mounts.volumes);
     for (what, name) in names(full) {
         pod.metadata
             .annotations

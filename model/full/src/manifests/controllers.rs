@@ -2,7 +2,9 @@
 
 use crate::FullSpec;
 use node::components::{Component, KUBERNETES, VOLUME_PLUGINS};
-use node::manifests::{Container, HttpGet, Mounts, Pod, Probe, critical, log_file, logged};
+use node::manifests::{
+    Container, HostPaths, HttpGet, Pod, Probe, critical_pod, log_file, logged_command,
+};
 use node::ports;
 
 /// kube-controller-manager's pod.
@@ -10,13 +12,13 @@ pub fn controller_manager(full: &FullSpec) -> Pod {
     let component = &full.control_plane.controller_manager;
     let plugins = component.flags.get("flex-volume-plugin-dir");
     let mounts = mounts("kube-controller-manager")
-        .reads("ca", &format!("{KUBERNETES}/ca.crt"))
-        .writes(
+        .with_read_only("ca", &format!("{KUBERNETES}/ca.crt"))
+        .with_writable(
             "volume-plugins",
             plugins.unwrap_or(VOLUME_PLUGINS),
             "DirectoryOrCreate",
         )
-        .reads_files(&component.flags);
+        .with_flag_files(&component.flags);
     pod(
         "kube-controller-manager",
         component,
@@ -28,18 +30,18 @@ pub fn controller_manager(full: &FullSpec) -> Pod {
 /// kube-scheduler's pod.
 pub fn scheduler(full: &FullSpec) -> Pod {
     let component = &full.control_plane.scheduler;
-    let mounts = mounts("kube-scheduler").reads_files(&component.flags);
+    let mounts = mounts("kube-scheduler").with_flag_files(&component.flags);
     pod("kube-scheduler", component, ports::SCHEDULER, mounts)
 }
 
-fn mounts(name: &str) -> Mounts {
-    Mounts::certificates()
-        .reads("pki", &format!("{KUBERNETES}/{name}"))
-        .reads("config", &format!("/var/lib/{name}"))
-        .writes("log", &log_file(name), "FileOrCreate")
+fn mounts(name: &str) -> HostPaths {
+    HostPaths::of_certificate_folders()
+        .with_read_only("pki", &format!("{KUBERNETES}/{name}"))
+        .with_read_only("config", &format!("/var/lib/{name}"))
+        .with_writable("log", &log_file(name), "FileOrCreate")
 }
 
-fn pod(name: &str, component: &Component, port: u16, mounts: Mounts) -> Pod {
+fn pod(name: &str, component: &Component, port: u16, mounts: HostPaths) -> Pod {
     let probe = |failures| Probe {
         failure_threshold: failures,
         http_get: HttpGet {
@@ -54,7 +56,7 @@ fn pod(name: &str, component: &Component, port: u16, mounts: Mounts) -> Pod {
     };
     let container = Container {
         args: component.flags.arguments(),
-        command: logged(name),
+        command: logged_command(name),
         env: component.env.clone(),
         image: component.image.clone(),
         liveness_probe: Some(probe(8)),
@@ -64,5 +66,5 @@ fn pod(name: &str, component: &Component, port: u16, mounts: Mounts) -> Pod {
         volume_mounts: mounts.mounts,
         ..Container::default()
     };
-    critical(name, "system-cluster-critical", container, mounts.volumes)
+    critical_pod(name, "system-cluster-critical", container, mounts.volumes)
 }

@@ -4,7 +4,7 @@ use crate::nodes::fixed;
 use crate::{FullSpec, Group, manifests};
 use node::config::{
     Agents, ControlPlane, Error, EtcdCluster, EtcdMember, NODE_FORMAT, NodeConfig, Role,
-    find_agent, sysctls,
+    find_agent, kernel_parameters,
 };
 use std::net::IpAddr;
 
@@ -44,7 +44,7 @@ pub fn node_config(
         control_plane: (of.role == Role::ControlPlane).then(|| control_plane(full)),
         files: fixed::files(full, of, node)?,
         units: fixed::units(full, of, node, agents)?,
-        sysctls: sysctls(full.node_port_range, &node.sysctls),
+        sysctls: kernel_parameters(full.node_port_range, &node.sysctls),
         packages: node.packages.clone(),
         volume_mounts: node.volume_mounts.clone(),
         ntp: node.ntp,

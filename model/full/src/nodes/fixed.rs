@@ -2,7 +2,7 @@
 
 use crate::{FullSpec, Group, NodeSettings};
 use node::config::{
-    Agents, DIRECTORY, Error, File, Networking, RENEWAL_SERVICE, RENEWAL_TIMER, Role, Unit,
+    Agents, DIRECTORY, Error, File, Networking, RENEWAL_SERVICE, RENEWAL_TIMER, Role, UnitFile,
     find_agent,
 };
 use node::yaml::to_yaml;
@@ -53,7 +53,7 @@ pub(super) fn units(
     group: &Group,
     node: &NodeSettings,
     agents: &Agents,
-) -> Result<Vec<Unit>, Error> {
+) -> Result<Vec<UnitFile>, Error> {
     let template = |source| Error::Template {
         group: group.name.clone(),
         source,
@@ -62,11 +62,11 @@ pub(super) fn units(
         binary: "/usr/local/bin/kubelet".to_owned(),
     };
     let mut units = node.units.clone();
-    units.push(Unit::new(
+    units.push(UnitFile::new(
         "kubelet.service",
         templates::render(&kubelet).map_err(template)?,
     ));
-    units.push(Unit::new(
+    units.push(UnitFile::new(
         RENEWAL_TIMER,
         templates::render(&templates::CertificatesTimer {}).map_err(template)?,
     ));
@@ -75,7 +75,7 @@ pub(super) fn units(
             binary: "/usr/bin/containerd".to_owned(),
             config: "/etc/containerd/config.toml".to_owned(),
         };
-        units.push(Unit::new(
+        units.push(UnitFile::new(
             "containerd.service",
             templates::render(&containerd).map_err(template)?,
         ));
@@ -85,7 +85,7 @@ pub(super) fn units(
         let protokube = templates::ProtokubeService {
             directory: DIRECTORY.to_owned(),
         };
-        units.push(Unit::new(
+        units.push(UnitFile::new(
             "protokube.service",
             templates::render(&protokube).map_err(template)?,
         ));
@@ -98,7 +98,7 @@ pub(super) fn units(
 }
 
 /// kubenet: what leaves the cluster's own ranges gets the machine's address.
-fn masquerade(full: &FullSpec, group: &Group) -> Result<Unit, Error> {
+fn masquerade(full: &FullSpec, group: &Group) -> Result<UnitFile, Error> {
     let unit = templates::MasqueradeService {
         non_masquerade_cidr: full.pods.non_masquerade_cidr.to_string(),
     };
@@ -107,5 +107,5 @@ fn masquerade(full: &FullSpec, group: &Group) -> Result<Unit, Error> {
         group: group.name.clone(),
         source,
     })?;
-    Ok(Unit::new("cni-iptables-setup.service", content))
+    Ok(UnitFile::new("cni-iptables-setup.service", content))
 }

@@ -1,6 +1,6 @@
 //! Instance groups of the full spec.
 
-use node::config::{Arch, Containerd, File, Kubelet, Role, Unit, VolumeMount};
+use node::config::{Arch, Containerd, File, Kubelet, Role, UnitFile, VolumeMount};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ pub struct NodeSettings {
     /// The user's files, in the spec's order.
     pub files: Vec<File>,
     /// The user's units, in the spec's order.
-    pub units: Vec<Unit>,
+    pub units: Vec<UnitFile>,
     /// The user's kernel parameters, each `name=value`; later ones win.
     pub sysctls: Vec<String>,
     /// Packages of the distribution.

@@ -1,4 +1,4 @@
-//! The list of a cluster's addons in the state store, in the form and at the place of kOps' bootstrap channel.
+//! The list of a cluster's addons in the state store. Format and key are those of kOps' bootstrap channel.
 
 use super::NotAManifest;
 use serde::{Deserialize, Serialize};
@@ -7,55 +7,55 @@ use std::collections::BTreeMap;
 /// Key of the list, relative to the cluster's base in the state store.
 pub const CHANNEL_KEY: &str = "addons/bootstrap-channel.yaml";
 
-/// The list. Fields that this release does not know are passed over: a newer kctl may have written it.
+/// The list of addons. Unknown fields are ignored, because a newer kctl may have written the list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Channel {
-    /// `Addons`.
+    /// Always `Addons`.
     pub kind: String,
-    /// Its name.
+    /// Name of the list.
     pub metadata: ChannelMetadata,
-    /// The addons.
+    /// The addons themselves.
     pub spec: ChannelSpec,
 }
 
-/// What the list is called.
+/// Metadata of the list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelMetadata {
-    /// `bootstrap`.
+    /// Always `bootstrap`.
     pub name: String,
 }
 
-/// The addons of the list.
+/// Content of the list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelSpec {
-    /// In the order in which they are applied.
+    /// Addons in the order in which they are applied.
     pub addons: Vec<ChannelAddon>,
 }
 
-/// An addon in the list.
+/// An entry of the list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChannelAddon {
-    /// Its name, each once.
+    /// Name of the addon; unique in the list.
     pub name: String,
-    /// Which of its manifests this is.
+    /// Id of this manifest among those of the addon.
     pub id: String,
-    /// Where that is, relative to `addons/`.
+    /// Key of the manifest relative to `addons/`.
     pub manifest: String,
-    /// sha256 (hex) of it.
+    /// sha256 (hex) of the manifest.
     pub manifest_hash: String,
-    /// Labels that its objects carry.
+    /// Labels of the addon's objects.
     pub selector: BTreeMap<String, String>,
 }
 
 impl ChannelAddon {
-    /// Key of its manifest, relative to the cluster's base in the state store.
-    pub fn key(&self) -> String {
+    /// Key of the manifest, relative to the cluster's base in the state store.
+    pub fn manifest_key(&self) -> String {
         format!("addons/{}", self.manifest)
     }
 }
 
-/// Reads the list; refuses one that has an addon twice.
+/// Parses the list. Fails if it has an addon twice.
 pub fn read_channel(text: &str) -> Result<Channel, NotAManifest> {
     let wrong = |why: String| NotAManifest {
         what: CHANNEL_KEY.to_owned(),
@@ -72,7 +72,7 @@ pub fn read_channel(text: &str) -> Result<Channel, NotAManifest> {
     names.sort_unstable();
     let twice = names.windows(2).find(|pair| pair.first() == pair.last());
     match twice.and_then(|pair| pair.first()) {
-        Some(name) => Err(wrong(format!("{name} is there twice"))),
+        Some(name) => Err(wrong(format!("the addon {name} is listed twice"))),
         None => Ok(channel),
     }
 }

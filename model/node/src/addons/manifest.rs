@@ -1,9 +1,10 @@
-//! The objects of an addon, as they are stored.
+//! Manifests of addons.
 
 use super::NotAManifest;
 use serde_json::Value;
 
-/// The objects of a manifest; `what` is for messages. Every one has a kind, an API version and a name.
+/// Parses the objects of a manifest and checks that each has a kind, an API version and a name. `what` names the manifest in
+/// errors.
 pub fn read_manifest(what: &str, text: &str) -> Result<Vec<Value>, NotAManifest> {
     let wrong = |why: String| NotAManifest {
         what: what.to_owned(),

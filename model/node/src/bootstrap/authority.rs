@@ -1,13 +1,13 @@
-//! Which bundles of authorities a worker may trust: what user data said when it was launched may be older or newer than
-//! what this control plane has, while keys are rotated.
+//! The trust bundles that a worker may have. While keys are rotated, the bundle in a worker's user data may be older or newer than
+//! the control plane's.
 
 use crate::pki::{Keyset, KeysetItem};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 
-/// sha256 (hex) of every bundle that a worker may trust: `own`, and those of neighbouring keys none of which is
-/// distrusted. Keys are added behind and distrusted from the front, so that every bundle of a rotation is among them.
-pub fn authorities(own: &str, keyset: &Keyset) -> BTreeSet<String> {
+/// sha256 (hex) of every accepted bundle: `own`, and every run of consecutive keys that are not distrusted. A rotation appends
+/// keys at the end and distrusts them from the front, so all its bundles are included.
+pub fn trusted_bundle_digests(own: &str, keyset: &Keyset) -> BTreeSet<String> {
     let digest = |bundle: &str| format!("{:x}", Sha256::digest(bundle));
     let mut all = BTreeSet::from([digest(own)]);
     let trusted: Vec<&KeysetItem> = keyset
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
     use crate::pki::trust_bundle;
 
-    fn keyset(items: &[(&str, bool)]) -> Keyset {
+    fn sample_keyset(items: &[(&str, bool)]) -> Keyset {
         let item = |(id, distrusted): &(&str, bool)| KeysetItem {
             id: (*id).to_owned(),
             certificate: format!("certificate {id}\n"),
@@ -48,14 +48,14 @@ mod tests {
     #[test]
     fn a_worker_of_any_step_of_a_rotation_is_known_unless_it_trusts_what_is_distrusted() {
         let of = |keyset: &Keyset| format!("{:x}", Sha256::digest(trust_bundle(keyset)));
-        let before = keyset(&[("1", false)]);
-        let during = keyset(&[("1", false), ("2", false)]);
-        let after = keyset(&[("1", true), ("2", false)]);
-        let known = authorities(&trust_bundle(&during), &during);
+        let before = sample_keyset(&[("1", false)]);
+        let during = sample_keyset(&[("1", false), ("2", false)]);
+        let after = sample_keyset(&[("1", true), ("2", false)]);
+        let known = trusted_bundle_digests(&trust_bundle(&during), &during);
         for step in [&before, &during, &after] {
             assert!(known.contains(&of(step)));
         }
-        let known = authorities(&trust_bundle(&after), &after);
+        let known = trusted_bundle_digests(&trust_bundle(&after), &after);
         assert!(known.contains(&of(&after)));
         assert!(!known.contains(&of(&before)) && !known.contains(&of(&during)));
     }

@@ -1,44 +1,47 @@
-//! Whether a signed identity was meant for this request: what binds it must be under the signature, and be ours.
+//! Checks that a signed identity is meant for this request: the binding headers must be signed and have the expected values.
 
 use super::date::check_date;
-use super::echo::echo;
+use super::echo::untrusted_excerpt;
 use super::signature::signed_headers;
 use super::{AUTHORITY_HEADER, BODY_HEADER, Binding, CLUSTER_HEADER, Refusal, SignedIdentity};
 use std::collections::BTreeSet;
 use time::OffsetDateTime;
 
-/// What an identity has to be bound to.
+/// The values that an identity must be bound to.
 #[derive(Clone, Copy, Debug)]
-pub struct Expected<'a> {
-    /// The body as received.
+pub struct ExpectedBinding<'a> {
+    /// Request body as received.
     pub body: &'a [u8],
-    /// The cluster's name.
+    /// Name of the cluster.
     pub cluster: &'a str,
-    /// sha256 (hex) of each bundle of authorities that a caller may trust.
+    /// sha256 (hex) of each accepted trust bundle.
     pub authorities: &'a BTreeSet<String>,
-    /// The host, with its port if it is not the usual one, of our region's STS.
+    /// Host of this region's STS endpoint, with the port unless it is the default.
     pub sts_host: &'a str,
-    /// Our clock.
+    /// Current time.
     pub now: OffsetDateTime,
 }
 
-/// Checks everything about a signed identity that can be told without asking STS.
-pub fn check_binding(identity: &SignedIdentity, expected: &Expected<'_>) -> Result<(), Refusal> {
-    let signed = signed_headers(value(identity, "authorization")?)?;
+/// Checks everything about a signed identity that does not need STS.
+pub fn check_binding(
+    identity: &SignedIdentity,
+    expected: &ExpectedBinding<'_>,
+) -> Result<(), Refusal> {
+    let signed = signed_headers(header_value(identity, "authorization")?)?;
     let covered = |name: &'static str| {
         if signed.contains(name) {
-            value(identity, name)
+            header_value(identity, name)
         } else {
             Err(Refusal::Unsigned { header: name })
         }
     };
-    if covered(BODY_HEADER)? != Binding::of(expected.body, "", "").body {
+    if covered(BODY_HEADER)? != Binding::for_request(expected.body, "", "").body {
         return Err(Refusal::OtherBody);
     }
     let cluster = covered(CLUSTER_HEADER)?;
     if cluster != expected.cluster {
         return Err(Refusal::OtherCluster {
-            bound: echo(cluster),
+            bound: untrusted_excerpt(cluster),
             own: expected.cluster.to_owned(),
         });
     }
@@ -48,14 +51,14 @@ pub fn check_binding(identity: &SignedIdentity, expected: &Expected<'_>) -> Resu
     let host = covered("host")?;
     if host != expected.sts_host {
         return Err(Refusal::OtherHost {
-            bound: echo(host),
+            bound: untrusted_excerpt(host),
             own: expected.sts_host.to_owned(),
         });
     }
     check_date(covered("x-amz-date")?, expected.now)
 }
 
-fn value<'a>(identity: &'a SignedIdentity, name: &'static str) -> Result<&'a str, Refusal> {
+fn header_value<'a>(identity: &'a SignedIdentity, name: &'static str) -> Result<&'a str, Refusal> {
     let value = identity.headers.get(name).map(String::as_str);
     value.ok_or_else(|| Refusal::Identity {
         why: format!("has no {name}"),
@@ -69,9 +72,9 @@ mod tests {
 
     const NOW: OffsetDateTime = datetime!(2030-01-01 12:00 UTC);
 
-    fn identity(body: &[u8], cluster: &str, trusted: &str) -> SignedIdentity {
+    fn signed_identity_of(body: &[u8], cluster: &str, trusted: &str) -> SignedIdentity {
         let mut headers: std::collections::BTreeMap<String, String> =
-            Binding::of(body, cluster, trusted)
+            Binding::for_request(body, cluster, trusted)
                 .headers()
                 .into_iter()
                 .collect();
@@ -86,11 +89,11 @@ mod tests {
         SignedIdentity { headers }
     }
 
-    fn check(identity: &SignedIdentity) -> Result<(), Refusal> {
-        let authorities = [Binding::of(b"", "", "authority").authority].into();
+    fn check_against_sample(identity: &SignedIdentity) -> Result<(), Refusal> {
+        let authorities = [Binding::for_request(b"", "", "authority").authority].into();
         check_binding(
             identity,
-            &Expected {
+            &ExpectedBinding {
                 body: b"body",
                 cluster: "a.example.com",
                 authorities: &authorities,
@@ -102,19 +105,22 @@ mod tests {
 
     #[test]
     fn an_identity_is_good_for_one_body_one_cluster_and_one_authority() {
-        let good = identity(b"body", "a.example.com", "authority");
-        assert_eq!(check(&good), Ok(()));
-        let other = identity(b"another", "a.example.com", "authority");
-        assert_eq!(check(&other), Err(Refusal::OtherBody));
-        let other = identity(b"body", "b.example.com", "authority");
-        assert!(matches!(check(&other), Err(Refusal::OtherCluster { .. })));
-        let other = identity(b"body", "a.example.com", "another");
-        assert_eq!(check(&other), Err(Refusal::OtherAuthority));
+        let good = signed_identity_of(b"body", "a.example.com", "authority");
+        assert_eq!(check_against_sample(&good), Ok(()));
+        let other = signed_identity_of(b"another", "a.example.com", "authority");
+        assert_eq!(check_against_sample(&other), Err(Refusal::OtherBody));
+        let other = signed_identity_of(b"body", "b.example.com", "authority");
+        assert!(matches!(
+            check_against_sample(&other),
+            Err(Refusal::OtherCluster { .. })
+        ));
+        let other = signed_identity_of(b"body", "a.example.com", "another");
+        assert_eq!(check_against_sample(&other), Err(Refusal::OtherAuthority));
     }
 
     #[test]
     fn every_header_that_binds_must_be_there_and_under_the_signature() {
-        let good = identity(b"body", "a.example.com", "authority");
+        let good = signed_identity_of(b"body", "a.example.com", "authority");
         for name in [
             "host",
             "x-amz-date",
@@ -125,18 +131,27 @@ mod tests {
             let mut unsigned = good.clone();
             let authorization = unsigned.headers.get_mut("authorization").unwrap();
             *authorization = authorization.replace(name, "accept");
-            assert_eq!(check(&unsigned), Err(Refusal::Unsigned { header: name }));
+            assert_eq!(
+                check_against_sample(&unsigned),
+                Err(Refusal::Unsigned { header: name })
+            );
             let mut missing = good.clone();
             missing.headers.remove(name);
-            assert!(matches!(check(&missing), Err(Refusal::Identity { .. })));
+            assert!(matches!(
+                check_against_sample(&missing),
+                Err(Refusal::Identity { .. })
+            ));
         }
     }
 
     #[test]
     fn another_sts_is_not_asked() {
-        let mut elsewhere = identity(b"body", "a.example.com", "authority");
+        let mut elsewhere = signed_identity_of(b"body", "a.example.com", "authority");
         let host = "sts.us-east-1.amazonaws.com";
         elsewhere.headers.insert("host".into(), host.into());
-        assert!(matches!(check(&elsewhere), Err(Refusal::OtherHost { .. })));
+        assert!(matches!(
+            check_against_sample(&elsewhere),
+            Err(Refusal::OtherHost { .. })
+        ));
     }
 }

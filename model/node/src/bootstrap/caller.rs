@@ -1,25 +1,24 @@
-//! Who a caller is, from what STS says of it: a machine calls with its role, in a session named after its instance.
+//! Identifies a caller from the reply of STS: an instance calls with its role, in a session named after its instance id.
 
 use super::Refusal;
-use super::echo::echo;
+use super::echo::untrusted_excerpt;
 use crate::config::Role;
 use crate::names;
 
-/// A machine's session of a role.
+/// A role session of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// The role's name, without its path.
+    /// Name of the role, without its path.
     pub role: String,
-    /// `i-...`.
+    /// Instance id, `i-...`.
     pub instance: String,
 }
 
-/// The machine behind `account` and `arn`, if it is one of `own` account:
-/// `arn:PARTITION:sts::ACCOUNT:assumed-role/ROLE/INSTANCE`.
-pub fn machine(account: &str, arn: &str, own: &str) -> Result<Caller, Refusal> {
+/// Parses the account and ARN that STS returned. The account must be `own`, and the ARN must be
+pub fn identify_caller(account: &str, arn: &str, own: &str) -> Result<Caller, Refusal> {
     if account != own {
         return Err(Refusal::OtherAccount {
-            account: echo(account),
+            account: untrusted_excerpt(account),
         });
     }
     let parts: Vec<&str> = arn.split(':').collect();
@@ -33,20 +32,24 @@ pub fn machine(account: &str, arn: &str, own: &str) -> Result<Caller, Refusal> {
             role: (*role).to_owned(),
             instance: (*instance).to_owned(),
         }),
-        _ => Err(Refusal::NoMachine { arn: echo(arn) }),
+        _ => Err(Refusal::NoMachine {
+            arn: untrusted_excerpt(arn),
+        }),
     }
 }
 
-/// Checks that the role is that of nodes: ours, or the one in the group's own instance profile, which `kctl update` asks
-/// IAM for (as kOps does, `GetRolesInInstanceProfile` in `template_functions.go`).
+/// Checks that a role is that of the cluster's nodes, or `own`: the role in the group's own instance profile, which `kctl update`
+/// reads from IAM (as kOps does, `GetRolesInInstanceProfile` in `template_functions.go`).
 pub fn check_role(role: &str, cluster: &str, own: Option<&str>) -> Result<(), Refusal> {
     if names::iam(cluster, Role::Node) == role || own == Some(role) {
         return Ok(());
     }
-    Err(Refusal::OtherRole { role: echo(role) })
+    Err(Refusal::OtherRole {
+        role: untrusted_excerpt(role),
+    })
 }
 
-/// `i-` and hex digits.
+/// True for `i-` followed by 8 to 17 hex digits.
 pub fn is_instance(text: &str) -> bool {
     let digits = text.strip_prefix("i-").unwrap_or_default();
     let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
@@ -62,11 +65,11 @@ mod tests {
     #[test]
     fn a_machine_is_a_session_of_a_role_in_our_account_named_after_an_instance() {
         let arn = "arn:aws:sts::123456789012:assumed-role/nodes.a.example.com/i-0123456789abcdef0";
-        let caller = machine(OWN, arn, OWN).unwrap();
+        let caller = identify_caller(OWN, arn, OWN).unwrap();
         assert_eq!(caller.role, "nodes.a.example.com");
         assert_eq!(caller.instance, "i-0123456789abcdef0");
         assert!(matches!(
-            machine("999999999999", arn, OWN),
+            identify_caller("999999999999", arn, OWN),
             Err(Refusal::OtherAccount { .. })
         ));
         for arn in [
@@ -77,7 +80,7 @@ mod tests {
             "arn:aws:sts::123456789012:assumed-role/nodes.a.example.com/i-../../etc",
             "",
         ] {
-            let refusal = machine(OWN, arn, OWN);
+            let refusal = identify_caller(OWN, arn, OWN);
             assert!(matches!(refusal, Err(Refusal::NoMachine { .. })), "{arn}");
         }
     }

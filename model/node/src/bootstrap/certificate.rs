@@ -1,26 +1,26 @@
-//! Which certificates an instance may have, and which keys it asks them for.
+//! Checks the certificate signing requests of a worker.
 
 use super::subject::is_subject;
-use super::{Certificate, Refusal};
+use super::{CertificateKind, Refusal};
 use crate::pki::{LEAF_VALIDITY, Leaf, SigningRequest, Usage};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use time::Duration;
 
-/// sha256 (hex) of the public key (its DER SubjectPublicKeyInfo) of each certificate that is asked for.
-pub type Keys = BTreeMap<Certificate, String>;
+/// sha256 (hex) of the public key (DER SubjectPublicKeyInfo) of each requested certificate.
+pub type KeyDigests = BTreeMap<CertificateKind, String>;
 
-/// A signing request that may be answered: it is what is signed.
+/// A signing request that passed all checks. Exactly this request is signed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// The request.
+pub struct CheckedRequest {
+    /// The parsed request.
     pub request: SigningRequest,
-    /// sha256 (hex) of its public key.
+    /// sha256 (hex) of the request's public key.
     pub key: String,
 }
 
-impl Certificate {
-    /// Its name in requests.
+impl CertificateKind {
+    /// The name in requests and messages.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Kubelet => "kubelet",
@@ -29,16 +29,16 @@ impl Certificate {
     }
 }
 
-/// What the certificate says when an instance gets it. A kubelet's is valid for `signing`, as those are that it gets by itself
-/// afterwards; kube-proxy renews none, so its life is another's matter.
-pub fn leaf(certificate: Certificate, instance: &str, signing: Duration) -> Leaf {
+/// The content of the certificate for an instance. kubelet's is valid for `signing`, like the ones that it renews itself later.
+/// kube-proxy's is valid for [`LEAF_VALIDITY`], because kube-proxy renews none.
+pub fn certificate_leaf(certificate: CertificateKind, instance: &str, signing: Duration) -> Leaf {
     let (common_name, organization, validity) = match certificate {
-        Certificate::Kubelet => (
+        CertificateKind::Kubelet => (
             format!("system:node:{instance}"),
             Some("system:nodes".to_owned()),
             signing,
         ),
-        Certificate::KubeProxy => ("system:kube-proxy".to_owned(), None, LEAF_VALIDITY),
+        CertificateKind::KubeProxy => ("system:kube-proxy".to_owned(), None, LEAF_VALIDITY),
     };
     Leaf {
         common_name,
@@ -49,31 +49,37 @@ pub fn leaf(certificate: Certificate, instance: &str, signing: Duration) -> Leaf
     }
 }
 
-/// Checks that every request (PEM) is signed by the key it is for, and asks for what the instance may have.
-pub fn asked(
-    requests: &BTreeMap<Certificate, String>,
+/// Checks that every request (PEM) is signed by its own key and names only what the instance may have.
+pub fn check_requests(
+    requests: &BTreeMap<CertificateKind, String>,
     instance: &str,
-) -> Result<BTreeMap<Certificate, Asked>, Refusal> {
-    let one = |(certificate, pem): (&Certificate, &String)| {
-        let wanted = leaf(*certificate, instance, Duration::ZERO);
-        Ok((*certificate, check(*certificate, pem, &wanted)?))
+) -> Result<BTreeMap<CertificateKind, CheckedRequest>, Refusal> {
+    let one = |(certificate, pem): (&CertificateKind, &String)| {
+        let wanted = certificate_leaf(*certificate, instance, Duration::ZERO);
+        Ok((*certificate, check_request(*certificate, pem, &wanted)?))
     };
     requests.iter().map(one).collect()
 }
 
-/// The keys of what is asked for: what is recorded.
-pub fn keys(asked: &BTreeMap<Certificate, Asked>) -> Keys {
-    let key = |(certificate, asked): (&Certificate, &Asked)| (*certificate, asked.key.clone());
+/// The key digests of checked requests, which are recorded.
+pub fn requested_keys(asked: &BTreeMap<CertificateKind, CheckedRequest>) -> KeyDigests {
+    let key = |(certificate, asked): (&CertificateKind, &CheckedRequest)| {
+        (*certificate, asked.key.clone())
+    };
     asked.iter().map(key).collect()
 }
 
-fn check(certificate: Certificate, pem: &str, wanted: &Leaf) -> Result<Asked, Refusal> {
+fn check_request(
+    certificate: CertificateKind,
+    pem: &str,
+    wanted: &Leaf,
+) -> Result<CheckedRequest, Refusal> {
     let unusable = |why| Refusal::CertificateRequest {
         certificate: certificate.name(),
         why,
     };
-    let request = SigningRequest::read(pem.as_bytes()).map_err(unusable)?;
-    let parsed = request.parsed().map_err(unusable)?;
+    let request = SigningRequest::from_pem(pem.as_bytes()).map_err(unusable)?;
+    let parsed = request.to_x509().map_err(unusable)?;
     let own = is_subject(&parsed, &wanted.common_name, wanted.organization.as_deref());
     let mut extensions = parsed.requested_extensions().into_iter().flatten();
     if !own || extensions.next().is_some() {
@@ -82,7 +88,7 @@ fn check(certificate: Certificate, pem: &str, wanted: &Leaf) -> Result<Asked, Re
         });
     }
     let key = Sha256::digest(parsed.certification_request_info.subject_pki.raw);
-    Ok(Asked {
+    Ok(CheckedRequest {
         key: format!("{key:x}"),
         request: request.clone(),
     })
@@ -91,28 +97,30 @@ fn check(certificate: Certificate, pem: &str, wanted: &Leaf) -> Result<Asked, Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pki::{SystemKeys, request, request_for};
+    use crate::pki::{SystemKeys, create_request, request_for_key};
     use time::OffsetDateTime;
 
-    fn requests(pem: &str) -> BTreeMap<Certificate, String> {
-        [(Certificate::Kubelet, pem.to_owned())].into()
+    fn kubelet_request(pem: &str) -> BTreeMap<CertificateKind, String> {
+        [(CertificateKind::Kubelet, pem.to_owned())].into()
     }
 
     #[test]
     fn an_instance_gets_certificates_in_its_own_name_only() {
         let mut keys = SystemKeys::at(OffsetDateTime::UNIX_EPOCH);
-        let own = leaf(Certificate::Kubelet, "i-1", Duration::DAY);
-        let (pem, key) = request(&own, &mut keys).unwrap();
-        let keys_of = |pem: &str| super::keys(&asked(&requests(pem), "i-1").unwrap());
+        let own = certificate_leaf(CertificateKind::Kubelet, "i-1", Duration::DAY);
+        let (pem, key) = create_request(&own, &mut keys).unwrap();
+        let keys_of = |pem: &str| {
+            super::requested_keys(&check_requests(&kubelet_request(pem), "i-1").unwrap())
+        };
         let first = keys_of(&pem);
-        let again = request_for(&own, &key).unwrap();
+        let again = request_for_key(&own, &key).unwrap();
         assert_eq!(keys_of(&again), first, "the same key");
-        let (other, _) = request(&own, &mut keys).unwrap();
+        let (other, _) = create_request(&own, &mut keys).unwrap();
         assert_ne!(keys_of(&other), first);
 
         let foreign = [
-            leaf(Certificate::Kubelet, "i-2", Duration::DAY),
-            leaf(Certificate::KubeProxy, "i-1", Duration::DAY),
+            certificate_leaf(CertificateKind::Kubelet, "i-2", Duration::DAY),
+            certificate_leaf(CertificateKind::KubeProxy, "i-1", Duration::DAY),
             Leaf {
                 organization: Some("system:masters".to_owned()),
                 ..own.clone()
@@ -123,8 +131,8 @@ mod tests {
             },
         ];
         for leaf in foreign {
-            let pem = request_for(&leaf, &key).unwrap();
-            let refusal = asked(&requests(&pem), "i-1");
+            let pem = request_for_key(&leaf, &key).unwrap();
+            let refusal = check_requests(&kubelet_request(&pem), "i-1");
             assert!(
                 matches!(refusal, Err(Refusal::OtherName { .. })),
                 "{leaf:?}"
@@ -135,8 +143,8 @@ mod tests {
     #[test]
     fn a_request_that_is_damaged_or_none_is_said_so() {
         let mut keys = SystemKeys::at(OffsetDateTime::UNIX_EPOCH);
-        let own = leaf(Certificate::Kubelet, "i-1", Duration::DAY);
-        let (pem, _) = request(&own, &mut keys).unwrap();
+        let own = certificate_leaf(CertificateKind::Kubelet, "i-1", Duration::DAY);
+        let (pem, _) = create_request(&own, &mut keys).unwrap();
         let (_, parsed) = x509_parser::pem::parse_x509_pem(pem.as_bytes()).unwrap();
         let mut der = parsed.contents.clone();
         *der.last_mut().unwrap() ^= 1;
@@ -146,11 +154,11 @@ mod tests {
             base64::engine::general_purpose::STANDARD.encode(der)
         };
         let forged = format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n");
-        // Two readers could take another one of two requests: the key that is recorded must be the key that is signed.
+        // Of two requests in one text, two parsers could take different ones: the recorded key must be the signed key.
         let two = format!("{pem}{pem}");
         let begun = "-----BEGIN CERTIFICATE REQUEST-----";
         for wrong in [forged.as_str(), &two, "", begun] {
-            let refusal = asked(&requests(wrong), "i-1");
+            let refusal = check_requests(&kubelet_request(wrong), "i-1");
             assert!(matches!(refusal, Err(Refusal::CertificateRequest { .. })));
         }
     }

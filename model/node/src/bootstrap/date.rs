@@ -1,27 +1,27 @@
-//! How old a signature may be. STS takes up to fifteen minutes; we take five.
+//! Checks the age of a signature. STS accepts up to fifteen minutes; kctl accepts five.
 
 use super::Refusal;
-use super::echo::echo;
+use super::echo::untrusted_excerpt;
 use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 use time::{Duration, OffsetDateTime, PrimitiveDateTime};
 
-/// How far the date of a signature may be from our clock, either way.
+/// Largest difference between a signature's date and the current time, in both directions.
 const WINDOW: Duration = Duration::minutes(5);
 
 const FORMAT: &[BorrowedFormatItem<'_>] =
     format_description!("[year][month][day]T[hour][minute][second]Z");
 
-/// Checks `x-amz-date` (`20300101T000000Z`).
+/// Checks a header `x-amz-date` (`20300101T000000Z`).
 pub(super) fn check_date(date: &str, now: OffsetDateTime) -> Result<(), Refusal> {
     let signed = PrimitiveDateTime::parse(date, FORMAT).map_err(|_| Refusal::Identity {
-        why: "has an x-amz-date that is no date".to_owned(),
+        why: "has an x-amz-date that is not a date".to_owned(),
     })?;
     if (now - signed.assume_utc()).abs() <= WINDOW {
         return Ok(());
     }
     Err(Refusal::Date {
-        signed: echo(date),
+        signed: untrusted_excerpt(date),
         now: now.format(FORMAT).unwrap_or_default(),
     })
 }

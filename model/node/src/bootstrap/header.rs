@@ -1,4 +1,4 @@
-//! The form of the identity header: base64 of JSON, with the headers of one signed call and no others.
+//! Parses the identity header: base64 of JSON with the headers of one signed call and no others.
 
 use super::{
     AUTHORITY_HEADER, BODY_HEADER, CLUSTER_HEADER, IDENTITY_HEADER, Refusal, SignedIdentity,
@@ -6,10 +6,10 @@ use super::{
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// The longest identity header, bytes: a session's token takes most of it.
+/// Limit of the identity header, bytes. The session token takes most of it.
 pub const HEADER_LIMIT: usize = 16 * 1024;
 
-/// Headers that are sent on to STS. Any other could change what the call means, or how it is sent.
+/// Headers that are forwarded to STS. Any other header could change the meaning of the call or its transport.
 const KNOWN: &[&str] = &[
     "authorization",
     "content-type",
@@ -21,8 +21,8 @@ const KNOWN: &[&str] = &[
     CLUSTER_HEADER,
 ];
 
-/// Reads the header.
-pub fn signed_identity(header: Option<&str>) -> Result<SignedIdentity, Refusal> {
+/// Parses the header's value; `None` is a missing header.
+pub fn parse_identity(header: Option<&str>) -> Result<SignedIdentity, Refusal> {
     let wrong = |why: String| Refusal::Identity { why };
     let header = header.ok_or_else(|| wrong(format!("{IDENTITY_HEADER} is missing")))?;
     if header.len() > HEADER_LIMIT {
@@ -30,7 +30,7 @@ pub fn signed_identity(header: Option<&str>) -> Result<SignedIdentity, Refusal> 
     }
     let json = STANDARD.decode(header);
     let json = json.map_err(|_| wrong("is not base64".to_owned()))?;
-    // What the reader says would quote the header, and with it a signature.
+    // The parser's error would quote the header, and with it a signature.
     let identity: SignedIdentity =
         serde_json::from_slice(&json).map_err(|_| wrong("is not a signed identity".to_owned()))?;
     let unknown = identity
@@ -38,11 +38,13 @@ pub fn signed_identity(header: Option<&str>) -> Result<SignedIdentity, Refusal> 
         .keys()
         .find(|name| !KNOWN.contains(&name.as_str()));
     if unknown.is_some() {
-        return Err(wrong("has a header that no identity has".to_owned()));
+        return Err(wrong("has an unexpected signed header".to_owned()));
     }
     let plain = |value: &String| value.bytes().all(|byte| (b' '..=b'~').contains(&byte));
     if !identity.headers.values().all(plain) {
-        return Err(wrong("has characters that no header has".to_owned()));
+        return Err(wrong(
+            "has characters that are not allowed in headers".to_owned(),
+        ));
     }
     Ok(identity)
 }
@@ -51,14 +53,14 @@ pub fn signed_identity(header: Option<&str>) -> Result<SignedIdentity, Refusal> 
 mod tests {
     use super::*;
 
-    fn header(json: &str) -> String {
+    fn encode_header(json: &str) -> String {
         STANDARD.encode(json)
     }
 
     #[test]
     fn only_the_headers_of_a_signed_identity_pass() {
-        let good = header(r#"{"headers":{"host":"sts","x-kctl-cluster":"a"}}"#);
-        assert_eq!(signed_identity(Some(&good)).unwrap().headers.len(), 2);
+        let good = encode_header(r#"{"headers":{"host":"sts","x-kctl-cluster":"a"}}"#);
+        assert_eq!(parse_identity(Some(&good)).unwrap().headers.len(), 2);
         let refused = [
             r#"{"headers":{"transfer-encoding":"chunked"}}"#,
             r#"{"headers":{"Host":"sts"}}"#,
@@ -67,12 +69,12 @@ mod tests {
             "{",
         ];
         for json in refused {
-            let refusal = signed_identity(Some(&header(json))).unwrap_err();
+            let refusal = parse_identity(Some(&encode_header(json))).unwrap_err();
             assert!(matches!(refusal, Refusal::Identity { .. }), "{json}");
         }
-        let long = header(&"a".repeat(HEADER_LIMIT));
+        let long = encode_header(&"a".repeat(HEADER_LIMIT));
         for value in [None, Some("no base64"), Some(&long)] {
-            assert!(signed_identity(value).is_err());
+            assert!(parse_identity(value).is_err());
         }
     }
 }

@@ -1,22 +1,22 @@
-//! Whether an instance, as EC2 describes it, runs and belongs to this cluster; and to which group.
+//! Checks that an instance, as EC2 describes it, runs and belongs to this cluster, and finds its group.
 
 use super::Refusal;
 use crate::names::{CLUSTER_TAG, INSTANCE_GROUP_TAG, ownership_tag};
 use std::collections::BTreeMap;
 
-/// What EC2 says.
+/// An instance as EC2 describes it.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen<'a> {
-    /// `pending`, `running`, ...
+pub struct SeenInstance<'a> {
+    /// State: `pending`, `running`, ...
     pub state: &'a str,
-    /// Tags.
+    /// Tags of the instance.
     pub tags: &'a BTreeMap<String, String>,
 }
 
-/// The instance group's name, if the instance runs and belongs to the cluster.
+/// The name of the instance group, if the instance runs and belongs to the cluster. `seen` is `None` if EC2 does not know it.
 pub fn check_instance<'a>(
     instance: &str,
-    seen: Option<Seen<'a>>,
+    seen: Option<SeenInstance<'a>>,
     cluster: &str,
 ) -> Result<&'a str, Refusal> {
     let seen = seen.ok_or_else(|| Refusal::UnknownInstance {
@@ -45,7 +45,7 @@ pub fn check_instance<'a>(
 mod tests {
     use super::*;
 
-    fn tags(cluster: &str) -> BTreeMap<String, String> {
+    fn tags_of(cluster: &str) -> BTreeMap<String, String> {
         [
             (CLUSTER_TAG.to_owned(), cluster.to_owned()),
             (ownership_tag(cluster), "owned".to_owned()),
@@ -54,18 +54,18 @@ mod tests {
         .into()
     }
 
-    fn check(state: &str, tags: &BTreeMap<String, String>) -> Result<String, Refusal> {
-        let seen = Seen { state, tags };
+    fn check_with_state(state: &str, tags: &BTreeMap<String, String>) -> Result<String, Refusal> {
+        let seen = SeenInstance { state, tags };
         check_instance("i-1", Some(seen), "a.example.com").map(str::to_owned)
     }
 
     #[test]
     fn only_a_running_instance_with_every_tag_of_this_cluster_has_a_group() {
-        let own = tags("a.example.com");
-        assert_eq!(check("running", &own), Ok("nodes".to_owned()));
+        let own = tags_of("a.example.com");
+        assert_eq!(check_with_state("running", &own), Ok("nodes".to_owned()));
         for state in ["pending", "shutting-down", "terminated", "stopped"] {
             assert!(matches!(
-                check(state, &own),
+                check_with_state(state, &own),
                 Err(Refusal::NotRunning { .. })
             ));
         }
@@ -73,13 +73,13 @@ mod tests {
             cluster: "a.example.com".to_owned(),
         };
         assert_eq!(
-            check("running", &tags("b.example.com")),
+            check_with_state("running", &tags_of("b.example.com")),
             Err(foreign.clone())
         );
         for missing in own.keys() {
             let mut tags = own.clone();
             tags.remove(missing);
-            assert_eq!(check("running", &tags), Err(foreign.clone()));
+            assert_eq!(check_with_state("running", &tags), Err(foreign.clone()));
         }
         assert!(matches!(
             check_instance("i-1", None, "a.example.com"),

@@ -1,5 +1,5 @@
-//! Certificates that kubelets ask for through the API: which requests are approved. A serving certificate must name only what
-//! EC2 confirms; a client certificate, which renews the one that the Node joined with, names the Node and nothing else.
+//! Decides which certificate signing requests of kubelets are approved. A serving certificate may name only what EC2 confirms. A
+//! client certificate renews the one that the node joined with, and must name the node and nothing else.
 
 use super::caller::is_instance;
 use super::subject::is_subject;
@@ -9,28 +9,28 @@ use std::net::IpAddr;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
 
-/// The group of all Nodes.
+/// The group of all nodes in the API.
 const NODES: &str = "system:nodes";
 
-/// A larger request is not looked into, bytes: what a kubelet asks for has a few names. What is approved is written once more,
-/// and must not be larger than etcd takes.
+/// Limit of a request, bytes. A kubelet's request has a few names. Approval writes the object again, which must not exceed
+/// etcd's limit.
 const LARGEST: usize = 64 * 1024;
 
-/// What a certificate signing request in the API says.
+/// A CertificateSigningRequest object of the API.
 #[derive(Clone, Copy, Debug)]
 pub struct KubeletRequest<'a> {
-    /// Who made it, as the API server authenticated it.
+    /// User who created the object, as authenticated by the API server.
     pub user: &'a str,
-    /// Its groups.
+    /// Groups of the user.
     pub groups: &'a [String],
-    /// Usages.
+    /// Requested key usages.
     pub usages: &'a [String],
-    /// PEM.
+    /// The request itself, PEM.
     pub request: &'a [u8],
 }
 
 impl<'a> KubeletRequest<'a> {
-    /// The instance whose Node made it; the error says why there is none.
+    /// The instance id of the node that created the request; the error is the reason why there is none.
     pub fn instance(&self) -> Result<&'a str, String> {
         let node = self.user.strip_prefix("system:node:").unwrap_or_default();
         if !is_instance(node) {
@@ -42,55 +42,55 @@ impl<'a> KubeletRequest<'a> {
         Ok(node)
     }
 
-    /// The request itself: as it is usually written, in the name of who made it.
-    fn read(&self) -> Result<SigningRequest, String> {
+    /// Parses the request and checks that its subject is the user who created it.
+    fn parse_request(&self) -> Result<SigningRequest, String> {
         if self.request.len() > LARGEST {
             return Err(format!("the request has more than {LARGEST} bytes"));
         }
-        let request = SigningRequest::read(self.request).map_err(malformed)?;
-        if is_subject(&parsed(&request)?, self.user, Some(NODES)) {
+        let request = SigningRequest::from_pem(self.request).map_err(describe_malformed)?;
+        if is_subject(&parse_x509(&request)?, self.user, Some(NODES)) {
             return Ok(request);
         }
         Err(format!("the subject is not {} of {NODES}", self.user))
     }
 
-    /// That its usages are `wanted` and what TLS needs for it: those that Kubernetes' signers take.
+    /// Checks that the usages are `wanted` plus those that TLS needs: the set that Kubernetes' signers accept.
     fn check_usages(&self, wanted: &str) -> Result<(), String> {
         let known = ["digital signature", "key encipherment", wanted];
         let foreign = |usage: &&String| !known.contains(&usage.as_str());
         match self.usages.iter().find(foreign) {
-            Some(usage) => Err(format!("{usage:?} is no usage of such a certificate")),
+            Some(usage) => Err(format!("the usage {usage:?} is not allowed")),
             None if self.usages.iter().any(|usage| usage == wanted) => Ok(()),
             None => Err(format!("the request is not for {wanted}")),
         }
     }
 }
 
-/// Checks a request for a serving certificate against the names and addresses that EC2 says its instance has; the error says
-/// what is wrong.
+/// Checks a request for a serving certificate against `confirmed`: the names and addresses of the instance according to EC2. The
+/// error is the reason for a refusal.
 pub fn check_serving(
     asked: &KubeletRequest<'_>,
     confirmed: &BTreeSet<String>,
 ) -> Result<(), String> {
     let node = asked.instance()?;
     asked.check_usages("server auth")?;
-    let request = asked.read()?;
-    let names = names(&parsed(&request)?)?;
+    let request = asked.parse_request()?;
+    let names = requested_names(&parse_x509(&request)?)?;
     let foreign = |name: &&String| !confirmed.contains(*name) && name.as_str() != node;
     match names.iter().find(foreign) {
-        Some(name) => Err(format!("EC2 does not say that {node} has {name}")),
+        Some(name) => Err(format!("EC2 does not confirm that {node} has {name}")),
         None if names.is_empty() => Err("the request names nothing".to_owned()),
         None => Ok(()),
     }
 }
 
-/// Checks a request for a client certificate, whose name is that of the certificate it was made with; the error says what is
-/// wrong. Kubernetes' own approval asks the same of it (`isNodeClientCert`), and nothing of EC2.
+/// Checks a request for a client certificate: its name must be that of the certificate that authenticated it. Kubernetes' own
+/// approver applies the same rule (`isNodeClientCert`) without EC2. The error is the reason for a refusal.
 pub fn check_client(asked: &KubeletRequest<'_>) -> Result<(), String> {
     asked.instance()?;
     asked.check_usages("client auth")?;
-    let request = asked.read()?;
-    let request = parsed(&request)?;
+    let request = asked.parse_request()?;
+    let request = parse_x509(&request)?;
     let mut extensions = request.requested_extensions().into_iter().flatten();
     match extensions.next() {
         Some(extension) => Err(format!("the request has an extension: {extension:?}")),
@@ -98,37 +98,41 @@ pub fn check_client(asked: &KubeletRequest<'_>) -> Result<(), String> {
     }
 }
 
-fn malformed(why: Malformed) -> String {
+fn describe_malformed(why: Malformed) -> String {
     format!("the request {why}")
 }
 
-fn parsed(request: &SigningRequest) -> Result<X509CertificationRequest<'_>, String> {
-    request.parsed().map_err(malformed)
+fn parse_x509(request: &SigningRequest) -> Result<X509CertificationRequest<'_>, String> {
+    request.to_x509().map_err(describe_malformed)
 }
 
-/// Every name and address that a request wants, each once.
-fn names(request: &X509CertificationRequest<'_>) -> Result<BTreeSet<String>, String> {
+/// All names and addresses of a request; fails on duplicates and unexpected extensions.
+fn requested_names(request: &X509CertificationRequest<'_>) -> Result<BTreeSet<String>, String> {
     let mut names = BTreeSet::new();
     for extension in request.requested_extensions().into_iter().flatten() {
         match extension {
             ParsedExtension::SubjectAlternativeName(all) => {
                 for name in &all.general_names {
-                    let name = text(name)?;
+                    let name = name_text(name)?;
                     if names.contains(&name) {
                         return Err(format!("the request names {name} twice"));
                     }
                     names.insert(name);
                 }
             }
-            // What the signer makes of these, the usages say; they were checked.
+            // The signer derives these from the usages, which were checked.
             ParsedExtension::KeyUsage(_) | ParsedExtension::ExtendedKeyUsage(_) => {}
-            other => return Err(format!("the request has an extension too many: {other:?}")),
+            other => {
+                return Err(format!(
+                    "the request has an unexpected extension: {other:?}"
+                ));
+            }
         }
     }
     Ok(names)
 }
 
-fn text(name: &GeneralName<'_>) -> Result<String, String> {
+fn name_text(name: &GeneralName<'_>) -> Result<String, String> {
     match name {
         GeneralName::DNSName(name) => Ok((*name).to_owned()),
         GeneralName::IPAddress(bytes) => {
@@ -152,7 +156,7 @@ mod tests {
 
     const NODE: &str = "i-0123456789abcdef0";
 
-    fn csr(common_name: &str, names: &[&str]) -> Vec<u8> {
+    fn request_pem(common_name: &str, names: &[&str]) -> Vec<u8> {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();
         params.distinguished_name = rcgen::DistinguishedName::new();
@@ -167,7 +171,7 @@ mod tests {
         request.pem().unwrap().into_bytes()
     }
 
-    fn confirmed() -> BTreeSet<String> {
+    fn confirmed_names() -> BTreeSet<String> {
         [
             "10.0.0.1",
             "fd00::1",
@@ -177,7 +181,7 @@ mod tests {
         .into()
     }
 
-    fn check(user: &str, usages: &[&str], request: &[u8]) -> Result<(), String> {
+    fn check_serving_request(user: &str, usages: &[&str], request: &[u8]) -> Result<(), String> {
         let words = |all: &[&str]| -> Vec<String> { all.iter().map(ToString::to_string).collect() };
         let groups = words(&["system:nodes", "system:authenticated"]);
         check_serving(
@@ -187,7 +191,7 @@ mod tests {
                 usages: &words(usages),
                 request,
             },
-            &confirmed(),
+            &confirmed_names(),
         )
     }
 
@@ -207,18 +211,18 @@ mod tests {
     fn a_node_renews_its_own_client_certificate_and_asks_for_nothing_else_in_it() {
         let user = format!("system:node:{NODE}");
         let other = "system:node:i-0123456789abcdef1";
-        let good = csr(&user, &[]);
+        let good = request_pem(&user, &[]);
         assert_eq!(check_renewal(&user, CLIENT, &good), Ok(()));
         let rsa = ["digital signature", "key encipherment", "client auth"];
         assert_eq!(check_renewal(&user, &rsa, &good), Ok(()));
         let refused = [
             check_renewal(other, CLIENT, &good),
-            check_renewal("system:node:a", CLIENT, &csr("system:node:a", &[])),
-            check_renewal("protokube", CLIENT, &csr("protokube", &[])),
+            check_renewal("system:node:a", CLIENT, &request_pem("system:node:a", &[])),
+            check_renewal("protokube", CLIENT, &request_pem("protokube", &[])),
             check_renewal(&user, SERVING, &good),
             check_renewal(&user, &["client auth", "server auth"], &good),
-            check_renewal(&user, CLIENT, &csr(&user, &["10.0.0.1"])),
-            check_renewal(&user, CLIENT, &csr(other, &[])),
+            check_renewal(&user, CLIENT, &request_pem(&user, &["10.0.0.1"])),
+            check_renewal(&user, CLIENT, &request_pem(other, &[])),
         ];
         for result in &refused {
             assert!(result.is_err(), "{refused:?}");
@@ -228,15 +232,18 @@ mod tests {
     #[test]
     fn a_request_that_the_api_server_reads_otherwise_is_left_alone() {
         let user = format!("system:node:{NODE}");
-        let good = String::from_utf8(csr(&user, &["10.0.0.1"])).unwrap();
-        let evil = String::from_utf8(csr(&user, &["kubernetes.default.svc"])).unwrap();
-        // Go's reader passes over either first block.
+        let good = String::from_utf8(request_pem(&user, &["10.0.0.1"])).unwrap();
+        let evil = String::from_utf8(request_pem(&user, &["kubernetes.default.svc"])).unwrap();
+        // Go's parser skips either first block.
         for first in [
             good.replacen("REQUEST-----\n", "REQUEST-----x\n", 1),
             good.replace("END CERTIFICATE REQUEST", "END X"),
         ] {
             let both = format!("{first}{evil}");
-            assert!(check(&user, SERVING, both.as_bytes()).is_err(), "{both}");
+            assert!(
+                check_serving_request(&user, SERVING, both.as_bytes()).is_err(),
+                "{both}"
+            );
         }
     }
 
@@ -249,29 +256,43 @@ mod tests {
             "10.0.0.1",
             "fd00::1",
         ];
-        assert_eq!(check(&user, SERVING, &csr(&user, &names)), Ok(()));
+        assert_eq!(
+            check_serving_request(&user, SERVING, &request_pem(&user, &names)),
+            Ok(())
+        );
         let usages = ["key encipherment", "digital signature", "server auth"];
-        assert_eq!(check(&user, &usages, &csr(&user, &["10.0.0.1"])), Ok(()));
+        assert_eq!(
+            check_serving_request(&user, &usages, &request_pem(&user, &["10.0.0.1"])),
+            Ok(())
+        );
     }
 
     #[test]
     fn everything_else_is_left_alone() {
         let user = format!("system:node:{NODE}");
         let other = "system:node:i-0123456789abcdef1";
-        let good = csr(&user, &["10.0.0.1"]);
+        let good = request_pem(&user, &["10.0.0.1"]);
         let refused = [
-            check(&user, SERVING, &csr(&user, &["10.0.0.1", "10.0.0.2"])),
-            check(&user, SERVING, &csr(&user, &["kubernetes.default"])),
-            check(&user, SERVING, &csr(&user, &["*.compute.internal"])),
-            check(&user, SERVING, &csr(&user, &[])),
-            check(&user, SERVING, &csr(&user, &["10.0.0.1", NODE, NODE])),
-            check(&user, SERVING, &csr(other, &["10.0.0.1"])),
-            check(other, SERVING, &good),
-            check("system:serviceaccount:a:b", SERVING, &good),
-            check(&user, &["client auth"], &good),
-            check(&user, &["server auth", "client auth"], &good),
-            check(&user, &["digital signature"], &good),
-            check(&user, SERVING, b"no request"),
+            check_serving_request(
+                &user,
+                SERVING,
+                &request_pem(&user, &["10.0.0.1", "10.0.0.2"]),
+            ),
+            check_serving_request(&user, SERVING, &request_pem(&user, &["kubernetes.default"])),
+            check_serving_request(&user, SERVING, &request_pem(&user, &["*.compute.internal"])),
+            check_serving_request(&user, SERVING, &request_pem(&user, &[])),
+            check_serving_request(
+                &user,
+                SERVING,
+                &request_pem(&user, &["10.0.0.1", NODE, NODE]),
+            ),
+            check_serving_request(&user, SERVING, &request_pem(other, &["10.0.0.1"])),
+            check_serving_request(other, SERVING, &good),
+            check_serving_request("system:serviceaccount:a:b", SERVING, &good),
+            check_serving_request(&user, &["client auth"], &good),
+            check_serving_request(&user, &["server auth", "client auth"], &good),
+            check_serving_request(&user, &["digital signature"], &good),
+            check_serving_request(&user, SERVING, b"no request"),
         ];
         for result in &refused {
             assert!(result.is_err(), "{refused:?}");
@@ -282,7 +303,7 @@ mod tests {
             usages: &SERVING.iter().map(ToString::to_string).collect::<Vec<_>>(),
             request: &good,
         };
-        assert!(check_serving(&outside, &confirmed()).is_err());
+        assert!(check_serving(&outside, &confirmed_names()).is_err());
     }
 
     #[test]
@@ -298,7 +319,7 @@ mod tests {
                     user: &user,
                     groups: &[NODES.to_owned()],
                     usages: &["server auth".to_owned()],
-                    request: &csr(&user, names),
+                    request: &request_pem(&user, names),
                 },
                 &addresses.iter().cloned().collect(),
             )
@@ -318,7 +339,7 @@ mod tests {
             validity: time::Duration::DAY,
         };
         let mut keys = SystemKeys::at(time::OffsetDateTime::UNIX_EPOCH);
-        let (request, _) = crate::pki::request(&leaf, &mut keys).unwrap();
-        assert!(check(&user, SERVING, request.as_bytes()).is_err());
+        let (request, _) = crate::pki::create_request(&leaf, &mut keys).unwrap();
+        assert!(check_serving_request(&user, SERVING, request.as_bytes()).is_err());
     }
 }

@@ -1,47 +1,47 @@
-//! Labels that the control plane gives Nodes, because kubelet may not: those of roles, and those that the group's
-//! machines carry as tags.
+//! Labels that the control plane sets on Nodes because kubelet may not: those of roles, and those in the tags of the group's
+//! instances.
 
 use crate::names::INSTANCE_GROUP_TAG;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Roles of machines, present and former ones of kOps. Pods of the control plane follow them.
+/// Present and former roles of kOps. Pods of the control plane select nodes by them.
 const ROLES: &[&str] = &["api-server", "control-plane", "master", "node"];
 
-/// What labels of roles begin with.
+/// Prefix of role labels.
 const ROLE_LABEL: &str = "node-role.kubernetes.io/";
 
-/// Tags that say labels, as the cluster autoscaler reads them.
+/// Prefix of tags that define labels, as the cluster autoscaler reads them.
 const NODE_TEMPLATE_LABEL: &str = "k8s.io/cluster-autoscaler/node-template/label/";
 
-/// What EC2 says of an instance that its Node's labels follow.
+/// The properties of an instance from which the labels of its Node are derived.
 #[derive(Clone, Copy, Debug)]
-pub struct Labelling<'a> {
-    /// Its tags. Whoever may tag instances can set them.
+pub struct LabelSource<'a> {
+    /// Tags. Anyone with the permission to tag instances can set them.
     pub tags: &'a BTreeMap<String, String>,
-    /// Whether it has the instance profile of the cluster's nodes: then it is one, whatever its tags say.
+    /// True if the instance has the instance profile of the cluster's nodes. Then it is a worker, whatever its tags say.
     pub profile_of_nodes: bool,
 }
 
-impl Labelling<'_> {
+impl LabelSource<'_> {
     fn has_tag(self, role: &str) -> bool {
         self.tags.contains_key(&format!("k8s.io/role/{role}"))
     }
 
-    /// Whether it has that role.
-    fn has(self, role: &str) -> bool {
+    /// True if the instance has the role.
+    fn has_role(self, role: &str) -> bool {
         self.has_tag(role) && (role == "node" || !self.profile_of_nodes)
     }
 
-    /// Whether tags may say that label: those of roles belong to control planes, but that of nodes.
+    /// True if tags may set the label. Role labels other than that of nodes are reserved for control planes.
     fn may_say(self, label: &str) -> bool {
         let role = label.strip_prefix(ROLE_LABEL);
         let role = role.filter(|role| *role != "node" && ROLES.contains(role));
-        role.is_none() || self.has("control-plane")
+        role.is_none() || self.has_role("control-plane")
     }
 }
 
-/// Labels of the Node of such an instance.
-pub fn node_labels(of: Labelling<'_>) -> BTreeMap<String, String> {
+/// The labels that the Node must have.
+pub fn node_labels(of: LabelSource<'_>) -> BTreeMap<String, String> {
     let tags = of.tags;
     let label = |(key, value): (&String, &String)| {
         let label = key.strip_prefix(NODE_TEMPLATE_LABEL)?;
@@ -49,7 +49,7 @@ pub fn node_labels(of: Labelling<'_>) -> BTreeMap<String, String> {
     };
     let mut labels: BTreeMap<String, String> = tags.iter().filter_map(label).collect();
     for role in ["control-plane", "node"] {
-        if of.has(role) {
+        if of.has_role(role) {
             labels.entry(format!("{ROLE_LABEL}{role}")).or_default();
         }
     }
@@ -59,14 +59,14 @@ pub fn node_labels(of: Labelling<'_>) -> BTreeMap<String, String> {
     labels
 }
 
-/// Labels that the Node of such an instance must not have: those of roles that it has not. None if the tags name no role at all,
-/// which is no answer.
-pub fn foreign_labels(of: Labelling<'_>) -> BTreeSet<String> {
+/// The labels that the Node must not have: those of roles that the instance does not have. Empty if the tags name no role at all,
+/// because the tags may not be complete yet.
+pub fn foreign_labels(of: LabelSource<'_>) -> BTreeSet<String> {
     if !ROLES.iter().any(|role| of.has_tag(role)) {
         return BTreeSet::new();
     }
     let wanted = node_labels(of);
-    let others = ROLES.iter().filter(|role| !of.has(role));
+    let others = ROLES.iter().filter(|role| !of.has_role(role));
     let labels = others.map(|role| format!("{ROLE_LABEL}{role}"));
     labels.filter(|label| !wanted.contains_key(label)).collect()
 }
@@ -75,8 +75,8 @@ pub fn foreign_labels(of: Labelling<'_>) -> BTreeSet<String> {
 mod tests {
     use super::*;
 
-    fn machine(tags: &BTreeMap<String, String>) -> Labelling<'_> {
-        Labelling {
+    fn with_any_profile(tags: &BTreeMap<String, String>) -> LabelSource<'_> {
+        LabelSource {
             tags,
             profile_of_nodes: false,
         }
@@ -95,7 +95,7 @@ mod tests {
         ]
         .map(|key| (key.to_owned(), String::new()))
         .into();
-        let worker = Labelling {
+        let worker = LabelSource {
             tags: &tags,
             profile_of_nodes: true,
         };
@@ -109,8 +109,8 @@ mod tests {
             roles(taken.iter().collect()),
             ["api-server", "control-plane", "master"]
         );
-        // The same tags on a machine with another profile.
-        let other = node_labels(machine(&tags));
+        // The same tags on an instance with another profile.
+        let other = node_labels(with_any_profile(&tags));
         assert_eq!(
             roles(other.keys().collect()),
             ["control-plane", "gpu", "master", "node"]
@@ -119,7 +119,7 @@ mod tests {
         let mut tags = tags;
         tags.remove("k8s.io/role/control-plane");
         assert_eq!(
-            roles(node_labels(machine(&tags)).keys().collect()),
+            roles(node_labels(with_any_profile(&tags)).keys().collect()),
             ["gpu", "node"]
         );
     }
@@ -128,7 +128,7 @@ mod tests {
     fn a_node_has_no_role_that_the_tags_do_not_name() {
         let of = |tags: &[&str]| {
             let tags = tags.iter().map(|tag| ((*tag).to_owned(), "1".to_owned()));
-            let labels = foreign_labels(machine(&tags.collect()));
+            let labels = foreign_labels(with_any_profile(&tags.collect()));
             let role = |label: &String| label.rsplit('/').next().unwrap().to_owned();
             labels.iter().map(role).collect::<Vec<_>>().join(" ")
         };
@@ -169,6 +169,6 @@ mod tests {
         let expected: BTreeMap<String, String> = expected
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .into();
-        assert_eq!(node_labels(machine(&tags)), expected);
+        assert_eq!(node_labels(with_any_profile(&tags)), expected);
     }
 }

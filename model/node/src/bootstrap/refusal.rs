@@ -1,159 +1,163 @@
-//! Why a worker's request is refused, what it is told, and whether asking again may help.
+//! Reasons for refusing a worker's request, their HTTP status, and whether a retry may help.
 
-use super::Refused;
+use super::RefusalReply;
 use crate::pki::Malformed;
 
-/// Why a request is refused. Its text goes to the worker, and holds nothing secret.
+/// The reason for a refusal. Its text is sent to the worker and contains no secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The body is too large.
     #[error("the request has more than {limit} bytes")]
     TooLarge {
-        /// How many it may have.
+        /// Allowed number of bytes.
         limit: usize,
     },
-    /// The identity header is missing or no signed identity.
+    /// The identity header is missing or invalid.
     #[error("the identity header {why}")]
     Identity {
-        /// What is wrong with it.
+        /// Predicate that completes the sentence.
         why: String,
     },
-    /// The body is not what it should be.
+    /// The body is invalid.
     #[error("the request {why}")]
     Request {
-        /// What is wrong with it.
+        /// Predicate that completes the sentence.
         why: String,
     },
-    /// A header that binds the identity is not under the signature.
+    /// The signature does not cover a binding header.
     #[error("the signature does not cover {header}")]
     Unsigned {
-        /// Its name.
+        /// Name of the header.
         header: &'static str,
     },
     /// The identity was signed for another request.
-    #[error("the identity was signed for another request than this one")]
+    #[error("the identity was signed for a different request")]
     OtherBody,
     /// The identity was signed for another cluster.
-    #[error("the identity was signed for the cluster {bound}, this is {own}")]
+    #[error("the identity was signed for the cluster {bound}, but this cluster is {own}")]
     OtherCluster {
-        /// What it says.
+        /// Name in the identity.
         bound: String,
-        /// Ours.
+        /// Name of this cluster.
         own: String,
     },
     /// The caller trusts other authorities.
-    #[error("the caller does not trust the certificates that this cluster's authority has now")]
+    #[error("the caller does not trust the current certificates of this cluster's authority")]
     OtherAuthority,
     /// The identity was signed for another STS.
-    #[error("the identity was signed for {bound}, only {own} is asked")]
+    #[error("the identity was signed for {bound}, but only {own} is accepted")]
     OtherHost {
-        /// What it says.
+        /// Host in the identity.
         bound: String,
-        /// Our region's STS.
+        /// STS host of this region.
         own: String,
     },
     /// The identity was signed too long ago, or in the future.
-    #[error("the identity was signed at {signed}, more than five minutes from {now}")]
+    #[error(
+        "the identity was signed at {signed}, more than five minutes from {now}: check the clocks"
+    )]
     Date {
-        /// What it says.
+        /// Date in the identity.
         signed: String,
-        /// Our time, in the same form.
+        /// Current time, in the same format.
         now: String,
     },
     /// STS does not confirm the signature.
     #[error("STS does not confirm the signature ({code})")]
     Unconfirmed {
-        /// What STS calls it.
+        /// Error code of STS.
         code: String,
     },
-    /// The caller is of another account.
+    /// The caller belongs to another account.
     #[error("the caller belongs to the AWS account {account}")]
     OtherAccount {
-        /// Which.
+        /// Account of the caller.
         account: String,
     },
-    /// The caller is no machine.
+    /// The caller is not an instance.
     #[error("{arn} is not the role of an instance")]
     NoMachine {
-        /// Who it is.
+        /// ARN of the caller.
         arn: String,
     },
-    /// The caller's role is not that of nodes of this cluster.
-    #[error("{role} is not the role of nodes of this cluster")]
+    /// The caller's role is not that of this cluster's nodes.
+    #[error("{role} is not the role of this cluster's nodes")]
     OtherRole {
-        /// Which.
+        /// Role of the caller.
         role: String,
     },
     /// EC2 does not know the instance.
-    #[error("EC2 knows no instance {instance}")]
+    #[error("EC2 does not know the instance {instance}")]
     UnknownInstance {
-        /// Which.
+        /// Instance id.
         instance: String,
     },
     /// The instance does not run.
     #[error("the instance is {state}, not running")]
     NotRunning {
-        /// EC2's word for it.
+        /// State according to EC2.
         state: String,
     },
     /// The instance belongs to another cluster.
     #[error("the instance does not belong to {cluster}")]
     OtherClusterInstance {
-        /// Ours.
+        /// Name of this cluster.
         cluster: String,
     },
     /// The instance belongs to another group.
     #[error("the instance belongs to the instance group {own:?}, not to {asked:?}")]
     OtherGroup {
-        /// What its tag says.
+        /// Group in the instance's tag.
         own: String,
-        /// What it says.
+        /// Group in the request.
         asked: String,
     },
-    /// There is no such NodeConfig for nodes.
-    #[error("the group {group} has no NodeConfig {sha256}: run kctl update")]
+    /// The state store has no such NodeConfig for this group.
+    #[error(
+        "the instance group {group} has no NodeConfig {sha256}: run `kctl update cluster --yes`"
+    )]
     UnknownNodeConfig {
-        /// Of which group.
+        /// Name of the group.
         group: String,
-        /// Which.
+        /// Hash in the request.
         sha256: String,
     },
-    /// A certificate signing request cannot be read, or is not signed by its own key.
+    /// A certificate signing request is malformed or not signed by its own key.
     #[error("the certificate signing request for {certificate} cannot be used: it {why}")]
     CertificateRequest {
-        /// For which certificate.
+        /// Name of the requested certificate.
         certificate: &'static str,
-        /// What is wrong with it.
+        /// Predicate that completes the sentence.
         why: Malformed,
     },
-    /// A certificate of somebody else is asked for.
-    #[error("the instance may only ask for a certificate of {wanted}")]
+    /// The request names another subject.
+    #[error("the instance may only request a certificate for {wanted}")]
     OtherName {
-        /// Who may ask.
+        /// The allowed subject.
         wanted: String,
     },
-    /// Another key than the one that the Node joined with.
+    /// The key differs from the one that the Node joined with.
     #[error(
-        "the Node {node} joined with another key: if this machine has lost its disk, run kubectl delete node {node}"
+        "the Node {node} joined with another key: if this instance has lost its disk, run kubectl delete node {node}"
     )]
     NewKey {
-        /// Which.
+        /// Name of the Node.
         node: String,
     },
-    /// Something that is needed does not answer.
-    #[error("{what} does not answer now")]
+    /// A service that the check needs does not respond.
+    #[error("{what} is not available now")]
     Unavailable {
-        /// What.
+        /// Name of the service.
         what: &'static str,
     },
-    /// Too many requests.
-    #[error("too many requests are under way")]
+    /// Too many requests at once.
+    #[error("too many requests are in progress")]
     Busy,
 }
 
 impl Refusal {
-    /// The status of the HTTP answer.
-    pub fn status(&self) -> u16 {
+    /// HTTP status of the reply.
+    pub fn http_status(&self) -> u16 {
         match self {
             Self::TooLarge { .. } => 413,
             Self::Identity { .. } | Self::Request { .. } | Self::CertificateRequest { .. } => 400,
@@ -163,9 +167,9 @@ impl Refusal {
         }
     }
 
-    /// The same request, signed anew, may be answered later: clocks get set, credentials and instances become known,
-    /// operators run `kctl update` or go on with a rotation, services come back. What the machine is does not change.
-    pub fn retry(&self) -> bool {
+    /// True if the same request, signed anew, may succeed later: clocks get set, credentials and instances become known to AWS,
+    /// operators run `kctl update` or continue a rotation, services recover. The identity of the instance does not change.
+    pub fn is_retryable(&self) -> bool {
         match self {
             Self::OtherAuthority
             | Self::Date { .. }
@@ -180,11 +184,11 @@ impl Refusal {
         }
     }
 
-    /// What the worker is told.
-    pub fn refused(&self) -> Refused {
-        Refused {
+    /// The body of the HTTP reply.
+    pub fn to_reply(&self) -> RefusalReply {
+        RefusalReply {
             error: self.to_string(),
-            retry: self.retry(),
+            retry: self.is_retryable(),
         }
     }
 }

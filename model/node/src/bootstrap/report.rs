@@ -1,14 +1,14 @@
-//! Boot reports of workers: each is of the machine that brings it, and is shown on operators' terminals later.
+//! Checks boot reports of workers. Reports are shown on operators' terminals later.
 
 use super::Refusal;
-use super::echo::echo;
+use super::echo::untrusted_excerpt;
 use crate::report::{BootReport, REPORT_FORMAT};
-use crate::terminal::steers;
+use crate::terminal::is_terminal_control;
 
-/// The largest report, bytes.
+/// Limit of a report, bytes.
 pub const REPORT_LIMIT: usize = 64 * 1024;
 
-/// Reads a report, if it is of that instance, cluster and group.
+/// Parses a report, checks that it belongs to the instance, cluster and group, and replaces terminal control characters.
 pub fn check_report(
     body: &[u8],
     instance: &str,
@@ -20,10 +20,13 @@ pub fn check_report(
     };
     let mut report: BootReport =
         serde_json::from_slice(body).map_err(|error| Refusal::Request {
-            why: format!("is not a boot report: {}", echo(&error.to_string())),
+            why: format!(
+                "is not a boot report: {}",
+                untrusted_excerpt(&error.to_string())
+            ),
         })?;
     if report.format != REPORT_FORMAT {
-        return Err(wrong("is a boot report of another format"));
+        return Err(wrong("is a boot report of an unknown format"));
     }
     if report.instance != instance {
         return Err(wrong("is the boot report of another instance"));
@@ -34,7 +37,7 @@ pub fn check_report(
     if report.group != group {
         return Err(Refusal::OtherGroup {
             own: group.to_owned(),
-            asked: echo(&report.group),
+            asked: untrusted_excerpt(&report.group),
         });
     }
     let texts = [
@@ -46,7 +49,7 @@ pub fn check_report(
     let changed = report.changed.iter_mut();
     let said = stages.chain(changed).chain(&mut report.error);
     for text in texts.into_iter().chain(said) {
-        *text = text.replace(steers, " ");
+        *text = text.replace(is_terminal_control, " ");
     }
     Ok(report)
 }
@@ -55,7 +58,7 @@ pub fn check_report(
 mod tests {
     use super::*;
 
-    fn report(instance: &str, error: &str) -> Vec<u8> {
+    fn report_bytes(instance: &str, error: &str) -> Vec<u8> {
         let report = BootReport {
             format: REPORT_FORMAT,
             instance: instance.to_owned(),
@@ -75,16 +78,16 @@ mod tests {
     #[test]
     fn a_report_is_of_the_machine_that_brings_it() {
         let check = |body: &[u8]| check_report(body, "i-1", "a.example.com", "nodes");
-        assert!(check(&report("i-1", "")).is_ok());
-        assert!(check(&report("i-2", "")).is_err());
+        assert!(check(&report_bytes("i-1", "")).is_ok());
+        assert!(check(&report_bytes("i-2", "")).is_err());
         assert!(check(b"{}").is_err());
-        assert!(check_report(&report("i-1", ""), "i-1", "b.example.com", "nodes").is_err());
-        assert!(check_report(&report("i-1", ""), "i-1", "a.example.com", "others").is_err());
+        assert!(check_report(&report_bytes("i-1", ""), "i-1", "b.example.com", "nodes").is_err());
+        assert!(check_report(&report_bytes("i-1", ""), "i-1", "a.example.com", "others").is_err());
     }
 
     #[test]
     fn a_report_cannot_steer_a_terminal() {
-        let body = report("i-1", "no disk\n\u{1b}[2Jcleared\u{9b}m\u{202e}");
+        let body = report_bytes("i-1", "no disk\n\u{1b}[2Jcleared\u{9b}m\u{202e}");
         let report = check_report(&body, "i-1", "a.example.com", "nodes").unwrap();
         assert_eq!(report.error.unwrap(), "no disk\n [2Jcleared m ");
         assert_eq!(report.changed, ["file/no disk\n [2Jcleared m "]);

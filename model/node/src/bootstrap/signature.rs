@@ -1,14 +1,14 @@
-//! What an `authorization` header of signature version 4 says it covers. Whether it is right, STS says.
+//! Parses the list of signed headers in an `authorization` header of signature version 4. STS verifies the signature.
 
 use super::Refusal;
 use std::collections::BTreeSet;
 
-/// The names in `SignedHeaders`. Only the form that AWS documents and its SDKs write is read, so that STS finds no other
-/// list in it than we do:
+/// The names in `SignedHeaders`. Accepts only the format that AWS documents and its SDKs write, so that STS cannot read a
+/// different list:
 /// <https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-auth-using-authorization-header.html>.
 pub(super) fn signed_headers(authorization: &str) -> Result<BTreeSet<&str>, Refusal> {
     let wrong = || Refusal::Identity {
-        why: "has no authorization of signature version 4".to_owned(),
+        why: "has no valid authorization of signature version 4".to_owned(),
     };
     let parts = authorization.strip_prefix("AWS4-HMAC-SHA256 ");
     let parts: Vec<&str> = parts.ok_or_else(wrong)?.split(", ").collect();
@@ -19,14 +19,14 @@ pub(super) fn signed_headers(authorization: &str) -> Result<BTreeSet<&str>, Refu
     let name =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b";-".contains(&byte);
     let hex = |byte: u8| byte.is_ascii_hexdigit();
-    let _ = value(credential, "Credential=", scope).ok_or_else(wrong)?;
-    let _ = value(signature, "Signature=", hex).ok_or_else(wrong)?;
-    let names = value(headers, "SignedHeaders=", name).ok_or_else(wrong)?;
+    let _ = part_value(credential, "Credential=", scope).ok_or_else(wrong)?;
+    let _ = part_value(signature, "Signature=", hex).ok_or_else(wrong)?;
+    let names = part_value(headers, "SignedHeaders=", name).ok_or_else(wrong)?;
     Ok(names.split(';').collect())
 }
 
-/// What a part says under that name, if it has those characters only.
-fn value<'a>(part: &'a str, name: &str, known: impl Fn(u8) -> bool) -> Option<&'a str> {
+/// The value after the prefix `name`, if it consists of allowed characters.
+fn part_value<'a>(part: &'a str, name: &str, known: impl Fn(u8) -> bool) -> Option<&'a str> {
     let value = part.strip_prefix(name)?;
     (!value.is_empty() && value.bytes().all(known)).then_some(value)
 }

@@ -1,11 +1,12 @@
-//! The subject of a certificate signing request, attribute by attribute: as one text, a name could pretend to be two.
+//! Compares the subject of a certificate signing request attribute by attribute. In a single text, one name could look like two
+//! attributes.
 
 use x509_parser::certification_request::X509CertificationRequest;
 
 const COMMON_NAME: &str = "2.5.4.3";
 const ORGANIZATION: &str = "2.5.4.10";
 
-/// Whether the subject is that name in that organization, and nothing else.
+/// True if the subject consists of this common name and organization only.
 pub(super) fn is_subject(
     request: &X509CertificationRequest<'_>,
     common_name: &str,

@@ -1,20 +1,20 @@
-//! A component of Kubernetes.
+//! Components of Kubernetes that run as pods.
 
 use super::Flags;
 use crate::manifests::{EnvVar, Resources};
 use serde::{Deserialize, Serialize};
 
-/// A component of Kubernetes, as its pod runs it.
+/// Image, flags and resources of a component.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Component {
-    /// Image.
+    /// Container image.
     pub image: String,
-    /// Flags, without those of the instance.
+    /// Flags, except those that depend on the instance.
     pub flags: Flags,
-    /// Variables of its environment.
+    /// Environment variables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<EnvVar>,
-    /// Requests and limits.
+    /// Resource requests and limits.
     pub resources: Resources,
 }

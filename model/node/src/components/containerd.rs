@@ -1,25 +1,25 @@
-//! containerd's configuration: `config.toml`, and `hosts.toml` of each registry with mirrors.
+//! Configuration of containerd: `config.toml`, and `hosts.toml` for each registry with mirrors.
 
 use crate::config::Containerd;
 use toml::{Table, Value};
 
-/// The CRI plugin's parts before and since containerd 2.
+/// Names of the CRI plugin in containerd 1 and of its parts since containerd 2.
 const CRI_V1: &str = "io.containerd.grpc.v1.cri";
 const CRI_RUNTIME: &str = "io.containerd.cri.v1.runtime";
 const CRI_IMAGES: &str = "io.containerd.cri.v1.images";
 
-/// What of the cluster and of the machine the configuration depends on.
+/// Inputs of the configuration from the cluster and the instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerdHost {
-    /// kubelet's cgroup driver is systemd.
+    /// True if kubelet's cgroup driver is systemd.
     pub systemd_cgroup: bool,
-    /// containerd writes the CNI configuration from this template when the Node gets its range (kubenet).
+    /// Path of the template from which containerd writes the CNI configuration once the Node has its pod CIDR (kubenet).
     pub cni_template: Option<String>,
-    /// The kernel does not let processes lower their OOM score here.
+    /// True if processes may not lower their OOM score.
     pub restrict_oom_score_adj: bool,
 }
 
-/// `config.toml`. The user's `configOverride` takes its place, `configAdditions` are written over it.
+/// Renders `config.toml`. The user's `configOverride` replaces it; `configAdditions` are applied on top.
 pub fn containerd_config(config: &Containerd, host: &ContainerdHost) -> String {
     if let Some(whole) = &config.config_override {
         return whole.clone();
@@ -34,32 +34,32 @@ pub fn containerd_config(config: &Containerd, host: &ContainerdHost) -> String {
         (CRI_RUNTIME, CRI_IMAGES)
     };
     let mut table = Table::new();
-    set(&mut table, &["version"], if old { 2 } else { 3 });
+    set_value(&mut table, &["version"], if old { 2 } else { 3 });
     let runc = ["plugins", runtime, "containerd", "runtimes", "runc"];
-    set(
+    set_value(
         &mut table,
         &[&runc[..], &["runtime_type"]].concat(),
         "io.containerd.runc.v2",
     );
-    set(
+    set_value(
         &mut table,
         &[&runc[..], &["options", "SystemdCgroup"]].concat(),
         host.systemd_cgroup,
     );
-    set(
+    set_value(
         &mut table,
         &["plugins", images, "registry", "config_path"],
         "/etc/containerd/certs.d",
     );
     if let Some(image) = &config.sandbox_image {
         if old {
-            set(
+            set_value(
                 &mut table,
                 &["plugins", CRI_V1, "sandbox_image"],
                 image.as_str(),
             );
         } else {
-            set(
+            set_value(
                 &mut table,
                 &["plugins", CRI_IMAGES, "pinned_images", "sandbox"],
                 image.as_str(),
@@ -67,31 +67,31 @@ pub fn containerd_config(config: &Containerd, host: &ContainerdHost) -> String {
         }
     }
     if let Some(template) = &host.cni_template {
-        set(
+        set_value(
             &mut table,
             &["plugins", runtime, "cni", "conf_template"],
             template.as_str(),
         );
     }
     if host.restrict_oom_score_adj {
-        set(
+        set_value(
             &mut table,
             &["plugins", runtime, "restrict_oom_score_adj"],
             true,
         );
     }
     if config.selinux_enabled {
-        set(&mut table, &["plugins", runtime, "enable_selinux"], true);
+        set_value(&mut table, &["plugins", runtime, "enable_selinux"], true);
     }
     for (path, value) in &config.config_additions {
-        let path = dotted(path);
+        let path = split_dotted(path);
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
-        set(&mut table, &path, addition(value));
+        set_value(&mut table, &path, to_toml_value(value));
     }
     table.to_string()
 }
 
-/// `hosts.toml` by the folder of its registry below `/etc/containerd/certs.d`, for every registry with mirrors.
+/// Renders `hosts.toml` for every registry with mirrors, as pairs of the folder below `/etc/containerd/certs.d` and the text.
 pub fn containerd_hosts(config: &Containerd) -> Vec<(String, String)> {
     let hosts = config.registry_mirrors.iter().map(|(registry, mirrors)| {
         let mut table = Table::new();
@@ -101,19 +101,19 @@ pub fn containerd_hosts(config: &Containerd) -> Vec<(String, String)> {
             registry => (registry, Some(format!("https://{registry}"))),
         };
         if let Some(server) = server {
-            set(&mut table, &["server"], server);
+            set_value(&mut table, &["server"], server);
         }
         for mirror in mirrors {
             let capabilities = Value::Array(vec!["pull".into(), "resolve".into()]);
-            set(&mut table, &["host", mirror, "capabilities"], capabilities);
+            set_value(&mut table, &["host", mirror, "capabilities"], capabilities);
         }
         (folder.to_owned(), table.to_string())
     });
     hosts.collect()
 }
 
-/// Sets a value; tables on the way to it come into being, other values there give way.
-fn set(table: &mut Table, path: &[&str], value: impl Into<Value>) {
+/// Sets the value at a path, creating tables on the way and replacing values that are not tables.
+fn set_value(table: &mut Table, path: &[&str], value: impl Into<Value>) {
     let Some((last, tables)) = path.split_last() else {
         return;
     };
@@ -131,8 +131,8 @@ fn set(table: &mut Table, path: &[&str], value: impl Into<Value>) {
     table.insert((*last).to_owned(), value.into());
 }
 
-/// `a."b.c".d` as its parts.
-fn dotted(path: &str) -> Vec<String> {
+/// Splits `a."b.c".d` into its parts.
+fn split_dotted(path: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut quoted = false;
     for character in path.chars() {
@@ -148,8 +148,9 @@ fn dotted(path: &str) -> Vec<String> {
     parts
 }
 
-/// As TOML has it. `true` and `false` as text are what they say: the spec has no other way to write them.
-fn addition(value: &serde_json::Value) -> Value {
+/// Converts a value of `configAdditions`. The texts `true` and `false` become booleans, because the spec has no other way to
+/// write them.
+fn to_toml_value(value: &serde_json::Value) -> Value {
     match value {
         serde_json::Value::Number(number) => number
             .as_i64()
@@ -167,7 +168,7 @@ fn addition(value: &serde_json::Value) -> Value {
 mod tests {
     use super::*;
 
-    fn host() -> ContainerdHost {
+    fn sample_host() -> ContainerdHost {
         ContainerdHost {
             systemd_cgroup: true,
             cni_template: None,
@@ -175,11 +176,11 @@ mod tests {
         }
     }
 
-    fn parsed(config: &Containerd, host: &ContainerdHost) -> Table {
+    fn parse_config(config: &Containerd, host: &ContainerdHost) -> Table {
         containerd_config(config, host).parse().unwrap()
     }
 
-    fn at<'a>(table: &'a Table, path: &[&str]) -> Option<&'a Value> {
+    fn value_at<'a>(table: &'a Table, path: &[&str]) -> Option<&'a Value> {
         let (first, rest) = path.split_first().unwrap();
         rest.iter()
             .try_fold(table.get(*first)?, |value, name| value.get(*name))
@@ -209,11 +210,17 @@ mod tests {
             let host = ContainerdHost {
                 cni_template: Some("/t".into()),
                 restrict_oom_score_adj: true,
-                ..host()
+                ..sample_host()
             };
-            let table = parsed(&config, &host);
-            assert_eq!(at(&table, &["version"]), Some(&Value::Integer(number)));
-            assert_eq!(at(&table, &pause), Some(&Value::String("pause:1".into())));
+            let table = parse_config(&config, &host);
+            assert_eq!(
+                value_at(&table, &["version"]),
+                Some(&Value::Integer(number))
+            );
+            assert_eq!(
+                value_at(&table, &pause),
+                Some(&Value::String("pause:1".into()))
+            );
             let runc = [
                 "plugins",
                 runtime,
@@ -223,13 +230,13 @@ mod tests {
                 "options",
                 "SystemdCgroup",
             ];
-            assert_eq!(at(&table, &runc), Some(&Value::Boolean(true)));
+            assert_eq!(value_at(&table, &runc), Some(&Value::Boolean(true)));
             assert_eq!(
-                at(&table, &["plugins", runtime, "cni", "conf_template"]),
+                value_at(&table, &["plugins", runtime, "cni", "conf_template"]),
                 Some(&Value::String("/t".into()))
             );
             assert_eq!(
-                at(&table, &["plugins", runtime, "restrict_oom_score_adj"]),
+                value_at(&table, &["plugins", runtime, "restrict_oom_score_adj"]),
                 Some(&Value::Boolean(true))
             );
         }
@@ -247,7 +254,7 @@ mod tests {
         config
             .config_additions
             .insert("oom_score".into(), (-5).into());
-        let table = parsed(&config, &host());
+        let table = parse_config(&config, &sample_host());
         let runc = [
             "plugins",
             CRI_RUNTIME,
@@ -257,14 +264,14 @@ mod tests {
             "options",
             "SystemdCgroup",
         ];
-        assert_eq!(at(&table, &runc), Some(&Value::Boolean(false)));
+        assert_eq!(value_at(&table, &runc), Some(&Value::Boolean(false)));
         assert_eq!(
-            at(&table, &["debug", "level"]),
+            value_at(&table, &["debug", "level"]),
             Some(&Value::String("debug".into()))
         );
-        assert_eq!(at(&table, &["oom_score"]), Some(&Value::Integer(-5)));
+        assert_eq!(value_at(&table, &["oom_score"]), Some(&Value::Integer(-5)));
         config.config_override = Some("version = 3\n".into());
-        assert_eq!(containerd_config(&config, &host()), "version = 3\n");
+        assert_eq!(containerd_config(&config, &sample_host()), "version = 3\n");
     }
 
     #[test]
@@ -282,7 +289,7 @@ mod tests {
         let default: Table = hosts[0].1.parse().unwrap();
         assert_eq!(default.get("server"), None);
         assert!(
-            at(
+            value_at(
                 &default,
                 &["host", "https://b.example.com/v2/x", "capabilities"]
             )

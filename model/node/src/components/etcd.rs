@@ -1,51 +1,52 @@
-//! etcd's environment, as kOps' protokube ran it: one member on one volume, named in DNS and certificates.
+//! Names, ports and environment of etcd members, compatible with kOps: one member per volume, known by its DNS name.
 
 use super::paths::KUBERNETES;
 use crate::config::EtcdCluster;
 use crate::names::dns;
 use std::collections::BTreeMap;
 
-/// The ports of an etcd cluster. kOps'; the last serves health and metrics to this machine alone.
+/// The ports of an etcd cluster, as in kOps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EtcdPorts {
-    /// Clients.
+    /// Port for clients.
     pub client: u16,
-    /// Members among each other.
+    /// Port for other members.
     pub peer: u16,
-    /// Health and metrics, plain HTTP on the loopback address.
+    /// Port for health and metrics: plain HTTP on the loopback address.
     pub health: u16,
 }
 
-/// The names of an etcd cluster's members.
+/// The names of an etcd cluster and its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EtcdMemberNames {
-    /// `etcd` or `etcd-events`: what pods, folders and members are called.
+    /// Prefix of the names of folders and members: `etcd` or `etcd-events`.
     pub prefix: String,
-    /// `a`, `b`, `c`.
+    /// Short names of the members: `a`, `b`, `c`.
     pub members: Vec<String>,
-    /// `internal.NAME`.
+    /// Domain of the members: `internal.NAME`.
     pub domain: String,
 }
 
-/// Whether a member founds its cluster or belongs to one.
+/// Whether a member founds its cluster or belongs to an existing one.
 ///
-/// Who belongs to one is told of no other member. etcd reads `ETCD_INITIAL_CLUSTER` only where it finds no log of its own
-/// (`embed.StartEtcd`, `isMemberInitialized`). Then, if the cluster exists, it asks the others who it is, gets its old id from them, and
-/// takes part under it without knowing what it has voted for (`bootstrapExistingClusterNoWAL`). With nobody to ask it ends with an error
-/// (`getRemotePeerURLs` leaves itself out), also where kubelet restarts the container and nobody looks in between.
+/// A member of an existing cluster gets an `ETCD_INITIAL_CLUSTER` that names itself only. etcd reads this variable only if it has
+/// no log of its own (`embed.StartEtcd`, `isMemberInitialized`). If it named the other members, etcd would ask them for its old
+/// member id and take part under it without knowing what it has voted for (`bootstrapExistingClusterNoWAL`). Without other names
+/// it exits with an error (`getRemotePeerURLs` excludes itself), also when kubelet restarts the container and protokube has not
+/// looked in between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EtcdStart {
-    /// All members are new and blank and share this token.
+    /// All members start on blank volumes with the same token.
     New {
-        /// The formation's token.
+        /// `initial-cluster-token`.
         token: String,
     },
-    /// The cluster exists.
+    /// The cluster was formed before.
     Existing,
 }
 
 impl EtcdMemberNames {
-    /// The names of an etcd cluster, by its own name and those of its members.
+    /// The names for an etcd cluster (`main`, `events`) with these member names.
     pub fn new<'a>(
         etcd: &str,
         members: impl IntoIterator<Item = &'a String>,
@@ -62,24 +63,24 @@ impl EtcdMemberNames {
         }
     }
 
-    /// The names of an etcd cluster of NodeConfig.
-    pub fn of(etcd: &EtcdCluster, cluster: &str) -> Self {
+    /// The names for an etcd cluster in NodeConfig.
+    pub fn from_config(etcd: &EtcdCluster, cluster: &str) -> Self {
         let members = etcd.members.iter().map(|member| &member.name);
         Self::new(&etcd.name, members, cluster)
     }
 
-    /// etcd's name of a member: `etcd-a`, `etcd-events-a`.
-    pub fn name(&self, member: &str) -> String {
+    /// The name of a member in etcd: `etcd-a`, `etcd-events-a`.
+    pub fn member_name(&self, member: &str) -> String {
         format!("{}-{member}", self.prefix)
     }
 
-    /// A member's DNS name: `etcd-a.internal.NAME`.
-    pub fn host(&self, member: &str) -> String {
-        format!("{}.{}", self.name(member), self.domain)
+    /// The DNS name of a member: `etcd-a.internal.NAME`.
+    pub fn member_host(&self, member: &str) -> String {
+        format!("{}.{}", self.member_name(member), self.domain)
     }
 }
 
-/// The ports of a cluster by its name; `None` for a name that kctl does not know.
+/// The ports of an etcd cluster; `None` for names other than `main` and `events`.
 pub fn etcd_ports(name: &str) -> Option<EtcdPorts> {
     match name {
         "main" => Some(EtcdPorts {
@@ -96,11 +97,11 @@ pub fn etcd_ports(name: &str) -> Option<EtcdPorts> {
     }
 }
 
-/// Where etcd answers for metrics and health, besides what the user wants.
+/// Variable with the addresses for metrics and health.
 const METRICS: &str = "ETCD_LISTEN_METRICS_URLS";
 
-/// The environment of one member. The user's own addresses for metrics come beside the one at which the instance asks for its
-/// health.
+/// The environment of one member. Addresses for metrics from the spec are added to the one that protokube uses for health
+/// checks.
 pub fn etcd_environment(
     etcd: &EtcdCluster,
     names: &EtcdMemberNames,
@@ -116,18 +117,18 @@ pub fn etcd_environment(
         None => health,
     };
     environment.insert(METRICS.to_owned(), metrics);
-    environment.extend(identity(names, ports, member, start));
+    environment.extend(member_identity(names, ports, member, start));
     environment
 }
 
-/// Name, addresses, certificates and state of a member.
-fn identity(
+/// The variables with name, addresses, certificates and cluster state of a member.
+fn member_identity(
     names: &EtcdMemberNames,
     ports: EtcdPorts,
     member: &str,
     start: &EtcdStart,
 ) -> BTreeMap<String, String> {
-    let host = names.host(member);
+    let host = names.member_host(member);
     let EtcdPorts { client, peer, .. } = ports;
     let pki = format!("{KUBERNETES}/{}", names.prefix);
     let told = names.members.iter();
@@ -135,13 +136,13 @@ fn identity(
     let told = told.map(|member| {
         format!(
             "{}=https://{}:{peer}",
-            names.name(member),
-            names.host(member)
+            names.member_name(member),
+            names.member_host(member)
         )
     });
     let mut environment = BTreeMap::from(
         [
-            ("NAME", names.name(member)),
+            ("NAME", names.member_name(member)),
             ("DATA_DIR", format!("/var/{}/data", names.prefix)),
             ("LISTEN_PEER_URLS", format!("https://0.0.0.0:{peer}")),
             ("LISTEN_CLIENT_URLS", format!("https://0.0.0.0:{client}")),
@@ -178,7 +179,7 @@ mod tests {
     use super::*;
     use crate::config::EtcdMember;
 
-    fn spec() -> EtcdCluster {
+    fn sample_cluster() -> EtcdCluster {
         let member = |name: &str| EtcdMember {
             name: name.into(),
             ..EtcdMember::default()
@@ -190,14 +191,15 @@ mod tests {
         }
     }
 
-    fn environment(spec: &EtcdCluster, start: &EtcdStart) -> BTreeMap<String, String> {
-        let names = EtcdMemberNames::of(spec, "x.example.com");
+    fn environment_of_b(spec: &EtcdCluster, start: &EtcdStart) -> BTreeMap<String, String> {
+        let names = EtcdMemberNames::from_config(spec, "x.example.com");
         etcd_environment(spec, &names, etcd_ports("events").unwrap(), "b", start)
     }
 
     #[test]
     fn a_member_is_known_by_its_name_and_every_member_knows_all() {
-        let environment = environment(&spec(), &EtcdStart::New { token: "t".into() });
+        let environment =
+            environment_of_b(&sample_cluster(), &EtcdStart::New { token: "t".into() });
         assert_eq!(environment["ETCD_NAME"], "etcd-events-b");
         assert_eq!(
             environment["ETCD_INITIAL_CLUSTER"],
@@ -219,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_member_of_a_formed_cluster_founds_nothing_and_has_nobody_to_ask_who_it_is() {
-        let environment = environment(&spec(), &EtcdStart::Existing);
+        let environment = environment_of_b(&sample_cluster(), &EtcdStart::Existing);
         assert_eq!(
             environment["ETCD_INITIAL_CLUSTER"],
             "etcd-events-b=https://etcd-events-b.internal.x.example.com:2381"
@@ -230,7 +232,7 @@ mod tests {
 
     #[test]
     fn settings_hold_but_do_not_make_another_member_of_it() {
-        let mut spec = spec();
+        let mut spec = sample_cluster();
         spec.environment = [
             ("ETCD_QUOTA_BACKEND_BYTES", "8589934592"),
             ("ETCD_NAME", "other"),
@@ -238,7 +240,7 @@ mod tests {
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into();
-        let environment = environment(&spec, &EtcdStart::Existing);
+        let environment = environment_of_b(&spec, &EtcdStart::Existing);
         assert_eq!(environment["ETCD_QUOTA_BACKEND_BYTES"], "8589934592");
         assert_eq!(environment["ETCD_NAME"], "etcd-events-b");
         assert_eq!(

@@ -1,19 +1,19 @@
-//! Which of etcd's settings `spec.etcdClusters[].manager.env` may give: those that tune it. All that says which member it is, where
-//! its data lies, whom it trusts and how its cluster is formed is kctl's, and is refused by name with the reason.
+//! Which etcd settings `spec.etcdClusters[].manager.env` may contain: those that tune a member. Settings that define identity, data
+//! location, trust or cluster formation belong to kctl and are refused by name with a reason.
 
-/// What kctl does with a setting of etcd's.
+/// How kctl treats an etcd setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EtcdSetting {
-    /// The user's value goes to etcd.
+    /// The user's value is passed to etcd.
     Taken,
-    /// It is refused, because it does this.
+    /// The setting is refused; the text says what it does.
     Refused(&'static str),
 }
 
-/// The prefix of etcd's variables.
+/// Prefix of etcd's environment variables.
 const PREFIX: &str = "ETCD_";
 
-/// Flags that tune a member, of etcd 3.5 and 3.6.
+/// Flags of etcd 3.5 and 3.6 that tune a member.
 const TAKEN: &[&str] = &[
     "auto-compaction-mode",
     "auto-compaction-retention",
@@ -87,7 +87,7 @@ const TAKEN: &[&str] = &[
     "watch-progress-notify-interval",
 ];
 
-/// Flags that are refused, by what they do.
+/// Refused flags, grouped by what they do.
 const REFUSED: &[(&str, &[&str])] = &[
     (
         "says which member this is and where it is reached, which follows from the spec",
@@ -104,7 +104,7 @@ const REFUSED: &[(&str, &[&str])] = &[
         &["data-dir", "wal-dir"],
     ),
     (
-        "changes how members find and form their cluster: a machine could become a cluster of its own",
+        "changes how members find and form their cluster: an instance could become a cluster of its own",
         &[
             "discovery",
             "discovery-cacert",
@@ -204,8 +204,8 @@ const REFUSED: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What becomes of a variable (`ETCD_QUOTA_BACKEND_BYTES`); `None` for one that is no setting of etcd's. etcd reads each flag from a
-/// variable too: the flag's name in capitals, `-` as `_` (<https://etcd.io/docs/v3.6/op-guide/configuration/>).
+/// How a variable (`ETCD_QUOTA_BACKEND_BYTES`) is treated; `None` if etcd has no such setting. etcd also reads each flag from an
+/// environment variable: the flag's name in capitals, `-` as `_` (<https://etcd.io/docs/v3.6/op-guide/configuration/>).
 pub fn etcd_setting(variable: &str) -> Option<EtcdSetting> {
     let flag = variable.strip_prefix(PREFIX)?;
     if flag
@@ -224,13 +224,13 @@ pub fn etcd_setting(variable: &str) -> Option<EtcdSetting> {
     refused.map(|(does, _)| EtcdSetting::Refused(does))
 }
 
-/// The variables that are taken, sorted.
+/// The accepted variables, sorted.
 pub fn taken_etcd_settings() -> impl Iterator<Item = String> {
-    TAKEN.iter().map(|flag| variable(flag))
+    TAKEN.iter().map(|flag| variable_name(flag))
 }
 
-/// The variable of a flag.
-fn variable(flag: &str) -> String {
+/// The environment variable of a flag.
+fn variable_name(flag: &str) -> String {
     format!("{PREFIX}{}", flag.to_uppercase().replace('-', "_"))
 }
 
@@ -249,7 +249,7 @@ mod tests {
         let mut known: Vec<&str> = TAKEN.iter().chain(refused).copied().collect();
         known.sort_unstable();
         assert_eq!(known, flags, "in one of both lists, and in no other");
-        let judged = |flag: &&str| etcd_setting(&variable(flag)).is_some();
+        let judged = |flag: &&str| etcd_setting(&variable_name(flag)).is_some();
         assert!(flags.iter().all(judged));
     }
 

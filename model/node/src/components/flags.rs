@@ -1,14 +1,14 @@
-//! The flags that a component of Kubernetes is run with.
+//! Command-line flags of Kubernetes components.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Flags by name. Written as a list of `--name=value`, sorted by name.
+/// Flags by name, with all values of each. Serialized as a list of `--name=value`, sorted by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "Vec<String>", from = "Vec<String>")]
 pub struct Flags(BTreeMap<String, Vec<String>>);
 
-/// Flags of the control plane's components whose value is a file that they read (kube-apiserver --help and the others').
+/// Flags of control-plane components whose value is the path of a file to read (from `--help` of each component).
 pub const FILES: [&str; 33] = [
     "admission-control-config-file",
     "audit-policy-file",
@@ -46,19 +46,19 @@ pub const FILES: [&str; 33] = [
 ];
 
 impl Flags {
-    /// Sets a flag in the place of what it was.
+    /// Sets a flag, replacing its values.
     pub fn set(&mut self, name: &str, value: impl Into<String>) {
         self.0.insert(name.to_owned(), vec![value.into()]);
     }
 
-    /// Sets a flag that is not set.
-    pub fn fill(&mut self, name: &str, value: impl Into<String>) {
+    /// Sets a flag unless it is set already.
+    pub fn set_if_missing(&mut self, name: &str, value: impl Into<String>) {
         self.0
             .entry(name.to_owned())
             .or_insert_with(|| vec![value.into()]);
     }
 
-    /// Gives a flag one value more.
+    /// Adds a value to a flag.
     pub fn add(&mut self, name: &str, value: impl Into<String>) {
         self.0
             .entry(name.to_owned())
@@ -66,12 +66,12 @@ impl Flags {
             .push(value.into());
     }
 
-    /// First value of a flag.
+    /// The first value of a flag.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.first().map(String::as_str)
     }
 
-    /// The files that the component reads, each with the flag that names it.
+    /// The files that the component reads, as pairs of flag and path.
     pub fn files(&self) -> Vec<(&str, &str)> {
         let named = self
             .0
@@ -82,7 +82,7 @@ impl Flags {
             .collect()
     }
 
-    /// `--name=value`, sorted by name.
+    /// The flags as `--name=value`, sorted by name.
     pub fn arguments(&self) -> Vec<String> {
         let each = |(name, values): (&String, &Vec<String>)| -> Vec<String> {
             values

@@ -1,23 +1,23 @@
-//! Where things lie on a machine, as kOps has them.
+//! Paths on an instance, the same as in kOps.
 
-/// Certificates and keys of the components.
+/// Folder with certificates and keys of the components.
 pub const KUBERNETES: &str = "/srv/kubernetes";
 
-/// Static pods.
+/// Folder with manifests of static pods.
 pub const MANIFESTS: &str = "/etc/kubernetes/manifests";
 
-/// containerd's socket.
+/// Address of containerd's socket.
 pub const CONTAINERD_SOCKET: &str = "unix:///run/containerd/containerd.sock";
 
-/// Flexvolume plugins.
+/// Folder with flexvolume plugins.
 pub const VOLUME_PLUGINS: &str = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/";
 
-/// The kubeconfig of a component.
+/// Path of a component's kubeconfig.
 pub fn component_kubeconfig(component: &str) -> String {
     format!("/var/lib/{component}/kubeconfig")
 }
 
-/// A certificate or key of a component.
+/// Path of a component's certificate or key.
 pub fn component_pki(component: &str, file: &str) -> String {
     format!("{KUBERNETES}/{component}/{file}")
 }

@@ -1,10 +1,10 @@
-//! Our own binaries, nodeup and protokube, by architecture and sha256.
+//! The binaries of nodeup and protokube, by architecture and sha256.
 
 use super::Error;
 use crate::config::Arch;
 use serde::{Deserialize, Serialize};
 
-/// The binaries that machines run.
+/// The agents that instances run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Agents {
@@ -14,25 +14,25 @@ pub struct Agents {
     pub protokube: Vec<Agent>,
 }
 
-/// A binary for one architecture.
+/// An agent's binary for one architecture.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Agent {
-    /// Architecture.
+    /// Processor architecture.
     pub arch: Arch,
-    /// Hex.
+    /// sha256 of the binary, hex.
     pub sha256: String,
-    /// Where it is found besides the state store: https URLs.
+    /// Sources besides the state store: https URLs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mirrors: Vec<String>,
 }
 
-/// Key of a binary, relative to the cluster's base in the state store.
+/// Key of an agent's binary, relative to the cluster's base in the state store.
 pub fn agent_key(name: &str, agent: &Agent) -> String {
     format!("assets/{}/{}/{name}", agent.sha256, agent.arch.as_str())
 }
 
-/// The binary that instances of a group run: the one for their architecture.
+/// Finds the binary for an architecture. `name` and `group` are for the error.
 pub fn find_agent<'a>(
     agents: &'a [Agent],
     name: &'static str,

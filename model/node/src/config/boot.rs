@@ -1,45 +1,45 @@
-//! BootConfig: what user data tells nodeup. Everything else is in NodeConfig, which it names by its sha256.
+//! BootConfig: what user data passes to nodeup. It names NodeConfig, which holds everything else, by its sha256.
 
 use super::Error;
 use super::node_config::read_formatted;
 use crate::config::Role;
 use serde::{Deserialize, Serialize};
 
-/// The format that this release writes; a reader takes this one and the one before.
+/// Format that this release writes. Readers accept this one and the one before.
 pub const BOOT_FORMAT: u32 = 1;
 
-/// What user data tells nodeup. Holds no secret.
+/// What user data passes to nodeup. Contains no secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BootConfig {
     /// [`BOOT_FORMAT`].
     pub format: u32,
-    /// The cluster's name.
+    /// Name of the cluster.
     pub cluster: String,
-    /// The instance group's name.
+    /// Name of the instance group.
     pub group: String,
-    /// The group's role.
+    /// Role of the instance group.
     pub role: Role,
     /// sha256 (hex) of the group's NodeConfig.
     pub node_config: String,
-    /// Control planes: the cluster's base in the state store, from which they read NodeConfig and keysets.
+    /// Control planes only: the cluster's base in the state store, from which they read NodeConfig and keysets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_base: Option<String>,
-    /// Workers: who hands them NodeConfig and certificates, `https://HOST:3988`, tried in turn. They read nothing
-    /// of the store but binaries.
+    /// Workers only: bootstrap endpoints (`https://HOST:3988`), tried in turn, which provide NodeConfig and certificates. Workers
+    /// read only binaries from the state store.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bootstrap_servers: Vec<String>,
-    /// Workers of clusters without DNS: private addresses, with commas between, at which the API and the bootstrap servers answer
-    /// whatever their names mean elsewhere.
+    /// Workers of clusters without DNS: private addresses of the API and the bootstrap servers, separated by commas. They override
+    /// name resolution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane_addresses: Option<String>,
-    /// Workers: who may have signed the servers' certificates, PEM.
+    /// Workers only: authorities of the bootstrap servers' certificates, PEM.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_certificates: Option<String>,
 }
 
 impl BootConfig {
-    /// The control plane's private addresses, for workers of clusters without DNS.
+    /// [`BootConfig::control_plane_addresses`] as a list; empty if not set.
     pub fn addresses(&self) -> Vec<String> {
         let addresses = self.control_plane_addresses.iter();
         let addresses = addresses.flat_map(|addresses| addresses.split(','));
@@ -47,7 +47,7 @@ impl BootConfig {
     }
 }
 
-/// Reads a BootConfig; refuses formats this release does not know.
+/// Parses a BootConfig. Fails for formats that this release does not know.
 pub fn read_boot_config(text: &str) -> Result<BootConfig, Error> {
     read_formatted(text, "BootConfig", BOOT_FORMAT)
 }

@@ -1,52 +1,52 @@
-//! containerd's settings in NodeConfig.
+//! Settings of containerd in NodeConfig.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ops::Not;
 
-/// How containerd runs. What is `None` is containerd's own choice. Fields that this release does not know are passed over:
-/// the NodeConfig of a worker that joins again is as old as the worker.
+/// Settings of containerd; `None` means containerd's default. Unknown fields are ignored: a worker that joins again may have a
+/// NodeConfig of another release.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Containerd {
-    /// Its version; `None`: the image brings it.
+    /// Version; `None` if the image contains containerd.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The image brings containerd with its configuration.
+    /// True if the image contains containerd and its configuration.
     #[serde(skip_serializing_if = "Not::not")]
     pub skip_install: bool,
-    /// A whole `config.toml` in the place of kctl's.
+    /// Complete `config.toml` that replaces kctl's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_override: Option<String>,
-    /// Entries added to `config.toml`, by dotted path: numbers and text.
+    /// Additions to `config.toml`, by dotted path: numbers and texts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub config_additions: BTreeMap<String, Value>,
-    /// Mirrors (URLs, tried in order) by registry; `*` for all.
+    /// Mirrors (URLs, tried in order) by registry; `*` for all registries.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub registry_mirrors: BTreeMap<String, Vec<String>>,
-    /// kubelet sends ECR's credentials to the mirrored registries too.
+    /// True if kubelet sends ECR credentials to mirrored registries too.
     #[serde(
         rename = "useECRCredentialsForMirrors",
         skip_serializing_if = "Not::not"
     )]
     pub use_ecr_credentials_for_mirrors: bool,
-    /// The pause image.
+    /// Image of the pause container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox_image: Option<String>,
-    /// SELinux labels containers.
+    /// True if containers get SELinux labels.
     #[serde(skip_serializing_if = "Not::not")]
     pub selinux_enabled: bool,
-    /// `--address`.
+    /// Flag `--address`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// `--log-level`.
+    /// Flag `--log-level`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_level: Option<String>,
-    /// `--root`: data that outlives a boot.
+    /// Flag `--root`: folder for persistent data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
-    /// `--state`: data that does not.
+    /// Flag `--state`: folder for data of the current boot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
 }
@@ -55,7 +55,7 @@ pub struct Containerd {
 mod tests {
     use super::Containerd;
 
-    /// As NodeConfigs had it while they held all of `spec.containerd`.
+    /// Older NodeConfigs contained all of `spec.containerd`.
     #[test]
     fn the_settings_of_an_older_node_config_are_read() {
         let older = r#"{"installCriCtl": true, "logLevel": "info", "runc": {"version": "1.3.4"}, "skipInstall": false,

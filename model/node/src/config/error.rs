@@ -1,14 +1,14 @@
-//! What can go wrong when a machine's configuration is made.
+//! Errors of making and reading configurations of instances.
 
-/// Why user data or NodeConfig could not be made.
+/// Why BootConfig, NodeConfig, user data or files could not be made or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A template could not be rendered.
-    #[error("instance group {group}")]
+    #[error("could not render a file for instance group {group}")]
     Template {
-        /// Of which group.
+        /// Name of the group.
         group: String,
-        /// Why.
+        /// Error of the template.
         #[source]
         source: templates::Error,
     },
@@ -18,58 +18,58 @@ pub enum Error {
     /// A kubeconfig could not be made.
     #[error("could not make a kubeconfig")]
     Pki(#[from] crate::pki::Error),
-    /// No binary of ours for the group's architecture.
-    #[error("instance group {group} needs {name} for {arch}, and there is none")]
+    /// kctl has no agent for the group's architecture.
+    #[error("instance group {group} needs {name} for {arch}, which this kctl does not have")]
     NoAgent {
-        /// Of which group.
+        /// Name of the group.
         group: String,
         /// `nodeup` or `protokube`.
         name: &'static str,
         /// `amd64`, `arm64`.
         arch: &'static str,
     },
-    /// Neither DNS nor a load balancer says where workers find the control plane.
+    /// The cluster has neither DNS nor a load balancer by which workers could find the control plane.
     #[error(
         "workers cannot find the control plane: the cluster has neither DNS nor a load balancer"
     )]
     NoBootstrapAddress,
-    /// User data is larger than EC2 takes.
+    /// User data exceeds EC2's limit.
     #[error(
-        "user data of instance group {group} has {size} bytes, EC2 takes 16384: shorten additionalUserData"
+        "user data of instance group {group} has {size} bytes, EC2 accepts 16384: shorten additionalUserData"
     )]
     TooLarge {
-        /// Of which group.
+        /// Name of the group.
         group: String,
-        /// Bytes.
+        /// Size in bytes.
         size: usize,
     },
     /// The completed spec has no such group.
     #[error("the spec has no instance group {0}")]
     NoGroup(String),
-    /// A configuration has another sha256 than it should.
-    #[error("NodeConfig has sha256 {found}, user data names {expected}")]
+    /// The text of a NodeConfig does not have the expected hash.
+    #[error("NodeConfig has sha256 {found}, but user data names {expected}")]
     WrongHash {
-        /// What user data names.
+        /// Hash in user data.
         expected: String,
-        /// What it is.
+        /// Hash of the text.
         found: String,
     },
-    /// A configuration is of a release that is too new or too old.
-    #[error("{what} has format {found}, this release knows {known} and the one before")]
+    /// A configuration was written by a release that is too new or too old.
+    #[error("{what} has format {found}, but this release reads only {known} and the one before")]
     Format {
         /// `BootConfig`, `NodeConfig`.
         what: &'static str,
-        /// What it has.
+        /// Format of the text.
         found: u32,
-        /// What is known.
+        /// Newest known format.
         known: u32,
     },
-    /// A configuration is longer than any that was written.
-    #[error("{what} has {bytes} bytes, more than any that kctl writes: is it the right file?")]
+    /// A text is longer than any configuration that kctl writes.
+    #[error("{what} has {bytes} bytes, more than kctl ever writes: is it the right file?")]
     TooLong {
         /// `BootConfig`, `NodeConfig`.
         what: &'static str,
-        /// How many it has.
+        /// Length of the text.
         bytes: usize,
     },
     /// A configuration could not be read.
@@ -77,7 +77,7 @@ pub enum Error {
     Unreadable {
         /// `BootConfig`, `NodeConfig`.
         what: &'static str,
-        /// Why.
+        /// Error of the YAML parser.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },

@@ -1,11 +1,11 @@
-//! etcd's static pods of a control plane.
+//! The static pods of etcd members in NodeConfig.
 
 use super::{ControlPlane, EtcdCluster, NodeConfig};
 use crate::components::{EtcdMemberNames, EtcdStart, etcd_ports};
 use crate::manifests::{self, EtcdPod, Pod};
 
-/// The pods of the group's own members by name, as they are once their clusters are formed; `data` is the data folder on
-/// the mounted volume, which protokube alone knows.
+/// The pods of the group's members by name, as they are once the etcd clusters are formed. `data` is the data folder on the
+/// mounted volume, which only protokube knows.
 pub fn etcd_pods(config: &NodeConfig, data: &str) -> Vec<(String, Pod)> {
     let control_plane = config.control_plane.iter();
     let clusters = control_plane.flat_map(|of| &of.etcd);
@@ -17,14 +17,14 @@ pub fn etcd_pods(config: &NodeConfig, data: &str) -> Vec<(String, Pod)> {
     clusters.filter_map(pod).collect()
 }
 
-/// The members that machines of the group run, by name.
+/// The names of the members that instances of the group run.
 pub fn etcd_members(config: &NodeConfig, etcd: &EtcdCluster) -> Vec<String> {
     let members = etcd.members.iter();
     let own = members.filter(|member| member.group == config.group);
     own.map(|member| member.name.clone()).collect()
 }
 
-/// The pod of one member; `None` if there is no such etcd cluster.
+/// The pod of one member; `None` if NodeConfig has no such etcd cluster.
 pub fn etcd_pod(
     config: &NodeConfig,
     etcd: &str,
@@ -34,9 +34,9 @@ pub fn etcd_pod(
 ) -> Option<Pod> {
     let of: &ControlPlane = config.control_plane.as_ref()?;
     let etcd = of.etcd.iter().find(|one| one.name == etcd)?;
-    Some(manifests::etcd(&EtcdPod {
+    Some(manifests::build_etcd_pod(&EtcdPod {
         etcd,
-        names: &EtcdMemberNames::of(etcd, &config.cluster),
+        names: &EtcdMemberNames::from_config(etcd, &config.cluster),
         ports: etcd_ports(&etcd.name)?,
         member,
         start,

@@ -1,26 +1,26 @@
-//! Files and units as data.
+//! Files and systemd units in NodeConfig.
 
 use serde::{Deserialize, Serialize};
 
-/// A file on a machine.
+/// A file on an instance.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct File {
-    /// Where.
+    /// Absolute path.
     pub path: String,
-    /// Octal: `0644`.
+    /// Mode in octal: `0644`.
     pub mode: String,
-    /// User and group.
+    /// `user:group`.
     pub owner: String,
-    /// What is in it.
+    /// Content; text, or base64 if `base64` is true.
     pub content: String,
-    /// `content` is base64 of what is in it: bytes that are no text.
+    /// True if `content` is base64, for bytes that are not text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub base64: bool,
 }
 
 impl File {
-    /// A file of root's that everyone may read.
+    /// A text file with owner `root:root` and mode 0644.
     pub fn new(path: impl Into<String>, content: impl Into<String>) -> Self {
         Self {
             path: path.into(),
@@ -31,9 +31,9 @@ impl File {
         }
     }
 
-    /// The same with another mode.
+    /// The same file with another mode.
     #[must_use]
-    pub fn mode(self, mode: &str) -> Self {
+    pub fn with_mode(self, mode: &str) -> Self {
         Self {
             mode: mode.to_owned(),
             ..self
@@ -41,20 +41,20 @@ impl File {
     }
 }
 
-/// A systemd unit.
+/// A systemd unit and its text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Unit {
-    /// `kubelet.service`.
+pub struct UnitFile {
+    /// Name with its suffix: `kubelet.service`.
     pub name: String,
-    /// What is in it.
+    /// Text of the unit file.
     pub content: String,
-    /// Started now and at every boot; else it is there, and masked.
+    /// True: the unit is started now and at every boot. False: it is masked.
     pub enabled: bool,
 }
 
-impl Unit {
-    /// A unit that runs.
+impl UnitFile {
+    /// An enabled unit.
     pub fn new(name: impl Into<String>, content: impl Into<String>) -> Self {
         Self {
             name: name.into(),

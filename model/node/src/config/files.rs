@@ -1,26 +1,26 @@
-//! What nodeup writes on a machine: the group's files, and those that depend on the machine. `kctl render` shows
-//! the same for a machine that stands for all of a group.
+//! The files that nodeup writes: those of the group, and those that depend on the instance. `kctl render` shows the same files
+//! for a placeholder instance.
 
 use super::sysctls::sysctl_file;
-use super::{Distribution, Error, File, Host, NodeConfig};
+use super::{Distribution, Error, File, InstanceFacts, NodeConfig};
 use crate::components::{
     self, CONTAINERD_SOCKET, ContainerdHost, KUBERNETES, component_kubeconfig,
 };
 use crate::config::{Networking, Role};
 use crate::manifests;
-use crate::pki::{ClientCredentials, Kubeconfig, kubeconfig};
+use crate::pki::{ClientCredentials, Kubeconfig, render_kubeconfig};
 use crate::yaml::to_yaml;
 use serde_json::{Value, json};
 
-/// Where containerd finds what it makes of a Node's range with kubenet.
+/// Path of the template from which containerd writes the CNI configuration with kubenet.
 const CNI_TEMPLATE: &str = "/etc/containerd/config-cni.template";
 
-/// kubelet's client certificate and key, which kubelet renews.
+/// Path of kubelet's client certificate and key, which kubelet renews.
 pub const KUBELET_CLIENT: &str = "/var/lib/kubelet/pki/kubelet-client-current.pem";
 
-/// Every file of a machine that is no secret and no download, sorted by path. Static pods of the control plane are
-/// not among them: protokube writes those when they can start.
-pub fn files(config: &NodeConfig, host: &Host) -> Result<Vec<File>, Error> {
+/// All files of an instance except secrets and downloads, sorted by path. Manifests of the control plane are not included:
+/// protokube writes them when they can start.
+pub fn host_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>, Error> {
     let mut files = config.files.clone();
     files.push(File::new(
         format!("{KUBERNETES}/ca.crt"),
@@ -34,31 +34,33 @@ pub fn files(config: &NodeConfig, host: &Host) -> Result<Vec<File>, Error> {
         "/etc/sysctl.d/99-k8s-general.conf",
         sysctl_file(&config.sysctls),
     ));
-    // Debian's images have cloud-init write /etc/hosts anew at every boot: the names of etcd's members and of the API are in there. Of
-    // files here the last by name counts (<https://docs.cloud-init.io/en/latest/reference/base_config_reference.html>).
+    // On Debian images cloud-init rewrites /etc/hosts at every boot, which would remove the names of etcd members and of the API. The
+    // last file by name wins (<https://docs.cloud-init.io/en/latest/reference/base_config_reference.html>).
     files.push(File::new(
         "/etc/cloud/cloud.cfg.d/99-kctl-hosts.cfg",
         "manage_etc_hosts: false\n",
     ));
-    files.extend(upkeep(config, host.distribution));
-    files.extend(kubelet(config, host)?);
-    files.extend(containerd(config, host)?);
-    files.extend(kubeconfigs(config)?);
+    files.extend(upkeep_files(config, host.distribution));
+    files.extend(kubelet_files(config, host)?);
+    files.extend(containerd_files(config, host)?);
+    files.extend(kubeconfig_files(config)?);
     if let Some(proxy) = &config.kube_proxy {
-        let pod = manifests::proxy(proxy, &config.api_server, host);
-        files.push(File::new(manifests::manifest_path("kube-proxy"), to_yaml(&pod)?).mode("0440"));
+        let pod = manifests::build_proxy_pod(proxy, &config.api_server, host);
+        files.push(
+            File::new(manifests::manifest_path("kube-proxy"), to_yaml(&pod)?).with_mode("0440"),
+        );
     }
-    // The user's files come first: theirs are kept where two have one path.
+    // The user's files come first, so theirs are kept if two have the same path.
     let mut seen = std::collections::BTreeSet::new();
     files.retain(|file| seen.insert(file.path.clone()));
     files.sort();
     Ok(files)
 }
 
-/// Time from the hypervisor, and security updates: Amazon Linux does the first by itself.
-fn upkeep(config: &NodeConfig, distribution: Distribution) -> Vec<File> {
+/// Configuration of log rotation, time synchronisation and security updates. Amazon Linux has the right time source by default.
+fn upkeep_files(config: &NodeConfig, distribution: Distribution) -> Vec<File> {
     let mut files = Vec::new();
-    // Daily, as distributions have it, is too rarely for what a control plane writes.
+    // Distributions rotate daily, which is too rare for the logs of a control plane.
     let hourly = "[Timer]\nOnCalendar=\nOnCalendar=hourly\n";
     files.push(File::new(
         "/etc/systemd/system/logrotate.timer.d/hourly.conf",
@@ -75,10 +77,10 @@ fn upkeep(config: &NodeConfig, distribution: Distribution) -> Vec<File> {
     files
 }
 
-fn kubelet(config: &NodeConfig, host: &Host) -> Result<Vec<File>, Error> {
+fn kubelet_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>, Error> {
     let mut flags = config.kubelet.flags.clone();
-    // The Node is called after the instance, whatever the host's name is: certificates are issued for that.
-    flags.fill("hostname-override", &host.instance_id);
+    // The Node has the instance id as its name, whatever the host name is: certificates are issued for the instance id.
+    flags.set_if_missing("hostname-override", &host.instance_id);
     let mut settings = config.kubelet.config.clone();
     if let Value::Object(settings) = &mut settings {
         let mut fill = |name: &str, value: Value| {
@@ -86,7 +88,7 @@ fn kubelet(config: &NodeConfig, host: &Host) -> Result<Vec<File>, Error> {
         };
         fill("providerID", host.provider_id().into());
         if host.systemd_resolved {
-            // Not the stub in /etc/resolv.conf, which means this machine and would make CoreDNS ask itself.
+            // Not /etc/resolv.conf: its address is the local stub resolver, so CoreDNS would forward to itself.
             fill("resolvConf", "/run/systemd/resolve/resolv.conf".into());
         }
         if host.cgroup_v1 {
@@ -99,7 +101,7 @@ fn kubelet(config: &NodeConfig, host: &Host) -> Result<Vec<File>, Error> {
         key: KUBELET_CLIENT.to_owned(),
     };
     Ok(vec![
-        environment(
+        environment_file(
             "/etc/sysconfig/kubelet",
             "DAEMON_ARGS",
             &flags.arguments().join(" "),
@@ -114,8 +116,13 @@ fn kubelet(config: &NodeConfig, host: &Host) -> Result<Vec<File>, Error> {
     ])
 }
 
-/// A file of one variable for a unit.
-fn environment(path: &str, name: &str, value: &str, config: &NodeConfig) -> Result<File, Error> {
+/// An environment file with one variable.
+fn environment_file(
+    path: &str,
+    name: &str,
+    value: &str,
+    config: &NodeConfig,
+) -> Result<File, Error> {
     let variables = vec![templates::Variable {
         name: name.to_owned(),
         value: value.to_owned(),
@@ -128,7 +135,7 @@ fn environment(path: &str, name: &str, value: &str, config: &NodeConfig) -> Resu
     Ok(File::new(path, content))
 }
 
-/// kubelet gets passwords of ECR from a program beside it: for ECR's own names, and for mirrors if the spec says so.
+/// Configuration of kubelet's credential provider for ECR registries, and for mirrors if the spec says so.
 fn credential_provider(config: &NodeConfig) -> Value {
     let mut images: Vec<String> = [
         "*.dkr.ecr.*.amazonaws.com",
@@ -161,7 +168,7 @@ fn credential_provider(config: &NodeConfig) -> Value {
     })
 }
 
-fn containerd(config: &NodeConfig, host: &Host) -> Result<Vec<File>, Error> {
+fn containerd_files(config: &NodeConfig, host: &InstanceFacts) -> Result<Vec<File>, Error> {
     let containerd = &config.containerd;
     let crictl = json!({
         "runtime-endpoint": CONTAINERD_SOCKET,
@@ -203,7 +210,7 @@ fn containerd(config: &NodeConfig, host: &Host) -> Result<Vec<File>, Error> {
         .iter()
         .filter_map(|(name, value)| Some(format!("{name}={}", value.as_ref()?)));
     let options = options.collect::<Vec<_>>().join(" ");
-    files.push(environment(
+    files.push(environment_file(
         "/etc/sysconfig/containerd",
         "CONTAINERD_OPTS",
         &options,
@@ -215,7 +222,7 @@ fn containerd(config: &NodeConfig, host: &Host) -> Result<Vec<File>, Error> {
     Ok(files)
 }
 
-/// kubenet's CNI configuration; containerd writes the Node's range into it.
+/// The CNI configuration of kubenet as a template into which containerd writes the Node's pod CIDR.
 fn cni_template() -> String {
     let template = json!({
         "cniVersion": "0.4.0",
@@ -235,8 +242,8 @@ fn cni_template() -> String {
     format!("{template:#}\n")
 }
 
-/// kubeconfigs of the components. Certificates and keys lie beside them, so these are no secrets.
-fn kubeconfigs(config: &NodeConfig) -> Result<Vec<File>, Error> {
+/// The kubeconfigs of the components. They refer to certificate and key files, so they contain no secret.
+fn kubeconfig_files(config: &NodeConfig) -> Result<Vec<File>, Error> {
     let beside = |folder: &str| ClientCredentials::Files {
         certificate: format!("{folder}/client.crt"),
         key: format!("{folder}/client.key"),
@@ -256,7 +263,7 @@ fn kubeconfigs(config: &NodeConfig) -> Result<Vec<File>, Error> {
             files.push(kubeconfig_file(config, component, None, credentials)?);
         }
         files.push(
-            kubeconfig_file(config, "kubectl", None, beside("/var/lib/kubectl"))?.mode("0400"),
+            kubeconfig_file(config, "kubectl", None, beside("/var/lib/kubectl"))?.with_mode("0400"),
         );
     }
     Ok(files)
@@ -268,14 +275,14 @@ fn kubeconfig_file(
     path: Option<String>,
     credentials: ClientCredentials,
 ) -> Result<File, Error> {
-    let content = kubeconfig(&Kubeconfig {
+    let content = render_kubeconfig(&Kubeconfig {
         name: "local".to_owned(),
         server: config.api_server.clone(),
-        // The certificate has every name that machines dial.
+        // The API server's certificate has every name that instances connect to.
         tls_server_name: None,
         trust_bundle: Some(config.ca_certificates.clone()),
         credentials: Some(credentials),
     })?;
     let path = path.unwrap_or_else(|| component_kubeconfig(component));
-    Ok(File::new(path, content.reveal()).mode("0400"))
+    Ok(File::new(path, content.reveal()).with_mode("0400"))
 }

@@ -1,37 +1,37 @@
-//! What nodeup finds out about the machine it is on.
+//! Facts that nodeup collects about its instance.
 
-/// A machine.
+/// Facts about an instance on which its configuration depends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Host {
-    /// `i-...`; also the Node's name.
+pub struct InstanceFacts {
+    /// Instance id, `i-...`; also the name of the Node.
     pub instance_id: String,
     /// Availability zone.
     pub zone: String,
-    /// Private addresses of the control plane, for workers of clusters without DNS.
+    /// Private addresses of the control planes, for workers of clusters without DNS.
     pub control_plane_addresses: Vec<String>,
-    /// Distribution.
+    /// Family of the distribution.
     pub distribution: Distribution,
-    /// The kernel has version 1 of control groups.
+    /// True if the kernel uses cgroup v1.
     pub cgroup_v1: bool,
-    /// Names are resolved by systemd-resolved.
+    /// True if systemd-resolved resolves names.
     pub systemd_resolved: bool,
-    /// Processes may not lower their OOM score: CAP_SYS_RESOURCE is missing.
+    /// True if processes may not lower their OOM score, because CAP_SYS_RESOURCE is missing.
     pub restrict_oom_score_adj: bool,
-    /// The kernel does not let the size of the table of connections be set here: only the initial network namespace may.
+    /// True if the size of the conntrack table cannot be set here, because only the initial network namespace may.
     pub conntrack_max_fixed: bool,
 }
 
 /// A family of distributions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
-    /// Debian and Ubuntu: apt.
+    /// Debian and Ubuntu, with apt.
     Debian,
-    /// Amazon Linux: dnf.
+    /// Amazon Linux, with dnf.
     AmazonLinux,
 }
 
-impl Host {
-    /// A machine that stands for all of a group: what differs between them is in angle brackets. For `kctl render`.
+impl InstanceFacts {
+    /// A placeholder for all instances of a group, with values that differ in angle brackets. For `kctl render`.
     pub fn placeholder() -> Self {
         Self {
             instance_id: "<instance-id>".to_owned(),
@@ -45,7 +45,7 @@ impl Host {
         }
     }
 
-    /// As the cloud controller manager names machines.
+    /// The id by which the cloud controller manager knows the instance.
     pub fn provider_id(&self) -> String {
         format!("aws:///{}/{}", self.zone, self.instance_id)
     }

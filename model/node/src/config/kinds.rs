@@ -1,4 +1,4 @@
-//! What instances differ by: role, architecture, network plugin; and the downloads that each needs.
+//! Properties by which instances differ: role, architecture and network plugin; and the downloads that they need.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// kOps' `Master`.
+    /// Runs etcd and the API server; `Master` in kOps.
     ControlPlane,
-    /// A worker.
+    /// Runs workloads only.
     Node,
-    /// An SSH bastion.
+    /// SSH jump host outside the cluster.
     Bastion,
 }
 
@@ -34,29 +34,29 @@ impl Arch {
     }
 }
 
-/// The CNI.
+/// The network plugin (CNI).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Networking {
-    /// flannel with that backend: `vxlan` or `udp`.
+    /// flannel with this backend: `vxlan` or `udp`.
     Flannel(String),
-    /// kubenet: routes by the cloud controller manager.
+    /// kubenet, with routes set by the cloud controller manager.
     Kubenet,
-    /// The user installs a CNI; the plugins are there.
+    /// The user installs a CNI; kctl installs the standard plugins.
     Cni,
-    /// As `Cni`, with nothing of ours.
+    /// The user installs a CNI; kctl installs nothing.
     External,
 }
 
-/// A download that machines need.
+/// A download that instances need.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asset {
     /// `kubelet`, `kubectl`, `containerd`, `runc`, `cni-plugins`, `crictl`, `ecr-credential-provider`, ...
     pub name: String,
-    /// For which architecture.
+    /// Processor architecture.
     pub arch: Arch,
-    /// Where from, first choice first (mirrors after it).
+    /// Sources in the order in which they are tried.
     pub urls: Vec<String>,
-    /// Hex; `None` only in an offline render: not yet known.
+    /// sha256, hex; `None` only in an offline render, where it is unknown.
     pub sha256: Option<String>,
 }

@@ -1,7 +1,7 @@
-//! NodeConfig: everything that makes a machine a node of its group. It is stored under its own sha256, which user
-//! data names: a machine gets another one only by being replaced. It holds no secret of the cluster's.
+//! NodeConfig: everything that makes an instance a node of its group. It is stored under its own sha256, which user data names, so
+//! an instance gets another NodeConfig only by being replaced. It contains no secret of the cluster.
 
-use super::{Agents, Containerd, Error, File, Unit};
+use super::{Agents, Containerd, Error, File, UnitFile};
 use crate::components::{Component, Flags};
 use crate::config::{Asset, Networking, Role};
 use crate::manifests::Pod;
@@ -11,104 +11,105 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
-/// The format that this release writes; a reader takes this one and the one before.
+/// Format that this release writes. Readers accept this one and the one before.
 pub const NODE_FORMAT: u32 = 1;
 
-/// What the machines of one group get.
+/// The configuration of all instances of one group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NodeConfig {
     /// [`NODE_FORMAT`].
     pub format: u32,
-    /// The cluster's name.
+    /// Name of the cluster.
     pub cluster: String,
-    /// The instance group's name.
+    /// Name of the instance group.
     pub group: String,
-    /// The group's role.
+    /// Role of the instance group.
     pub role: Role,
-    /// The role of the group's machines, where it has an instance profile of the user's.
+    /// IAM role of the group's instances, if the spec gives them an existing instance profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iam_role: Option<String>,
-    /// Without `v`.
+    /// Kubernetes version without `v`.
     pub kubernetes_version: String,
     /// Downloads for the group's architecture, sorted by name.
     pub assets: Vec<Asset>,
-    /// Our own binaries.
+    /// The binaries of nodeup and protokube.
     pub agents: Agents,
-    /// Where components find the API: `https://127.0.0.1`, `https://api.internal.NAME`.
+    /// URL of the API for components: `https://127.0.0.1`, `https://api.internal.NAME`.
     pub api_server: String,
     /// Certificates of `kubernetes-ca`, PEM.
     pub ca_certificates: String,
-    /// kubelet.
+    /// Settings of kubelet.
     pub kubelet: Kubelet,
-    /// kube-proxy, unless something else does its work.
+    /// kube-proxy; `None` if another component replaces it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kube_proxy: Option<Component>,
-    /// containerd.
+    /// Settings of containerd.
     pub containerd: Containerd,
-    /// The CNI.
+    /// The network plugin.
     pub networking: Networking,
-    /// Control planes: what else they run.
+    /// Settings of control planes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane: Option<ControlPlane>,
-    /// Files that are the same on every machine of the group, sorted by path.
+    /// Files that are the same on every instance of the group, sorted by path.
     pub files: Vec<File>,
-    /// Units that are the same on every machine of the group, sorted by name.
-    pub units: Vec<Unit>,
+    /// Units that are the same on every instance of the group, sorted by name.
+    pub units: Vec<UnitFile>,
     /// Kernel parameters, each `name=value`; later ones win.
     pub sysctls: Vec<String>,
-    /// Packages of the distribution that the user wants.
+    /// Packages of the distribution from the spec.
     pub packages: Vec<String>,
-    /// File systems on further volumes.
+    /// File systems on additional volumes.
     pub volume_mounts: Vec<VolumeMount>,
-    /// The machine's time is kept by chrony.
+    /// True if chrony synchronises the clock.
     pub ntp: bool,
-    /// The distribution installs its security updates by itself.
+    /// True if the distribution installs security updates automatically.
     pub automatic_updates: bool,
-    /// The state store has passwords of image registries for kubelet.
+    /// True if the state store has passwords of image registries for kubelet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub docker_config: bool,
 }
 
-/// How kubelet runs.
+/// Settings of kubelet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Kubelet {
-    /// Flags, without those of the machine.
+    /// Flags, except those that depend on the instance.
     pub flags: Flags,
-    /// KubeletConfiguration, without what depends on the machine.
+    /// KubeletConfiguration, without fields that depend on the instance.
     pub config: Value,
 }
 
-/// What control planes run besides.
+/// Settings that only control planes have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ControlPlane {
-    /// Static pods by name. protokube starts them in the order in which they can.
+    /// Static pods by name. protokube starts each as soon as its dependencies are healthy.
     pub static_pods: BTreeMap<String, Pod>,
-    /// The etcd clusters.
+    /// The etcd clusters `main` and `events`.
     pub etcd: Vec<EtcdCluster>,
-    /// Names and addresses in the API server's certificate, besides those of load balancers.
+    /// Names and addresses in the API server's certificate.
     pub api_names: Vec<String>,
 }
 
-/// An etcd cluster as its members run it. Volumes and backups are left out: a change of those must not replace instances.
+/// An etcd cluster as its members run it. Settings of volumes and backups are not included, because a change of those must not
+/// replace instances.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EtcdCluster {
     /// `main` or `events`.
     pub name: String,
-    /// Without `v`.
+    /// etcd version without `v`.
     pub version: String,
-    /// Image.
+    /// Image of etcd.
     pub image: String,
-    /// All its members.
+    /// All members, of all instance groups.
     pub members: Vec<EtcdMember>,
     /// CPU request of a member.
     pub cpu_request: String,
     /// Memory request of a member.
     pub memory_request: String,
-    /// Settings that tune its members, as variables of their environment.
+    /// Settings of the members, as environment variables.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
 }
@@ -117,53 +118,53 @@ pub struct EtcdCluster {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EtcdMember {
-    /// `a`.
+    /// Short name: `a`.
     pub name: String,
     /// The instance group whose instances run it.
     pub group: String,
 }
 
-/// A file system on a further volume.
+/// A file system on an additional volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VolumeMount {
-    /// Device name of the volume.
+    /// Device name under which the volume is attached.
     pub device: String,
-    /// `ext4`, `xfs` or another that mkfs knows.
+    /// File system type: `ext4`, `xfs` or another that mkfs supports.
     pub filesystem: String,
-    /// Options of mkfs.
+    /// Options for mkfs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub format_options: Vec<String>,
-    /// Options of mount.
+    /// Options for mount(8).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mount_options: Vec<String>,
-    /// Where it is mounted.
+    /// Mount point.
     pub path: String,
 }
 
 impl NodeConfig {
-    /// Its YAML: keys sorted, so that equal configurations are equal text.
+    /// Writes YAML with sorted keys, so that equal configurations have equal texts.
     pub fn to_yaml(&self) -> Result<String, Error> {
         Ok(to_yaml(self)?)
     }
 }
 
-/// A NodeConfig as it is stored: its text and its own sha256.
+/// A NodeConfig as it is stored: its text and the text's sha256.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredNodeConfig {
-    /// The YAML.
+    /// The YAML text.
     pub text: String,
     /// sha256 of the text, hex.
     pub sha256: String,
-    /// Keys of the two objects with this text, relative to the cluster's base: the one by its hash, which machines
-    /// read, and kOps' plain one, which people read.
+    /// Keys of the two objects with this text, relative to the cluster's base: the one by hash, which instances read, and the one
+    /// of the last update, which kOps has too.
     pub keys: [String; 2],
 }
 
-/// A configuration ready to be stored.
-pub fn stored(config: &NodeConfig) -> Result<StoredNodeConfig, Error> {
+/// Prepares a NodeConfig for the state store.
+pub fn to_stored(config: &NodeConfig) -> Result<StoredNodeConfig, Error> {
     let text = config.to_yaml()?;
-    let sha256 = sha256(&text);
+    let sha256 = sha256_hex(&text);
     let by_hash = node_config_key(config.role, &config.group, &sha256);
     let plain = newest_node_config_key(config.role, &config.group);
     Ok(StoredNodeConfig {
@@ -175,20 +176,20 @@ pub fn stored(config: &NodeConfig) -> Result<StoredNodeConfig, Error> {
 
 /// Key of a NodeConfig by its sha256, relative to the cluster's base in the state store.
 pub fn node_config_key(role: Role, group: &str, sha256: &str) -> String {
-    format!("{}/nodeupconfig-{sha256}.yaml", folder(role, group))
+    format!("{}/nodeupconfig-{sha256}.yaml", group_folder(role, group))
 }
 
-/// Key of a group's NodeConfig as the last update wrote it.
+/// Key of the NodeConfig that the last update wrote for a group.
 pub fn newest_node_config_key(role: Role, group: &str) -> String {
-    format!("{}/nodeupconfig.yaml", folder(role, group))
+    format!("{}/nodeupconfig.yaml", group_folder(role, group))
 }
 
-/// Reads a group's NodeConfig as the last update wrote it; no hash is known of that.
+/// Parses the NodeConfig that the last update wrote for a group. Its hash is not checked.
 pub fn read_newest_node_config(text: &str) -> Result<NodeConfig, Error> {
     read_formatted(text, "NodeConfig", NODE_FORMAT)
 }
 
-fn folder(role: Role, group: &str) -> String {
+fn group_folder(role: Role, group: &str) -> String {
     let role = match role {
         Role::ControlPlane => "control-plane",
         Role::Node => "node",
@@ -197,10 +198,10 @@ fn folder(role: Role, group: &str) -> String {
     format!("igconfig/{role}/{group}")
 }
 
-/// Reads a NodeConfig whose sha256 user data named: refuses text with another hash, and formats this release does
+/// Parses a NodeConfig. Fails if the text does not have the sha256 that user data names, and for formats that this release does
 /// not know.
 pub fn read_node_config(text: &str, expected: &str) -> Result<NodeConfig, Error> {
-    let found = sha256(text);
+    let found = sha256_hex(text);
     if found != expected {
         return Err(Error::WrongHash {
             expected: expected.to_owned(),
@@ -210,7 +211,7 @@ pub fn read_node_config(text: &str, expected: &str) -> Result<NodeConfig, Error>
     read_formatted(text, "NodeConfig", NODE_FORMAT)
 }
 
-/// The Kubernetes version in a NodeConfig of any format; `None`: it says none.
+/// The Kubernetes version in a NodeConfig of any format; `None` if it has none.
 pub fn kubernetes_version_of(text: &str) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -221,7 +222,7 @@ pub fn kubernetes_version_of(text: &str) -> Option<String> {
     read.ok().map(|read| read.kubernetes_version)
 }
 
-/// The version of each etcd cluster in a control plane's NodeConfig of any format; those of which it says none are left out.
+/// The version of each etcd cluster in a control plane's NodeConfig of any format; clusters without a version are left out.
 pub fn etcd_versions_of(text: &str) -> BTreeMap<String, String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -246,7 +247,7 @@ pub fn etcd_versions_of(text: &str) -> BTreeMap<String, String> {
     versions.collect()
 }
 
-/// Reads YAML with a `format`, looking at that first: another format would fail with a misleading message.
+/// Parses YAML with a field `format`, which is checked first: an unknown format would fail with a misleading error otherwise.
 pub(super) fn read_formatted<T: serde::de::DeserializeOwned>(
     text: &str,
     what: &'static str,
@@ -278,6 +279,6 @@ pub(super) fn read_formatted<T: serde::de::DeserializeOwned>(
 }
 
 /// sha256 of a text, hex.
-pub fn sha256(text: &str) -> String {
+pub fn sha256_hex(text: &str) -> String {
     format!("{:x}", Sha256::digest(text))
 }

@@ -1,19 +1,19 @@
-//! Packages of the distribution.
+//! Packages of the distribution that instances need.
 
 use super::{Distribution, NodeConfig};
 
-/// Packages a machine needs, by their names in its distribution, and the user's.
-pub fn packages(config: &NodeConfig, distribution: Distribution) -> Vec<String> {
-    let mut names = needed(distribution);
-    names.extend(upkeep(config, distribution));
+/// All packages of an instance including those in the spec, sorted.
+pub fn all_packages(config: &NodeConfig, distribution: Distribution) -> Vec<String> {
+    let mut names = needed_packages(distribution);
+    names.extend(upkeep_packages(config, distribution));
     names.extend(config.packages.iter().cloned());
     names.sort();
     names.dedup();
     names
 }
 
-/// What kubelet and the container runtime work with.
-pub(crate) fn needed(distribution: Distribution) -> Vec<String> {
+/// Packages that kubelet and the container runtime depend on.
+pub(crate) fn needed_packages(distribution: Distribution) -> Vec<String> {
     let names: &[&str] = match distribution {
         Distribution::Debian => &[
             "conntrack",
@@ -35,8 +35,8 @@ pub(crate) fn needed(distribution: Distribution) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// What keeps a machine well: time, logs, security updates.
-pub(crate) fn upkeep(config: &NodeConfig, distribution: Distribution) -> Vec<String> {
+/// Packages for time synchronisation, log rotation and security updates.
+pub(crate) fn upkeep_packages(config: &NodeConfig, distribution: Distribution) -> Vec<String> {
     let mut names = vec!["logrotate".to_owned()];
     if config.ntp {
         names.push("chrony".to_owned());

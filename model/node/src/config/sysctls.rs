@@ -1,4 +1,4 @@
-//! Kernel parameters. kOps' values, for machines with many connections and many pods.
+//! Kernel parameters for instances with many connections and pods; values from kOps.
 
 const SYSCTLS: [&str; 25] = [
     "vm.max_map_count=1048576",
@@ -20,7 +20,7 @@ const SYSCTLS: [&str; 25] = [
     "net.ipv6.conf.all.forwarding=1",
     "net.bridge.bridge-nf-call-iptables=1",
     "net.bridge.bridge-nf-call-ip6tables=1",
-    // What kubelet demands with protectKernelDefaults.
+    // Values that kubelet demands with protectKernelDefaults.
     "vm.overcommit_memory=1",
     "vm.panic_on_oom=0",
     "kernel.panic=10",
@@ -29,24 +29,25 @@ const SYSCTLS: [&str; 25] = [
     "kernel.keys.root_maxbytes=25000000",
 ];
 
-/// The parameters of every instance, by the first and last node port, and after them the user's.
-pub fn sysctls((first, last): (u16, u16), users: &[String]) -> Vec<String> {
-    // No connection of the machine's own may take a node port.
+/// The parameters of an instance, each `name=value`: kctl's own, the reservation of the node ports `first` to `last`, and then
+/// those in the spec.
+pub fn kernel_parameters((first, last): (u16, u16), users: &[String]) -> Vec<String> {
+    // Outgoing connections of the instance must not use a node port.
     let reserved = format!("{RESERVED}{first}-{last}");
     let ours = SYSCTLS.iter().map(|parameter| (*parameter).to_owned());
     let users = users.iter().cloned();
     ours.chain([reserved]).chain(users).collect()
 }
 
-/// Whether a parameter is one of ours with our value: a kernel that does not take it is no error.
-pub(crate) fn is_ours(parameter: &str) -> bool {
+/// True if a parameter is kctl's own with kctl's value. It is not an error if the kernel rejects such a parameter.
+pub(crate) fn is_own_default(parameter: &str) -> bool {
     SYSCTLS.contains(&parameter) || parameter.starts_with(RESERVED)
 }
 
-/// Node ports are nobody's, whichever they are.
+/// Name of the parameter that reserves node ports.
 const RESERVED: &str = "net.ipv4.ip_local_reserved_ports=";
 
-/// The parameters as a file of sysctl.d.
+/// Formats parameters as a file for sysctl.d.
 pub(super) fn sysctl_file(parameters: &[String]) -> String {
     let line = |parameter: &String| {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));

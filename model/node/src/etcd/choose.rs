@@ -1,10 +1,10 @@
-//! Which volume a machine takes for an etcd cluster. Volumes say whose they are by kOps' tag `k8s.io/etcd/CLUSTER` =
-//! `MEMBER/ALL,MEMBERS`; EC2 attaches a volume to one machine at a time, which is the lock.
+//! Chooses the volume that an instance takes for an etcd cluster. kOps' tag `k8s.io/etcd/CLUSTER` = `MEMBER/ALL,MEMBERS` names the
+//! member of a volume. EC2 attaches a volume to one instance at a time, which serves as the lock.
 
-use super::{Record, RecordedMember};
+use super::{FormationRecord, RecordedMember};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// kOps' names of devices for etcd's volumes.
+/// Device names for etcd volumes, as in kOps.
 const DEVICES: [&str; 6] = [
     "/dev/xvdu",
     "/dev/xvdv",
@@ -14,116 +14,117 @@ const DEVICES: [&str; 6] = [
     "/dev/xvdz",
 ];
 
-/// A volume with an etcd cluster's tag, as EC2 shows it.
+/// A volume as EC2 describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenVolume {
-    /// `vol-...`.
+    /// Volume id, `vol-...`.
     pub id: String,
     /// Availability zone.
     pub zone: String,
-    /// `creating`, `available`, `in-use`, `deleting`, `error`.
+    /// State: `creating`, `available`, `in-use`, `deleting`, `error`.
     pub state: String,
-    /// The tag's value: `a/a,b,c`.
+    /// Value of the etcd cluster's tag: `a/a,b,c`; empty if the tag is missing.
     pub tag: String,
-    /// Where it is attached.
+    /// The attachment, if there is one.
     pub holder: Option<Holder>,
 }
 
-/// Who has a volume.
+/// The attachment of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// `i-...`.
+    /// Instance id, `i-...`.
     pub instance: String,
-    /// `attaching`, `attached`, `detaching`, `busy`.
+    /// State: `attaching`, `attached`, `detaching`, `busy`.
     pub state: String,
-    /// As which device: `/dev/xvdu`.
+    /// Device name: `/dev/xvdu`.
     pub device: String,
 }
 
-/// Who looks for a volume.
+/// The instance that looks for a volume, and what it knows.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
-    /// `i-...`.
+pub struct VolumeRequest<'a> {
+    /// Instance id, `i-...`.
     pub instance: &'a str,
-    /// Its availability zone.
+    /// Availability zone of the instance.
     pub zone: &'a str,
-    /// The members that its group may run.
+    /// Members that the instance's group may run.
     pub members: &'a [String],
-    /// The volume that EC2 has begun to attach to it and has not shown with it since.
+    /// The volume that EC2 accepted to attach to this instance but has not shown as attached since.
     pub asked: Option<&'a str>,
-    /// The volume from which its member runs: mounted here, and kubelet sees the manifest on it.
+    /// The volume from which the member runs: it is mounted, and kubelet sees the manifest on it.
     pub runs: Option<&'a str>,
-    /// Volumes of which EC2, asked for their ids, said that there are none.
+    /// Volumes for which EC2 answered, asked by id, that they do not exist.
     pub gone: &'a BTreeSet<String>,
 }
 
 /// What to do about a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice<'a> {
-    /// This machine has it.
+    /// The volume is attached to this instance.
     Held {
-        /// Which.
+        /// The volume.
         volume: &'a SeenVolume,
-        /// Whose.
+        /// Member of the volume.
         member: String,
-        /// Others of the same etcd cluster that this machine has: it runs one member only, and nobody else can take them.
+        /// Other volumes of the same etcd cluster that are attached here. The instance runs only one member, so they block others.
         besides: Vec<&'a SeenVolume>,
     },
-    /// It is free: attach it.
+    /// The volume is free and should be attached.
     Attach {
-        /// Which.
+        /// The volume.
         volume: &'a SeenVolume,
-        /// Whose.
+        /// Member of the volume.
         member: String,
     },
-    /// None can be had now: why.
+    /// No volume is available now; the text is the reason.
     Wait(String),
-    /// Another is to be taken than the one from which its member runs, or that one is not there: what runs goes on, and why nothing begins.
+    /// The rules name another volume than the one from which the member runs, or none. The running member continues and nothing
+    /// new begins; the text is the reason.
     Stay(String),
 }
 
-/// The tag that says whose volume of an etcd cluster it is.
+/// Key of the tag that names the member of a volume.
 pub fn volume_tag(etcd: &str) -> String {
     format!("k8s.io/etcd/{etcd}")
 }
 
 impl SeenVolume {
-    /// The member whose it is, if its tag says so as kOps writes it.
+    /// The member in the tag; `None` if the tag is not in kOps' format.
     pub fn member(&self) -> Option<&str> {
         let (member, all) = self.tag.split_once('/')?;
         all.split(',').any(|one| one == member).then_some(member)
     }
 
-    /// That machine has it, or is about to have it or to lose it.
+    /// True if the volume has an attachment to the instance, in whatever state.
     pub fn is_with(&self, instance: &str) -> bool {
         let holder = self.holder.as_ref();
         holder.is_some_and(|holder| holder.instance == instance)
     }
 }
 
-/// The volume for a machine: the one it has, else a free one in its zone of a member that its group runs. Of two
-/// volumes of one member only the recorded one counts.
+/// Chooses the volume for an instance: the one that is attached, otherwise a free one in its zone of a member that its group runs.
+/// If a member has two volumes, only the recorded one counts.
 ///
-/// EC2's lock is one of volumes and not of machines: nothing but this keeps a machine from taking those of several members, which no
-/// other could take then. So one that has a volume of the etcd cluster in whatever state, or was given one, asks for no other. And one
-/// whose member runs leaves its volume for nothing that an answer of EC2 shows or lacks.
-pub fn choose<'a>(
-    place: &Place<'_>,
+/// EC2's lock protects volumes, not instances: only this function keeps an instance from taking the volumes of several members,
+/// which would block other instances. Therefore an instance that has a volume of the etcd cluster in any state, or asked for
+/// one, asks for no other. An instance whose member runs never leaves its volume because of what an answer of EC2 shows or lacks.
+pub fn choose_volume<'a>(
+    place: &VolumeRequest<'_>,
     seen: &'a [SeenVolume],
-    record: Option<&Record>,
+    record: Option<&FormationRecord>,
 ) -> Choice<'a> {
     let own = |volume: &&SeenVolume| volume.is_with(place.instance);
     let own: Vec<&SeenVolume> = seen.iter().filter(own).collect();
     let mut reasons = Vec::new();
     let mut free = None;
     let mut is_its_own = false;
-    // In the same order whatever the order of the spec is: of two that a machine has it runs the same at every look.
+    // Sorted, so that an instance with two volumes runs the same member at every look.
     let members: BTreeSet<&String> = place.members.iter().collect();
     for member in members {
         let volume = match volume_of(member, seen, record, place.gone) {
             Ok(volume) if place.runs.is_none_or(|runs| runs == volume.id) => volume,
             Ok(other) => {
-                reasons.push(format!("{} is member {member}'s", other.id));
+                reasons.push(format!("{} is the volume of member {member}", other.id));
                 continue;
             }
             Err(reason) => {
@@ -133,7 +134,7 @@ pub fn choose<'a>(
         };
         is_its_own = true;
         let member = member.clone();
-        match availability(place, volume, &member) {
+        match volume_availability(place, volume, &member) {
             Availability::Held => {
                 let besides = own.iter().copied().filter(|one| one.id != volume.id);
                 return Choice::Held {
@@ -143,7 +144,7 @@ pub fn choose<'a>(
                 };
             }
             Availability::Free if place.runs.is_some() => {
-                reasons.push(format!("EC2 does not show {} with it", volume.id));
+                reasons.push(format!("EC2 does not show {} as attached to it", volume.id));
             }
             Availability::Free if free.is_none() => free = Some((volume, member)),
             Availability::Free => {}
@@ -152,7 +153,7 @@ pub fn choose<'a>(
     }
     if let Some(runs) = place.runs {
         let why = format!(
-            "the member of this machine runs from {runs} and goes on, and nothing else begins: {}",
+            "the member on this instance keeps running from {runs}, and nothing else begins: {}",
             reasons.join("; ")
         );
         return if is_its_own {
@@ -161,30 +162,30 @@ pub fn choose<'a>(
             Choice::Stay(why)
         };
     }
-    reasons.extend(own.iter().map(|one| takes_no_other(one)));
+    reasons.extend(own.iter().map(|one| second_volume_refusal(one)));
     match (free, place.asked) {
         (Some((volume, member)), None) if own.is_empty() => Choice::Attach { volume, member },
-        // EC2 may show it as it was before: it says so if somebody has it.
+        // EC2's answer may be old: attaching fails if another instance has the volume.
         (Some((volume, member)), Some(asked)) if own.is_empty() && asked == volume.id => {
             Choice::Attach { volume, member }
         }
         (_, Some(asked)) if own.is_empty() => Choice::Wait(format!(
-            "{asked} was given to this machine, and EC2 does not show it so yet: until it does, no other is asked for. If it was taken \
-             away again, restart protokube"
+            "EC2 accepted to attach {asked} to this instance and does not show it yet; no other volume is requested until then. If it was \
+             detached again, restart protokube"
         )),
         _ => {
             if reasons.is_empty() {
-                reasons.push("this instance group runs no member of it".to_owned());
+                reasons.push("this instance group runs no member of this etcd cluster".to_owned());
             }
             Choice::Wait(reasons.join("; "))
         }
     }
 }
 
-fn takes_no_other(own: &SeenVolume) -> String {
+fn second_volume_refusal(own: &SeenVolume) -> String {
     let state = own.holder.as_ref().map_or("", |holder| &holder.state);
     format!(
-        "this machine has {} ({}, {state}) and takes no second volume of an etcd cluster; one that it is not to run must be detached",
+        "this instance has {} ({}, {state}) and takes no second volume of an etcd cluster; detach the one that it should not run",
         own.id, own.tag
     )
 }
@@ -195,7 +196,11 @@ enum Availability {
     Not(String),
 }
 
-fn availability(place: &Place<'_>, volume: &SeenVolume, member: &str) -> Availability {
+fn volume_availability(
+    place: &VolumeRequest<'_>,
+    volume: &SeenVolume,
+    member: &str,
+) -> Availability {
     let id = &volume.id;
     match &volume.holder {
         Some(holder) if holder.instance == place.instance && holder.state == "attached" => {
@@ -206,7 +211,7 @@ fn availability(place: &Place<'_>, volume: &SeenVolume, member: &str) -> Availab
             Availability::Not(format!("{id} of member {member} is {state} to {holder}"))
         }
         None if volume.zone != place.zone => Availability::Not(format!(
-            "{id} of member {member} is in {}, and this machine in {}",
+            "{id} of member {member} is in {}, but this instance is in {}",
             volume.zone, place.zone
         )),
         None if volume.state != "available" => {
@@ -216,12 +221,12 @@ fn availability(place: &Place<'_>, volume: &SeenVolume, member: &str) -> Availab
     }
 }
 
-/// The one volume of a member, or why there is none. A recorded one is it whatever its tags say, and as long as it is: that an answer
-/// lacks it says that the answer is old or that somebody took a tag away.
+/// The volume of a member, or the reason why there is none. A recorded volume counts whatever its tags say, until EC2 says that it
+/// does not exist: if an answer lacks it, the answer is old or a tag was removed.
 fn volume_of<'a>(
     member: &str,
     seen: &'a [SeenVolume],
-    record: Option<&Record>,
+    record: Option<&FormationRecord>,
     gone: &BTreeSet<String>,
 ) -> Result<&'a SeenVolume, String> {
     let recorded = record.and_then(|record| record.members.get(member));
@@ -231,7 +236,7 @@ fn volume_of<'a>(
         }
         if !gone.contains(volume) {
             return Err(format!(
-                "EC2 does not show {volume}, which the record names as member {member}'s, and does not say either that there is none"
+                "EC2 does not show {volume}, the recorded volume of member {member}, and does not say that it was deleted"
             ));
         }
     }
@@ -250,25 +255,29 @@ fn volume_of<'a>(
     }
 }
 
-/// The volume that a member's name follows: the recorded one as soon as one is recorded, else the only one with its tag. A copy with the
-/// same tags, on whatever machine it is, never moves a name.
+/// The volume whose instance gets the member's DNS name: the recorded one if there is a record, otherwise the only one with the
+/// member's tag. A copy with the same tags never moves a name.
 pub fn named_volume<'a>(
     member: &str,
     seen: &'a [SeenVolume],
-    record: Option<&Record>,
+    record: Option<&FormationRecord>,
 ) -> Option<&'a SeenVolume> {
     volume_of(member, seen, record, &BTreeSet::new()).ok()
 }
 
-/// The volumes that the record names for members, and that an answer lacks.
-pub fn unseen<'a>(members: &[String], seen: &[SeenVolume], record: &'a Record) -> Vec<&'a str> {
+/// The recorded volumes of `members` that are missing in `seen`.
+pub fn unseen_volumes<'a>(
+    members: &[String],
+    seen: &[SeenVolume],
+    record: &'a FormationRecord,
+) -> Vec<&'a str> {
     let recorded = members.iter().filter_map(|one| record.members.get(one));
     let recorded = recorded.map(|one| one.volume.as_str());
     let shown = |id: &&str| seen.iter().any(|one| one.id == *id);
     recorded.filter(|id| !shown(id)).collect()
 }
 
-/// The volumes of all members that have exactly one by its tag.
+/// The volumes of those members that have exactly one by tag.
 pub(super) fn volumes_of_members<'a>(
     members: &[String],
     seen: &'a [SeenVolume],
@@ -280,8 +289,8 @@ pub(super) fn volumes_of_members<'a>(
     volumes.collect()
 }
 
-/// A device name that is not in use; `first` says where among them to begin, so that two etcd clusters of one machine
-/// that look at the same moment do not take the same.
+/// A free device name. `first` is the index at which the search begins, so that two etcd clusters on one instance that look at
+/// the same time do not choose the same name.
 pub fn device_name(in_use: &BTreeSet<String>, first: usize) -> Option<&'static str> {
     let from = DEVICES.iter().cycle().skip(first);
     let mut names = from.take(DEVICES.len()).copied();
@@ -291,9 +300,9 @@ pub fn device_name(in_use: &BTreeSet<String>, first: usize) -> Option<&'static s
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::etcd::{FORMAT, RecordedMember, State, Unknown};
+    use crate::etcd::{FORMAT, FormationState, RecordedMember, UnknownFields};
 
-    fn volume(id: &str, member: &str) -> SeenVolume {
+    fn free_volume(id: &str, member: &str) -> SeenVolume {
         SeenVolume {
             id: id.into(),
             zone: "eu-west-1a".into(),
@@ -303,7 +312,7 @@ mod tests {
         }
     }
 
-    fn held(volume: SeenVolume, instance: &str, state: &str) -> SeenVolume {
+    fn attached_volume(volume: SeenVolume, instance: &str, state: &str) -> SeenVolume {
         SeenVolume {
             state: "in-use".into(),
             holder: Some(Holder {
@@ -317,9 +326,9 @@ mod tests {
 
     static NONE_GONE: BTreeSet<String> = BTreeSet::new();
 
-    /// That of i-1 with these members, which has and runs nothing yet.
-    fn place(members: &[String]) -> Place<'_> {
-        Place {
+    /// The request of i-1 with these members, which has and runs nothing yet.
+    fn request_of(members: &[String]) -> VolumeRequest<'_> {
+        VolumeRequest {
             instance: "i-1",
             zone: "eu-west-1a",
             members,
@@ -329,9 +338,13 @@ mod tests {
         }
     }
 
-    fn chosen(members: &[&str], seen: &[SeenVolume], record: Option<&Record>) -> String {
+    fn choice_text(
+        members: &[&str],
+        seen: &[SeenVolume],
+        record: Option<&FormationRecord>,
+    ) -> String {
         let members: Vec<String> = members.iter().map(|one| (*one).to_owned()).collect();
-        match choose(&place(&members), seen, record) {
+        match choose_volume(&request_of(&members), seen, record) {
             Choice::Held { volume, member, .. } => format!("held {} {member}", volume.id),
             Choice::Attach { volume, member } => format!("attach {} {member}", volume.id),
             Choice::Wait(reason) => format!("wait: {reason}"),
@@ -341,66 +354,66 @@ mod tests {
 
     #[test]
     fn a_machine_takes_one_volume_and_only_one_that_is_free_here_and_meant_for_its_group() {
-        let [one, other] = [volume("vol-1", "a"), volume("vol-2", "b")];
+        let [one, other] = [free_volume("vol-1", "a"), free_volume("vol-2", "b")];
         let both = [one.clone(), other.clone()];
-        assert_eq!(chosen(&["a"], &both, None), "attach vol-1 a");
-        assert_eq!(chosen(&["b"], &both, None), "attach vol-2 b");
-        let mine = [one.clone(), held(other, "i-1", "attached")];
-        assert_eq!(chosen(&["a", "b"], &mine, None), "held vol-2 b");
+        assert_eq!(choice_text(&["a"], &both, None), "attach vol-1 a");
+        assert_eq!(choice_text(&["b"], &both, None), "attach vol-2 b");
+        let mine = [one.clone(), attached_volume(other, "i-1", "attached")];
+        assert_eq!(choice_text(&["a", "b"], &mine, None), "held vol-2 b");
         let elsewhere = SeenVolume {
             zone: "eu-west-1b".into(),
             ..one.clone()
         };
-        assert!(chosen(&["a"], &[elsewhere], None).contains("is in eu-west-1b"));
-        let theirs = held(one.clone(), "i-2", "attached");
-        assert!(chosen(&["a"], &[theirs], None).contains("attached to i-2"));
-        let coming = held(one, "i-1", "attaching");
-        assert!(chosen(&["a"], &[coming], None).starts_with("wait"));
-        assert!(chosen(&["c"], &both, None).contains("no volume"));
+        assert!(choice_text(&["a"], &[elsewhere], None).contains("is in eu-west-1b"));
+        let theirs = attached_volume(one.clone(), "i-2", "attached");
+        assert!(choice_text(&["a"], &[theirs], None).contains("attached to i-2"));
+        let coming = attached_volume(one, "i-1", "attaching");
+        assert!(choice_text(&["a"], &[coming], None).starts_with("wait"));
+        assert!(choice_text(&["c"], &both, None).contains("no volume"));
     }
 
     #[test]
     fn of_two_volumes_of_a_member_only_the_recorded_one_counts() {
-        let both = [volume("vol-1", "a"), volume("vol-2", "a")];
-        assert!(chosen(&["a"], &both, None).contains("all but one"));
-        let record = Record {
+        let both = [free_volume("vol-1", "a"), free_volume("vol-2", "a")];
+        assert!(choice_text(&["a"], &both, None).contains("all but one"));
+        let record = FormationRecord {
             format: FORMAT,
-            state: State::forming("t"),
-            members: [("a".to_owned(), RecordedMember::on("vol-2", false))].into(),
-            unknown: Unknown::new(),
+            state: FormationState::forming("t"),
+            members: [("a".to_owned(), RecordedMember::on_volume("vol-2", false))].into(),
+            unknown: UnknownFields::new(),
         };
-        assert_eq!(chosen(&["a"], &both, Some(&record)), "attach vol-2 a");
+        assert_eq!(choice_text(&["a"], &both, Some(&record)), "attach vol-2 a");
     }
 
-    /// EC2 as machines see it: an answer may be older than the one before, and what is asked for is decided by what is so.
+    /// EC2 as instances see it: answers may be old, but attaching acts on the current state.
     struct Ec2 {
         volumes: Vec<SeenVolume>,
         answers: Vec<Vec<SeenVolume>>,
     }
 
     impl Ec2 {
-        fn answer(&self, age: usize) -> &[SeenVolume] {
+        fn answer_of_age(&self, age: usize) -> &[SeenVolume] {
             let last = self.answers.len().saturating_sub(1);
             &self.answers[last.saturating_sub(age)]
         }
 
-        fn with(&self, instance: &str) -> usize {
+        fn count_with(&self, instance: &str) -> usize {
             let own = self.volumes.iter().filter(|one| one.is_with(instance));
             own.count()
         }
 
-        /// `VolumeInUse` if somebody has it.
-        fn attach(&mut self, id: &str, instance: &str) -> bool {
+        /// False (`VolumeInUse`) if the volume has a holder.
+        fn try_attach(&mut self, id: &str, instance: &str) -> bool {
             let volume = self.volumes.iter_mut().find(|one| one.id == id).unwrap();
             let free = volume.holder.is_none();
             if free {
-                *volume = held(volume.clone(), instance, "attaching");
+                *volume = attached_volume(volume.clone(), instance, "attaching");
             }
             free
         }
 
-        /// What is attaching is attached in time.
-        fn goes_on(&mut self, which: usize) {
+        /// Completes an attachment in progress.
+        fn finish_attaching(&mut self, which: usize) {
             if let Some(holder) = &mut self.volumes[which].holder {
                 holder.state = "attached".into();
             }
@@ -408,7 +421,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever EC2 shows, in whatever state: a machine that has one volume asks for no other, and does not forget which it has.
+        /// Whatever EC2 shows, in whatever state: an instance that has one volume asks for no other and does not forget which it has.
         #[test]
         fn a_machine_that_has_a_volume_asks_for_no_second(
             states in proptest::collection::vec(0_usize..6, 3),
@@ -417,21 +430,21 @@ mod tests {
             runs in proptest::sample::subsequence(vec!["a", "b", "c"], 1..=3),
         ) {
             let seen: Vec<SeenVolume> = states.iter().zip(["a", "b", "c"]).map(|(state, member)| {
-                let volume = volume(&format!("vol-{member}"), if copied { "a" } else { member });
+                let volume = free_volume(&format!("vol-{member}"), if copied { "a" } else { member });
                 match ["free", "attaching", "attached", "detaching", "busy", "theirs"][*state] {
                     "free" => volume,
-                    "theirs" => held(volume, "i-2", "attached"),
-                    state => held(volume, "i-1", state),
+                    "theirs" => attached_volume(volume, "i-2", "attached"),
+                    state => attached_volume(volume, "i-1", state),
                 }
             }).collect();
-            let record = Record {
+            let record = FormationRecord {
                 format: FORMAT,
-                state: State::forming("t"),
-                members: [("a".to_owned(), RecordedMember::on("vol-a", false))].into(),
-                unknown: Unknown::new(),
+                state: FormationState::forming("t"),
+                members: [("a".to_owned(), RecordedMember::on_volume("vol-a", false))].into(),
+                unknown: UnknownFields::new(),
             };
             let own: Vec<&SeenVolume> = seen.iter().filter(|one| one.is_with("i-1")).collect();
-            let said = chosen(&runs, &seen, recorded.then_some(&record));
+            let said = choice_text(&runs, &seen, recorded.then_some(&record));
             match own.as_slice() {
                 [] => {}
                 own if said.starts_with("wait") => {
@@ -448,8 +461,8 @@ mod tests {
             }
         }
 
-        /// Whatever answers lack and show: a copy of the recorded volume is taken only where EC2 says that that one is gone, and never while
-        /// the member runs.
+        /// Whatever answers lack and show: a copy of the recorded volume is taken only if EC2 says that the recorded one is gone, and
+        /// never while the member runs.
         #[test]
         fn a_copy_is_taken_only_once_the_recorded_volume_is_gone_and_nothing_runs(
             shown in proptest::sample::subsequence(vec!["vol-a", "vol-copy"], 0..=2),
@@ -460,26 +473,26 @@ mod tests {
         ) {
             let is_shown = |id: &str| shown.contains(&id);
             let seen: Vec<SeenVolume> = shown.iter().map(|id| {
-                let mut volume = volume(id, "a");
+                let mut volume = free_volume(id, "a");
                 if *id == "vol-a" && untagged {
                     volume.tag = String::new();
                 }
                 match ["free", "attached", "theirs"][state] {
                     "free" => volume,
-                    "attached" => held(volume, "i-1", "attached"),
-                    _ => held(volume, "i-2", "attached"),
+                    "attached" => attached_volume(volume, "i-1", "attached"),
+                    _ => attached_volume(volume, "i-2", "attached"),
                 }
             }).collect();
-            let record = Record {
+            let record = FormationRecord {
                 format: FORMAT,
-                state: State::formed("c", "t"),
-                members: [("a".to_owned(), RecordedMember::on("vol-a", true))].into(),
-                unknown: Unknown::new(),
+                state: FormationState::formed("c", "t"),
+                members: [("a".to_owned(), RecordedMember::on_volume("vol-a", true))].into(),
+                unknown: UnknownFields::new(),
             };
             let gone: BTreeSet<String> = said_gone.then(|| "vol-a".to_owned()).into_iter().collect();
             let members = ["a".to_owned()];
-            let place = Place { runs, gone: &gone, ..place(&members) };
-            let taken = match choose(&place, &seen, Some(&record)) {
+            let place = VolumeRequest { runs, gone: &gone, ..request_of(&members) };
+            let taken = match choose_volume(&place, &seen, Some(&record)) {
                 Choice::Held { volume, .. } | Choice::Attach { volume, .. } => volume.id.as_str(),
                 Choice::Wait(_) => { proptest::prop_assert!(runs.is_none_or(is_shown)); "" }
                 Choice::Stay(why) => { proptest::prop_assert!(why.contains(runs.unwrap()), "{}", why); "" }
@@ -495,44 +508,44 @@ mod tests {
             }
         }
 
-        /// Several machines of one group, whose looks are told old things in any order.
+        /// Several instances of one group, which get old answers in any order.
         #[test]
         fn machines_of_one_group_share_the_volumes_whatever_they_are_told(
             looks in proptest::collection::vec((0_usize..3, 0_usize..4, 0_usize..3), 0..80),
         ) {
             let all = ["a", "b", "c"];
             let members = all.map(str::to_owned);
-            let volumes: Vec<SeenVolume> = all.iter().map(|one| volume(&format!("vol-{one}"), one)).collect();
+            let volumes: Vec<SeenVolume> = all.iter().map(|one| free_volume(&format!("vol-{one}"), one)).collect();
             let mut ec2 = Ec2 { answers: vec![volumes.clone()], volumes };
             let mut asked: [Option<String>; 3] = Default::default();
             let instances = ["i-1", "i-2", "i-3"];
-            // At last everybody is told what is so.
+            // At the end all answers are current.
             let at_last = (0..9).map(|look| (look % 3, 0, look % 3));
             for (who, age, which) in looks.into_iter().chain(at_last) {
                 let instance = instances[who];
-                let seen = ec2.answer(age).to_vec();
+                let seen = ec2.answer_of_age(age).to_vec();
                 if seen.iter().any(|one| asked[who].as_deref() == Some(&one.id) && one.is_with(instance)) {
                     asked[who] = None;
                 }
-                // What the kernel shows is not asked of EC2: see the machine's own look.
+                // protokube also checks what the kernel shows, without EC2.
                 let shown = ec2.volumes.iter().any(|one| {
                     one.holder.as_ref().is_some_and(|of| of.instance == instance && of.state == "attached")
                 });
-                let place = Place { instance, asked: asked[who].as_deref(), ..place(&members) };
-                if let Choice::Attach { volume, .. } = choose(&place, &seen, None)
+                let place = VolumeRequest { instance, asked: asked[who].as_deref(), ..request_of(&members) };
+                if let Choice::Attach { volume, .. } = choose_volume(&place, &seen, None)
                     && !shown
-                    && ec2.attach(&volume.id, instance)
+                    && ec2.try_attach(&volume.id, instance)
                 {
                     asked[who] = Some(volume.id.clone());
                 }
-                ec2.goes_on(which);
+                ec2.finish_attaching(which);
                 ec2.answers.push(ec2.volumes.clone());
                 for instance in instances {
-                    proptest::prop_assert!(ec2.with(instance) <= 1, "{:?}", ec2.volumes);
+                    proptest::prop_assert!(ec2.count_with(instance) <= 1, "{:?}", ec2.volumes);
                 }
             }
             for instance in instances {
-                proptest::prop_assert_eq!(ec2.with(instance), 1, "every machine has one: {:?}", ec2.volumes);
+                proptest::prop_assert_eq!(ec2.count_with(instance), 1, "every machine has one: {:?}", ec2.volumes);
             }
         }
     }
@@ -540,14 +553,14 @@ mod tests {
     #[test]
     fn of_two_that_it_has_from_before_it_runs_the_lower_and_names_the_other() {
         let both = [
-            held(volume("vol-2", "b"), "i-1", "attached"),
-            held(volume("vol-1", "a"), "i-1", "attached"),
+            attached_volume(free_volume("vol-2", "b"), "i-1", "attached"),
+            attached_volume(free_volume("vol-1", "a"), "i-1", "attached"),
         ];
         for order in [["a", "b"], ["b", "a"]] {
             let members = order.map(str::to_owned);
             let Choice::Held {
                 volume, besides, ..
-            } = choose(&place(&members), &both, None)
+            } = choose_volume(&request_of(&members), &both, None)
             else {
                 panic!("it has one");
             };
@@ -561,7 +574,7 @@ mod tests {
         for tag in ["a", "", "d/a,b,c", "/a"] {
             let strange = SeenVolume {
                 tag: tag.into(),
-                ..volume("vol-1", "a")
+                ..free_volume("vol-1", "a")
             };
             assert_eq!(strange.member(), None, "{tag}");
         }

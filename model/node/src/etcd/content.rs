@@ -1,112 +1,112 @@
-//! What a member's volume holds, and where on it things lie.
+//! Content and layout of a member's volume.
 
 use super::log::LogIdentity;
-use super::record::{Error, Unknown, pretty, read};
+use super::record::{Error, UnknownFields, parse_formatted, to_pretty_json};
 use serde::{Deserialize, Serialize};
 
-/// The marker's place on a volume.
+/// Path of the marker on a volume.
 pub const MARKER: &str = "k8s.io/etcd-member.json";
 
-/// Says on the volume itself whose it is, so that data is never taken for another cluster's.
+/// The marker of a volume: names the member that it belongs to, so that data is never taken for another cluster's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Marker {
     /// [`super::FORMAT`].
     pub format: u32,
-    /// The Kubernetes cluster's name.
+    /// Name of the Kubernetes cluster.
     pub cluster: String,
-    /// `main`, `events`.
+    /// Name of the etcd cluster: `main`, `events`.
     pub etcd: String,
-    /// `a`.
+    /// Short name of the member: `a`.
     pub member: String,
-    /// `vol-...`: a copy of the volume has another id than its marker.
+    /// Volume id. On a copy of the volume it differs from the volume's own id.
     pub volume: String,
-    /// The token under which the member started.
+    /// `initial-cluster-token` with which the member started.
     pub token: String,
-    /// etcd's id of the cluster, hex, once it is formed.
+    /// etcd's id of the cluster, hex; set once the cluster is formed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_id: Option<String>,
-    /// etcd's id of the member, hex, once its log was seen: from then on no other log is started under it.
+    /// etcd's id of the member, hex; set once its log was seen. From then on no other log is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member_id: Option<String>,
-    /// Of a newer release.
+    /// Fields of a newer release.
     #[serde(flatten)]
-    pub unknown: Unknown,
+    pub unknown: UnknownFields,
 }
 
 impl Marker {
-    /// Reads a marker; `what` is what errors call it.
-    pub fn read(what: &str, bytes: &[u8]) -> Result<Self, Error> {
-        read(what, bytes)
+    /// Parses a marker; `what` names it in errors.
+    pub fn parse(what: &str, bytes: &[u8]) -> Result<Self, Error> {
+        parse_formatted(what, bytes)
     }
 
-    /// As it lies on the volume.
+    /// The text that is written to the volume.
     pub fn to_json(&self) -> String {
-        pretty(self)
+        to_pretty_json(self)
     }
 
-    /// True once the member has run, or its cluster was formed: it founds nothing any more.
+    /// True once the member has run or its cluster was formed. It must not found a cluster again.
     pub(super) fn has_run(&self) -> bool {
         self.member_id.is_some() || self.cluster_id.is_some()
     }
 }
 
-/// What a volume holds.
+/// Content of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "there is one at a look")]
-pub enum Content {
-    /// Nothing: no signature that any tool knows, and its first MiB is zero.
+pub enum VolumeContent {
+    /// Blank: no known signature, and the first MiB is zero.
     Blank,
-    /// No signature that any tool knows, but not nothing.
+    /// No known signature, but the first MiB is not zero.
     Unrecognized,
-    /// Something else than an ext4 file system: what it is.
+    /// Something other than an ext4 file system; the text describes it.
     Other(String),
-    /// An ext4 file system that is not to be used as it is: what is wrong with it, and what mends it.
+    /// An ext4 file system with errors; the text describes them and the repair.
     Damaged(String),
-    /// An ext4 file system.
-    FileSystem(Inside),
+    /// A usable ext4 file system.
+    FileSystem(FileSystemContent),
 }
 
-/// What the file system of a volume holds.
+/// Content of the file system on a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "there is one at a look")]
-pub enum Inside {
-    /// Nothing.
+pub enum FileSystemContent {
+    /// No files.
     Nothing,
-    /// What protokube put there.
+    /// Data of a member, with its marker.
     Marked {
-        /// Whose it is.
+        /// The marker.
         marker: Marker,
-        /// etcd's log.
-        log: Log,
+        /// State of etcd's log.
+        log: EtcdLog,
     },
-    /// Files without a marker: some of their names.
+    /// Files without a marker; some of their names.
     Unmarked(Vec<String>),
 }
 
-/// What a volume holds of etcd's log, which is all that etcd goes by when it starts: without one it starts anew, under an id that
-/// it works out from its peers' list.
+/// State of etcd's write-ahead log on a volume. When etcd starts, it looks only at the log: without one it starts anew, under an
+/// id that it computes from its list of peers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Log {
-    /// Nothing.
+pub enum EtcdLog {
+    /// There are no log files.
     Missing,
-    /// Files that do not begin as etcd's do: what is wrong with them.
+    /// The newest file is not a valid log; the text describes why.
     Unreadable(String),
-    /// The log of that member.
+    /// The log of this member.
     Of(LogIdentity),
 }
 
-/// Where etcd's data is on a volume, by the member's prefix `etcd` or `etcd-events`.
+/// Path of etcd's data on a volume. `prefix` is `etcd` or `etcd-events`.
 pub fn data_folder(prefix: &str) -> String {
     format!("var/{prefix}/data")
 }
 
-/// Where etcd's log is on a volume, by the member's prefix.
+/// Path of etcd's log on a volume.
 pub fn log_folder(prefix: &str) -> String {
     format!("{}/member/wal", data_folder(prefix))
 }
 
-/// Where a static pod's manifest is on a volume. kOps' place.
+/// Path of a static pod's manifest on a volume, as in kOps.
 pub fn manifest_on_volume(pod: &str) -> String {
     format!("k8s.io/manifests/{pod}.manifest")
 }

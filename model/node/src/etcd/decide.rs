@@ -1,85 +1,94 @@
-//! What a machine does with the volume it holds: pure, from the record and what the volume holds to the next step. After
-//! each step everything is looked at again, so that a machine that died between two of them goes on where it was.
+//! Decides the next step for the volume that an instance holds, from the record and the volume's content. After each step
+//! everything is observed again, so an instance that dies between two steps continues where it was.
 //!
-//! Only one state of things founds an etcd cluster: the record says `forming`, names this volume, every member in it was
-//! seen blank, and the volume's marker has the record's token. All else starts what is there, waits, or is refused.
+//! An etcd cluster is founded only if the record says `forming` and names this volume, every recorded volume was seen blank, and
+//! the volume's marker has the record's token. In all other cases the existing member is started, waited for, or refused.
 
 use super::SeenVolume;
 use super::choose::volumes_of_members;
-use super::content::{Content, Inside, Log, Marker};
-use super::formed::{Formed, check_copy, of_formed, with_own};
-use super::record::{FORMAT, Record, RecordedMember, State, Unknown, record_key};
-use super::whose::{checked_log, holds, whose};
+use super::content::{EtcdLog, FileSystemContent, Marker, VolumeContent};
+use super::formed::{Formed, check_copy, decide_formed, with_own_member};
+use super::record::{
+    FORMAT, FormationRecord, FormationState, RecordedMember, UnknownFields, record_key,
+};
+use super::whose::{check_log, check_owner, describe_content};
 use crate::components::EtcdStart;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The member whose volume a machine holds.
+/// The member whose volume an instance holds, and what the instance knows.
 #[derive(Clone, Copy, Debug)]
-pub struct Own<'a> {
-    /// The Kubernetes cluster's name.
+pub struct OwnMember<'a> {
+    /// Name of the Kubernetes cluster.
     pub cluster: &'a str,
-    /// `main`, `events`.
+    /// Name of the etcd cluster: `main`, `events`.
     pub etcd: &'a str,
-    /// All members of the spec, by name.
+    /// Names of all members in the spec.
     pub members: &'a [String],
-    /// Which of them it is.
+    /// Name of this member.
     pub member: &'a str,
-    /// Its volume, `vol-...`.
+    /// Id of this member's volume, `vol-...`.
     pub volume: &'a str,
-    /// All volumes of the etcd cluster.
+    /// All volumes of the etcd cluster that EC2 shows.
     pub seen: &'a [SeenVolume],
-    /// Volumes of which EC2, asked for their ids, said that there are none. That its answers lack one says nothing.
+    /// Volumes for which EC2 answered, asked by id, that they do not exist. A volume that is only missing in a list does not count.
     pub gone: &'a BTreeSet<String>,
-    /// The token of a record to be made: used once, never the same.
+    /// A fresh random token for a new record.
     pub token: &'a str,
-    /// The key in the state store of what says that the etcd cluster was there before, looked for where there is no record.
+    /// If there is no record: the key of an object in the state store which shows that the etcd cluster existed before.
     pub trace: Option<&'a str>,
 }
 
-/// What to do next.
+/// The next step for a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Write this record, if the one that was read still stands.
-    Record(Record),
-    /// Make a file system: nothing is lost.
+pub enum FormationStep {
+    /// Write this record, provided that the stored one has not changed since it was read.
+    Record(FormationRecord),
+    /// Make a file system; the volume was blank.
     Format,
-    /// Write the marker, and make the data folder if this member is to start new.
+    /// Write the marker, and create the data folder if the member starts for the first time.
     Mark {
-        /// What it says.
+        /// The new marker.
         marker: Marker,
-        /// The volume is new: make the data folder.
+        /// True if the data folder must be created.
         new: bool,
     },
-    /// Let kubelet run the member.
+    /// Let kubelet start the member.
     Start(EtcdStart),
-    /// Others come first: whom it waits for.
+    /// Wait for other members or volumes; the text is the reason.
     Wait(String),
-    /// What the volume holds is not run, not without an operator: why, and what to do. Kubelet is not to see it.
+    /// Do not run the data on the volume and hide its manifest from kubelet. An operator must act; the text says why and how.
     Refuse(String),
-    /// The record and the volume do not fit, not without an operator: why, and what to do. Nothing begins, and what runs goes on.
+    /// Record and volume contradict each other. A running member continues, and nothing new begins. An operator must act; the text
+    /// says why and how.
     Ask(String),
 }
 
-/// The next step.
-pub fn decide(own: &Own<'_>, record: Option<&Record>, content: &Content) -> Step {
-    if let Content::Damaged(why) = content {
-        return Step::Refuse(format!(
+/// Decides the next step for a member.
+pub fn decide_step(
+    own: &OwnMember<'_>,
+    record: Option<&FormationRecord>,
+    content: &VolumeContent,
+) -> FormationStep {
+    if let VolumeContent::Damaged(why) = content {
+        return FormationStep::Refuse(format!(
             "the file system of {}, with member {} of etcd {}, has errors: {why}",
             own.volume, own.member, own.etcd
         ));
     }
     let Some(record) = record else {
-        return without_record(own, content);
+        return decide_without_record(own, content);
     };
     let Some(recorded) = record.members.get(own.member) else {
-        return Step::Ask(format!(
-            "etcd {} was formed without member {}, and this release adds no members: take member {} out of the spec",
+        return FormationStep::Ask(format!(
+            "etcd {} was formed without member {}, and this release cannot add members: remove member {} from the spec",
             own.etcd, own.member, own.member
         ));
     };
     match &record.state {
-        State::Forming { token, .. } => forming(own, record, recorded, token, content),
-        State::Formed {
+        FormationState::Forming { token, .. } => {
+            decide_forming(own, record, recorded, token, content)
+        }
+        FormationState::Formed {
             cluster_id, token, ..
         } => {
             let formed = Formed {
@@ -88,39 +97,39 @@ pub fn decide(own: &Own<'_>, record: Option<&Record>, content: &Content) -> Step
                 cluster_id,
                 token,
             };
-            of_formed(own, &formed, content)
+            decide_formed(own, &formed, content)
         }
     }
 }
 
-fn without_record(own: &Own<'_>, content: &Content) -> Step {
+fn decide_without_record(own: &OwnMember<'_>, content: &VolumeContent) -> FormationStep {
     match content {
-        Content::Blank => found(own),
-        Content::FileSystem(Inside::Marked { marker, log })
-            if *log != Log::Missing || marker.has_run() =>
+        VolumeContent::Blank => found_cluster(own),
+        VolumeContent::FileSystem(FileSystemContent::Marked { marker, log })
+            if *log != EtcdLog::Missing || marker.has_run() =>
         {
-            adopt(own, marker, log).unwrap_or_else(Step::Refuse)
+            adopt_cluster(own, marker, log).unwrap_or_else(FormationStep::Refuse)
         }
-        _ => Step::Refuse(format!(
-            "{} {}, and the state store has no record of etcd {}: bring back {}, or, if nothing on the volume is \
-             wanted, wipe it with wipefs and blkdiscard",
+        _ => FormationStep::Refuse(format!(
+            "{} {}, and the state store has no record of etcd {}: restore {}, or, if nothing on the volume is \
+             needed, wipe it with wipefs and blkdiscard",
             own.volume,
-            holds(content),
+            describe_content(content),
             own.etcd,
             record_key(own.etcd)
         )),
     }
 }
 
-/// The record of a cluster to be formed, which names every member's volume, and this one as seen blank.
+/// Begins the formation: a record that names every member's volume, with this one marked as seen blank.
 ///
-/// A volume is blank also where the one before it was lost. So nothing else may say that the cluster was there.
-fn found(own: &Own<'_>) -> Step {
+/// A replacement of a lost volume is blank too, so nothing in the state store may show that the cluster existed.
+fn found_cluster(own: &OwnMember<'_>) -> FormationStep {
     if let Some(trace) = own.trace {
-        return Step::Refuse(format!(
-            "{} is blank and the state store has no {}, but {trace} says that etcd {} was there before: no empty cluster is founded in \
-             its place. Bring back the record and the volume (its EBS snapshots, the versions of the bucket); if etcd {} is to \
-             begin empty, move {trace} and what lies beside it out of the cluster's folder",
+        return FormationStep::Refuse(format!(
+            "{} is blank and the state store has no {}, but {trace} shows that etcd {} existed before, so no empty cluster is founded in \
+             its place. Restore the record and the volume (from EBS snapshots and object versions of the bucket). If etcd {} should \
+             begin empty, move {trace} and the objects beside it out of the cluster's folder",
             own.volume,
             record_key(own.etcd),
             own.etcd,
@@ -129,47 +138,51 @@ fn found(own: &Own<'_>) -> Step {
     }
     let volumes = match volumes_of_all(own) {
         Ok(volumes) => volumes,
-        Err(why) => return Step::Wait(why),
+        Err(why) => return FormationStep::Wait(why),
     };
     let recorded = |(member, volume): (String, &SeenVolume)| {
         let blank = member == own.member;
-        (member, RecordedMember::on(&volume.id, blank))
+        (member, RecordedMember::on_volume(&volume.id, blank))
     };
-    let record = Record {
+    let record = FormationRecord {
         format: FORMAT,
-        state: State::forming(own.token),
+        state: FormationState::forming(own.token),
         members: volumes.into_iter().map(recorded).collect(),
-        unknown: Unknown::new(),
+        unknown: UnknownFields::new(),
     };
     let names_own = record.members.get(own.member);
     if names_own.is_none_or(|one| one.volume != own.volume) {
-        return Step::Wait(format!(
-            "{} is not member {}'s volume",
+        return FormationStep::Wait(format!(
+            "{} is not the volume of member {}",
             own.volume, own.member
         ));
     }
-    Step::Record(record)
+    FormationStep::Record(record)
 }
 
-/// Every member's one volume. EC2's answers may lag behind what it was told, and a record without a member would keep it out.
-fn volumes_of_all<'a>(own: &Own<'a>) -> Result<BTreeMap<String, &'a SeenVolume>, String> {
+/// The volume of every member. Fails if one is missing: EC2's answers may be old, and a record without a member would exclude it.
+fn volumes_of_all<'a>(own: &OwnMember<'a>) -> Result<BTreeMap<String, &'a SeenVolume>, String> {
     let volumes = volumes_of_members(own.members, own.seen);
     match own.members.iter().find(|one| !volumes.contains_key(*one)) {
         Some(missing) => Err(format!(
-            "there is no record of etcd {}, and member {missing} has no volume yet, or several: the record names one of each",
+            "there is no record of etcd {}, and member {missing} does not have exactly one volume, which the record needs",
             own.etcd
         )),
         None => Ok(volumes),
     }
 }
 
-/// The record is lost, and the volume says of what cluster its data is: the record of a formed cluster founds nothing.
-fn adopt(own: &Own<'_>, marker: &Marker, log: &Log) -> Result<Step, String> {
-    whose(own, marker)?;
-    let identity = checked_log(own, marker, log)?;
+/// Restores a lost record from a marker that names the formed cluster. A record of a formed cluster never founds one.
+fn adopt_cluster(
+    own: &OwnMember<'_>,
+    marker: &Marker,
+    log: &EtcdLog,
+) -> Result<FormationStep, String> {
+    check_owner(own, marker)?;
+    let identity = check_log(own, marker, log)?;
     let Some(cluster_id) = &marker.cluster_id else {
-        return Ok(Step::Ask(format!(
-            "{} holds data of an etcd cluster that was being formed, and {} is gone: bring it back",
+        return Ok(FormationStep::Ask(format!(
+            "{} holds data of an etcd cluster that was being formed, and {} is missing: restore it",
             own.volume,
             record_key(own.etcd)
         )));
@@ -179,35 +192,35 @@ fn adopt(own: &Own<'_>, marker: &Marker, log: &Log) -> Result<Step, String> {
     }
     let volumes = match volumes_of_all(own) {
         Ok(volumes) => volumes,
-        Err(why) => return Ok(Step::Wait(why)),
+        Err(why) => return Ok(FormationStep::Wait(why)),
     };
     let recorded = |(member, volume): (String, &SeenVolume)| {
         let member_id = (member == own.member).then(|| identity.member_id.clone());
         let recorded = RecordedMember {
             member_id,
-            ..RecordedMember::on(&volume.id, true)
+            ..RecordedMember::on_volume(&volume.id, true)
         };
         (member, recorded)
     };
-    Ok(Step::Record(Record {
+    Ok(FormationStep::Record(FormationRecord {
         format: FORMAT,
-        state: State::formed(cluster_id, &marker.token),
+        state: FormationState::formed(cluster_id, &marker.token),
         members: volumes.into_iter().map(recorded).collect(),
-        unknown: Unknown::new(),
+        unknown: UnknownFields::new(),
     }))
 }
 
-fn forming(
-    own: &Own<'_>,
-    record: &Record,
+fn decide_forming(
+    own: &OwnMember<'_>,
+    record: &FormationRecord,
     recorded: &RecordedMember,
     token: &str,
-    content: &Content,
-) -> Step {
+    content: &VolumeContent,
+) -> FormationStep {
     if recorded.volume != own.volume {
-        return Step::Ask(format!(
-            "etcd {} is being formed on {} for member {}, and this machine holds {}: give it that volume. If that one is gone, this \
-             cluster cannot be formed; it never served, so `kctl delete cluster` and `kctl create cluster` lose nothing of it",
+        return FormationStep::Ask(format!(
+            "etcd {} is being formed with {} for member {}, but this instance holds {}: attach the recorded volume. If it no longer exists, this \
+             cluster cannot be formed; it never served, so `kctl delete cluster` and `kctl create cluster` lose no data",
             own.etcd, recorded.volume, own.member, own.volume
         ));
     }
@@ -220,90 +233,96 @@ fn forming(
         token: token.to_owned(),
         cluster_id: None,
         member_id: None,
-        unknown: Unknown::new(),
+        unknown: UnknownFields::new(),
     };
     match content {
-        Content::Blank if !recorded.blank => {
-            Step::Record(with_own(own, record, |member| member.blank = true))
+        VolumeContent::Blank if !recorded.blank => {
+            FormationStep::Record(with_own_member(own, record, |member| member.blank = true))
         }
-        Content::Blank => Step::Format,
-        // Nothing but a file system half made can be on what was blank when it was recorded.
-        Content::Unrecognized if recorded.blank => Step::Format,
-        Content::FileSystem(Inside::Nothing) if recorded.blank => Step::Mark {
-            marker: marker(token),
-            new: true,
-        },
-        Content::FileSystem(Inside::Marked { marker, log }) => match whose(own, marker) {
-            Err(why) => Step::Refuse(why),
-            Ok(()) if marker.token != token || marker.volume != own.volume => Step::Ask(format!(
-                "{} was prepared under another formation of etcd {}: wipe it with wipefs and blkdiscard if nothing on it \
-                 is wanted",
-                own.volume, own.etcd
-            )),
-            Ok(()) => match &marker.cluster_id {
-                Some(cluster_id) => was_formed(own, record, cluster_id, marker, log),
-                None => start_new(own, record, token, marker, log),
+        VolumeContent::Blank => FormationStep::Format,
+        // The volume was recorded as blank, so this can only be an interrupted mkfs.
+        VolumeContent::Unrecognized if recorded.blank => FormationStep::Format,
+        VolumeContent::FileSystem(FileSystemContent::Nothing) if recorded.blank => {
+            FormationStep::Mark {
+                marker: marker(token),
+                new: true,
             }
-            .unwrap_or_else(Step::Refuse),
-        },
-        _ => Step::Refuse(format!(
-            "etcd {} is being formed and {} {}: a cluster is founded on blank volumes only; wipe it with wipefs and \
-             blkdiscard if nothing on it is wanted",
+        }
+        VolumeContent::FileSystem(FileSystemContent::Marked { marker, log }) => {
+            match check_owner(own, marker) {
+                Err(why) => FormationStep::Refuse(why),
+                Ok(()) if marker.token != token || marker.volume != own.volume => {
+                    FormationStep::Ask(format!(
+                        "{} was prepared by another formation of etcd {}: wipe it with wipefs and blkdiscard if nothing on it \
+                 is needed",
+                        own.volume, own.etcd
+                    ))
+                }
+                Ok(()) => match &marker.cluster_id {
+                    Some(cluster_id) => restore_formed(own, record, cluster_id, marker, log),
+                    None => start_new(own, record, token, marker, log),
+                }
+                .unwrap_or_else(FormationStep::Refuse),
+            }
+        }
+        _ => FormationStep::Refuse(format!(
+            "etcd {} is being formed, but {} {}: a cluster is founded on blank volumes only; wipe it with wipefs and \
+             blkdiscard if nothing on it is needed",
             own.etcd,
             own.volume,
-            holds(content)
+            describe_content(content)
         )),
     }
 }
 
-/// The volume says that the formation came to its end: the record is an older version of the object, brought back. By it machines would
-/// wait for volumes to be seen blank that hold the cluster's data.
-fn was_formed(
-    own: &Own<'_>,
-    record: &Record,
+/// The marker shows that the formation was completed, so the record is a restored older version. Following it, instances would
+/// wait for volumes with the cluster's data to be blank.
+fn restore_formed(
+    own: &OwnMember<'_>,
+    record: &FormationRecord,
     cluster_id: &str,
     marker: &Marker,
-    log: &Log,
-) -> Result<Step, String> {
-    let identity = checked_log(own, marker, log)?;
-    let record = with_own(own, record, |member| {
+    log: &EtcdLog,
+) -> Result<FormationStep, String> {
+    let identity = check_log(own, marker, log)?;
+    let record = with_own_member(own, record, |member| {
         let known = &mut member.member_id;
         known.get_or_insert_with(|| identity.member_id.clone());
     });
-    Ok(Step::Record(Record {
-        state: State::formed(cluster_id, &marker.token),
+    Ok(FormationStep::Record(FormationRecord {
+        state: FormationState::formed(cluster_id, &marker.token),
         ..record
     }))
 }
 
-/// All members start together, once none of them can hold an older cluster's data. A member whose log was seen is known by its id
-/// from then on: another log is not begun under it.
+/// Starts the member once every recorded volume was seen blank. Once the member's log was seen, its id is in the marker, and no
+/// other log is started.
 fn start_new(
-    own: &Own<'_>,
-    record: &Record,
+    own: &OwnMember<'_>,
+    record: &FormationRecord,
     token: &str,
     marker: &Marker,
-    log: &Log,
-) -> Result<Step, String> {
-    if *log != Log::Missing || marker.has_run() {
-        let identity = checked_log(own, marker, log)?;
+    log: &EtcdLog,
+) -> Result<FormationStep, String> {
+    if *log != EtcdLog::Missing || marker.has_run() {
+        let identity = check_log(own, marker, log)?;
         if marker.member_id.is_none() {
             let marker = Marker {
                 member_id: Some(identity.member_id.clone()),
                 ..marker.clone()
             };
-            return Ok(Step::Mark { marker, new: false });
+            return Ok(FormationStep::Mark { marker, new: false });
         }
     }
     let unseen = record.members.iter().filter(|(_, one)| !one.blank);
     let unseen: Vec<&str> = unseen.map(|(member, _)| member.as_str()).collect();
     if unseen.is_empty() {
-        return Ok(Step::Start(EtcdStart::New {
+        return Ok(FormationStep::Start(EtcdStart::New {
             token: token.to_owned(),
         }));
     }
     let unseen = unseen.join(", ");
-    Ok(Step::Wait(format!(
-        "nobody has seen yet that the volume of {unseen} is blank"
+    Ok(FormationStep::Wait(format!(
+        "the volume of {unseen} has not been seen blank yet"
     )))
 }

@@ -1,63 +1,71 @@
-//! What a machine does with the volume it holds once the record says that the etcd cluster is formed.
+//! Decides the next step for a member whose etcd cluster is formed.
 
-use super::content::{Content, Inside, Marker};
-use super::decide::{Own, Step};
-use super::record::{Record, RecordedMember, State};
-use super::whose::{checked_log, holds, way_out, whose};
+use super::content::{FileSystemContent, Marker, VolumeContent};
+use super::decide::{FormationStep, OwnMember};
+use super::record::{FormationRecord, FormationState, RecordedMember};
+use super::whose::{check_log, check_owner, describe_content, recovery_hint};
 use crate::components::EtcdStart;
 
-/// The record of a cluster whose members run: none to write if it says so already.
-pub fn formed(record: &Record, cluster_id: &str) -> Option<Record> {
-    let State::Forming { token, .. } = &record.state else {
+/// The record with the state `formed`; `None` if it has that state already.
+pub fn mark_formed(record: &FormationRecord, cluster_id: &str) -> Option<FormationRecord> {
+    let FormationState::Forming { token, .. } = &record.state else {
         return None;
     };
-    Some(Record {
-        state: State::formed(cluster_id, token),
+    Some(FormationRecord {
+        state: FormationState::formed(cluster_id, token),
         ..record.clone()
     })
 }
 
-/// Why what answers is not the etcd that runs from this machine's volume, if it is not.
-pub fn stray(record: &Record, running: &str) -> Option<String> {
+/// The error message if the etcd that responds here (cluster id `running`) is not the recorded one.
+pub fn foreign_cluster(record: &FormationRecord, running: &str) -> Option<String> {
     match &record.state {
-        State::Formed { cluster_id, .. } if cluster_id != running => Some(format!(
-            "the etcd that answers here is of cluster {running}, and the one on this machine's volume of {cluster_id}: something \
-             else listens on its ports"
+        FormationState::Formed { cluster_id, .. } if cluster_id != running => Some(format!(
+            "the etcd that responds on this instance belongs to cluster {running}, but the volume to {cluster_id}: another process \
+             listens on its ports"
         )),
         _ => None,
     }
 }
 
-/// What a record says of a cluster that is formed.
+/// The parts of a record of a formed cluster.
 pub(super) struct Formed<'a> {
-    pub record: &'a Record,
+    pub record: &'a FormationRecord,
     pub recorded: &'a RecordedMember,
     pub cluster_id: &'a str,
     pub token: &'a str,
 }
 
-pub(super) fn of_formed(own: &Own<'_>, formed: &Formed<'_>, content: &Content) -> Step {
-    run(own, formed, content).unwrap_or_else(Step::Refuse)
+pub(super) fn decide_formed(
+    own: &OwnMember<'_>,
+    formed: &Formed<'_>,
+    content: &VolumeContent,
+) -> FormationStep {
+    try_decide_formed(own, formed, content).unwrap_or_else(FormationStep::Refuse)
 }
 
-fn run(own: &Own<'_>, formed: &Formed<'_>, content: &Content) -> Result<Step, String> {
+fn try_decide_formed(
+    own: &OwnMember<'_>,
+    formed: &Formed<'_>,
+    content: &VolumeContent,
+) -> Result<FormationStep, String> {
     let Formed {
         record, recorded, ..
     } = formed;
-    let Content::FileSystem(Inside::Marked { marker, log }) = content else {
+    let VolumeContent::FileSystem(FileSystemContent::Marked { marker, log }) = content else {
         return Err(format!(
-            "etcd {} is formed with member {} on {}, and {} {}: no second cluster is founded over it. {}",
+            "etcd {} is formed with member {} on {}, but {} {}: no second cluster is founded over it. {}",
             own.etcd,
             own.member,
             recorded.volume,
             own.volume,
-            holds(content),
-            way_out(own, &recorded.volume)
+            describe_content(content),
+            recovery_hint(own, &recorded.volume)
         ));
     };
-    whose(own, marker)?;
+    check_owner(own, marker)?;
     check_cluster(own, formed, marker)?;
-    let identity = checked_log(own, marker, log)?;
+    let identity = check_log(own, marker, log)?;
     if identity.cluster_id != formed.cluster_id {
         return Err(other_cluster(own, &identity.cluster_id, formed));
     }
@@ -66,20 +74,20 @@ fn run(own: &Own<'_>, formed: &Formed<'_>, content: &Content) -> Result<Step, St
         && *known != identity.member_id
     {
         return Err(format!(
-            "the log on {} is of member {}, and the record says that member {} of etcd {} is {known}: it is not started. {}",
+            "the log on {} belongs to member {}, but the record says that member {} of etcd {} is {known}: it is not started. {}",
             own.volume,
             identity.member_id,
             own.member,
             own.etcd,
-            way_out(own, &recorded.volume)
+            recovery_hint(own, &recorded.volume)
         ));
     }
     if recorded.volume != own.volume {
-        return moved(own, record, recorded);
+        return record_copy(own, record, recorded);
     }
-    // Of one member the record has moved to the copy, and its marker follows.
+    // With one member the record has moved to the copy already, and the marker follows.
     if marker.volume != own.volume && record.members.len() > 1 {
-        return Err(copied(own, &marker.volume));
+        return Err(copy_refusal(own, &marker.volume));
     }
     if marker.cluster_id.is_none() || marker.member_id.as_ref() != id || marker.volume != own.volume
     {
@@ -89,22 +97,26 @@ fn run(own: &Own<'_>, formed: &Formed<'_>, content: &Content) -> Result<Step, St
             member_id: id.cloned(),
             ..marker.clone()
         };
-        return Ok(Step::Mark { marker, new: false });
+        return Ok(FormationStep::Mark { marker, new: false });
     }
     if recorded.member_id.is_none() {
-        return Ok(Step::Record(with_own(own, record, |member| {
-            member.member_id = id.cloned();
-        })));
+        return Ok(FormationStep::Record(with_own_member(
+            own,
+            record,
+            |member| {
+                member.member_id = id.cloned();
+            },
+        )));
     }
-    Ok(Step::Start(EtcdStart::Existing))
+    Ok(FormationStep::Start(EtcdStart::Existing))
 }
 
-/// The record with a change of this machine's member.
-pub(super) fn with_own(
-    own: &Own<'_>,
-    record: &Record,
+/// The record with a change to this instance's member.
+pub(super) fn with_own_member(
+    own: &OwnMember<'_>,
+    record: &FormationRecord,
     change: impl FnOnce(&mut RecordedMember),
-) -> Record {
+) -> FormationRecord {
     let mut record = record.clone();
     if let Some(member) = record.members.get_mut(own.member) {
         change(member);
@@ -112,52 +124,65 @@ pub(super) fn with_own(
     record
 }
 
-fn check_cluster(own: &Own<'_>, formed: &Formed<'_>, marker: &Marker) -> Result<(), String> {
+fn check_cluster(own: &OwnMember<'_>, formed: &Formed<'_>, marker: &Marker) -> Result<(), String> {
     match &marker.cluster_id {
         Some(cluster_id) if cluster_id != formed.cluster_id => {
             Err(other_cluster(own, cluster_id, formed))
         }
-        // It died after the record was written and before the marker was.
+        // The instance died after the record was written and before the marker was.
         None if marker.token != formed.token => Err(other_cluster(own, "unknown", formed)),
         _ => Ok(()),
     }
 }
 
-fn other_cluster(own: &Own<'_>, cluster_id: &str, formed: &Formed<'_>) -> String {
+fn other_cluster(own: &OwnMember<'_>, cluster_id: &str, formed: &Formed<'_>) -> String {
     format!(
-        "{} holds data of etcd cluster {cluster_id}, and the record says that etcd {} is {}: it is not started",
+        "{} holds data of etcd cluster {cluster_id}, but the record says that etcd {} is {}: it is not started",
         own.volume, own.etcd, formed.cluster_id
     )
 }
 
-fn moved(own: &Own<'_>, record: &Record, recorded: &RecordedMember) -> Result<Step, String> {
+fn record_copy(
+    own: &OwnMember<'_>,
+    record: &FormationRecord,
+    recorded: &RecordedMember,
+) -> Result<FormationStep, String> {
     check_copy(own, &recorded.volume, record.members.len())?;
-    Ok(Step::Record(with_own(own, record, |member| {
-        own.volume.clone_into(&mut member.volume);
-    })))
+    Ok(FormationStep::Record(with_own_member(
+        own,
+        record,
+        |member| {
+            own.volume.clone_into(&mut member.volume);
+        },
+    )))
 }
 
-/// Whether a copy of a member's volume, from a snapshot of EBS, takes its place. Alone it is the cluster, as old as the copy; among others
-/// it would have forgotten what it agreed to. And what was written since is forgotten: so that volume must be gone, as EC2 says of its id.
-pub(super) fn check_copy(own: &Own<'_>, original: &str, members: usize) -> Result<(), String> {
+/// Checks whether a copy of a member's volume (from an EBS snapshot) may replace it. A lone member's copy is the cluster at the
+/// time of the copy. Among several members it would have forgotten what it agreed to. In both cases later writes are lost, so
+/// EC2 must say that the original volume does not exist any more.
+pub(super) fn check_copy(
+    own: &OwnMember<'_>,
+    original: &str,
+    members: usize,
+) -> Result<(), String> {
     if members > 1 {
-        return Err(copied(own, original));
+        return Err(copy_refusal(own, original));
     }
     if !own.gone.contains(original) {
         return Err(format!(
-            "{} is a copy of member {}'s volume {original}, and EC2 does not say that that one is gone: give the member {original} back, \
-             with its tags, and take those of {} away; or delete {original}",
+            "{} is a copy of member {}'s volume {original}, which was not deleted: let the member use {original} again, \
+             with its tags, and remove the tags of {}; or delete {original}",
             own.volume, own.member, own.volume
         ));
     }
     Ok(())
 }
 
-fn copied(own: &Own<'_>, original: &str) -> String {
+fn copy_refusal(own: &OwnMember<'_>, original: &str) -> String {
     format!(
-        "{} is a copy of member {}'s volume {original}: a member that forgets what it agreed to breaks the others, so it is not started. {}",
+        "{} is a copy of member {}'s volume {original}: a member that has forgotten what it agreed to corrupts the cluster, so it is not started. {}",
         own.volume,
         own.member,
-        way_out(own, original)
+        recovery_hint(own, original)
     )
 }

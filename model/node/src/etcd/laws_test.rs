@@ -1,16 +1,16 @@
-//! Laws of formation: checked over every combination of what a record can say and a volume can hold, and by letting
-//! machines die anywhere.
+//! Laws of formation, checked for all combinations of records and volume contents, and by simulating instances that die at any
+//! time.
 
 use super::*;
 use crate::components::EtcdStart;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// No volume.
+/// No volume is gone.
 static NONE: BTreeSet<String> = BTreeSet::new();
 
 const MEMBERS: [&str; 3] = ["a", "b", "c"];
 
-fn members(count: usize) -> Vec<String> {
+fn member_names(count: usize) -> Vec<String> {
     MEMBERS
         .iter()
         .take(count)
@@ -18,23 +18,28 @@ fn members(count: usize) -> Vec<String> {
         .collect()
 }
 
-fn volume(member: &str) -> String {
+fn volume_id(member: &str) -> String {
     format!("vol-{member}")
 }
 
-fn seen(count: usize) -> Vec<SeenVolume> {
-    let all = members(count).join(",");
+fn seen_volumes(count: usize) -> Vec<SeenVolume> {
+    let all = member_names(count).join(",");
     let volume = |member: &String| SeenVolume {
-        id: volume(member),
+        id: volume_id(member),
         zone: "z".into(),
         state: "in-use".into(),
         tag: format!("{member}/{all}"),
         holder: None,
     };
-    members(count).iter().map(volume).collect()
+    member_names(count).iter().map(volume).collect()
 }
 
-fn marker(volume: &str, token: &str, cluster_id: Option<&str>, member_id: Option<&str>) -> Marker {
+fn marker_of_a(
+    volume: &str,
+    token: &str,
+    cluster_id: Option<&str>,
+    member_id: Option<&str>,
+) -> Marker {
     Marker {
         format: FORMAT,
         cluster: "x.example.com".into(),
@@ -44,41 +49,44 @@ fn marker(volume: &str, token: &str, cluster_id: Option<&str>, member_id: Option
         token: token.into(),
         cluster_id: cluster_id.map(str::to_owned),
         member_id: member_id.map(str::to_owned),
-        unknown: Unknown::new(),
+        unknown: UnknownFields::new(),
     }
 }
 
-fn log_of(cluster_id: &str, member_id: &str) -> Log {
-    Log::Of(LogIdentity {
+fn log_of(cluster_id: &str, member_id: &str) -> EtcdLog {
+    EtcdLog::Of(LogIdentity {
         cluster_id: cluster_id.into(),
         member_id: member_id.into(),
     })
 }
 
-fn marked(marker: Marker, log: Log) -> Content {
-    Content::FileSystem(Inside::Marked { marker, log })
+fn marked_content(marker: Marker, log: EtcdLog) -> VolumeContent {
+    VolumeContent::FileSystem(FileSystemContent::Marked { marker, log })
 }
 
-fn record(state: State, count: usize, blank: bool) -> Record {
+fn record_of(state: FormationState, count: usize, blank: bool) -> FormationRecord {
     let one = |member: String| {
-        let volume = volume(&member);
-        (member, RecordedMember::on(&volume, blank))
+        let volume = volume_id(&member);
+        (member, RecordedMember::on_volume(&volume, blank))
     };
-    Record {
+    FormationRecord {
         format: FORMAT,
         state,
-        members: members(count).into_iter().map(one).collect(),
-        unknown: Unknown::new(),
+        members: member_names(count).into_iter().map(one).collect(),
+        unknown: UnknownFields::new(),
     }
 }
 
-/// What records can say.
-fn records(count: usize) -> Vec<Option<Record>> {
-    let states = [State::forming("t1"), State::formed("c1", "t1")];
+/// Records in all their variants, and none.
+fn all_records(count: usize) -> Vec<Option<FormationRecord>> {
+    let states = [
+        FormationState::forming("t1"),
+        FormationState::formed("c1", "t1"),
+    ];
     let mut all = vec![None];
     for state in states {
         for blank in [true, false] {
-            let whole = record(state.clone(), count, blank);
+            let whole = record_of(state.clone(), count, blank);
             let mut other_volume = whole.clone();
             other_volume.members.get_mut("a").unwrap().volume = "vol-lost".into();
             let mut without = whole.clone();
@@ -93,19 +101,19 @@ fn records(count: usize) -> Vec<Option<Record>> {
     all
 }
 
-/// What member a's volume can hold.
-fn contents() -> Vec<Content> {
+/// Contents of member a's volume in all their variants.
+fn all_contents() -> Vec<VolumeContent> {
     let mut all = vec![
-        Content::Blank,
-        Content::Unrecognized,
-        Content::Other("an xfs file system".into()),
-        Content::Damaged("fsck says so".into()),
-        Content::FileSystem(Inside::Nothing),
-        Content::FileSystem(Inside::Unmarked(vec!["var".into()])),
+        VolumeContent::Blank,
+        VolumeContent::Unrecognized,
+        VolumeContent::Other("an xfs file system".into()),
+        VolumeContent::Damaged("fsck says so".into()),
+        VolumeContent::FileSystem(FileSystemContent::Nothing),
+        VolumeContent::FileSystem(FileSystemContent::Unmarked(vec!["var".into()])),
     ];
     let logs = [
-        Log::Missing,
-        Log::Unreadable("it is cut off".into()),
+        EtcdLog::Missing,
+        EtcdLog::Unreadable("it is cut off".into()),
         log_of("c1", "m1"),
         log_of("c1", "m2"),
         log_of("c2", "m1"),
@@ -114,22 +122,22 @@ fn contents() -> Vec<Content> {
         for token in ["t1", "t2"] {
             for cluster in [None, Some("c1"), Some("c2")] {
                 for member in [None, Some("m1")] {
-                    let marker = || marker(on, token, cluster, member);
-                    all.extend(logs.iter().map(|log| marked(marker(), log.clone())));
+                    let marker = || marker_of_a(on, token, cluster, member);
+                    all.extend(logs.iter().map(|log| marked_content(marker(), log.clone())));
                 }
             }
         }
     }
     let foreign = Marker {
         cluster: "other.example.com".into(),
-        ..marker("vol-a", "t1", Some("c1"), Some("m1"))
+        ..marker_of_a("vol-a", "t1", Some("c1"), Some("m1"))
     };
-    all.push(marked(foreign, log_of("c1", "m1")));
+    all.push(marked_content(foreign, log_of("c1", "m1")));
     all
 }
 
-fn own<'a>(all: &'a [String], volumes: &'a [SeenVolume]) -> Own<'a> {
-    Own {
+fn own_member<'a>(all: &'a [String], volumes: &'a [SeenVolume]) -> OwnMember<'a> {
+    OwnMember {
         cluster: "x.example.com",
         etcd: "main",
         members: all,
@@ -142,68 +150,70 @@ fn own<'a>(all: &'a [String], volumes: &'a [SeenVolume]) -> Own<'a> {
     }
 }
 
-fn every(mut check: impl FnMut(usize, Option<&Record>, &Content, Step)) {
+fn check_every(
+    mut check: impl FnMut(usize, Option<&FormationRecord>, &VolumeContent, FormationStep),
+) {
     for gone in ["", "vol-lost", "vol-copied"] {
-        every_known(&[gone.to_owned()].into(), &mut check);
+        check_every_gone(&[gone.to_owned()].into(), &mut check);
     }
 }
 
-/// The same where EC2 says that those volumes are gone.
-fn every_known(
+/// Checks all combinations when EC2 says that these volumes are gone.
+fn check_every_gone(
     gone: &BTreeSet<String>,
-    mut check: impl FnMut(usize, Option<&Record>, &Content, Step),
+    mut check: impl FnMut(usize, Option<&FormationRecord>, &VolumeContent, FormationStep),
 ) {
     for count in [1, 3] {
-        let (all, volumes) = (members(count), seen(count));
-        let own = Own {
+        let (all, volumes) = (member_names(count), seen_volumes(count));
+        let own = OwnMember {
             gone,
-            ..own(&all, &volumes)
+            ..own_member(&all, &volumes)
         };
-        for record in records(count) {
-            for content in contents() {
-                let step = decide(&own, record.as_ref(), &content);
+        for record in all_records(count) {
+            for content in all_contents() {
+                let step = decide_step(&own, record.as_ref(), &content);
                 check(count, record.as_ref(), &content, step);
             }
         }
     }
 }
 
-/// The marker and the log of what a member is started from.
-fn started(content: &Content) -> (&Marker, &Log) {
-    let Content::FileSystem(Inside::Marked { marker, log }) = content else {
+/// The marker and the log from which a member is started.
+fn marker_and_log(content: &VolumeContent) -> (&Marker, &EtcdLog) {
+    let VolumeContent::FileSystem(FileSystemContent::Marked { marker, log }) = content else {
         panic!("started from {content:?}");
     };
     (marker, log)
 }
 
-fn agrees(known: Option<&String>, found: &str) -> bool {
+fn is_same_id(known: Option<&String>, found: &str) -> bool {
     known.is_none_or(|known| known == found)
 }
 
 #[test]
 fn a_member_that_has_run_is_never_started_without_its_log_or_from_anothers() {
     let mut starts = 0;
-    every(|_, record, content, step| {
-        let Step::Start(start) = &step else {
+    check_every(|_, record, content, step| {
+        let FormationStep::Start(start) = &step else {
             return;
         };
         starts += 1;
-        let (marker, log) = started(content);
+        let (marker, log) = marker_and_log(content);
         let record = record.expect("a record");
         let recorded = &record.members["a"];
         match log {
-            Log::Missing => {
+            EtcdLog::Missing => {
                 assert!(matches!(start, EtcdStart::New { .. }));
                 assert_eq!((&marker.member_id, &marker.cluster_id), (&None, &None));
             }
-            Log::Unreadable(why) => panic!("started from a log that cannot be read: {why}"),
-            Log::Of(identity) => {
+            EtcdLog::Unreadable(why) => panic!("started from a log that cannot be read: {why}"),
+            EtcdLog::Of(identity) => {
                 assert_eq!(marker.member_id.as_ref(), Some(&identity.member_id));
-                assert!(agrees(marker.cluster_id.as_ref(), &identity.cluster_id));
-                assert!(agrees(recorded.member_id.as_ref(), &identity.member_id));
+                assert!(is_same_id(marker.cluster_id.as_ref(), &identity.cluster_id));
+                assert!(is_same_id(recorded.member_id.as_ref(), &identity.member_id));
             }
         }
-        if let State::Formed { cluster_id, .. } = &record.state {
+        if let FormationState::Formed { cluster_id, .. } = &record.state {
             assert_eq!(*log, log_of(cluster_id, "m1"), "of the recorded cluster");
             assert!(recorded.member_id.is_some(), "whose ids are recorded");
         }
@@ -211,28 +221,28 @@ fn a_member_that_has_run_is_never_started_without_its_log_or_from_anothers() {
     assert!(starts > 0);
 }
 
-/// Without the record, a machine that starts again resumes nothing that a look would not go on with, or has at least written.
+/// Without the record, an instance that reboots resumes only what a full look would continue.
 #[test]
 fn what_is_resumed_is_the_members_own_log_as_its_marker_tells_of_it() {
     let mut resumed = 0;
-    for content in contents() {
-        let runs = resumes("x.example.com", "main", "vol-a", &content);
+    for content in all_contents() {
+        let runs = can_resume("x.example.com", "main", "vol-a", &content);
         let Ok(runs) = runs else { continue };
-        let (marker, log) = started(&content);
+        let (marker, log) = marker_and_log(&content);
         assert_eq!(
             (marker.cluster.as_str(), marker.volume.as_str()),
             ("x.example.com", "vol-a")
         );
         if !runs {
-            assert_eq!((log, &marker.member_id), (&Log::Missing, &None));
+            assert_eq!((log, &marker.member_id), (&EtcdLog::Missing, &None));
             continue;
         }
         resumed += 1;
-        let Log::Of(identity) = log else {
+        let EtcdLog::Of(identity) = log else {
             panic!("resumed from {log:?}");
         };
-        assert!(agrees(marker.member_id.as_ref(), &identity.member_id));
-        assert!(agrees(marker.cluster_id.as_ref(), &identity.cluster_id));
+        assert!(is_same_id(marker.member_id.as_ref(), &identity.member_id));
+        assert!(is_same_id(marker.cluster_id.as_ref(), &identity.cluster_id));
     }
     assert!(resumed > 0);
 }
@@ -240,16 +250,16 @@ fn what_is_resumed_is_the_members_own_log_as_its_marker_tells_of_it() {
 #[test]
 fn a_cluster_is_founded_only_under_forming_on_volumes_that_all_were_blank() {
     let mut founded = 0;
-    every(|_, record, content, step| {
-        let Step::Start(EtcdStart::New { token }) = &step else {
+    check_every(|_, record, content, step| {
+        let FormationStep::Start(EtcdStart::New { token }) = &step else {
             return;
         };
         founded += 1;
         let record = record.expect("a record");
-        assert!(matches!(&record.state, State::Forming { token: of, .. } if of == token));
+        assert!(matches!(&record.state, FormationState::Forming { token: of, .. } if of == token));
         assert!(record.members.values().all(|member| member.blank));
         assert_eq!(record.members["a"].volume, "vol-a");
-        let Content::FileSystem(Inside::Marked { marker, .. }) = content else {
+        let VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. }) = content else {
             panic!("{content:?}");
         };
         assert_eq!((&marker.token, marker.volume.as_str()), (token, "vol-a"));
@@ -260,58 +270,67 @@ fn a_cluster_is_founded_only_under_forming_on_volumes_that_all_were_blank() {
 #[test]
 fn a_file_system_is_made_only_where_nothing_was_and_the_record_says_so() {
     let mut made = 0;
-    every(|_, record, content, step| {
-        if step != Step::Format {
+    check_every(|_, record, content, step| {
+        if step != FormationStep::Format {
             return;
         }
         made += 1;
         let record = record.expect("a record");
-        assert!(matches!(record.state, State::Forming { .. }));
+        assert!(matches!(record.state, FormationState::Forming { .. }));
         assert!(record.members["a"].blank && record.members["a"].volume == "vol-a");
-        assert!(matches!(content, Content::Blank | Content::Unrecognized));
+        assert!(matches!(
+            content,
+            VolumeContent::Blank | VolumeContent::Unrecognized
+        ));
     });
     assert!(made > 0);
 }
 
 #[test]
 fn a_formed_cluster_stays_the_one_it_is() {
-    every(|_, before, content, step| {
-        let Some(State::Formed { cluster_id, .. }) = before.map(|record| &record.state) else {
+    check_every(|_, before, content, step| {
+        let Some(FormationState::Formed { cluster_id, .. }) = before.map(|record| &record.state)
+        else {
             return;
         };
         match step {
-            Step::Format | Step::Start(EtcdStart::New { .. }) | Step::Mark { new: true, .. } => {
+            FormationStep::Format
+            | FormationStep::Start(EtcdStart::New { .. })
+            | FormationStep::Mark { new: true, .. } => {
                 panic!("{before:?} {content:?}")
             }
-            Step::Record(after) => assert!(
-                matches!(&after.state, State::Formed { cluster_id: id, .. } if id == cluster_id)
+            FormationStep::Record(after) => assert!(
+                matches!(&after.state, FormationState::Formed { cluster_id: id, .. } if id == cluster_id)
             ),
-            Step::Start(EtcdStart::Existing) | Step::Mark { .. } => {
-                let (marker, log) = started(content);
-                assert!(agrees(marker.cluster_id.as_ref(), cluster_id), "{marker:?}");
-                assert!(matches!(log, Log::Of(of) if of.cluster_id == *cluster_id));
+            FormationStep::Start(EtcdStart::Existing) | FormationStep::Mark { .. } => {
+                let (marker, log) = marker_and_log(content);
+                assert!(
+                    is_same_id(marker.cluster_id.as_ref(), cluster_id),
+                    "{marker:?}"
+                );
+                assert!(matches!(log, EtcdLog::Of(of) if of.cluster_id == *cluster_id));
             }
-            Step::Wait(_) | Step::Refuse(_) | Step::Ask(_) => {}
+            FormationStep::Wait(_) | FormationStep::Refuse(_) | FormationStep::Ask(_) => {}
         }
     });
 }
 
 #[test]
 fn without_a_record_only_what_is_blank_begins_one_and_data_is_never_forgotten() {
-    every(|_, before, content, step| {
-        let (None, Step::Record(record)) = (before, step) else {
+    check_every(|_, before, content, step| {
+        let (None, FormationStep::Record(record)) = (before, step) else {
             return;
         };
         match (&record.state, content) {
-            (State::Forming { token, .. }, Content::Blank) => {
+            (FormationState::Forming { token, .. }, VolumeContent::Blank) => {
                 assert_eq!(token, "new");
                 let blank = record.members.iter().filter(|(_, one)| one.blank);
                 let blank: Vec<&str> = blank.map(|(name, _)| name.as_str()).collect();
                 assert_eq!(blank, ["a"], "only what was looked at is known to be blank");
             }
             (
-                State::Formed { cluster_id, .. },
-                Content::FileSystem(Inside::Marked { marker, log }),
+                FormationState::Formed { cluster_id, .. },
+                VolumeContent::FileSystem(FileSystemContent::Marked { marker, log }),
             ) => {
                 assert_eq!(marker.cluster_id.as_ref(), Some(cluster_id));
                 let id = record.members["a"].member_id.clone().unwrap();
@@ -326,48 +345,53 @@ fn without_a_record_only_what_is_blank_begins_one_and_data_is_never_forgotten() 
 fn a_record_is_made_only_of_all_members_and_where_nothing_says_that_there_was_one() {
     let (mut made, mut blank) = (0, 0);
     for count in [1, 3] {
-        let (all, volumes) = (members(count), seen(count));
+        let (all, volumes) = (member_names(count), seen_volumes(count));
         let one_less = &volumes[..count - 1];
         let twice = [volumes.clone(), volumes[count - 1..].to_vec()].concat();
-        for content in contents() {
+        for content in all_contents() {
             for seen in [one_less, &twice] {
-                let step = decide(&own(&all, seen), None, &content);
-                assert!(!matches!(step, Step::Record(_)), "{seen:?}: {step:?}");
+                let step = decide_step(&own_member(&all, seen), None, &content);
+                assert!(
+                    !matches!(step, FormationStep::Record(_)),
+                    "{seen:?}: {step:?}"
+                );
             }
             let trace = Some("backups/etcd/main/2026");
-            let own = Own {
+            let own = OwnMember {
                 trace,
-                ..own(&all, &volumes)
+                ..own_member(&all, &volumes)
             };
-            match decide(&own, None, &content) {
-                Step::Record(record) => {
+            match decide_step(&own, None, &content) {
+                FormationStep::Record(record) => {
                     made += 1;
                     assert!(record.is_formed(), "the cluster that its volume tells of");
                     assert_eq!(record.members.len(), count);
                 }
-                Step::Refuse(why) if content == Content::Blank => {
+                FormationStep::Refuse(why) if content == VolumeContent::Blank => {
                     blank += 1;
                     assert!(why.contains("backups/etcd/main/2026"), "{why}");
                 }
-                step => assert_ne!(content, Content::Blank, "{step:?}"),
+                step => assert_ne!(content, VolumeContent::Blank, "{step:?}"),
             }
         }
     }
     assert!(made > 0 && blank == 2);
 }
 
-/// An answer that lacks a volume moves nothing.
+/// A list that lacks a volume is no reason to move.
 #[test]
 fn a_record_names_another_volume_only_where_ec2_says_that_the_first_is_gone() {
     let (mut moved, mut adopted) = (0, 0);
     for volume in ["", "vol-lost", "vol-copied"] {
         let gone = BTreeSet::from([volume.to_owned()]);
-        every_known(&gone, |count, before, content, step| {
-            let Step::Record(after) = step else { return };
+        check_every_gone(&gone, |count, before, content, step| {
+            let FormationStep::Record(after) = step else {
+                return;
+            };
             let now = &after.members["a"].volume;
             let first = match before {
                 Some(before) => &before.members["a"].volume,
-                None if after.is_formed() => &started(content).0.volume,
+                None if after.is_formed() => &marker_and_log(content).0.volume,
                 None => now,
             };
             if first != now {
@@ -386,13 +410,13 @@ fn a_record_names_another_volume_only_where_ec2_says_that_the_first_is_gone() {
 #[test]
 fn among_several_nothing_begins_from_a_copy_whatever_the_record_says() {
     let mut copies = 0;
-    every(|count, record, content, step| {
-        if let Content::FileSystem(Inside::Marked { marker, .. }) = content
+    check_every(|count, record, content, step| {
+        if let VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. }) = content
             && count > 1
             && marker.volume != "vol-a"
         {
             copies += 1;
-            let left = matches!(step, Step::Refuse(_) | Step::Ask(_));
+            let left = matches!(step, FormationStep::Refuse(_) | FormationStep::Ask(_));
             assert!(left, "{record:?} {content:?} {step:?}");
         }
     });
@@ -401,8 +425,8 @@ fn among_several_nothing_begins_from_a_copy_whatever_the_record_says() {
 
 #[test]
 fn a_refusal_says_what_to_look_at() {
-    every(|_, _, _, step| {
-        if let Step::Refuse(why) | Step::Ask(why) = step {
+    check_every(|_, _, _, step| {
+        if let FormationStep::Refuse(why) | FormationStep::Ask(why) = step {
             assert!(why.contains("vol-") || why.contains("etcd main"), "{why}");
         }
     });
@@ -412,32 +436,44 @@ fn a_refusal_says_what_to_look_at() {
 fn a_copy_of_a_lone_members_volume_is_the_cluster_and_among_others_it_is_not() {
     let gone = BTreeSet::from(["vol-a".to_owned()]);
     for (count, gone, started) in [(1, &gone, true), (1, &NONE, false), (3, &gone, false)] {
-        let all = members(count);
-        let mut volumes = seen(count);
+        let all = member_names(count);
+        let mut volumes = seen_volumes(count);
         volumes[0].id = "vol-new".into();
-        let own = Own {
+        let own = OwnMember {
             volume: "vol-new",
             gone,
-            ..own(&all, &volumes)
+            ..own_member(&all, &volumes)
         };
-        let record = record(State::formed("c1", "t1"), count, true);
-        let marker = marker("vol-a", "t1", Some("c1"), Some("m1"));
-        let content = marked(marker.clone(), log_of("c1", "m1"));
-        let forgot = decide(&own, Some(&record), &marked(marker, Log::Missing));
-        assert!(matches!(forgot, Step::Refuse(_)), "{forgot:?}");
-        let step = decide(&own, Some(&record), &content);
-        assert_eq!(matches!(step, Step::Record(_)), started, "{step:?}");
-        assert_eq!(matches!(step, Step::Refuse(_)), !started, "{step:?}");
+        let record = record_of(FormationState::formed("c1", "t1"), count, true);
+        let marker = marker_of_a("vol-a", "t1", Some("c1"), Some("m1"));
+        let content = marked_content(marker.clone(), log_of("c1", "m1"));
+        let forgot = decide_step(
+            &own,
+            Some(&record),
+            &marked_content(marker, EtcdLog::Missing),
+        );
+        assert!(matches!(forgot, FormationStep::Refuse(_)), "{forgot:?}");
+        let step = decide_step(&own, Some(&record), &content);
+        assert_eq!(
+            matches!(step, FormationStep::Record(_)),
+            started,
+            "{step:?}"
+        );
+        assert_eq!(
+            matches!(step, FormationStep::Refuse(_)),
+            !started,
+            "{step:?}"
+        );
     }
 }
 
-/// Members whose machines take turns in any order, and may die before a step or in the middle of one.
+/// Members whose instances take turns in any order, and may die before a step or in the middle of one.
 struct World {
     count: usize,
-    record: Option<Record>,
+    record: Option<FormationRecord>,
     /// Every version that the record has had.
-    versions: Vec<Record>,
-    content: BTreeMap<String, Content>,
+    versions: Vec<FormationRecord>,
+    content: BTreeMap<String, VolumeContent>,
     running: BTreeMap<String, EtcdStart>,
     /// Tokens under which an empty data folder was started.
     founded: Vec<String>,
@@ -452,9 +488,9 @@ impl World {
             count,
             record: None,
             versions: Vec::new(),
-            content: members(count)
+            content: member_names(count)
                 .into_iter()
-                .map(|one| (one, Content::Blank))
+                .map(|one| (one, VolumeContent::Blank))
                 .collect(),
             running: BTreeMap::new(),
             founded: Vec::new(),
@@ -463,85 +499,91 @@ impl World {
         }
     }
 
-    /// One look and one step of a member's machine. `half`: it dies in the middle.
-    fn turn(&mut self, member: &str, half: bool) {
+    /// One look and one step of a member's instance. `half`: it dies in the middle.
+    fn take_turn(&mut self, member: &str, half: bool) {
         self.tokens += 1;
         let token = format!("token-{}", self.tokens);
-        let (all, volumes) = (members(self.count), seen(self.count));
-        let id = volume(member);
-        let own = Own {
+        let (all, volumes) = (member_names(self.count), seen_volumes(self.count));
+        let id = volume_id(member);
+        let own = OwnMember {
             member,
             volume: &id,
             token: &token,
-            ..own(&all, &volumes)
+            ..own_member(&all, &volumes)
         };
         let content = self.content[member].clone();
-        match decide(&own, self.record.as_ref(), &content) {
-            Step::Record(record) if !half => self.write(record),
-            Step::Format if half => self.put(member, Content::Unrecognized),
-            Step::Format => self.put(member, Content::FileSystem(Inside::Nothing)),
-            Step::Mark { marker, new } if !half => {
-                let log = match started_or_new(&content) {
+        match decide_step(&own, self.record.as_ref(), &content) {
+            FormationStep::Record(record) if !half => self.write_record(record),
+            FormationStep::Format if half => self.put_content(member, VolumeContent::Unrecognized),
+            FormationStep::Format => self.put_content(
+                member,
+                VolumeContent::FileSystem(FileSystemContent::Nothing),
+            ),
+            FormationStep::Mark { marker, new } if !half => {
+                let log = match log_if_marked(&content) {
                     Some(log) if !new => log,
-                    _ => Log::Missing,
+                    _ => EtcdLog::Missing,
                 };
-                self.put(member, marked(marker, log));
+                self.put_content(member, marked_content(marker, log));
             }
-            Step::Start(start) => self.start(member, start, half),
-            Step::Refuse(_) => drop(self.running.remove(member)),
-            Step::Ask(why) => panic!("{why}"),
-            Step::Record(_) | Step::Mark { .. } | Step::Wait(_) => {}
+            FormationStep::Start(start) => self.start_member(member, start, half),
+            FormationStep::Refuse(_) => drop(self.running.remove(member)),
+            FormationStep::Ask(why) => panic!("{why}"),
+            FormationStep::Record(_) | FormationStep::Mark { .. } | FormationStep::Wait(_) => {}
         }
     }
 
-    /// As etcd starts: without a log it begins one under the id that it had, whether it founds or asks its peers.
-    fn start(&mut self, member: &str, start: EtcdStart, half: bool) {
-        let (marker, log) = started(&self.content[member]);
+    /// Starts like etcd: without a log it begins one under the id that it had, whether it founds or asks its peers.
+    fn start_member(&mut self, member: &str, start: EtcdStart, half: bool) {
+        let (marker, log) = marker_and_log(&self.content[member]);
         let marker = marker.clone();
-        if *log == Log::Missing {
+        if *log == EtcdLog::Missing {
             if let EtcdStart::New { token } = &start {
                 self.founded.push(token.clone());
             }
             *self.lives.entry(member.to_owned()).or_default() += 1;
         }
-        self.put(member, marked(marker, log_of("c1", &format!("m-{member}"))));
+        self.put_content(
+            member,
+            marked_content(marker, log_of("c1", &format!("m-{member}"))),
+        );
         self.running.insert(member.to_owned(), start);
         if self.running.len() == self.count && !half {
             let record = self.record.clone().unwrap();
-            if let Some(formed) = formed(&record, "c1") {
-                self.write(formed);
+            if let Some(formed) = mark_formed(&record, "c1") {
+                self.write_record(formed);
             }
         }
     }
 
-    fn write(&mut self, record: Record) {
+    fn write_record(&mut self, record: FormationRecord) {
         self.versions.push(record.clone());
         self.record = Some(record);
     }
 
-    /// Whoever looks: until every member runs as one of what exists.
-    fn settle(&mut self) {
+    /// Lets all members take turns until each runs as a member of an existing cluster.
+    fn run_until_settled(&mut self) {
         let mut rounds = 0;
-        while !self.settled() {
+        while !self.is_settled() {
             rounds += 1;
             assert!(rounds < 20, "{:?}", self.record);
-            members(self.count)
+            member_names(self.count)
                 .iter()
-                .for_each(|member| self.turn(member, false));
+                .for_each(|member| self.take_turn(member, false));
         }
     }
 
-    /// Somebody removes a member's log under it.
+    /// Removes a member's log.
     fn lose_log(&mut self, member: &str) {
-        let marker = started(&self.content[member]).0.clone();
-        self.put(member, marked(marker, Log::Missing));
+        let marker = marker_and_log(&self.content[member]).0.clone();
+        self.put_content(member, marked_content(marker, EtcdLog::Missing));
     }
 
-    fn put(&mut self, member: &str, content: Content) {
+    fn put_content(&mut self, member: &str, content: VolumeContent) {
         self.content.insert(member.to_owned(), content);
     }
 
-    fn settled(&self) -> bool {
+    fn is_settled(&self) -> bool {
         self.running.len() == self.count
             && self
                 .running
@@ -550,9 +592,9 @@ impl World {
     }
 }
 
-fn started_or_new(content: &Content) -> Option<Log> {
+fn log_if_marked(content: &VolumeContent) -> Option<EtcdLog> {
     match content {
-        Content::FileSystem(Inside::Marked { log, .. }) => Some(log.clone()),
+        VolumeContent::FileSystem(FileSystemContent::Marked { log, .. }) => Some(log.clone()),
         _ => None,
     }
 }
@@ -567,24 +609,24 @@ proptest::proptest! {
         let count = if three { 3 } else { 1 };
         let mut world = World::new(count);
         for (who, half) in turns {
-            world.turn(MEMBERS[who % count], half);
+            world.take_turn(MEMBERS[who % count], half);
         }
-        world.settle();
-        // Somebody brings an older version of the record back, and every machine is replaced.
+        world.run_until_settled();
+        // An older version of the record is restored, and every instance is replaced.
         world.record = Some(older.get(&world.versions).clone());
         world.running.clear();
-        world.settle();
+        world.run_until_settled();
         world.founded.dedup();
         assert_eq!(world.founded.len(), 1, "one token, whoever died");
-        // And from then on neither a lost log nor a lost volume begins anything.
+        // From then on neither a lost log nor a lost volume begins anything.
         world.lose_log("a");
         for again in [false, true] {
             if again {
-                world.put("a", Content::Blank);
+                world.put_content("a", VolumeContent::Blank);
             }
             world.running.insert("a".to_owned(), EtcdStart::Existing);
-            world.turn("a", false);
-            world.turn("a", false);
+            world.take_turn("a", false);
+            world.take_turn("a", false);
             assert!(!world.running.contains_key("a"), "{:?}", world.content["a"]);
         }
         assert!(world.lives.values().all(|lives| *lives == 1), "{:?}", world.lives);

@@ -1,41 +1,41 @@
-//! Whose log a file of etcd's log is. Every file of it begins with two records: one with the checksum so far, and one that says
-//! which member of which cluster wrote it (etcd: `server/storage/wal/wal.go`, `Create` and `cut`).
+//! Reads the identity of the member in a file of etcd's write-ahead log. Every file begins with two records: the checksum so far,
+//! and the ids of member and cluster (etcd: `server/storage/wal/wal.go`, `Create` and `cut`).
 
-/// As much of a file as says whose it is.
+/// Bytes at the start of a file that contain its identity.
 pub const LOG_HEAD: u64 = 4096;
 
-/// Types of records (`wal.go`: `MetadataType` is 1, `CrcType` is 4).
+/// Record types (`wal.go`: `MetadataType` is 1, `CrcType` is 4).
 const METADATA: u64 = 1;
 const CHECKSUM: u64 = 4;
 
-/// Who wrote a log. Ids are hex, as etcd prints them.
+/// The member that wrote a log. Ids are hex, as etcd prints them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogIdentity {
-    /// The cluster.
+    /// etcd's id of the cluster.
     pub cluster_id: String,
-    /// The member.
+    /// etcd's id of the member.
     pub member_id: String,
 }
 
-/// A file does not begin as one of etcd's log: what is wrong.
+/// A file is not a valid log file of etcd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it does not begin as etcd's log does: {0}")]
+#[error("the file is not a valid etcd log: {0}")]
 pub struct NotALog(&'static str);
 
-/// Who wrote the log, by the beginning of any of its files.
+/// Parses the identity from the first [`LOG_HEAD`] bytes of a log file.
 pub fn log_identity(head: &[u8]) -> Result<LogIdentity, NotALog> {
-    let (checksum, rest) = record(head)?;
-    if number(checksum, 1)? != Some(CHECKSUM) {
-        return Err(NotALog("its first record is no checksum"));
+    let (checksum, rest) = split_record(head)?;
+    if number_field(checksum, 1)? != Some(CHECKSUM) {
+        return Err(NotALog("the first record is not a checksum"));
     }
-    let (metadata, _) = record(rest)?;
-    if number(metadata, 1)? != Some(METADATA) {
-        return Err(NotALog("its second record does not say whose it is"));
+    let (metadata, _) = split_record(rest)?;
+    if number_field(metadata, 1)? != Some(METADATA) {
+        return Err(NotALog("the second record is not metadata"));
     }
-    let data = bytes(metadata, 3)?.ok_or(NotALog("its second record is empty"))?;
+    let data = bytes_field(metadata, 3)?.ok_or(NotALog("the second record is empty"))?;
     let id = |field| {
-        let id = number(data, field)?.filter(|id| *id != 0);
-        let id = id.ok_or(NotALog("its second record has no id"))?;
+        let id = number_field(data, field)?.filter(|id| *id != 0);
+        let id = id.ok_or(NotALog("the second record has no id"))?;
         Ok(format!("{id:x}"))
     };
     Ok(LogIdentity {
@@ -44,10 +44,11 @@ pub fn log_identity(head: &[u8]) -> Result<LogIdentity, NotALog> {
     })
 }
 
-/// The first record, and what follows it: eight bytes with its length in the lower 56 bits and, if the highest bit is set, the length
-/// of what fills it up to a multiple of eight in the three lowest of the highest byte (`decoder.go`, `decodeFrameSize`).
-fn record(bytes: &[u8]) -> Result<(&[u8], &[u8]), NotALog> {
-    const SHORT: NotALog = NotALog("it ends too early");
+/// Splits off the first record. A frame of eight bytes precedes it: the length in the lower 56 bits and, if the highest bit is
+/// set, the length of the padding to a multiple of eight in the three lowest bits of the highest byte (`decoder.go`,
+/// `decodeFrameSize`).
+fn split_record(bytes: &[u8]) -> Result<(&[u8], &[u8]), NotALog> {
+    const SHORT: NotALog = NotALog("the file ends too early");
     let (frame, rest) = bytes.split_first_chunk::<8>().ok_or(SHORT)?;
     let frame = u64::from_le_bytes(*frame);
     let filled = if frame >> 63 == 1 {
@@ -58,7 +59,7 @@ fn record(bytes: &[u8]) -> Result<(&[u8], &[u8]), NotALog> {
     let length = usize::try_from(frame & ((1 << 56) - 1)).map_err(|_| SHORT)?;
     let filled = usize::try_from(filled).map_err(|_| SHORT)?;
     if length == 0 {
-        return Err(NotALog("there is nothing where a record should be"));
+        return Err(NotALog("a record is missing"));
     }
     let (record, rest) = rest.split_at_checked(length).ok_or(SHORT)?;
     Ok((record, rest.get(filled..).ok_or(SHORT)?))
@@ -70,26 +71,26 @@ enum Field<'a> {
     Bytes(&'a [u8]),
 }
 
-fn number(message: &[u8], field: u64) -> Result<Option<u64>, NotALog> {
-    Ok(match find(message, field)? {
+fn number_field(message: &[u8], field: u64) -> Result<Option<u64>, NotALog> {
+    Ok(match find_field(message, field)? {
         Some(Field::Number(number)) => Some(number),
         _ => None,
     })
 }
 
-fn bytes(message: &[u8], field: u64) -> Result<Option<&[u8]>, NotALog> {
-    Ok(match find(message, field)? {
+fn bytes_field(message: &[u8], field: u64) -> Result<Option<&[u8]>, NotALog> {
+    Ok(match find_field(message, field)? {
         Some(Field::Bytes(bytes)) => Some(bytes),
         _ => None,
     })
 }
 
-/// A field of a message that has numbers and bytes only, as etcd's records do.
-fn find(mut message: &[u8], wanted: u64) -> Result<Option<Field<'_>>, NotALog> {
-    const WRONG: NotALog = NotALog("a record of it is no protobuf");
+/// Finds a field of a message that contains only numbers and bytes, as etcd's records do.
+fn find_field(mut message: &[u8], wanted: u64) -> Result<Option<Field<'_>>, NotALog> {
+    const WRONG: NotALog = NotALog("a record is not protobuf");
     while !message.is_empty() {
-        let key = varint(&mut message).ok_or(WRONG)?;
-        let value = varint(&mut message).ok_or(WRONG)?;
+        let key = take_varint(&mut message).ok_or(WRONG)?;
+        let value = take_varint(&mut message).ok_or(WRONG)?;
         let field = match key & 7 {
             0 => Field::Number(value),
             2 => {
@@ -107,7 +108,7 @@ fn find(mut message: &[u8], wanted: u64) -> Result<Option<Field<'_>>, NotALog> {
     Ok(None)
 }
 
-fn varint(bytes: &mut &[u8]) -> Option<u64> {
+fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
         let (byte, rest) = bytes.split_first()?;
@@ -124,7 +125,7 @@ fn varint(bytes: &mut &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// What etcd 3.6 writes first for member 8e9e05c52164694d of cluster cdf818194e3a8c32, a lone `default` on localhost.
+    /// Start of a log of etcd 3.6: member 8e9e05c52164694d of cluster cdf818194e3a8c32, a lone `default` on localhost.
     const WRITTEN: [u8; 56] = [
         0x04, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x84, 0x08, 0x04, 0x10, 0x00, 0x00, 0x00, 0x00,
         0x00, 0x20, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x08, 0x01, 0x10, 0xbb, 0x81, 0xc7,

@@ -1,6 +1,6 @@
-//! A member's manifest on its volume: one that founded its cluster says at the next start that the cluster exists.
+//! Rewrites the manifest of a member that has founded its cluster, so that the next start treats the cluster as existing.
 
-use super::{Content, Inside, Log};
+use super::{EtcdLog, FileSystemContent, VolumeContent};
 use crate::manifests::Pod;
 use crate::yaml::to_yaml;
 
@@ -9,29 +9,29 @@ const TOKEN: &str = "ETCD_INITIAL_CLUSTER_TOKEN";
 const MEMBERS: &str = "ETCD_INITIAL_CLUSTER";
 const NAME: &str = "ETCD_NAME";
 
-/// Why a manifest could not be read or written.
+/// Why a manifest could not be rewritten.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
-    /// It is not the YAML of a pod.
-    #[error("the manifest on the volume is no pod")]
+    /// The text is not the YAML of a pod.
+    #[error("the manifest on the volume is not a pod")]
     Unreadable(#[source] Box<serde_saphyr::Error>),
-    /// It has no YAML form.
+    /// The pod could not be written as YAML.
     #[error("could not write the manifest")]
     Unwritable(#[from] crate::yaml::Error),
 }
 
-/// True if the member founds nothing any more: etcd has written its log there, or the marker says that it once had. The second is so
-/// even where the log was lost.
-pub fn has_founded(content: &Content) -> bool {
+/// True if the member has run: etcd has written its log, or the marker says that it had one, even if the log was lost since. Such
+/// a member must not found a cluster.
+pub fn has_founded(content: &VolumeContent) -> bool {
     match content {
-        Content::FileSystem(Inside::Marked { marker, log }) => {
-            *log != Log::Missing || marker.has_run()
+        VolumeContent::FileSystem(FileSystemContent::Marked { marker, log }) => {
+            *log != EtcdLog::Missing || marker.has_run()
         }
         _ => false,
     }
 }
 
-/// The manifest of the same member as one of a cluster that exists, which names no other member: see [`crate::components::EtcdStart`].
+/// The manifest of the same member of an existing cluster, which names no other member; see [`crate::components::EtcdStart`].
 pub fn as_existing(manifest: &str) -> Result<String, ManifestError> {
     let read = crate::yaml::read_as(manifest);
     let mut pod: Pod = read.map_err(|error| ManifestError::Unreadable(Box::new(error)))?;
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use crate::components::{EtcdMemberNames, EtcdStart, etcd_ports};
     use crate::config::{EtcdCluster, EtcdMember};
-    use crate::manifests::{EtcdPod, etcd};
+    use crate::manifests::{EtcdPod, build_etcd_pod};
 
     #[test]
     fn what_founded_becomes_what_belongs_and_nothing_else_of_it_changes() {
@@ -78,9 +78,9 @@ mod tests {
             ..EtcdCluster::default()
         };
         let yaml = |start: &EtcdStart| {
-            to_yaml(&etcd(&EtcdPod {
+            to_yaml(&build_etcd_pod(&EtcdPod {
                 etcd: &spec,
-                names: &EtcdMemberNames::of(&spec, "x.example.com"),
+                names: &EtcdMemberNames::from_config(&spec, "x.example.com"),
                 ports: etcd_ports("main").unwrap(),
                 member: "a",
                 start,

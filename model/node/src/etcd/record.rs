@@ -1,95 +1,95 @@
-//! The formation record: one object per etcd cluster in the state store, moved only under the condition that it is as it was
-//! read. Nothing founds an etcd cluster but under it. During an upgrade two releases share it: each reads the other's, and what the
-//! newer one put into it stays when the older one writes.
+//! The formation record: one object per etcd cluster in the state store, changed only if it is still as it was read. An etcd cluster
+//! is founded only under such a record. During an upgrade two releases share it: each reads the other's records and keeps fields
+//! that it does not know.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The format of records and markers. A reader takes this one and the one before, and leaves the number as it was. New fields need
-/// no new format; a new [`State`] does.
+/// Format of records and markers. Readers accept this one and the one before and do not change the number. New fields need no new
+/// format; a new [`FormationState`] does.
 pub const FORMAT: u32 = 1;
 
-/// Fields of a newer release, kept as they are.
-pub type Unknown = Map<String, Value>;
+/// Fields of a newer release, written back unchanged.
+pub type UnknownFields = Map<String, Value>;
 
-/// How an etcd cluster was formed.
+/// The record of an etcd cluster's formation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Record {
+pub struct FormationRecord {
     /// [`FORMAT`].
     pub format: u32,
-    /// How far it came.
-    pub state: State,
-    /// Members by their name in the spec: `a`.
+    /// Progress of the formation.
+    pub state: FormationState,
+    /// Members by their short name: `a`.
     pub members: BTreeMap<String, RecordedMember>,
-    /// Of a newer release.
+    /// Fields of a newer release.
     #[serde(flatten)]
-    pub unknown: Unknown,
+    pub unknown: UnknownFields,
 }
 
-/// How far an etcd cluster came.
+/// Progress of an etcd cluster's formation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum State {
-    /// Its members are new, and start under this token once each of them was seen blank.
+pub enum FormationState {
+    /// The members are new. They start with this token once every volume was seen blank.
     Forming {
         /// `initial-cluster-token`.
         token: String,
-        /// Of a newer release.
+        /// Fields of a newer release.
         #[serde(flatten)]
-        unknown: Unknown,
+        unknown: UnknownFields,
     },
-    /// It exists: no blank volume founds it again.
+    /// The cluster exists and is never founded again.
     Formed {
-        /// etcd's own id of it, hex.
+        /// etcd's id of the cluster, hex.
         cluster_id: String,
-        /// The token under which it was formed.
+        /// The token with which it was formed.
         token: String,
-        /// Of a newer release.
+        /// Fields of a newer release.
         #[serde(flatten)]
-        unknown: Unknown,
+        unknown: UnknownFields,
     },
 }
 
-/// A member and its volume.
+/// A member in the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordedMember {
-    /// `vol-...`.
+    /// Volume id, `vol-...`.
     pub volume: String,
-    /// A machine that held the volume saw that it held nothing, before anything was written to it. From then on whatever is on
-    /// it was put there under this record: a file system half made is made again.
+    /// True if an instance saw the volume blank before anything was written to it. From then on its content was written under this
+    /// record, so an interrupted mkfs may be repeated.
     #[serde(default)]
     pub blank: bool,
-    /// etcd's own id of it, hex, once it has run: a log lives once under it.
+    /// etcd's id of the member, hex; set once it has run. An id has one log for its lifetime.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member_id: Option<String>,
-    /// Of a newer release.
+    /// Fields of a newer release.
     #[serde(flatten)]
-    pub unknown: Unknown,
+    pub unknown: UnknownFields,
 }
 
-/// Why a record or a marker could not be read.
+/// Why a record or a marker could not be parsed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It is no such object.
+    /// The text is not valid JSON of this type.
     #[error("{what} cannot be read")]
     Unreadable {
-        /// Which.
+        /// Name of the object.
         what: String,
-        /// What the reader said.
+        /// Error of the JSON parser.
         #[source]
         source: serde_json::Error,
     },
-    /// A release wrote it that is no neighbour of this one.
+    /// A release that is too new or too old wrote the object.
     #[error(
-        "{what} has format {found}, and this release knows {FORMAT} and the one before: run the release that wrote it"
+        "{what} has format {found}, but this release reads only {FORMAT} and the one before: run the release that wrote it"
     )]
     Format {
-        /// Which.
+        /// Name of the object.
         what: String,
-        /// What it says.
+        /// Format of the object.
         found: u32,
     },
 }
@@ -99,79 +99,82 @@ pub fn record_key(etcd: &str) -> String {
     format!("etcd/{etcd}.json")
 }
 
-/// Keys of an etcd cluster's backups begin so. kOps' place.
+/// Prefix of the keys of an etcd cluster's backups, as in kOps.
 pub fn backups_prefix(etcd: &str) -> String {
     format!("backups/etcd/{etcd}/")
 }
 
-/// Keys begin so of what says, beside the record, that an etcd cluster was formed once: a record that is lost is not taken for one
-/// that never was.
+/// Prefix of the keys of objects which show, besides the record, that an etcd cluster was formed. With them a lost record is not
+/// mistaken for one that never existed.
 pub fn formed_prefix(etcd: &str) -> String {
     format!("etcd/formed/{etcd}/")
 }
 
-/// Key of what says so of the cluster with that id.
+/// Key of the object which shows that the cluster with this id was formed.
 pub fn formed_key(etcd: &str, cluster_id: &str) -> String {
     format!("{}{cluster_id}", formed_prefix(etcd))
 }
 
-impl Record {
-    /// Reads a record; `what` is what errors call it.
-    pub fn read(what: &str, bytes: &[u8]) -> Result<Self, Error> {
-        read(what, bytes)
+impl FormationRecord {
+    /// Parses a record; `what` names it in errors.
+    pub fn parse(what: &str, bytes: &[u8]) -> Result<Self, Error> {
+        parse_formatted(what, bytes)
     }
 
-    /// As it is stored.
+    /// The text that is stored.
     pub fn to_json(&self) -> String {
-        pretty(self)
+        to_pretty_json(self)
     }
 
-    /// The token under which members start or started.
+    /// The token with which the members start or started.
     pub fn token(&self) -> &str {
         match &self.state {
-            State::Forming { token, .. } | State::Formed { token, .. } => token,
+            FormationState::Forming { token, .. } | FormationState::Formed { token, .. } => token,
         }
     }
 
-    /// True once the cluster exists.
+    /// True if the cluster exists.
     pub fn is_formed(&self) -> bool {
-        matches!(self.state, State::Formed { .. })
+        matches!(self.state, FormationState::Formed { .. })
     }
 }
 
-impl State {
-    /// Of members that start under that token.
+impl FormationState {
+    /// The state of members that will start with this token.
     pub fn forming(token: &str) -> Self {
         Self::Forming {
             token: token.to_owned(),
-            unknown: Unknown::new(),
+            unknown: UnknownFields::new(),
         }
     }
 
-    /// Of the cluster with that id, formed under that token.
+    /// The state of a formed cluster with this id and token.
     pub fn formed(cluster_id: &str, token: &str) -> Self {
         Self::Formed {
             cluster_id: cluster_id.to_owned(),
             token: token.to_owned(),
-            unknown: Unknown::new(),
+            unknown: UnknownFields::new(),
         }
     }
 }
 
 impl RecordedMember {
-    /// On that volume, which was seen blank or not.
-    pub fn on(volume: &str, blank: bool) -> Self {
+    /// A member on this volume, whose id is not known yet.
+    pub fn on_volume(volume: &str, blank: bool) -> Self {
         Self {
             volume: volume.to_owned(),
             blank,
             member_id: None,
-            unknown: Unknown::new(),
+            unknown: UnknownFields::new(),
         }
     }
 }
 
-/// Reads JSON with a `format`, looking at that first.
-pub(super) fn read<T: serde::de::DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, Error> {
+/// Parses JSON with a field `format`, which is checked first.
+pub(super) fn parse_formatted<T: serde::de::DeserializeOwned>(
+    what: &str,
+    bytes: &[u8],
+) -> Result<T, Error> {
     #[derive(Deserialize)]
     struct Formatted {
         format: u32,
@@ -190,8 +193,8 @@ pub(super) fn read<T: serde::de::DeserializeOwned>(what: &str, bytes: &[u8]) -> 
     serde_json::from_slice(bytes).map_err(unreadable)
 }
 
-/// JSON for people to read as well. These types always have it: their keys are text.
-pub(super) fn pretty<T: Serialize>(value: &T) -> String {
+/// Writes indented JSON. It cannot fail for these types, because their keys are texts.
+pub(super) fn to_pretty_json<T: Serialize>(value: &T) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     format!("{value:#}\n")
 }
@@ -201,48 +204,48 @@ mod tests {
     use super::super::Marker;
     use super::*;
 
-    /// What a newer release could have written: a field that nobody here knows in every object.
+    /// A record of a newer release, with an unknown field in every object.
     const RECORD: &str = r#"{"format":1,"later":[1],"members":{"a":{"volume":"vol-1","blank":true,"memberId":"8e9e","later":{}}},
         "state":{"formed":{"clusterId":"cdf8","token":"t","later":"x"}}}"#;
     const MARKER: &str = r#"{"format":1,"cluster":"x","etcd":"main","member":"a","volume":"vol-1","token":"t","later":{"deep":1}}"#;
 
-    fn value(text: &str) -> Value {
+    fn parse_value(text: &str) -> Value {
         serde_json::from_str(text).unwrap()
     }
 
-    fn of_format(text: &str, format: u32) -> String {
+    fn with_format(text: &str, format: u32) -> String {
         text.replace("\"format\":1", &format!("\"format\":{format}"))
     }
 
     #[test]
     fn what_a_newer_release_wrote_is_there_after_this_one_has_written() {
-        let record = Record::read("r", RECORD.as_bytes()).unwrap();
-        assert_eq!(value(&record.to_json()), value(RECORD));
+        let record = FormationRecord::parse("r", RECORD.as_bytes()).unwrap();
+        assert_eq!(parse_value(&record.to_json()), parse_value(RECORD));
         let forming = r#"{"format":1,"members":{},"state":{"forming":{"token":"t","later":1}}}"#;
-        let record = Record::read("r", forming.as_bytes()).unwrap();
-        assert_eq!(value(&record.to_json()), value(forming));
-        let marker = Marker::read("m", MARKER.as_bytes()).unwrap();
-        assert_eq!(value(&marker.to_json()), value(MARKER));
+        let record = FormationRecord::parse("r", forming.as_bytes()).unwrap();
+        assert_eq!(parse_value(&record.to_json()), parse_value(forming));
+        let marker = Marker::parse("m", MARKER.as_bytes()).unwrap();
+        assert_eq!(parse_value(&marker.to_json()), parse_value(MARKER));
     }
 
     #[test]
     fn this_format_and_the_one_before_are_read_and_no_other_and_none_is_renumbered() {
         for format in 0..=FORMAT + 2 {
             let near = format == FORMAT || format + 1 == FORMAT;
-            let text = of_format(RECORD, format);
-            match Record::read("etcd/main.json", text.as_bytes()) {
+            let text = with_format(RECORD, format);
+            match FormationRecord::parse("etcd/main.json", text.as_bytes()) {
                 Ok(record) => {
                     assert!(near, "{format}");
-                    assert_eq!(value(&record.to_json()), value(&text));
+                    assert_eq!(parse_value(&record.to_json()), parse_value(&text));
                 }
                 Err(error) => {
                     assert!(!near, "{error}");
                     assert!(matches!(error, Error::Format { found, .. } if found == format));
                 }
             }
-            let marker = of_format(MARKER, format);
+            let marker = with_format(MARKER, format);
             assert_eq!(
-                Marker::read("m", marker.as_bytes()).is_ok(),
+                Marker::parse("m", marker.as_bytes()).is_ok(),
                 near,
                 "{format}"
             );

@@ -1,89 +1,98 @@
-//! Whether what a volume holds is the member's own: its marker says whose it is, and etcd's log must say the same. It is looked at
-//! before kubelet sees the manifest, since etcd asks nobody before it takes part.
+//! Checks that the data on a volume belongs to the member: the marker names the owner, and the ids in etcd's log must match. The
+//! check happens before kubelet sees the manifest, because etcd takes part in its cluster at once.
 
-use super::content::{Content, Inside, Log, Marker};
-use super::decide::Own;
+use super::content::{EtcdLog, FileSystemContent, Marker, VolumeContent};
+use super::decide::OwnMember;
 use super::log::LogIdentity;
 
-/// Whether a member runs on from what its volume holds, as far as that can be told without the record: after a reboot a machine asks
-/// nobody. False: it has not begun to run. An error says why it must not.
-pub fn resumes(cluster: &str, etcd: &str, volume: &str, content: &Content) -> Result<bool, String> {
-    let Content::FileSystem(Inside::Marked { marker, log }) = content else {
-        return Err(format!("{volume} {}", holds(content)));
+/// Checks, without the record, whether a member may continue from its volume after a reboot, so that an instance can come back
+/// without AWS. False: it has not run yet. The error is the reason why it must not run.
+pub fn can_resume(
+    cluster: &str,
+    etcd: &str,
+    volume: &str,
+    content: &VolumeContent,
+) -> Result<bool, String> {
+    let VolumeContent::FileSystem(FileSystemContent::Marked { marker, log }) = content else {
+        return Err(format!("{volume} {}", describe_content(content)));
     };
     if [&marker.cluster, &marker.etcd, &marker.volume].map(String::as_str)
         != [cluster, etcd, volume]
     {
-        return Err(others(volume, marker));
+        return Err(foreign_owner(volume, marker));
     }
-    if *log == Log::Missing && !marker.has_run() {
+    if *log == EtcdLog::Missing && !marker.has_run() {
         return Ok(false);
     }
-    own_log(volume, marker, log).map(|_| true)
+    find_own_log(volume, marker, log).map(|_| true)
 }
 
-/// The marker is of this member of this cluster.
-pub(super) fn whose(own: &Own<'_>, marker: &Marker) -> Result<(), String> {
+/// Checks that the marker names this member of this cluster.
+pub(super) fn check_owner(own: &OwnMember<'_>, marker: &Marker) -> Result<(), String> {
     let said = [&marker.cluster, &marker.etcd, &marker.member];
     if said.map(String::as_str) == [own.cluster, own.etcd, own.member] {
         return Ok(());
     }
-    Err(others(own.volume, marker))
+    Err(foreign_owner(own.volume, marker))
 }
 
-fn others(volume: &str, marker: &Marker) -> String {
+fn foreign_owner(volume: &str, marker: &Marker) -> String {
     format!(
-        "{volume} holds data of member {} of etcd {} of {}, written on {}: is its tag right?",
+        "{volume} holds data of member {} of etcd {} of {}, written on {}: is the volume's tag correct?",
         marker.member, marker.etcd, marker.cluster, marker.volume
     )
 }
 
-/// The log is there, and of the member that the marker tells of; the marker of one that has just begun to run tells of none.
-pub(super) fn checked_log<'a>(
-    own: &Own<'_>,
+/// Checks that the log exists and belongs to the member in the marker. The marker of a member that has just started has no id yet.
+pub(super) fn check_log<'a>(
+    own: &OwnMember<'_>,
     marker: &Marker,
-    log: &'a Log,
+    log: &'a EtcdLog,
 ) -> Result<&'a LogIdentity, String> {
-    let log = own_log(own.volume, marker, log);
-    log.map_err(|why| format!("{why}. {}", way_out(own, own.volume)))
+    let log = find_own_log(own.volume, marker, log);
+    log.map_err(|why| format!("{why}. {}", recovery_hint(own, own.volume)))
 }
 
-/// What an operator can do about a member that cannot be started from what its volume holds; `lost`: the volume on which it was.
-pub(super) fn way_out(own: &Own<'_>, lost: &str) -> String {
+/// What an operator can do about a member that cannot start from its volume. `lost` is the volume that had its data.
+pub(super) fn recovery_hint(own: &OwnMember<'_>, lost: &str) -> String {
     let back = if lost == own.volume {
-        "If the files that belong there are still somewhere, such as in lost+found of the volume, put them back: the member then \
-         starts by itself"
+        "If the log files still exist, for example in lost+found of the volume, move them back: the member then \
+         starts automatically"
             .to_owned()
     } else {
-        format!("Give the member its volume {lost} back")
+        format!("Let the member use its volume {lost} again")
     };
     match own.members.len() {
         0 | 1 => format!(
-            "{back}. Or make a volume of one of the EBS snapshots of {lost}, in the same zone and with all of its tags, and delete {}: \
-             etcd {} then starts with what it held at that time",
+            "{back}. Or create a volume from an EBS snapshot of {lost}, in the same zone and with all of its tags, and delete {}: \
+             etcd {} then starts with the data of that time",
             own.volume, own.etcd
         ),
         all => format!(
-            "{back}. There is no other way, since this release replaces no member of an etcd cluster; the others serve without it \
-             while more than half of all {all} run"
+            "{back}. There is no other way, because this release cannot replace members of an etcd cluster; the others serve without it \
+             as long as more than half of all {all} run"
         ),
     }
 }
 
-fn own_log<'a>(volume: &str, marker: &Marker, log: &'a Log) -> Result<&'a LogIdentity, String> {
+fn find_own_log<'a>(
+    volume: &str,
+    marker: &Marker,
+    log: &'a EtcdLog,
+) -> Result<&'a LogIdentity, String> {
     let Marker { etcd, member, .. } = marker;
     let id = marker.member_id.as_ref();
     let id = id.map(|id| format!(" ({id})")).unwrap_or_default();
     let identity = match log {
-        Log::Of(identity) => identity,
-        Log::Missing => {
+        EtcdLog::Of(identity) => identity,
+        EtcdLog::Missing => {
             return Err(format!(
-                "the log of member {member} of etcd {etcd} is gone: {volume} was prepared for it and no file in member/wal of its \
-                 data ends in .wal. Without its log the member{id} would vote again without knowing what it voted for before, so \
+                "the log of member {member} of etcd {etcd} is missing: {volume} was prepared for it, but no file in member/wal of its \
+                 data folder ends in .wal. Without its log the member{id} would vote without knowing its earlier votes, so \
                  it is not started"
             ));
         }
-        Log::Unreadable(why) => {
+        EtcdLog::Unreadable(why) => {
             return Err(format!(
                 "the log of member {member} of etcd {etcd} on {volume} cannot be read, so it is not started: {why}"
             ));
@@ -97,8 +106,8 @@ fn own_log<'a>(volume: &str, marker: &Marker, log: &'a Log) -> Result<&'a LogIde
     }
     let unknown = || "unknown".to_owned();
     Err(format!(
-        "the log on {volume} is of member {} of cluster {}, and that of member {member} of etcd {etcd} is of member {} of cluster \
-         {}: somebody put other data there, and it is not started",
+        "the log on {volume} belongs to member {} of cluster {}, but that of member {member} of etcd {etcd} to member {} of cluster \
+         {}: other data was copied there, so it is not started",
         identity.member_id,
         identity.cluster_id,
         marker.member_id.clone().unwrap_or_else(unknown),
@@ -106,20 +115,25 @@ fn own_log<'a>(volume: &str, marker: &Marker, log: &'a Log) -> Result<&'a LogIde
     ))
 }
 
-/// What a volume holds, in a sentence about it.
-pub(super) fn holds(content: &Content) -> String {
+/// Describes a volume's content as a predicate for a sentence.
+pub(super) fn describe_content(content: &VolumeContent) -> String {
     match content {
-        Content::Blank => "is blank".to_owned(),
-        Content::Unrecognized => "holds something that no tool knows".to_owned(),
-        Content::Other(what) => format!("holds {what}"),
-        Content::Damaged(why) => format!("has a file system with errors: {why}"),
-        Content::FileSystem(Inside::Nothing) => "holds an empty file system".to_owned(),
-        Content::FileSystem(Inside::Marked {
-            log: Log::Missing, ..
-        }) => "was prepared for etcd and holds no log of it".to_owned(),
-        Content::FileSystem(Inside::Marked { .. }) => "holds etcd's data".to_owned(),
-        Content::FileSystem(Inside::Unmarked(names)) => {
-            format!("holds {} and other things", names.join(", "))
+        VolumeContent::Blank => "is blank".to_owned(),
+        VolumeContent::Unrecognized => "holds unrecognized data".to_owned(),
+        VolumeContent::Other(what) => format!("holds {what}"),
+        VolumeContent::Damaged(why) => format!("has a file system with errors: {why}"),
+        VolumeContent::FileSystem(FileSystemContent::Nothing) => {
+            "holds an empty file system".to_owned()
+        }
+        VolumeContent::FileSystem(FileSystemContent::Marked {
+            log: EtcdLog::Missing,
+            ..
+        }) => "was prepared for etcd and holds no log".to_owned(),
+        VolumeContent::FileSystem(FileSystemContent::Marked { .. }) => {
+            "holds data of etcd".to_owned()
+        }
+        VolumeContent::FileSystem(FileSystemContent::Unmarked(names)) => {
+            format!("holds other files, such as {}", names.join(", "))
         }
     }
 }

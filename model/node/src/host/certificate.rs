@@ -1,74 +1,74 @@
-//! Certificates that are issued for this machine.
+//! Certificates that nodeup installs on an instance.
 
 use crate::pki::{Leaf, Usage};
 use serde::Serialize;
 use time::Duration;
 
-/// A certificate with its key: who it is for, who signs it, where both lie. It says nothing of the key itself.
+/// A certificate with its key: subject, signer and location. The key itself is not part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Certificate {
-    /// Where it lies.
+    /// Location of certificate and key.
     pub storage: CertificateStorage,
-    /// The keyset that signs it.
+    /// Name of the keyset that signs it.
     pub signer: String,
-    /// Subject CN.
+    /// Common name of the subject.
     pub common_name: String,
-    /// Subject O.
+    /// Organization of the subject.
     pub organization: Option<String>,
-    /// Its uses.
-    #[serde(serialize_with = "usage")]
+    /// Allowed uses.
+    #[serde(serialize_with = "serialize_usage")]
     pub usage: Usage,
-    /// DNS names and addresses, sorted.
+    /// Alternative names: DNS names and addresses, sorted.
     pub names: Vec<String>,
-    /// How long it is valid from its issue.
+    /// Validity from the time of issue, in seconds.
     pub validity_seconds: i64,
-    /// Wanted: [`Standing::Good`].
-    pub standing: Standing,
+    /// State of the certificate; [`CertificateState::Good`] in the desired state.
+    pub standing: CertificateState,
 }
 
-/// Where a certificate and its key lie.
+/// Location of a certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CertificateStorage {
-    /// In two files.
+    /// Two files.
     Pair {
-        /// PEM, readable by all.
+        /// Path of the certificate, PEM, mode 0644.
         certificate: String,
-        /// PEM, root's alone.
+        /// Path of the key, PEM, mode 0400.
         key: String,
     },
-    /// In one file that kubelet renews: a link to a file beside it, since kubelet does not renew a plain file. Once there
-    /// is a valid one it is kubelet's, and nobody else writes it.
+    /// One file that kubelet renews: a link to a file in the same folder, because kubelet does not renew a plain file. Once a valid
+    /// certificate exists, only kubelet writes it.
     Rotating {
-        /// The link.
+        /// Path of the link.
         link: String,
     },
 }
 
-/// How a certificate stands.
+/// State of a certificate on an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
-    /// It is as wanted, and valid for a good while.
+pub enum CertificateState {
+    /// It is as desired and not about to expire.
     Good,
-    /// It or its key cannot be read.
+    /// The certificate or the key cannot be parsed.
     Unreadable,
-    /// The key is another certificate's: writing was interrupted.
+    /// The key belongs to another certificate, because writing was interrupted.
     OtherKey,
-    /// Subject, names or usage are others.
+    /// Subject, names or usage differ.
     OtherContent,
-    /// Another authority signed it, or one that is no longer trusted.
+    /// The signer is another authority, or one that is no longer trusted.
     OtherAuthority,
-    /// It serves, and less than a third of its life is left.
+    /// Valid, but less than a third of its lifetime is left.
     Expiring,
-    /// It is not valid at this moment.
+    /// Not valid now: expired or not valid yet.
     Ended,
-    /// The link is a plain file, which kubelet would not renew.
+    /// A plain file is in the place of the link, so kubelet would not renew it.
     NotALink,
 }
 
 impl Certificate {
-    /// The path that names it.
+    /// The path that identifies it.
     pub fn path(&self) -> &str {
         match &self.storage {
             CertificateStorage::Pair { certificate, .. } => certificate,
@@ -76,7 +76,7 @@ impl Certificate {
         }
     }
 
-    /// What it says.
+    /// The content to issue.
     pub fn leaf(&self) -> Leaf {
         Leaf {
             common_name: self.common_name.clone(),
@@ -92,7 +92,7 @@ impl Certificate {
     clippy::trivially_copy_pass_by_ref,
     reason = "how serde passes a field"
 )]
-fn usage<S: serde::Serializer>(usage: &Usage, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_usage<S: serde::Serializer>(usage: &Usage, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(match usage {
         Usage::Client => "client",
         Usage::Server => "server",

@@ -1,4 +1,4 @@
-//! The desired state of a machine, from its group's configuration and what it is.
+//! Builds the desired state of an instance from its NodeConfig and its facts.
 
 mod base;
 mod certificates;
@@ -12,16 +12,19 @@ mod volumes;
 pub use certificates::signing_duration;
 
 use super::{Error, HostResource};
-use crate::config::{Host, NodeConfig};
+use crate::config::{InstanceFacts, NodeConfig};
 
-/// Everything that the machine is to have, sorted by id. Pure.
-pub fn desired(config: &NodeConfig, host: &Host) -> Result<Vec<HostResource>, Error> {
-    let mut things = base::things(config, host)?;
-    things.extend(volumes::things(config)?);
-    things.extend(downloads::things(config)?);
-    things.extend(certificates::things(config, host));
-    things.extend(keysets::things(config));
-    things.extend(units::things(config, host));
+/// All objects that the instance should have, with their dependencies, sorted by id. Pure.
+pub fn desired_resources(
+    config: &NodeConfig,
+    host: &InstanceFacts,
+) -> Result<Vec<HostResource>, Error> {
+    let mut things = base::base_objects(config, host)?;
+    things.extend(volumes::volume_objects(config)?);
+    things.extend(downloads::download_objects(config)?);
+    things.extend(certificates::certificate_objects(config, host));
+    things.extend(keysets::keyset_objects(config));
+    things.extend(units::unit_objects(config, host));
     let all = needs::with_needs(&things, config);
     digest::with_digests(all)
 }

@@ -1,12 +1,12 @@
-//! Folders.
+//! Folders on an instance.
 
 use serde::Serialize;
 
-/// A folder of root's.
+/// A folder with owner root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Directory {
-    /// Where.
+    /// Absolute path.
     pub path: String,
-    /// Octal: `0755`.
+    /// Mode in octal: `0755`.
     pub mode: String,
 }

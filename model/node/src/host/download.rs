@@ -1,34 +1,34 @@
-//! Downloads, and where what is in them goes.
+//! Installed downloads.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A download in its places. Programs are 0755 and root's.
+/// A download and its target paths. Programs have mode 0755 and owner root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Download {
-    /// `containerd`, `kubelet`, ...
+    /// Name: `containerd`, `kubelet`, ...
     pub name: String,
-    /// Hex; what it is called in the folder of verified downloads.
+    /// sha256, hex; also the file name in nodeup's cache.
     pub sha256: String,
-    /// Where it goes.
-    pub place: Place,
+    /// Target paths.
+    pub place: InstallTarget,
 }
 
-/// Where a download goes.
+/// Target paths of a download.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
-    /// The download itself is a program, for this path.
+pub enum InstallTarget {
+    /// The download is a program with this path.
     Program(String),
-    /// Paths of members of a compressed tar archive by their names in it; what is not named stays out.
+    /// Members of a compressed tar archive: target paths by name in the archive. Other members are not installed.
     Members(BTreeMap<String, String>),
-    /// Every program of a compressed tar archive goes into this folder.
+    /// All programs of a compressed tar archive are installed in this folder.
     Programs(String),
 }
 
-impl Place {
-    /// Whether the download is what brings this file.
-    pub fn has(&self, path: &str) -> bool {
+impl InstallTarget {
+    /// True if the download installs this file.
+    pub fn provides_file(&self, path: &str) -> bool {
         match self {
             Self::Program(program) => program == path,
             Self::Members(members) => members.values().any(|member| member == path),
@@ -38,7 +38,7 @@ impl Place {
         }
     }
 
-    /// Where it goes: files, or the folder.
+    /// The target files, or the target folder.
     pub fn paths(&self) -> Vec<&str> {
         match self {
             Self::Program(path) | Self::Programs(path) => vec![path],

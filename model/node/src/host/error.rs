@@ -1,27 +1,27 @@
-//! What can go wrong when the desired state of a machine is made.
+//! Errors of building the desired state of an instance.
 
-/// Why there is no desired state.
+/// Why the desired state could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Files could not be made.
-    #[error("could not make the machine's files")]
+    /// The files of the instance could not be made.
+    #[error("could not make the files of the instance")]
     Node(#[from] crate::config::Error),
-    /// A keyset lacks what is asked of it.
+    /// A keyset lacks a part.
     #[error("could not use a keyset")]
     Pki(#[from] crate::pki::Error),
-    /// A download without a hash is of an offline render: it can be shown, and not be installed.
-    #[error("the sha256 of {0} is not known: this NodeConfig was rendered offline")]
+    /// A download has no hash, because the NodeConfig was rendered offline. It can be shown but not installed.
+    #[error("the sha256 of {0} is unknown, because this NodeConfig was rendered offline")]
     NoHash(String),
-    /// NodeConfig names a download that this release knows no place for.
-    #[error("NodeConfig has an asset {0}, and this release does not know where it goes")]
+    /// NodeConfig names a download for which this release has no target path.
+    #[error("NodeConfig has an asset {0} for which this release has no target path")]
     UnknownAsset(String),
-    /// NodeConfig names no protokube for this architecture.
-    #[error("NodeConfig names no protokube")]
+    /// NodeConfig has no protokube for this architecture.
+    #[error("NodeConfig has no protokube for this architecture")]
     NoProtokube,
-    /// What is asked for is a secret of the store's, which no keyset has.
+    /// A secret of the state store was requested from a keyset.
     #[error("secret {0} is not part of a keyset")]
     NotInKeyset(String),
-    /// The desired state could not be written down.
+    /// An object could not be written as JSON for its digest.
     #[error("could not write the desired state as JSON")]
     Json(#[from] serde_json::Error),
 }

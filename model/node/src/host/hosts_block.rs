@@ -1,29 +1,29 @@
-//! A block of lines in `/etc/hosts` that is ours; the rest of the file is others'.
+//! A block of lines in `/etc/hosts` that an agent owns. The rest of the file is not changed.
 
 use serde::Serialize;
 
-/// The block. The file is rewritten in place: pods mount it, and a renamed file would leave them with the old one.
+/// The block. The file is rewritten in place, because pods bind-mount it and would keep a renamed file's old text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HostsBlock {
-    /// `/etc/hosts`.
+    /// Path of the file: `/etc/hosts`.
     pub path: String,
-    /// Who keeps the block; in its first and last line.
+    /// Name of the agent that owns the block; part of its first and last line.
     pub keeper: String,
-    /// Its lines.
+    /// Lines between the first and the last.
     pub lines: Vec<String>,
 }
 
 impl HostsBlock {
-    fn marks(&self) -> (String, String) {
+    fn marker_lines(&self) -> (String, String) {
         (
             format!("# Begin host entries managed by {}", self.keeper),
             format!("# End host entries managed by {}", self.keeper),
         )
     }
 
-    /// The lines that a file has for this block; `None` if it has no whole block.
+    /// The lines of this block in the text of a file; `None` if the file has no complete block.
     pub fn lines_in(&self, file: &str) -> Option<Vec<String>> {
-        let (begin, end) = self.marks();
+        let (begin, end) = self.marker_lines();
         let mut lines = file.lines().skip_while(|line| *line != begin).skip(1);
         let mut found = Vec::new();
         loop {
@@ -34,10 +34,10 @@ impl HostsBlock {
         }
     }
 
-    /// The file with this block in the place of the one it has, or at its end. A block whose end is missing ends where
-    /// the file does: it was being written when the machine died.
-    pub fn written_into(&self, file: &str) -> String {
-        let (begin, end) = self.marks();
+    /// The text of the file with this block replaced or appended. A block without a last line reaches to the end of the file: the
+    /// instance died while writing it.
+    pub fn insert_into(&self, file: &str) -> String {
+        let (begin, end) = self.marker_lines();
         let mut kept: Vec<&str> = Vec::new();
         let mut inside = false;
         for line in file.lines() {
@@ -63,7 +63,7 @@ impl HostsBlock {
 mod tests {
     use super::HostsBlock;
 
-    fn block(lines: &[&str]) -> HostsBlock {
+    fn nodeup_block(lines: &[&str]) -> HostsBlock {
         HostsBlock {
             path: "/etc/hosts".into(),
             keeper: "nodeup".into(),
@@ -74,26 +74,26 @@ mod tests {
     #[test]
     fn what_others_wrote_stays_and_writing_twice_changes_nothing() {
         let before = "127.0.0.1 localhost\n# Begin host entries managed by protokube\n10.0.0.1 a\n# End host entries managed by protokube\n";
-        let once = block(&["127.0.0.1 api"]).written_into(before);
+        let once = nodeup_block(&["127.0.0.1 api"]).insert_into(before);
         assert!(once.starts_with(before));
         assert_eq!(
-            block(&[]).lines_in(&once),
+            nodeup_block(&[]).lines_in(&once),
             Some(vec!["127.0.0.1 api".to_owned()])
         );
-        assert_eq!(block(&["127.0.0.1 api"]).written_into(&once), once);
+        assert_eq!(nodeup_block(&["127.0.0.1 api"]).insert_into(&once), once);
         assert!(
-            block(&["127.0.0.2 api"])
-                .written_into(&once)
+            nodeup_block(&["127.0.0.2 api"])
+                .insert_into(&once)
                 .starts_with(before)
         );
     }
 
     #[test]
     fn a_block_that_was_cut_short_is_not_believed_and_is_written_anew() {
-        let whole = block(&["127.0.0.1 api"]).written_into("127.0.0.1 localhost\n");
+        let whole = nodeup_block(&["127.0.0.1 api"]).insert_into("127.0.0.1 localhost\n");
         for cut in 0..whole.len() - 1 {
             let partial = &whole[..cut];
-            let found = block(&[]).lines_in(partial);
+            let found = nodeup_block(&[]).lines_in(partial);
             assert!(found.is_none(), "{partial:?}");
         }
     }

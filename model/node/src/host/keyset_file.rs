@@ -1,22 +1,22 @@
-//! Files that hold a part of an authority, on control planes.
+//! Files with a part of a keyset, on control planes.
 
 use super::Error;
 use crate::pki::{self, Keyset};
 use crate::secret::Secret;
 use serde::Serialize;
 
-/// A part of a keyset in a file. Its content is not here: it may be a key.
+/// A file with a part of a keyset. The content is not included, because it may be a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KeysetFile {
-    /// Where.
+    /// Absolute path.
     pub path: String,
-    /// Octal.
+    /// Mode in octal.
     pub mode: String,
-    /// The keyset's name; of a secret of the store, the secret's.
+    /// Name of the keyset, or of the secret for [`KeysetPart::StoredSecret`].
     pub keyset: String,
-    /// Which part.
+    /// Part in the file.
     pub part: KeysetPart,
-    /// Wanted: the file is what the keyset says.
+    /// True if the file has the content of the keyset; always true in the desired state.
     pub current: bool,
 }
 
@@ -24,19 +24,19 @@ pub struct KeysetFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeysetPart {
-    /// Every trusted certificate.
+    /// All trusted certificates.
     TrustBundle,
     /// The certificate that signs.
     Certificate,
     /// The key that signs.
     Key,
-    /// Every trusted public key.
+    /// All trusted public keys.
     PublicKeys,
-    /// No keyset: a secret of the store.
+    /// Not a keyset: a secret of the state store.
     StoredSecret,
 }
 
-/// That part of a keyset.
+/// Returns a part of a keyset as file content.
 pub fn keyset_part(keyset: &Keyset, part: KeysetPart) -> Result<Secret, Error> {
     let primary = keyset.primary()?;
     Ok(match part {

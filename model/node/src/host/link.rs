@@ -1,12 +1,12 @@
-//! Symbolic links.
+//! Symbolic links on an instance.
 
 use serde::Serialize;
 
-/// A symbolic link, replaced by renaming: there is never no link.
+/// A symbolic link. It is replaced by renaming, so it never disappears in between.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Link {
-    /// Where.
+    /// Absolute path of the link.
     pub path: String,
-    /// What it points to, as written in it.
+    /// Target as stored in the link.
     pub target: String,
 }

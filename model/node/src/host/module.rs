@@ -1,12 +1,12 @@
-//! Modules of the kernel.
+//! Kernel modules.
 
 use serde::Serialize;
 
-/// A module that is loaded, or part of the kernel.
+/// A module that is loaded or built into the kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KernelModule {
-    /// As modprobe knows it.
+    /// Name for modprobe.
     pub name: String,
-    /// What is there when what it does is: kernels that were built with it do not list it as a module.
+    /// A path that exists when the module's function is available. Kernels with the module built in do not list it as a module.
     pub sign: String,
 }

@@ -1,22 +1,23 @@
-//! File systems on further volumes.
+//! File systems on additional volumes.
 
 use serde::Serialize;
 
-/// A mounted file system. Its volume is formatted only if it is provably blank.
+/// A mounted file system. Its volume is formatted only if it is blank.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mount {
-    /// Device as the spec names it: the one that AWS attaches a volume as, `/dev/xvdf`; or `/dev/nvme1n1` of an instance store.
+    /// Device in the spec: the name under which AWS attaches a volume (`/dev/xvdf`), or `/dev/nvme1n1` for an instance store.
     pub device: String,
-    /// Where it is mounted.
+    /// Mount point.
     pub path: String,
-    /// `ext4`, `xfs`, ...
+    /// File system type: `ext4`, `xfs`, ...
     pub filesystem: String,
-    /// Options of mkfs.
+    /// Options for mkfs.
     pub format_options: Vec<String>,
-    /// Options of mount.
+    /// Options for mount(8).
     pub mount_options: Vec<String>,
-    /// The unit that mounts it when the machine starts again.
+    /// Name of the unit that mounts it at later boots.
     pub unit: String,
-    /// Wanted: that unit finds it by the UUID of its file system. Devices have other names after each boot.
+    /// True if the unit refers to the file system by UUID, because devices may have other names after a boot; always true in the
+    /// desired state.
     pub by_uuid: bool,
 }

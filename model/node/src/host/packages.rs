@@ -1,17 +1,17 @@
-//! Packages of the distribution.
+//! Packages of the distribution on an instance.
 
 use crate::config::Distribution;
 use serde::Serialize;
 
-/// Packages that are installed together. What a node cannot be without is apart from what is only good to have, so that
-/// a mirror that lacks the second keeps no machine out.
+/// Packages that are installed together. Required and optional packages are separate, so that a mirror without the optional ones
+/// does not keep an instance from joining.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Packages {
-    /// `needed`, `upkeep`, `user`.
+    /// Name of the set: `needed`, `upkeep`, `user`.
     pub name: String,
-    /// Sorted names.
+    /// Names of the packages, sorted.
     pub packages: Vec<String>,
-    /// Whose package tool installs them.
+    /// Distribution, which determines the package tool.
     #[serde(skip)]
     pub distribution: Distribution,
 }

@@ -1,12 +1,12 @@
-//! Mount propagation.
+//! Mount propagation of folders.
 
 use serde::Serialize;
 
-/// Mounts below a folder are seen by containers, and theirs by the machine.
+/// Mounts below a folder propagate between the instance and containers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Propagation {
-    /// The folder.
+    /// Absolute path of the folder.
     pub path: String,
-    /// Wanted: the mount it is on is shared.
+    /// True if the mount that contains the folder is shared; always true in the desired state.
     pub shared: bool,
 }

@@ -1,4 +1,4 @@
-//! The closed set of things that make a machine a node.
+//! The kinds of objects that make an instance a node.
 
 use super::{
     Certificate, Directory, Download, HostsBlock, KernelModule, KeysetFile, Link, Mount, Packages,
@@ -8,33 +8,33 @@ use crate::config::File;
 use engine::{Id, Resource};
 use serde::Serialize;
 
-/// One thing on a machine, and what must be there before it.
+/// An object on an instance and its dependencies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HostResource {
-    /// What it is.
+    /// The object itself.
     #[serde(flatten)]
-    pub thing: Thing,
-    /// Ids of what it needs, sorted.
+    pub thing: HostObject,
+    /// Ids of the objects that must exist before it, sorted.
     pub needs: Vec<Id>,
 }
 
-/// What can be on a machine. Nothing in here is a secret: keys are known by where they lie and whose they are.
+/// An object on an instance. It contains no secret: keys are identified by path and owner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Thing {
-    /// A certificate and its key.
+pub enum HostObject {
+    /// A certificate and its key; see [`Certificate`].
     Certificate(Certificate),
-    /// A folder.
+    /// A folder; see [`Directory`].
     Directory(Directory),
-    /// A download in its places.
+    /// An installed download; see [`Download`].
     Download(Download),
-    /// A file.
+    /// A file; see [`File`].
     File(File),
     /// Lines in `/etc/hosts`.
     HostsBlock(HostsBlock),
-    /// A module of the kernel.
+    /// A kernel module.
     KernelModule(KernelModule),
-    /// A part of an authority.
+    /// A file with a part of a keyset.
     KeysetFile(KeysetFile),
     /// A symbolic link.
     Link(Link),
@@ -42,19 +42,19 @@ pub enum Thing {
     Mount(Mount),
     /// Packages of the distribution.
     Packages(Packages),
-    /// A folder whose mounts pods see.
+    /// A folder with shared mount propagation.
     Propagation(Propagation),
     /// A parameter of the running kernel.
     Sysctl(Sysctl),
     /// A folder of tools.
     Tools(Tools),
-    /// A unit of systemd.
+    /// A systemd unit.
     Unit(Unit),
 }
 
 impl HostResource {
-    /// A thing that needs nothing.
-    pub fn new(thing: Thing) -> Self {
+    /// An object without dependencies.
+    pub fn new(thing: HostObject) -> Self {
         Self {
             thing,
             needs: Vec::new(),
@@ -62,8 +62,8 @@ impl HostResource {
     }
 }
 
-impl Thing {
-    /// Its id: `file//etc/crictl.yaml`, `unit/kubelet.service`.
+impl HostObject {
+    /// Id of the object: `file//etc/crictl.yaml`, `unit/kubelet.service`.
     pub fn id(&self) -> Id {
         let (kind, name) = match self {
             Self::Certificate(certificate) => ("certificate", certificate.path()),
@@ -84,8 +84,8 @@ impl Thing {
         Id::new(kind, name)
     }
 
-    /// Whether a unit that needs it has to be started again when it changes. The kernel's parameters hold for whatever
-    /// runs already, and units follow each other by their own rules.
+    /// True if a unit that depends on the object must be restarted when it changes. Kernel parameters apply to running processes, and
+    /// units follow each other by their own rules.
     pub fn is_read_at_start(&self) -> bool {
         !matches!(
             self,
@@ -93,12 +93,12 @@ impl Thing {
         )
     }
 
-    /// The place in `/etc` of a unit's file.
+    /// Path of a unit's file.
     pub fn unit_path(name: &str) -> String {
         format!("/etc/systemd/system/{name}")
     }
 
-    /// Where it lies, for things that lie somewhere; who has several places is asked for the one that names it.
+    /// Path of the object, if it has one; of several paths the one that identifies it.
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::Certificate(certificate) => Some(certificate.path()),
@@ -128,17 +128,17 @@ impl Resource for HostResource {
         self.needs.clone()
     }
 
-    /// A host can always be changed in place.
+    /// Objects on an instance can always be changed in place.
     fn refuses(&self, _have: &Self) -> Option<String> {
         None
     }
 
-    /// Everything is known before planning.
+    /// Nothing has to be resolved during the apply.
     fn resolved(&self, _attr: &dyn Fn(&Id, &str) -> Option<String>) -> Self {
         self.clone()
     }
 
-    /// Paths and names are unique on a machine.
+    /// Paths and names are unique on an instance.
     fn needs_journal(&self) -> bool {
         false
     }

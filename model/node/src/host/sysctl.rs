@@ -1,14 +1,15 @@
-//! Parameters of the running kernel.
+//! Kernel parameters.
 
 use serde::Serialize;
 
-/// A parameter and its value.
+/// A kernel parameter and its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Sysctl {
-    /// `net.ipv4.ip_forward`.
+    /// Name: `net.ipv4.ip_forward`.
     pub key: String,
-    /// The value; blanks between several are one blank each.
+    /// Value; several values are separated by one blank each.
     pub value: String,
-    /// The user asked for it: a kernel that does not take it is an error. Ours are left out there with a line.
+    /// True if the parameter is from the spec: then it is an error if the kernel rejects it. A rejected parameter of kctl's own is
+    /// only logged.
     pub required: bool,
 }

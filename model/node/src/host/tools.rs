@@ -1,13 +1,13 @@
-//! The folder of tools for whoever works on the machine or in its pods.
+//! The folder of tools for operators and pods.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A read-only folder of programs. It comes into being as a whole and is never changed: other contents have another path.
+/// A read-only folder of programs. It is created as a whole and never changed; other content has another path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Tools {
-    /// The folder.
+    /// Absolute path of the folder.
     pub path: String,
-    /// Programs by name, and where they come from.
+    /// Paths of the copied programs by name.
     pub programs: BTreeMap<String, String>,
 }

@@ -1,17 +1,17 @@
-//! Units of systemd.
+//! Systemd units on an instance.
 
 use serde::Serialize;
 
-/// A unit.
+/// A systemd unit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unit {
-    /// `kubelet.service`.
+    /// Name with its suffix: `kubelet.service`.
     pub name: String,
-    /// What is in it; `None`: the distribution brings it, or it is masked.
+    /// Text of the unit file; `None` if the distribution provides it or the unit is masked.
     pub content: Option<String>,
-    /// It runs now and at every boot; else it is masked, whoever brings it.
+    /// True: the unit is started now and at every boot. False: it is masked.
     pub enabled: bool,
-    /// sha256 (hex) over the desired state of all it needs: what it was last started with is on record, so that a machine
-    /// that died between a change and the restart is seen. Empty where the unit does not run.
+    /// sha256 (hex) over the desired state of everything that the unit reads at start; empty if it is disabled. nodeup records the
+    /// digest of the last start, so that a crash between a change and the restart is detected.
     pub starts_with: String,
 }

@@ -1,56 +1,56 @@
-//! etcd's static pod. It can start only where its volume is: the data folder is a path on the volume that must
-//! exist, and the manifest itself lies there.
+//! The static pod of an etcd member. It can start only where its volume is mounted: the data folder on the volume must exist, and
+//! the manifest itself is on the volume.
 
-use super::mounts::Mounts;
-use super::{Container, EnvVar, HttpGet, Pod, Probe, Resources, critical};
+use super::mounts::HostPaths;
+use super::{Container, EnvVar, HttpGet, Pod, Probe, Resources, critical_pod};
 use crate::components::{EtcdMemberNames, EtcdPorts, EtcdStart, KUBERNETES, etcd_environment};
 use crate::config::EtcdCluster;
 
-/// One member as a pod.
+/// Inputs of a member's pod.
 #[derive(Clone, Copy, Debug)]
 pub struct EtcdPod<'a> {
     /// The etcd cluster.
     pub etcd: &'a EtcdCluster,
-    /// Its members' names.
+    /// Names of the cluster's members.
     pub names: &'a EtcdMemberNames,
-    /// Its ports.
+    /// Ports of the cluster.
     pub ports: EtcdPorts,
-    /// Which member.
+    /// Short name of the member.
     pub member: &'a str,
-    /// Whether it founds the cluster.
+    /// Whether the member founds the cluster.
     pub start: &'a EtcdStart,
-    /// The data folder on the mounted volume.
+    /// Path of the data folder on the mounted volume.
     pub data: &'a str,
 }
 
-/// Whether a member answers reads of its own data. A member without a leader is not healed by a restart, and an alarm (`NOSPACE`,
-/// `CORRUPT`) of one member is every member's until somebody ends it: neither is a reason to end etcd. So kubeadm, too, excludes
-/// `NOSPACE` (<https://github.com/kubernetes/kubernetes/pull/110744>). etcd 3.5 and 3.6 read both parameters there
-/// (`server/etcdserver/api/etcdhttp/health.go`); `/livez` is not in 3.5.10 and older.
+/// Liveness check: whether the member answers reads of its own data. A restart helps neither a member without a leader nor
+/// against an alarm (`NOSPACE`, `CORRUPT`), which all members share until it is disarmed, so both are excluded. kubeadm also
+/// excludes `NOSPACE` (<https://github.com/kubernetes/kubernetes/pull/110744>). etcd 3.5 and 3.6 support both parameters
+/// (`server/etcdserver/api/etcdhttp/health.go`); `/livez` does not exist in 3.5.10 and older.
 const LIVE: &str = "/health?serializable=true&exclude=NOSPACE&exclude=CORRUPT";
 
-/// Where a member is asked whether it knows a leader and a quorum answers reads, whatever alarms say.
+/// Health check without alarms: the member knows a leader and a quorum answers reads.
 pub const ETCD_SERVES: &str = "/health?exclude=NOSPACE&exclude=CORRUPT";
 
-/// Where it is asked about alarms too.
+/// Health check whose answer names an active alarm.
 pub const ETCD_ALARMS: &str = "/health?serializable=true";
 
-/// The pod.
-pub fn etcd(of: &EtcdPod<'_>) -> Pod {
+/// Builds the pod of a member.
+pub fn build_etcd_pod(of: &EtcdPod<'_>) -> Pod {
     let EtcdMemberNames { prefix, .. } = of.names;
     let name = format!("etcd-{}", of.etcd.name);
     let environment = etcd_environment(of.etcd, of.names, of.ports, of.member, of.start);
-    // The host's file itself: kubelet's copy would not follow the members' addresses.
-    let mounts = Mounts::default()
-        .add(
+    // Mount the host's /etc/hosts: the copy that kubelet makes would not follow the members' addresses.
+    let mounts = HostPaths::default()
+        .with_path(
             "data",
             of.data,
             &format!("/var/{prefix}/data"),
             Some("Directory"),
             false,
         )
-        .add("hosts", "/etc/hosts", "/etc/hosts", Some("File"), true)
-        .reads("pki", &format!("{KUBERNETES}/{prefix}"));
+        .with_path("hosts", "/etc/hosts", "/etc/hosts", Some("File"), true)
+        .with_read_only("pki", &format!("{KUBERNETES}/{prefix}"));
     let probe = |path: &str, failures| Probe {
         failure_threshold: failures,
         http_get: HttpGet {
@@ -89,5 +89,5 @@ pub fn etcd(of: &EtcdPod<'_>) -> Pod {
         volume_mounts: mounts.mounts,
         ..Container::default()
     };
-    critical(&name, "system-cluster-critical", container, mounts.volumes)
+    critical_pod(&name, "system-cluster-critical", container, mounts.volumes)
 }

@@ -1,9 +1,9 @@
-//! Paths of the host in a container: each is one volume and one mount of the same name.
+//! Host paths in a container: each is a volume and a mount of the same name.
 
 use super::{HostPath, Volume, VolumeMount};
 use crate::components::Flags;
 
-/// Where distributions keep certificate authorities. Those that a host does not have are made empty.
+/// Folders in which distributions keep certificate authorities. kubelet creates missing ones.
 const CERTIFICATE_FOLDERS: [&str; 9] = [
     "/etc/openssl",
     "/etc/pki/ca-trust",
@@ -16,64 +16,64 @@ const CERTIFICATE_FOLDERS: [&str; 9] = [
     "/var/ssl",
 ];
 
-/// Volumes and mounts as they are collected.
+/// Volumes and mounts of a pod with one container.
 #[derive(Clone, Debug, Default)]
-pub struct Mounts {
-    /// Of the pod.
+pub struct HostPaths {
+    /// Volumes of the pod.
     pub volumes: Vec<Volume>,
-    /// Of its container.
+    /// Mounts of the container.
     pub mounts: Vec<VolumeMount>,
 }
 
-impl Mounts {
-    /// The distributions' certificate authorities, to read.
-    pub fn certificates() -> Self {
+impl HostPaths {
+    /// The distributions' certificate authorities, read-only.
+    pub fn of_certificate_folders() -> Self {
         let paths = CERTIFICATE_FOLDERS.iter();
         paths.fold(Self::default(), |mounts, path| {
             let name = path.trim_start_matches('/').replace('/', "-");
-            mounts.add(&name, path, path, Some("DirectoryOrCreate"), true)
+            mounts.with_path(&name, path, path, Some("DirectoryOrCreate"), true)
         })
     }
 
-    /// A path to read, which is there under the same name.
+    /// Adds a read-only path with the same path in the container.
     #[must_use]
-    pub fn reads(self, name: &str, path: &str) -> Self {
-        self.add(name, path, path, None, true)
+    pub fn with_read_only(self, name: &str, path: &str) -> Self {
+        self.with_path(name, path, path, None, true)
     }
 
-    /// Every file that flags name and that lies in no folder that is there already: by itself, and it has to exist.
+    /// Adds every file that flags name, unless a mounted folder contains it. The files must exist.
     #[must_use]
-    pub fn reads_files(self, flags: &Flags) -> Self {
+    pub fn with_flag_files(self, flags: &Flags) -> Self {
         flags
             .files()
             .into_iter()
             .fold(self, |mounts, (flag, path)| {
-                if mounts.have(path) {
+                if mounts.covers_path(path) {
                     return mounts;
                 }
-                // Several files of one flag need several names.
+                // A flag may name several files, and volume names must be unique.
                 let number = mounts.mounts.len();
                 let name = format!("{flag}-{number}");
-                mounts.add(&name, path, path, Some("File"), true)
+                mounts.with_path(&name, path, path, Some("File"), true)
             })
     }
 
-    fn have(&self, path: &str) -> bool {
+    fn covers_path(&self, path: &str) -> bool {
         self.mounts.iter().any(|mount| {
             let rest = path.strip_prefix(mount.mount_path.trim_end_matches('/'));
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
     }
 
-    /// A path to write, of this type.
+    /// Adds a writable path of this type with the same path in the container.
     #[must_use]
-    pub fn writes(self, name: &str, path: &str, kind: &str) -> Self {
-        self.add(name, path, path, Some(kind), false)
+    pub fn with_writable(self, name: &str, path: &str, kind: &str) -> Self {
+        self.with_path(name, path, path, Some(kind), false)
     }
 
-    /// A path of the host at a path of the container.
+    /// Adds a host path at a path of the container.
     #[must_use]
-    pub fn add(
+    pub fn with_path(
         mut self,
         name: &str,
         host: &str,

@@ -1,88 +1,88 @@
-//! The part of Kubernetes' Pod that static pods use. A field that is not here is refused when a manifest is read
-//! back, so that nothing is written that this type does not know.
+//! The fields of Kubernetes' Pod that static pods use. Unknown fields are refused when a manifest is read back, so that no field
+//! is lost.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A Pod.
+/// A Pod object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Pod {
-    /// `v1`.
+    /// Always `v1`.
     pub api_version: String,
-    /// `Pod`.
+    /// Always `Pod`.
     pub kind: String,
-    /// Name and labels.
+    /// Name, labels and annotations.
     pub metadata: Metadata,
-    /// What runs.
+    /// Specification of the pod.
     pub spec: PodSpec,
 }
 
-/// A Pod's metadata.
+/// Metadata of a Pod.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Metadata {
-    /// Annotations.
+    /// Annotations, which publish DNS names among others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// Labels.
+    /// Labels of the Pod.
     pub labels: BTreeMap<String, String>,
-    /// Name; kubelet appends the Node's.
+    /// Name; kubelet appends the name of the Node.
     pub name: String,
-    /// `kube-system`.
+    /// Namespace: `kube-system`.
     pub namespace: String,
 }
 
-/// What a Pod runs.
+/// Specification of a Pod.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PodSpec {
-    /// Containers.
+    /// Containers of the Pod.
     pub containers: Vec<Container>,
-    /// On the host's network.
+    /// True if the Pod uses the host's network.
     pub host_network: bool,
-    /// `system-cluster-critical`, `system-node-critical`.
+    /// Priority class: `system-cluster-critical` or `system-node-critical`.
     pub priority_class_name: String,
-    /// Tolerations.
+    /// Tolerations of the Pod.
     pub tolerations: Vec<Toleration>,
-    /// Volumes.
+    /// Volumes of the Pod.
     pub volumes: Vec<Volume>,
 }
 
-/// A container.
+/// A container of a Pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Container {
-    /// Arguments.
+    /// Arguments of the command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Command.
+    /// Command with fixed arguments.
     pub command: Vec<String>,
-    /// Environment.
+    /// Environment variables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<EnvVar>,
-    /// Image.
+    /// Container image.
     pub image: String,
-    /// When it is restarted.
+    /// Probe whose failure restarts the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub liveness_probe: Option<Probe>,
-    /// Name.
+    /// Name of the container.
     pub name: String,
-    /// Ports, for the reader: the network is the host's.
+    /// Ports; for information only, because the container uses the host's network.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<Port>,
-    /// When it is ready.
+    /// Probe that determines readiness.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readiness_probe: Option<Probe>,
-    /// Requests and limits.
+    /// Resource requests and limits.
     pub resources: Resources,
-    /// Privileges.
+    /// Privileges of the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub security_context: Option<SecurityContext>,
-    /// When it has started: before that it is not restarted.
+    /// Probe that must succeed before the liveness probe begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub startup_probe: Option<Probe>,
-    /// Where volumes are.
+    /// Mounts of volumes.
     pub volume_mounts: Vec<VolumeMount>,
 }
 
@@ -90,94 +90,94 @@ pub struct Container {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EnvVar {
-    /// Name.
+    /// Name of the variable.
     pub name: String,
-    /// Value.
+    /// Literal value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// Where the value comes from, as the user wrote it.
+    /// Source of the value, as in the spec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_from: Option<serde_json::Value>,
 }
 
-/// A probe by HTTP. Times in seconds.
+/// An HTTP probe. Times are in seconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Probe {
-    /// Failures in a row that count.
+    /// Consecutive failures after which the probe fails.
     pub failure_threshold: i32,
-    /// What is asked.
+    /// The HTTP request.
     pub http_get: HttpGet,
-    /// Before the first.
+    /// Delay before the first request.
     pub initial_delay_seconds: i32,
-    /// Between two.
+    /// Time between requests.
     pub period_seconds: i32,
-    /// For one.
+    /// Timeout of a request.
     pub timeout_seconds: i32,
 }
 
-/// What a probe asks.
+/// The request of a probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HttpGet {
-    /// Address.
+    /// Address to connect to.
     pub host: String,
-    /// Path.
+    /// Path with query.
     pub path: String,
-    /// Port.
+    /// Port to connect to.
     pub port: u16,
-    /// `HTTP`, `HTTPS` (unverified).
+    /// `HTTP` or `HTTPS`; kubelet does not verify certificates.
     pub scheme: String,
 }
 
-/// A port.
+/// A port of a container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Port {
-    /// On the host.
+    /// Port on the host's network.
     pub container_port: u16,
-    /// The same: the scheduler counts it.
+    /// The same number; the scheduler uses it.
     pub host_port: u16,
-    /// Name.
+    /// Name of the port.
     pub name: String,
 }
 
-/// Requests and limits: `cpu`, `memory`.
+/// Resource quantities by name: `cpu`, `memory`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Resources {
-    /// At most.
+    /// Upper limits.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, String>,
-    /// At least.
+    /// Requests.
     pub requests: BTreeMap<String, String>,
 }
 
-/// Privileges.
+/// Privileges of a container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SecurityContext {
-    /// All of the host's.
+    /// True for all privileges of the host.
     pub privileged: bool,
 }
 
-/// A toleration.
+/// A toleration of a taint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Toleration {
-    /// Taint.
+    /// Key of the taint.
     pub key: String,
-    /// `Exists`.
+    /// Operator: `Exists`.
     pub operator: String,
 }
 
-/// A volume: a path of the host.
+/// A volume with a path of the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Volume {
-    /// The path.
+    /// Path on the host.
     pub host_path: HostPath,
-    /// Name.
+    /// Name of the volume.
     pub name: String,
 }
 
@@ -185,22 +185,22 @@ pub struct Volume {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct HostPath {
-    /// The path.
+    /// Absolute path.
     pub path: String,
-    /// `Directory` and `File` must exist; `DirectoryOrCreate`, `FileOrCreate`; `None`: not looked at.
+    /// `Directory` and `File` must exist; `DirectoryOrCreate` and `FileOrCreate` are created if missing; `None` is not checked.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
 }
 
-/// Where a volume is in a container.
+/// A mount of a volume in a container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VolumeMount {
-    /// Where.
+    /// Path in the container.
     pub mount_path: String,
-    /// The volume's name.
+    /// Name of the volume.
     pub name: String,
-    /// Not to be written.
+    /// True for a read-only mount.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub read_only: bool,
 }

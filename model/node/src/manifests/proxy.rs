@@ -1,34 +1,34 @@
-//! kube-proxy's static pod, on every node.
+//! The static pod of kube-proxy, which runs on every node.
 
-use super::mounts::Mounts;
-use super::{Container, Pod, SecurityContext, critical, log_file, logged};
+use super::mounts::HostPaths;
+use super::{Container, Pod, SecurityContext, critical_pod, log_file, logged_command};
 use crate::components::Component;
-use crate::config::Host;
+use crate::config::InstanceFacts;
 
 const NAME: &str = "kube-proxy";
 
-/// What the spec is completed with: not necessarily the user's wish.
+/// Default of `conntrack-max-per-core` in the full spec, which may differ from the user's wish.
 const CONNTRACK_PER_CORE: &str = "131072";
 
-/// The pod on one machine. The user's own flags win.
-pub fn proxy(proxy: &Component, api_server: &str, host: &Host) -> Pod {
+/// Builds the pod for one instance. Flags from the spec win.
+pub fn build_proxy_pod(proxy: &Component, api_server: &str, host: &InstanceFacts) -> Pod {
     const CONNTRACK: &str = "conntrack-max-per-core";
     let mut flags = proxy.flags.clone();
-    flags.fill("hostname-override", &host.instance_id);
-    flags.fill("master", api_server);
+    flags.set_if_missing("hostname-override", &host.instance_id);
+    flags.set_if_missing("master", api_server);
     let said = flags.get(CONNTRACK);
     if host.conntrack_max_fixed && said.is_none_or(|said| said == CONNTRACK_PER_CORE) {
-        // kube-proxy ends where it cannot set the table's size: 0 leaves it as it is.
+        // kube-proxy exits if it cannot set the table's size; 0 leaves the size unchanged.
         flags.set(CONNTRACK, "0");
     }
-    let mounts = Mounts::default()
-        .reads("config", "/var/lib/kube-proxy")
-        .reads("modules", "/lib/modules")
-        .writes("iptables-lock", "/run/xtables.lock", "FileOrCreate")
-        .writes("log", &log_file(NAME), "FileOrCreate");
+    let mounts = HostPaths::default()
+        .with_read_only("config", "/var/lib/kube-proxy")
+        .with_read_only("modules", "/lib/modules")
+        .with_writable("iptables-lock", "/run/xtables.lock", "FileOrCreate")
+        .with_writable("log", &log_file(NAME), "FileOrCreate");
     let container = Container {
         args: flags.arguments(),
-        command: logged(NAME),
+        command: logged_command(NAME),
         image: proxy.image.clone(),
         name: NAME.to_owned(),
         resources: proxy.resources.clone(),
@@ -36,5 +36,5 @@ pub fn proxy(proxy: &Component, api_server: &str, host: &Host) -> Pod {
         volume_mounts: mounts.mounts,
         ..Container::default()
     };
-    critical(NAME, "system-node-critical", container, mounts.volumes)
+    critical_pod(NAME, "system-node-critical", container, mounts.volumes)
 }

@@ -1,26 +1,27 @@
-//! The DNS names of a cluster's machines and services, as kOps gives them.
+//! DNS names of a cluster's services, the same as in kOps.
 
-/// The API for people, unless the spec names another (`masterPublicName`).
+/// Public name of the API, unless the spec sets `masterPublicName`.
 pub fn api(cluster: &str) -> String {
     format!("api.{cluster}")
 }
 
-/// The API for machines, unless the spec names another (`masterInternalName`).
+/// Internal name of the API, unless the spec sets `masterInternalName`.
 pub fn api_internal(cluster: &str) -> String {
     format!("api.{}", internal(cluster))
 }
 
-/// protokube's bootstrap endpoint, by kOps' name of its controller: in the endpoint's certificate, whatever address is dialed.
+/// Name of the bootstrap endpoint, which is that of kOps' controller. The endpoint's certificate has it, whatever address workers
+/// connect to.
 pub fn bootstrap(cluster: &str) -> String {
     format!("kops-controller.{}", internal(cluster))
 }
 
-/// The bastions, unless the spec names another.
+/// Name of the bastions, unless the spec sets another.
 pub fn bastion(cluster: &str) -> String {
     format!("bastion.{cluster}")
 }
 
-/// The domain of everything that only machines dial.
+/// Domain of all names that only instances use.
 pub fn internal(cluster: &str) -> String {
     format!("internal.{cluster}")
 }

@@ -1,4 +1,5 @@
-//! Certificate signing requests, in the one form that every reader reads alike. What was checked here is what is signed.
+//! Certificate signing requests. Only the one PEM form is accepted that all parsers read alike, so that the request that was
+//! checked is the one that is signed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,59 +10,59 @@ use x509_parser::prelude::FromDer;
 
 const BEGIN: &str = "-----BEGIN CERTIFICATE REQUEST-----\n";
 const END: &str = "-----END CERTIFICATE REQUEST-----\n";
-/// Columns of base64, as Go's `pem.Encode` and the crate `pem` write them.
+/// Base64 characters per line, as written by Go's `pem.Encode` and the crate `pem`.
 const COLUMNS: usize = 64;
 
-/// What is wrong with a request.
+/// Why a request is not accepted; the text completes a sentence with the request as subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// It is not the PEM of one request, or not as it is usually written.
+    /// The text is not the canonical PEM of one request.
     #[error("is not the PEM of one certificate signing request and nothing else")]
     Pem,
-    /// It is no request, or there is something behind it.
+    /// The DER is not a request, or has trailing bytes.
     #[error("cannot be read")]
     Unreadable,
-    /// Its signature is not its own key's.
+    /// The signature does not match the request's own key.
     #[error("is not signed by its own key")]
     Signature,
-    /// It has attributes that readers understand differently.
+    /// The request has attributes that parsers interpret differently.
     #[error("has more than one list of extensions, or attributes of another kind")]
     Attributes,
 }
 
-/// A request that its own key signed.
+/// A request with a valid signature of its own key, as DER.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SigningRequest(Vec<u8>);
 
 impl SigningRequest {
-    /// Reads PEM. Readers of PEM differ in what they pass over: Go's skips a block whose first line has something behind
-    /// its dashes, or whose last line has another label (`encoding/pem`, `Decode`); others take it. Of such a text the API
-    /// server would sign another request than we have checked. So the text must be what Go's `pem.Encode` writes for it.
-    pub fn read(text: &[u8]) -> Result<Self, Malformed> {
-        let der = decoded(text).ok_or(Malformed::Pem)?;
-        parsed(&der)?;
+    /// Parses PEM. Parsers differ in what they skip: Go's skips a block with trailing text after its first line's dashes or with a
+    /// different label in its last line (`encoding/pem`, `Decode`), others accept it. For such a text the API server would sign
+    /// another request than the one checked here. So the text must equal what Go's `pem.Encode` writes.
+    pub fn from_pem(text: &[u8]) -> Result<Self, Malformed> {
+        let der = decode_pem(text).ok_or(Malformed::Pem)?;
+        parse_der(&der)?;
         Ok(Self(der))
     }
 
-    /// Its DER.
+    /// The DER of the request.
     pub fn der(&self) -> &[u8] {
         &self.0
     }
 
-    /// What it says.
-    pub fn parsed(&self) -> Result<X509CertificationRequest<'_>, Malformed> {
-        parsed(&self.0)
+    /// The parsed request.
+    pub fn to_x509(&self) -> Result<X509CertificationRequest<'_>, Malformed> {
+        parse_der(&self.0)
     }
 }
 
-fn decoded(text: &[u8]) -> Option<Vec<u8>> {
+fn decode_pem(text: &[u8]) -> Option<Vec<u8>> {
     let text = std::str::from_utf8(text).ok()?;
     let lines = text.strip_prefix(BEGIN)?.strip_suffix(END)?;
     let der = STANDARD.decode(lines.replace('\n', "")).ok()?;
-    (encoded(&der) == text).then_some(der)
+    (encode_pem(&der) == text).then_some(der)
 }
 
-fn encoded(der: &[u8]) -> String {
+fn encode_pem(der: &[u8]) -> String {
     let mut text = BEGIN.to_owned();
     for (index, column) in STANDARD.encode(der).chars().enumerate() {
         if index > 0 && index.is_multiple_of(COLUMNS) {
@@ -74,14 +75,14 @@ fn encoded(der: &[u8]) -> String {
     text
 }
 
-fn parsed(der: &[u8]) -> Result<X509CertificationRequest<'_>, Malformed> {
+fn parse_der(der: &[u8]) -> Result<X509CertificationRequest<'_>, Malformed> {
     let read = X509CertificationRequest::from_der(der);
     let (rest, request) = read.map_err(|_| Malformed::Unreadable)?;
     if !rest.is_empty() {
         return Err(Malformed::Unreadable);
     }
     let attributes = request.certification_request_info.attributes();
-    // Go joins the extensions of every list; our reader takes the first.
+    // Go merges the extensions of all lists; x509-parser returns the first list.
     if attributes.len() > 1 || !attributes.iter().all(is_one_list) {
         return Err(Malformed::Attributes);
     }
@@ -91,7 +92,7 @@ fn parsed(der: &[u8]) -> Result<X509CertificationRequest<'_>, Malformed> {
     Ok(request)
 }
 
-/// Whether an attribute is one list of extensions: our reader takes the first value of a set and drops the rest.
+/// True if an attribute is exactly one list of extensions. x509-parser returns the first value of a set and ignores the rest.
 fn is_one_list(attribute: &X509CriAttribute<'_>) -> bool {
     let kind = attribute.parsed_attribute();
     let whole = Header::from_der(attribute.value)
@@ -105,7 +106,7 @@ mod tests {
     use proptest::prelude::*;
     use rcgen::{CertificateParams, KeyPair, PublicKeyData};
 
-    fn request(names: &[&str]) -> String {
+    fn new_request(names: &[&str]) -> String {
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let params = CertificateParams::new(names).unwrap();
         let key = KeyPair::generate().unwrap();
@@ -114,11 +115,11 @@ mod tests {
 
     #[test]
     fn a_request_as_kubelet_writes_it_is_read() {
-        let text = request(&["a.example.com"]);
-        let read = SigningRequest::read(text.as_bytes()).unwrap();
-        assert_eq!(encoded(read.der()), text);
+        let text = new_request(&["a.example.com"]);
+        let read = SigningRequest::from_pem(text.as_bytes()).unwrap();
+        assert_eq!(encode_pem(read.der()), text);
         assert!(
-            read.parsed()
+            read.to_x509()
                 .unwrap()
                 .requested_extensions()
                 .is_some_and(|all| all.count() == 1)
@@ -127,13 +128,16 @@ mod tests {
 
     #[test]
     fn of_two_requests_in_one_text_none_is_read() {
-        let (good, evil) = (request(&["a.example.com"]), request(&["kubernetes"]));
+        let (good, evil) = (
+            new_request(&["a.example.com"]),
+            new_request(&["kubernetes"]),
+        );
         let skipped_by_go = good.replacen("REQUEST-----\n", "REQUEST-----x\n", 1);
         let ended_otherwise = good.replace("END CERTIFICATE REQUEST", "END X");
         for first in [&good, &skipped_by_go, &ended_otherwise] {
             let both = format!("{first}{evil}");
             assert_eq!(
-                SigningRequest::read(both.as_bytes()),
+                SigningRequest::from_pem(both.as_bytes()),
                 Err(Malformed::Pem),
                 "{both}"
             );
@@ -142,7 +146,7 @@ mod tests {
 
     #[test]
     fn nothing_is_passed_over() {
-        let text = request(&[]);
+        let text = new_request(&[]);
         let one_line: String = text.replace('\n', "");
         for other in [
             format!(" {text}"),
@@ -156,16 +160,18 @@ mod tests {
             one_line,
             String::new(),
         ] {
-            let read = SigningRequest::read(other.as_bytes());
+            let read = SigningRequest::from_pem(other.as_bytes());
             assert_eq!(read, Err(Malformed::Pem), "{other}");
         }
     }
 
     #[test]
     fn what_stands_behind_the_request_is_refused() {
-        let mut der = SigningRequest::read(request(&[]).as_bytes()).unwrap().0;
+        let mut der = SigningRequest::from_pem(new_request(&[]).as_bytes())
+            .unwrap()
+            .0;
         der.push(0);
-        let read = SigningRequest::read(encoded(&der).as_bytes());
+        let read = SigningRequest::from_pem(encode_pem(&der).as_bytes());
         assert_eq!(read, Err(Malformed::Unreadable));
     }
 
@@ -175,17 +181,17 @@ mod tests {
         let info = [
             &[2, 1, 0, 0x30, 0][..],
             &key.subject_public_key_info(),
-            &tagged(0xa0, attributes),
+            &encode_tagged(0xa0, attributes),
         ];
-        let info = tagged(0x30, &info.concat());
+        let info = encode_tagged(0x30, &info.concat());
         let signature = rcgen::SigningKey::sign(&key, &info).unwrap();
         // ecdsa-with-SHA256.
         let algorithm = [0x30, 10, 6, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2];
-        let bits = tagged(3, &[&[0], &signature[..]].concat());
-        tagged(0x30, &[&info, &algorithm[..], &bits].concat())
+        let bits = encode_tagged(3, &[&[0], &signature[..]].concat());
+        encode_tagged(0x30, &[&info, &algorithm[..], &bits].concat())
     }
 
-    fn tagged(tag: u8, content: &[u8]) -> Vec<u8> {
+    fn encode_tagged(tag: u8, content: &[u8]) -> Vec<u8> {
         let length = u16::try_from(content.len()).unwrap().to_be_bytes();
         let length: &[u8] = match content.len() {
             0..128 => &length[1..],
@@ -196,29 +202,29 @@ mod tests {
     }
 
     /// `extensionRequest` with these values.
-    fn extensions(values: &[u8]) -> Vec<u8> {
+    fn extension_attribute(values: &[u8]) -> Vec<u8> {
         let oid = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9, 14];
-        tagged(0x30, &[&oid[..], &tagged(0x31, values)].concat())
+        encode_tagged(0x30, &[&oid[..], &encode_tagged(0x31, values)].concat())
     }
 
     /// A list with one SAN: this name.
-    fn named(name: &str) -> Vec<u8> {
-        let names = tagged(0x30, &tagged(0x82, name.as_bytes()));
-        let extension = [&[6, 3, 0x55, 0x1d, 0x11], &tagged(4, &names)[..]].concat();
-        tagged(0x30, &tagged(0x30, &extension))
+    fn san_list(name: &str) -> Vec<u8> {
+        let names = encode_tagged(0x30, &encode_tagged(0x82, name.as_bytes()));
+        let extension = [&[6, 3, 0x55, 0x1d, 0x11], &encode_tagged(4, &names)[..]].concat();
+        encode_tagged(0x30, &encode_tagged(0x30, &extension))
     }
 
     #[test]
     fn one_list_of_extensions_is_read_and_no_second_one() {
         let of = |attributes: &[u8]| {
-            let text = encoded(&with_attributes(attributes));
-            SigningRequest::read(text.as_bytes()).map(drop)
+            let text = encode_pem(&with_attributes(attributes));
+            SigningRequest::from_pem(text.as_bytes()).map(drop)
         };
-        let (good, evil) = (named("a.example.com"), named("kubernetes"));
+        let (good, evil) = (san_list("a.example.com"), san_list("kubernetes"));
         assert_eq!(of(&[]), Ok(()));
-        assert_eq!(of(&extensions(&good)), Ok(()));
-        let two_lists = [extensions(&good), extensions(&evil)].concat();
-        let two_values = extensions(&[good, evil].concat());
+        assert_eq!(of(&extension_attribute(&good)), Ok(()));
+        let two_lists = [extension_attribute(&good), extension_attribute(&evil)].concat();
+        let two_values = extension_attribute(&[good, evil].concat());
         for attributes in [two_lists, two_values] {
             assert_eq!(of(&attributes), Err(Malformed::Attributes));
         }
@@ -227,7 +233,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_other_text_is_refused_or_another_request(at in 0..400_usize, byte: u8, insert: bool) {
-            let text = request(&["a.example.com"]).into_bytes();
+            let text = new_request(&["a.example.com"]).into_bytes();
             let mut other = text.clone();
             let at = at % text.len();
             if insert {
@@ -235,8 +241,8 @@ mod tests {
             } else {
                 other[at] = byte;
             }
-            if let Ok(read) = SigningRequest::read(&other) {
-                prop_assert_eq!(encoded(read.der()).into_bytes(), other);
+            if let Ok(read) = SigningRequest::from_pem(&other) {
+                prop_assert_eq!(encode_pem(read.der()).into_bytes(), other);
             }
         }
     }

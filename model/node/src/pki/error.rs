@@ -1,55 +1,55 @@
-//! What can go wrong with keysets and certificates.
+//! Errors of keysets and certificates.
 
-/// Why a keyset could not be made, read or used. Never contains key material.
+/// Why a keyset could not be created, parsed or used. Never contains key material.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The keyset's file is not a Keyset object.
     #[error("keyset {name} is not a Keyset object")]
     NotAKeyset {
-        /// Of which keyset.
+        /// Name of the keyset.
         name: String,
-        /// What the YAML reader said. Snippets are off: they would show key material.
+        /// Error of the YAML parser, without snippets, which would show key material.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// An item's certificate or key is not base64 of PEM text.
     #[error("keyset {name}, key {id}: {what} is not base64 of PEM text")]
     NotPem {
-        /// Of which keyset.
+        /// Name of the keyset.
         name: String,
         /// Id of the item.
         id: String,
         /// `publicMaterial` or `privateMaterial`.
         what: &'static str,
     },
-    /// The keyset names a primary key that it does not have, or has no usable key at all.
+    /// The keyset's primary key does not exist, or no key can sign.
     #[error("keyset {0} has no primary key")]
     NoPrimary(String),
-    /// The primary key's private half is not there.
+    /// The keyset has no private half of its primary key.
     #[error("keyset {0} has no private key to sign with")]
     NoPrivateKey(String),
-    /// The certificate or private key could not be understood by the cryptography library.
+    /// The cryptography library could not parse the certificate or the private key.
     #[error("keyset {name} has a primary key that cannot sign")]
     Unusable {
-        /// Of which keyset.
+        /// Name of the keyset.
         name: String,
-        /// What the library said.
+        /// Error of the library.
         #[source]
         source: rcgen::Error,
     },
-    /// A request asks for a certificate of somebody else.
-    #[error("the request does not ask for a certificate of {wanted}")]
+    /// A request names another subject.
+    #[error("the request is not for a certificate of {wanted}")]
     OtherSubject {
-        /// Who may ask.
+        /// The expected subject.
         wanted: String,
     },
-    /// A name cannot stand in a certificate.
-    #[error("{0:?} cannot stand in a certificate as a name")]
+    /// A name is not valid in a certificate.
+    #[error("{0:?} is not a valid name in a certificate")]
     BadName(String),
-    /// A key could not be generated or a certificate not be signed.
-    #[error("could not make a key or certificate")]
+    /// A key could not be generated, or a certificate could not be signed.
+    #[error("could not create a key or certificate")]
     Crypto(#[from] rcgen::Error),
-    /// The time is outside what a certificate can say.
+    /// The time cannot be represented in a certificate.
     #[error("the time is out of range for a certificate")]
     Time,
     /// A file could not be written as YAML.

@@ -1,18 +1,18 @@
-//! Keysets as files of the state store: kOps' `Keyset` objects, so that either tool reads the other's.
+//! Keysets in the state store, in the format of kOps' `Keyset` objects, so that either tool reads the other's.
 
 use super::{Error, Keyset, KeysetItem};
-use crate::secret::{Secret, revealed};
+use crate::secret::{Secret, serialize_revealed};
 use crate::yaml::{read_as, to_yaml};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 const API_VERSION: &str = "kops.k8s.io/v1alpha2";
-/// What kOps wrote before 1.15.
+/// API version that kOps wrote before 1.15.
 const OLD_API_VERSION: &str = "kops/v1alpha2";
 const KIND: &str = "Keyset";
 
-/// The object in the file.
+/// The stored object.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Wire {
@@ -23,7 +23,7 @@ struct Wire {
     spec: WireKeyset,
 }
 
-/// What kOps writes besides the name says nothing of keys.
+/// Metadata. kOps writes other fields too, which are ignored.
 #[derive(Default, Serialize, Deserialize)]
 struct Metadata {
     #[serde(default)]
@@ -41,7 +41,7 @@ struct WireKeyset {
     keys: Vec<WireItem>,
 }
 
-/// A key: certificate and private key are base64 of PEM.
+/// A key of the keyset; certificate and private key are base64 of PEM.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 struct WireItem {
@@ -50,11 +50,14 @@ struct WireItem {
     distrust_timestamp: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     public_material: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "revealed")]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "serialize_revealed"
+    )]
     private_material: Option<Secret>,
 }
 
-/// The keyset as YAML. Secret: it holds the private keys.
+/// Writes a keyset as YAML. The result is secret, because it contains private keys.
 pub fn write_keyset(keyset: &Keyset) -> Result<Secret, Error> {
     let item = |item: &KeysetItem| WireItem {
         id: item.id.clone(),
@@ -80,8 +83,8 @@ pub fn write_keyset(keyset: &Keyset) -> Result<Secret, Error> {
     Ok(Secret::new(to_yaml(&object)?))
 }
 
-/// Reads a keyset. `name` is the file's, for keysets that do not say their own. Without a `primaryId` the
-/// newest trusted key that can sign is the primary one, as in kOps.
+/// Parses a keyset named `name`. Without a `primaryId`, the newest trusted key with a private half is the primary one, as in
+/// kOps.
 pub fn read_keyset(name: &str, yaml: &str) -> Result<Keyset, Error> {
     let object: Wire = read_as(yaml).map_err(|source| Error::NotAKeyset {
         name: name.to_owned(),

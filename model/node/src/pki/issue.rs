@@ -1,6 +1,6 @@
-//! Leaf certificates, issued from a keyset's primary key and never stored.
+//! Issues leaf certificates with the primary key of a keyset.
 
-use super::mint::{BACKDATED, common_name, serial, serial_number};
+use super::mint::{BACKDATED, common_name, new_serial, serial_number};
 use super::{Error, KeyAlgorithm, KeySource, Keyset};
 use crate::secret::Secret;
 use rcgen::{
@@ -9,61 +9,65 @@ use rcgen::{
 use std::net::IpAddr;
 use time::{Duration, OffsetDateTime};
 
-/// How long certificates are valid that nobody renews while their machine is up: long enough for a year between two boots.
-/// kOps'.
+/// Validity of certificates that are renewed only when an instance boots: enough for a year between two boots. The same as in
+/// kOps.
 pub const LEAF_VALIDITY: Duration = Duration::days(455);
 
 /// What a certificate may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {
-    /// TLS client.
+    /// TLS client authentication.
     Client,
-    /// TLS server.
+    /// TLS server authentication.
     Server,
-    /// Both; etcd's peers.
+    /// Both, for etcd peers.
     ClientServer,
 }
 
-/// What a leaf certificate says.
+/// Content of a leaf certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// Subject CN: Kubernetes' user name.
+    /// Common name: the user name in Kubernetes.
     pub common_name: String,
-    /// Subject O: Kubernetes' group.
+    /// Organization: the group in Kubernetes.
     pub organization: Option<String>,
-    /// Its uses.
+    /// Allowed uses.
     pub usage: Usage,
-    /// DNS names and IP addresses, as text.
+    /// Alternative names: DNS names and IP addresses.
     pub names: Vec<String>,
-    /// From now; it ends no later than its authority.
+    /// Validity from now. The certificate ends no later than its authority.
     pub validity: Duration,
 }
 
 /// A certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Issued {
-    /// PEM.
+pub struct IssuedCertificate {
+    /// Certificate, PEM.
     pub certificate: String,
-    /// PEM, PKCS#8.
+    /// Private key, PEM (PKCS#8).
     pub key: Secret,
 }
 
 /// Issues a certificate with a new key, signed by the keyset's primary key.
-pub fn issue(keyset: &Keyset, leaf: &Leaf, source: &mut dyn KeySource) -> Result<Issued, Error> {
-    let (issuer, authority_ends) = issuer(keyset)?;
+pub fn issue_certificate(
+    keyset: &Keyset,
+    leaf: &Leaf,
+    source: &mut dyn KeySource,
+) -> Result<IssuedCertificate, Error> {
+    let (issuer, authority_ends) = load_issuer(keyset)?;
     let key = source.generate(KeyAlgorithm::EcdsaP256)?;
     let now = source.now();
     let mut params = certificate_params(leaf, now, authority_ends)?;
-    params.serial_number = Some(serial_number(serial(now, &key)?));
+    params.serial_number = Some(serial_number(new_serial(now, &key)?));
     let certificate = params.signed_by(&key, &issuer)?;
-    Ok(Issued {
+    Ok(IssuedCertificate {
         certificate: certificate.pem(),
         key: Secret::new(key.serialize_pem()),
     })
 }
 
-/// What the certificate says but its number: it ends no later than its authority does. It is valid from before now, but a
-/// short-lived one by no more than it is to live: kubelets renew theirs once most of the time between both ends is over.
+/// The parameters of a certificate except its serial number. It ends no later than its authority. Its validity begins before now,
+/// but by no more than its lifetime, because kubelets renew theirs after most of the time between both ends has passed.
 pub(super) fn certificate_params(
     leaf: &Leaf,
     now: OffsetDateTime,
@@ -91,8 +95,10 @@ pub(super) fn certificate_params(
     Ok(params)
 }
 
-/// The keyset's primary key ready to sign, and when its certificate ends.
-pub(super) fn issuer(keyset: &Keyset) -> Result<(Issuer<'static, KeyPair>, OffsetDateTime), Error> {
+/// The primary key as issuer, and the end of its certificate's validity.
+pub(super) fn load_issuer(
+    keyset: &Keyset,
+) -> Result<(Issuer<'static, KeyPair>, OffsetDateTime), Error> {
     let unusable = |source| Error::Unusable {
         name: keyset.name.clone(),
         source,

@@ -1,4 +1,4 @@
-//! A keyset: every key of one authority, one of which signs and all of which (but the distrusted) are trusted.
+//! Keysets: all keys of one authority. One of them signs; all that are not distrusted are trusted.
 
 use super::Error;
 use crate::secret::Secret;
@@ -6,7 +6,7 @@ use crate::secret::Secret;
 /// The keys of one authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keyset {
-    /// `kubernetes-ca`.
+    /// Name, for example `kubernetes-ca`.
     pub name: String,
     /// Id of the item that signs.
     pub primary: String,
@@ -17,11 +17,11 @@ pub struct Keyset {
 /// One key of an authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeysetItem {
-    /// The certificate's serial number, decimal.
+    /// Serial number of the certificate, decimal.
     pub id: String,
     /// Certificate, PEM.
     pub certificate: String,
-    /// Private key, PEM: PKCS#8, PKCS#1 or SEC1. Machines get keysets without it.
+    /// Private key, PEM (PKCS#8, PKCS#1 or SEC1); `None` if only the certificate is known.
     pub key: Option<Secret>,
     /// When it was distrusted, RFC 3339.
     pub distrusted: Option<String>,
@@ -34,14 +34,14 @@ impl Keyset {
         found.ok_or_else(|| Error::NoPrimary(self.name.clone()))
     }
 
-    /// Sorts items by id, which is by age: ids begin with the time of creation.
+    /// Sorts items by id, which is by age because ids begin with the time of creation.
     pub(super) fn sort(&mut self) {
         self.items
             .sort_by_key(|item| (item.id.len(), item.id.clone()));
     }
 }
 
-/// Every certificate that is not distrusted, oldest first, as PEM one after the other.
+/// All certificates that are not distrusted, oldest first, as concatenated PEM.
 pub fn trust_bundle(keyset: &Keyset) -> String {
     let trusted = keyset.items.iter().filter(|item| item.distrusted.is_none());
     trusted

@@ -1,4 +1,4 @@
-//! kubeconfig files: for administrators (credentials inside) and for components (credentials beside).
+//! kubeconfig files: for administrators, with embedded credentials, and for components, with paths of credentials.
 
 use super::Error;
 use crate::secret::Secret;
@@ -7,43 +7,42 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, json};
 
-/// What a kubeconfig says: one cluster, one user, one context, all of one name.
+/// Content of a kubeconfig: one cluster, one user and one context, all with the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kubeconfig {
     /// Name of cluster, user and context.
     pub name: String,
-    /// `https://api.NAME`.
+    /// URL of the API: `https://api.NAME`.
     pub server: String,
-    /// The name that the server's certificate has, where it is not the URL's: a load balancer's own name is in no
-    /// certificate.
+    /// Name to expect in the server's certificate, if it differs from the host in the URL, as with a load balancer's own DNS name.
     pub tls_server_name: Option<String>,
-    /// Trusted certificates, PEM; `None`: the system's (a load balancer with a public certificate).
+    /// Trusted certificates, PEM; `None` for those of the system (a load balancer with a public certificate).
     pub trust_bundle: Option<String>,
-    /// Who it is.
+    /// Credentials; `None` for a kubeconfig without a user.
     pub credentials: Option<ClientCredentials>,
 }
 
-/// A user's credentials.
+/// Credentials of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientCredentials {
-    /// Certificate and key in the file, PEM.
+    /// Embedded certificate and key, PEM.
     Inside {
-        /// Certificate.
+        /// Certificate, PEM.
         certificate: String,
-        /// Private key.
+        /// Private key, PEM.
         key: Secret,
     },
     /// Paths of files with certificate and key.
     Files {
-        /// Certificate.
+        /// Path of the certificate.
         certificate: String,
-        /// Private key.
+        /// Path of the private key.
         key: String,
     },
 }
 
-/// The file's YAML. Secret: it may hold a private key.
-pub fn kubeconfig(config: &Kubeconfig) -> Result<Secret, Error> {
+/// Renders the YAML. It is secret, because it may contain a private key.
+pub fn render_kubeconfig(config: &Kubeconfig) -> Result<Secret, Error> {
     let name = &config.name;
     let mut cluster = Map::from_iter([("server".to_owned(), json!(config.server))]);
     if let Some(name) = &config.tls_server_name {

@@ -1,4 +1,4 @@
-//! Minting authorities: a new key with a self-signed certificate, as kOps makes them.
+//! Creates authorities: a new key with a self-signed certificate, as in kOps.
 
 use super::{Error, KeyAlgorithm, KeySource, Keyset, KeysetItem};
 use crate::secret::Secret;
@@ -9,13 +9,13 @@ use rcgen::{
 use sha2::{Digest, Sha256};
 use time::{Duration, OffsetDateTime};
 
-/// How long before its making a certificate is valid already, for machines whose clock is behind. kOps'.
+/// How far before now the validity of a certificate begins, for clocks that are behind. The same as in kOps.
 pub(super) const BACKDATED: Duration = Duration::hours(48);
-/// How long an authority is valid. kOps': ten years.
+/// Validity of an authority: ten years, as in kOps.
 const VALIDITY: Duration = Duration::days(3650);
 
-/// A keyset with one new key.
-pub fn mint(
+/// Creates a keyset with one new key.
+pub fn mint_keyset(
     name: &str,
     algorithm: KeyAlgorithm,
     source: &mut dyn KeySource,
@@ -35,7 +35,7 @@ fn mint_item(
 ) -> Result<KeysetItem, Error> {
     let key = source.generate(algorithm)?;
     let now = source.now();
-    let serial = serial(now, &key)?;
+    let serial = new_serial(now, &key)?;
     let mut params = CertificateParams::default();
     params.not_before = now.checked_sub(BACKDATED).ok_or(Error::Time)?;
     params.not_after = now.checked_add(VALIDITY).ok_or(Error::Time)?;
@@ -52,16 +52,16 @@ fn mint_item(
     })
 }
 
-/// A name of one part.
+/// A distinguished name with a common name only.
 pub(super) fn common_name(name: &str) -> DistinguishedName {
     let mut subject = DistinguishedName::new();
     subject.push(DnType::CommonName, name);
     subject
 }
 
-/// Nanoseconds of the time, and 32 bits that are as random as the key: they are taken from its digest.
-/// kOps numbers certificates the same way, so that ids sort by age.
-pub(super) fn serial(now: OffsetDateTime, key: &impl PublicKeyData) -> Result<u128, Error> {
+/// A serial number: nanoseconds since 1970, followed by 32 bits of the key's digest, which are random. kOps' numbers have the same
+/// form, so ids sort by age.
+pub(super) fn new_serial(now: OffsetDateTime, key: &impl PublicKeyData) -> Result<u128, Error> {
     let nanoseconds = u128::try_from(now.unix_timestamp_nanos()).map_err(|_| Error::Time)?;
     let digest = Sha256::digest(key.der_bytes());
     let random = digest
@@ -71,7 +71,7 @@ pub(super) fn serial(now: OffsetDateTime, key: &impl PublicKeyData) -> Result<u1
     Ok(nanoseconds << 32 | random)
 }
 
-/// The number as a certificate holds it: big-endian without leading zeros.
+/// A serial number in a certificate's encoding: big-endian without leading zeros.
 pub(super) fn serial_number(serial: u128) -> SerialNumber {
     let bytes = serial.to_be_bytes();
     let significant: Vec<u8> = bytes.into_iter().skip_while(|byte| *byte == 0).collect();

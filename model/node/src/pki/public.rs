@@ -1,4 +1,4 @@
-//! Public keys of private keys and of keysets.
+//! Extracts public keys from private keys and keysets.
 
 use super::{Error, Keyset};
 use crate::secret::Secret;
@@ -6,13 +6,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::PublicKeyData;
 
-/// The public key that belongs to a private key (PEM), as SubjectPublicKeyInfo in DER.
+/// The public key of a private key (PEM), as DER SubjectPublicKeyInfo.
 pub fn public_key(key: &Secret) -> Result<Vec<u8>, Error> {
     Ok(rcgen::KeyPair::from_pem(key.reveal())?.subject_public_key_info())
 }
 
-/// The public keys of every certificate that is not distrusted, oldest first, as PEM one after the other: who verifies
-/// service account tokens.
+/// The public keys of all certificates that are not distrusted, oldest first, as concatenated PEM. The API server verifies service
+/// account tokens with them.
 pub fn public_keys(keyset: &Keyset) -> Result<String, Error> {
     let trusted = keyset.items.iter().filter(|item| item.distrusted.is_none());
     let keys = trusted.map(|item| {
@@ -23,12 +23,12 @@ pub fn public_keys(keyset: &Keyset) -> Result<String, Error> {
         let (_, pem) = x509_parser::pem::parse_x509_pem(item.certificate.as_bytes())
             .map_err(|_| unreadable())?;
         let certificate = pem.parse_x509().map_err(|_| unreadable())?;
-        Ok(pem_of(certificate.public_key().raw))
+        Ok(encode_public_key_pem(certificate.public_key().raw))
     });
     keys.collect()
 }
 
-fn pem_of(der: &[u8]) -> String {
+fn encode_public_key_pem(der: &[u8]) -> String {
     let text = STANDARD.encode(der);
     let mut pem = "-----BEGIN PUBLIC KEY-----\n".to_owned();
     for (index, character) in text.chars().enumerate() {

@@ -1,23 +1,23 @@
-//! Certificate signing requests: made where the key is, answered with a certificate for that key alone.
+//! Creates certificate signing requests, and signs them with a keyset.
 
-use super::issue::{certificate_params, issuer};
-use super::mint::{common_name, serial, serial_number};
+use super::issue::{certificate_params, load_issuer};
+use super::mint::{common_name, new_serial, serial_number};
 use super::{Error, KeyAlgorithm, KeySource, Keyset, Leaf, SigningRequest};
 use crate::secret::Secret;
 use rcgen::{CertificateParams, CertificateSigningRequestParams, DnType, DnValue};
 use time::OffsetDateTime;
 
-/// A new key, and a request for a certificate that says `leaf`.
-pub fn request(leaf: &Leaf, source: &mut dyn KeySource) -> Result<(String, Secret), Error> {
+/// Creates a key and a request (PEM) with the subject of `leaf`. Returns the request and the key.
+pub fn create_request(leaf: &Leaf, source: &mut dyn KeySource) -> Result<(String, Secret), Error> {
     let key = source.generate(KeyAlgorithm::EcdsaP256)?;
     Ok((
-        request_for(leaf, &Secret::new(key.serialize_pem()))?,
+        request_for_key(leaf, &Secret::new(key.serialize_pem()))?,
         Secret::new(key.serialize_pem()),
     ))
 }
 
-/// A request for a certificate that says `leaf`, for a key that is there already (PEM, PKCS#8).
-pub fn request_for(leaf: &Leaf, key: &Secret) -> Result<String, Error> {
+/// Creates a request (PEM) with the subject of `leaf` for an existing key (PEM, PKCS#8).
+pub fn request_for_key(leaf: &Leaf, key: &Secret) -> Result<String, Error> {
     let key = rcgen::KeyPair::from_pem(key.reveal())?;
     let mut subject = common_name(&leaf.common_name);
     if let Some(organization) = &leaf.organization {
@@ -28,9 +28,8 @@ pub fn request_for(leaf: &Leaf, key: &Secret) -> Result<String, Error> {
     Ok(params.serialize_request(&key)?.pem()?)
 }
 
-/// The certificate that a request asks for, if it asks for exactly the subject of `leaf`: nothing else of the request
-/// but its key goes into it.
-pub fn sign(
+/// Issues the certificate for a request that has exactly the subject of `leaf`. Only the key is taken from the request.
+pub fn sign_request(
     keyset: &Keyset,
     request: &SigningRequest,
     leaf: &Leaf,
@@ -49,19 +48,19 @@ pub fn sign(
             wanted: leaf.common_name.clone(),
         });
     }
-    let (issuer, ends) = issuer(keyset)?;
+    let (issuer, ends) = load_issuer(keyset)?;
     let mut params = certificate_params(leaf, now, ends)?;
-    params.serial_number = Some(serial_number(serial(now, &asked.public_key)?));
+    params.serial_number = Some(serial_number(new_serial(now, &asked.public_key)?));
     Ok(params.signed_by(&asked.public_key, &issuer)?.pem())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pki::{SystemKeys, Usage, mint};
+    use crate::pki::{SystemKeys, Usage, mint_keyset};
     use time::Duration;
 
-    fn leaf(name: &str) -> Leaf {
+    fn node_leaf(name: &str) -> Leaf {
         Leaf {
             common_name: format!("system:node:{name}"),
             organization: Some("system:nodes".to_owned()),
@@ -75,10 +74,10 @@ mod tests {
     fn a_certificate_is_for_the_requests_key_and_for_no_other_name() {
         let now = OffsetDateTime::UNIX_EPOCH + Duration::days(20_000);
         let mut keys = SystemKeys::at(now);
-        let authority = mint("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap();
-        let (request, key) = request(&leaf("i-1"), &mut keys).unwrap();
-        let request = SigningRequest::read(request.as_bytes()).unwrap();
-        let certificate = sign(&authority, &request, &leaf("i-1"), now).unwrap();
+        let authority = mint_keyset("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap();
+        let (request, key) = create_request(&node_leaf("i-1"), &mut keys).unwrap();
+        let request = SigningRequest::from_pem(request.as_bytes()).unwrap();
+        let certificate = sign_request(&authority, &request, &node_leaf("i-1"), now).unwrap();
         let (_, pem) = x509_parser::pem::parse_x509_pem(certificate.as_bytes()).unwrap();
         let parsed = pem.parse_x509().unwrap();
         let key = rcgen::KeyPair::from_pem(key.reveal()).unwrap();
@@ -87,7 +86,7 @@ mod tests {
             rcgen::PublicKeyData::der_bytes(&key)
         );
         assert!(matches!(
-            sign(&authority, &request, &leaf("i-2"), now),
+            sign_request(&authority, &request, &node_leaf("i-2"), now),
             Err(Error::OtherSubject { .. })
         ));
     }

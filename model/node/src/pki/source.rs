@@ -1,36 +1,36 @@
-//! Where new keys and the time come from. The only place of the model that draws on randomness.
+//! Sources of keys and time. The only module of the model that uses randomness.
 
 use super::Error;
 use rcgen::KeyPair;
 use time::OffsetDateTime;
 
-/// What kind of key a keyset gets.
+/// Algorithm of a new key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KeyAlgorithm {
-    /// ECDSA on P-256: small and fast; ours.
+    /// ECDSA on P-256: small and fast, kctl's default.
     #[default]
     EcdsaP256,
-    /// RSA with 2048 bits: kOps'.
+    /// RSA with 2048 bits, as in kOps.
     Rsa2048,
 }
 
-/// New keys, and the time at which they are made.
+/// Creates keys and provides the time of certificates.
 pub trait KeySource {
-    /// The time of the certificates.
+    /// Time of issue.
     fn now(&self) -> OffsetDateTime;
-    /// A new key pair.
+    /// Creates a key pair.
     fn generate(&mut self, algorithm: KeyAlgorithm) -> Result<KeyPair, Error>;
 }
 
-/// Keys from the system's random numbers: the one documented exception to "no randomness in the model",
-/// because keys are generated inside the cryptography library. The time is still the caller's.
+/// Creates keys with the system's random numbers. This is the only exception to "no randomness in the model", because the
+/// cryptography library generates keys itself. The caller provides the time.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemKeys {
     now: OffsetDateTime,
 }
 
 impl SystemKeys {
-    /// Keys made at that time.
+    /// A source whose certificates are issued at `now`.
     pub fn at(now: OffsetDateTime) -> Self {
         Self { now }
     }

@@ -1,5 +1,4 @@
-//! Secrets that the user puts into the state store: their names, kOps' form of them, and what must be in them. Nothing here
-//! says in an error what is in a secret.
+//! Secrets that users put into the state store: names, format (that of kOps) and checks. Errors never quote a secret.
 
 use super::Secret;
 use crate::yaml::read_as;
@@ -8,79 +7,87 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// How the API server encrypts what it keeps in etcd: an `EncryptionConfiguration`.
+/// Name of the secret with an `EncryptionConfiguration`, by which the API server encrypts data in etcd.
 pub const ENCRYPTION_CONFIG: &str = "encryptionconfig";
 
-/// Passwords of image registries: a `config.json` as docker has it.
+/// Name of the secret with passwords of image registries: a `config.json` of docker.
 pub const DOCKER_CONFIG: &str = "dockerconfig";
 
-/// Secrets that kctl knows what to do with.
+/// Names of all secrets that kctl supports.
 pub const STORED: [&str; 2] = [ENCRYPTION_CONFIG, DOCKER_CONFIG];
 
-/// Where a secret lies in the store, below the cluster's base. kOps' place.
+/// Key of a secret, relative to the cluster's base in the state store; the same as in kOps.
 pub fn stored_path(name: &str) -> String {
     format!("secrets/{name}")
 }
 
-/// kOps' form: base64 in JSON.
+/// The stored object: JSON with base64, as in kOps.
 #[derive(Deserialize)]
-struct Stored {
+struct StoredSecret {
     #[serde(rename = "Data")]
     data: String,
 }
 
-/// The secret in an object of the store; `None` if it is none as kOps writes it.
+/// Parses a stored secret; `None` if the text does not have kOps' format.
 pub fn read_stored(text: &str) -> Option<Secret> {
-    let stored: Stored = serde_json::from_str(text).ok()?;
+    let stored: StoredSecret = serde_json::from_str(text).ok()?;
     let data = STANDARD.decode(stored.data.trim()).ok()?;
     String::from_utf8(data).ok().map(Secret::new)
 }
 
-/// The object of a secret.
+/// Writes the object to store.
 pub fn write_stored(secret: &Secret) -> Secret {
     Secret::new(json!({"Data": STANDARD.encode(secret.reveal())}).to_string())
 }
 
-/// What is wrong with the content of a secret of that name: a message, and what to write instead.
+/// Checks the content of a secret with this name. The error is a message and a hint.
 pub fn check_stored(name: &str, secret: &Secret) -> Result<(), (String, &'static str)> {
     match name {
-        ENCRYPTION_CONFIG => encryption(secret),
-        DOCKER_CONFIG => docker(secret),
+        ENCRYPTION_CONFIG => check_encryption_config(secret),
+        DOCKER_CONFIG => check_docker_config(secret),
         _ => Err((
-            format!("kctl does nothing with a secret {name}"),
+            format!("kctl does not use a secret {name}"),
             "use encryptionconfig or dockerconfig",
         )),
     }
 }
 
-/// As far as a typo would keep the API server from starting; which providers there are, it knows itself.
-fn encryption(secret: &Secret) -> Result<(), (String, &'static str)> {
+/// Checks the structure of an encryption configuration. The API server checks providers itself.
+fn check_encryption_config(secret: &Secret) -> Result<(), (String, &'static str)> {
     const HINT: &str = "see https://kubernetes.io/docs/tasks/administer-cluster/encrypt-data/";
-    let wrong = |what: &str| Err((format!("this is no EncryptionConfiguration: {what}"), HINT));
-    // The reader's own words would quote the text.
+    let wrong = |what: &str| {
+        Err((
+            format!("this is not an EncryptionConfiguration: {what}"),
+            HINT,
+        ))
+    };
+    // The parser's error would quote the text.
     let Ok(config) = read_as::<Value>(secret.reveal()) else {
         return wrong("it cannot be read as YAML");
     };
-    let said = (text(&config, "apiVersion"), text(&config, "kind"));
+    let said = (
+        text_field(&config, "apiVersion"),
+        text_field(&config, "kind"),
+    );
     if said != ("apiserver.config.k8s.io/v1", "EncryptionConfiguration") {
         return wrong(
             "apiVersion and kind are not apiserver.config.k8s.io/v1 and EncryptionConfiguration",
         );
     }
     let whole = |rule: &Value| {
-        let filled = |field| list(rule, field).is_some_and(|list| !list.is_empty());
+        let filled = |field| list_field(rule, field).is_some_and(|list| !list.is_empty());
         filled("resources") && filled("providers")
     };
-    match list(&config, "resources") {
+    match list_field(&config, "resources") {
         Some(rules) if !rules.is_empty() && rules.iter().all(whole) => Ok(()),
         _ => wrong("it needs resources, each with resources and providers"),
     }
 }
 
-/// As kubelet reads it: `auths` by registry.
-fn docker(secret: &Secret) -> Result<(), (String, &'static str)> {
+/// Checks a docker configuration as kubelet reads it: `auths` by registry.
+fn check_docker_config(secret: &Secret) -> Result<(), (String, &'static str)> {
     const HINT: &str = "`docker login` writes one, without a credsStore: {\"auths\": {\"registry.example.com\": {\"auth\": \"...\"}}}";
-    let wrong = |what: &str| Err((format!("this is no config.json of docker: {what}"), HINT));
+    let wrong = |what: &str| Err((format!("this is not a config.json of docker: {what}"), HINT));
     let Ok(config) = serde_json::from_str::<Value>(secret.reveal()) else {
         return wrong("it is not JSON");
     };
@@ -89,7 +96,7 @@ fn docker(secret: &Secret) -> Result<(), (String, &'static str)> {
         return wrong("it has no auths");
     };
     let usable = |entry: &Value| {
-        let has = |field| !text(entry, field).is_empty();
+        let has = |field| !text_field(entry, field).is_empty();
         has("auth") || (has("username") && has("password"))
     };
     match registries.iter().find(|(_, entry)| !usable(entry)) {
@@ -100,13 +107,13 @@ fn docker(secret: &Secret) -> Result<(), (String, &'static str)> {
     }
 }
 
-/// The text in a field; empty if there is none.
-fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+/// The text in a field; empty if the field is missing or not text.
+fn text_field<'a>(value: &'a Value, field: &str) -> &'a str {
     let field = value.get(field).and_then(Value::as_str);
     field.unwrap_or_default()
 }
 
-fn list<'a>(value: &'a Value, field: &str) -> Option<&'a Vec<Value>> {
+fn list_field<'a>(value: &'a Value, field: &str) -> Option<&'a Vec<Value>> {
     value.get(field)?.as_array()
 }
 

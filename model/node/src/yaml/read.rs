@@ -1,33 +1,33 @@
-//! YAML text to types, within limits that nothing that kctl writes reaches.
+//! Parses YAML within limits that kctl's own texts never reach.
 
 use serde::de::DeserializeOwned;
 use serde_saphyr::Budget;
 use serde_saphyr::options::AliasLimits;
 
-/// Bytes of a file at most: 200 times kOps' largest fixture with user data in every group.
+/// Limit of a file, bytes: 200 times kOps' largest fixture with user data in every group.
 pub const MAX_BYTES: usize = 4 << 20;
-/// Nesting at most; the spec's own is below 12. Each level takes 50 KB of stack in an unoptimised build, and threads have 2 MB.
+/// Limit of nesting; the spec needs less than 12. A level takes 50 KB of stack in an unoptimised build, and threads have 2 MB.
 pub const MAX_DEPTH: usize = 32;
-/// Keys, values and elements at most, aliases expanded.
+/// Limit of keys, values and elements after expansion of aliases.
 const MAX_NODES: usize = 100_000;
-/// Objects of a file at most: 40 times as many groups as any test has.
+/// Limit of documents in a file: 40 times as many as in any test.
 const MAX_DOCUMENTS: usize = 4096;
-/// Copies made of anchored parts at most.
+/// Limit of nodes copied by aliases.
 const MAX_ALIASED: usize = 20_000;
 
-/// Reads YAML that is no spec (configurations of machines, keysets, manifests) as a type, within the same limits.
+/// Parses YAML other than the spec (configurations of instances, keysets, manifests) within the same limits.
 pub fn read_as<T: DeserializeOwned>(text: &str) -> Result<T, serde_saphyr::Error> {
     let options = serde_saphyr::options! {
-        budget: limits(),
-        alias_limits: aliases(),
-        // A line of the file may be a secret's.
+        budget: read_limits(),
+        alias_limits: alias_limits(),
+        // A snippet could show a secret.
         with_snippet: false,
     };
     serde_saphyr::from_str_with_options(text, options)
 }
 
-/// What a text may hold.
-pub fn limits() -> Option<Budget> {
+/// Limits of a text for the parser.
+pub fn read_limits() -> Option<Budget> {
     serde_saphyr::budget! {
         max_depth: MAX_DEPTH,
         max_nodes: MAX_NODES,
@@ -38,8 +38,8 @@ pub fn limits() -> Option<Budget> {
     }
 }
 
-/// How often parts of it may be repeated.
-pub fn aliases() -> AliasLimits {
+/// Limits of aliases for the parser.
+pub fn alias_limits() -> AliasLimits {
     serde_saphyr::alias_limits! {
         max_total_replayed_events: MAX_ALIASED,
         max_replay_stack_depth: 16,

@@ -1,30 +1,30 @@
-//! How text is written in YAML so that every reader, of YAML 1.1 and 1.2, takes it for that text.
+//! Chooses how a text is written in YAML, so that every parser of YAML 1.1 and 1.2 reads it back as the same text.
 
 use std::fmt::Write as _;
 
-/// A way to write text.
+/// A style of YAML scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Style {
-    /// As it is.
+pub(crate) enum TextStyle {
+    /// Without quotes.
     Plain,
-    /// In quotes.
+    /// In single or double quotes.
     Quoted,
-    /// Line by line below a `|`.
+    /// As a literal block below `|`.
     Literal,
 }
 
-/// The most readable way that is safe.
-pub(crate) fn style(text: &str) -> Style {
+/// The most readable style that is safe.
+pub(crate) fn choose_style(text: &str) -> TextStyle {
     if is_literal(text) {
-        Style::Literal
+        TextStyle::Literal
     } else if is_plain(text) {
-        Style::Plain
+        TextStyle::Plain
     } else {
-        Style::Quoted
+        TextStyle::Quoted
     }
 }
 
-/// Characters that stand for themselves outside quotes.
+/// True for characters that need no escape.
 fn is_printable(c: char) -> bool {
     // Line and paragraph separators break lines in YAML 1.1; a byte order mark may vanish.
     !c.is_control()
@@ -35,7 +35,7 @@ fn is_printable(c: char) -> bool {
 }
 
 fn is_literal(text: &str) -> bool {
-    // Text that begins with a space or an empty line would need its indentation told.
+    // A text that begins with a space or an empty line would need an indentation indicator.
     text.contains('\n')
         && !text.starts_with([' ', '\t', '\n'])
         && text
@@ -43,7 +43,7 @@ fn is_literal(text: &str) -> bool {
             .all(|c| is_printable(c) || matches!(c, '\n' | '\t'))
 }
 
-/// The line that opens a literal: what becomes of the newlines at its end.
+/// The header of a literal block, which determines how trailing newlines are kept.
 pub(crate) fn literal_header(text: &str) -> &'static str {
     match (text.ends_with("\n\n"), text.ends_with('\n')) {
         (true, _) => "|+",
@@ -74,7 +74,7 @@ fn is_plain(text: &str) -> bool {
         && !looks_like_a_number(text)
 }
 
-/// Null, booleans of YAML 1.1, merge and default keys, numbers that are none.
+/// True for null, booleans of YAML 1.1, merge and default keys, and special numbers.
 fn is_word_of_yaml(text: &str) -> bool {
     const WORDS: [&str; 17] = [
         "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n", ".inf", "-.inf", "+.inf",
@@ -83,7 +83,7 @@ fn is_word_of_yaml(text: &str) -> bool {
     WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
 }
 
-/// Numbers of any base, dates, and base-60 numbers, and what comes close to them.
+/// True for numbers in any base, dates, base-60 numbers, and texts that resemble them.
 fn looks_like_a_number(text: &str) -> bool {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let based = ["0x", "0o", "0b", "0X", "0O", "0B"]
@@ -93,7 +93,7 @@ fn looks_like_a_number(text: &str) -> bool {
     starts && (based || is_date(unsigned) || is_decimal(unsigned))
 }
 
-/// Digits with one dot at most, colons between groups of them, an exponent behind them.
+/// True for digits with at most one dot, colons between groups, and an exponent.
 fn is_decimal(text: &str) -> bool {
     let (number, exponent) = match text.split_once(['e', 'E']) {
         Some((number, exponent)) => (
@@ -109,7 +109,7 @@ fn is_decimal(text: &str) -> bool {
         && digits(exponent)
 }
 
-/// `2017-01-01`, alone or with a time behind it.
+/// True for `2017-01-01`, with or without a time.
 fn is_date(text: &str) -> bool {
     let date = text.split(['T', 't', ' ']).next().unwrap_or_default();
     let mut parts = date
@@ -122,9 +122,9 @@ fn is_date(text: &str) -> bool {
         && parts.next().is_none()
 }
 
-/// Text in quotes, as kOps' writer has them: double ones where plain text would be taken for
-/// something other than text and where characters must be escaped, single ones elsewhere.
-pub(crate) fn quoted(text: &str) -> String {
+/// Quotes a text as kOps' writer does: double quotes if the plain text would be read as another type or needs escapes, otherwise
+/// single quotes.
+pub(crate) fn quote_text(text: &str) -> String {
     let other = text.is_empty() || is_word_of_yaml(text) || looks_like_a_number(text);
     if !other && text.chars().all(is_printable) {
         return format!("'{}'", text.replace('\'', "''"));

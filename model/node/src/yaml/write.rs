@@ -1,20 +1,20 @@
-//! YAML as kOps writes it: keys sorted, lists at the indent of their key, text without quotes
-//! wherever no YAML reader could take it for anything else, `---` between documents.
+//! Writes YAML like kOps: sorted keys, lists at the indentation of their key, plain text wherever every parser reads it as text,
+//! and `---` between documents.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::text_style::{Style, literal_header, quoted, style};
+use super::text_style::{TextStyle, choose_style, literal_header, quote_text};
 
-/// Why a value could not be written.
+/// A value could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The value has no YAML form, such as a map whose keys are not text.
-    #[error("this value has no YAML form")]
+    /// The value cannot be represented, for example a map with keys that are not text.
+    #[error("the value cannot be represented as YAML")]
     Value(#[from] serde_json::Error),
 }
 
-/// One document, without a `---`.
+/// Writes one document without `---`.
 pub fn to_yaml<T: Serialize>(value: &T) -> Result<String, Error> {
     let sorted: Value = serde_json::to_value(value)?;
     let mut out = String::new();
@@ -29,7 +29,7 @@ pub fn to_yaml<T: Serialize>(value: &T) -> Result<String, Error> {
     Ok(out)
 }
 
-/// Several documents, `---` between them as kOps prints it.
+/// Writes several documents with `---` between them.
 pub fn to_yaml_documents<T: Serialize>(values: &[T]) -> Result<String, Error> {
     let documents = values.iter().map(to_yaml).collect::<Result<Vec<_>, _>>()?;
     Ok(documents.join("\n---\n\n"))
@@ -37,30 +37,30 @@ pub fn to_yaml_documents<T: Serialize>(values: &[T]) -> Result<String, Error> {
 
 const STEP: usize = 2;
 
-fn indent(depth: usize, out: &mut String) {
+fn write_indent(depth: usize, out: &mut String) {
     out.extend(std::iter::repeat_n(' ', depth));
 }
 
-/// Fields, each on a line of its own; the first one where `out` stands, the others at `depth`.
+/// Writes fields, one per line: the first at the end of `out`, the others at the indentation `depth`.
 fn write_fields(fields: &Map<String, Value>, depth: usize, out: &mut String) {
     for (index, (key, value)) in fields.iter().enumerate() {
         if index > 0 {
-            indent(depth, out);
+            write_indent(depth, out);
         }
-        match style(key) {
-            Style::Plain => out.push_str(key),
-            Style::Quoted | Style::Literal => out.push_str(&quoted(key)),
+        match choose_style(key) {
+            TextStyle::Plain => out.push_str(key),
+            TextStyle::Quoted | TextStyle::Literal => out.push_str(&quote_text(key)),
         }
         out.push(':');
         match value {
             Value::Object(fields) if !fields.is_empty() => {
                 out.push('\n');
-                indent(depth + STEP, out);
+                write_indent(depth + STEP, out);
                 write_fields(fields, depth + STEP, out);
             }
             Value::Array(elements) if !elements.is_empty() => {
                 out.push('\n');
-                indent(depth, out);
+                write_indent(depth, out);
                 write_elements(elements, depth, out);
             }
             scalar => {
@@ -72,11 +72,11 @@ fn write_fields(fields: &Map<String, Value>, depth: usize, out: &mut String) {
     }
 }
 
-/// Elements, each after a dash; the first one where `out` stands, the others at `depth`.
+/// Writes elements, each after a dash: the first at the end of `out`, the others at the indentation `depth`.
 fn write_elements(elements: &[Value], depth: usize, out: &mut String) {
     for (index, element) in elements.iter().enumerate() {
         if index > 0 {
-            indent(depth, out);
+            write_indent(depth, out);
         }
         out.push_str("- ");
         match element {
@@ -92,20 +92,20 @@ fn write_elements(elements: &[Value], depth: usize, out: &mut String) {
     }
 }
 
-/// A scalar or an empty collection, without the newline that ends it.
+/// Writes a scalar or an empty collection without a final newline.
 fn write_scalar(value: &Value, depth: usize, out: &mut String) {
     match value {
         Value::Array(_) => out.push_str("[]"),
         Value::Object(_) => out.push_str("{}"),
-        Value::String(text) => match style(text) {
-            Style::Plain => out.push_str(text),
-            Style::Quoted => out.push_str(&quoted(text)),
-            Style::Literal => {
+        Value::String(text) => match choose_style(text) {
+            TextStyle::Plain => out.push_str(text),
+            TextStyle::Quoted => out.push_str(&quote_text(text)),
+            TextStyle::Literal => {
                 out.push_str(literal_header(text));
                 for line in text.strip_suffix('\n').unwrap_or(text).split('\n') {
                     out.push('\n');
                     if !line.is_empty() {
-                        indent(depth.max(STEP), out);
+                        write_indent(depth.max(STEP), out);
                         out.push_str(line);
                     }
                 }
@@ -121,7 +121,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    fn text() -> impl Strategy<Value = String> {
+    fn any_text() -> impl Strategy<Value = String> {
         prop_oneof![
             any::<String>(),
             "(?s).{0,6}",
@@ -131,17 +131,17 @@ mod tests {
         ]
     }
 
-    fn value() -> impl Strategy<Value = Value> {
+    fn any_value() -> impl Strategy<Value = Value> {
         let scalar = prop_oneof![
             Just(Value::Null),
             any::<bool>().prop_map(Value::from),
             any::<i64>().prop_map(Value::from),
-            text().prop_map(Value::from),
+            any_text().prop_map(Value::from),
         ];
         scalar.prop_recursive(4, 24, 5, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
-                prop::collection::btree_map(text(), inner, 0..5)
+                prop::collection::btree_map(any_text(), inner, 0..5)
                     .prop_map(|map| Value::Object(map.into_iter().collect())),
             ]
         })
@@ -151,7 +151,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn what_is_written_is_read_back(value in value()) {
+        fn what_is_written_is_read_back(value in any_value()) {
             let yaml = to_yaml(&value).unwrap();
             let back: Value = serde_saphyr::from_str(&yaml).map_err(|error| TestCaseError::fail(format!("{error}\n{yaml}")))?;
             prop_assert_eq!(back, value, "{}", yaml);

@@ -25,7 +25,7 @@ spec! {
         /// Base64 of the PEM certificate or public key.
         pub public_material: Option<String>,
         /// Base64 of the PEM private key. Secret.
-        #[serde(serialize_with = "secret::revealed")]
+        #[serde(serialize_with = "secret::serialize_revealed")]
         pub private_material: Option<Secret>,
     }
 }

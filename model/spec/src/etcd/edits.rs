@@ -5,7 +5,7 @@ use crate::read::Problem;
 use cloud::Cloud;
 use engine::Snapshot;
 use full::EtcdCluster;
-use node::etcd::Record;
+use node::etcd::FormationRecord;
 use node::names::etcd_volume;
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ struct FormedMember {
 
 impl Formed {
     /// What the record of that etcd cluster of a cluster says, and where the volumes that it names lie.
-    pub fn of(record: &Record, cluster: &str, etcd: &str, seen: &Snapshot<Cloud>) -> Self {
+    pub fn of(record: &FormationRecord, cluster: &str, etcd: &str, seen: &Snapshot<Cloud>) -> Self {
         let has_volume = |member: &str| {
             let name = etcd_volume(cluster, etcd, member);
             let is = |one: &Cloud| matches!(one, Cloud::EbsVolume(volume) if volume.name == name);

@@ -12,7 +12,7 @@ use crate::api::{InstanceGroup, InstanceGroupRole};
 use crate::validate::versions::Version;
 use full::{EtcdCluster, EtcdMember};
 use node::components::{EtcdSetting, etcd_setting};
-use node::duration::milliseconds;
+use node::duration::parse_milliseconds;
 use std::collections::BTreeMap;
 
 /// Addresses for metrics: all that the spec gives, wherever it gives them.
@@ -125,7 +125,7 @@ fn environment(etcd: &EtcdClusterSpec) -> BTreeMap<String, String> {
         ("ETCD_HEARTBEAT_INTERVAL", &etcd.heartbeat_interval),
         ("ETCD_ELECTION_TIMEOUT", &etcd.leader_election_timeout),
     ] {
-        if let Some(milliseconds) = time.as_deref().and_then(milliseconds) {
+        if let Some(milliseconds) = time.as_deref().and_then(parse_milliseconds) {
             environment.insert(name.to_owned(), milliseconds.to_string());
         }
     }

@@ -125,7 +125,7 @@ fn max_lifetime(group: &InstanceGroup, found: &mut Found) -> Option<i32> {
     let Some(text) = &group.spec.max_instance_lifetime else {
         return Some(0);
     };
-    let seconds = duration::whole_seconds(text);
+    let seconds = duration::parse_whole_seconds(text);
     if seconds.is_none() {
         found.group_error(
             group,

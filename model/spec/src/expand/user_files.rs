@@ -5,7 +5,7 @@ use crate::api::host::{FileAssetSpec, HookSpec};
 use crate::api::{InstanceGroup, InstanceGroupRole};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use node::config::{File, Unit};
+use node::config::{File, UnitFile};
 
 /// Files for instances of this role; those of the group replace the cluster's at the same path.
 pub(super) fn file_assets(
@@ -49,7 +49,7 @@ fn file_asset(asset: &FileAssetSpec) -> Result<File, (String, &'static str)> {
     })?;
     let mode = format!("{bits:04o}");
     if asset.is_base64 != Some(true) {
-        return Ok(File::new(path, &asset.content).mode(&mode));
+        return Ok(File::new(path, &asset.content).with_mode(&mode));
     }
     let compact: String = asset.content.split_whitespace().collect();
     let bytes = STANDARD.decode(&compact).map_err(|_| {
@@ -59,10 +59,10 @@ fn file_asset(asset: &FileAssetSpec) -> Result<File, (String, &'static str)> {
         )
     })?;
     Ok(match String::from_utf8(bytes) {
-        Ok(text) => File::new(path, text).mode(&mode),
+        Ok(text) => File::new(path, text).with_mode(&mode),
         Err(_) => File {
             base64: true,
-            ..File::new(path, compact).mode(&mode)
+            ..File::new(path, compact).with_mode(&mode)
         },
     })
 }
@@ -73,8 +73,8 @@ pub(super) fn hooks(
     group: &InstanceGroup,
     role: InstanceGroupRole,
     found: &mut Found,
-) -> Vec<Unit> {
-    let mut units: Vec<Unit> = Vec::new();
+) -> Vec<UnitFile> {
+    let mut units: Vec<UnitFile> = Vec::new();
     let numbered = |hooks: &[HookSpec], suffix: &str| -> Vec<(String, HookSpec)> {
         let name = |index| format!("kops-hook-{index}{suffix}");
         let named = hooks.iter().enumerate();
@@ -102,7 +102,7 @@ pub(super) fn hooks(
             continue;
         }
         match hook_unit(&name, &hook) {
-            Ok(content) => units.push(Unit {
+            Ok(content) => units.push(UnitFile {
                 name,
                 content,
                 enabled: hook.disabled != Some(true),
@@ -135,15 +135,15 @@ fn hook_unit(name: &str, hook: &HookSpec) -> Result<String, templates::Error> {
         requires: hook.requires.clone(),
         before: hook.before.clone(),
         in_container,
-        image: templates::systemd_word(&container.image.unwrap_or_default()),
-        container: templates::systemd_word(name.trim_end_matches(".service")),
+        image: templates::quote_systemd_word(&container.image.unwrap_or_default()),
+        container: templates::quote_systemd_word(name.trim_end_matches(".service")),
         environment: environment
-            .map(|(name, value)| templates::systemd_word(&format!("{name}={value}")))
+            .map(|(name, value)| templates::quote_systemd_word(&format!("{name}={value}")))
             .collect(),
         command: container
             .command
             .iter()
-            .map(|word| templates::systemd_word(word))
+            .map(|word| templates::quote_systemd_word(word))
             .collect(),
         service: manifest.trim_end().to_owned(),
     })

@@ -1,6 +1,6 @@
 //! A finding about a spec: what is wrong, where it stands, and what to do about it.
 
-use node::terminal::steers;
+use node::terminal::is_terminal_control;
 use std::fmt::Write as _;
 use std::panic::Location;
 
@@ -201,7 +201,13 @@ impl Snippet {
 /// space, so that columns stay.
 fn printable(text: &str) -> String {
     text.chars()
-        .map(|c| if c.is_control() || steers(c) { ' ' } else { c })
+        .map(|c| {
+            if c.is_control() || is_terminal_control(c) {
+                ' '
+            } else {
+                c
+            }
+        })
         .collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use node::yaml::{aliases, limits};
+use node::yaml::{alias_limits, read_limits};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
 use serde_saphyr::{Location, Options, Spanned};
@@ -56,8 +56,8 @@ fn path_bytes(node: &Node, own: usize) -> usize {
 
 fn options() -> Options {
     serde_saphyr::options! {
-        budget: limits(),
-        alias_limits: aliases(),
+        budget: read_limits(),
+        alias_limits: alias_limits(),
         // Reported by us, all of them, with the place of the first.
         duplicate_keys: DuplicateKeyPolicy::PassThrough,
         non_finite_float_policy: NonFiniteFloatPolicy::AsString,

@@ -6,7 +6,7 @@ use crate::expand;
 use crate::read::Problem;
 
 use super::text::one_of;
-use node::duration::seconds;
+use node::duration::parse_seconds;
 
 /// Lives of kubelets' certificates, seconds: Kubernetes signs none for less than ten minutes, and none outlives its authority,
 /// which has ten years.
@@ -28,7 +28,7 @@ pub fn check(spec: &ClusterSpec, problems: &mut Vec<Problem>) {
         problems.push(problem.hint("use 16 to 30; 24 has room for 254 pods"));
     }
     let signing = controller_manager.and_then(|config| config.cluster_signing_duration.as_deref());
-    let signing = signing.and_then(|said| Some((said, seconds(said)?)));
+    let signing = signing.and_then(|said| Some((said, parse_seconds(said)?)));
     if let Some((said, _)) = signing.filter(|(_, life)| *life < SIGNING.0 || *life > SIGNING.1) {
         let problem = Problem::error(
             "spec.kubeControllerManager.ClusterSigningDuration",

@@ -4,7 +4,7 @@ use crate::api::instance_group::InstanceGroupSpec;
 use crate::read::Problem;
 
 use super::text::{is_arn, is_id, one_of};
-use node::duration::seconds;
+use node::duration::parse_seconds;
 
 /// Names of Auto Scaling processes.
 const PROCESSES: &[&str] = &[
@@ -238,7 +238,7 @@ fn lifetime(spec: &InstanceGroupSpec, problems: &mut Vec<Problem>) {
     let Some(text) = &spec.max_instance_lifetime else {
         return;
     };
-    if let Some(age) = seconds(text)
+    if let Some(age) = parse_seconds(text)
         && age != 0.0
         && !(DAY..=365.0 * DAY).contains(&age)
     {

@@ -5,7 +5,7 @@ use crate::read::Problem;
 
 use super::labels;
 use super::text::one_of;
-use node::duration::seconds;
+use node::duration::parse_seconds;
 
 pub fn check(at: &str, config: Option<&KubeletConfigSpec>, problems: &mut Vec<Problem>) {
     let Some(config) = config else { return };
@@ -90,7 +90,7 @@ fn images(at: &str, config: &KubeletConfigSpec, problems: &mut Vec<Problem>) {
 }
 
 fn shutdown(at: &str, config: &KubeletConfigSpec, problems: &mut Vec<Problem>) {
-    let value = |text: &Option<String>| text.as_deref().and_then(seconds);
+    let value = |text: &Option<String>| text.as_deref().and_then(parse_seconds);
     if let (Some(all), Some(critical)) = (
         value(&config.shutdown_grace_period),
         value(&config.shutdown_grace_period_critical_pods),

@@ -1,6 +1,6 @@
 //! Quantities and durations, wherever they stand in a spec.
 
-use node::duration::seconds;
+use node::duration::parse_seconds;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -121,7 +121,7 @@ fn quantity(path: &str, text: &str, problems: &mut Vec<Problem>) {
 }
 
 fn duration(path: &str, text: &str, problems: &mut Vec<Problem>) {
-    if seconds(text).is_none() {
+    if parse_seconds(text).is_none() {
         let problem = Problem::error(path, format!("\"{text}\" is not a duration"));
         problems.push(problem.hint("write numbers with units, such as 30s, 15m or 1h30m"));
     }

@@ -5,7 +5,7 @@ use full::objects::addon_objects;
 use node::addons::{
     ADDON_LABEL, CHANNEL_KEY, MANAGED_BY_LABEL, MANAGER, read_channel, read_manifest,
 };
-use node::config::sha256;
+use node::config::sha256_hex;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use test_support::expanded_with_fields;
@@ -195,11 +195,11 @@ fn the_store_holds_the_list_and_what_it_names() {
         .collect();
     assert_eq!(listed, names(&of));
     for (listed, addon) in list.spec.addons.iter().zip(&of) {
-        assert_eq!(listed.key(), manifest_key(addon));
-        let manifest = text(&listed.key());
-        assert_eq!(sha256(&manifest), listed.manifest_hash);
+        assert_eq!(listed.manifest_key(), manifest_key(addon));
+        let manifest = text(&listed.manifest_key());
+        assert_eq!(sha256_hex(&manifest), listed.manifest_hash);
         assert_eq!(
-            read_manifest(&listed.key(), &manifest).unwrap(),
+            read_manifest(&listed.manifest_key(), &manifest).unwrap(),
             addon.objects
         );
     }
@@ -216,7 +216,7 @@ fn a_list_of_kops_is_read_and_one_with_an_addon_twice_is_not() {
         format!("kind: Addons\nmetadata: {{name: bootstrap}}\nspec:\n  addons:\n{addons}")
     };
     assert_eq!(
-        read_channel(&list(addon)).unwrap().spec.addons[0].key(),
+        read_channel(&list(addon)).unwrap().spec.addons[0].manifest_key(),
         "addons/a/a.yaml"
     );
     let error = read_channel(&list(&addon.repeat(2)))

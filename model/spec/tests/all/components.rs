@@ -1,7 +1,7 @@
 //! A completed spec runs the control plane with the command lines that kOps gives it.
 use full::FullSpec;
 use node::components;
-use node::config::{Host, NodeConfig, Role, etcd_pod};
+use node::config::{InstanceFacts, NodeConfig, Role, etcd_pod};
 use node::manifests::{self, Pod};
 use serde_json::{Value, json};
 use spec::api::kube_apiserver::KubeAPIServerConfig;
@@ -111,12 +111,12 @@ fn same(arguments: &[String], expected: &str) {
 }
 
 fn proxy(full: &FullSpec) -> Pod {
-    manifests::proxy(
+    manifests::build_proxy_pod(
         full.kube_proxy.as_ref().unwrap(),
         "https://127.0.0.1",
-        &Host {
+        &InstanceFacts {
             instance_id: "i-1".into(),
-            ..Host::placeholder()
+            ..InstanceFacts::placeholder()
         },
     )
 }

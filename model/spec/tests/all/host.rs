@@ -1,7 +1,7 @@
 //! The desired state of machines: what is in it, what goes before what, what it must not hold.
 use engine::{Resource, Snapshot, plan};
-use node::config::{Asset, Distribution, Host, NodeConfig, Role};
-use node::host::{Certificate, HostResource, Thing, desired};
+use node::config::{Asset, Distribution, InstanceFacts, NodeConfig, Role};
+use node::host::{Certificate, HostObject, HostResource, desired_resources};
 use serde_json::json;
 use spec::expand::Expanded;
 use std::collections::BTreeMap;
@@ -18,17 +18,17 @@ fn config_of(expanded: &Expanded, role: Role) -> NodeConfig {
     config
 }
 
-fn machine(cgroup_v1: bool) -> Host {
-    Host {
+fn machine(cgroup_v1: bool) -> InstanceFacts {
+    InstanceFacts {
         instance_id: "i-0abc".into(),
         zone: "eu-west-1a".into(),
         cgroup_v1,
-        ..Host::placeholder()
+        ..InstanceFacts::placeholder()
     }
 }
 
 fn of(role: Role) -> Vec<HostResource> {
-    desired(&config_of(&expanded(), role), &machine(false)).unwrap()
+    desired_resources(&config_of(&expanded(), role), &machine(false)).unwrap()
 }
 
 /// Each thing with what it needs, but for parameters of the kernel, of which there are many of one kind.
@@ -60,7 +60,7 @@ fn listed(all: &[HostResource]) -> String {
 
 fn unit(all: &[HostResource], name: &str) -> (String, Vec<String>) {
     let found = all.iter().find_map(|resource| match &resource.thing {
-        Thing::Unit(unit) if unit.name == name => {
+        HostObject::Unit(unit) if unit.name == name => {
             let needs = resource.needs.iter().map(ToString::to_string).collect();
             Some((unit.starts_with.clone(), needs))
         }
@@ -100,11 +100,11 @@ fn every_machine_can_be_made_from_nothing() {
     for expanded in std::iter::once(expanded()).chain([busy]) {
         for role in [Role::ControlPlane, Role::Node] {
             for distribution in [Distribution::Debian, Distribution::AmazonLinux] {
-                let host = Host {
+                let host = InstanceFacts {
                     distribution,
                     ..machine(false)
                 };
-                let all = desired(&config_of(&expanded, role), &host).unwrap();
+                let all = desired_resources(&config_of(&expanded, role), &host).unwrap();
                 let plan = plan(&all, &Snapshot::default()).unwrap();
                 assert_eq!(plan.steps.len(), all.len());
             }
@@ -121,7 +121,7 @@ fn folders_of_volumes_are_made_on_the_volumes() {
             group.spec.volume_mounts = serde_json::from_value(volumes.clone()).unwrap();
         }
     });
-    let all = desired(&config_of(&expanded, Role::Node), &machine(false)).unwrap();
+    let all = desired_resources(&config_of(&expanded, Role::Node), &machine(false)).unwrap();
     let needs: BTreeMap<String, String> = all
         .iter()
         .map(|resource| (resource.id().to_string(), format!("{:?}", resource.needs)))
@@ -141,7 +141,7 @@ fn a_unit_starts_again_exactly_when_something_it_needs_is_another() {
     let before = of(Role::Node);
     let mut config = config_of(&expanded(), Role::Node);
     config.kubelet.config["maxPods"] = json!(7);
-    let after = desired(&config, &machine(false)).unwrap();
+    let after = desired_resources(&config, &machine(false)).unwrap();
     assert_ne!(
         unit(&before, "kubelet.service").0,
         unit(&after, "kubelet.service").0
@@ -150,7 +150,7 @@ fn a_unit_starts_again_exactly_when_something_it_needs_is_another() {
         unit(&before, "containerd.service").0,
         unit(&after, "containerd.service").0
     );
-    let v1 = desired(&config_of(&expanded(), Role::Node), &machine(true)).unwrap();
+    let v1 = desired_resources(&config_of(&expanded(), Role::Node), &machine(true)).unwrap();
     assert_ne!(
         unit(&before, "kubelet.service").0,
         unit(&v1, "kubelet.service").0
@@ -167,7 +167,7 @@ fn what_is_only_good_to_have_keeps_no_machine_out() {
         cluster.spec.sysctl_parameters = vec!["no.such.key=1".into(), "vm.max_map_count=7".into()];
         cluster.spec.packages = vec!["nfs-common".into()];
     });
-    let all = desired(&config_of(&users, Role::Node), &machine(false)).unwrap();
+    let all = desired_resources(&config_of(&users, Role::Node), &machine(false)).unwrap();
     for name in ["containerd.service", "kubelet.service"] {
         let needs = unit(&all, name).1;
         for other in [
@@ -192,7 +192,7 @@ fn hooks_come_before_what_they_say_and_never_in_a_circle() {
     let expanded = expanded_with(|cluster, _| {
         cluster.spec.hooks = serde_json::from_value(hooks).unwrap();
     });
-    let all = desired(&config_of(&expanded, Role::Node), &machine(false)).unwrap();
+    let all = desired_resources(&config_of(&expanded, Role::Node), &machine(false)).unwrap();
     assert!(
         unit(&all, "kubelet.service")
             .1
@@ -215,7 +215,9 @@ fn certificates_say_who_signs_them_and_whom_they_name() {
     let certificates = |role| -> BTreeMap<String, Certificate> {
         let all = of(role).into_iter();
         let certificates = all.filter_map(|resource| match resource.thing {
-            Thing::Certificate(certificate) => Some((certificate.path().to_owned(), certificate)),
+            HostObject::Certificate(certificate) => {
+                Some((certificate.path().to_owned(), certificate))
+            }
             _ => None,
         });
         certificates.collect()
@@ -269,9 +271,10 @@ fn kubelets_certificates_live_as_long_as_kubernetes_signs_and_others_for_a_year(
             let manager = cluster.spec.kube_controller_manager.get_or_insert_default();
             manager.cluster_signing_duration = said.map(str::to_owned);
         });
-        let all = desired(&config_of(&expanded, Role::ControlPlane), &machine(false)).unwrap();
+        let all =
+            desired_resources(&config_of(&expanded, Role::ControlPlane), &machine(false)).unwrap();
         for thing in all.into_iter().map(|resource| resource.thing) {
-            if let Thing::Certificate(certificate) = thing {
+            if let HostObject::Certificate(certificate) = thing {
                 let own = certificate.common_name == "system:node:i-0abc";
                 let expected = if own { kubelet } else { days(455) };
                 let name = &certificate.common_name;
@@ -293,7 +296,7 @@ fn no_desired_state_holds_a_key() {
 fn an_offline_render_can_be_shown_and_not_installed() {
     let mut config = node_config_of(&full(), Role::Node, "");
     config.assets[0].sha256 = None;
-    let error = desired(&config, &machine(false)).unwrap_err();
+    let error = desired_resources(&config, &machine(false)).unwrap_err();
     assert!(
         error.to_string().contains(&config.assets[0].name),
         "{error}"

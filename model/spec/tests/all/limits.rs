@@ -3,7 +3,7 @@
 use cloud::facts::Facts;
 use engine::{Snapshot, plan};
 use full::objects::desired;
-use node::config::{NODE_FORMAT, read_node_config, sha256};
+use node::config::{NODE_FORMAT, read_node_config, sha256_hex};
 use node::yaml::MAX_BYTES;
 use spec::api::set::set;
 use spec::api::{Cluster, InstanceGroup, InstanceGroupRole};
@@ -147,7 +147,7 @@ fn a_configuration_of_a_machine_has_the_same_limits() {
     let deep = format!("format: {NODE_FORMAT}\nkubelet: {}", "[".repeat(5000));
     let long = format!("format: {NODE_FORMAT}\n#{}", "#".repeat(MAX_BYTES));
     for text in [deep, long] {
-        assert!(read_node_config(&text, &sha256(&text)).is_err());
+        assert!(read_node_config(&text, &sha256_hex(&text)).is_err());
     }
 }
 

@@ -1,7 +1,8 @@
 //! NodeConfig of each group, and the files and units that follow from it.
 use full::nodes::node_config;
 use node::config::{
-    Distribution, Error, File, Host, NodeConfig, Role, files, packages, read_node_config, stored,
+    Distribution, Error, File, InstanceFacts, NodeConfig, Role, all_packages, host_files,
+    read_node_config, to_stored,
 };
 use node::manifests::Pod;
 use serde_json::{Value, json};
@@ -15,11 +16,11 @@ fn config_of(expanded: &Expanded, role: Role) -> NodeConfig {
     node_config_of(&expanded.full, role, CERTIFICATES)
 }
 
-fn machine() -> Host {
-    Host {
+fn machine() -> InstanceFacts {
+    InstanceFacts {
         instance_id: "i-0abc".into(),
         zone: "eu-west-1a".into(),
-        ..Host::placeholder()
+        ..InstanceFacts::placeholder()
     }
 }
 
@@ -37,7 +38,7 @@ fn yaml(files: &[File], path: &str) -> Value {
 fn it_is_stored_under_its_own_hash_and_reads_back_as_it_was() {
     for role in [Role::ControlPlane, Role::Node] {
         let config = config_of(&expanded(), role);
-        let stored = stored(&config).unwrap();
+        let stored = to_stored(&config).unwrap();
         assert_eq!(
             read_node_config(&stored.text, &stored.sha256).unwrap(),
             config
@@ -51,19 +52,19 @@ fn it_is_stored_under_its_own_hash_and_reads_back_as_it_was() {
     }
     let config = config_of(&expanded(), Role::Node);
     assert_eq!(
-        stored(&config).unwrap().keys[1],
+        to_stored(&config).unwrap().keys[1],
         "igconfig/node/nodes-eu-west-1a/nodeupconfig.yaml"
     );
     let config = config_of(&expanded(), Role::ControlPlane);
     assert_eq!(
-        stored(&config).unwrap().keys[1],
+        to_stored(&config).unwrap().keys[1],
         "igconfig/control-plane/control-plane-eu-west-1a/nodeupconfig.yaml"
     );
 }
 
 #[test]
 fn equal_specs_make_equal_text_and_only_what_a_machine_is_made_of_changes_it() {
-    let text = |expanded: &Expanded, role| stored(&config_of(expanded, role)).unwrap().text;
+    let text = |expanded: &Expanded, role| to_stored(&config_of(expanded, role)).unwrap().text;
     let followed = expanded_with(|cluster, groups| {
         for group in groups {
             group.spec.node_labels.insert("team".into(), "a".into());
@@ -96,10 +97,10 @@ fn equal_specs_make_equal_text_and_only_what_a_machine_is_made_of_changes_it() {
 
 #[test]
 fn formats_of_other_releases_are_refused_by_number() {
-    let text = stored(&config_of(&expanded(), Role::Node)).unwrap().text;
+    let text = to_stored(&config_of(&expanded(), Role::Node)).unwrap().text;
     let newer = text.replace("\nformat: 1\n", "\nformat: 3\nfromTheFuture: true\n");
     assert_ne!(newer, text);
-    let hash = node::config::sha256(&newer);
+    let hash = node::config::sha256_hex(&newer);
     let error = read_node_config(&newer, &hash).unwrap_err();
     assert!(
         matches!(
@@ -141,7 +142,7 @@ fn a_group_without_our_binaries_is_refused_by_name() {
 
 #[test]
 fn workers_know_nothing_of_the_control_plane_and_of_the_store() {
-    let text = stored(&config_of(&expanded(), Role::Node)).unwrap().text;
+    let text = to_stored(&config_of(&expanded(), Role::Node)).unwrap().text;
     for part in ["etcd", "s3://", "protokube", "kube-apiserver"] {
         // An empty list of protokube's binaries is all.
         let found = text
@@ -157,7 +158,7 @@ fn workers_know_nothing_of_the_control_plane_and_of_the_store() {
 
 #[test]
 fn a_control_plane_gets_these_files() {
-    let all = files(&config_of(&expanded(), Role::ControlPlane), &machine()).unwrap();
+    let all = host_files(&config_of(&expanded(), Role::ControlPlane), &machine()).unwrap();
     let listed: Vec<String> = all
         .iter()
         .map(|file| format!("{} {}", file.mode, file.path))
@@ -167,7 +168,7 @@ fn a_control_plane_gets_these_files() {
 
 #[test]
 fn a_worker_gets_these_files() {
-    let all = files(&config_of(&expanded(), Role::Node), &machine()).unwrap();
+    let all = host_files(&config_of(&expanded(), Role::Node), &machine()).unwrap();
     let listed: Vec<String> = all
         .iter()
         .map(|file| format!("{} {}", file.mode, file.path))
@@ -177,7 +178,7 @@ fn a_worker_gets_these_files() {
 
 #[test]
 fn a_node_is_called_after_its_instance() {
-    let all = files(&config_of(&expanded(), Role::Node), &machine()).unwrap();
+    let all = host_files(&config_of(&expanded(), Role::Node), &machine()).unwrap();
     assert!(content(&all, "/etc/sysconfig/kubelet").contains("--hostname-override=i-0abc"));
     assert_eq!(
         yaml(&all, "/var/lib/kubelet/kubelet.conf")["providerID"],
@@ -198,7 +199,7 @@ fn a_node_is_called_after_its_instance() {
 #[test]
 fn components_find_the_api_wherever_it_is() {
     let server = |expanded: &Expanded, role| -> Vec<String> {
-        let all = files(&config_of(expanded, role), &machine()).unwrap();
+        let all = host_files(&config_of(expanded, role), &machine()).unwrap();
         let of = |component: &str| {
             let config = yaml(&all, &format!("/var/lib/{component}/kubeconfig"));
             config["clusters"][0]["cluster"]["server"]
@@ -248,14 +249,14 @@ fn components_find_the_api_wherever_it_is() {
 #[test]
 fn what_a_machine_lacks_is_taken_into_account() {
     let config = config_of(&expanded(), Role::Node);
-    let usual = files(&config, &machine()).unwrap();
-    let odd = Host {
+    let usual = host_files(&config, &machine()).unwrap();
+    let odd = InstanceFacts {
         cgroup_v1: true,
         restrict_oom_score_adj: true,
         systemd_resolved: false,
         ..machine()
     };
-    let odd = files(&config, &odd).unwrap();
+    let odd = host_files(&config, &odd).unwrap();
     let kubelet = |files: &[File], field: &str| {
         yaml(files, "/var/lib/kubelet/kubelet.conf")
             .get(field)
@@ -275,11 +276,11 @@ fn what_a_machine_lacks_is_taken_into_account() {
 #[test]
 fn kube_proxy_leaves_the_table_of_connections_alone_where_it_may_not_size_it() {
     let size = |expanded: &Expanded, fixed| {
-        let host = Host {
+        let host = InstanceFacts {
             conntrack_max_fixed: fixed,
             ..machine()
         };
-        let all = files(&config_of(expanded, Role::Node), &host).unwrap();
+        let all = host_files(&config_of(expanded, Role::Node), &host).unwrap();
         let pod = content(&all, "/etc/kubernetes/manifests/kube-proxy.manifest");
         let pod: Pod = serde_saphyr::from_str(&pod).unwrap();
         let mut flags = pod.spec.containers[0].args.iter();
@@ -295,7 +296,9 @@ fn kube_proxy_leaves_the_table_of_connections_alone_where_it_may_not_size_it() {
 #[test]
 fn every_file_in_a_format_parses() {
     for role in [Role::ControlPlane, Role::Node] {
-        for file in files(&config_of(&expanded(), role), &Host::placeholder()).unwrap() {
+        for file in
+            host_files(&config_of(&expanded(), role), &InstanceFacts::placeholder()).unwrap()
+        {
             let yaml = [".yaml", ".conf", "kubeconfig", ".manifest"]
                 .iter()
                 .any(|end| file.path.ends_with(end));
@@ -315,7 +318,7 @@ fn every_file_in_a_format_parses() {
 
 #[test]
 fn environment_files_mean_to_the_shell_what_they_mean_to_systemd() {
-    let all = files(&config_of(&expanded(), Role::Node), &machine()).unwrap();
+    let all = host_files(&config_of(&expanded(), Role::Node), &machine()).unwrap();
     let script = format!(
         "{}\nprintf %s \"$DAEMON_ARGS\"",
         content(&all, "/etc/sysconfig/kubelet")
@@ -338,7 +341,7 @@ fn the_users_kernel_parameters_come_last_and_node_ports_are_nobodys() {
             group.spec.sysctl_parameters = vec!["a.b = 2".into()];
         }
     });
-    let all = files(&config_of(&expanded, Role::Node), &machine()).unwrap();
+    let all = host_files(&config_of(&expanded, Role::Node), &machine()).unwrap();
     let file = content(&all, "/etc/sysctl.d/99-k8s-general.conf");
     let last = |name: &str| {
         let mut lines = file.lines().filter_map(|line| line.split_once(" = "));
@@ -363,8 +366,8 @@ fn files_of_the_users_are_written_for_their_roles_and_keep_their_bytes() {
         { "name": "bytes", "path": "/etc/bytes", "content": "/wA=", "isBase64": true },
         { "name": "ours", "path": "/etc/crictl.yaml", "content": "mine\n" },
     ] }));
-    let control_plane = files(&config_of(&expanded, Role::ControlPlane), &machine()).unwrap();
-    let worker = files(&config_of(&expanded, Role::Node), &machine()).unwrap();
+    let control_plane = host_files(&config_of(&expanded, Role::ControlPlane), &machine()).unwrap();
+    let worker = host_files(&config_of(&expanded, Role::Node), &machine()).unwrap();
     assert_eq!(content(&worker, "/srv/kubernetes/assets/all"), "text\n");
     assert!(worker.iter().all(|file| file.path != "/etc/some"));
     let some = control_plane
@@ -446,11 +449,11 @@ fn units_are_what_systemd_accepts() {
     })
     .unwrap();
     let mut units = config_of(&expanded, Role::ControlPlane).units;
-    units.push(node::config::Unit::new("nodeup.service", boot));
+    units.push(node::config::UnitFile::new("nodeup.service", boot));
     let files = config_of(&expanded, Role::ControlPlane).files;
     let services = files.iter().filter_map(|file| {
         let name = file.path.strip_prefix("/etc/systemd/system/")?;
-        Some(node::config::Unit::new(name, &file.content))
+        Some(node::config::UnitFile::new(name, &file.content))
     });
     units.extend(services);
     let names: Vec<&str> = units.iter().map(|unit| unit.name.as_str()).collect();
@@ -494,8 +497,8 @@ fn packages_have_the_names_of_their_distribution_and_the_users_are_added() {
         &expanded_with_fields(&json!({ "packages": ["nfs-common"], "ntp": { "managed": false } })),
         Role::Node,
     );
-    let debian = packages(&config, Distribution::Debian);
-    let amazon = packages(&config, Distribution::AmazonLinux);
+    let debian = all_packages(&config, Distribution::Debian);
+    let amazon = all_packages(&config, Distribution::AmazonLinux);
     assert!(debian.contains(&"nfs-common".to_owned()) && amazon.contains(&"nfs-common".to_owned()));
     assert!(
         debian.contains(&"conntrack".to_owned()) && amazon.contains(&"conntrack-tools".to_owned())
@@ -508,8 +511,8 @@ fn packages_have_the_names_of_their_distribution_and_the_users_are_added() {
 fn no_file_of_a_group_and_no_configuration_holds_a_private_key() {
     for role in [Role::ControlPlane, Role::Node] {
         let config = config_of(&expanded(), role);
-        let text = stored(&config).unwrap().text;
-        let files = files(&config, &Host::placeholder()).unwrap();
+        let text = to_stored(&config).unwrap().text;
+        let files = host_files(&config, &InstanceFacts::placeholder()).unwrap();
         let all: String = files
             .iter()
             .map(|file| file.content.as_str())

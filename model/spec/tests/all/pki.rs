@@ -55,7 +55,7 @@ fn openssl(arguments: &[&str], input: &str) -> String {
 #[test]
 fn an_authority_is_what_kops_makes() {
     for algorithm in [KeyAlgorithm::EcdsaP256, KeyAlgorithm::Rsa2048] {
-        let keyset = mint(KUBERNETES_CA, algorithm, &mut keys()).unwrap();
+        let keyset = mint_keyset(KUBERNETES_CA, algorithm, &mut keys()).unwrap();
         parsed(&keyset.items[0].certificate, |certificate| {
             assert_eq!(certificate.subject().to_string(), "CN=kubernetes-ca");
             assert_eq!(certificate.issuer(), certificate.subject());
@@ -80,7 +80,7 @@ fn an_authority_is_what_kops_makes() {
 #[test]
 fn keys_are_p256_and_where_asked_for_rsa_of_2048_bits() {
     let bits = |algorithm| {
-        let keyset = mint("service-account", algorithm, &mut keys()).unwrap();
+        let keyset = mint_keyset("service-account", algorithm, &mut keys()).unwrap();
         parsed(&keyset.items[0].certificate, |certificate| {
             certificate.public_key().parsed().unwrap().key_size()
         })
@@ -92,11 +92,12 @@ fn keys_are_p256_and_where_asked_for_rsa_of_2048_bits() {
 #[test]
 fn a_stored_keyset_reads_back_as_it_was_and_still_signs() {
     for algorithm in [KeyAlgorithm::EcdsaP256, KeyAlgorithm::Rsa2048] {
-        let keyset = mint(KUBERNETES_CA, algorithm, &mut keys()).unwrap();
+        let keyset = mint_keyset(KUBERNETES_CA, algorithm, &mut keys()).unwrap();
         let file = write_keyset(&keyset).unwrap();
         let read = read_keyset(KUBERNETES_CA, file.reveal()).unwrap();
         assert_eq!(read, keyset);
-        let issued = issue(&read, &administrator(Duration::hours(18)), &mut keys()).unwrap();
+        let issued =
+            issue_certificate(&read, &administrator(Duration::hours(18)), &mut keys()).unwrap();
         parsed(&keyset.items[0].certificate, |authority| {
             parsed(&issued.certificate, |leaf| {
                 leaf.verify_signature(Some(authority.public_key())).unwrap();
@@ -170,7 +171,8 @@ fn keys_in_the_forms_that_kops_and_openssl_write_can_sign() {
         // Before kOps 1.15 the group had another name.
         let older = yaml.replace("kops.k8s.io/", "kops/");
         assert_eq!(read_keyset(KUBERNETES_CA, &older).unwrap().items.len(), 1);
-        let issued = issue(&keyset, &administrator(Duration::hours(1)), &mut keys()).unwrap();
+        let issued =
+            issue_certificate(&keyset, &administrator(Duration::hours(1)), &mut keys()).unwrap();
         parsed(certificate, |authority| {
             parsed(&issued.certificate, |leaf| {
                 leaf.verify_signature(Some(authority.public_key())).unwrap();
@@ -181,7 +183,7 @@ fn keys_in_the_forms_that_kops_and_openssl_write_can_sign() {
 
 #[test]
 fn openssl_trusts_a_server_certificate_under_every_name_it_was_issued_for() {
-    let keyset = mint(
+    let keyset = mint_keyset(
         KUBERNETES_CA,
         KeyAlgorithm::EcdsaP256,
         &mut SystemKeys::at(OffsetDateTime::now_utc()),
@@ -198,7 +200,7 @@ fn openssl_trusts_a_server_certificate_under_every_name_it_was_issued_for() {
         ],
         validity: Duration::days(1),
     };
-    let issued = issue(
+    let issued = issue_certificate(
         &keyset,
         &leaf,
         &mut SystemKeys::at(OffsetDateTime::now_utc()),
@@ -227,8 +229,9 @@ fn openssl_trusts_a_server_certificate_under_every_name_it_was_issued_for() {
 
 #[test]
 fn no_certificate_outlives_its_authority() {
-    let keyset = mint(KUBERNETES_CA, KeyAlgorithm::EcdsaP256, &mut keys()).unwrap();
-    let issued = issue(&keyset, &administrator(Duration::days(36500)), &mut keys()).unwrap();
+    let keyset = mint_keyset(KUBERNETES_CA, KeyAlgorithm::EcdsaP256, &mut keys()).unwrap();
+    let issued =
+        issue_certificate(&keyset, &administrator(Duration::days(36500)), &mut keys()).unwrap();
     parsed(&issued.certificate, |leaf| {
         assert_eq!(
             leaf.validity().not_after.to_datetime(),
@@ -242,7 +245,7 @@ fn distrusted_certificates_are_not_in_the_bundle_and_the_newest_trusted_key_sign
     let minted: Vec<Keyset> = (0..3)
         .map(|day| {
             let time = NOW + Duration::days(day);
-            mint(
+            mint_keyset(
                 KUBERNETES_CA,
                 KeyAlgorithm::EcdsaP256,
                 &mut SystemKeys::at(time),
@@ -305,9 +308,9 @@ fn what_is_no_keyset_is_refused_without_showing_it() {
             "{error}"
         );
     }
-    let mut keyset = mint("a", KeyAlgorithm::EcdsaP256, &mut keys()).unwrap();
+    let mut keyset = mint_keyset("a", KeyAlgorithm::EcdsaP256, &mut keys()).unwrap();
     keyset.items[0].key = None;
-    let refused = issue(&keyset, &administrator(Duration::hours(1)), &mut keys());
+    let refused = issue_certificate(&keyset, &administrator(Duration::hours(1)), &mut keys());
     assert!(matches!(refused, Err(Error::NoPrivateKey(_))));
 }
 
@@ -324,14 +327,17 @@ fn whole_text(error: &Error) -> String {
 
 #[test]
 fn names_that_cannot_stand_in_a_certificate_are_refused() {
-    let keyset = mint(KUBERNETES_CA, KeyAlgorithm::EcdsaP256, &mut keys()).unwrap();
+    let keyset = mint_keyset(KUBERNETES_CA, KeyAlgorithm::EcdsaP256, &mut keys()).unwrap();
     for name in ["", "a b", "ü.example.com"] {
         let leaf = Leaf {
             names: vec![name.into()],
             ..administrator(Duration::hours(1))
         };
         assert!(
-            matches!(issue(&keyset, &leaf, &mut keys()), Err(Error::BadName(_))),
+            matches!(
+                issue_certificate(&keyset, &leaf, &mut keys()),
+                Err(Error::BadName(_))
+            ),
             "{name:?}"
         );
     }
@@ -339,8 +345,9 @@ fn names_that_cannot_stand_in_a_certificate_are_refused() {
 
 #[test]
 fn private_keys_show_in_no_debug_output() {
-    let keyset = mint(KUBERNETES_CA, KeyAlgorithm::EcdsaP256, &mut keys()).unwrap();
-    let issued = issue(&keyset, &administrator(Duration::hours(1)), &mut keys()).unwrap();
+    let keyset = mint_keyset(KUBERNETES_CA, KeyAlgorithm::EcdsaP256, &mut keys()).unwrap();
+    let issued =
+        issue_certificate(&keyset, &administrator(Duration::hours(1)), &mut keys()).unwrap();
     let file = write_keyset(&keyset).unwrap();
     let shown = format!("{keyset:?} {issued:?} {file:?}");
     for key in [keyset.items[0].key.clone().unwrap(), issued.key] {
@@ -352,8 +359,9 @@ fn private_keys_show_in_no_debug_output() {
 
 #[test]
 fn a_kubeconfig_holds_what_kubectl_needs() {
-    let keyset = mint(KUBERNETES_CA, KeyAlgorithm::EcdsaP256, &mut keys()).unwrap();
-    let issued = issue(&keyset, &administrator(Duration::hours(18)), &mut keys()).unwrap();
+    let keyset = mint_keyset(KUBERNETES_CA, KeyAlgorithm::EcdsaP256, &mut keys()).unwrap();
+    let issued =
+        issue_certificate(&keyset, &administrator(Duration::hours(18)), &mut keys()).unwrap();
     let config = Kubeconfig {
         name: "a.example.com".into(),
         server: "https://api.a.example.com".into(),
@@ -364,7 +372,7 @@ fn a_kubeconfig_holds_what_kubectl_needs() {
             key: issued.key.clone(),
         }),
     };
-    let file = kubeconfig(&config).unwrap();
+    let file = render_kubeconfig(&config).unwrap();
     let read: serde_json::Value = serde_saphyr::from_str(file.reveal()).unwrap();
     let decoded = |pointer: &str| {
         let text = read.pointer(pointer).unwrap().as_str().unwrap();

@@ -533,8 +533,9 @@ fn a_machine_behind_a_proxy_uses_it_and_so_does_what_follows() {
 #[test]
 fn the_largest_user_data_is_under_8_kb() {
     let source = &mut node::pki::SystemKeys::at(time::macros::datetime!(2026-11-21 12:00 UTC));
-    let mut mint =
-        || node::pki::mint("kubernetes-ca", node::pki::KeyAlgorithm::Rsa2048, source).unwrap();
+    let mut mint = || {
+        node::pki::mint_keyset("kubernetes-ca", node::pki::KeyAlgorithm::Rsa2048, source).unwrap()
+    };
     // Two RSA authorities, as during a rotation on a cluster that kOps made.
     let bundle = [mint(), mint()]
         .map(|keyset| node::pki::trust_bundle(&keyset))

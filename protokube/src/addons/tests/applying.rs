@@ -76,7 +76,7 @@ async fn a_kind_that_comes_later_is_found_by_asking_again() {
     let object = of("example.com/v1", "Thing", "t");
     scene.want(&[("first", &[object, map("a")])]).await;
     let mut follower = scene.follower();
-    assert!(!follower.look().await);
+    assert!(!follower.run_round().await);
     assert_eq!(
         scene.server.names(),
         ["a"],
@@ -89,7 +89,7 @@ async fn a_kind_that_comes_later_is_found_by_asking_again() {
         why,
         "first: could not apply Thing own/t: the API server has no Thing of example.com/v1"
     );
-    assert!(!follower.look().await);
+    assert!(!follower.run_round().await);
     assert_eq!(scene.said(), [], "the same error is said once");
 
     scene.server.has("example.com/v1", "Thing", "things");
@@ -107,7 +107,7 @@ async fn a_kind_that_moved_is_found_in_the_same_look() {
     scene
         .want(&[("first", &[of("apps/v1", "DaemonSet", "e")])])
         .await;
-    follower.look().await;
+    follower.run_round().await;
     let requests = scene.server.take_requests();
     assert!(
         requests.contains(&"PATCH /apis/apps/v1/namespaces/own/daemons/e".to_owned()),

@@ -1,7 +1,7 @@
 //! What fails is said once and tried again, and keeps nothing else away.
 
 use super::scene::{Scene, applied, manifest, map};
-use crate::addons::{Pace, follow};
+use crate::addons::{AddonPace, follow_list};
 use aws_client::store::Expect;
 use hyper::Method;
 use node::report::Status;
@@ -15,7 +15,7 @@ async fn an_error_of_the_server_is_said_once_and_tried_again() {
         .await;
     scene.server.fail(Method::PATCH, "/a", 500, 2);
     let mut follower = scene.follower();
-    assert!(!follower.look().await);
+    assert!(!follower.run_round().await);
     assert_eq!(
         scene.said(),
         [
@@ -28,7 +28,7 @@ async fn an_error_of_the_server_is_said_once_and_tried_again() {
         ]
     );
     assert!(scene.record("first")["sha256"].is_null());
-    assert!(!follower.look().await);
+    assert!(!follower.run_round().await);
     assert_eq!(scene.said(), []);
     scene.server.take_requests();
     scene.looks(&mut follower).await;
@@ -41,7 +41,7 @@ async fn an_error_of_the_server_is_said_once_and_tried_again() {
     // The same error would be news again.
     scene.server.fail(Method::PATCH, "/a", 500, 1);
     scene.want(&[("first", &[map("a")])]).await;
-    assert!(!follower.look().await);
+    assert!(!follower.run_round().await);
     assert!(
         scene
             .said()
@@ -56,7 +56,7 @@ async fn a_conflict_is_tried_again() {
     scene.want(&[("first", &[map("a")])]).await;
     scene.server.fail(Method::PATCH, "/a", 409, 1);
     let mut follower = scene.follower();
-    assert!(!follower.look().await);
+    assert!(!follower.run_round().await);
     scene.looks(&mut follower).await;
     assert_eq!(scene.server.names(), ["a"]);
 }
@@ -71,12 +71,12 @@ async fn a_manifest_that_is_not_the_listed_one_is_not_applied() {
         .put("addons/first/v1.yaml", manifest("first", &[map("evil")]))
         .await;
     let mut follower = scene.follower();
-    assert!(!follower.look().await);
+    assert!(!follower.run_round().await);
     assert_eq!(scene.server.names(), ["b"]);
     let said = scene.said();
     assert!(
         said[0].1.starts_with(
-            "first: addons/first/v1.yaml is not the one that addons/bootstrap-channel.yaml names"
+            "first: addons/first/v1.yaml does not have the sha256 in addons/bootstrap-channel.yaml"
         ),
         "{said:?}"
     );
@@ -95,7 +95,7 @@ async fn a_store_without_a_list_says_what_to_do_and_removes_nothing() {
         .delete("addons/bootstrap-channel.yaml", Expect::Any)
         .await
         .unwrap();
-    assert!(!follower.look().await);
+    assert!(!follower.run_round().await);
     assert_eq!(scene.server.names(), ["a"]);
     let [(Status::Failed, why)] = &scene.said()[..] else {
         panic!()
@@ -106,12 +106,12 @@ async fn a_store_without_a_list_says_what_to_do_and_removes_nothing() {
 #[tokio::test]
 async fn it_goes_on_for_ever_whatever_fails() {
     let scene = Scene::new().await;
-    let pace = Pace {
+    let pace = AddonPace {
         usual: Duration::from_millis(5),
         retry: Duration::from_millis(1),
         longest: Duration::from_mins(1),
     };
-    let running = tokio::spawn(follow(scene.follower(), pace));
+    let running = tokio::spawn(follow_list(scene.follower(), pace));
     let eventually = async |wanted: &dyn Fn() -> bool| {
         let wait = async {
             while !wanted() {

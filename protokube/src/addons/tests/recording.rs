@@ -12,7 +12,7 @@ async fn nothing_is_forgotten_when_protokube_is_killed_between_applying_and_reco
     scene.want(&[("first", &[map("a"), map("b")])]).await;
     // The last write of the record does not happen.
     scene.server.fail(Method::PUT, "/kctl-addons", 500, 1);
-    assert!(!scene.follower().look().await);
+    assert!(!scene.follower().run_round().await);
     assert_eq!(scene.server.names(), ["a", "b"]);
     scene.want(&[("first", &[map("b")])]).await;
     scene.looks(&mut scene.follower()).await;
@@ -47,7 +47,7 @@ async fn of_two_control_planes_with_different_lists_the_later_list_wins() {
             record["data"] = json!({});
         }
     }));
-    assert!(!slow.look().await);
+    assert!(!slow.run_round().await);
     assert!(*overtaken.lock().unwrap());
     scene.server.world.lock().unwrap().meanwhile = None;
     scene.want(&[("first", &[old("new")])]).await;

@@ -89,7 +89,7 @@ async fn what_could_not_be_removed_is_tried_again() {
     let (scene, mut follower) = Scene::applied(&[("first", &[map("a"), map("b")])]).await;
     scene.want(&[]).await;
     scene.server.fail(Method::DELETE, "/a", 500, 1);
-    assert!(!follower.look().await);
+    assert!(!follower.run_round().await);
     assert_eq!(scene.server.names(), ["a"]);
     // Whoever goes on.
     scene.looks(&mut scene.follower()).await;

@@ -3,9 +3,9 @@
 use super::server::Server;
 use super::store::store_in;
 use crate::addons::round::Follower;
-use crate::log::{Log, Voice};
+use crate::log::{Log, RoleLog};
 use aws_client::store::{Expect, Store};
-use node::config::sha256;
+use node::config::sha256_hex;
 use node::report::{StageLine, Status};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -43,11 +43,11 @@ impl Scene {
     /// A protokube.
     pub(super) fn follower(&self) -> Follower {
         let lines = self.lines.clone();
-        let log = Log::to(move |line| {
+        let log = Log::from_fn(move |line| {
             let line = serde_json::from_str(line).unwrap();
             lines.lock().unwrap().push(line);
         });
-        let voice = Voice::to(log, "addons");
+        let voice = RoleLog::with_log(log, "addons");
         Follower::new(self.server.client(), self.store.clone(), voice)
     }
 
@@ -60,7 +60,7 @@ impl Scene {
 
     /// One look, after which all is well.
     pub(super) async fn looks(&self, follower: &mut Follower) {
-        let well = follower.look().await;
+        let well = follower.run_round().await;
         assert!(well, "{:?}", self.said());
     }
 
@@ -72,7 +72,7 @@ impl Scene {
             let manifest = manifest(name, objects);
             list += &format!(
                 "  - {{name: {name}, id: v1, manifest: {name}/v1.yaml, manifestHash: {}, selector: {{k8s-addon: {name}}}}}\n",
-                sha256(&manifest)
+                sha256_hex(&manifest)
             );
             self.put(&format!("addons/{name}/v1.yaml"), manifest).await;
         }

@@ -9,9 +9,9 @@ use aws_client::{Access, Clients, Keys};
 use full::nodes::node_config;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use node::config::{StoredNodeConfig, stored};
-use node::pki::{KeyAlgorithm, Keyset, SystemKeys, mint, trust_bundle};
-use protokube::bootstrap::{self, Context, Nodes};
+use node::config::{StoredNodeConfig, to_stored};
+use node::pki::{KeyAlgorithm, Keyset, SystemKeys, mint_keyset, trust_bundle};
+use protokube::bootstrap::{self, EndpointContext, NodeLookup};
 use protokube::identity::{Clock, system_clock};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -42,8 +42,8 @@ pub struct Cluster {
 
 struct FakeNodes(Arc<Mutex<Option<bool>>>);
 
-impl Nodes for FakeNodes {
-    fn exists<'a>(&'a self, _: &'a str) -> BoxFuture<'a, anyhow::Result<bool>> {
+impl NodeLookup for FakeNodes {
+    fn node_exists<'a>(&'a self, _: &'a str) -> BoxFuture<'a, anyhow::Result<bool>> {
         let exists = *self.0.lock().unwrap();
         async move { exists.ok_or_else(|| anyhow::anyhow!("connection refused")) }.boxed()
     }
@@ -72,10 +72,10 @@ impl Cluster {
         let folder = TempDir::new().unwrap();
         let now = OffsetDateTime::now_utc();
         let keys = &mut SystemKeys::at(now);
-        let authority = mint("kubernetes-ca", KeyAlgorithm::EcdsaP256, keys).unwrap();
+        let authority = mint_keyset("kubernetes-ca", KeyAlgorithm::EcdsaP256, keys).unwrap();
         let trusted = trust_bundle(&authority);
         let config = node_config(&expanded().full, GROUP, &trusted, &agents());
-        let node_config = stored(&config.unwrap().unwrap()).unwrap();
+        let node_config = to_stored(&config.unwrap().unwrap()).unwrap();
         let machine = control_plane(&aws, &aws_url).await;
         let store = store_in(folder.path()).await;
         let text = node_config.text.clone().into_bytes();
@@ -88,7 +88,7 @@ impl Cluster {
         let lines = Lines::default();
         let node = Arc::new(Mutex::new(Some(false)));
         let ready = watch::Sender::new(false);
-        let context = Context {
+        let context = EndpointContext {
             listen: address,
             cluster: NAME.to_owned(),
             account: ACCOUNT.to_owned(),
@@ -104,7 +104,7 @@ impl Cluster {
             told,
             pause,
         };
-        tokio::spawn(bootstrap::serve_on(Arc::new(context), listener));
+        tokio::spawn(bootstrap::serve_endpoint_on(Arc::new(context), listener));
         let cluster = Self {
             aws,
             aws_url,

@@ -10,7 +10,7 @@ pub struct Lines(Arc<Mutex<Vec<String>>>);
 impl Lines {
     pub fn log(&self) -> Log {
         let lines = Arc::clone(&self.0);
-        Log::to(move |line| lines.lock().unwrap().push(line.to_owned()))
+        Log::from_fn(move |line| lines.lock().unwrap().push(line.to_owned()))
     }
 
     /// Every line as text.

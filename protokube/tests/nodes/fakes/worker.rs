@@ -5,10 +5,10 @@ use aws_client::machine::Machine;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use node::bootstrap::{
-    Binding, Certificate, FORMAT, IDENTITY_HEADER, JOIN_PATH, Join, Joined, REPORT_PATH, Refused,
-    SignedIdentity, leaf,
+    Binding, CertificateKind, FORMAT, IDENTITY_HEADER, JOIN_PATH, JoinReply, JoinRequest,
+    REPORT_PATH, RefusalReply, SignedIdentity, certificate_leaf,
 };
-use node::pki::{SystemKeys, request, request_for, trust_bundle};
+use node::pki::{SystemKeys, create_request, request_for_key, trust_bundle};
 use node::secret::Secret;
 use std::time::SystemTime;
 use time::{Duration, OffsetDateTime};
@@ -36,12 +36,12 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub fn joined(&self) -> Joined {
+    pub fn joined(&self) -> JoinReply {
         assert_eq!(self.status, 200, "{}", self.body);
         serde_json::from_str(&self.body).unwrap()
     }
 
-    pub fn refused(&self) -> Refused {
+    pub fn refused(&self) -> RefusalReply {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not refused: {self:?}"))
     }
 }
@@ -79,17 +79,17 @@ impl Worker {
 
     /// The body of its request.
     pub fn body(&self) -> Vec<u8> {
-        self.body_for(&[Certificate::Kubelet, Certificate::KubeProxy])
+        self.body_for(&[CertificateKind::Kubelet, CertificateKind::KubeProxy])
     }
 
     /// The same for these certificates.
-    fn body_for(&self, certificates: &[Certificate]) -> Vec<u8> {
-        let request = |certificate: &Certificate| {
-            let leaf = leaf(*certificate, &self.node, Duration::DAY);
-            (*certificate, request_for(&leaf, &self.key).unwrap())
+    fn body_for(&self, certificates: &[CertificateKind]) -> Vec<u8> {
+        let request = |certificate: &CertificateKind| {
+            let leaf = certificate_leaf(*certificate, &self.node, Duration::DAY);
+            (*certificate, request_for_key(&leaf, &self.key).unwrap())
         };
         let requests = certificates.iter().map(request).collect();
-        let join = Join {
+        let join = JoinRequest {
             format: FORMAT,
             group: self.group.clone(),
             node_config: self.node_config.clone(),
@@ -100,7 +100,7 @@ impl Worker {
 
     /// Its identity, bound to that body.
     pub async fn identity(&self, body: &[u8]) -> SignedIdentity {
-        let binding = Binding::of(body, &self.cluster, &self.trusted).headers();
+        let binding = Binding::for_request(body, &self.cluster, &self.trusted).headers();
         let signed = self.machine.sign_identity(&binding, self.now);
         SignedIdentity {
             headers: signed.await.unwrap().headers,
@@ -109,12 +109,12 @@ impl Worker {
 
     /// Joins as it should.
     pub async fn join(&self) -> Answer {
-        self.join_for(&[Certificate::Kubelet, Certificate::KubeProxy])
+        self.join_for(&[CertificateKind::Kubelet, CertificateKind::KubeProxy])
             .await
     }
 
     /// Asks for those certificates only.
-    pub async fn join_for(&self, certificates: &[Certificate]) -> Answer {
+    pub async fn join_for(&self, certificates: &[CertificateKind]) -> Answer {
         let body = self.body_for(certificates);
         let identity = self.identity(&body).await;
         self.send(JOIN_PATH, Some(&identity), body).await
@@ -153,6 +153,6 @@ impl Worker {
 /// A key as kubelet makes it.
 pub fn new_key() -> Secret {
     let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
-    let leaf = leaf(Certificate::Kubelet, INSTANCE, Duration::DAY);
-    request(&leaf, &mut keys).unwrap().1
+    let leaf = certificate_leaf(CertificateKind::Kubelet, INSTANCE, Duration::DAY);
+    create_request(&leaf, &mut keys).unwrap().1
 }

@@ -5,7 +5,7 @@ use cloud::facts::{Facts, FactsWanted, Image, InstanceType};
 use cloud::{Cloud, claim};
 use full::FullSpec;
 use full::nodes::{UserData, node_config, user_data};
-use node::config::{Arch, stored};
+use node::config::{Arch, to_stored};
 use node::yaml::to_yaml_documents;
 use spec::api::{Cluster, InstanceGroup, Object};
 use spec::catalog::Catalog;
@@ -99,7 +99,7 @@ fn build(full: &FullSpec) -> Vec<Cloud> {
     let agents = agents();
     let user_data = full.groups.iter().filter_map(|group| {
         let config = node_config(full, &group.name, "", &agents).unwrap();
-        let config = config.map(|config| stored(&config).unwrap());
+        let config = config.map(|config| to_stored(&config).unwrap());
         let text = user_data(&UserData {
             full,
             group: &group.name,

@@ -7,7 +7,7 @@ use cloud::settle::settle;
 use cloud::{Cloud, held};
 use engine::{Event, Id, Options, Plan, Snapshot};
 use full::FullSpec;
-use node::etcd::Record;
+use node::etcd::FormationRecord;
 use simcloud::{Faults, Kill, SimCloud, State, carry_out, judge, look};
 use spec::api::{InstanceGroup, Resource as Envelope, Spec as Kind, set};
 use spec::create::{CreateOptions, create, wanted_facts};
@@ -21,7 +21,7 @@ pub struct Story {
     pub cloud: SimCloud,
     pub spec: Option<Spec>,
     /// What the state store has of etcd clusters, by name.
-    pub records: BTreeMap<String, Record>,
+    pub records: BTreeMap<String, FormationRecord>,
     pub instances: Instances,
     /// What the last run wanted.
     desired: Vec<Cloud>,

@@ -1,14 +1,14 @@
-//! Packages, the kernel, folders and files.
+//! Desired packages, kernel modules and parameters, folders and files.
 
 use crate::components::{EtcdMemberNames, KUBERNETES, MANIFESTS, VOLUME_PLUGINS};
-use crate::config::{self, ControlPlane, Host, NodeConfig, Role};
+use crate::config::{self, ControlPlane, InstanceFacts, NodeConfig, Role};
 use crate::host::{
-    Directory, Error, HostsBlock, KernelModule, Packages, Propagation, Sysctl, Thing,
+    Directory, Error, HostObject, HostsBlock, KernelModule, Packages, Propagation, Sysctl,
 };
 use crate::names::dns;
 use std::collections::BTreeMap;
 
-/// Modules, and what is there when they are.
+/// Kernel modules, each with a path that exists when it is loaded or built in.
 const MODULES: [(&str, &str); 2] = [
     (
         "br_netfilter",
@@ -17,34 +17,41 @@ const MODULES: [(&str, &str); 2] = [
     ("overlay", "/sys/module/overlay"),
 ];
 
-pub(super) fn things(config: &NodeConfig, host: &Host) -> Result<Vec<Thing>, Error> {
-    let mut things = packages(config, host);
+pub(super) fn base_objects(
+    config: &NodeConfig,
+    host: &InstanceFacts,
+) -> Result<Vec<HostObject>, Error> {
+    let mut things = package_objects(config, host);
     things.extend(MODULES.map(|(name, sign)| {
-        Thing::KernelModule(KernelModule {
+        HostObject::KernelModule(KernelModule {
             name: name.to_owned(),
             sign: sign.to_owned(),
         })
     }));
-    things.extend(sysctls(&config.sysctls));
-    things.extend(directories(config).map(|(path, mode)| {
-        Thing::Directory(Directory {
+    things.extend(sysctl_objects(&config.sysctls));
+    things.extend(list_directories(config).map(|(path, mode)| {
+        HostObject::Directory(Directory {
             path,
             mode: mode.to_owned(),
         })
     }));
-    things.extend(config::files(config, host)?.into_iter().map(Thing::File));
-    things.push(Thing::Propagation(Propagation {
+    things.extend(
+        config::host_files(config, host)?
+            .into_iter()
+            .map(HostObject::File),
+    );
+    things.push(HostObject::Propagation(Propagation {
         path: "/var/lib/kubelet".to_owned(),
         shared: true,
     }));
-    things.extend(names(config, host).map(Thing::HostsBlock));
+    things.extend(api_hosts_block(config, host).map(HostObject::HostsBlock));
     Ok(things)
 }
 
-fn packages(config: &NodeConfig, host: &Host) -> Vec<Thing> {
+fn package_objects(config: &NodeConfig, host: &InstanceFacts) -> Vec<HostObject> {
     let sets = [
-        ("needed", config::needed(host.distribution)),
-        ("upkeep", config::upkeep(config, host.distribution)),
+        ("needed", config::needed_packages(host.distribution)),
+        ("upkeep", config::upkeep_packages(config, host.distribution)),
         ("user", config.packages.clone()),
     ];
     let set = |(name, mut packages): (&str, Vec<String>)| {
@@ -58,26 +65,26 @@ fn packages(config: &NodeConfig, host: &Host) -> Vec<Thing> {
     };
     let sets = sets.into_iter().map(set);
     sets.filter(|set| !set.packages.is_empty())
-        .map(Thing::Packages)
+        .map(HostObject::Packages)
         .collect()
 }
 
-/// Each parameter once, with the value that was said last.
-fn sysctls(parameters: &[String]) -> Vec<Thing> {
+/// Each parameter once, with its last value.
+fn sysctl_objects(parameters: &[String]) -> Vec<HostObject> {
     let mut last: BTreeMap<String, Sysctl> = BTreeMap::new();
     for parameter in parameters {
         let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
         let sysctl = Sysctl {
             key: key.trim().to_owned(),
             value: value.split_whitespace().collect::<Vec<_>>().join(" "),
-            required: !config::is_ours(parameter),
+            required: !config::is_own_default(parameter),
         };
         last.insert(sysctl.key.clone(), sysctl);
     }
-    last.into_values().map(Thing::Sysctl).collect()
+    last.into_values().map(HostObject::Sysctl).collect()
 }
 
-fn directories(config: &NodeConfig) -> impl Iterator<Item = (String, &'static str)> {
+fn list_directories(config: &NodeConfig) -> impl Iterator<Item = (String, &'static str)> {
     let mut directories = vec![
         ("/etc/cni/net.d".to_owned(), "0755"),
         (MANIFESTS.to_owned(), "0755"),
@@ -100,7 +107,7 @@ fn directories(config: &NodeConfig) -> impl Iterator<Item = (String, &'static st
         }
         let clusters = config.control_plane.iter().flat_map(|of| &of.etcd);
         for etcd in clusters {
-            let prefix = EtcdMemberNames::of(etcd, &config.cluster).prefix;
+            let prefix = EtcdMemberNames::from_config(etcd, &config.cluster).prefix;
             directories.push((format!("{KUBERNETES}/{prefix}"), "0750"));
         }
         directories.push(("/var/lib/kubectl".to_owned(), "0700"));
@@ -108,13 +115,13 @@ fn directories(config: &NodeConfig) -> impl Iterator<Item = (String, &'static st
     directories.into_iter()
 }
 
-/// Names that machines of clusters without DNS find here: on control planes the API is on the machine itself, workers
-/// are told where it is.
-fn names(config: &NodeConfig, host: &Host) -> Option<HostsBlock> {
+/// Names of the API in `/etc/hosts` for clusters without DNS: on control planes they lead to the instance itself, on workers to
+/// the control planes' addresses.
+fn api_hosts_block(config: &NodeConfig, host: &InstanceFacts) -> Option<HostsBlock> {
     let name = &config.cluster;
     let line = |address: &str, names: [String; 2]| format!("{address} {}", names.join(" "));
     let lines: Vec<String> = match &config.control_plane {
-        Some(of) if publishes(of) => Vec::new(),
+        Some(of) if publishes_names(of) => Vec::new(),
         Some(_) => vec![line("127.0.0.1", [dns::api(name), dns::api_internal(name)])],
         None => {
             let addresses = host.control_plane_addresses.iter();
@@ -131,8 +138,8 @@ fn names(config: &NodeConfig, host: &Host) -> Option<HostsBlock> {
     })
 }
 
-/// True if names follow the control plane's addresses.
-fn publishes(control_plane: &ControlPlane) -> bool {
+/// True if protokube publishes the control planes' addresses in DNS.
+fn publishes_names(control_plane: &ControlPlane) -> bool {
     let pods = control_plane.static_pods.values();
     pods.flat_map(|pod| pod.metadata.annotations.keys())
         .any(|name| name.starts_with("dns.alpha.kubernetes.io/"))

@@ -1,26 +1,29 @@
-//! Certificates of this machine, as kOps has them: who signs each, whom it names, where it lies.
+//! Desired certificates of an instance, with the same signers, subjects and paths as in kOps.
 
 use crate::components::{EtcdMemberNames, KUBERNETES};
-use crate::config::{EtcdCluster, Host, KUBELET_CLIENT, NodeConfig, Role, etcd_members};
-use crate::duration::seconds;
-use crate::host::{Certificate, CertificateStorage, Standing, Thing};
+use crate::config::{EtcdCluster, InstanceFacts, KUBELET_CLIENT, NodeConfig, Role, etcd_members};
+use crate::duration::parse_seconds;
+use crate::host::{Certificate, CertificateState, CertificateStorage, HostObject};
 use crate::pki::{AGGREGATOR_CA, ETCD_CLIENTS_CA, KUBERNETES_CA, LEAF_VALIDITY, Usage};
 use time::Duration;
 
-pub(super) fn things(config: &NodeConfig, host: &Host) -> Vec<Thing> {
-    let mut all = vec![kubelet(config, host)];
+pub(super) fn certificate_objects(config: &NodeConfig, host: &InstanceFacts) -> Vec<HostObject> {
+    let mut all = vec![kubelet_certificate(config, host)];
     if config.kube_proxy.is_some() {
-        all.push(client("/var/lib/kube-proxy/client", "system:kube-proxy"));
+        all.push(client_certificate(
+            "/var/lib/kube-proxy/client",
+            "system:kube-proxy",
+        ));
     }
     if config.role == Role::ControlPlane {
-        all.extend(control_plane(config));
-        all.extend(etcd(config));
+        all.extend(control_plane_certificates(config));
+        all.extend(etcd_certificates(config));
     }
-    all.into_iter().map(Thing::Certificate).collect()
+    all.into_iter().map(HostObject::Certificate).collect()
 }
 
-/// A certificate of `kubernetes-ca` for a client, at `path.crt` and `path.key`.
-fn client(path: &str, name: &str) -> Certificate {
+/// A client certificate signed by `kubernetes-ca`, at `path.crt` and `path.key`.
+fn client_certificate(path: &str, name: &str) -> Certificate {
     Certificate {
         storage: CertificateStorage::Pair {
             certificate: format!("{path}.crt"),
@@ -32,34 +35,34 @@ fn client(path: &str, name: &str) -> Certificate {
         usage: Usage::Client,
         names: Vec::new(),
         validity_seconds: LEAF_VALIDITY.whole_seconds(),
-        standing: Standing::Good,
+        standing: CertificateState::Good,
     }
 }
 
-/// How long kubelets' first client certificates are valid: as long as those that the controller manager signs after them, if
-/// that is said. Of a control plane's configuration.
+/// Validity of kubelets' first client certificates, from a control plane's NodeConfig: the controller manager's
+/// `--cluster-signing-duration`, which applies to the later ones, or [`LEAF_VALIDITY`].
 pub fn signing_duration(config: &NodeConfig) -> Duration {
     let said = config.control_plane.as_ref().and_then(|control_plane| {
         let manager = control_plane.static_pods.get("kube-controller-manager")?;
         let mut arguments = manager.spec.containers.iter().flat_map(|of| &of.args);
-        arguments.find_map(|flag| seconds(flag.strip_prefix("--cluster-signing-duration=")?))
+        arguments.find_map(|flag| parse_seconds(flag.strip_prefix("--cluster-signing-duration=")?))
     });
     said.and_then(Duration::checked_seconds_f64)
         .unwrap_or(LEAF_VALIDITY)
 }
 
-fn kubelet(config: &NodeConfig, host: &Host) -> Certificate {
+fn kubelet_certificate(config: &NodeConfig, host: &InstanceFacts) -> Certificate {
     Certificate {
         storage: CertificateStorage::Rotating {
             link: KUBELET_CLIENT.to_owned(),
         },
         organization: Some("system:nodes".to_owned()),
         validity_seconds: signing_duration(config).whole_seconds(),
-        ..client("", &format!("system:node:{}", host.instance_id))
+        ..client_certificate("", &format!("system:node:{}", host.instance_id))
     }
 }
 
-fn control_plane(config: &NodeConfig) -> Vec<Certificate> {
+fn control_plane_certificates(config: &NodeConfig) -> Vec<Certificate> {
     let api = |file: &str| format!("{KUBERNETES}/kube-apiserver/{file}");
     let mut names: Vec<String> = config
         .control_plane
@@ -72,25 +75,25 @@ fn control_plane(config: &NodeConfig) -> Vec<Certificate> {
         Certificate {
             usage: Usage::Server,
             names,
-            ..client(&api("server"), "kubernetes-master")
+            ..client_certificate(&api("server"), "kubernetes-master")
         },
-        client(&api("kubelet-api"), "kubelet-api"),
+        client_certificate(&api("kubelet-api"), "kubelet-api"),
         Certificate {
             signer: AGGREGATOR_CA.to_owned(),
-            ..client(&api("apiserver-aggregator"), "aggregator")
+            ..client_certificate(&api("apiserver-aggregator"), "aggregator")
         },
         Certificate {
             signer: ETCD_CLIENTS_CA.to_owned(),
-            ..client(&api("etcd-client"), "kube-apiserver")
+            ..client_certificate(&api("etcd-client"), "kube-apiserver")
         },
         Certificate {
             organization: Some("system:masters".to_owned()),
-            ..client("/var/lib/kubectl/client", "kubecfg")
+            ..client_certificate("/var/lib/kubectl/client", "kubecfg")
         },
     ];
     for component in ["kube-controller-manager", "kube-scheduler"] {
         let folder = format!("{KUBERNETES}/{component}");
-        all.push(client(
+        all.push(client_certificate(
             &format!("{folder}/client"),
             &format!("system:{component}"),
         ));
@@ -101,28 +104,29 @@ fn control_plane(config: &NodeConfig) -> Vec<Certificate> {
                 format!("{component}.kube-system.svc.cluster.local"),
                 "localhost".to_owned(),
             ],
-            ..client(&format!("{folder}/server"), component)
+            ..client_certificate(&format!("{folder}/server"), component)
         });
     }
     all
 }
 
-/// Certificates of the group's own members. Any machine of the group may hold any of their volumes, so they name all.
-fn etcd(config: &NodeConfig) -> Vec<Certificate> {
+/// Certificates of the group's etcd members. Any instance of the group may hold any of their volumes, so each certificate names
+/// all members.
+fn etcd_certificates(config: &NodeConfig) -> Vec<Certificate> {
     let clusters = config.control_plane.iter().flat_map(|of| &of.etcd);
     let of_cluster = |etcd: &EtcdCluster| {
-        let names = EtcdMemberNames::of(etcd, &config.cluster);
+        let names = EtcdMemberNames::from_config(etcd, &config.cluster);
         let own = etcd_members(config, etcd).into_iter();
-        let mut hosts: Vec<String> = own.map(|member| names.host(&member)).collect();
+        let mut hosts: Vec<String> = own.map(|member| names.member_host(&member)).collect();
         hosts.sort();
         let first = hosts.first()?.clone();
         let folder = format!("{KUBERNETES}/{}", names.prefix);
         let peer = Certificate {
             signer: format!("etcd-peers-ca-{}", etcd.name),
-            // A member is a server to others and their client; and etcd dials itself with its server's certificate.
+            // A member is both server and client of the others; etcd also connects to itself with its server certificate.
             usage: Usage::ClientServer,
             names: hosts.clone(),
-            ..client(&format!("{folder}/peer"), &first)
+            ..client_certificate(&format!("{folder}/peer"), &first)
         };
         hosts.extend(["127.0.0.1", "localhost"].map(str::to_owned));
         hosts.sort();
@@ -130,7 +134,7 @@ fn etcd(config: &NodeConfig) -> Vec<Certificate> {
             signer: ETCD_CLIENTS_CA.to_owned(),
             usage: Usage::ClientServer,
             names: hosts,
-            ..client(&format!("{folder}/server"), &first)
+            ..client_certificate(&format!("{folder}/server"), &first)
         };
         Some([server, peer])
     };

@@ -1,12 +1,12 @@
-//! What each unit is started with, as a digest.
+//! Digests of what units read at start.
 
-use crate::config::sha256;
-use crate::host::{Error, HostResource, Thing};
+use crate::config::sha256_hex;
+use crate::host::{Error, HostObject, HostResource};
 use engine::Id;
 use std::collections::BTreeMap;
 
-/// The same with each unit's digest over its own text and the desired state of everything it reads when it
-/// starts. It differs exactly when the unit has to be started again.
+/// Sets the digest of each unit: over its own text and the desired state of everything that it reads at start. The digest changes
+/// exactly when the unit must be restarted.
 pub(super) fn with_digests(all: Vec<HostResource>) -> Result<Vec<HostResource>, Error> {
     let mut texts: BTreeMap<Id, String> = BTreeMap::new();
     for resource in &all {
@@ -15,12 +15,12 @@ pub(super) fn with_digests(all: Vec<HostResource>) -> Result<Vec<HostResource>, 
         }
     }
     let digest = |mut resource: HostResource| {
-        if let Thing::Unit(unit) = &mut resource.thing {
+        if let HostObject::Unit(unit) = &mut resource.thing {
             let needed = resource.needs.iter().filter_map(|need| texts.get(need));
             let own = unit.content.clone().unwrap_or_default();
             let text: Vec<&str> = needed.map(String::as_str).chain([own.as_str()]).collect();
             unit.starts_with = if unit.enabled {
-                sha256(&text.join("\n"))
+                sha256_hex(&text.join("\n"))
             } else {
                 String::new()
             };

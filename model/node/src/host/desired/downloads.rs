@@ -1,20 +1,20 @@
-//! What is downloaded, and where it goes; the folder of tools.
+//! Desired downloads with their target paths, and the folder of tools.
 
-use crate::config::{Asset, DIRECTORY, NodeConfig, sha256};
-use crate::host::{Download, Error, Link, Place, Thing, Tools};
+use crate::config::{Asset, DIRECTORY, NodeConfig, sha256_hex};
+use crate::host::{Download, Error, HostObject, InstallTarget, Link, Tools};
 use std::collections::BTreeMap;
 
-/// Of containerd's archive; the rest of it is for its developers.
+/// The programs that are installed from containerd's archive.
 const CONTAINERD: [&str; 3] = ["containerd", "containerd-shim-runc-v2", "ctr"];
 
-/// Programs for people and pods, where machines have them.
+/// Programs in the folder of tools, with their paths on the instance.
 const TOOLS: [(&str, &str); 3] = [
     ("crictl", "/usr/local/bin/crictl"),
     ("ctr", "/usr/bin/ctr"),
     ("kubectl", "/usr/local/bin/kubectl"),
 ];
 
-pub(super) fn things(config: &NodeConfig) -> Result<Vec<Thing>, Error> {
+pub(super) fn download_objects(config: &NodeConfig) -> Result<Vec<HostObject>, Error> {
     let mut downloads = Vec::new();
     for asset in &config.assets {
         let own = config.containerd.skip_install;
@@ -25,7 +25,7 @@ pub(super) fn things(config: &NodeConfig) -> Result<Vec<Thing>, Error> {
                     .sha256
                     .clone()
                     .ok_or_else(|| Error::NoHash(asset.name.clone()))?,
-                place: place(asset)?,
+                place: install_target(asset)?,
             });
         }
     }
@@ -34,35 +34,39 @@ pub(super) fn things(config: &NodeConfig) -> Result<Vec<Thing>, Error> {
         downloads.push(Download {
             name: "protokube".to_owned(),
             sha256: protokube.sha256.clone(),
-            place: Place::Program(format!("{DIRECTORY}/protokube")),
+            place: InstallTarget::Program(format!("{DIRECTORY}/protokube")),
         });
     }
-    let tools = tools(config, &downloads);
-    let downloads = downloads.into_iter().map(Thing::Download);
+    let tools = tool_objects(config, &downloads);
+    let downloads = downloads.into_iter().map(HostObject::Download);
     Ok(downloads.chain(tools).collect())
 }
 
-fn place(asset: &Asset) -> Result<Place, Error> {
-    let program = |folder: &str| Place::Program(format!("{folder}/{}", asset.name));
+fn install_target(asset: &Asset) -> Result<InstallTarget, Error> {
+    let program = |folder: &str| InstallTarget::Program(format!("{folder}/{}", asset.name));
     Ok(match asset.name.as_str() {
         "containerd" => {
             let member = |name: &str| (format!("bin/{name}"), format!("/usr/bin/{name}"));
-            Place::Members(CONTAINERD.map(member).into())
+            InstallTarget::Members(CONTAINERD.map(member).into())
         }
         "runc" => program("/usr/sbin"),
-        "cni-plugins" => Place::Programs("/opt/cni/bin".to_owned()),
-        "crictl" => {
-            Place::Members([("crictl".to_owned(), "/usr/local/bin/crictl".to_owned())].into())
-        }
+        "cni-plugins" => InstallTarget::Programs("/opt/cni/bin".to_owned()),
+        "crictl" => InstallTarget::Members(
+            [("crictl".to_owned(), "/usr/local/bin/crictl".to_owned())].into(),
+        ),
         "kubelet" | "kubectl" | "ecr-credential-provider" => program("/usr/local/bin"),
         other => return Err(Error::UnknownAsset(other.to_owned())),
     })
 }
 
-/// The tools of this machine's release in a folder of their own, and a link to it. The folder is named after what is in
-/// it: another release gets another one beside it, for whoever still uses this one.
-fn tools(config: &NodeConfig, downloads: &[Download]) -> Vec<Thing> {
-    let placed = |path: &str| downloads.iter().any(|download| download.place.has(path));
+/// A folder with the tools of this release, and a link `current` to it. The folder's name contains a digest of its content, so
+/// another release gets another folder and this one stays for its users.
+fn tool_objects(config: &NodeConfig, downloads: &[Download]) -> Vec<HostObject> {
+    let placed = |path: &str| {
+        downloads
+            .iter()
+            .any(|download| download.place.provides_file(path))
+    };
     let mut programs: BTreeMap<String, String> = TOOLS
         .iter()
         .filter(|(_, path)| placed(path))
@@ -73,14 +77,14 @@ fn tools(config: &NodeConfig, downloads: &[Download]) -> Vec<Thing> {
         .iter()
         .map(|download| format!("{} {}\n", download.name, download.sha256))
         .collect();
-    let digest: String = sha256(&contents).chars().take(12).collect();
+    let digest: String = sha256_hex(&contents).chars().take(12).collect();
     let release = format!("{}-{digest}", config.kubernetes_version);
     vec![
-        Thing::Tools(Tools {
+        HostObject::Tools(Tools {
             path: format!("{DIRECTORY}/tools/{release}"),
             programs,
         }),
-        Thing::Link(Link {
+        HostObject::Link(Link {
             path: format!("{DIRECTORY}/tools/current"),
             target: release,
         }),

@@ -1,30 +1,30 @@
-//! Parts of authorities on control planes, at the paths that the components' flags name; and the user's secrets.
+//! Desired files with parts of keysets on control planes, at the paths in the components' flags; and the user's secrets.
 
 use crate::components::{EtcdMemberNames, KUBERNETES};
 use crate::config::NodeConfig;
-use crate::host::{KeysetFile, KeysetPart, Thing};
+use crate::host::{HostObject, KeysetFile, KeysetPart};
 use crate::pki::{AGGREGATOR_CA, ETCD_CLIENTS_CA, KUBERNETES_CA, SERVICE_ACCOUNT};
 use crate::secret::{DOCKER_CONFIG, ENCRYPTION_CONFIG};
 
-/// Where kubelet reads passwords of image registries, whatever its environment says
-/// (kubernetes.io/docs/concepts/containers/images, "Configuring Nodes to authenticate to a private registry"); and where
-/// kOps puts them, for programs that people run.
+/// Paths of the passwords of image registries: the one that kubelet reads whatever its environment says
+/// (kubernetes.io/docs/concepts/containers/images, "Configuring Nodes to authenticate to a private registry"), and kOps' one for
+/// programs that operators run.
 const DOCKER_CONFIGS: [&str; 2] = ["/var/lib/kubelet/config.json", "/root/.docker/config.json"];
 
-pub(super) fn things(config: &NodeConfig) -> Vec<Thing> {
+pub(super) fn keyset_objects(config: &NodeConfig) -> Vec<HostObject> {
     let docker = DOCKER_CONFIGS
         .iter()
         .filter(|_| config.docker_config)
-        .map(|path| thing((*path).to_owned(), DOCKER_CONFIG, KeysetPart::StoredSecret));
-    docker.chain(of_control_plane(config)).collect()
+        .map(|path| keyset_object((*path).to_owned(), DOCKER_CONFIG, KeysetPart::StoredSecret));
+    docker.chain(control_plane_objects(config)).collect()
 }
 
-fn thing(path: String, keyset: &str, part: KeysetPart) -> Thing {
+fn keyset_object(path: String, keyset: &str, part: KeysetPart) -> HostObject {
     let open = matches!(
         part,
         KeysetPart::TrustBundle | KeysetPart::Certificate | KeysetPart::PublicKeys
     );
-    Thing::KeysetFile(KeysetFile {
+    HostObject::KeysetFile(KeysetFile {
         path,
         mode: if open { "0644" } else { "0400" }.to_owned(),
         keyset: keyset.to_owned(),
@@ -33,13 +33,13 @@ fn thing(path: String, keyset: &str, part: KeysetPart) -> Thing {
     })
 }
 
-fn of_control_plane(config: &NodeConfig) -> Vec<Thing> {
+fn control_plane_objects(config: &NodeConfig) -> Vec<HostObject> {
     let Some(control_plane) = &config.control_plane else {
         return Vec::new();
     };
     let mut all = Vec::new();
     let mut part = |path: String, keyset: &str, part: KeysetPart| {
-        all.push(thing(path, keyset, part));
+        all.push(keyset_object(path, keyset, part));
     };
     let api = |file: &str| format!("{KUBERNETES}/kube-apiserver/{file}");
     part(api("etcd-ca.crt"), ETCD_CLIENTS_CA, KeysetPart::TrustBundle);
@@ -63,7 +63,7 @@ fn of_control_plane(config: &NodeConfig) -> Vec<Thing> {
         KeysetPart::Key,
     );
     for etcd in &control_plane.etcd {
-        let prefix = EtcdMemberNames::of(etcd, &config.cluster).prefix;
+        let prefix = EtcdMemberNames::from_config(etcd, &config.cluster).prefix;
         let folder = format!("{KUBERNETES}/{prefix}");
         part(
             format!("{folder}/clients-ca.crt"),
@@ -82,7 +82,7 @@ fn of_control_plane(config: &NodeConfig) -> Vec<Thing> {
     let mut arguments = pods
         .flat_map(|pod| &pod.spec.containers)
         .flat_map(|container| &container.args);
-    // A file of the user's own has another path.
+    // An encryption configuration from the spec has another path.
     if arguments.any(|argument| *argument == flag) {
         part(encryption, ENCRYPTION_CONFIG, KeysetPart::StoredSecret);
     }

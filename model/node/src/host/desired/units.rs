@@ -1,17 +1,17 @@
-//! Units: the group's, and those of the distribution that keep a machine well.
+//! Desired units: those of NodeConfig, and those of the distribution for time, logs and updates.
 
-use crate::config::{Distribution, Host, NodeConfig};
-use crate::host::{Thing, Unit};
+use crate::config::{Distribution, InstanceFacts, NodeConfig};
+use crate::host::{HostObject, Unit};
 
-pub(super) fn things(config: &NodeConfig, host: &Host) -> Vec<Thing> {
+pub(super) fn unit_objects(config: &NodeConfig, host: &InstanceFacts) -> Vec<HostObject> {
     let ours = config.units.iter().map(|unit| Unit {
         name: unit.name.clone(),
-        // A masked unit has no text: a link to nothing stands in its place.
+        // A masked unit has no text; its file is a link to /dev/null.
         content: unit.enabled.then(|| unit.content.clone()),
         enabled: unit.enabled,
         starts_with: String::new(),
     });
-    let distributions = upkeep(config, host.distribution)
+    let distributions = upkeep_units(config, host.distribution)
         .into_iter()
         .map(|name| Unit {
             name: name.to_owned(),
@@ -19,11 +19,11 @@ pub(super) fn things(config: &NodeConfig, host: &Host) -> Vec<Thing> {
             enabled: true,
             starts_with: String::new(),
         });
-    ours.chain(distributions).map(Thing::Unit).collect()
+    ours.chain(distributions).map(HostObject::Unit).collect()
 }
 
-/// Debian's packages start what they bring, but are not told when its configuration changes; Amazon Linux starts nothing.
-fn upkeep(config: &NodeConfig, distribution: Distribution) -> Vec<&'static str> {
+/// Units of the distribution. Debian's packages start their units but do not restart them on changes; Amazon Linux starts none.
+fn upkeep_units(config: &NodeConfig, distribution: Distribution) -> Vec<&'static str> {
     let mut units = vec!["logrotate.timer"];
     if config.ntp {
         units.push(match distribution {

@@ -1,24 +1,24 @@
-//! `volumeMounts`: file systems on further volumes, now and when the machine starts again.
+//! Desired file systems of `volumeMounts`, mounted now and at later boots.
 
 use crate::config::{self, File, NodeConfig, VolumeMount};
-use crate::host::{Error, Link, Mount, Thing};
+use crate::host::{Error, HostObject, Link, Mount};
 
-pub(super) fn things(config: &NodeConfig) -> Result<Vec<Thing>, Error> {
+pub(super) fn volume_objects(config: &NodeConfig) -> Result<Vec<HostObject>, Error> {
     let things = config
         .volume_mounts
         .iter()
-        .map(|volume| of_volume(volume, config));
+        .map(|volume| objects_of_volume(volume, config));
     Ok(things.collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-/// The mount itself, and a unit that systemd mounts it with at the next boot, before nodeup runs.
-fn of_volume(volume: &VolumeMount, config: &NodeConfig) -> Result<Vec<Thing>, Error> {
+/// The mount, and a unit with which systemd mounts it at later boots, before nodeup runs.
+fn objects_of_volume(volume: &VolumeMount, config: &NodeConfig) -> Result<Vec<HostObject>, Error> {
     let plain = |text: &str| text.replace('%', "%%");
     let options = match volume.mount_options.join(",") {
         none if none.is_empty() => "defaults".to_owned(),
         options => plain(&options),
     };
-    let content = templates::render(&templates::VolumeMount {
+    let content = templates::render(&templates::MountUnit {
         device: plain(&volume.device),
         path: plain(&volume.path),
         filesystem: volume.filesystem.clone(),
@@ -28,10 +28,10 @@ fn of_volume(volume: &VolumeMount, config: &NodeConfig) -> Result<Vec<Thing>, Er
         group: config.group.clone(),
         source,
     })?;
-    let unit = format!("{}.mount", escaped(&volume.path));
-    let path = Thing::unit_path(&unit);
+    let unit = format!("{}.mount", escape_unit_path(&volume.path));
+    let path = HostObject::unit_path(&unit);
     Ok(vec![
-        Thing::Mount(Mount {
+        HostObject::Mount(Mount {
             device: volume.device.clone(),
             path: volume.path.trim_end_matches('/').to_owned(),
             filesystem: volume.filesystem.clone(),
@@ -40,16 +40,16 @@ fn of_volume(volume: &VolumeMount, config: &NodeConfig) -> Result<Vec<Thing>, Er
             unit: unit.clone(),
             by_uuid: true,
         }),
-        Thing::File(File::new(&path, content)),
-        Thing::Link(Link {
-            path: Thing::unit_path(&format!("local-fs.target.wants/{unit}")),
+        HostObject::File(File::new(&path, content)),
+        HostObject::Link(Link {
+            path: HostObject::unit_path(&format!("local-fs.target.wants/{unit}")),
             target: path,
         }),
     ])
 }
 
-/// A path as systemd names units after it (systemd.unit(5), "String escaping for inclusion in unit names").
-fn escaped(path: &str) -> String {
+/// Escapes a path for a unit name (systemd.unit(5), "String escaping for inclusion in unit names").
+fn escape_unit_path(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let mut name = String::new();
     for (index, byte) in parts.join("/").bytes().enumerate() {
@@ -70,7 +70,7 @@ fn escaped(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::escaped;
+    use super::escape_unit_path;
 
     #[test]
     fn units_are_named_as_systemd_escape_names_them() {
@@ -81,7 +81,7 @@ mod tests {
             ("/.x", "\\x2ex"),
             ("/", "-"),
         ] {
-            assert_eq!(escaped(path), unit, "{path}");
+            assert_eq!(escape_unit_path(path), unit, "{path}");
         }
     }
 }

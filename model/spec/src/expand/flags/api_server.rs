@@ -56,10 +56,10 @@ pub(super) const NAMING: Naming = Naming {
 /// made of the cluster's secret `encryptionconfig`.
 pub fn api_server(config: &KubeAPIServerConfig, encryption: bool) -> Result<Flags, Error> {
     let mut flags = flags(config, &NAMING)?;
-    flags.fill("client-ca-file", format!("{KUBERNETES}/ca.crt"));
+    flags.set_if_missing("client-ca-file", format!("{KUBERNETES}/ca.crt"));
     // kOps leaves it out: whoever answers at a Node's address would be taken for its kubelet. The controller manager signs
     // kubelets' serving certificates with that authority, for addresses that EC2 confirms.
-    flags.fill(
+    flags.set_if_missing(
         "kubelet-certificate-authority",
         format!("{KUBERNETES}/ca.crt"),
     );
@@ -80,13 +80,13 @@ pub fn api_server(config: &KubeAPIServerConfig, encryption: bool) -> Result<Flag
         ("tls-cert-file", "server.crt"),
         ("tls-private-key-file", "server.key"),
     ] {
-        flags.fill(flag, component_pki(COMPONENT, file));
+        flags.set_if_missing(flag, component_pki(COMPONENT, file));
     }
     for issuer in &config.additional_service_account_issuers {
         flags.add("service-account-issuer", issuer);
     }
     if encryption {
-        flags.fill(
+        flags.set_if_missing(
             "encryption-provider-config",
             component_pki(COMPONENT, "encryptionconfig.yaml"),
         );

@@ -50,7 +50,7 @@ pub(in crate::expand) fn controller_manager(
         "authorization-kubeconfig",
         "kubeconfig",
     ] {
-        flags.fill(flag, &kubeconfig);
+        flags.set_if_missing(flag, &kubeconfig);
     }
     for (flag, file) in [
         ("cluster-signing-cert-file", "ca.crt"),
@@ -59,9 +59,9 @@ pub(in crate::expand) fn controller_manager(
         ("tls-cert-file", "server.crt"),
         ("tls-private-key-file", "server.key"),
     ] {
-        flags.fill(flag, component_pki(COMPONENT, file));
+        flags.set_if_missing(flag, component_pki(COMPONENT, file));
     }
-    flags.fill("flex-volume-plugin-dir", VOLUME_PLUGINS);
-    flags.fill("root-ca-file", format!("{KUBERNETES}/ca.crt"));
+    flags.set_if_missing("flex-volume-plugin-dir", VOLUME_PLUGINS);
+    flags.set_if_missing("root-ca-file", format!("{KUBERNETES}/ca.crt"));
     Ok(flags)
 }

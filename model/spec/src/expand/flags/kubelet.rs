@@ -91,9 +91,9 @@ pub(super) const NAMING: Naming = Naming {
 /// Flags of kubelet. `--hostname-override` is the machine's to add.
 pub(in crate::expand) fn kubelet(config: &KubeletConfigSpec) -> Result<Flags, Error> {
     let mut flags = flags(config, &NAMING)?;
-    flags.fill("config", "/var/lib/kubelet/kubelet.conf");
-    flags.fill("image-credential-provider-bin-dir", "/usr/local/bin");
-    flags.fill(
+    flags.set_if_missing("config", "/var/lib/kubelet/kubelet.conf");
+    flags.set_if_missing("image-credential-provider-bin-dir", "/usr/local/bin");
+    flags.set_if_missing(
         "image-credential-provider-config",
         "/var/lib/kubelet/credential-provider.conf",
     );

@@ -29,7 +29,7 @@ pub(super) const NAMING: Naming = Naming {
 /// Flags of kube-proxy. `--master` and `--hostname-override` are the machine's to add.
 pub(in crate::expand) fn proxy(config: &KubeProxyConfig) -> Result<Flags, Error> {
     let mut flags = flags(config, &NAMING)?;
-    flags.fill("kubeconfig", component_kubeconfig(COMPONENT));
-    flags.fill("oom-score-adj", "-998");
+    flags.set_if_missing("kubeconfig", component_kubeconfig(COMPONENT));
+    flags.set_if_missing("oom-score-adj", "-998");
     Ok(flags)
 }

@@ -52,13 +52,13 @@ pub(in crate::expand) fn scheduler(config: &KubeSchedulerConfig) -> Result<Flags
     let mut flags = flags(config, &NAMING)?;
     elect(config.leader_election.as_ref(), COMPONENT, &mut flags)?;
     let kubeconfig = component_kubeconfig(COMPONENT);
-    flags.fill("authentication-kubeconfig", &kubeconfig);
-    flags.fill("authorization-kubeconfig", &kubeconfig);
-    flags.fill("authentication-skip-lookup", "false");
-    flags.fill("authentication-tolerate-lookup-failure", "false");
-    flags.fill("config", "/var/lib/kube-scheduler/config.yaml");
-    flags.fill("tls-cert-file", component_pki(COMPONENT, "server.crt"));
-    flags.fill(
+    flags.set_if_missing("authentication-kubeconfig", &kubeconfig);
+    flags.set_if_missing("authorization-kubeconfig", &kubeconfig);
+    flags.set_if_missing("authentication-skip-lookup", "false");
+    flags.set_if_missing("authentication-tolerate-lookup-failure", "false");
+    flags.set_if_missing("config", "/var/lib/kube-scheduler/config.yaml");
+    flags.set_if_missing("tls-cert-file", component_pki(COMPONENT, "server.crt"));
+    flags.set_if_missing(
         "tls-private-key-file",
         component_pki(COMPONENT, "server.key"),
     );

@@ -8,7 +8,7 @@ use full::FullSpec;
 use full::addons::addons;
 use full::nodes::{UserData, node_config, user_data};
 use full::objects::desired;
-use node::config::{Host, etcd_pods, files};
+use node::config::{InstanceFacts, etcd_pods, host_files};
 use serde_json::{Value, json};
 use spec::api::{Cluster, InstanceGroup};
 use spec::catalog::Catalog;
@@ -59,7 +59,7 @@ fn machine(full: &FullSpec, group: &str) -> Result<(Value, Option<Text>), String
     let Some(config) = config else {
         return Ok((Value::Null, text));
     };
-    let files = files(&config, &Host::placeholder()).map_err(said)?;
+    let files = host_files(&config, &InstanceFacts::placeholder()).map_err(said)?;
     let files: Vec<String> = files.iter().map(|file| format!("{file:?}")).collect();
     let mut parts = serde_json::to_value(&config).map_err(said)?;
     // What files and pods are made of: that it is handed on proves nothing.
