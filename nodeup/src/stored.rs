@@ -142,6 +142,6 @@ pub fn classify_error(error: StoreError) -> AttemptError {
 /// The error for a missing object.
 pub fn missing_object(key: &str) -> Error {
     anyhow!(
-        "{key} is not in the state store: run `kctl update cluster --yes`, unless the cluster was deleted"
+        "{key} is not in the state store: run `kctl update --yes`, unless the cluster was deleted"
     )
 }

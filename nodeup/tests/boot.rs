@@ -381,7 +381,7 @@ fn a_configuration_of_another_group_is_refused() {
     let ran = machine.run(&["--dry-run"]);
     let (last, detail) = ran.last();
     assert_eq!(last, "verify failed");
-    assert!(detail.contains("in a.example.com, not of"), "{detail}");
+    assert!(detail.contains("of a.example.com, not to"), "{detail}");
 }
 
 #[test]

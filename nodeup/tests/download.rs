@@ -271,7 +271,7 @@ fn a_server_that_sends_more_than_anything_has_fills_no_disk() {
         let alone = asset(b"content", &[bad.url("a")]);
         let (ended, told) = run_with(folder.path(), &alone, small.clone());
         assert!(
-            ended.is_err() && told[0].contains("more than 4096"),
+            ended.is_err() && told[0].contains("more than the limit of 4096"),
             "{told:?}"
         );
         let part = folder

@@ -12,7 +12,7 @@ pub async fn read_keyset_object(store: &Store, name: &str) -> anyhow::Result<Key
         .await
         .with_context(|| format!("could not read keyset {name}"))?;
     let object = object.with_context(|| {
-        format!("the state store has no {key}: run `kctl update cluster --yes`, which creates it")
+        format!("the state store has no {key}: run `kctl update --yes`, which creates it")
     })?;
     let text = String::from_utf8(object.bytes).with_context(|| format!("{key} is not text"))?;
     Ok(read_keyset(name, &text)?)

@@ -21,7 +21,7 @@ pub(super) async fn read_objects(
     let text = read_text(store, &key).await?;
     if sha256_hex(&text) != addon.manifest_hash {
         bail!(
-            "{key} does not have the sha256 in {CHANNEL_KEY}: an update is in progress or was interrupted; run `kctl update cluster --yes`"
+            "{key} does not have the sha256 in {CHANNEL_KEY}: an update is in progress or was interrupted; run `kctl update --yes`"
         );
     }
     Ok(read_manifest(&key, &text)?)
@@ -31,7 +31,7 @@ async fn read_text(store: &Store, key: &str) -> anyhow::Result<String> {
     let read = store.get(key).await;
     let object = read.with_context(|| format!("could not read {key} of the state store"))?;
     let object = object.with_context(|| {
-        format!("the state store has no {key}: run `kctl update cluster --yes`, which writes it")
+        format!("the state store has no {key}: run `kctl update --yes`, which writes it")
     })?;
     String::from_utf8(object.bytes).with_context(|| format!("{key} is not text"))
 }

@@ -99,7 +99,7 @@ pub async fn read_zone_id(store: &Store) -> anyhow::Result<Option<String>> {
     let zone = dns_zone.filter(|_| topology.dns.r#type != "None");
     if let Some(name) = zone.as_ref().filter(|zone| zone.contains('.')) {
         bail!(
-            "{KEY} has the name {name} of the hosted zone in place of its id, because another release wrote it: run `kctl update cluster --yes`"
+            "{KEY} has the name {name} of the hosted zone in place of its id, because another release wrote it: run `kctl update --yes`"
         );
     }
     Ok(zone)

@@ -46,7 +46,7 @@ async fn a_foreign_role() {
     for role in ["masters.a.example.com", "nodes.b.example.com", "admin"] {
         let cluster = Cluster::start().await;
         let answer = cluster.worker_of(role, INSTANCE).await.join().await;
-        refused_known(&cluster, &answer, 403, "is not the role of nodes", false).await;
+        refused_known(&cluster, &answer, 403, "is not the role of this cluster's nodes", false).await;
     }
 }
 
@@ -109,7 +109,7 @@ async fn an_instance_that_does_not_run() {
     let cluster = Cluster::start().await;
     cluster.aws.state().instances.clear();
     let answer = cluster.worker().await.join().await;
-    refused_known(&cluster, &answer, 403, "EC2 knows no instance", true).await;
+    refused_known(&cluster, &answer, 403, "EC2 does not know the instance", true).await;
 }
 
 #[tokio::test]
@@ -173,12 +173,12 @@ async fn another_body_under_the_same_signature() {
     let identity = worker.identity(&worker.body()).await;
     let other = cluster.worker().await.body();
     let answer = worker.send(JOIN_PATH, Some(&identity), other).await;
-    refused_at_once(&cluster, &answer, 403, "signed for another request", false).await;
+    refused_at_once(&cluster, &answer, 403, "signed for a different request", false).await;
     // Nor does a signature for joining bring a report.
     let answer = worker
         .send(REPORT_PATH, Some(&identity), b"{}".to_vec())
         .await;
-    refused_at_once(&cluster, &answer, 403, "signed for another request", false).await;
+    refused_at_once(&cluster, &answer, 403, "signed for a different request", false).await;
 }
 
 #[tokio::test]
@@ -241,7 +241,7 @@ async fn a_new_key_while_the_api_server_does_not_answer() {
         &cluster,
         &answer,
         503,
-        "the API server does not answer",
+        "the API server is not available",
         true,
     )
     .await;
@@ -252,7 +252,7 @@ async fn sts_or_ec2_that_do_not_answer() {
     let cluster = Cluster::start().await;
     cluster.aws.state().failing = Some((503, "ServiceUnavailable"));
     let answer = cluster.worker().await.join().await;
-    refused(&cluster, &answer, 503, "STS does not answer", true).await;
+    refused(&cluster, &answer, 503, "STS is not available", true).await;
     cluster.aws.state().failing = Some((403, "ExpiredToken"));
     let answer = cluster.worker().await.join().await;
     refused(&cluster, &answer, 403, "ExpiredToken", true).await;
@@ -275,11 +275,11 @@ async fn another_group_and_an_unknown_configuration() {
     let mut worker = cluster.worker().await;
     worker.node_config = sha256_hex("another");
     let answer = worker.join().await;
-    refused_known(&cluster, &answer, 403, "run kctl update", true).await;
+    refused_known(&cluster, &answer, 403, "run `kctl update --yes`", true).await;
     for no_hash in ["", "../../pki/private/kubernetes-ca/keyset"] {
         no_hash.clone_into(&mut worker.node_config);
         let answer = worker.join().await;
-        refused_known(&cluster, &answer, 400, "what is no sha256", false).await;
+        refused_known(&cluster, &answer, 400, "invalid sha256", false).await;
     }
     // A group that the instance's tag names and that has no machines of nodes.
     cluster.change_instance(|instance| {
@@ -306,6 +306,6 @@ async fn what_is_too_large_or_makes_no_sense() {
     let answer = worker
         .send(JOIN_PATH, Some(&identity), b"{}".to_vec())
         .await;
-    refused_known(&cluster, &answer, 400, "is not one to join", false).await;
+    refused_known(&cluster, &answer, 400, "is not a join request", false).await;
     assert_eq!(worker.send("/", None, Vec::new()).await.status, 404);
 }

@@ -140,7 +140,7 @@ async fn an_answer_that_lacks_this_machine_is_not_believed() {
     let fixture = start(&[OWN, INSTANCE], &[], QUICK).await;
     fixture.looks(10).await;
     assert!(fixture.api.has_node(INSTANCE));
-    assert!(fixture.lines.text().contains("nothing is removed"));
+    assert!(fixture.lines.text().contains("no Node is removed"));
 }
 
 #[tokio::test]

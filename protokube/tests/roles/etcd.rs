@@ -315,7 +315,7 @@ async fn a_member_whose_log_is_gone_is_not_started_again() {
         fs::write(file, [0; 64])
     };
     type Lose<'a> = &'a dyn Fn(&Machine) -> std::io::Result<()>;
-    let ways: [(&str, Lose<'_>); 2] = [("is gone", &removed), ("cannot be read", &zeros)];
+    let ways: [(&str, Lose<'_>); 2] = [("is missing", &removed), ("cannot be read", &zeros)];
     for (three, restarted) in [(false, false), (false, true), (true, false), (true, true)] {
         for (said, lose) in ways {
             for resumes in [true, false] {
@@ -385,7 +385,7 @@ async fn a_log_that_goes_from_under_a_running_member_is_noticed_between_two_look
         ended = member.run_member() => ended.unwrap_err().to_string(),
         () = running => unreachable!(),
     };
-    assert!(why.contains("is gone"), "{why}");
+    assert!(why.contains("is missing"), "{why}");
     assert_eq!(machine.host.link_target(LINK).unwrap(), None);
 }
 
@@ -587,7 +587,7 @@ async fn a_member_that_runs_is_left_for_no_copy_whatever_ec2_shows() {
                 match member.take_step().await {
                     Ok(outcome) => assert!(!lost && outcome == Outcome::Settled, "{outcome:?}"),
                     Err(why) => assert!(
-                        lost && format!("{why:#}").contains("runs from vol-0a"),
+                        lost && format!("{why:#}").contains("running from vol-0a"),
                         "{why:#}"
                     ),
                 }
@@ -699,7 +699,7 @@ async fn what_a_member_refuses_or_waits_for_stands_until_it_is_over() {
     };
     fs::rename(machine.log(), machine.path("saved")).unwrap();
     machine.reboot();
-    let gone = said(&["vol-0a", "is gone", "member a"]);
+    let gone = said(&["vol-0a", "is missing", "member a"]);
     let waits = stands(&machine, &config, &standing, gone).await;
     assert!(waits[0].failed);
     fs::rename(machine.path("saved"), machine.log()).unwrap();

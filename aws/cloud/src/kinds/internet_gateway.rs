@@ -35,8 +35,8 @@ pub(crate) fn observe(raw: &types::InternetGateway, names: &Names) -> Option<Obs
     Some(seen)
 }
 
-/// Attribute: the VPC it is attached to, for detaching.
-const VPC: &str = "vpc_id";
+/// Attribute: the VPC that it is attached to; missing until it is attached.
+pub(super) const VPC: &str = "vpc_id";
 
 impl Verbs for InternetGateway {
     async fn find(
@@ -60,17 +60,18 @@ impl Verbs for InternetGateway {
     ) -> Result<Put, Failure> {
         let Some(have) = have else {
             let gateway = create(world, want).await?;
-            after_effect(attach(world, &gateway, want, refs).await)?;
-            return Ok(made(gateway));
+            let attached = after_effect(attach(world, &gateway, want, refs).await)?;
+            return Ok(attached);
         };
+        let mut put = made(have.physical);
         if have.resource.vpc_id != want.vpc_id {
             if let Some(vpc) = have.attrs.get(VPC) {
                 detach(world, have.physical, vpc).await?;
             }
-            attach(world, have.physical, want, refs).await?;
+            put = attach(world, have.physical, want, refs).await?;
         }
         retag(world, have.physical, &have.resource.tags, &want.tags).await?;
-        Ok(made(have.physical))
+        Ok(put)
     }
 
     async fn remove(world: &AwsWorld, have: Have<'_, Self>) -> Result<Removed, Failure> {
@@ -93,22 +94,23 @@ async fn create(world: &AwsWorld, want: &InternetGateway) -> Result<String, Fail
     answered(gateway.and_then(|one| one.internet_gateway_id), CALL)
 }
 
+/// Attaches it to its VPC, which becomes its attribute.
 async fn attach(
     world: &AwsWorld,
     gateway: &str,
     want: &InternetGateway,
     refs: &Refs,
-) -> Result<(), Failure> {
+) -> Result<Put, Failure> {
     const CALL: &str = "ec2:AttachInternetGateway";
-    let Some(vpc) = &want.vpc_id else {
-        return Ok(());
-    };
-    let call = world.clients.ec2.attach_internet_gateway();
-    let call = call
-        .internet_gateway_id(gateway)
-        .vpc_id(physical(refs, vpc, CALL)?);
-    call.send().await.creating(CALL)?;
-    Ok(())
+    let mut put = made(gateway);
+    if let Some(vpc) = &want.vpc_id {
+        let vpc = physical(refs, vpc, CALL)?;
+        let call = world.clients.ec2.attach_internet_gateway();
+        let call = call.internet_gateway_id(gateway).vpc_id(&vpc);
+        call.send().await.creating(CALL)?;
+        put.attrs.insert(VPC.to_owned(), vpc);
+    }
+    Ok(put)
 }
 
 async fn detach(world: &AwsWorld, gateway: &str, vpc: &str) -> Result<(), Failure> {

@@ -1,13 +1,14 @@
 //! A NAT gateway: minutes to come, minutes to go.
 
 use super::ec2::{filter, named, owned, read_tags, retag, tagged};
+use super::internet_gateway::VPC;
 use super::{Have, Verbs, expected, item, made, physical, same, time, token};
 use crate::names::Names;
 use crate::world::AwsWorld;
 use aws_client::failure::{Classify, absent, answered, own};
 use aws_sdk_ec2::types::{self, Filter, NatGatewayState, ResourceType};
 use cloud::{Cloud, Eip, InternetGateway, Kind, NatGateway, Subnet};
-use engine::{Class, Failure, Observed, Put, Ref, Refs, Removed};
+use engine::{Class, Failure, Observed, Put, Refs, Removed};
 use node::names::logical_name;
 
 const DESCRIBE: &str = "ec2:DescribeNatGateways";
@@ -136,15 +137,15 @@ fn state(gateway: &types::NatGateway, id: &str) -> Result<Put, Failure> {
     Ok(put)
 }
 
-/// Without an attached internet gateway AWS takes the order, and minutes later says that it failed. Nothing
-/// in these kinds refers to the internet gateway, so it is looked for here.
+/// Without an attached internet gateway AWS accepts the call, and says minutes later that it failed. Nothing in these kinds refers to
+/// the internet gateway, so it is looked for here. It may exist and not be attached: a run that dies can leave it so.
 pub(crate) fn needs_internet_gateway(
     world: &AwsWorld,
     refs: &Refs,
     call: &str,
 ) -> Result<(), Failure> {
-    let missing = |one: &&InternetGateway| refs.physical(&Ref::own(&one.id())).is_none();
-    match expected::<InternetGateway>(world).find(missing) {
+    let detached = |one: &&InternetGateway| refs.attr(&one.id(), VPC).is_none();
+    match expected::<InternetGateway>(world).find(detached) {
         Some(_) => Err(own(
             Class::NotYet,
             call,

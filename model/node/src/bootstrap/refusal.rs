@@ -114,7 +114,7 @@ pub enum Refusal {
     },
     /// The state store has no such NodeConfig for this group.
     #[error(
-        "the instance group {group} has no NodeConfig {sha256}: run `kctl update cluster --yes`"
+        "the instance group {group} has no NodeConfig {sha256}: run `kctl update --yes`"
     )]
     UnknownNodeConfig {
         /// Name of the group.

@@ -100,7 +100,7 @@ async fn a_store_without_a_list_says_what_to_do_and_removes_nothing() {
     let [(Status::Failed, why)] = &scene.said()[..] else {
         panic!()
     };
-    assert!(why.contains("run `kctl update cluster --yes`"), "{why}");
+    assert!(why.contains("run `kctl update --yes`"), "{why}");
 }
 
 #[tokio::test]
