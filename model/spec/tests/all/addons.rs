@@ -224,7 +224,7 @@ fn a_list_of_kops_is_read_and_one_with_an_addon_twice_is_not() {
         .to_string();
     assert_eq!(
         error,
-        "addons/bootstrap-channel.yaml is not a manifest: a is there twice"
+        "addons/bootstrap-channel.yaml is not a manifest: the addon a is listed twice"
     );
 }
 

@@ -136,7 +136,7 @@ fn a_group_without_our_binaries_is_refused_by_name() {
     let error = node_config(&full(), "control-plane-eu-west-1a", CERTIFICATES, &none).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "instance group control-plane-eu-west-1a needs protokube for amd64, and there is none"
+        "instance group control-plane-eu-west-1a needs protokube for amd64, which this kctl does not have"
     );
 }
 
