@@ -133,7 +133,7 @@ async fn own_role(context: &EndpointContext, group: &str) -> anyhow::Result<Opti
     };
     let text = String::from_utf8(object.bytes).with_context(|| format!("{key} is not text"))?;
     let config = read_newest_node_config(&text);
-    let config = config
-        .with_context(|| format!("{key} cannot be parsed: run `kctl update --yes`"))?;
+    let config =
+        config.with_context(|| format!("{key} cannot be parsed: run `kctl update --yes`"))?;
     Ok(config.iam_role)
 }

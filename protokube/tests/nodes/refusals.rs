@@ -46,7 +46,14 @@ async fn a_foreign_role() {
     for role in ["masters.a.example.com", "nodes.b.example.com", "admin"] {
         let cluster = Cluster::start().await;
         let answer = cluster.worker_of(role, INSTANCE).await.join().await;
-        refused_known(&cluster, &answer, 403, "is not the role of this cluster's nodes", false).await;
+        refused_known(
+            &cluster,
+            &answer,
+            403,
+            "is not the role of this cluster's nodes",
+            false,
+        )
+        .await;
     }
 }
 
@@ -109,7 +116,14 @@ async fn an_instance_that_does_not_run() {
     let cluster = Cluster::start().await;
     cluster.aws.state().instances.clear();
     let answer = cluster.worker().await.join().await;
-    refused_known(&cluster, &answer, 403, "EC2 does not know the instance", true).await;
+    refused_known(
+        &cluster,
+        &answer,
+        403,
+        "EC2 does not know the instance",
+        true,
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -173,12 +187,26 @@ async fn another_body_under_the_same_signature() {
     let identity = worker.identity(&worker.body()).await;
     let other = cluster.worker().await.body();
     let answer = worker.send(JOIN_PATH, Some(&identity), other).await;
-    refused_at_once(&cluster, &answer, 403, "signed for a different request", false).await;
+    refused_at_once(
+        &cluster,
+        &answer,
+        403,
+        "signed for a different request",
+        false,
+    )
+    .await;
     // Nor does a signature for joining bring a report.
     let answer = worker
         .send(REPORT_PATH, Some(&identity), b"{}".to_vec())
         .await;
-    refused_at_once(&cluster, &answer, 403, "signed for a different request", false).await;
+    refused_at_once(
+        &cluster,
+        &answer,
+        403,
+        "signed for a different request",
+        false,
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -105,7 +105,12 @@ fn a_disk_that_has_changed_or_is_another_is_not_formatted() {
     let error = DISK
         .make_file_system(&host, &device, &VolumeContent::Blank)
         .unwrap_err();
-    assert!(error.to_string().contains("does not belong to vol-0a any more"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("does not belong to vol-0a any more"),
+        "{error}"
+    );
     assert_eq!(fs::read(&other).unwrap(), [0; 4096]);
 }
 

@@ -113,9 +113,7 @@ pub enum Refusal {
         asked: String,
     },
     /// The state store has no such NodeConfig for this group.
-    #[error(
-        "the instance group {group} has no NodeConfig {sha256}: run `kctl update --yes`"
-    )]
+    #[error("the instance group {group} has no NodeConfig {sha256}: run `kctl update --yes`")]
     UnknownNodeConfig {
         /// Name of the group.
         group: String,
