@@ -34,12 +34,12 @@ const NEXT_STEPS: &[(&str, &str, &str)] = &[
     ),
     (
         "nodeup/",
-        "run kctl update",
+        "run `kctl update",
         "kctl update --yes writes what the instance's launch template names; the instance retries by itself",
     ),
     (
         "nodeup/",
-        "the api server does not answer",
+        "the api server is not available",
         "a new control plane takes a few minutes; if this persists, see what the control planes report: kctl get instances",
     ),
     (
@@ -116,6 +116,25 @@ pub(crate) fn next_step(stage: &str, error: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::next_step;
+    use node::bootstrap::Refusal;
+
+    #[test]
+    fn refusals_that_an_operator_can_end_have_a_next_step_of_their_own() {
+        let step = |refusal: &Refusal| {
+            let said = format!("https://kops-controller:3988 refused: {refusal}");
+            next_step("nodeup/fetch", &said).unwrap()
+        };
+        let unknown = Refusal::UnknownNodeConfig {
+            group: "nodes".to_owned(),
+            sha256: "0".repeat(64),
+        };
+        assert!(step(&unknown).contains("kctl update --yes writes"));
+        let unavailable = Refusal::Unavailable {
+            what: "the API server",
+        };
+        assert!(step(&unavailable).contains("takes a few minutes"));
+        assert!(step(&Refusal::Busy).contains("journalctl -u protokube"));
+    }
 
     #[test]
     fn in_an_account_that_is_new_to_auto_scaling_the_next_step_is_to_wait() {

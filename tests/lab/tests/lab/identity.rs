@@ -50,7 +50,7 @@ pub fn join_with_other_role(lab: &mut Lab) -> Result<()> {
         "AWS_ACCESS_KEY_ID={} AWS_SECRET_ACCESS_KEY={} AWS_SESSION_TOKEN={}",
         credentials.access_key_id, credentials.secret_access_key, credentials.token
     );
-    let why = "is not the role of nodes of this cluster";
+    let why = "is not the role of this cluster's nodes";
     expect_refusal_with(lab, &worker, &environment, why)
 }
 

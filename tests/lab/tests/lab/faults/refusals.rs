@@ -74,11 +74,7 @@ pub fn close_port(lab: &mut Lab) -> Result<()> {
     let rules = list_rules(lab)?;
     expect_named(
         lab,
-        (
-            "nodeup/fetch",
-            &["3988", "did not answer in time"],
-            "security group",
-        ),
+        ("nodeup/fetch", &["3988", "timed out"], "security group"),
         |lab| change_rules(lab, "RevokeSecurityGroupIngress", &rules),
         |lab| change_rules(lab, "AuthorizeSecurityGroupIngress", &rules),
     )
