@@ -12,7 +12,7 @@ use std::time::Duration;
 const LOOKS: Duration = Duration::from_secs(20);
 
 /// What protokube says about it.
-const GONE: &str = "the log of member b of etcd main is gone";
+const GONE: &str = "the log of member b of etcd main is missing";
 
 pub fn remove_log(lab: &mut Lab, writer: &Writer) -> Result<()> {
     let host = cluster::control_plane(lab, 1)?.id;
