@@ -7,7 +7,7 @@ use super::{AutoscalingGroup, Cloud, Kind, LaunchTemplate, RuleSource, Variant};
 use engine::{Id, Kept, Observed, PlanError, Ref, Resource, Snapshot, Why};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Attribute of a balancer: its private addresses, separated by commas.
+/// Attribute of a load balancer: its private addresses, sorted, separated by commas.
 pub const ADDRESSES: &str = "private_addresses";
 
 /// A balancer that is there and not wanted.

@@ -22,7 +22,7 @@ const DESCRIBE: &str = "elasticloadbalancing:DescribeLoadBalancers";
 const CREATE: &str = "elasticloadbalancing:CreateLoadBalancer";
 
 /// What a new balancer is waited for.
-const ADDRESSES: &str = "the load balancer to get its addresses";
+const WAITS_FOR_ADDRESSES: &str = "the load balancer to get its addresses";
 
 const CROSS_ZONE: &str = "load_balancing.cross_zone.enabled";
 const LOGS: &str = "access_logs.s3.enabled";
@@ -152,7 +152,7 @@ fn attrs(balancer: &elb::LoadBalancer, addresses: &BTreeSet<String>) -> Attrs {
             balancer.canonical_hosted_zone_id(),
         ),
         ("dns_name", balancer.dns_name()),
-        (lb_addresses::ATTRIBUTE, joined.as_deref()),
+        (cloud::held::ADDRESSES, joined.as_deref()),
     ];
     known
         .into_iter()
@@ -205,7 +205,7 @@ impl Verbs for Lb {
             after_effect(change_attributes(world, &arn, &fresh, want).await)?;
             return Ok(Put {
                 attrs: attrs(&balancer, &BTreeSet::new()),
-                waiting_for: Some(ADDRESSES.to_owned()),
+                waiting_for: Some(WAITS_FOR_ADDRESSES.to_owned()),
                 ..made(arn)
             });
         };
@@ -214,7 +214,7 @@ impl Verbs for Lb {
         retag(world, have.physical, &have.resource.tags, &want.tags).await?;
         let moved = have.resource.subnet_mappings != want.subnet_mappings;
         Ok(Put {
-            waiting_for: moved.then(|| ADDRESSES.to_owned()),
+            waiting_for: moved.then(|| WAITS_FOR_ADDRESSES.to_owned()),
             ..made(have.physical)
         })
     }
@@ -230,7 +230,7 @@ impl Verbs for Lb {
         let attrs = found.first().map(|balancer| attrs(balancer, &addresses));
         Ok(Put {
             attrs: attrs.unwrap_or_default(),
-            waiting_for: (!all).then(|| ADDRESSES.to_owned()),
+            waiting_for: (!all).then(|| WAITS_FOR_ADDRESSES.to_owned()),
             ..made(physical)
         })
     }

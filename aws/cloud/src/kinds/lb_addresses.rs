@@ -8,9 +8,6 @@ use aws_sdk_elasticloadbalancingv2::types::LoadBalancer;
 use engine::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The attribute's name: addresses with commas between, sorted.
-pub(crate) const ATTRIBUTE: &str = "private_addresses";
-
 const DESCRIBE: &str = "ec2:DescribeNetworkInterfaces";
 
 /// Private addresses by a balancer's ARN; one call for all.

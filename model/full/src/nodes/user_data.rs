@@ -75,7 +75,7 @@ pub fn user_data(of: &UserData<'_>) -> Result<Option<Text>, Error> {
     Ok(Some(with_late(
         &text,
         late,
-        &Text::late(&load_balancer, "private_addresses"),
+        &Text::late(&load_balancer, cloud::held::ADDRESSES),
     )))
 }
 
