@@ -1,42 +1,42 @@
-# The entry points. What they need and do not find they install into $(CACHE), outside the checkout.
+# The entry points. Each installs what it needs and does not find into $(CACHE), outside the checkout.
 CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kctl
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 export KCTL_CACHE := $(CACHE)
 BIN := $(CARGO_TARGET_DIR)/debug
-# A failed test tells its errors' chain; where each was made says nothing more.
+# A failed test prints the chain of its errors; backtraces add nothing to it.
 export RUST_LIB_BACKTRACE ?= 0
 CARGO ?= cargo
-# What tests draw their lots from.
+# The seed of all random numbers in tests.
 SEED ?= 1
-# Moments at which the soak kills applies, labs and machines that join, and how many worlds of faults its engine goes through.
+# SOAK_KILLS: at how many random moments the soak kills applies, labs and joining nodes. SEEDS: with how many seeds it runs the engine.
 SOAK_KILLS ?= 50
 SEEDS ?= 1000000
-# How long libFuzzer tries each law of tests/fuzz.
+# How long libFuzzer runs each target of tests/fuzz, in seconds.
 FUZZ_SECONDS ?= 3600
 
-# What tests run: our programs, nodeup and protokube as machines run them, Go where there is one (lab content is kept by its version).
+# Programs that tests run: kctl, nodeup and protokube as on instances, and Go if there is one (its version is part of the key of lab content).
 TOOLS = KCTL_BIN="$(BIN)/kctl" KCTL_ASSETS="$$(tests/assets/build)" \
 	PATH="$$(tests/lab/go 2>/dev/null || echo "$(BIN)"):$$(tests/venv tests/lint/requirements.txt)/bin:$$PATH"
 
-# Before the first compile: what a target needs of this machine is there, or is installed, or named.
+# Before the first compile: checks that this machine has what a target needs, and installs or names what is missing.
 READY := $(addprefix ready-,binaries agents release demo simulator test lint bench soak fuzz lab)
 
 .PHONY: help binaries agents release demo simulator test lint content bench soak fuzz lab lab-down $(READY)
-# cargo uses all cores; what a target names first has to come first.
+# cargo uses all cores by itself, and prerequisites have to run in the order in which they are named.
 .NOTPARALLEL:
 
 help:
 	@echo "make demo       create, change and delete a cluster in the AWS simulator, and watch"
 	@echo "make simulator  the AWS simulator alone, to try kctl against"
-	@echo "make test       every test; as root those with real machines too (the first time 13 minutes more, for what they download)"
-	@echo "make lint       what it checks first"
-	@echo "make lab        as root: a cluster whose instances are real machines on this one; make lab-down removes it"
-	@echo "make bench      figures: calls, time, memory, size; as root how long machines take to become nodes"
-	@echo "make soak       the long tests, hours of them; what they said lies in $(CACHE)/soak. SEEDS, SOAK_KILLS: how long"
-	@echo "make fuzz       libFuzzer on everything that reads what others wrote: FUZZ_SECONDS for each of six laws, part of the soak"
+	@echo "make test       every test; as root also those with a lab (13 minutes more the first time, to build what its hosts download)"
+	@echo "make lint       the checks that make test runs first: formatting, clippy, architecture invariants"
+	@echo "make lab        as root: a cluster whose instances are real Linux hosts on this machine; make lab-down removes it"
+	@echo "make bench      measurements: API calls, time, memory, size; as root also how long instances take to become nodes"
+	@echo "make soak       the long tests; they take hours. Their output is in $(CACHE)/soak; SEEDS and SOAK_KILLS set the length"
+	@echo "make fuzz       libFuzzer on everything that parses untrusted input, FUZZ_SECONDS for each of six targets; part of the soak"
 	@echo "make binaries   kctl, nodeup, protokube and lab, in $(BIN)"
-	@echo "make agents     nodeup and protokube as machines run them, for kctl on AWS; prints what to set"
-	@echo "make release    kctl, nodeup and protokube for amd64 and arm64, with archives and checksums; prints where they are"
+	@echo "make agents     nodeup and protokube as instances run them, for kctl on AWS; prints the variables to set"
+	@echo "make release    kctl, nodeup and protokube for amd64 and arm64, with archives and checksums; prints their paths"
 
 $(READY): ready-%:
 	@tests/ready $*

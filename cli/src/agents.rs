@@ -1,7 +1,7 @@
-//! nodeup and protokube: the binaries that machines download, as found beside kctl.
+//! The nodeup and protokube binaries that instances download: finds them on this computer, and lists them for the state store.
 
 use crate::env;
-use crate::error::{CommandError, Context, Kind};
+use crate::error::{CommandError, ErrorContext, ErrorKind};
 use aws_cloud::AssetSource;
 use cloud::{ObjectContent, S3Object};
 use full::FullSpec;
@@ -14,66 +14,64 @@ use std::sync::Arc;
 
 const NAMES: [&str; 2] = ["nodeup", "protokube"];
 
-/// Stands for the hash of a binary that is not there; no file has it.
+/// Placeholder for the sha256 of a binary that was not found. No file has this sha256.
 pub const STAND_IN: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// The binaries of every architecture that a cluster's machines have, and the files they are.
+/// The agent binaries for every architecture in a cluster, and the local files they are read from.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
-    /// By hash, for user data and NodeConfig.
+pub struct AgentBinaries {
+    /// The binaries by sha256, as user data and NodeConfig name them.
     pub agents: Agents,
-    /// The file of each hash.
+    /// The local file of each sha256.
     files: BTreeMap<String, PathBuf>,
-    /// Those that are not there, in words.
+    /// Binaries that were not found: `nodeup for linux/arm64`.
     pub missing: Vec<String>,
-    /// Those that are there as a build for this machine, which others may not run.
-    pub own: Vec<PathBuf>,
+    /// Files built for this computer, which may not run on instances.
+    pub own_builds: Vec<PathBuf>,
 }
 
-impl Found {
-    /// Stand-ins for all of them, for those who look at a spec without the binaries at hand.
+impl AgentBinaries {
+    /// Placeholders for all binaries, for commands that need none (`kctl render`).
     pub fn stand_ins(full: &FullSpec) -> Self {
-        let mut found = Self::default();
-        for arch in architectures(full) {
+        let mut binaries = Self::default();
+        for arch in node_architectures(full) {
             for name in NAMES {
-                found.add(name, arch, STAND_IN.to_owned());
+                binaries.add_agent(name, arch, STAND_IN.to_owned());
             }
         }
-        found
+        binaries
     }
 
-    /// Looks for them: in KCTL_ASSETS, else beside kctl itself.
-    pub fn look(full: &FullSpec) -> Result<Self, CommandError> {
-        let places = places();
-        let mut found = Self::default();
-        for arch in architectures(full) {
+    /// Finds the binaries in `KCTL_ASSETS`, else in the folder of the kctl executable.
+    pub fn find_all(full: &FullSpec) -> Result<Self, CommandError> {
+        let dirs = search_dirs();
+        let mut binaries = Self::default();
+        for arch in node_architectures(full) {
             for name in NAMES {
-                let mut candidates = places
-                    .iter()
-                    .flat_map(|place| candidates(place, name, arch));
-                let Some(file) = candidates.find(|file| file.is_file()) else {
-                    found
+                let mut paths = dirs.iter().flat_map(|dir| candidate_paths(dir, name, arch));
+                let Some(file) = paths.find(|file| file.is_file()) else {
+                    binaries
                         .missing
                         .push(format!("{name} for linux/{}", arch.as_str()));
-                    found.add(name, arch, STAND_IN.to_owned());
+                    binaries.add_agent(name, arch, STAND_IN.to_owned());
                     continue;
                 };
                 if file
                     .parent()
-                    .is_some_and(|parent| places.iter().any(|place| place == parent))
+                    .is_some_and(|parent| dirs.iter().any(|dir| dir == parent))
                 {
-                    found.own.push(file.clone());
+                    binaries.own_builds.push(file.clone());
                 }
-                let sha256 =
-                    sha256_of(&file).failed(format!("could not read {}", file.display()), HOW)?;
-                found.files.insert(sha256.clone(), file);
-                found.add(name, arch, sha256);
+                let sha256 = sha256_of(&file)
+                    .or_failed(format!("could not read {}", file.display()), HOW)?;
+                binaries.files.insert(sha256.clone(), file);
+                binaries.add_agent(name, arch, sha256);
             }
         }
-        Ok(found)
+        Ok(binaries)
     }
 
-    fn add(&mut self, name: &str, arch: Arch, sha256: String) {
+    fn add_agent(&mut self, name: &str, arch: Arch, sha256: String) {
         let list = if name == "nodeup" {
             &mut self.agents.nodeup
         } else {
@@ -86,39 +84,39 @@ impl Found {
         });
     }
 
-    /// What may be wrong with those that were found.
-    pub fn warning(&self) -> Option<String> {
-        let own: Vec<String> = self
-            .own
+    /// A warning if binaries were built for this computer.
+    pub fn own_build_warning(&self) -> Option<String> {
+        let paths: Vec<String> = self
+            .own_builds
             .iter()
             .map(|file| file.display().to_string())
             .collect();
-        (!own.is_empty()).then(|| {
+        (!paths.is_empty()).then(|| {
             format!(
-                "machines get {}, built for this one: with another C library they do not start; `tests/assets/build amd64 arm64` builds \
+                "instances would run {}, which was built for this computer and may need another C library: `tests/assets/build amd64 arm64` builds \
                  them for all, and prints what KCTL_ASSETS is to be",
-                own.join(" and ")
+                paths.join(" and ")
             )
         })
     }
 
-    /// Fails if some are missing, and says how to get them.
-    pub fn complete(&self) -> Result<(), CommandError> {
+    /// Fails if binaries are missing.
+    pub fn check_complete(&self) -> Result<(), CommandError> {
         if self.missing.is_empty() {
             return Ok(());
         }
-        Err(CommandError::said(
-            Kind::Precondition,
+        Err(CommandError::from_message(
+            ErrorKind::Precondition,
             format!(
-                "machines need binaries that are not here: {}",
+                "binaries that instances download were not found: {}",
                 self.missing.join(", ")
             ),
             HOW,
         ))
     }
 
-    /// The objects of the store that they become.
-    pub fn objects(&self) -> Vec<S3Object> {
+    /// The state store objects that hold the binaries.
+    pub fn s3_objects(&self) -> Vec<S3Object> {
         let list = |name: &'static str, agents: &[Agent]| {
             let object = |agent: &Agent| S3Object {
                 key: agent_key(name, agent),
@@ -133,8 +131,8 @@ impl Found {
         .concat()
     }
 
-    /// Where the store finds their files.
-    pub fn source(&self) -> AssetSource {
+    /// Finds the local file of an object, for the upload.
+    pub fn asset_source(&self) -> AssetSource {
         let files = self.files.clone();
         Arc::new(move |object: &S3Object| {
             let file = match &object.content {
@@ -154,15 +152,15 @@ impl Found {
 
 const HOW: &str = "build them: `tests/assets/build amd64 arm64`, and set KCTL_ASSETS to the folder that it prints";
 
-/// Hex sha256 of a file, read piece by piece.
+/// Hex sha256 of a file, read in pieces.
 fn sha256_of(file: &Path) -> io::Result<String> {
     let mut hash = Sha256::new();
     io::copy(&mut std::fs::File::open(file)?, &mut hash)?;
     Ok(format!("{:x}", hash.finalize()))
 }
 
-/// Architectures of all machines that run nodeup.
-fn architectures(full: &FullSpec) -> Vec<Arch> {
+/// Architectures of all groups whose instances run nodeup: all but bastions.
+fn node_architectures(full: &FullSpec) -> Vec<Arch> {
     let machines = full
         .groups
         .iter()
@@ -173,8 +171,8 @@ fn architectures(full: &FullSpec) -> Vec<Arch> {
     all
 }
 
-fn places() -> Vec<PathBuf> {
-    if let Some(dir) = env::value(env::ASSETS) {
+fn search_dirs() -> Vec<PathBuf> {
+    if let Some(dir) = env::get_variable(env::ASSETS) {
         return vec![PathBuf::from(dir)];
     }
     let own = std::env::current_exe()
@@ -183,8 +181,8 @@ fn places() -> Vec<PathBuf> {
     own.into_iter().collect()
 }
 
-/// `DIR/linux/ARCH/NAME`; for this machine's own architecture also `DIR/NAME`.
-fn candidates(dir: &Path, name: &str, arch: Arch) -> Vec<PathBuf> {
+/// `DIR/linux/ARCH/NAME`; for the architecture of this computer also `DIR/NAME`.
+fn candidate_paths(dir: &Path, name: &str, arch: Arch) -> Vec<PathBuf> {
     let mut all = vec![dir.join("linux").join(arch.as_str()).join(name)];
     let own = match std::env::consts::ARCH {
         "x86_64" => Some(Arch::Amd64),

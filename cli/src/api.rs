@@ -1,12 +1,11 @@
-//! The API of a cluster, asked as its administrator: where it answers, with what certificate, and why it cannot be
-//! asked.
+//! Client of a cluster's API: finds its address, issues an administrator's certificate, queries it, and explains failures.
 
 mod administrator;
-mod ask;
 mod error;
+mod query;
 mod server;
 
-pub use administrator::{Administrator, administrator};
-pub use ask::{Answer, Question, ask, client};
-pub use error::not_made;
-pub use server::{Server, WrongAddress, server, server_at};
+pub use administrator::{KubeconfigRequest, administrator_kubeconfig};
+pub use error::missing_resource;
+pub use query::{ApiObjects, ApiQuery, api_client, query_api};
+pub use server::{AddressError, ApiServer, api_server_at, server};

@@ -3,12 +3,12 @@
 use engine::Clock;
 use std::time::{Duration, Instant};
 
-/// Time since it was made.
+/// Monotonic clock that counts from its start.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock(Instant);
 
 impl SystemClock {
-    /// Begins now.
+    /// Starts a clock at zero.
     pub fn start() -> Self {
         Self(Instant::now())
     }

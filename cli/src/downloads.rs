@@ -1,6 +1,6 @@
-//! What kctl itself fetches over https: catalogs of downloads, and hashes published beside files.
+//! HTTPS downloads of kctl itself: catalogs, and hashes published beside files.
 
-use crate::error::{CommandError, Context};
+use crate::error::{CommandError, ErrorContext};
 use futures::future::try_join_all;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use std::time::Duration;
 const TIMEOUT: Duration = Duration::from_secs(30);
 const TRY: &str = "check the network and HTTPS_PROXY, or give the hash in spec.assets.catalog";
 
-/// The hashes published beside files, as `URL.sha256` or `URL.sha256sum`.
+/// Fetches the hashes published beside files, as `URL.sha256` or `URL.sha256sum`. Result: sha256 by URL.
 pub async fn published_hashes(urls: &[String]) -> Result<BTreeMap<String, String>, CommandError> {
     if urls.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let client = client()?;
+    let client = https_client()?;
     let all = urls.iter().map(|url| published_hash(&client, url));
     Ok(try_join_all(all).await?.into_iter().collect())
 }
@@ -24,11 +24,14 @@ async fn published_hash(
 ) -> Result<(String, String), CommandError> {
     let mut last = None;
     for suffix in ["sha256", "sha256sum"] {
-        match text(client, &format!("{url}.{suffix}")).await {
+        match fetch_text(client, &format!("{url}.{suffix}")).await {
             Ok(text) => {
                 let hash = text.split_whitespace().find(|word| is_sha256(word));
                 let hash = hash.ok_or_else(|| {
-                    CommandError::usage(format!("{url}.{suffix} does not hold a SHA-256"), TRY)
+                    CommandError::usage_error(
+                        format!("{url}.{suffix} does not hold a SHA-256"),
+                        TRY,
+                    )
                 })?;
                 return Ok((url.to_owned(), hash.to_ascii_lowercase()));
             }
@@ -36,24 +39,24 @@ async fn published_hash(
         }
     }
     let hint = "name a version that exists, or one of the catalog";
-    let nothing = || CommandError::usage(format!("no hash is published for {url}"), hint);
-    Err(last.map_or_else(nothing, |error| error.hint(hint)))
+    let nothing = || CommandError::usage_error(format!("no hash is published for {url}"), hint);
+    Err(last.map_or_else(nothing, |error| error.with_hint(hint)))
 }
 
-/// A file that has this SHA-256.
-pub async fn verified(url: &str, sha256: &str) -> Result<String, CommandError> {
-    let text = text(&client()?, url).await?;
+/// Fetches a file and checks its SHA-256.
+pub async fn fetch_verified(url: &str, sha256: &str) -> Result<String, CommandError> {
+    let text = fetch_text(&https_client()?, url).await?;
     let found = node::config::sha256_hex(&text);
     if found.eq_ignore_ascii_case(sha256) {
         return Ok(text);
     }
-    Err(CommandError::usage(
+    Err(CommandError::usage_error(
         format!("{url} has the SHA-256 {found}, not {sha256}"),
         "correct spec.assets.catalogSHA256, if the file is the right one",
     ))
 }
 
-async fn text(client: &reqwest::Client, url: &str) -> Result<String, CommandError> {
+async fn fetch_text(client: &reqwest::Client, url: &str) -> Result<String, CommandError> {
     let answer = async {
         client
             .get(url)
@@ -66,17 +69,17 @@ async fn text(client: &reqwest::Client, url: &str) -> Result<String, CommandErro
     answer
         .await
         .map_err(reqwest::Error::without_url)
-        .failed(format!("could not fetch {url}"), TRY)
+        .or_failed(format!("could not fetch {url}"), TRY)
 }
 
-fn client() -> Result<reqwest::Client, CommandError> {
+fn https_client() -> Result<reqwest::Client, CommandError> {
     let agent = concat!("kctl/", env!("CARGO_PKG_VERSION"));
     let client = reqwest::Client::builder()
         .user_agent(agent)
         .timeout(TIMEOUT)
         .https_only(true)
         .build();
-    client.failed("could not make an https client", TRY)
+    client.or_failed("could not make an https client", TRY)
 }
 
 fn is_sha256(word: &str) -> bool {

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 
 /// Where clusters are kept: `s3://BUCKET[/PREFIX]` or `file://DIR`.
 pub const STATE_STORE: &str = "KCTL_STATE_STORE";
-/// As kOps calls it; read after ours.
+/// kOps' name of the variable; kctl's own has precedence.
 pub const KOPS_STATE_STORE: &str = "KOPS_STATE_STORE";
 /// The account whose bucket the store is, where it is not the caller's.
 pub const STATE_OWNER: &str = "KCTL_STATE_OWNER";
 /// The cluster that commands are about.
 pub const CLUSTER_NAME: &str = "KCTL_CLUSTER_NAME";
-/// As kOps calls it; read after ours.
+/// kOps' name of the variable; kctl's own has precedence.
 pub const KOPS_CLUSTER_NAME: &str = "KOPS_CLUSTER_NAME";
-/// Folder with the binaries that machines download: `linux/amd64/nodeup`, `linux/arm64/protokube`, ...
+/// Folder with the binaries that instances download: `linux/amd64/nodeup`, `linux/arm64/protokube`, ...
 pub const ASSETS: &str = "KCTL_ASSETS";
 /// How long a cluster's lock lives without a renewal; for tests.
 pub const LOCK_LIFE: &str = "KCTL_LOCK_LIFE";
@@ -25,18 +25,17 @@ pub const VISUAL: &str = "VISUAL";
 pub const EDITOR: &str = "EDITOR";
 /// Set and not empty: no colour (no-color.org).
 pub const NO_COLOR: &str = "NO_COLOR";
-/// Set and not `0`: colour even where nobody seems to look.
+/// Set and not `0`: colour even without a terminal.
 pub const CLICOLOR_FORCE: &str = "CLICOLOR_FORCE";
 /// `dumb`: no colour, no live progress.
 pub const TERM: &str = "TERM";
 /// Where data of the user goes; default `~/.local/share`.
 pub const XDG_DATA_HOME: &str = "XDG_DATA_HOME";
-/// The user's home.
 pub const HOME: &str = "HOME";
 /// Who runs this, for the operation log.
 pub const USER: &str = "USER";
 
-/// What users should know of: names and meanings, for the reference.
+/// Names and meanings, for `docs/reference`.
 pub const DOCUMENTED: &[(&str, &str)] = &[
     (
         STATE_STORE,
@@ -44,7 +43,7 @@ pub const DOCUMENTED: &[(&str, &str)] = &[
     ),
     (
         KOPS_STATE_STORE,
-        "the same, as kOps calls it; read after ours",
+        "the same under kOps' name; kctl's own variable has precedence",
     ),
     (
         STATE_OWNER,
@@ -56,7 +55,7 @@ pub const DOCUMENTED: &[(&str, &str)] = &[
     ),
     (
         KOPS_CLUSTER_NAME,
-        "the same, as kOps calls it; read after ours",
+        "the same under kOps' name; kctl's own variable has precedence",
     ),
     (
         ASSETS,
@@ -77,7 +76,7 @@ pub const DOCUMENTED: &[(&str, &str)] = &[
     (TERM, "`dumb`: no colour, no live progress"),
     (
         XDG_DATA_HOME,
-        "where the store lies if nobody says where: `kctl/store` below it",
+        "default location of the store: `kctl/store` below it",
     ),
     (
         "AWS_*",
@@ -91,25 +90,24 @@ pub const DOCUMENTED: &[(&str, &str)] = &[
 ];
 
 /// The value of a variable, unless it is unset or empty.
-pub fn value(name: &str) -> Option<String> {
+pub fn get_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// The first of several variables that has a value.
-pub fn first(names: &[&str]) -> Option<String> {
-    names.iter().find_map(|name| value(name))
+pub fn first_variable(names: &[&str]) -> Option<String> {
+    names.iter().find_map(|name| get_variable(name))
 }
 
-/// The user's home directory.
-pub fn home() -> Option<PathBuf> {
-    value(HOME).map(PathBuf::from)
+pub fn home_dir() -> Option<PathBuf> {
+    get_variable(HOME).map(PathBuf::from)
 }
 
-/// Where clusters are kept if nobody says where: a folder among the user's data.
+/// The default state store: a folder in the user's data directory.
 pub fn default_store() -> Option<PathBuf> {
-    let data = value(XDG_DATA_HOME)
+    let data = get_variable(XDG_DATA_HOME)
         .map(PathBuf::from)
         .filter(|path| path.is_absolute())
-        .or_else(|| home().map(|home| home.join(".local/share")))?;
+        .or_else(|| home_dir().map(|home| home.join(".local/share")))?;
     Some(data.join("kctl/store"))
 }

@@ -1,13 +1,13 @@
-//! What commands fail with. Libraries' errors become this once, here, at the edge: a kind, which decides the
-//! exit code; the cause with all its sources; and at least one next step for whoever reads it.
+//! The error of a command: a kind that decides the exit code, the cause with its sources, and at least one next step. Errors of
+//! libraries are converted once, where the command calls them.
 
 use spec::read::Problem;
 use std::fmt;
 
-/// What kind of failure it is.
+/// The kind of a failure; decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// It was tried and did not work.
+pub enum ErrorKind {
+    /// The operation failed.
     Failed,
     /// The command line or the spec is wrong.
     Usage,
@@ -15,9 +15,8 @@ pub enum Kind {
     Unhealthy,
     /// Something else must happen first: a lock, a lost race, a store written by a newer kctl.
     Precondition,
-    /// Ctrl-C.
     Interrupted,
-    /// Nobody reads our output any more; nothing to say, and nobody to say it to.
+    /// The reader of stdout has gone. Nothing is printed.
     BrokenPipe,
 }
 
@@ -26,7 +25,7 @@ pub enum Kind {
 pub enum Outcome {
     /// Done.
     Fine,
-    /// There are changes that were not made, and the user asked to hear of it in the exit code.
+    /// Changes are pending, and `--exit-code` was given.
     ChangesPending,
 }
 
@@ -44,10 +43,9 @@ pub mod exit {
     pub const PRECONDITION: u8 = 4;
     /// Changes pending; only with `--exit-code`.
     pub const CHANGES_PENDING: u8 = 10;
-    /// Ctrl-C.
     pub const INTERRUPTED: u8 = 130;
 
-    /// What each means, for the reference.
+    /// Meanings, for `docs/reference`.
     pub const DOCUMENTED: &[(u8, &str)] = &[
         (FINE, "done, or nothing to do"),
         (FAILED, "it was tried and did not work"),
@@ -65,7 +63,7 @@ pub mod exit {
     ];
 }
 
-impl Kind {
+impl ErrorKind {
     /// The process' exit code.
     pub fn exit_code(self) -> u8 {
         match self {
@@ -92,19 +90,18 @@ impl Outcome {
 /// Why a command failed.
 #[derive(Debug)]
 pub struct CommandError {
-    /// Decides the exit code.
-    pub kind: Kind,
-    /// What is wrong, with what caused it.
+    pub kind: ErrorKind,
+    /// The error with its sources.
     pub cause: Option<anyhow::Error>,
-    /// What is wrong with a spec, all of it.
+    /// Problems of a spec.
     pub problems: Vec<Problem>,
-    /// What to do about it.
+    /// Next steps for the user.
     pub hints: Vec<String>,
 }
 
 impl CommandError {
     /// A failure of that kind with its cause and a next step.
-    pub fn new(kind: Kind, cause: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
+    pub fn new(kind: ErrorKind, cause: impl Into<anyhow::Error>, hint: impl Into<String>) -> Self {
         Self {
             kind,
             cause: Some(cause.into()),
@@ -113,45 +110,49 @@ impl CommandError {
         }
     }
 
-    /// A failure told in one sentence, and a next step.
-    pub fn said(kind: Kind, sentence: impl Into<String>, hint: impl Into<String>) -> Self {
+    /// An error from a message and a next step.
+    pub fn from_message(
+        kind: ErrorKind,
+        sentence: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
         Self::new(kind, Sentence(sentence.into()), hint)
     }
 
-    /// A wrong command line, told in one sentence, and how it would be right.
-    pub fn usage(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::said(Kind::Usage, sentence, hint)
+    /// A usage error from a message and a next step.
+    pub fn usage_error(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::from_message(ErrorKind::Usage, sentence, hint)
     }
 
-    /// Nobody reads our output any more.
+    /// The error of a closed stdout.
     pub fn broken_pipe() -> Self {
         Self {
-            kind: Kind::BrokenPipe,
+            kind: ErrorKind::BrokenPipe,
             cause: None,
             problems: Vec::new(),
             hints: Vec::new(),
         }
     }
 
-    /// A spec that cannot be used; each problem carries its own next step.
-    pub fn problems(problems: Vec<Problem>) -> Self {
+    /// The error of an invalid spec. Each problem has its own next step.
+    pub fn from_problems(problems: Vec<Problem>) -> Self {
         Self {
-            kind: Kind::Usage,
+            kind: ErrorKind::Usage,
             cause: None,
             problems,
             hints: Vec::new(),
         }
     }
 
-    /// One more next step.
+    /// Adds a next step.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 }
 
-/// An error that is only a sentence.
+/// An error that is only a message.
 #[derive(Debug)]
 struct Sentence(String);
 
@@ -165,28 +166,52 @@ impl std::error::Error for Sentence {}
 
 impl From<Vec<Problem>> for CommandError {
     fn from(problems: Vec<Problem>) -> Self {
-        Self::problems(problems)
+        Self::from_problems(problems)
     }
 }
 
-/// Gives a library's error its kind and its next step.
-pub trait Context<T> {
-    /// It was tried and did not work.
-    fn failed(self, what: impl Into<String>, hint: impl Into<String>) -> Result<T, CommandError>;
-    /// The command line, or a file it names, is wrong.
-    fn usage(self, what: impl Into<String>, hint: impl Into<String>) -> Result<T, CommandError>;
+/// Converts errors of libraries.
+pub trait ErrorContext<T> {
+    /// Error of kind [`ErrorKind::Failed`] with a message about what failed, and a next step.
+    fn or_failed(self, what: impl Into<String>, hint: impl Into<String>)
+    -> Result<T, CommandError>;
+    /// Error of kind [`ErrorKind::Usage`]: the command line, or a file that it names, is wrong.
+    fn or_usage_error(
+        self,
+        what: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Result<T, CommandError>;
 }
 
-impl<T, E: Into<anyhow::Error>> Context<T> for Result<T, E> {
-    fn failed(self, what: impl Into<String>, hint: impl Into<String>) -> Result<T, CommandError> {
+impl<T, E: Into<anyhow::Error>> ErrorContext<T> for Result<T, E> {
+    fn or_failed(
+        self,
+        what: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Result<T, CommandError> {
         self.map_err(|error| {
-            CommandError::new(Kind::Failed, error.into().context(what.into()), hint)
+            CommandError::new(ErrorKind::Failed, error.into().context(what.into()), hint)
         })
     }
 
-    fn usage(self, what: impl Into<String>, hint: impl Into<String>) -> Result<T, CommandError> {
+    fn or_usage_error(
+        self,
+        what: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Result<T, CommandError> {
         self.map_err(|error| {
-            CommandError::new(Kind::Usage, error.into().context(what.into()), hint)
+            CommandError::new(ErrorKind::Usage, error.into().context(what.into()), hint)
         })
     }
+}
+
+/// The text of an error with those of its sources: `ERROR: CAUSE: CAUSE`.
+pub fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(&format!(": {cause}"));
+        next = cause.source();
+    }
+    text
 }

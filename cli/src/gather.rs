@@ -2,7 +2,8 @@
 //! plane, what its protokube waits for; and for each instance that is not known to have joined, its boot report, and
 //! only if that does not explain it, its console.
 
-use crate::api::Answer;
+use crate::api::ApiObjects;
+use crate::error::error_chain;
 use aws_client::store::Store;
 use aws_cloud::fleet::{last_launch_failure, observe_fleet};
 use aws_cloud::{CloudClients, console};
@@ -17,29 +18,26 @@ use node::waits::{WAITS_LIMIT, read_waits, waits_key};
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
 
-/// Instances that are asked about in parallel; EC2 answers slowly for consoles.
+/// Number of instances read in parallel. EC2 answers slowly for consoles.
 const PARALLEL: usize = 8;
 
-/// Where to look.
+/// Where the fleet is read from.
 #[derive(Clone, Copy, Debug)]
-pub struct Places<'a> {
-    /// The cluster's name.
+pub struct FleetSources<'a> {
     pub cluster: &'a str,
-    /// Its instance groups.
     pub groups: &'a [Group],
-    /// AWS in its region.
+    /// AWS clients for its region.
     pub clients: &'a CloudClients,
-    /// Its state store.
     pub store: &'a Store,
 }
 
 /// Observes the whole fleet; `answer` is the API's.
 pub async fn gather_fleet(
-    places: &Places<'_>,
-    answer: impl Future<Output = Result<Answer, ApiError>>,
+    sources: &FleetSources<'_>,
+    answer: impl Future<Output = Result<ApiObjects, ApiError>>,
     now: fn() -> OffsetDateTime,
 ) -> Result<Fleet, Failure> {
-    let (aws, answer) = futures::join!(observe_fleet(places.clients, places.cluster), answer);
+    let (aws, answer) = futures::join!(observe_fleet(sources.clients, sources.cluster), answer);
     let aws = aws?;
     let (nodes, pods) = match answer {
         Ok(answer) => {
@@ -48,11 +46,11 @@ pub async fn gather_fleet(
         }
         Err(error) => (Err(error), Vec::new()),
     };
-    let statuses = instance_statuses(&aws, places.groups, nodes.as_deref().ok());
-    let (mut instances, gaps) = complete_statuses(places, statuses, now).await;
+    let statuses = instance_statuses(&aws, sources.groups, nodes.as_deref().ok());
+    let (mut instances, gaps) = complete_statuses(sources, statuses, now).await;
     append_holders(&mut instances);
     Ok(Fleet {
-        launch_failures: launch_failures(places, &aws).await?,
+        launch_failures: launch_failures(sources, &aws).await?,
         scaling_groups: aws.scaling_groups,
         instances,
         nodes,
@@ -63,12 +61,12 @@ pub async fn gather_fleet(
 
 /// The instances by group and id, with waits and boot stages, and what could not be read.
 async fn complete_statuses(
-    places: &Places<'_>,
+    sources: &FleetSources<'_>,
     statuses: Vec<InstanceStatus>,
     now: fn() -> OffsetDateTime,
 ) -> (Vec<InstanceStatus>, Vec<String>) {
     let found: Vec<(InstanceStatus, Option<String>)> = stream::iter(statuses)
-        .map(|status| complete_status(places, status, now))
+        .map(|status| complete_status(sources, status, now))
         .buffer_unordered(PARALLEL)
         .collect()
         .await;
@@ -82,20 +80,20 @@ async fn complete_statuses(
 
 /// An instance with what its protokube waits for and its boot stage, as far as they apply; and what could not be read.
 async fn complete_status(
-    places: &Places<'_>,
+    sources: &FleetSources<'_>,
     mut status: InstanceStatus,
     now: fn() -> OffsetDateTime,
 ) -> (InstanceStatus, Option<String>) {
     let mut unread = None;
     if status.has_waits() {
-        (status.waits, unread) = waits(places, &status.instance.id, now()).await;
+        (status.waits, unread) = read_waiting_roles(sources, &status.instance.id, now()).await;
     }
     if !status.membership.is_missing() {
         return (status, unread);
     }
     let (boot, gap) = match BootStage::from_ec2_state(&status.instance, now()) {
         Some(boot) => (boot, None),
-        None => running_boot_stage(places, &status, now).await,
+        None => running_boot_stage(sources, &status, now).await,
     };
     status.boot = Some(boot);
     (status, unread.or(gap))
@@ -104,12 +102,12 @@ async fn complete_status(
 /// The boot stage of a running instance: from its boot report, else from what its protokube waits for, else from its
 /// console, which is read only then; and what could not be read.
 async fn running_boot_stage(
-    places: &Places<'_>,
+    sources: &FleetSources<'_>,
     status: &InstanceStatus,
     now: fn() -> OffsetDateTime,
 ) -> (BootStage, Option<String>) {
     let id = &status.instance.id;
-    let (report, unread) = match read_report(places, id).await {
+    let (report, unread) = match read_report(sources, id).await {
         Ok(report) => (report.as_ref().map(BootStage::from_report), None),
         Err(gap) => (None, Some(gap)),
     };
@@ -119,7 +117,7 @@ async fn running_boot_stage(
     if let Some(cause) = status.waits.first() {
         return (BootStage::from_wait(cause), unread);
     }
-    let (console, gap) = match console(places.clients, id).await {
+    let (console, gap) = match console(sources.clients, id).await {
         Ok(console) => {
             let read = |text: &str| BootStage::from_console(&status.instance, text, now());
             (console.map(|console| read(&console.text)), unread)
@@ -132,9 +130,12 @@ async fn running_boot_stage(
 }
 
 /// An instance's boot report in the state store.
-async fn read_report(places: &Places<'_>, instance: &str) -> Result<Option<BootReport>, String> {
-    let key = format!("{}/{}", places.cluster, report_key(instance));
-    let object = places.store.get(&key).await;
+async fn read_report(
+    sources: &FleetSources<'_>,
+    instance: &str,
+) -> Result<Option<BootReport>, String> {
+    let key = format!("{}/{}", sources.cluster, report_key(instance));
+    let object = sources.store.get(&key).await;
     let object = object.map_err(|error| error_chain(&error))?;
     let Some(object) = object else {
         return Ok(None);
@@ -145,13 +146,13 @@ async fn read_report(places: &Places<'_>, instance: &str) -> Result<Option<BootR
 }
 
 /// What a control plane's protokube waits for, and why that could not be read.
-async fn waits(
-    places: &Places<'_>,
+async fn read_waiting_roles(
+    sources: &FleetSources<'_>,
     instance: &str,
     now: OffsetDateTime,
 ) -> (Vec<RoleWait>, Option<String>) {
-    let key = format!("{}/{}", places.cluster, waits_key(instance));
-    match places.store.get_first(&key, WAITS_LIMIT + 1).await {
+    let key = format!("{}/{}", sources.cluster, waits_key(instance));
+    match sources.store.get_first(&key, WAITS_LIMIT + 1).await {
         Ok(None) => (Vec::new(), None),
         Ok(Some(bytes)) => match read_waits(&bytes, instance) {
             Ok(reported) => (role_waits(reported, now), None),
@@ -164,27 +165,16 @@ async fn waits(
     }
 }
 
-/// An error's text with those of its sources.
-fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(&format!(": {cause}"));
-        next = cause.source();
-    }
-    text
-}
-
 /// The last launch failures of groups that have fewer instances than they want. One call for each such group.
 async fn launch_failures(
-    places: &Places<'_>,
+    sources: &FleetSources<'_>,
     aws: &AwsFleet,
 ) -> Result<BTreeMap<String, LaunchFailure>, Failure> {
     let groups = aws.scaling_groups.iter();
     let lacking = groups.filter(|group| group.lacks_instances(&aws.instances));
     stream::iter(lacking)
         .map(async |group| {
-            let failure = last_launch_failure(places.clients, &group.name).await?;
+            let failure = last_launch_failure(sources.clients, &group.name).await?;
             Ok((group.name.clone(), failure))
         })
         .buffer_unordered(PARALLEL)

@@ -1,11 +1,11 @@
-//! Ctrl-C and SIGTERM: the first lets what is under way end and starts nothing more, the second leaves at once.
-//! Before anything is under way the first one leaves at once too.
+//! Ctrl-C and SIGTERM. During an apply, the first one lets running steps end and starts no more, the second one ends the
+//! process. Before an apply, the first one ends the process.
 
 use std::cell::Cell;
 use std::future::pending;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What signals have asked for.
+/// The state of signal handling.
 #[derive(Debug, Default)]
 pub struct Interrupts {
     applying: Cell<bool>,
@@ -13,18 +13,18 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// From now on there is something that should come to an orderly end.
-    pub fn applying(&self) {
+    /// Marks the start of an apply: from now on the first signal lets running steps end.
+    pub fn start_applying(&self) {
         self.applying.set(true);
     }
 
-    /// True once nothing new may start.
-    pub fn stopping(&self) -> bool {
+    /// True once no new step may start.
+    pub fn is_stopping(&self) -> bool {
         self.stop.get()
     }
 
-    /// Ends when the process should; `first` is called when it should come to an end.
-    pub async fn leave(&self, first: impl Fn()) {
+    /// Returns when the process must end. Calls `first` at the first signal during an apply.
+    pub async fn wait_to_leave(&self, first: impl Fn()) {
         let (Ok(mut interrupts), Ok(mut terminations)) = (
             signal(SignalKind::interrupt()),
             signal(SignalKind::terminate()),

@@ -1,4 +1,4 @@
-//! kubeconfig files of the user: one cluster's entries merged into what is there, mode 0600, replaced as a whole.
+//! Merges one cluster's entries into the user's kubeconfig, or removes them. The file is replaced atomically, mode 0600.
 
 use crate::env;
 use node::yaml::to_yaml;
@@ -14,83 +14,79 @@ pub enum Error {
     /// Neither KUBECONFIG nor a home directory.
     #[error("there is no place for a kubeconfig: neither KUBECONFIG nor HOME is set")]
     NoPlace,
-    /// What is there is not a kubeconfig; it is left as it is.
+    /// The file is not a kubeconfig. It is not changed.
     #[error("{path} is not a kubeconfig")]
     Foreign {
-        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The file system failed.
     #[error("{path} could not be written")]
     File {
-        /// The file.
         path: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
-    /// It has no YAML form.
+    /// The kubeconfig could not be written as YAML.
     #[error("the kubeconfig could not be made")]
     Yaml(#[from] node::yaml::Error),
 }
 
-/// The file that is written: the one given, else the first of KUBECONFIG, else `~/.kube/config`.
-pub fn path(given: Option<&Path>) -> Result<PathBuf, Error> {
+/// The file to write: the given one, else the first of KUBECONFIG, else `~/.kube/config`.
+pub fn kubeconfig_path(given: Option<&Path>) -> Result<PathBuf, Error> {
     if let Some(given) = given {
         return Ok(given.to_owned());
     }
-    let listed = env::value(env::KUBECONFIG);
+    let listed = env::get_variable(env::KUBECONFIG);
     let first = listed
         .as_deref()
         .and_then(|list| std::env::split_paths(list).find(|path| !path.as_os_str().is_empty()));
     first
-        .or_else(|| env::home().map(|home| home.join(".kube/config")))
+        .or_else(|| env::home_dir().map(|home| home.join(".kube/config")))
         .ok_or(Error::NoPlace)
 }
 
-/// Puts the entries of `ours` (a kubeconfig of one cluster) into the file and makes its context the current one.
-pub fn write(path: &Path, ours: &str) -> Result<(), Error> {
-    let there = read(path)?;
-    let ours = parse(path, ours)?;
-    replace(path, &to_yaml(&merged(there, &ours))?)
+/// Merges the entries of `added` (a kubeconfig of one cluster) into the file and makes its context current.
+pub fn write_entries(path: &Path, added: &str) -> Result<(), Error> {
+    let there = read_file(path)?;
+    let added = parse(path, added)?;
+    replace_file(path, &to_yaml(&merge_entries(there, &added))?)
 }
 
-/// Takes a cluster's entries out of the file, if it is there; says whether there were any.
-pub fn forget(path: &Path, name: &str) -> Result<bool, Error> {
-    let there = read(path)?;
-    let without = without(there.clone(), name);
+/// Removes a cluster's entries from the file. Returns whether there were any.
+pub fn remove_cluster(path: &Path, name: &str) -> Result<bool, Error> {
+    let there = read_file(path)?;
+    let without = without_cluster(there.clone(), name);
     let changed = there != without;
     if changed {
-        replace(path, &to_yaml(&without)?)?;
+        replace_file(path, &to_yaml(&without)?)?;
     }
     Ok(changed)
 }
 
 const LISTS: [&str; 3] = ["clusters", "contexts", "users"];
 
-fn merged(mut there: Map<String, Value>, ours: &Map<String, Value>) -> Map<String, Value> {
+fn merge_entries(mut there: Map<String, Value>, added: &Map<String, Value>) -> Map<String, Value> {
     there.entry("apiVersion").or_insert_with(|| json!("v1"));
     there.entry("kind").or_insert_with(|| json!("Config"));
     for list in LISTS {
-        let new = entries(ours, list);
-        let mut all = entries(&there, list);
+        let new = list_entries(added, list);
+        let mut all = list_entries(&there, list);
         all.retain(|entry| !new.iter().any(|new| new.get("name") == entry.get("name")));
         all.extend(new);
         there.insert(list.to_owned(), Value::Array(all));
     }
-    if let Some(current) = ours.get("current-context") {
+    if let Some(current) = added.get("current-context") {
         there.insert("current-context".to_owned(), current.clone());
     }
     there
 }
 
-fn without(mut there: Map<String, Value>, name: &str) -> Map<String, Value> {
+fn without_cluster(mut there: Map<String, Value>, name: &str) -> Map<String, Value> {
     let named = |entry: &Value| entry.get("name").and_then(Value::as_str) == Some(name);
     for list in LISTS {
-        let mut all = entries(&there, list);
+        let mut all = list_entries(&there, list);
         let before = all.len();
         all.retain(|entry| !named(entry));
         if all.len() != before {
@@ -103,14 +99,14 @@ fn without(mut there: Map<String, Value>, name: &str) -> Map<String, Value> {
     there
 }
 
-fn entries(file: &Map<String, Value>, list: &str) -> Vec<Value> {
+fn list_entries(file: &Map<String, Value>, list: &str) -> Vec<Value> {
     file.get(list)
         .and_then(Value::as_array)
         .cloned()
         .unwrap_or_default()
 }
 
-fn read(path: &Path) -> Result<Map<String, Value>, Error> {
+fn read_file(path: &Path) -> Result<Map<String, Value>, Error> {
     match fs::read_to_string(path) {
         Ok(text) if text.trim().is_empty() => Ok(Map::new()),
         Ok(text) => parse(path, &text),
@@ -126,14 +122,14 @@ fn parse(path: &Path, text: &str) -> Result<Map<String, Value>, Error> {
     })
 }
 
-/// Writes beside and renames; where the path is a link, beside what it points to.
-fn replace(path: &Path, text: &str) -> Result<(), Error> {
+/// Writes a temporary file and renames it. If the path is a link, replaces its target.
+fn replace_file(path: &Path, text: &str) -> Result<(), Error> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let dir = target
         .parent()
         .filter(|dir| !dir.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
-    let write = || -> io::Result<()> {
+    let write_beside = || -> io::Result<()> {
         fs::create_dir_all(dir)?;
         let mut beside = tempfile::NamedTempFile::new_in(dir)?;
         beside
@@ -144,7 +140,7 @@ fn replace(path: &Path, text: &str) -> Result<(), Error> {
         beside.persist(&target)?;
         Ok(())
     };
-    write().map_err(|source| file_error(path, source))
+    write_beside().map_err(|source| file_error(path, source))
 }
 
 fn file_error(path: &Path, source: io::Error) -> Error {
@@ -158,7 +154,7 @@ fn file_error(path: &Path, source: io::Error) -> Error {
 mod tests {
     use super::*;
 
-    fn of(name: &str) -> String {
+    fn test_kubeconfig(name: &str) -> String {
         format!(
             "apiVersion: v1\nkind: Config\ncurrent-context: {name}\nclusters: [{{name: {name}, cluster: {{server: 'https://{name}'}}}}]\n\
              contexts: [{{name: {name}, context: {{cluster: {name}, user: {name}}}}}]\nusers: [{{name: {name}, user: {{}}}}]\n"
@@ -169,19 +165,19 @@ mod tests {
     fn what_others_put_there_stays_and_forgetting_undoes_writing() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("sub/config");
-        write(&path, &of("other")).unwrap();
+        write_entries(&path, &test_kubeconfig("other")).unwrap();
         let before = fs::read_to_string(&path).unwrap();
-        write(&path, &of("ours")).unwrap();
-        write(&path, &of("ours")).unwrap();
-        let both = read(&path).unwrap();
-        assert_eq!(entries(&both, "clusters").len(), 2);
+        write_entries(&path, &test_kubeconfig("ours")).unwrap();
+        write_entries(&path, &test_kubeconfig("ours")).unwrap();
+        let both = read_file(&path).unwrap();
+        assert_eq!(list_entries(&both, "clusters").len(), 2);
         assert_eq!(both.get("current-context"), Some(&json!("ours")));
         assert_eq!(
             fs::metadata(&path).unwrap().permissions().mode() & 0o777,
             0o600
         );
-        assert!(forget(&path, "ours").unwrap());
-        assert!(!forget(&path, "ours").unwrap());
+        assert!(remove_cluster(&path, "ours").unwrap());
+        assert!(!remove_cluster(&path, "ours").unwrap());
         let after = fs::read_to_string(&path).unwrap();
         assert_eq!(
             after,
@@ -195,7 +191,7 @@ mod tests {
         let path = dir.path().join("config");
         fs::write(&path, "- a list\n").unwrap();
         assert!(matches!(
-            write(&path, &of("ours")),
+            write_entries(&path, &test_kubeconfig("ours")),
             Err(Error::Foreign { .. })
         ));
         assert_eq!(fs::read_to_string(&path).unwrap(), "- a list\n");
@@ -207,7 +203,7 @@ mod tests {
         let (real, link) = (dir.path().join("real"), dir.path().join("link"));
         fs::write(&real, "").unwrap();
         std::os::unix::fs::symlink(&real, &link).unwrap();
-        write(&link, &of("ours")).unwrap();
+        write_entries(&link, &test_kubeconfig("ours")).unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert!(fs::read_to_string(&real).unwrap().contains("ours"));
     }

@@ -1,5 +1,5 @@
-//! kctl: arguments in, commands run, exit code out. What commands do is in `commands`, what they print goes
-//! through `ui`, and everything about clusters themselves is in the crates of `model` and `aws`.
+//! kctl's command line: `args` parses it, `commands` runs it, `ui` prints. The logic of clusters is in the crates of `model`
+//! and `aws`.
 
 pub mod agents;
 pub mod api;
@@ -13,34 +13,34 @@ pub mod error;
 pub mod gather;
 pub mod interrupt;
 pub mod kubeconfig;
-pub mod planned;
+pub mod plan_target;
 pub mod saved_plan;
 pub mod state;
 pub mod ui;
 
 use args::Cli;
 use clap::FromArgMatches;
-use error::{CommandError, Context};
+use error::{CommandError, ErrorContext};
 use std::process::ExitCode;
 use ui::Shell;
 
 /// Runs the process' command line.
 pub fn run() -> ExitCode {
-    let cli = match args::command()
+    let cli = match args::build_command()
         .try_get_matches()
         .and_then(|matches| Cli::from_arg_matches(&matches))
     {
         Ok(cli) => cli,
-        Err(said) => {
-            let Some(error) = args::kops::answer(&said) else {
-                return ui::shell::command_line(&said);
+        Err(error) => {
+            let Some(error) = args::kops::explain_kops_word(&error) else {
+                return ui::shell::print_clap_message(&error);
             };
-            Shell::new(&args::Global::default()).error(&error);
+            Shell::new(&args::GlobalOptions::default()).error(&error);
             return ExitCode::from(error.kind.exit_code());
         }
     };
     let shell = Shell::new(&cli.global);
-    ui::shell::logging(cli.global.verbose);
+    ui::shell::init_logging(cli.global.verbose);
     let code = match execute(&cli, &shell) {
         Ok(outcome) => outcome.exit_code(),
         Err(error) => {
@@ -52,11 +52,11 @@ pub fn run() -> ExitCode {
 }
 
 fn execute(cli: &Cli, shell: &Shell) -> Result<error::Outcome, CommandError> {
-    // One thread: latency is the network's.
+    // One thread is enough: the time goes to the network.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let runtime = runtime.failed(
+    let runtime = runtime.or_failed(
         "could not start the runtime",
         "free some memory or file descriptors, and try again",
     )?;

@@ -1,28 +1,26 @@
-//! A plan in a file: what it would do, for whom, and what it was made from, so that it can be reviewed, kept and
-//! handed to `kctl update --plan`. It is never what is applied: whoever applies it plans anew, and goes on only if
-//! that comes to the same ([`stale`]).
+//! A plan in a file, with its cluster and digests of its inputs, for review and `kctl update --plan`. The file itself is never
+//! applied: kctl plans again and applies the new plan only if it is the same ([`compare_plans`]).
 
+mod drift;
 mod file;
-mod stale;
 
+pub use drift::{AppliedBy, ChangedValue, CurrentPlan, PlanDrift, compare_plans};
 pub use file::{read, write};
-pub use stale::{AppliedBy, Changed, Now, Stale, stale};
 
-use crate::error::{CommandError, Context};
+use crate::error::{CommandError, ErrorContext};
 use crate::state::ClusterState;
 use cloud::Cloud;
 use engine::{Id, Plan, Resource, Snapshot};
+use node::config::sha256_hex;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
-/// The version of the file. Additions keep it; anything else raises it.
+/// Version of the file format. Additions keep it; any other change raises it.
 pub const FORMAT: u32 = 1;
 
-/// What the file says it is.
 const KIND: &str = "kctl-plan";
 
-/// A plan as it is kept.
+/// A plan in a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SavedPlan {
     kind: String,
@@ -33,65 +31,62 @@ pub struct SavedPlan {
     pub made: String,
     /// Who made it: `user@host`.
     pub by: String,
-    /// The cluster.
+    /// Name of the cluster.
     pub cluster: String,
-    /// Twelve digits.
+    /// AWS account id: twelve digits.
     pub account: String,
     /// `eu-west-1`.
     pub region: String,
-    /// The state store.
+    /// URL of the state store.
     pub store: String,
-    /// Whether it was made without trust in digests; it is compared with a plan that is made in the same way.
+    /// Whether it was made with `--refresh`. It is compared with a plan that is made with the same options.
     pub refresh: bool,
-    /// Whether fields that kctl does not act on were accepted; as above.
+    /// Whether it was made with `--allow-unsupported`.
     pub allow_unsupported: bool,
-    /// Whether workers get the spec's version whatever the control plane runs; as above.
+    /// Whether it was made with `--ignore-kubelet-version-skew`.
     #[serde(default)]
     pub ignore_kubelet_version_skew: bool,
-    /// What it was made from.
-    pub made_from: MadeFrom,
-    /// Texts in the plan that will be others once the cluster's first certificate is made, which a plan does not do.
+    /// Digests of what it was made from.
+    pub made_from: PlanInputs,
+    /// Placeholder texts in the plan, which change once the cluster's first certificate exists.
     pub stand_ins: Vec<String>,
-    /// The plan.
     pub plan: Plan<Cloud>,
-    /// Over all the rest.
+    /// sha256 of all other fields.
     sha256: String,
 }
 
-/// What a plan was made from. Says what moved when the plan no longer applies.
+/// Digests of what a plan was made from. They explain why a plan no longer applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MadeFrom {
-    /// The spec's objects in the store, by key: sha256 of their texts.
+pub struct PlanInputs {
+    /// sha256 of the spec's objects in the store, by key.
     pub spec: BTreeMap<String, String>,
-    /// sha256 of the spec with every decision written down.
+    /// sha256 of the spec with all defaults filled in.
     pub completed: String,
-    /// The observed objects that the steps are about or refer to: AWS' ids of them.
+    /// AWS ids of the resources that the steps change or refer to.
     pub observed: BTreeMap<Id, String>,
 }
 
-impl MadeFrom {
-    /// Of a plan that was made from this.
-    pub fn of(
+impl PlanInputs {
+    /// Collects the digests for a plan.
+    pub fn new(
         state: &ClusterState,
         completed: &str,
         plan: &Plan<Cloud>,
-        seen: &Snapshot<Cloud>,
+        snapshot: &Snapshot<Cloud>,
     ) -> Self {
         let groups = state.groups.iter();
         let groups = groups.map(|group| (state.keys.group(group.object.name()), &group.text));
         let spec = std::iter::once((state.keys.config(), &state.cluster.text)).chain(groups);
         Self {
-            spec: spec
-                .map(|(key, text)| (key, sha256(text.as_bytes())))
-                .collect(),
-            completed: sha256(completed.as_bytes()),
-            observed: observed(plan, seen),
+            spec: spec.map(|(key, text)| (key, sha256_hex(text))).collect(),
+            completed: sha256_hex(completed),
+            observed: observed_ids(plan, snapshot),
         }
     }
 }
 
-fn observed(plan: &Plan<Cloud>, seen: &Snapshot<Cloud>) -> BTreeMap<Id, String> {
-    let physical: BTreeMap<Id, &String> = seen
+fn observed_ids(plan: &Plan<Cloud>, snapshot: &Snapshot<Cloud>) -> BTreeMap<Id, String> {
+    let physical: BTreeMap<Id, &String> = snapshot
         .items
         .iter()
         .map(|item| (item.resource.id(), &item.physical))
@@ -110,42 +105,34 @@ fn observed(plan: &Plan<Cloud>, seen: &Snapshot<Cloud>) -> BTreeMap<Id, String> 
     found
 }
 
-/// Hex.
-pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
-}
-
-/// What is saved, besides the plan.
+/// When, by whom and with which options a plan was made.
 #[derive(Clone, Debug)]
-pub struct Circumstances {
-    /// When (RFC 3339).
+pub struct PlanOrigin {
+    /// Time in RFC 3339.
     pub made: String,
-    /// By whom.
+    /// `user@host`.
     pub by: String,
     /// The cluster, its account and its region.
-    pub target: crate::planned::Target,
-    /// The state store.
+    pub target: crate::plan_target::ClusterTarget,
+    /// URL of the state store.
     pub store: String,
-    /// Without trust in digests.
+    /// Made with `--refresh`.
     pub refresh: bool,
-    /// With fields that kctl does not act on.
+    /// Made with `--allow-unsupported`.
     pub allow_unsupported: bool,
-    /// Whatever version the control plane runs.
+    /// Made with `--ignore-kubelet-version-skew`.
     pub ignore_kubelet_version_skew: bool,
 }
 
 impl SavedPlan {
-    /// The plan as it is kept.
-    pub fn of(
+    /// Makes the content of the file.
+    pub fn new(
         plan: &Plan<Cloud>,
-        made_from: MadeFrom,
+        made_from: PlanInputs,
         stand_ins: &[String],
-        circumstances: Circumstances,
+        origin: PlanOrigin,
     ) -> Result<Self, CommandError> {
-        let Circumstances {
+        let PlanOrigin {
             made,
             by,
             target,
@@ -153,7 +140,7 @@ impl SavedPlan {
             refresh,
             allow_unsupported,
             ignore_kubelet_version_skew,
-        } = circumstances;
+        } = origin;
         let mut saved = Self {
             kind: KIND.to_owned(),
             format: FORMAT,
@@ -172,15 +159,15 @@ impl SavedPlan {
             plan: plan.clone(),
             sha256: String::new(),
         };
-        let json = serde_json::to_value(&saved).failed(
+        let json = serde_json::to_value(&saved).or_failed(
             "the plan has no JSON form",
             "report this: it is a defect of kctl",
         )?;
-        saved.sha256 = file::digest(&json);
+        saved.sha256 = file::plan_digest(&json);
         Ok(saved)
     }
 
-    /// Names the plan: the digest over all of it.
+    /// The digest that identifies the plan.
     pub fn sha256(&self) -> &str {
         &self.sha256
     }

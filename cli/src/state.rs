@@ -1,68 +1,68 @@
-//! What lies where in the state store: kOps' layout under the cluster's name, and ours beside it. One listing
-//! says what is there, and which version; what kctl needs is then read once.
+//! The cluster's objects in the state store: kOps' layout and kctl's own objects beside it. One listing gives keys and
+//! versions; kctl then reads each object that it needs once.
 
-mod acted;
 mod cluster;
 mod journal;
+mod keysets;
+mod last_operation;
 mod lock;
-mod names;
 mod operation;
 mod operations;
-mod public;
-mod secrets;
+mod public_keys;
 mod spec_change;
+mod store_keys;
 
-pub use acted::Acted;
-pub use cluster::{ClusterState, Stored, write_object};
+pub use cluster::{ClusterState, StoredObject, write_object};
 pub use journal::StoreJournal;
-pub use lock::{Lock, Seen, Standing, Terms, life, spoken};
-pub use names::Keys;
-pub use operation::{Ended, Operation, outdated, who};
-pub use operations::{Listed, Operations};
-pub use public::Public;
-pub use secrets::{keyset, mint_into, mint_keyset};
+pub use keysets::{load_keyset, mint_and_store, mint_keyset};
+pub use last_operation::LastOperation;
+pub use lock::{ClusterLock, LockOptions, LockState, ObservedLock, duration_words, lock_life};
+pub use operation::{Operation, StepResult, outdated_keys, user_at_host};
+pub use operations::{ListedOperation, OperationLog};
+pub use public_keys::PublicKeys;
 pub use spec_change::SpecChange;
+pub use store_keys::StoreKeys;
 
 use crate::env;
-use crate::error::{CommandError, Kind};
+use crate::error::{CommandError, ErrorKind};
 use aws_client::store::{Store, StoreError};
 use engine::{Class, Failure};
 
-/// A store's failure with what to do about it.
+/// The command error of a store failure, with a next step.
 pub fn store_error(error: StoreError) -> CommandError {
     match &error {
         StoreError::Address { .. } => CommandError::new(
-            Kind::Usage,
+            ErrorKind::Usage,
             error,
             "give --state or KCTL_STATE_STORE as s3://BUCKET, s3://BUCKET/PREFIX or file:///DIRECTORY",
         ),
         StoreError::Key(_) => CommandError::new(
-            Kind::Usage,
+            ErrorKind::Usage,
             error,
             "a cluster's name is a DNS name such as demo.example.com",
         ),
         StoreError::Conflict { .. } => CommandError::new(
-            Kind::Precondition,
+            ErrorKind::Precondition,
             error,
-            "somebody else was faster: look at what is there now, and repeat the command",
+            "another process changed it first: look at the current state, and repeat the command",
         ),
         StoreError::Fenced { .. } => CommandError::new(
-            Kind::Precondition,
+            ErrorKind::Precondition,
             error,
             "see who works on it with `kctl lock status`, and repeat the command",
         ),
         StoreError::NoBucket { .. } => CommandError::new(
-            Kind::Usage,
+            ErrorKind::Usage,
             error,
             "check the name in --state or KCTL_STATE_STORE",
         ),
-        // An answer that did not come, most likely of a read: nothing is to be looked for.
+        // No response, most likely to a read: there is nothing to check in the store.
         StoreError::S3 { source, .. } if source.class == Class::Unknown => CommandError::new(
-            Kind::Failed,
+            ErrorKind::Failed,
             error,
             "check the network and AWS_* settings, and try again",
         ),
-        // S3 says no more than that of a bucket that is another account's.
+        // S3 gives the same answer for a bucket of another account.
         StoreError::Denied { action, source, .. }
             if !action.contains(":Get") && !action.contains(":List") =>
         {
@@ -71,21 +71,21 @@ pub fn store_error(error: StoreError) -> CommandError {
                 aws_hint(source),
                 env::STATE_OWNER
             );
-            CommandError::new(Kind::Failed, error, hint)
+            CommandError::new(ErrorKind::Failed, error, hint)
         }
         StoreError::Denied { source, .. } | StoreError::S3 { source, .. } => {
             let failure = source.clone();
-            CommandError::new(Kind::Failed, error, aws_hint(&failure))
+            CommandError::new(ErrorKind::Failed, error, aws_hint(&failure))
         }
         StoreError::File { .. } => CommandError::new(
-            Kind::Failed,
+            ErrorKind::Failed,
             error,
             "check the directory and who may write there",
         ),
     }
 }
 
-/// What to do about a failed call.
+/// The next step after a failed AWS call.
 pub fn aws_hint(failure: &Failure) -> String {
     let known = failure.hint.clone();
     known.unwrap_or_else(|| {
@@ -94,8 +94,8 @@ pub fn aws_hint(failure: &Failure) -> String {
     })
 }
 
-/// The error of a name that no cluster of the store has; `all` are those that it has.
-pub fn no_cluster(name: &str, url: &str, all: &[String]) -> CommandError {
+/// The error for an unknown cluster name. `all` are the names in the store.
+pub fn no_cluster_error(name: &str, url: &str, all: &[String]) -> CommandError {
     let near = spec::read::nearest::nearest(name, all.iter().map(String::as_str));
     let hint = match near {
         Some(near) => format!("did you mean {near}?"),
@@ -104,11 +104,11 @@ pub fn no_cluster(name: &str, url: &str, all: &[String]) -> CommandError {
                 .to_owned()
         }
     };
-    CommandError::usage(format!("there is no cluster {name} in {url}"), hint)
+    CommandError::usage_error(format!("there is no cluster {name} in {url}"), hint)
 }
 
 /// Names of all clusters in the store, sorted.
-pub async fn clusters(store: &Store) -> Result<Vec<String>, CommandError> {
+pub async fn cluster_names(store: &Store) -> Result<Vec<String>, CommandError> {
     let entries = store.list("", None).await.map_err(store_error)?;
     let name = |key: &str| {
         key.strip_suffix("/config")

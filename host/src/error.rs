@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 /// Why a read or change failed. Paths include the root folder; disks have the names that operators use.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the message text names the fields")]
 pub enum Error {
     /// The kernel refused an operation on a file, folder, link, mount or device.
     #[error("could not {doing} {}", path.display())]

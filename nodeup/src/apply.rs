@@ -1,8 +1,8 @@
 //! Stage apply: downloads what is needed and applies the plan. Objects that need no download are applied while downloads run,
 //! because installing packages takes equally long.
 
-use crate::build::{Built, NeededDownloads};
-use crate::download::{Downloads, Limits};
+use crate::build::{BuildResult, NeededDownloads};
+use crate::download::{DownloadLimits, Downloads};
 use crate::retry::AttemptLog;
 use crate::run::Run;
 use crate::stage::Stages;
@@ -17,15 +17,15 @@ use std::collections::BTreeSet;
 /// an error is returned.
 pub async fn apply_plan(
     run: &Run,
-    built: Built,
+    built: BuildResult,
     stages: &Stages,
     changes: &mut BTreeSet<String>,
 ) -> anyhow::Result<()> {
-    let told = stages.attempt_logger();
+    let attempt_log = stages.attempt_logger();
     let mut downloaded = Ok(());
-    if !built.wanted.is_empty() {
+    if !built.downloads.is_empty() {
         host::forget_starts(built.desired.clone(), built.context.clone()).await?;
-        let downloads = download_needed(run, &built.wanted, built.store.as_ref(), &*told);
+        let downloads = download_needed(run, &built.downloads, built.store.as_ref(), &*attempt_log);
         let early = host::apply_desired(without_downloads(&built.desired), built.context.clone());
         let (ended, applied) = futures::join!(downloads, early);
         downloaded = ended;
@@ -48,13 +48,15 @@ pub async fn apply_plan(
 fn without_downloads(desired: &[HostResource]) -> Vec<HostResource> {
     let mut late: BTreeSet<Id> = BTreeSet::new();
     loop {
-        let waits = |of: &&HostResource| {
-            matches!(of.thing, HostObject::Download(_))
-                || of.needs.iter().any(|id| late.contains(id))
+        let waits = |resource: &&HostResource| {
+            matches!(resource.thing, HostObject::Download(_))
+                || resource.needs.iter().any(|id| late.contains(id))
         };
         let found: BTreeSet<Id> = desired.iter().filter(waits).map(Resource::id).collect();
         if found.len() == late.len() {
-            let early = desired.iter().filter(|of| !late.contains(&of.id()));
+            let early = desired
+                .iter()
+                .filter(|resource| !late.contains(&resource.id()));
             return early.cloned().collect();
         }
         late = found;
@@ -66,19 +68,19 @@ async fn download_needed(
     run: &Run,
     wanted: &NeededDownloads,
     store: Option<&Store>,
-    told: AttemptLog<'_>,
+    attempt_log: AttemptLog<'_>,
 ) -> anyhow::Result<()> {
-    let downloads = Downloads::new(run.place.cache(), Limits::default())?;
+    let downloads = Downloads::new(run.paths.cache_folder(), DownloadLimits::default())?;
     let own = async {
         for (name, agent) in &wanted.agents {
             let store = store.with_context(|| {
                 format!("{name} is in the state store, which only control planes may read")
             })?;
-            stored::fetch_agent(store, name, agent, &downloads, told).await?;
+            stored::fetch_agent(store, name, agent, &downloads, attempt_log).await?;
         }
         Ok(())
     };
-    let (own, others) = futures::join!(own, downloads.fetch_all(&wanted.assets, told));
+    let (own, others) = futures::join!(own, downloads.fetch_all(&wanted.assets, attempt_log));
     match (own, others) {
         (Err(first), Err(second)) => Err(anyhow!("{first:#}; {second:#}")),
         (own, others) => own.and(others.map(drop)),

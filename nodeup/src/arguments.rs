@@ -13,7 +13,7 @@ and changes only what differs. Writes one JSON line per stage to standard error.
   --boot-config FILE  file written by user data: cluster, instance group, sha256 of NodeConfig
   --certificates      renew certificates that expire soon and change nothing else; a timer runs this once a week
   --dry-run           print the plan as JSON and change nothing
-  --root DIR          inspect and change the files below DIR; for --dry-run and tests
+  --root DIR          inspect and change the files below DIR, where /proc must be mounted; for --dry-run and tests
   --version           print the version
   --help              print this help
 

@@ -1,7 +1,7 @@
 //! Stages verify and build: checks the NodeConfig, builds the desired state, plans, and collects what the apply needs: keysets,
 //! secrets and downloads.
 
-use crate::fetch::{Fetched, certificates_only};
+use crate::fetch::{FetchResult, certificates_only};
 use crate::host::{self, HostContext, Signer};
 use crate::retry::AttemptLog;
 use crate::run::Run;
@@ -16,7 +16,7 @@ use node::host::{HostObject, HostResource, KeysetPart, desired_resources};
 use node::pki::keyset_names;
 
 /// Result of the stage build.
-pub struct Built {
+pub struct BuildResult {
     /// Desired state of the instance.
     pub desired: Vec<HostResource>,
     /// Inputs of the apply.
@@ -24,7 +24,7 @@ pub struct Built {
     /// Plan with the differences.
     pub plan: Plan<HostResource>,
     /// Files that the plan needs.
-    pub wanted: NeededDownloads,
+    pub downloads: NeededDownloads,
     /// State store; on control planes only.
     pub store: Option<Store>,
 }
@@ -65,9 +65,9 @@ pub fn verify_config(text: &str, boot: &BootConfig) -> anyhow::Result<NodeConfig
 pub async fn build_plan(
     run: &Run,
     config: &NodeConfig,
-    fetched: Fetched,
+    fetched: FetchResult,
     stages: &Stages,
-) -> anyhow::Result<Built> {
+) -> anyhow::Result<BuildResult> {
     let mut desired = desired_resources(config, run.facts())
         .context("could not build the desired state of the instance")?;
     if run.certificates {
@@ -77,9 +77,9 @@ pub async fn build_plan(
         Some(base) => Some(stored::open_store(base, &run.identified.clients)?),
         None => None,
     };
-    let told = stages.attempt_logger();
+    let attempt_log = stages.attempt_logger();
     let mut signer = match &store {
-        Some(store) => read_signer(store, config, &desired, &*told).await?,
+        Some(store) => read_signer(store, config, &desired, &*attempt_log).await?,
         None => Signer::default(),
     };
     signer.joined = fetched.certificates;
@@ -89,8 +89,8 @@ pub async fn build_plan(
     if !run.dry_run {
         store_node_config(run, &fetched.node_config)?;
     }
-    Ok(Built {
-        wanted: needed_downloads(config, &plan)?,
+    Ok(BuildResult {
+        downloads: needed_downloads(config, &plan)?,
         desired,
         context,
         plan,
@@ -103,11 +103,14 @@ async fn read_signer(
     store: &Store,
     config: &NodeConfig,
     desired: &[HostResource],
-    told: AttemptLog<'_>,
+    attempt_log: AttemptLog<'_>,
 ) -> anyhow::Result<Signer> {
-    let etcd = config.control_plane.iter().flat_map(|of| &of.etcd);
+    let etcd = config
+        .control_plane
+        .iter()
+        .flat_map(|control_plane| &control_plane.etcd);
     let names = keyset_names(etcd.map(|cluster| cluster.name.as_str()));
-    let secrets = desired.iter().filter_map(|of| match &of.thing {
+    let secrets = desired.iter().filter_map(|resource| match &resource.thing {
         HostObject::KeysetFile(file) if file.part == KeysetPart::StoredSecret => {
             Some(file.keyset.clone())
         }
@@ -115,14 +118,14 @@ async fn read_signer(
     });
     let secrets: Vec<String> = secrets.collect();
     Ok(Signer {
-        keysets: stored::read_keysets(store, &names, told).await?,
-        secrets: stored::read_secrets(store, &secrets, told).await?,
+        keysets: stored::read_keysets(store, &names, attempt_log).await?,
+        secrets: stored::read_secrets(store, &secrets, attempt_log).await?,
         ..Signer::default()
     })
 }
 
 fn store_node_config(run: &Run, text: &str) -> anyhow::Result<()> {
-    let path = run.place.node_config();
+    let path = run.paths.node_config();
     if read_text_file(&path)?.as_deref() == Some(text) {
         return Ok(());
     }

@@ -16,7 +16,6 @@ impl Default for Sha256 {
 }
 
 impl Sha256 {
-    /// Adds bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }

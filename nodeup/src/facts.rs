@@ -9,7 +9,7 @@ use std::path::Path;
 const CAP_SYS_RESOURCE: u64 = 1 << 24;
 
 /// The distribution in the text of `/etc/os-release`; fails for unsupported ones.
-pub fn parse_distribution(os_release: &str) -> anyhow::Result<Distribution> {
+pub(crate) fn parse_distribution(os_release: &str) -> anyhow::Result<Distribution> {
     let value = |name: &str| {
         let lines = os_release.lines().filter_map(|line| line.split_once('='));
         let mut values = lines
@@ -33,14 +33,14 @@ pub fn parse_distribution(os_release: &str) -> anyhow::Result<Distribution> {
 }
 
 /// True if the bounding set in the text of `/proc/self/status` allows processes to lower their OOM score, or if it is missing.
-pub fn may_lower_oom_score(status: &str) -> bool {
+pub(crate) fn may_lower_oom_score(status: &str) -> bool {
     let bounding = status.lines().find_map(|line| line.strip_prefix("CapBnd:"));
     let bits = bounding.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
     bits.is_none_or(|bits| bits & CAP_SYS_RESOURCE != 0)
 }
 
 /// True if a kernel parameter exists but is not writable, as for parameters of the host in another network namespace.
-pub fn is_fixed(parameter: &Path) -> bool {
+pub(crate) fn is_fixed(parameter: &Path) -> bool {
     parameter.exists() && rustix::fs::access(parameter, Access::WRITE_OK).is_err()
 }
 
@@ -50,18 +50,21 @@ mod tests {
 
     #[test]
     fn distributions_are_known_by_their_own_name_or_their_parents() {
-        let of = |text: &str| parse_distribution(text).ok();
+        let distribution = |text: &str| parse_distribution(text).ok();
         assert_eq!(
-            of("ID=debian\nVERSION_ID=\"13\""),
+            distribution("ID=debian\nVERSION_ID=\"13\""),
             Some(Distribution::Debian)
         );
-        assert_eq!(of("ID=ubuntu\nID_LIKE=debian"), Some(Distribution::Debian));
         assert_eq!(
-            of("ID=\"amzn\"\nID_LIKE=\"fedora\""),
+            distribution("ID=ubuntu\nID_LIKE=debian"),
+            Some(Distribution::Debian)
+        );
+        assert_eq!(
+            distribution("ID=\"amzn\"\nID_LIKE=\"fedora\""),
             Some(Distribution::AmazonLinux)
         );
         assert_eq!(
-            of("ID=pop\nID_LIKE=\"ubuntu debian\""),
+            distribution("ID=pop\nID_LIKE=\"ubuntu debian\""),
             Some(Distribution::Debian)
         );
         let error = parse_distribution("ID=arch\nPRETTY_NAME=\"Arch Linux\"")

@@ -2,7 +2,7 @@
 //! certificates. An instance that has its NodeConfig already contacts nothing, so it can reboot while AWS or the control plane is
 //! down.
 
-use crate::endpoint::Endpoint;
+use crate::bootstrap_client::BootstrapClient;
 use crate::host::{self, Signer};
 use crate::retry::unlimited_backoff;
 use crate::run::Run;
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 /// Result of the stage fetch.
 #[derive(Debug, Default)]
-pub struct Fetched {
+pub struct FetchResult {
     /// Text of NodeConfig, not verified yet.
     pub node_config: String,
     /// Certificates, if a worker joined in this run.
@@ -32,8 +32,8 @@ pub struct Fetched {
 const EARLY_TRIES: usize = 4;
 
 /// Fetches the NodeConfig that user data names, and for workers certificates if they are needed.
-pub async fn fetch_config(run: &Run, stages: &Stages) -> anyhow::Result<Fetched> {
-    let kept = read_text_file(&run.place.node_config())?;
+pub async fn fetch_config(run: &Run, stages: &Stages) -> anyhow::Result<FetchResult> {
+    let kept = read_text_file(&run.paths.node_config())?;
     let kept = kept.filter(|text| sha256_hex(text) == run.boot.node_config);
     match &run.boot.config_base {
         Some(base) => fetch_on_control_plane(run, base, kept, stages).await,
@@ -46,7 +46,7 @@ async fn fetch_on_control_plane(
     base: &str,
     kept: Option<String>,
     stages: &Stages,
-) -> anyhow::Result<Fetched> {
+) -> anyhow::Result<FetchResult> {
     let node_config = match kept {
         Some(text) => text,
         None => {
@@ -54,9 +54,9 @@ async fn fetch_on_control_plane(
             stored::read_node_config_text(&store, &run.boot, &*stages.attempt_logger()).await?
         }
     };
-    Ok(Fetched {
+    Ok(FetchResult {
         node_config,
-        ..Fetched::default()
+        ..FetchResult::default()
     })
 }
 
@@ -64,16 +64,16 @@ async fn fetch_on_worker(
     run: &Run,
     kept: Option<String>,
     stages: &Stages,
-) -> anyhow::Result<Fetched> {
+) -> anyhow::Result<FetchResult> {
     let due = match &kept {
         Some(text) => {
             join_urgency(run, &read_node_config(text, &run.boot.node_config)?, stages).await?
         }
         None => Urgency::Now,
     };
-    let as_it_is = |node_config| Fetched {
+    let as_it_is = |node_config| FetchResult {
         node_config,
-        ..Fetched::default()
+        ..FetchResult::default()
     };
     match (kept, due) {
         (Some(kept), Urgency::Nothing) => Ok(as_it_is(kept)),
@@ -98,16 +98,22 @@ async fn fetch_by_joining(
     run: &Run,
     pace: backon::ExponentialBuilder,
     stages: &Stages,
-) -> anyhow::Result<Fetched> {
-    let endpoint = Endpoint {
+) -> anyhow::Result<FetchResult> {
+    let endpoint = BootstrapClient {
         boot: &run.boot,
         machine: &run.identified.machine,
         clock: run.clock,
     };
-    let told = stages.attempt_logger();
-    let membership =
-        join::join_cluster(&endpoint, run.facts(), &run.place.keys(), pace, &*told).await?;
-    Ok(Fetched {
+    let attempt_log = stages.attempt_logger();
+    let membership = join::join_cluster(
+        &endpoint,
+        run.facts(),
+        &run.paths.keys_folder(),
+        pace,
+        &*attempt_log,
+    )
+    .await?;
+    Ok(FetchResult {
         node_config: membership.node_config,
         certificates: membership.certificates,
         secrets: membership
@@ -156,7 +162,7 @@ fn without_needs(
     desired: Vec<HostResource>,
     wanted: impl Fn(&HostObject) -> bool,
 ) -> Vec<HostResource> {
-    let all = desired.into_iter().map(|of| of.thing);
+    let all = desired.into_iter().map(|resource| resource.thing);
     all.filter(wanted).map(HostResource::new).collect()
 }
 

@@ -3,23 +3,23 @@
 
 mod archive;
 mod certificate;
+mod certificate_state;
 mod context;
 mod download;
+mod engine_run;
 mod failure;
 mod file;
 mod hosts_block;
-mod judge;
 mod kernel;
 mod keyset_file;
 mod local;
 mod packages;
-mod run;
 mod signer;
 mod tools;
 mod units;
 mod volume;
 
 pub use context::{ApplyResult, HostContext};
+pub use engine_run::{apply_desired, forget_starts, plan_changes};
 pub use local::LocalHost;
-pub use run::{apply_desired, forget_starts, plan_changes};
 pub use signer::Signer;

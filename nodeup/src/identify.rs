@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// The instance and its AWS clients.
 #[derive(Debug)]
-pub struct Identified {
+pub struct InstanceIdentity {
     /// Facts about the instance.
     pub host: InstanceFacts,
     /// AWS clients with the credentials of the instance's role.
@@ -19,8 +19,7 @@ pub struct Identified {
     pub machine: Machine,
 }
 
-/// Collects the facts.
-pub async fn identify_instance(boot: &BootConfig) -> anyhow::Result<Identified> {
+pub async fn identify_instance(boot: &BootConfig) -> anyhow::Result<InstanceIdentity> {
     let imds = Imds::new();
     let instance_id = imds
         .instance_id()
@@ -42,7 +41,7 @@ pub async fn identify_instance(boot: &BootConfig) -> anyhow::Result<Identified> 
         restrict_oom_score_adj: !facts::may_lower_oom_score(&status),
         conntrack_max_fixed: conntrack_max_is_fixed(),
     };
-    Ok(Identified {
+    Ok(InstanceIdentity {
         host,
         clients,
         machine,

@@ -1,7 +1,7 @@
 //! Joins a worker to the cluster: creates keys, requests configuration and certificates from protokube, and repeats the request
 //! until the answer is final.
 
-use crate::endpoint::Endpoint;
+use crate::bootstrap_client::BootstrapClient;
 use crate::retry::{AttemptError, AttemptLog, repeat_until_final};
 use anyhow::{Context, anyhow, bail};
 use host::{read_text_file, write_secret_file};
@@ -21,7 +21,7 @@ use time::{Duration, OffsetDateTime};
 
 /// Result of joining. NodeConfig is not verified yet.
 #[derive(Debug)]
-pub struct Membership {
+pub(crate) struct JoinResult {
     /// Text of NodeConfig.
     pub node_config: String,
     /// Certificates with their keys.
@@ -32,13 +32,13 @@ pub struct Membership {
 
 /// Requests until the answer is final. Keys are stored in the folder `keys` before the first request, so that an interrupted run
 /// continues with the same keys: once the Node exists, another key would be refused.
-pub async fn join_cluster(
-    endpoint: &Endpoint<'_>,
+pub(crate) async fn join_cluster(
+    endpoint: &BootstrapClient<'_>,
     host: &InstanceFacts,
     keys: &Path,
     pace: backon::ExponentialBuilder,
-    told: AttemptLog<'_>,
-) -> anyhow::Result<Membership> {
+    attempt_log: AttemptLog<'_>,
+) -> anyhow::Result<JoinResult> {
     let (mut private, mut requests) = (BTreeMap::new(), BTreeMap::new());
     for kind in [CertificateKind::Kubelet, CertificateKind::KubeProxy] {
         // The signer determines the validity.
@@ -57,7 +57,8 @@ pub async fn join_cluster(
         node_config: endpoint.boot.node_config.clone(),
         requests,
     })?;
-    let joined = repeat_until_final(pace, told, || request_membership(endpoint, &body)).await?;
+    let joined =
+        repeat_until_final(pace, attempt_log, || request_membership(endpoint, &body)).await?;
     let certificates = joined
         .certificates
         .into_iter()
@@ -65,7 +66,7 @@ pub async fn join_cluster(
             let key = private.remove(&kind)?;
             Some(check_certificate(kind, certificate, key))
         });
-    Ok(Membership {
+    Ok(JoinResult {
         certificates: certificates.collect::<anyhow::Result<_>>()?,
         node_config: joined.node_config,
         docker_config: joined.docker_config,
@@ -73,7 +74,7 @@ pub async fn join_cluster(
 }
 
 async fn request_membership(
-    endpoint: &Endpoint<'_>,
+    endpoint: &BootstrapClient<'_>,
     body: &[u8],
 ) -> Result<JoinReply, AttemptError> {
     let answer = endpoint.post_body(JOIN_PATH, body).await?;
@@ -121,14 +122,14 @@ fn check_certificate(
     certificate: String,
     key: Secret,
 ) -> anyhow::Result<(CertificateKind, IssuedCertificate)> {
-    let of = || format!("the control plane's certificate for {kind:?}");
+    let subject = || format!("the control plane's certificate for {kind:?}");
     let chain = CertificateDer::pem_slice_iter(certificate.as_bytes())
         .collect::<Result<Vec<_>, _>>()
-        .with_context(of)?;
+        .with_context(subject)?;
     if chain.is_empty() {
-        bail!("{} is empty", of());
+        bail!("{} is empty", subject());
     }
-    let private = PrivateKeyDer::from_pem_slice(key.reveal().as_bytes()).with_context(of)?;
-    CertifiedKey::from_der(chain, private, &default_provider()).with_context(of)?;
+    let private = PrivateKeyDer::from_pem_slice(key.reveal().as_bytes()).with_context(subject)?;
+    CertifiedKey::from_der(chain, private, &default_provider()).with_context(subject)?;
     Ok((kind, IssuedCertificate { certificate, key }))
 }

@@ -1,19 +1,23 @@
 //! nodeup configures an instance at boot so that it becomes a Kubernetes node. Each stage has a module; `main` runs them in order.
 
+// The modules are public for the tests of this crate only.
+#![warn(unreachable_pub)]
+
 pub mod apply;
 pub mod arguments;
+mod bootstrap_client;
 pub mod build;
 pub mod digest;
 pub mod download;
-pub mod endpoint;
-pub mod facts;
+mod facts;
 pub mod fetch;
 pub mod host;
 pub mod identify;
-pub mod join;
-pub mod place;
+mod join;
+mod lock;
+pub mod paths;
 pub mod report;
-pub mod retry;
+mod retry;
 pub mod run;
 pub mod stage;
-pub mod stored;
+mod stored;

@@ -1,6 +1,8 @@
 //! nodeup configures an instance at boot so that it becomes a Kubernetes node, in stages: identify, fetch, verify, build, apply,
 //! report. It runs at every boot and changes only what differs.
 
+#![warn(unreachable_pub)]
+
 use anyhow::{Context, Error};
 use engine::Plan;
 use host::LocalSystem;
@@ -8,7 +10,7 @@ use node::config::{BootConfig, read_boot_config};
 use node::host::HostResource;
 use node::report::{changed_line, first_changes};
 use nodeup::arguments::{self, Arguments};
-use nodeup::place::NodeupPaths;
+use nodeup::paths::NodeupPaths;
 use nodeup::run::Run;
 use nodeup::stage::Stages;
 use nodeup::{apply, build, fetch, identify, report};
@@ -53,8 +55,8 @@ async fn run_and_report(run: &Run, stages: &mut Stages) -> ExitCode {
     }
     if !run.dry_run {
         stages.begin_stage("report");
-        let said = report::build_report(run, stages, &changes, outcome.as_ref().err());
-        match report::send_report(run, &said, &*stages.attempt_logger()).await {
+        let boot_report = report::build_report(run, stages, &changes, outcome.as_ref().err());
+        match report::send_report(run, &boot_report, &*stages.attempt_logger()).await {
             Ok(()) => stages.end_stage(),
             Err(error) => stages.fail_stage(&error),
         }
@@ -97,7 +99,7 @@ async fn start_run(arguments: Arguments) -> anyhow::Result<Run> {
         boot,
         identified,
         system: Arc::new(LocalSystem::with_root(&arguments.root)),
-        place: NodeupPaths::below(arguments.root),
+        paths: NodeupPaths::new(arguments.root),
         clock: SystemTime::now,
     })
 }

@@ -1,7 +1,7 @@
 //! Stage report: sends the boot report, for operators who cannot log in to the instance. Control planes write it to the state
 //! store; workers send it to protokube.
 
-use crate::endpoint::Endpoint;
+use crate::bootstrap_client::BootstrapClient;
 use crate::retry::{AttemptLog, repeat_until_final, unlimited_backoff};
 use crate::run::Run;
 use crate::stage::Stages;
@@ -33,7 +33,7 @@ pub fn build_report(
         group: boot.group.clone(),
         release: env!("CARGO_PKG_VERSION").to_owned(),
         node_config: boot.node_config.clone(),
-        started: stages.started(),
+        started: stages.started_at_text(),
         stages: stages.all_stages(),
         changes: changes.len(),
         changed: first_changes(changes),
@@ -45,26 +45,27 @@ pub fn build_report(
 pub async fn send_report(
     run: &Run,
     report: &BootReport,
-    told: AttemptLog<'_>,
+    attempt_log: AttemptLog<'_>,
 ) -> anyhow::Result<()> {
     let Run {
         boot, identified, ..
     } = run;
-    let news = report.error.is_none() && report.changes > 0;
-    let pace = unlimited_backoff().with_max_times(if news { TRIES } else { TRIES_OF_OTHERS });
+    let has_changes = report.error.is_none() && report.changes > 0;
+    let pace =
+        unlimited_backoff().with_max_times(if has_changes { TRIES } else { TRIES_OF_OTHERS });
     let body = serde_json::to_vec_pretty(report)?;
     let Some(base) = &boot.config_base else {
-        let endpoint = Endpoint {
+        let endpoint = BootstrapClient {
             boot,
             machine: &identified.machine,
             clock: run.clock,
         };
         let post = || async { endpoint.post_body(REPORT_PATH, &body).await.map(drop) };
-        return repeat_until_final(pace, told, post).await;
+        return repeat_until_final(pace, attempt_log, post).await;
     };
     let store = stored::open_store(base, &identified.clients)?;
     let key = report_key(&report.instance);
-    repeat_until_final(pace, told, || async {
+    repeat_until_final(pace, attempt_log, || async {
         let put = store.put(&key, body.clone(), Expect::Any).await;
         put.map(drop).map_err(stored::classify_error)
     })

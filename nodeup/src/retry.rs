@@ -6,11 +6,11 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 /// Receives the reason of a failed attempt.
-pub type AttemptLog<'a> = &'a dyn Fn(&str);
+pub(crate) type AttemptLog<'a> = &'a dyn Fn(&str);
 
 /// The error of an attempt, classified for retries.
 #[derive(Debug)]
-pub enum AttemptError {
+pub(crate) enum AttemptError {
     /// A retry may succeed.
     Passing(Error),
     /// A retry cannot succeed.
@@ -19,7 +19,7 @@ pub enum AttemptError {
 
 impl AttemptError {
     /// The error without its classification.
-    pub fn into_error(self) -> Error {
+    pub(crate) fn into_error(self) -> Error {
         match self {
             Self::Passing(error) | Self::Final(error) => error,
         }
@@ -28,7 +28,7 @@ impl AttemptError {
 
 /// Pauses for problems that others must solve: from 0.5 to 10 seconds without limit of attempts, with jitter so that the instances
 /// of a group do not retry at the same time.
-pub fn unlimited_backoff() -> ExponentialBuilder {
+pub(crate) fn unlimited_backoff() -> ExponentialBuilder {
     ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(500))
         .with_max_delay(Duration::from_secs(10))
@@ -38,9 +38,9 @@ pub fn unlimited_backoff() -> ExponentialBuilder {
 
 /// Repeats `attempt` until it succeeds, fails permanently, or `pace` has no more attempts. A cause is logged if it differs from the
 /// previous one.
-pub async fn repeat_until_final<T, F>(
+pub(crate) async fn repeat_until_final<T, F>(
     pace: ExponentialBuilder,
-    told: AttemptLog<'_>,
+    attempt_log: AttemptLog<'_>,
     attempt: impl FnMut() -> F,
 ) -> Result<T, Error>
 where
@@ -51,7 +51,7 @@ where
         let (AttemptError::Passing(error) | AttemptError::Final(error)) = trouble;
         let cause = format!("{error:#}");
         if last.replace(cause.clone()) != cause {
-            told(&cause);
+            attempt_log(&cause);
         }
     };
     attempt
@@ -71,11 +71,11 @@ mod tests {
     async fn a_cause_is_told_when_it_changes_and_the_last_ends_it() {
         let causes = RefCell::new(Vec::new());
         let mut script = ["down", "down", "busy", "down", "never"].into_iter();
-        let told = |cause: &str| causes.borrow_mut().push(cause.to_owned());
+        let attempt_log = |cause: &str| causes.borrow_mut().push(cause.to_owned());
         let quick = unlimited_backoff()
             .with_min_delay(Duration::ZERO)
             .with_max_delay(Duration::ZERO);
-        let ended = repeat_until_final(quick, &told, || {
+        let ended = repeat_until_final(quick, &attempt_log, || {
             let next = script.next().unwrap();
             async move {
                 match next {

@@ -1,8 +1,8 @@
 //! State that all stages of one run share.
 
 use crate::host::{HostContext, Signer};
-use crate::identify::Identified;
-use crate::place::NodeupPaths;
+use crate::identify::InstanceIdentity;
+use crate::paths::NodeupPaths;
 use crate::stage::Stages;
 use host::System;
 use node::config::{BootConfig, InstanceFacts};
@@ -18,9 +18,9 @@ pub struct Run {
     /// BootConfig from user data.
     pub boot: BootConfig,
     /// Result of the stage identify.
-    pub identified: Identified,
+    pub identified: InstanceIdentity,
     /// Paths of nodeup's files.
-    pub place: NodeupPaths,
+    pub paths: NodeupPaths,
     /// Programs and mounts of the instance.
     pub system: Arc<dyn System>,
     /// Clock for signatures and validity of certificates.
@@ -37,12 +37,12 @@ impl Run {
     pub fn host_context(&self, signer: Signer, trust_bundle: &str, stages: &Stages) -> HostContext {
         let clock = self.clock;
         HostContext {
-            host: host::Host::new(self.place.root(), self.system.clone()),
-            cache: self.place.cache(),
+            host: host::Host::new(self.paths.root(), self.system.clone()),
+            cache: self.paths.cache_folder(),
             signer: Arc::new(signer),
             trust_bundle: trust_bundle.to_owned(),
             clock: Arc::new(move || clock().into()),
-            tell: stages.note_logger(),
+            note: stages.note_logger(),
         }
     }
 }

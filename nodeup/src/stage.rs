@@ -1,10 +1,11 @@
 //! Logs stages as JSON lines on standard error, which the unit sends to the journal and the serial console. Operators who cannot
 //! log in see there how far an instance came.
 
+use crate::lock::lock_ignoring_poison;
 use anyhow::Error;
 use node::report::{Stage, StageLine, Status};
 use std::io::Write;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -16,25 +17,25 @@ pub type StageLogger = Arc<dyn Fn(&str) + Send + Sync>;
 #[derive(Debug)]
 pub struct Stages {
     started: OffsetDateTime,
-    over: Vec<Stage>,
+    ended: Vec<Stage>,
     /// Name and start of the current stage, shared with its loggers.
-    current: Current,
+    current: CurrentStage,
 }
 
-type Current = Arc<Mutex<Option<(&'static str, Instant)>>>;
+type CurrentStage = Arc<Mutex<Option<(&'static str, Instant)>>>;
 
 impl Stages {
     /// The stages of a run that begins now.
     pub fn start() -> Self {
         Self {
             started: OffsetDateTime::now_utc(),
-            over: Vec::new(),
+            ended: Vec::new(),
             current: Arc::default(),
         }
     }
 
     /// Start of the run, RFC 3339.
-    pub fn started(&self) -> String {
+    pub fn started_at_text(&self) -> String {
         self.started.format(&Rfc3339).unwrap_or_default()
     }
 
@@ -76,14 +77,14 @@ impl Stages {
             status: Status::Started,
             seconds: round_to_millis(since.elapsed().as_secs_f64()),
         });
-        self.over.iter().cloned().chain(current).collect()
+        self.ended.iter().cloned().chain(current).collect()
     }
 
     fn logger_with_status(&self, status: Status) -> StageLogger {
         let current = self.current.clone();
         Arc::new(move |detail| {
-            let of = *lock_ignoring_poison(&current);
-            let (stage, since) = of.unwrap_or(("start", Instant::now()));
+            let running = *lock_ignoring_poison(&current);
+            let (stage, since) = running.unwrap_or(("start", Instant::now()));
             write_line(stage, status, since.elapsed().as_secs_f64(), detail);
         })
     }
@@ -94,16 +95,12 @@ impl Stages {
         };
         let seconds = since.elapsed().as_secs_f64();
         write_line(name, status, seconds, detail);
-        self.over.push(Stage {
+        self.ended.push(Stage {
             name: name.to_owned(),
             status,
             seconds: round_to_millis(seconds),
         });
     }
-}
-
-fn lock_ignoring_poison<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn write_line(stage: &str, status: Status, seconds: f64, detail: &str) {

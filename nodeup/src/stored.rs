@@ -14,44 +14,44 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// Opens the state store that user data names.
-pub fn open_store(base: &str, clients: &aws_client::Clients) -> anyhow::Result<Store> {
+pub(crate) fn open_store(base: &str, clients: &aws_client::Clients) -> anyhow::Result<Store> {
     Store::open(base, clients)
         .with_context(|| format!("could not open the state store {base} in user data"))
 }
 
 /// Reads the NodeConfig that BootConfig names. Its text is not verified.
-pub async fn read_node_config_text(
+pub(crate) async fn read_node_config_text(
     store: &Store,
     boot: &BootConfig,
-    told: AttemptLog<'_>,
+    attempt_log: AttemptLog<'_>,
 ) -> anyhow::Result<String> {
     let key = node_config_key(boot.role, &boot.group, &boot.node_config);
-    object_text(read_object(store, &key, told).await?, &key)
+    object_text(read_object(store, &key, attempt_log).await?, &key)
 }
 
 /// Reads keysets with their private keys, by name.
-pub async fn read_keysets(
+pub(crate) async fn read_keysets(
     store: &Store,
     names: &[String],
-    told: AttemptLog<'_>,
+    attempt_log: AttemptLog<'_>,
 ) -> anyhow::Result<BTreeMap<String, Keyset>> {
     let all = names.iter().map(|name| async move {
         let key = keyset_path(name);
-        let text = object_text(read_object(store, &key, told).await?, &key)?;
+        let text = object_text(read_object(store, &key, attempt_log).await?, &key)?;
         Ok::<_, Error>((name.clone(), read_keyset(name, &text)?))
     });
     Ok(try_join_all(all).await?.into_iter().collect())
 }
 
 /// Reads the user's secrets, by name.
-pub async fn read_secrets(
+pub(crate) async fn read_secrets(
     store: &Store,
     names: &[String],
-    told: AttemptLog<'_>,
+    attempt_log: AttemptLog<'_>,
 ) -> anyhow::Result<BTreeMap<String, Secret>> {
     let all = names.iter().map(|name| async move {
         let key = stored_path(name);
-        let object = repeat_until_final(unlimited_backoff(), told, || async {
+        let object = repeat_until_final(unlimited_backoff(), attempt_log, || async {
             let read = store.get(&key).await.map_err(classify_error)?;
             let missing = || {
                 anyhow!("{key} is not in the state store: create it with kctl create secret {name}")
@@ -73,20 +73,20 @@ fn object_text(object: Object, key: &str) -> anyhow::Result<String> {
 }
 
 /// Returns the path of a verified agent binary, from the cache, the state store or a mirror.
-pub async fn fetch_agent(
+pub(crate) async fn fetch_agent(
     store: &Store,
     name: &str,
     agent: &Agent,
     downloads: &Downloads,
-    told: AttemptLog<'_>,
+    attempt_log: AttemptLog<'_>,
 ) -> anyhow::Result<PathBuf> {
-    if let Some(path) = downloads.find_cached(&agent.sha256, told).await? {
+    if let Some(path) = downloads.find_cached(&agent.sha256, attempt_log).await? {
         return Ok(path);
     }
     let path = downloads.cache_path(&agent.sha256)?;
     let beside = path.with_extension("store");
     let key = agent_key(name, agent);
-    let read = repeat_until_final(unlimited_backoff(), told, || async {
+    let read = repeat_until_final(unlimited_backoff(), attempt_log, || async {
         store.get_file(&key, &beside).await.map_err(classify_error)
     });
     let found = read.await?.map(|digest| to_hex(&digest));
@@ -105,20 +105,24 @@ pub async fn fetch_agent(
     if agent.mirrors.is_empty() {
         return Err(wrong);
     }
-    told(&format!("{wrong:#}"));
+    attempt_log(&format!("{wrong:#}"));
     let asset = Asset {
         name: name.to_owned(),
         arch: agent.arch,
         urls: agent.mirrors.clone(),
         sha256: Some(agent.sha256.clone()),
     };
-    downloads.fetch_one(&asset, told).await
+    downloads.fetch_one(&asset, attempt_log).await
 }
 
 /// Reads an object that must exist. Failures of access are retried, because permissions of a new role take effect with a
 /// delay.
-pub async fn read_object(store: &Store, key: &str, told: AttemptLog<'_>) -> anyhow::Result<Object> {
-    repeat_until_final(unlimited_backoff(), told, || async {
+pub(crate) async fn read_object(
+    store: &Store,
+    key: &str,
+    attempt_log: AttemptLog<'_>,
+) -> anyhow::Result<Object> {
+    repeat_until_final(unlimited_backoff(), attempt_log, || async {
         let read = store.get(key).await.map_err(classify_error)?;
         read.ok_or_else(|| AttemptError::Final(missing_object(key)))
     })
@@ -126,7 +130,7 @@ pub async fn read_object(store: &Store, key: &str, told: AttemptLog<'_>) -> anyh
 }
 
 /// Classifies an error of the state store for retries.
-pub fn classify_error(error: StoreError) -> AttemptError {
+pub(crate) fn classify_error(error: StoreError) -> AttemptError {
     let final_ = matches!(
         error,
         StoreError::Address { .. } | StoreError::Key(_) | StoreError::File { .. }
@@ -140,7 +144,7 @@ pub fn classify_error(error: StoreError) -> AttemptError {
 }
 
 /// The error for a missing object.
-pub fn missing_object(key: &str) -> Error {
+pub(crate) fn missing_object(key: &str) -> Error {
     anyhow!(
         "{key} is not in the state store: run `kctl update --yes`, unless the cluster was deleted"
     )

@@ -1,4 +1,4 @@
-//! Machines become nodes, whatever is down, killed or refused meanwhile.
+//! Instances become nodes, whatever is unavailable, killed or refused meanwhile.
 #![cfg(test)]
 
 mod support;
@@ -10,22 +10,22 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::thread::sleep;
 use std::time::Duration;
-use support::bootstrap::{Answer, Endpoint, PASSWORDS, authority};
-use support::files::Mood;
-use support::machine::{Machine, finished};
+use support::bootstrap::{FakeEndpoint, PASSWORDS, ScriptedAnswer, mint_authority};
+use support::files::Behaviour;
+use support::test_instance::{TestInstance, finished_stages};
 
 const STAGES: [&str; 5] = ["identify", "fetch", "verify", "build", "apply"];
 
-/// A worker, and the endpoint that has its configuration.
-fn worker(script: Vec<Answer>) -> (Machine, Endpoint) {
+/// A worker and the bootstrap endpoint with its NodeConfig.
+fn start_worker_fixture(script: Vec<ScriptedAnswer>) -> (TestInstance, FakeEndpoint) {
     worker_with(script, None)
 }
 
-fn worker_with(script: Vec<Answer>, name: Option<&str>) -> (Machine, Endpoint) {
-    let authority = authority();
-    let mut machine = Machine::worker(&authority, &[]);
-    let endpoint = Endpoint::serving(authority, &machine.stored.text, script, name);
-    // By another name than the certificate's, as at a load balancer.
+fn worker_with(script: Vec<ScriptedAnswer>, name: Option<&str>) -> (TestInstance, FakeEndpoint) {
+    let authority = mint_authority();
+    let mut machine = TestInstance::new_worker(&authority, &[]);
+    let endpoint = FakeEndpoint::start(authority, &machine.stored.text, script, name);
+    // The name differs from the one in the certificate, as with a load balancer.
     let server = format!("https://localhost:{}", endpoint.address.port());
     machine.boot.bootstrap_servers = vec![server];
     machine.write_boot();
@@ -34,121 +34,130 @@ fn worker_with(script: Vec<Answer>, name: Option<&str>) -> (Machine, Endpoint) {
 
 #[test]
 fn a_worker_joins_becomes_a_node_and_says_so() {
-    let (machine, endpoint) = worker(Vec::new());
+    let (machine, endpoint) = start_worker_fixture(Vec::new());
     let ran = machine.run(&[]);
-    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
     let outline = STAGES
         .iter()
         .chain(&["report"])
         .flat_map(|stage| [format!("{stage} started"), format!("{stage} finished")]);
     assert_eq!(ran.outline(), outline.collect::<Vec<_>>());
 
-    let joins = endpoint.joins();
+    let joins = endpoint.join_requests();
     assert_eq!(joins.len(), 1);
     assert_eq!(joins[0].node_config, machine.stored.sha256);
-    let kept = fs::read_to_string(machine.path("opt/kctl/node-config.yaml")).unwrap();
+    let kept = fs::read_to_string(machine.host_path("opt/kctl/node-config.yaml")).unwrap();
     assert_eq!(kept, machine.stored.text);
     assert_eq!(
-        fs::read(machine.path("usr/local/bin/kubelet")).unwrap(),
+        fs::read(machine.host_path("usr/local/bin/kubelet")).unwrap(),
         b"kubelet"
     );
-    assert_eq!(fs::read(machine.path("usr/bin/ctr")).unwrap(), b"bin/ctr");
-    let pem = fs::read_to_string(machine.path("var/lib/kubelet/pki/kubelet-client-current.pem"));
+    assert_eq!(
+        fs::read(machine.host_path("usr/bin/ctr")).unwrap(),
+        b"bin/ctr"
+    );
+    let pem =
+        fs::read_to_string(machine.host_path("var/lib/kubelet/pki/kubelet-client-current.pem"));
     assert!(pem.unwrap().contains("PRIVATE KEY"));
 
-    let reports = endpoint.reports();
+    let reports = endpoint.boot_reports();
     assert_eq!(reports.len(), 1);
-    assert_eq!(finished(&reports[0].stages), STAGES);
+    assert_eq!(finished_stages(&reports[0].stages), STAGES);
     assert!(reports[0].changes > 10 && reports[0].error.is_none());
-    // The report says what changed, and so does a line.
+    // The report and a log line name the changes.
     let line = changed_line(reports[0].changes, &reports[0].changed);
     assert!(line.contains("certificate/"), "{line}");
     assert!(
         ran.lines
             .iter()
-            .any(|of| of.stage == "apply" && of.detail == line),
+            .any(|entry| entry.stage == "apply" && entry.detail == line),
         "{ran:#?}"
     );
 }
 
 #[test]
 fn a_node_that_starts_again_asks_nobody_and_changes_nothing() {
-    let (mut machine, endpoint) = worker(Vec::new());
-    assert_eq!(machine.run(&[]).code, Some(0));
-    let before = machine.tree();
+    let (mut machine, endpoint) = start_worker_fixture(Vec::new());
+    assert_eq!(machine.run(&[]).exit_code, Some(0));
+    let before = machine.file_tree();
     let ran = machine.run(&[]);
-    assert_eq!(ran.code, Some(0), "{ran:#?}");
-    assert_eq!(endpoint.joins().len(), 1);
-    assert_eq!(endpoint.reports()[1].changes, 0);
-    assert_eq!(machine.tree(), before);
+    assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
+    assert_eq!(endpoint.join_requests().len(), 1);
+    assert_eq!(endpoint.boot_reports()[1].changes, 0);
+    assert_eq!(machine.file_tree(), before);
 
-    // And without any control plane, mirror or package server.
+    // The same without any control plane, mirror or package server.
     machine.boot.bootstrap_servers = vec!["https://127.0.0.1:1".into()];
     machine.write_boot();
     let ran = machine.run(&[]);
-    assert_eq!(ran.code, Some(0), "{ran:#?}");
-    // The name of the control plane is in no file here, so that nothing follows from another one.
-    assert_eq!(machine.tree(), before);
+    assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
+    // No file here contains the name of the control plane, so another name changes nothing.
+    assert_eq!(machine.file_tree(), before);
     assert!(
         machine
             .downloads
             .iter()
-            .all(|server| server.requests() == 1)
+            .all(|server| server.request_count() == 1)
     );
-    let (last, detail) = ran.last();
+    let (last, detail) = ran.last_line();
     assert_eq!(last, "report failed");
     assert!(detail.contains("127.0.0.1:1"), "{detail}");
 }
 
 #[test]
 fn what_may_be_otherwise_later_is_asked_again_and_each_cause_is_told_once() {
-    let busy = Answer::Refusal("503 Service Unavailable", "the API is not up yet", true);
-    let ready = Answer::Refusal("409 Conflict", "the Node is Ready with another key", true);
-    let script = vec![busy.clone(), busy, Answer::Proxy("502 Bad Gateway"), ready];
-    let (machine, endpoint) = worker(script);
+    let busy = ScriptedAnswer::Refusal("503 Service Unavailable", "the API is not up yet", true);
+    let ready = ScriptedAnswer::Refusal("409 Conflict", "the Node is Ready with another key", true);
+    let script = vec![
+        busy.clone(),
+        busy,
+        ScriptedAnswer::Proxy("502 Bad Gateway"),
+        ready,
+    ];
+    let (machine, endpoint) = start_worker_fixture(script);
     let ran = machine.run(&[]);
-    assert_eq!(ran.code, Some(0), "{ran:#?}");
-    let causes = ran.causes("fetch");
+    assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
+    let causes = ran.failure_causes("fetch");
     assert_eq!(causes.len(), 3, "{causes:#?}");
     for (cause, text) in causes.iter().zip(["not up yet", "502", "another key"]) {
         assert!(cause.contains(text), "{cause}");
     }
-    assert_eq!(endpoint.joins().len(), 5);
+    assert_eq!(endpoint.join_requests().len(), 5);
 }
 
 #[test]
 fn a_refusal_for_good_is_told_on_the_console_and_in_the_report() {
-    let refusal = Answer::Refusal("403 Forbidden", "i-0abc is of group other", false);
-    let (machine, endpoint) = worker(vec![refusal]);
+    let refusal = ScriptedAnswer::Refusal("403 Forbidden", "i-0abc is of group other", false);
+    let (machine, endpoint) = start_worker_fixture(vec![refusal]);
     let ran = machine.run(&[]);
-    assert_eq!(ran.code, Some(1));
-    assert!(ran.causes("fetch")[0].contains("i-0abc is of group other"));
-    let report = &endpoint.reports()[0];
+    assert_eq!(ran.exit_code, Some(1));
+    assert!(ran.failure_causes("fetch")[0].contains("i-0abc is of group other"));
+    let report = &endpoint.boot_reports()[0];
     assert!(report.error.as_ref().unwrap().contains("of group other"));
-    assert_eq!(finished(&report.stages), ["identify"]);
+    assert_eq!(finished_stages(&report.stages), ["identify"]);
 }
 
 #[test]
 fn a_configuration_with_another_hash_is_refused_whoever_sends_it() {
-    let authority = authority();
-    let mut machine = Machine::worker(&authority, &[]);
+    let authority = mint_authority();
+    let mut machine = TestInstance::new_worker(&authority, &[]);
     let other = machine.stored.text.clone() + "\n";
-    let endpoint = Endpoint::serving(authority, &other, Vec::new(), None);
+    let endpoint = FakeEndpoint::start(authority, &other, Vec::new(), None);
     machine.boot.bootstrap_servers = vec![endpoint.url()];
     machine.write_boot();
     let ran = machine.run(&[]);
-    assert_eq!(ran.code, Some(1));
+    assert_eq!(ran.exit_code, Some(1));
     assert!(
-        ran.causes("verify")[0].contains("user data names"),
+        ran.failure_causes("verify")[0].contains("user data names"),
         "{ran:#?}"
     );
-    assert!(!machine.path("opt/kctl/node-config.yaml").exists());
-    assert!(endpoint.reports()[0].error.is_some());
+    assert!(!machine.host_path("opt/kctl/node-config.yaml").exists());
+    assert!(endpoint.boot_reports()[0].error.is_some());
 }
 
-/// Runs nodeup until it says why it cannot go on.
-fn first_cause(machine: &Machine) -> String {
-    let mut nodeup = machine.start(&[]);
+/// Runs nodeup until it logs the given cause.
+fn first_cause(machine: &TestInstance) -> String {
+    let mut nodeup = machine.start_nodeup(&[]);
     let lines = BufReader::new(nodeup.stderr.take().unwrap()).lines();
     let cause = lines
         .map_while(Result::ok)
@@ -160,66 +169,66 @@ fn first_cause(machine: &Machine) -> String {
 
 #[test]
 fn an_endpoint_that_is_not_the_clusters_is_told_nothing() {
-    // Another name under the same authority; the same name under another authority.
+    // First another name under the same authority, then the same name under another authority.
     let (machine, endpoint) = worker_with(Vec::new(), Some("kubernetes"));
     let cause = first_cause(&machine);
     assert!(cause.contains("certificate"), "{cause}");
-    assert_eq!(endpoint.joins().len(), 0);
+    assert_eq!(endpoint.join_requests().len(), 0);
 
-    let (mut machine, endpoint) = worker(Vec::new());
-    machine.boot.ca_certificates = Some(node::pki::trust_bundle(&authority()));
+    let (mut machine, endpoint) = start_worker_fixture(Vec::new());
+    machine.boot.ca_certificates = Some(node::pki::trust_bundle(&mint_authority()));
     machine.write_boot();
     let cause = first_cause(&machine);
     assert!(cause.contains("certificate"), "{cause}");
-    assert_eq!(endpoint.joins().len(), 0);
+    assert_eq!(endpoint.join_requests().len(), 0);
 }
 
 #[test]
 fn a_machine_that_dies_while_joining_asks_for_the_same_keys_again() {
-    let busy = Answer::Refusal("503 Service Unavailable", "busy", true);
-    let (machine, _endpoint) = worker(vec![busy]);
+    let busy = ScriptedAnswer::Refusal("503 Service Unavailable", "busy", true);
+    let (machine, _endpoint) = start_worker_fixture(vec![busy]);
     first_cause(&machine);
-    let keys = |machine: &Machine| {
+    let keys = |machine: &TestInstance| {
         ["kubelet", "kube-proxy"]
-            .map(|of| fs::read(machine.path(&format!("opt/kctl/keys/{of}.key"))).unwrap())
+            .map(|of| fs::read(machine.host_path(&format!("opt/kctl/keys/{of}.key"))).unwrap())
     };
     let before = keys(&machine);
-    assert_eq!(machine.run(&[]).code, Some(0));
+    assert_eq!(machine.run(&[]).exit_code, Some(0));
     assert_eq!(keys(&machine), before);
 }
 
 #[test]
 fn killed_anywhere_it_ends_as_the_same_node() {
-    let (machine, endpoint) = worker(Vec::new());
+    let (machine, endpoint) = start_worker_fixture(Vec::new());
     for pause in [5, 30, 80, 150, 250, 400, 700, 1000] {
-        let mut nodeup = machine.start(&[]);
+        let mut nodeup = machine.start_nodeup(&[]);
         sleep(Duration::from_millis(pause));
         nodeup.kill().unwrap();
         nodeup.wait().unwrap();
     }
     let ran = machine.run(&[]);
-    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
     let again = machine.run(&[]);
-    assert_eq!(again.code, Some(0), "{again:#?}");
-    assert_eq!(endpoint.reports().last().unwrap().changes, 0);
+    assert_eq!(again.exit_code, Some(0), "{again:#?}");
+    assert_eq!(endpoint.boot_reports().last().unwrap().changes, 0);
 }
 
 #[test]
 fn a_control_plane_takes_everything_from_its_store() {
-    let machine = Machine::control_plane();
+    let machine = TestInstance::control_plane();
     for changes in [true, false] {
         let ran = machine.run(&[]);
-        assert_eq!(ran.code, Some(0), "{ran:#?}");
-        let report = fs::read(machine.object(&report_key("i-0abc"))).unwrap();
+        assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
+        let report = fs::read(machine.store_path(&report_key("i-0abc"))).unwrap();
         let report: BootReport = serde_json::from_slice(&report).unwrap();
-        assert_eq!(finished(&report.stages), STAGES);
+        assert_eq!(finished_stages(&report.stages), STAGES);
         assert_eq!(report.changes > 0, changes, "{report:#?}");
     }
     assert_eq!(
-        fs::read(machine.path("opt/kctl/protokube")).unwrap(),
+        fs::read(machine.host_path("opt/kctl/protokube")).unwrap(),
         b"protokube"
     );
-    let server = machine.path("srv/kubernetes/kube-apiserver/server.crt");
+    let server = machine.host_path("srv/kubernetes/kube-apiserver/server.crt");
     assert!(
         fs::read_to_string(server)
             .unwrap()
@@ -227,11 +236,11 @@ fn a_control_plane_takes_everything_from_its_store() {
     );
 }
 
-/// Where kubelet, and people's programs, look for passwords of registries.
+/// Paths where kubelet and other programs look for passwords of image registries.
 const DOCKER_CONFIGS: [&str; 2] = ["var/lib/kubelet/config.json", "root/.docker/config.json"];
 
-fn mode(machine: &Machine, path: &str) -> u32 {
-    fs::metadata(machine.path(path))
+fn file_mode(machine: &TestInstance, path: &str) -> u32 {
+    fs::metadata(machine.host_path(path))
         .unwrap()
         .permissions()
         .mode()
@@ -241,7 +250,7 @@ fn mode(machine: &Machine, path: &str) -> u32 {
 #[test]
 fn a_control_plane_takes_the_users_secrets_from_its_store_and_shows_them_nowhere() {
     const ENCRYPTION: &str = "srv/kubernetes/kube-apiserver/encryptionconfig.yaml";
-    let machine = Machine::control_plane().changed(|config| {
+    let machine = TestInstance::control_plane().with_config(|config| {
         config.docker_config = true;
         let control_plane = config.control_plane.as_mut().unwrap();
         let api_server = control_plane.static_pods.get_mut("kube-apiserver").unwrap();
@@ -250,12 +259,12 @@ fn a_control_plane_takes_the_users_secrets_from_its_store_and_shows_them_nowhere
     });
     let put = |name: &str, text: &str| {
         let object = write_stored(&Secret::new(text));
-        machine.store(&stored_path(name), object.reveal().as_bytes());
+        machine.put_object(&stored_path(name), object.reveal().as_bytes());
     };
     put("dockerconfig", PASSWORDS);
     let ran = machine.run(&[]);
-    assert_eq!(ran.code, Some(1));
-    let cause = ran.causes("build")[0];
+    assert_eq!(ran.exit_code, Some(1));
+    let cause = ran.failure_causes("build")[0];
     assert!(
         cause.contains("kctl create secret encryptionconfig"),
         "{cause}"
@@ -263,214 +272,226 @@ fn a_control_plane_takes_the_users_secrets_from_its_store_and_shows_them_nowhere
 
     put("encryptionconfig", "keys: c3dvcmRmaXNo");
     let dry = machine.run(&["--dry-run"]);
-    assert!(dry.out.contains(ENCRYPTION), "{}", dry.out);
+    assert!(dry.stdout.contains(ENCRYPTION), "{}", dry.stdout);
     let ran = machine.run(&[]);
-    assert_eq!(ran.code, Some(0), "{ran:#?}");
-    let kept = |path: &str| fs::read_to_string(machine.path(path)).unwrap();
+    assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
+    let kept = |path: &str| fs::read_to_string(machine.host_path(path)).unwrap();
     assert_eq!(
-        (kept(ENCRYPTION).as_str(), mode(&machine, ENCRYPTION)),
+        (kept(ENCRYPTION).as_str(), file_mode(&machine, ENCRYPTION)),
         ("keys: c3dvcmRmaXNo", 0o400)
     );
     for path in DOCKER_CONFIGS {
         assert_eq!(
-            (kept(path).as_str(), mode(&machine, path)),
+            (kept(path).as_str(), file_mode(&machine, path)),
             (PASSWORDS, 0o400)
         );
     }
-    let report = fs::read_to_string(machine.object(&report_key("i-0abc"))).unwrap();
+    let report = fs::read_to_string(machine.store_path(&report_key("i-0abc"))).unwrap();
     assert!(
-        ![report, dry.out, format!("{ran:?}")]
+        ![report, dry.stdout, format!("{ran:?}")]
             .concat()
             .contains("c3dvcmRmaXNo")
     );
-    // A secret that was replaced comes with the next run.
+    // A replaced secret arrives with the next run.
     put("encryptionconfig", "keys: others");
-    assert_eq!(machine.run(&[]).code, Some(0));
+    assert_eq!(machine.run(&[]).exit_code, Some(0));
     assert_eq!(kept(ENCRYPTION), "keys: others");
 }
 
 #[test]
 fn a_worker_gets_passwords_of_registries_with_its_certificates_and_asks_again_only_if_they_are_gone()
  {
-    let authority = authority();
+    let authority = mint_authority();
     let mut machine =
-        Machine::worker(&authority, &[]).changed(|config| config.docker_config = true);
-    let endpoint = Endpoint::serving(authority, &machine.stored.text, Vec::new(), None);
+        TestInstance::new_worker(&authority, &[]).with_config(|config| config.docker_config = true);
+    let endpoint = FakeEndpoint::start(authority, &machine.stored.text, Vec::new(), None);
     machine.boot.bootstrap_servers = vec![endpoint.url()];
     machine.write_boot();
     let ran = machine.run(&[]);
-    assert_eq!(ran.code, Some(0), "{ran:#?}");
-    assert!(!format!("{ran:?}{:?}", endpoint.reports()).contains("c3dvcmRmaXNo"));
+    assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
+    assert!(!format!("{ran:?}{:?}", endpoint.boot_reports()).contains("c3dvcmRmaXNo"));
     for path in DOCKER_CONFIGS {
-        let kept = fs::read_to_string(machine.path(path)).unwrap();
-        assert_eq!((kept.as_str(), mode(&machine, path)), (PASSWORDS, 0o400));
+        let kept = fs::read_to_string(machine.host_path(path)).unwrap();
+        assert_eq!(
+            (kept.as_str(), file_mode(&machine, path)),
+            (PASSWORDS, 0o400)
+        );
     }
-    assert_eq!(machine.run(&[]).code, Some(0));
+    assert_eq!(machine.run(&[]).exit_code, Some(0));
     assert_eq!(
-        (endpoint.joins().len(), endpoint.reports()[1].changes),
+        (
+            endpoint.join_requests().len(),
+            endpoint.boot_reports()[1].changes
+        ),
         (1, 0)
     );
-    fs::remove_file(machine.path(DOCKER_CONFIGS[0])).unwrap();
-    assert_eq!(machine.run(&[]).code, Some(0));
-    assert_eq!(endpoint.joins().len(), 2);
-    let kept = fs::read_to_string(machine.path(DOCKER_CONFIGS[0])).unwrap();
+    fs::remove_file(machine.host_path(DOCKER_CONFIGS[0])).unwrap();
+    assert_eq!(machine.run(&[]).exit_code, Some(0));
+    assert_eq!(endpoint.join_requests().len(), 2);
+    let kept = fs::read_to_string(machine.host_path(DOCKER_CONFIGS[0])).unwrap();
     assert_eq!(kept, PASSWORDS);
 }
 
 #[test]
 fn a_binary_with_another_hash_in_the_store_does_not_run() {
-    let machine = Machine::control_plane();
+    let machine = TestInstance::control_plane();
     let key = node::config::agent_key("protokube", &machine.config.agents.protokube[0]);
-    machine.store(&key, b"malice");
+    machine.put_object(&key, b"malice");
     let ran = machine.run(&[]);
-    assert_eq!(ran.code, Some(1));
-    assert!(ran.causes("apply")[0].contains(&key), "{ran:#?}");
-    assert!(!machine.path("opt/kctl/protokube").exists());
-    let report = fs::read_to_string(machine.object(&report_key("i-0abc"))).unwrap();
+    assert_eq!(ran.exit_code, Some(1));
+    assert!(ran.failure_causes("apply")[0].contains(&key), "{ran:#?}");
+    assert!(!machine.host_path("opt/kctl/protokube").exists());
+    let report = fs::read_to_string(machine.store_path(&report_key("i-0abc"))).unwrap();
     assert!(report.contains(&key));
-    // What did not need it was done all the same, and is named.
+    // Objects that do not depend on it were applied anyway and are listed.
     assert!(report.contains("certificate//"), "{report}");
 }
 
 #[test]
 fn a_dry_run_shows_the_plan_and_changes_nothing() {
-    let machine = Machine::control_plane();
-    let before = machine.tree();
+    let machine = TestInstance::control_plane();
+    let before = machine.file_tree();
     let ran = machine.run(&["--dry-run"]);
-    assert_eq!(ran.code, Some(0), "{ran:#?}");
-    let plan: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
+    let plan: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert!(
         plan["steps"]["unit/kubelet.service"]["action"] == "create",
         "{plan:#}"
     );
-    assert!(!ran.out.contains("PRIVATE KEY"));
-    assert_eq!(machine.tree(), before);
-    assert!(!machine.object(&report_key("i-0abc")).exists());
+    assert!(!ran.stdout.contains("PRIVATE KEY"));
+    assert_eq!(machine.file_tree(), before);
+    assert!(!machine.store_path(&report_key("i-0abc")).exists());
 
-    // A worker's configuration comes with joining, which is a change.
-    let (machine, endpoint) = worker(Vec::new());
-    let before = machine.tree();
+    // A worker gets its NodeConfig by joining, which is a change.
+    let (machine, endpoint) = start_worker_fixture(Vec::new());
+    let before = machine.file_tree();
     let ran = machine.run(&["--dry-run"]);
-    assert_eq!(ran.code, Some(1));
-    assert!(ran.last().1.contains("has not joined"), "{ran:#?}");
-    assert_eq!((machine.tree(), endpoint.joins().len()), (before, 0));
-    assert_eq!(machine.run(&[]).code, Some(0));
+    assert_eq!(ran.exit_code, Some(1));
+    assert!(ran.last_line().1.contains("has not joined"), "{ran:#?}");
+    assert_eq!(
+        (machine.file_tree(), endpoint.join_requests().len()),
+        (before, 0)
+    );
+    assert_eq!(machine.run(&[]).exit_code, Some(0));
     let ran = machine.run(&["--dry-run"]);
-    let plan: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let plan: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert!(plan["steps"].as_object().unwrap().is_empty(), "{plan:#}");
 }
 
 #[test]
 fn what_user_data_names_and_the_store_does_not_have_is_named() {
-    let mut machine = Machine::control_plane();
+    let mut machine = TestInstance::control_plane();
     machine.boot.node_config = "0".repeat(64);
     machine.write_boot();
     let ran = machine.run(&[]);
-    assert_eq!(ran.code, Some(1));
+    assert_eq!(ran.exit_code, Some(1));
     assert!(
-        ran.causes("fetch")[0].contains("nodeupconfig-000"),
+        ran.failure_causes("fetch")[0].contains("nodeupconfig-000"),
         "{ran:#?}"
     );
 }
 
 #[test]
 fn a_configuration_of_another_group_is_refused() {
-    let mut machine = Machine::control_plane();
+    let mut machine = TestInstance::control_plane();
     machine.boot.cluster = "b.example.com".into();
     machine.write_boot();
     let ran = machine.run(&["--dry-run"]);
-    let (last, detail) = ran.last();
+    let (last, detail) = ran.last_line();
     assert_eq!(last, "verify failed");
     assert!(detail.contains("of a.example.com, not to"), "{detail}");
 }
 
 #[test]
 fn user_data_of_a_newer_release_is_refused_by_number() {
-    let mut machine = Machine::control_plane();
+    let mut machine = TestInstance::control_plane();
     machine.boot.format = 7;
     machine.write_boot();
     let ran = machine.run(&[]);
     assert_eq!(ran.outline(), ["identify started"]);
-    assert!(ran.last().1.contains("format 7"), "{ran:#?}");
+    assert!(ran.last_line().1.contains("format 7"), "{ran:#?}");
 }
 
 #[test]
 fn a_bucket_that_does_not_let_us_yet_is_waited_for() {
-    let mut machine = Machine::control_plane();
-    let bucket = support::s3::serving(&machine.object(""), 2);
+    let mut machine = TestInstance::control_plane();
+    let bucket = support::s3::start_s3(&machine.store_path(""), 2);
     machine.boot.config_base = Some("s3://store".into());
     machine.write_boot();
     machine.environment.push(("AWS_ENDPOINT_URL_S3", bucket));
     let ran = machine.run(&[]);
-    assert_eq!(ran.code, Some(0), "{ran:#?}");
-    let causes = ran.causes("fetch");
+    assert_eq!(ran.exit_code, Some(0), "{ran:#?}");
+    let causes = ran.failure_causes("fetch");
     assert_eq!(causes.len(), 1, "{causes:#?}");
     assert!(causes[0].contains("denied") && causes[0].contains("s3:GetObject"));
     assert_eq!(
-        fs::read(machine.path("opt/kctl/protokube")).unwrap(),
+        fs::read(machine.host_path("opt/kctl/protokube")).unwrap(),
         b"protokube"
     );
-    assert!(machine.object(&report_key("i-0abc")).exists());
+    assert!(machine.store_path(&report_key("i-0abc")).exists());
 }
 
 #[test]
 fn one_download_that_is_nowhere_keeps_nothing_else_back() {
-    let (machine, endpoint) = worker(Vec::new());
+    let (machine, endpoint) = start_worker_fixture(Vec::new());
     let crictl = machine
         .config
         .assets
         .iter()
         .position(|asset| asset.name == "crictl");
-    machine.downloads[crictl.unwrap()].answer_with(Mood::Status("404 Not Found"), 1);
+    machine.downloads[crictl.unwrap()].set_next_behaviour(Behaviour::Status("404 Not Found"), 1);
     let ran = machine.run(&[]);
-    assert_eq!(ran.code, Some(1));
-    let report = endpoint.reports().remove(0);
+    assert_eq!(ran.exit_code, Some(1));
+    let report = endpoint.boot_reports().remove(0);
     let error = report.error.unwrap();
     assert!(error.contains("crictl") && error.contains("404"), "{error}");
     let started = fs::read_to_string(machine.folder.path().join("programs/started")).unwrap();
     assert!(started.contains("kubelet.service"), "{started}");
-    assert_eq!(machine.run(&[]).code, Some(0));
+    assert_eq!(machine.run(&[]).exit_code, Some(0));
 }
 
 #[test]
 fn what_ends_soon_is_renewed_with_the_same_key_and_is_no_reason_to_wait() {
-    let (mut machine, endpoint) = worker(Vec::new());
-    assert_eq!(machine.run(&[]).code, Some(0));
-    let client = |machine: &Machine, of: &str| {
-        fs::read_to_string(machine.path(&format!("var/lib/kube-proxy/client.{of}"))).unwrap()
+    let (mut machine, endpoint) = start_worker_fixture(Vec::new());
+    assert_eq!(machine.run(&[]).exit_code, Some(0));
+    let client = |machine: &TestInstance, unit: &str| {
+        fs::read_to_string(machine.host_path(&format!("var/lib/kube-proxy/client.{unit}"))).unwrap()
     };
     let (key, good) = (client(&machine, "key"), client(&machine, "crt"));
     let soon = endpoint.certificate_of_hours("system:kube-proxy", &key, 10);
-    machine.write("var/lib/kube-proxy/client.crt", &soon);
+    machine.write_file("var/lib/kube-proxy/client.crt", &soon);
 
-    // Nobody to renew it: nothing waits, nothing is started again, and it is said.
+    // Nothing can renew the certificate: nodeup does not wait, restarts nothing and logs the cause.
     let servers = std::mem::take(&mut machine.boot.bootstrap_servers);
     machine.boot.bootstrap_servers = vec!["https://127.0.0.1:1".into()];
     machine.write_boot();
     let started = machine.folder.path().join("programs/started");
     let before = fs::read(&started).unwrap();
     let ran = machine.run(&[]);
-    assert_eq!(ran.code, Some(1));
+    assert_eq!(ran.exit_code, Some(1));
     assert!(
-        ran.causes("fetch")
+        ran.failure_causes("fetch")
             .last()
             .unwrap()
             .contains("not renewed now"),
         "{ran:#?}"
     );
-    assert!(ran.causes("apply")[0].contains("kube-proxy"), "{ran:#?}");
+    assert!(
+        ran.failure_causes("apply")[0].contains("kube-proxy"),
+        "{ran:#?}"
+    );
     assert_eq!(client(&machine, "crt"), soon);
     assert_eq!(fs::read(&started).unwrap(), before);
 
-    // While the machine runs: the certificate, and nothing else that is not as it was.
+    // On a running instance only the certificate is renewed; other differences stay.
     machine.boot.bootstrap_servers = servers;
     machine.write_boot();
-    machine.write("etc/containerd/config.toml", "another's");
-    assert_eq!(machine.run(&["--certificates"]).code, Some(0));
+    machine.write_file("etc/containerd/config.toml", "another's");
+    assert_eq!(machine.run(&["--certificates"]).exit_code, Some(0));
     assert_eq!(client(&machine, "key"), key);
     assert!(![good, soon].contains(&client(&machine, "crt")));
-    assert_eq!(endpoint.reports().last().unwrap().changes, 1);
-    let other = fs::read_to_string(machine.path("etc/containerd/config.toml")).unwrap();
+    assert_eq!(endpoint.boot_reports().last().unwrap().changes, 1);
+    let other = fs::read_to_string(machine.host_path("etc/containerd/config.toml")).unwrap();
     assert_eq!(other, "another's");
     assert_eq!(fs::read(&started).unwrap(), before);
 }

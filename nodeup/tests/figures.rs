@@ -1,4 +1,4 @@
-//! What a first boot costs, beside curl, sha256sum and tar at the same files. Of a release build:
+//! Measures CPU time and memory of a first boot, compared with curl, sha256sum and tar on the same files. With a release build:
 //! `KCTL_NODEUP=FILE cargo test -p nodeup --test figures -- --ignored --nocapture`.
 #![cfg(test)]
 
@@ -8,27 +8,27 @@ use std::fs;
 use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::Duration;
-use support::bootstrap::{Endpoint, authority};
-use support::machine::Machine;
+use support::bootstrap::{FakeEndpoint, mint_authority};
+use support::test_instance::TestInstance;
 
-/// Seven downloads: about as much as a worker's.
+/// Size of each of seven downloads, together about as much as a worker needs.
 const PROGRAM: usize = 40 << 20;
 
 #[test]
 #[ignore = "a measurement"]
-fn figures() {
-    let authority = authority();
-    let mut machine = Machine::worker_with(&authority, &[], PROGRAM);
-    let endpoint = Endpoint::serving(authority, &machine.stored.text, Vec::new(), None);
+fn measure_boot() {
+    let authority = mint_authority();
+    let mut machine = TestInstance::worker_with(&authority, &[], PROGRAM);
+    let endpoint = FakeEndpoint::start(authority, &machine.stored.text, Vec::new(), None);
     machine.boot.bootstrap_servers = vec![endpoint.url()];
     machine.write_boot();
 
     let start = cpu_of_children();
-    let first = peak(machine.start(&[]));
+    let first = peak_memory_kb(machine.start_nodeup(&[]));
     let after_first = cpu_of_children();
-    let second = peak(machine.start(&[]));
+    let second = peak_memory_kb(machine.start_nodeup(&[]));
     let after_second = cpu_of_children();
-    by_hand(&machine);
+    install_with_tools(&machine);
     let after_hand = cpu_of_children();
     println!(
         "first boot {:.2} s CPU, {first} kB at most; second {:.2} s CPU, {second} kB; by hand {:.2} s CPU",
@@ -36,12 +36,12 @@ fn figures() {
         after_second - after_first,
         after_hand - after_second
     );
-    assert_eq!(endpoint.reports()[1].changes, 0);
+    assert_eq!(endpoint.boot_reports()[1].changes, 0);
     assert!(first < 25_000 && second < 25_000, "nodeup's memory");
 }
 
-/// The most that a run has resident, kB.
-fn peak(mut nodeup: Child) -> u64 {
+/// Peak resident memory of a run, kB.
+fn peak_memory_kb(mut nodeup: Child) -> u64 {
     let status = format!("/proc/{}/status", nodeup.id());
     let mut most = 0;
     while nodeup.try_wait().unwrap().is_none() {
@@ -66,8 +66,8 @@ fn cpu_of_children() -> f64 {
         / 100.0
 }
 
-/// The same downloads, sums and archives with the tools that everybody has.
-fn by_hand(machine: &Machine) {
+/// Does the same downloads, checksums and unpacking with standard tools.
+fn install_with_tools(machine: &TestInstance) {
     let folder = machine.folder.path().join("by-hand");
     fs::create_dir(&folder).unwrap();
     for asset in &machine.config.assets {

@@ -16,15 +16,15 @@ use x509_parser::pem::Pem;
 const VALIDITY: time::Duration = time::Duration::days(455);
 
 /// Time after which a role restarts with a new client.
-pub const CLIENT_LIFE: Duration = Duration::from_hours(90 * 24);
+pub(crate) const CLIENT_LIFE: Duration = Duration::from_hours(90 * 24);
 
 /// Timeout of a connection attempt.
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// URL of this instance's API server, `https://127.0.0.1:PORT`.
-pub fn api_server_url(config: &NodeConfig) -> String {
+pub(crate) fn api_server_url(config: &NodeConfig) -> String {
     let pods = config.control_plane.as_ref();
-    let pod = pods.and_then(|of| of.static_pods.get("kube-apiserver"));
+    let pod = pods.and_then(|control_plane| control_plane.static_pods.get("kube-apiserver"));
     let ports = pod.into_iter().flat_map(|pod| &pod.spec.containers);
     let port = ports
         .flat_map(|container| &container.ports)
@@ -34,7 +34,11 @@ pub fn api_server_url(config: &NodeConfig) -> String {
 }
 
 /// A client of the API server at `url` as user `protokube` in the group `system:masters`, with a newly issued certificate.
-pub async fn build_client(store: &Store, url: &str, now: OffsetDateTime) -> anyhow::Result<Client> {
+pub(crate) async fn build_client(
+    store: &Store,
+    url: &str,
+    now: OffsetDateTime,
+) -> anyhow::Result<Client> {
     let authority = read_keyset_object(store, KUBERNETES_CA).await?;
     let leaf = Leaf {
         common_name: "protokube".to_owned(),

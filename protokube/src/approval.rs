@@ -1,9 +1,9 @@
 //! Role approval: approves kubelets' serving certificates whose names and addresses EC2 confirms, and renewals of client
 //! certificates of running instances. Other requests are left pending for other approvers, with a log line per Node.
 
+use crate::limited_log::LimitedLog;
 use crate::log::Log;
-use crate::tally::Tally;
-use crate::watching::{WATCH_SECONDS, until_changed};
+use crate::watch_events::{WATCH_SECONDS, wait_for_change};
 use anyhow::Context;
 use aws_client::machine::{Instance, Machine};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest as Request;
@@ -29,12 +29,12 @@ const AGAIN: Duration = Duration::from_mins(1);
 /// Shortest time between two calls of EC2, because a kubelet may create requests without end.
 const PACE: Duration = Duration::from_secs(1);
 /// Shortest time between two lines with the same result for one Node.
-const TOLD: Duration = Duration::from_mins(1);
+const LOG_INTERVAL: Duration = Duration::from_mins(1);
 /// Largest number of instances in one call.
-const CALL: usize = 200;
+const BATCH_SIZE: usize = 200;
 
 /// Counts log lines by user and result.
-type ApprovalTally = Tally<(String, bool)>;
+type ApprovalLog = LimitedLog<(String, bool)>;
 
 /// Approves requests until a call of the API or EC2 fails. If the API rejects a single approval, that request stays pending, so
 /// that one Node does not block others.
@@ -46,7 +46,7 @@ pub async fn approve_requests(
 ) -> anyhow::Result<()> {
     let requests: Api<Request> = Api::all(client);
     let mut left_alone: BTreeMap<String, Instant> = BTreeMap::new();
-    let told = ApprovalTally::new(log.clone(), STAGE, TOLD);
+    let decision_log = ApprovalLog::new(log.clone(), STAGE, LOG_INTERVAL);
     loop {
         let begun = tokio::time::Instant::now();
         let listed = requests.list(&ListParams::default()).await;
@@ -59,23 +59,24 @@ pub async fn approve_requests(
             since.is_none_or(|since| since.elapsed() >= AGAIN)
         });
         let due: Vec<&Request> = due.collect();
-        for (request, why) in approve_due(&requests, &machine, cluster, &due, &told).await? {
+        for (request, why) in approve_due(&requests, &machine, cluster, &due, &decision_log).await?
+        {
             let known = left_alone.insert(request.name_any(), Instant::now());
             if known.is_none() {
                 log_decision(
-                    &told,
+                    &decision_log,
                     request,
                     Status::Failed,
                     &format!("not approved: {}", untrusted_excerpt(&why)),
                 );
             }
         }
-        told.log_counted();
+        decision_log.log_counted();
         let watch = WatchParams::default().timeout(WATCH_SECONDS);
         let watch = requests.watch(&watch, &version).await;
         let watch = watch.context("could not watch certificate signing requests")?;
         let matters = |one: &Request| is_pending(one) && !left_alone.contains_key(&one.name_any());
-        let changed = until_changed(watch, matters).await;
+        let changed = wait_for_change(watch, matters).await;
         changed.context("could not watch certificate signing requests")?;
         tokio::time::sleep_until(begun + PACE).await;
     }
@@ -87,7 +88,7 @@ async fn approve_due<'a>(
     machine: &Machine,
     cluster: &str,
     due: &[&'a Request],
-    told: &ApprovalTally,
+    decision_log: &ApprovalLog,
 ) -> anyhow::Result<Vec<(&'a Request, String)>> {
     let ids = due
         .iter()
@@ -98,7 +99,7 @@ async fn approve_due<'a>(
     for request in due {
         match check_request(request, &instances, cluster) {
             Ok(()) => match approve_request(requests, request).await? {
-                Ok(()) => log_decision(told, request, Status::Finished, "approved"),
+                Ok(()) => log_decision(decision_log, request, Status::Finished, "approved"),
                 Err(why) => left.push((*request, why)),
             },
             Err(why) => left.push((*request, why)),
@@ -112,7 +113,7 @@ async fn describe_instances(
     ids: &[&str],
 ) -> anyhow::Result<BTreeMap<String, Instance>> {
     let mut found = BTreeMap::new();
-    for ids in ids.chunks(CALL) {
+    for ids in ids.chunks(BATCH_SIZE) {
         let instances = machine.instances(&[("instance-id", ids)]).await?;
         found.extend(instances.into_iter().map(|one| (one.id.clone(), one)));
     }
@@ -124,8 +125,8 @@ fn check_request(
     instances: &BTreeMap<String, Instance>,
     cluster: &str,
 ) -> Result<(), String> {
-    let asked = to_kubelet_request(request);
-    let id = asked.instance()?;
+    let kubelet_request = to_kubelet_request(request);
+    let id = kubelet_request.instance()?;
     let instance = instances.get(id);
     let seen = instance.map(|instance| SeenInstance {
         state: &instance.state,
@@ -133,9 +134,12 @@ fn check_request(
     });
     check_instance(id, seen, cluster).map_err(|refusal| refusal.to_string())?;
     if request.spec.signer_name == CLIENT {
-        return check_client(&asked);
+        return check_client(&kubelet_request);
     }
-    check_serving(&asked, &instance.map(confirmed_names).unwrap_or_default())
+    check_serving(
+        &kubelet_request,
+        &instance.map(confirmed_names).unwrap_or_default(),
+    )
 }
 
 /// All names and addresses of an instance according to EC2, addresses in canonical form.
@@ -199,10 +203,10 @@ async fn approve_request(
     }
 }
 
-fn log_decision(told: &ApprovalTally, request: &Request, status: Status, what: &str) {
-    let asked = to_kubelet_request(request);
-    let user = untrusted_excerpt(asked.user);
+fn log_decision(decision_log: &ApprovalLog, request: &Request, status: Status, what: &str) {
+    let kubelet_request = to_kubelet_request(request);
+    let user = untrusted_excerpt(kubelet_request.user);
     let detail = format!("{} of {user}: {what}", request.name_any());
     let cause = (user, status == Status::Finished);
-    told.log_or_count(cause, status, asked.instance().ok(), &detail);
+    decision_log.log_or_count(cause, status, kubelet_request.instance().ok(), &detail);
 }

@@ -4,14 +4,14 @@
 mod answer;
 mod caller;
 mod connections;
-mod endpoint;
 mod instances;
 mod join;
 mod nodes;
 mod reject;
-mod report;
+mod request_limiter;
 mod server;
-mod turns;
+mod shared_state;
+mod store_report;
 
 pub use nodes::{ApiNodes, NodeLookup};
 
@@ -32,10 +32,10 @@ use tokio::sync::watch;
 const STAGE: &str = "bootstrap";
 
 /// Shortest time between two log lines with the same cause, because anyone can cause them.
-pub const TOLD: std::time::Duration = std::time::Duration::from_secs(5);
+pub const LOG_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Shortest time between two requests of one instance, and between two calls of EC2.
-pub const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
+pub const REQUEST_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Inputs of the endpoint.
 pub struct EndpointContext {
@@ -55,7 +55,6 @@ pub struct EndpointContext {
     pub store: Store,
     /// Looks Nodes up in the API.
     pub nodes: Arc<dyn NodeLookup>,
-    /// Clock.
     pub clock: Clock,
     /// Validity of kubelets' first certificates.
     pub signing: Duration,
@@ -64,9 +63,9 @@ pub struct EndpointContext {
     /// Log for refusals and joins.
     pub log: Log,
     /// Shortest time between two log lines with the same cause; lines in between are counted.
-    pub told: std::time::Duration,
+    pub log_interval: std::time::Duration,
     /// Shortest time between two requests of one instance, which are refused in between, and between two calls of EC2, which wait.
-    pub pause: std::time::Duration,
+    pub request_interval: std::time::Duration,
 }
 
 /// Serves until listening fails or no certificate can be issued.

@@ -1,10 +1,10 @@
 //! Configuration and clients of this control plane, which all roles share.
 
 use crate::arguments::Arguments;
-use crate::etcd::Settled;
+use crate::current_waits::CurrentWaits;
+use crate::etcd::SettledClusters;
 use crate::probe::Probe;
-use crate::readiness::Ready;
-use crate::standing::CurrentWaits;
+use crate::readiness::ApiReadiness;
 use anyhow::{Context, bail};
 use aws_client::Clients;
 use aws_client::machine::Machine;
@@ -20,16 +20,14 @@ const PROGRAMS: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
 
 /// State that all roles share.
 #[derive(Debug)]
-pub struct Daemon {
+pub struct DaemonState {
     /// NodeConfig of this instance.
     pub config: Arc<NodeConfig>,
     /// Instance id, `i-...`.
     pub instance: String,
-    /// Availability zone.
     pub zone: String,
     /// Private address of the instance.
     pub address: IpAddr,
-    /// AWS clients.
     pub clients: Clients,
     /// Client of EC2 and STS.
     pub machine: Arc<Machine>,
@@ -40,15 +38,17 @@ pub struct Daemon {
     /// Client for health checks.
     pub probe: Probe,
     /// Which etcd clusters are settled.
-    pub settled: Arc<Settled>,
+    pub settled: Arc<SettledClusters>,
     /// Whether the API server is ready.
-    pub ready: Arc<Ready>,
+    pub ready: Arc<ApiReadiness>,
     /// What the roles wait for or refuse.
-    pub standing: Arc<CurrentWaits>,
+    pub current_waits: Arc<CurrentWaits>,
 }
 
 /// Reads both configurations, and verifies NodeConfig by its sha256 in BootConfig.
-pub fn read_configuration(arguments: &Arguments) -> anyhow::Result<(BootConfig, NodeConfig)> {
+pub(crate) fn read_configuration(
+    arguments: &Arguments,
+) -> anyhow::Result<(BootConfig, NodeConfig)> {
     let text = |path: &Path| {
         std::fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))
     };
@@ -70,7 +70,10 @@ pub fn read_configuration(arguments: &Arguments) -> anyhow::Result<(BootConfig, 
 }
 
 /// Collects the facts of this instance from the metadata service and creates clients.
-pub async fn identify_instance(boot: &BootConfig, config: NodeConfig) -> anyhow::Result<Daemon> {
+pub(crate) async fn identify_instance(
+    boot: &BootConfig,
+    config: NodeConfig,
+) -> anyhow::Result<DaemonState> {
     let imds = aws_client::Imds::new();
     let get = async |path: &str| {
         let value = imds.get(path).await?;
@@ -83,7 +86,7 @@ pub async fn identify_instance(boot: &BootConfig, config: NodeConfig) -> anyhow:
     let clients = Clients::load(region.as_deref(), None).await;
     let base = boot.config_base.as_ref();
     let base = base.context("BootConfig has no state store (configBase)")?;
-    Ok(Daemon {
+    Ok(DaemonState {
         config: Arc::new(config),
         instance,
         zone,
@@ -98,6 +101,6 @@ pub async fn identify_instance(boot: &BootConfig, config: NodeConfig) -> anyhow:
         probe: Probe::new()?,
         settled: Arc::default(),
         ready: Arc::default(),
-        standing: Arc::default(),
+        current_waits: Arc::default(),
     })
 }

@@ -72,9 +72,9 @@ pub async fn etcd_volumes(ec2: &impl Ec2, cluster: &str) -> Result<Vec<Volume>, 
 
 /// The running control planes of a cluster.
 pub async fn control_planes(ec2: &impl Ec2, cluster: &str) -> Result<Vec<Instance>, Failure> {
-    let of = format!("tag:{}", node::names::CLUSTER_TAG);
+    let cluster_filter = format!("tag:{}", node::names::CLUSTER_TAG);
     let filters: [Filter<'_>; 3] = [
-        (&of, &[cluster]),
+        (&cluster_filter, &[cluster]),
         ("tag:k8s.io/role/control-plane", &["1"]),
         ("instance-state-name", &["running"]),
     ];
@@ -90,7 +90,7 @@ pub fn seen_volumes(volumes: &[Volume], etcd: &str) -> Vec<SeenVolume> {
 
 /// The missing ones of the tags by which an etcd cluster's volumes are found.
 pub fn lacking_tags(volume: &Volume, cluster: &str, etcd: &str) -> Vec<String> {
-    let (owned, of) = (node::names::ownership_tag(cluster), volume_tag(etcd));
+    let (owned, etcd_tag) = (node::names::ownership_tag(cluster), volume_tag(etcd));
     let has = |tag: &str, value| volume.tags.get(tag).is_some_and(|said| said == value);
     let mut lacks = Vec::new();
     if !has(&owned, "owned") {
@@ -99,8 +99,8 @@ pub fn lacking_tags(volume: &Volume, cluster: &str, etcd: &str) -> Vec<String> {
     if !has("k8s.io/role/control-plane", "1") {
         lacks.push("the tag k8s.io/role/control-plane = 1".to_owned());
     }
-    if !volume.tags.contains_key(&of) {
-        lacks.push(format!("the tag {of} = MEMBER/ALL,MEMBERS"));
+    if !volume.tags.contains_key(&etcd_tag) {
+        lacks.push(format!("the tag {etcd_tag} = MEMBER/ALL,MEMBERS"));
     }
     lacks
 }

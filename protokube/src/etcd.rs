@@ -6,17 +6,17 @@
 //! restart etcd below the API server. It is rewritten at the next boot, before kubelet can read it, to say that the cluster exists.
 
 mod disk;
+mod disk_worker;
 mod formation;
 mod manifest;
 mod member;
 mod running;
 mod settings;
 mod volumes;
-mod work;
 
-pub use disk::Disk;
+pub use disk::EtcdDisk;
 pub use formation::FormationStore;
-pub use member::{Member, Outcome};
+pub use member::{EtcdMember, StepOutcome};
 pub use running::{EtcdHttp, EtcdMembers, EtcdPeer, RunningEtcd};
 pub use settings::MemberSettings;
 
@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use tokio::sync::watch;
 
 /// For each etcd cluster, whether the local member is healthy and its cluster formed.
-pub type Settled = watch::Sender<BTreeMap<String, bool>>;
+pub type SettledClusters = watch::Sender<BTreeMap<String, bool>>;
 
 /// A new random token: 128 bits, hex.
 pub fn new_token() -> anyhow::Result<String> {

@@ -18,12 +18,11 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-/// Forwarded paths.
 const PATHS: &[&str] = &["/healthz", "/livez", "/readyz"];
 /// Timeout of a request to the API server, whose checks may be slow.
 const TIMEOUT: Duration = Duration::from_secs(14);
 /// Limit of connections.
-const CONNECTIONS: usize = 32;
+const MAX_CONNECTIONS: usize = 32;
 /// Pause after a failed accept.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -38,7 +37,6 @@ pub struct HealthContext {
     pub trust_bundle: String,
     /// The keyset `kubernetes-ca`, which signs the client certificate.
     pub authority: Arc<Keyset>,
-    /// Clock.
     pub clock: Clock,
     /// Validity of the client certificate.
     pub validity: time::Duration,
@@ -53,7 +51,7 @@ pub async fn serve_health(context: HealthContext) -> anyhow::Result<()> {
 
 /// Serves on an existing listener.
 pub async fn serve_health_on(context: HealthContext, listener: TcpListener) -> anyhow::Result<()> {
-    let slots = Arc::new(Semaphore::new(CONNECTIONS));
+    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let server: Arc<str> = context.server.trim_end_matches('/').into();
     let mut identity = issue_identity(&context)?;
     let mut http = build_client(&context, &identity)?;
@@ -98,11 +96,11 @@ async fn answer_request(
         .path_and_query()
         .map_or(uri.path(), |path| path.as_str());
     Ok(match fetch_health(http, &format!("{server}{path}")).await {
-        Ok((true, said)) => text_response(StatusCode::OK, said),
-        Ok((false, said)) => text_response(StatusCode::SERVICE_UNAVAILABLE, said),
+        Ok((true, body)) => text_response(StatusCode::OK, body),
+        Ok((false, body)) => text_response(StatusCode::SERVICE_UNAVAILABLE, body),
         Err(error) => {
-            let said = format!("the API server does not answer: {error:#}");
-            text_response(StatusCode::SERVICE_UNAVAILABLE, said)
+            let message = format!("the API server does not answer: {error:#}");
+            text_response(StatusCode::SERVICE_UNAVAILABLE, message)
         }
     })
 }

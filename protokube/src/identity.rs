@@ -18,14 +18,12 @@ pub fn system_clock() -> Clock {
 /// A certificate with its key and its time of renewal.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Certificate and key.
     pub issued: IssuedCertificate,
     /// Time of renewal: after two thirds of the lifetime.
     pub renew: OffsetDateTime,
 }
 
 impl Identity {
-    /// Issues a certificate.
     pub fn issue_identity(
         authority: &Keyset,
         leaf: &Leaf,

@@ -5,7 +5,7 @@ use aws_client::store::Store;
 use node::pki::{Keyset, keyset_path, read_keyset};
 
 /// Reads a keyset with its private keys.
-pub async fn read_keyset_object(store: &Store, name: &str) -> anyhow::Result<Keyset> {
+pub(crate) async fn read_keyset_object(store: &Store, name: &str) -> anyhow::Result<Keyset> {
     let key = keyset_path(name);
     let object = store
         .get(&key)

@@ -2,7 +2,7 @@
 //! labels that do not match the tags are removed, because pods of the control plane select nodes by them.
 
 use crate::log::Log;
-use crate::watching::{WATCH_SECONDS, until_changed};
+use crate::watch_events::{WATCH_SECONDS, wait_for_change};
 use anyhow::Context;
 use aws_client::machine::{Instance, Machine};
 use k8s_openapi::api::core::v1::Node;
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// Name of the role in log lines.
 const STAGE: &str = "labels";
 /// Time after which tags are read again.
-pub const AGAIN: Duration = Duration::from_mins(5);
+pub const REFRESH_INTERVAL: Duration = Duration::from_mins(5);
 /// Time after which EC2 is asked again about a Node whose instance it did not know.
 const UNKNOWN: Duration = Duration::from_secs(10);
 
@@ -28,8 +28,8 @@ type Labels = BTreeMap<String, Option<String>>;
 
 /// Desired labels of all Nodes, and when EC2 was asked.
 struct DesiredLabels {
-    asked: Instant,
-    of: BTreeMap<String, Labels>,
+    requested_at: Instant,
+    labels_by_node: BTreeMap<String, Labels>,
 }
 
 /// Labels Nodes until a call of the API or EC2 fails.
@@ -42,17 +42,24 @@ pub async fn label_nodes(
     let nodes: Api<Node> = Api::all(client);
     let mut wanted = read_desired_labels(&machine, cluster).await?;
     // Last error of each Node that the API refused to label; logged once.
-    let mut told: BTreeMap<String, String> = BTreeMap::new();
+    let mut logged_refusals: BTreeMap<String, String> = BTreeMap::new();
     loop {
         let listed = nodes.list_metadata(&ListParams::default()).await;
         let listed = listed.context("could not list Nodes")?;
         let version = listed.metadata.resource_version.unwrap_or_default();
-        let age = wanted.asked.elapsed();
-        if age >= AGAIN || (age >= UNKNOWN && is_unknown(&listed.items, &wanted)) {
+        let age = wanted.requested_at.elapsed();
+        if age >= REFRESH_INTERVAL || (age >= UNKNOWN && is_unknown(&listed.items, &wanted)) {
             wanted = read_desired_labels(&machine, cluster).await?;
         }
         for node in &listed.items {
-            label_node(&nodes, node, &wanted.of, &mut told, log).await?;
+            label_node(
+                &nodes,
+                node,
+                &wanted.labels_by_node,
+                &mut logged_refusals,
+                log,
+            )
+            .await?;
         }
         let seconds = if is_unknown(&listed.items, &wanted) {
             u32::try_from(UNKNOWN.as_secs())?
@@ -64,9 +71,10 @@ pub async fn label_nodes(
         let watch = watch.context("could not watch Nodes")?;
         let seen: BTreeSet<String> = listed.items.iter().map(ResourceExt::name_any).collect();
         let matters = |node: &PartialObjectMeta<Node>| {
-            !seen.contains(&node.name_any()) || !differing_labels(node, &wanted.of).is_empty()
+            !seen.contains(&node.name_any())
+                || !differing_labels(node, &wanted.labels_by_node).is_empty()
         };
-        let changed = until_changed(watch, matters).await;
+        let changed = wait_for_change(watch, matters).await;
         changed.context("could not watch Nodes")?;
     }
 }
@@ -74,7 +82,7 @@ pub async fn label_nodes(
 /// True if EC2 did not know the instance of one of the Nodes. Nodes that are not instances do not count.
 fn is_unknown(nodes: &[PartialObjectMeta<Node>], wanted: &DesiredLabels) -> bool {
     let mut names = nodes.iter().map(ResourceExt::name_any);
-    names.any(|name| is_instance(&name) && !wanted.of.contains_key(&name))
+    names.any(|name| is_instance(&name) && !wanted.labels_by_node.contains_key(&name))
 }
 
 /// Reads the desired labels of all instances of the cluster, with one call per page.
@@ -82,8 +90,8 @@ async fn read_desired_labels(machine: &Machine, cluster: &str) -> anyhow::Result
     let tag = format!("tag:{CLUSTER_TAG}");
     let instances = machine.instances(&[(&tag, &[cluster])]).await?;
     Ok(DesiredLabels {
-        asked: Instant::now(),
-        of: instances
+        requested_at: Instant::now(),
+        labels_by_node: instances
             .into_iter()
             .map(|instance| {
                 let labels = labels_of(&instance, cluster);
@@ -95,12 +103,14 @@ async fn read_desired_labels(machine: &Machine, cluster: &str) -> anyhow::Result
 
 /// The desired labels of an instance's Node.
 fn labels_of(instance: &Instance, cluster: &str) -> Labels {
-    let of = LabelSource {
+    let source = LabelSource {
         tags: &instance.tags,
         profile_of_nodes: instance.profile == Some(names::iam(cluster, Role::Node)),
     };
-    let foreign = foreign_labels(of).into_iter().map(|label| (label, None));
-    let own = node_labels(of).into_iter();
+    let foreign = foreign_labels(source)
+        .into_iter()
+        .map(|label| (label, None));
+    let own = node_labels(source).into_iter();
     foreign
         .chain(own.map(|(label, value)| (label, Some(value))))
         .collect()
@@ -120,7 +130,7 @@ async fn label_node(
     nodes: &Api<Node>,
     node: &PartialObjectMeta<Node>,
     wanted: &BTreeMap<String, Labels>,
-    told: &mut BTreeMap<String, String>,
+    logged_refusals: &mut BTreeMap<String, String>,
     log: &Log,
 ) -> anyhow::Result<()> {
     let name = node.name_any();
@@ -133,18 +143,18 @@ async fn label_node(
     match nodes.patch_metadata(&name, &parameters, &patch).await {
         Ok(_) => {
             // The notation of kubectl label; `-` marks a removed label.
-            let said = |(label, value): (&String, &Option<String>)| match value {
+            let label_text = |(label, value): (&String, &Option<String>)| match value {
                 Some(value) => format!("{label}={value}"),
                 None => format!("{label}-"),
             };
-            let labels: Vec<String> = differing.iter().map(said).collect();
+            let labels: Vec<String> = differing.iter().map(label_text).collect();
             log.write_stage(STAGE, Status::Finished, Some(&name), &labels.join(", "));
         }
         Err(kube::Error::Api(status)) if status.code == 404 => {}
         // For example an invalid label in a tag, or a Node that is too large. Other Nodes are labelled anyway.
         Err(kube::Error::Api(status)) => {
             let why = format!("not labelled: {}", untrusted_excerpt(&status.message));
-            if told.insert(name.clone(), why.clone()).as_ref() != Some(&why) {
+            if logged_refusals.insert(name.clone(), why.clone()).as_ref() != Some(&why) {
                 log.write_stage(STAGE, Status::Failed, Some(&name), &why);
             }
         }
@@ -164,8 +174,8 @@ mod tests {
             vec![serde_json::from_value(node).unwrap()]
         };
         let none = DesiredLabels {
-            asked: Instant::now(),
-            of: BTreeMap::new(),
+            requested_at: Instant::now(),
+            labels_by_node: BTreeMap::new(),
         };
         assert!(is_unknown(&nodes("i-0123456789abcdef0"), &none));
         assert!(!is_unknown(&nodes("by-hand"), &none));

@@ -1,13 +1,14 @@
 //! Logs stage lines, one JSON object each, to standard error, which the unit sends to the journal and the serial console.
 
-use crate::standing::CurrentWaits;
+use crate::current_waits::CurrentWaits;
+use crate::lock::lock_ignoring_poison;
 use node::report::{StageLine, Status};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use time::OffsetDateTime;
 
 /// Limit of queued lines.
@@ -86,8 +87,8 @@ fn write_all(mut writer: impl Write, lines: &mpsc::Receiver<String>, dropped: &A
             let detail = format!(
                 "{missing} lines are missing here, because they could not be written fast enough"
             );
-            let said = Log::format_line("log", Status::Failed, None, &detail);
-            write_line(&mut writer, &said);
+            let line = Log::format_line("log", Status::Failed, None, &detail);
+            write_line(&mut writer, &line);
         }
     }
 }
@@ -105,7 +106,7 @@ pub struct RoleLog {
     stage: String,
     /// Part of the role, if it has a name: `member b`.
     about: String,
-    standing: Arc<CurrentWaits>,
+    current_waits: Arc<CurrentWaits>,
     last: Mutex<Option<(Status, String)>>,
     /// Last error by subject.
     errors: Mutex<BTreeMap<String, String>>,
@@ -123,16 +124,16 @@ impl RoleLog {
             log,
             stage: stage.into(),
             about: String::new(),
-            standing: Arc::default(),
+            current_waits: Arc::default(),
             last: Mutex::default(),
             errors: Mutex::default(),
         }
     }
 
-    /// Also records what the role waits for or refuses in `standing`, with this part of the role as subject.
+    /// Also records what the role waits for or refuses in `current_waits`, with this part of the role as subject.
     #[must_use]
-    pub fn recording_waits(mut self, standing: &Arc<CurrentWaits>, about: &str) -> Self {
-        self.standing = Arc::clone(standing);
+    pub fn recording_waits(mut self, current_waits: &Arc<CurrentWaits>, about: &str) -> Self {
+        self.current_waits = Arc::clone(current_waits);
         about.clone_into(&mut self.about);
         self
     }
@@ -140,23 +141,23 @@ impl RoleLog {
     /// Logs a status, unless it is the same as the last one.
     pub fn report_status(&self, status: Status, detail: &str) {
         if status == Status::Finished || detail.is_empty() {
-            self.standing.clear_wait(&self.stage, &self.about);
+            self.current_waits.clear_wait(&self.stage, &self.about);
         } else {
-            self.standing
+            self.current_waits
                 .set_wait(&self.stage, &self.about, status, detail);
         }
         let mut last = lock_ignoring_poison(&self.last);
-        let said = Some((status, detail.to_owned()));
-        if *last != said {
+        let current = Some((status, detail.to_owned()));
+        if *last != current {
             self.log.write_stage(&self.stage, status, None, detail);
-            *last = said;
+            *last = current;
         }
     }
 
     /// Clears the wait of the last status, unless another log has replaced it.
     pub fn clear_last_status(&self) {
         if let Some((_, detail)) = &*lock_ignoring_poison(&self.last) {
-            self.standing
+            self.current_waits
                 .clear_wait_if(&self.stage, &self.about, detail);
         }
     }
@@ -170,9 +171,9 @@ impl RoleLog {
     /// Logs an error, unless it is the same as the last one with this subject.
     pub fn report_error(&self, about: &str, error: &anyhow::Error) {
         let text = format!("{about}: {error:#}");
-        let stands = format!("{error:#}");
-        self.standing
-            .set_wait(&self.stage, about, Status::Failed, &stands);
+        let message = format!("{error:#}");
+        self.current_waits
+            .set_wait(&self.stage, about, Status::Failed, &message);
         let mut errors = lock_ignoring_poison(&self.errors);
         if errors.get(about) != Some(&text) {
             self.log
@@ -183,7 +184,7 @@ impl RoleLog {
 
     /// Clears an error, and logs that it is resolved if there was one.
     pub fn report_resolved(&self, about: &str) {
-        self.standing.clear_wait(&self.stage, about);
+        self.current_waits.clear_wait(&self.stage, about);
         if lock_ignoring_poison(&self.errors).remove(about).is_some() {
             self.report_change(&format!("{about}: resolved"));
         }
@@ -191,7 +192,7 @@ impl RoleLog {
 
     /// Clears an error without a log line; the same error would be logged again.
     pub fn clear_error(&self, about: &str) {
-        self.standing.clear_wait(&self.stage, about);
+        self.current_waits.clear_wait(&self.stage, about);
         lock_ignoring_poison(&self.errors).remove(about);
     }
 }
@@ -200,13 +201,9 @@ impl RoleLog {
 impl Drop for RoleLog {
     fn drop(&mut self) {
         for about in lock_ignoring_poison(&self.errors).keys() {
-            self.standing.clear_wait(&self.stage, about);
+            self.current_waits.clear_wait(&self.stage, about);
         }
     }
-}
-
-fn lock_ignoring_poison<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -214,9 +211,9 @@ mod tests {
     use super::*;
 
     /// A writer that blocks until it is released, like a slow serial console.
-    struct Slow(mpsc::Receiver<()>, mpsc::Sender<String>);
+    struct SlowWriter(mpsc::Receiver<()>, mpsc::Sender<String>);
 
-    impl Write for Slow {
+    impl Write for SlowWriter {
         fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
             // Once the other side is dropped, nothing blocks.
             let _ = self.0.recv();
@@ -232,9 +229,9 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_a_writer_that_stands_still_and_what_is_dropped_is_counted() {
-        let (release, held) = mpsc::channel();
+        let (release, gate) = mpsc::channel();
         let (written, lines) = mpsc::channel();
-        let log = Log::with_queue(Slow(held, written), 10);
+        let log = Log::with_queue(SlowWriter(gate, written), 10);
         // Every call returns, though nothing is written.
         for number in 0..1000 {
             log.write_stage("test", Status::Failed, None, &number.to_string());
@@ -245,15 +242,16 @@ mod tests {
             .iter()
             .map(|line| serde_json::from_str(&line).unwrap())
             .collect();
-        let (told, kept): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line["stage"] == "log");
-        let missing = told[0]["detail"]
+        let (own_lines, kept): (Vec<_>, Vec<_>) =
+            lines.iter().partition(|line| line["stage"] == "log");
+        let missing = own_lines[0]["detail"]
             .as_str()
             .unwrap()
             .split(' ')
             .next()
             .unwrap();
         let missing: usize = missing.parse().unwrap();
-        assert_eq!((told.len(), kept.len() + missing), (1, 1000));
+        assert_eq!((own_lines.len(), kept.len() + missing), (1, 1000));
         assert!((10..=11).contains(&kept.len()), "{}", kept.len());
     }
 
@@ -261,14 +259,15 @@ mod tests {
     fn the_same_is_said_once_until_something_else_was() {
         let lines = Arc::new(Mutex::new(0));
         let count = Arc::clone(&lines);
-        let voice = RoleLog::with_log(Log::from_fn(move |_| *count.lock().unwrap() += 1), "test");
+        let role_log =
+            RoleLog::with_log(Log::from_fn(move |_| *count.lock().unwrap() += 1), "test");
         for (status, detail, all) in [
             (Status::Started, "waits", 1),
             (Status::Started, "waits", 1),
             (Status::Finished, "", 2),
             (Status::Started, "waits", 3),
         ] {
-            voice.report_status(status, detail);
+            role_log.report_status(status, detail);
             assert_eq!(*lines.lock().unwrap(), all);
         }
     }

@@ -1,5 +1,7 @@
 //! protokube's command line.
 
+#![warn(unreachable_pub)]
+
 use protokube::arguments::{Invocation, USAGE, parse_arguments};
 use protokube::log::Log;
 use protokube::service;

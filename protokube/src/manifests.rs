@@ -16,7 +16,6 @@ use tokio::sync::watch;
 /// URL of kubelet's health check.
 const KUBELET: &str = "http://127.0.0.1:10248/healthz";
 
-/// Mode of manifests.
 const MODE: u32 = 0o440;
 
 /// Name of the API server's pod.
@@ -27,7 +26,7 @@ const CONTROLLERS: [&str; 2] = ["kube-controller-manager", "kube-scheduler"];
 
 /// The health checks that pods wait for.
 #[derive(Clone, Debug)]
-pub struct Gates {
+pub struct HealthGates {
     /// URL of kubelet's health check.
     pub kubelet: String,
     /// URLs of the health checks of local etcd members, by etcd cluster.
@@ -40,7 +39,7 @@ pub struct Gates {
     pub pace: Duration,
 }
 
-impl Gates {
+impl HealthGates {
     /// The checks of an instance with these etcd clusters and their health ports.
     pub fn new(
         etcd: impl IntoIterator<Item = (String, u16)>,
@@ -61,28 +60,28 @@ impl Gates {
 pub async fn write_manifests(
     host: &Host,
     pods: &BTreeMap<String, Pod>,
-    gates: &Gates,
+    gates: &HealthGates,
     probe: &Probe,
-    voice: &RoleLog,
+    role_log: &RoleLog,
 ) -> anyhow::Result<()> {
     let role = ManifestWriter {
         host,
         gates,
         probe,
-        voice,
+        role_log,
     };
     loop {
         role.write_all(pods).await?;
-        role.voice.report_status(Status::Finished, "");
+        role.role_log.report_status(Status::Finished, "");
         tokio::time::sleep(gates.pace * 60).await;
     }
 }
 
 struct ManifestWriter<'a> {
     host: &'a Host,
-    gates: &'a Gates,
+    gates: &'a HealthGates,
     probe: &'a Probe,
-    voice: &'a RoleLog,
+    role_log: &'a RoleLog,
 }
 
 impl ManifestWriter<'_> {
@@ -133,7 +132,7 @@ impl ManifestWriter<'_> {
     fn write_manifest(&self, name: &str, manifest: &str) -> anyhow::Result<()> {
         self.host
             .write_changed(&manifest_path(name), manifest, MODE)?;
-        self.voice
+        self.role_log
             .report_status(Status::Started, &format!("wrote the manifest of {name}"));
         Ok(())
     }
@@ -145,7 +144,7 @@ impl ManifestWriter<'_> {
             let is = |all: &BTreeMap<String, bool>| all.get(name) == Some(&true);
             if !is(&settled.borrow_and_update()) {
                 let waits = format!("waiting until etcd-{name} is formed");
-                self.voice.report_status(Status::Started, &waits);
+                self.role_log.report_status(Status::Started, &waits);
             }
             settled.wait_for(is).await?;
             self.wait_until_healthy(&format!("etcd-{name}"), health)
@@ -157,7 +156,7 @@ impl ManifestWriter<'_> {
     /// Waits until a health check succeeds.
     async fn wait_until_healthy(&self, what: &str, url: &str) {
         while let Some(why) = self.probe.find_problem(url).await {
-            self.voice
+            self.role_log
                 .report_status(Status::Started, &format!("waiting for {what}: {why}"));
             tokio::time::sleep(self.gates.pace).await;
         }
@@ -167,7 +166,7 @@ impl ManifestWriter<'_> {
     async fn wait_for_answer(&self, url: &str) {
         while let Err(error) = self.probe.fetch_url(url).await {
             let waits = format!("waiting for protokube's health server: {error:#}");
-            self.voice.report_status(Status::Started, &waits);
+            self.role_log.report_status(Status::Started, &waits);
             tokio::time::sleep(self.gates.pace).await;
         }
     }

@@ -7,5 +7,5 @@ mod zone;
 
 pub use hosts::parse_entries;
 pub use members::{MemberNames, restore_names};
-pub use records::{FollowedName, Published, followed_names, needed_changes};
+pub use records::{FollowedName, PublishedRecords, followed_names, needed_changes};
 pub use zone::{ApiEndpoints, ApiServers, Route53, ZonePublisher, ZoneRecords, read_zone_id};

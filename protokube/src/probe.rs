@@ -13,9 +13,7 @@ pub struct Probe(reqwest::Client);
 /// Response of a health check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeAnswer {
-    /// HTTP status code.
     pub status: u16,
-    /// Response body.
     pub text: String,
 }
 
@@ -28,16 +26,15 @@ impl Probe {
         )?))
     }
 
-    /// Fetches a URL.
     pub async fn fetch_url(&self, url: &str) -> anyhow::Result<ProbeAnswer> {
-        let asked = async {
+        let requested = async {
             let answer = self.0.get(url).send().await?;
             Ok::<_, reqwest::Error>(ProbeAnswer {
                 status: answer.status().as_u16(),
                 text: answer.text().await?,
             })
         };
-        asked
+        requested
             .await
             .with_context(|| format!("{url} does not answer"))
     }

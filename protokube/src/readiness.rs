@@ -8,15 +8,15 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// Whether the local API server is ready.
-pub type Ready = watch::Sender<bool>;
+pub(crate) type ApiReadiness = watch::Sender<bool>;
 
 /// Polls for ever. `health` is the URL of protokube's health server, without path.
-pub async fn follow_readiness(
+pub(crate) async fn follow_readiness(
     health: &str,
     probe: &Probe,
-    ready: &Ready,
+    ready: &ApiReadiness,
     pace: Duration,
-    voice: &RoleLog,
+    role_log: &RoleLog,
 ) -> anyhow::Result<()> {
     let url = format!("{health}/readyz");
     loop {
@@ -24,10 +24,10 @@ pub async fn follow_readiness(
         let is = why.is_none();
         let changed = ready.send_if_modified(|was| std::mem::replace(was, is) != is);
         match why {
-            None => voice.report_status(Status::Finished, "the API server is ready"),
+            None => role_log.report_status(Status::Finished, "the API server is ready"),
             // The role manifests reports an API server that was never ready.
             Some(why) if changed => {
-                voice.report_status(Status::Started, &format!("no longer ready: {why}"));
+                role_log.report_status(Status::Started, &format!("no longer ready: {why}"));
             }
             Some(_) => {}
         }

@@ -17,22 +17,22 @@ use std::time::{Duration, Instant};
 /// Name of the role in log lines.
 const STAGE: &str = "removal";
 /// Largest number of instances in one call, without this one.
-const CALL: usize = 199;
+const BATCH_SIZE: usize = 199;
 
 /// Intervals of the role.
 #[derive(Clone, Copy, Debug)]
 pub struct RemovalPace {
     /// Time between rounds.
-    pub look: Duration,
+    pub interval: Duration,
     /// Time for which an instance must be missing before its Node is removed.
-    pub gone: Duration,
+    pub missing_for: Duration,
 }
 
 impl Default for RemovalPace {
     fn default() -> Self {
         Self {
-            look: Duration::from_mins(2),
-            gone: Duration::from_mins(5),
+            interval: Duration::from_mins(2),
+            missing_for: Duration::from_mins(5),
         }
     }
 }
@@ -48,15 +48,15 @@ pub async fn remove_stale_nodes(
 ) -> anyhow::Result<()> {
     let nodes: Api<Node> = Api::all(client);
     // First time each instance was missing. Ids are not reused, so a Node that is created again is removed in the next round.
-    let mut gone: BTreeMap<String, Instant> = BTreeMap::new();
+    let mut missing_since: BTreeMap<String, Instant> = BTreeMap::new();
     loop {
         let listed = nodes.list_metadata(&ListParams::default()).await;
         let listed = listed.context("could not list Nodes")?;
         let mut named: Vec<&PartialObjectMeta<Node>> = listed.items.iter().collect();
         named.retain(|node| is_instance(&node.name_any()) && node.name_any() != own);
-        for some in named.chunks(CALL) {
+        for some in named.chunks(BATCH_SIZE) {
             let names: Vec<String> = some.iter().map(|node| node.name_any()).collect();
-            let Some(there) = find_existing(&machine, own, &names).await? else {
+            let Some(existing) = find_existing(&machine, own, &names).await? else {
                 log.write_stage(
                     STAGE,
                     Status::Failed,
@@ -67,23 +67,24 @@ pub async fn remove_stale_nodes(
             };
             for node in some {
                 let name = node.name_any();
-                if there.contains(&name) {
-                    gone.remove(&name);
-                } else if let Some(since) = gone.get(&name) {
-                    if since.elapsed() >= pace.gone {
+                if existing.contains(&name) {
+                    missing_since.remove(&name);
+                } else if let Some(since) = missing_since.get(&name) {
+                    if since.elapsed() >= pace.missing_for {
                         remove_node(&nodes, node, log).await?;
                     }
                 } else {
-                    gone.insert(name, Instant::now());
+                    missing_since.insert(name, Instant::now());
                 }
             }
         }
-        tokio::time::sleep(pace.look).await;
+        tokio::time::sleep(pace.interval).await;
     }
 }
 
 /// The instances that EC2 shows and that are not terminated; `None` if its answer lacks this instance. Instances are described by
 /// id, so that a removed tag does not remove a Node. EC2 shows terminated instances for about an
+/// hour, so their state is checked.
 async fn find_existing(
     machine: &Machine,
     own: &str,
@@ -121,8 +122,8 @@ async fn remove_node(
     };
     // The Node stays while it has finalizers, and no new ones can be added:
     // https://kubernetes.io/docs/concepts/overview/working-with-objects/finalizers/
-    let held = stays.filter(|node| !node.finalizers().is_empty());
-    if let Some(node) = held {
+    let remaining = stays.filter(|node| !node.finalizers().is_empty());
+    if let Some(node) = remaining {
         return remove_finalizers(nodes, &node, log).await;
     }
     let detail = "removed: its instance is terminated or does not exist any more";

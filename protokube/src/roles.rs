@@ -1,16 +1,16 @@
 //! Starts the roles of a control plane, each as a supervised task.
 
 use crate::bootstrap::{self, ApiNodes};
-use crate::daemon::Daemon;
-use crate::etcd::{self, EtcdHttp, EtcdPeer, FormationStore, Member, MemberSettings};
+use crate::current_waits::WaitsReporter;
+use crate::daemon::DaemonState;
+use crate::etcd::{self, EtcdHttp, EtcdMember, EtcdPeer, FormationStore, MemberSettings};
 use crate::identity::system_clock;
 use crate::keysets::read_keyset_object;
 use crate::log::{Log, RoleLog};
-use crate::manifests::{self, Gates};
-use crate::pace::{Pace, sleep_for};
-use crate::standing::WaitsReporter;
+use crate::manifests::{self, HealthGates};
+use crate::pace::{PollPace, sleep_for};
 use crate::supervise::{Backoff, run_for, supervise_role};
-use crate::thread::on_own_thread;
+use crate::thread::run_on_own_thread;
 use crate::{addons, api, approval, health, labels, names, readiness, removal};
 use aws_client::machine::Machine;
 use node::components::{EtcdMemberNames, KUBERNETES, etcd_ports};
@@ -26,7 +26,7 @@ use time::OffsetDateTime;
 use tokio::task::JoinSet;
 
 /// Intervals of the roles of etcd members.
-pub const MEMBER_PACE: Pace = Pace {
+pub const MEMBER_PACE: PollPace = PollPace {
     quick: Duration::from_secs(2),
     waiting: Duration::from_secs(15),
     rest: Duration::from_mins(1),
@@ -34,7 +34,7 @@ pub const MEMBER_PACE: Pace = Pace {
 };
 
 /// Intervals of the role names.
-pub const NAMES_PACE: Pace = Pace {
+pub const NAMES_PACE: PollPace = PollPace {
     quick: Duration::from_secs(5),
     waiting: Duration::from_secs(30),
     rest: Duration::from_mins(1),
@@ -48,17 +48,17 @@ pub const READY_PACE: Duration = Duration::from_secs(5);
 const OWN_READY_PACE: Duration = Duration::from_secs(2);
 
 /// Starts all roles. Dropping the set ends them.
-pub fn start_roles(daemon: &Arc<Daemon>) -> JoinSet<()> {
+pub fn start_roles(daemon: &Arc<DaemonState>) -> JoinSet<()> {
     let mut set = JoinSet::new();
     if let Err(error) = names::restore_names(&daemon.host) {
         RoleLog::for_role("names").report_error("last known names", &error);
     }
     for (index, etcd) in own_etcd(daemon).into_iter().enumerate() {
         if let Some(member) = build_member(daemon, &etcd, index) {
-            let voice = member_log(daemon, &etcd);
+            let role_log = member_log(daemon, &etcd);
             let context = Arc::new(member);
-            let role = async |member: Arc<Member<Machine, EtcdHttp>>| member.run_member().await;
-            spawn_supervised(&mut set, voice, &context, role);
+            let role = async |member: Arc<EtcdMember<Machine, EtcdHttp>>| member.run_member().await;
+            spawn_supervised(&mut set, role_log, &context, role);
         }
     }
     add_role(&mut set, "health", daemon, serve_health);
@@ -78,17 +78,17 @@ pub fn start_roles(daemon: &Arc<Daemon>) -> JoinSet<()> {
 fn add_role<F>(
     set: &mut JoinSet<()>,
     name: &str,
-    daemon: &Arc<Daemon>,
-    role: impl Fn(Arc<Daemon>) -> F + Send + Sync + 'static,
+    daemon: &Arc<DaemonState>,
+    role: impl Fn(Arc<DaemonState>) -> F + Send + Sync + 'static,
 ) where
     F: Future<Output = anyhow::Result<()>> + Send + 'static,
 {
-    spawn_supervised(set, role_log(daemon, name), daemon, role);
+    spawn_supervised(set, new_role_log(daemon, name), daemon, role);
 }
 
 fn spawn_supervised<C, F>(
     set: &mut JoinSet<()>,
-    voice: RoleLog,
+    role_log: RoleLog,
     context: &Arc<C>,
     role: impl Fn(Arc<C>) -> F + Send + Sync + 'static,
 ) where
@@ -97,38 +97,41 @@ fn spawn_supervised<C, F>(
 {
     let context = Arc::clone(context);
     set.spawn(async move {
-        match supervise_role(voice, Backoff::default(), || role(Arc::clone(&context))).await {}
+        match supervise_role(role_log, Backoff::default(), || role(Arc::clone(&context))).await {}
     });
 }
 
 /// The log of a role, which also records waits for the report in the state store.
-fn role_log(daemon: &Daemon, role: &str) -> RoleLog {
-    RoleLog::for_role(role).recording_waits(&daemon.standing, "")
+fn new_role_log(daemon: &DaemonState, role: &str) -> RoleLog {
+    RoleLog::for_role(role).recording_waits(&daemon.current_waits, "")
 }
 
 /// The log of an etcd member's role. It names the member if the group has only one.
-fn member_log(daemon: &Daemon, etcd: &EtcdCluster) -> RoleLog {
+fn member_log(daemon: &DaemonState, etcd: &EtcdCluster) -> RoleLog {
     let about = match &etcd_members(&daemon.config, etcd)[..] {
         [member] => format!("member {member}"),
         _ => String::new(),
     };
-    RoleLog::for_role(format!("etcd-{}", etcd.name)).recording_waits(&daemon.standing, &about)
+    RoleLog::for_role(format!("etcd-{}", etcd.name)).recording_waits(&daemon.current_waits, &about)
 }
 
 /// The etcd clusters of which this group runs a member.
-fn own_etcd(daemon: &Daemon) -> Vec<EtcdCluster> {
+fn own_etcd(daemon: &DaemonState) -> Vec<EtcdCluster> {
     let config = &daemon.config;
-    let all = config.control_plane.iter().flat_map(|of| &of.etcd);
+    let all = config
+        .control_plane
+        .iter()
+        .flat_map(|control_plane| &control_plane.etcd);
     let own = all.filter(|etcd| !etcd_members(config, etcd).is_empty());
     own.cloned().collect()
 }
 
 /// The role of a member; `None` for an etcd cluster with an unknown name, which validation refuses.
 fn build_member(
-    daemon: &Daemon,
+    daemon: &DaemonState,
     etcd: &EtcdCluster,
     index: usize,
-) -> Option<Member<Machine, EtcdHttp>> {
+) -> Option<EtcdMember<Machine, EtcdHttp>> {
     let ports = etcd_ports(&etcd.name)?;
     let names = EtcdMemberNames::from_config(etcd, &daemon.config.cluster);
     let running = EtcdHttp {
@@ -151,7 +154,7 @@ fn build_member(
         pace: MEMBER_PACE,
         token: etcd::new_token,
     };
-    Some(Member::new(
+    Some(EtcdMember::new(
         settings,
         Arc::clone(&daemon.machine),
         daemon.host.clone(),
@@ -162,25 +165,29 @@ fn build_member(
     ))
 }
 
-async fn write_manifests(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+async fn write_manifests(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
     let own = own_etcd(&daemon).into_iter();
     let etcd = own.filter_map(|etcd| {
         let ports = etcd_ports(&etcd.name)?;
         Some((etcd.name, ports.health))
     });
-    let gates = Gates::new(etcd, daemon.settled.subscribe());
+    let gates = HealthGates::new(etcd, daemon.settled.subscribe());
     let pods = daemon.config.control_plane.as_ref();
-    let pods = pods.map(|of| of.static_pods.clone()).unwrap_or_default();
-    let voice = role_log(&daemon, "manifests");
-    manifests::write_manifests(&daemon.host, &pods, &gates, &daemon.probe, &voice).await
+    let pods = pods
+        .map(|control_plane| control_plane.static_pods.clone())
+        .unwrap_or_default();
+    let role_log = new_role_log(&daemon, "manifests");
+    manifests::write_manifests(&daemon.host, &pods, &gates, &daemon.probe, &role_log).await
 }
 
-async fn name_members(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+async fn name_members(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
     let control_plane = daemon.config.control_plane.iter();
-    let formations = control_plane.flat_map(|of| &of.etcd).map(|etcd| {
-        let formation = FormationStore::new(&daemon.store, &etcd.name);
-        (etcd.name.clone(), formation)
-    });
+    let formations = control_plane
+        .flat_map(|control_plane| &control_plane.etcd)
+        .map(|etcd| {
+            let formation = FormationStore::new(&daemon.store, &etcd.name);
+            (etcd.name.clone(), formation)
+        });
     let members = names::MemberNames {
         host: &daemon.host,
         ec2: &*daemon.machine,
@@ -193,7 +200,7 @@ async fn name_members(daemon: Arc<Daemon>) -> anyhow::Result<()> {
 }
 
 /// Publishes names in the cluster's hosted zone, if it has one. The zone is read at each start of the role.
-async fn publish_names(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+async fn publish_names(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
     let Some(zone) = names::read_zone_id(&daemon.store).await? else {
         return std::future::pending().await;
     };
@@ -215,16 +222,16 @@ async fn publish_names(daemon: Arc<Daemon>) -> anyhow::Result<()> {
     run_for(api::CLIENT_LIFE, zone.keep_published()).await
 }
 
-async fn follow_readiness(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+async fn follow_readiness(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
     let health = format!("http://127.0.0.1:{}", ports::API_HEALTH);
     let (probe, ready) = (&daemon.probe, &daemon.ready);
-    let voice = role_log(&daemon, "ready");
-    readiness::follow_readiness(&health, probe, ready, OWN_READY_PACE, &voice).await
+    let role_log = new_role_log(&daemon, "ready");
+    readiness::follow_readiness(&health, probe, ready, OWN_READY_PACE, &role_log).await
 }
 
 /// Serves health on a separate thread: kubelet kills the API server if its probes are not answered, so a hanging disk or a blocked
 /// log must not delay them.
-async fn serve_health(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+async fn serve_health(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
     let context = health::HealthContext {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, ports::API_HEALTH)),
         server: api::api_server_url(&daemon.config),
@@ -233,10 +240,10 @@ async fn serve_health(daemon: Arc<Daemon>) -> anyhow::Result<()> {
         clock: system_clock(),
         validity: LEAF_VALIDITY,
     };
-    on_own_thread("health", move || health::serve_health(context)).await
+    run_on_own_thread("health", move || health::serve_health(context)).await
 }
 
-async fn serve_workers(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+async fn serve_workers(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
     let context = bootstrap::EndpointContext {
         listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, ports::BOOTSTRAP)),
         cluster: daemon.config.cluster.clone(),
@@ -250,8 +257,8 @@ async fn serve_workers(daemon: Arc<Daemon>) -> anyhow::Result<()> {
         signing: signing_duration(&daemon.config),
         ready: daemon.ready.subscribe(),
         log: Log::stderr(),
-        told: bootstrap::TOLD,
-        pause: bootstrap::PAUSE,
+        log_interval: bootstrap::LOG_INTERVAL,
+        request_interval: bootstrap::REQUEST_INTERVAL,
     };
     run_for(
         api::CLIENT_LIFE,
@@ -260,7 +267,7 @@ async fn serve_workers(daemon: Arc<Daemon>) -> anyhow::Result<()> {
     .await
 }
 
-async fn approve_requests(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+async fn approve_requests(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
     let (machine, log) = (Machine::clone(&daemon.machine), Log::stderr());
     let role = approval::approve_requests(
         api_client(&daemon).await?,
@@ -271,7 +278,7 @@ async fn approve_requests(daemon: Arc<Daemon>) -> anyhow::Result<()> {
     run_for(api::CLIENT_LIFE, role).await
 }
 
-async fn label_nodes(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+async fn label_nodes(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
     let (machine, log) = (Machine::clone(&daemon.machine), Log::stderr());
     let role = labels::label_nodes(
         api_client(&daemon).await?,
@@ -282,7 +289,7 @@ async fn label_nodes(daemon: Arc<Daemon>) -> anyhow::Result<()> {
     run_for(api::CLIENT_LIFE, role).await
 }
 
-async fn remove_nodes(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+async fn remove_nodes(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
     let (machine, log) = (Machine::clone(&daemon.machine), Log::stderr());
     let role = removal::remove_stale_nodes(
         api_client(&daemon).await?,
@@ -294,30 +301,30 @@ async fn remove_nodes(daemon: Arc<Daemon>) -> anyhow::Result<()> {
     run_for(api::CLIENT_LIFE, role).await
 }
 
-async fn apply_addons(daemon: Arc<Daemon>) -> anyhow::Result<()> {
-    let voice = role_log(&daemon, "addons");
-    let role = addons::keep_addons(api_client(&daemon).await?, daemon.store.clone(), voice);
+async fn apply_addons(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
+    let role_log = new_role_log(&daemon, "addons");
+    let role = addons::keep_addons(api_client(&daemon).await?, daemon.store.clone(), role_log);
     run_for(api::CLIENT_LIFE, role).await
 }
 
-async fn report_waits(daemon: Arc<Daemon>) -> anyhow::Result<()> {
+async fn report_waits(daemon: Arc<DaemonState>) -> anyhow::Result<()> {
     let report = WaitsReporter {
         store: &daemon.store,
-        standing: &daemon.standing,
+        current_waits: &daemon.current_waits,
         instance: &daemon.instance,
-        voice: RoleLog::for_role("report"),
+        role_log: RoleLog::for_role("report"),
         clock: OffsetDateTime::now_utc,
         sleep: sleep_for,
     };
     report.keep_report().await
 }
 
-async fn api_client(daemon: &Daemon) -> anyhow::Result<kube::Client> {
+async fn api_client(daemon: &DaemonState) -> anyhow::Result<kube::Client> {
     let url = api::api_server_url(&daemon.config);
     api::build_client(&daemon.store, &url, OffsetDateTime::now_utc()).await
 }
 
-async fn read_authority(daemon: &Daemon) -> anyhow::Result<Arc<Keyset>> {
+async fn read_authority(daemon: &DaemonState) -> anyhow::Result<Arc<Keyset>> {
     Ok(Arc::new(
         read_keyset_object(&daemon.store, KUBERNETES_CA).await?,
     ))

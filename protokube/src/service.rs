@@ -42,10 +42,10 @@ struct StopSignals {
 
 impl StopSignals {
     fn new() -> anyhow::Result<Self> {
-        let of = |kind| signal(kind).context("could not install a signal handler");
+        let install_handler = |kind| signal(kind).context("could not install a signal handler");
         Ok(Self {
-            terminate: of(SignalKind::terminate())?,
-            interrupt: of(SignalKind::interrupt())?,
+            terminate: install_handler(SignalKind::terminate())?,
+            interrupt: install_handler(SignalKind::interrupt())?,
         })
     }
 

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 pub struct Backoff {
     /// Pause after the first error; doubled for each further one.
     pub first: Duration,
-    /// Longest pause.
     pub longest: Duration,
 }
 
@@ -29,7 +28,7 @@ impl Default for Backoff {
 /// without an error is restarted to renew its inputs. An error counts as current until the role reports another status, ends
 /// without error, or has run for twice the longest pause.
 pub async fn supervise_role<F>(
-    voice: RoleLog,
+    role_log: RoleLog,
     backoff: Backoff,
     mut start: impl FnMut() -> F,
 ) -> Infallible
@@ -37,14 +36,14 @@ where
     F: Future<Output = anyhow::Result<()>>,
 {
     let mut wait = backoff.first;
-    voice.report_status(Status::Started, "");
+    role_log.report_status(Status::Started, "");
     loop {
         let began = Instant::now();
         let mut role = pin!(start());
         let ended = match tokio::time::timeout(backoff.longest * 2, &mut role).await {
             Ok(ended) => ended,
             Err(_) => {
-                voice.clear_last_status();
+                role_log.clear_last_status();
                 role.await
             }
         };
@@ -52,11 +51,11 @@ where
             wait = backoff.first;
         }
         if let Err(error) = ended {
-            voice.report_status(Status::Failed, &format!("{error:#}"));
+            role_log.report_status(Status::Failed, &format!("{error:#}"));
             tokio::time::sleep(wait).await;
             wait = (wait * 2).min(backoff.longest);
         } else {
-            voice.clear_last_status();
+            role_log.clear_last_status();
             // A pause, in case the role ends at once again.
             tokio::time::sleep(backoff.first).await;
         }
@@ -74,8 +73,8 @@ pub async fn run_for(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::current_waits::CurrentWaits;
     use crate::log::Log;
-    use crate::standing::CurrentWaits;
     use anyhow::bail;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -121,17 +120,18 @@ mod tests {
     }
 
     /// Number of waits at each start of a role that fails `fails` times, and while it runs afterwards.
-    async fn stands(fails: usize) -> Vec<usize> {
-        let standing = Arc::new(CurrentWaits::default());
-        let voice = RoleLog::with_log(Log::from_fn(|_| ()), "dns").recording_waits(&standing, "");
+    async fn count_waits(fails: usize) -> Vec<usize> {
+        let current_waits = Arc::new(CurrentWaits::default());
+        let role_log =
+            RoleLog::with_log(Log::from_fn(|_| ()), "dns").recording_waits(&current_waits, "");
         let (starts, (seen, mut all)) =
             (AtomicUsize::new(0), tokio::sync::mpsc::unbounded_channel());
-        let role = supervise_role(voice, QUICK, || async {
-            seen.send(standing.list_waits().len())?;
+        let role = supervise_role(role_log, QUICK, || async {
+            seen.send(current_waits.list_waits().len())?;
             if starts.fetch_add(1, Ordering::Relaxed) < fails {
                 bail!("the zone is denied");
             }
-            while !standing.list_waits().is_empty() {
+            while !current_waits.list_waits().is_empty() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             seen.send(0)?;
@@ -152,7 +152,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_error_stands_until_its_role_has_run_for_a_while() {
-        assert_eq!(stands(0).await, [0, 0]);
-        assert_eq!(stands(3).await, [0, 1, 1, 1, 0]);
+        assert_eq!(count_waits(0).await, [0, 0]);
+        assert_eq!(count_waits(3).await, [0, 1, 1, 1, 0]);
     }
 }

@@ -5,14 +5,14 @@ use std::future::Future;
 use tokio::sync::oneshot;
 
 /// Runs a role on a new thread until it ends or the returned future is dropped.
-pub async fn on_own_thread<F>(
+pub async fn run_on_own_thread<F>(
     name: &str,
     role: impl FnOnce() -> F + Send + 'static,
 ) -> anyhow::Result<()>
 where
     F: Future<Output = anyhow::Result<()>>,
 {
-    let (mut tell, told) = oneshot::channel();
+    let (mut sender, receiver) = oneshot::channel();
     let work = move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -21,18 +21,19 @@ where
             Ok(runtime) => runtime.block_on(async {
                 tokio::select! {
                     ended = role() => ended,
-                    () = tell.closed() => Ok(()),
+                    () = sender.closed() => Ok(()),
                 }
             }),
             Err(error) => Err(error).context("could not start a runtime"),
         };
         // An error means that the future was dropped.
-        let _ = tell.send(ended);
+        let _ = sender.send(ended);
     };
     let thread = std::thread::Builder::new().name(name.to_owned());
     thread
         .spawn(work)
         .with_context(|| format!("could not start a thread for {name}"))?;
-    told.await
+    receiver
+        .await
         .with_context(|| format!("the thread of {name} panicked"))?
 }

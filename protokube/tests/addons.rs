@@ -1,8 +1,8 @@
-//! Every object of every addon is what Kubernetes' own types say it is: read as its type and written back, nothing is lost. A
-//! misspelt field would be.
+//! Checks all objects of all addons against the types of Kubernetes: parsing and serializing must not lose a field, such as a
+//! misspelt one.
 #![cfg(test)]
 
-use full::addons::addons;
+use full::addons::make_addons;
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
@@ -15,44 +15,44 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use test_support::expanded_with_fields;
 
-fn typed<T: Serialize + DeserializeOwned>(object: &Value) -> Value {
+fn round_trip<T: Serialize + DeserializeOwned>(object: &Value) -> Value {
     let read: T = serde_json::from_value(object.clone())
         .unwrap_or_else(|error| panic!("{error}: {object:#}"));
     serde_json::to_value(read).unwrap()
 }
 
-/// The object by way of its type.
-fn through_its_type(object: &Value) -> Value {
+/// The object after parsing and serializing it with its type.
+fn round_trip_typed(object: &Value) -> Value {
     let word = |field: &str| object[field].as_str().unwrap();
     match (word("apiVersion"), word("kind")) {
-        ("v1", "ConfigMap") => typed::<ConfigMap>(object),
-        ("v1", "LimitRange") => typed::<LimitRange>(object),
-        ("v1", "Namespace") => typed::<Namespace>(object),
-        ("v1", "Service") => typed::<Service>(object),
-        ("v1", "ServiceAccount") => typed::<ServiceAccount>(object),
-        ("apps/v1", "DaemonSet") => typed::<DaemonSet>(object),
-        ("apps/v1", "Deployment") => typed::<Deployment>(object),
-        ("policy/v1", "PodDisruptionBudget") => typed::<PodDisruptionBudget>(object),
-        ("rbac.authorization.k8s.io/v1", "ClusterRole") => typed::<ClusterRole>(object),
+        ("v1", "ConfigMap") => round_trip::<ConfigMap>(object),
+        ("v1", "LimitRange") => round_trip::<LimitRange>(object),
+        ("v1", "Namespace") => round_trip::<Namespace>(object),
+        ("v1", "Service") => round_trip::<Service>(object),
+        ("v1", "ServiceAccount") => round_trip::<ServiceAccount>(object),
+        ("apps/v1", "DaemonSet") => round_trip::<DaemonSet>(object),
+        ("apps/v1", "Deployment") => round_trip::<Deployment>(object),
+        ("policy/v1", "PodDisruptionBudget") => round_trip::<PodDisruptionBudget>(object),
+        ("rbac.authorization.k8s.io/v1", "ClusterRole") => round_trip::<ClusterRole>(object),
         ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding") => {
-            typed::<ClusterRoleBinding>(object)
+            round_trip::<ClusterRoleBinding>(object)
         }
         ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy") => {
-            typed::<ValidatingAdmissionPolicy>(object)
+            round_trip::<ValidatingAdmissionPolicy>(object)
         }
         ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding") => {
-            typed::<ValidatingAdmissionPolicyBinding>(object)
+            round_trip::<ValidatingAdmissionPolicyBinding>(object)
         }
-        ("rbac.authorization.k8s.io/v1", "Role") => typed::<Role>(object),
-        ("rbac.authorization.k8s.io/v1", "RoleBinding") => typed::<RoleBinding>(object),
+        ("rbac.authorization.k8s.io/v1", "Role") => round_trip::<Role>(object),
+        ("rbac.authorization.k8s.io/v1", "RoleBinding") => round_trip::<RoleBinding>(object),
         other => panic!("no type for {other:?}"),
     }
 }
 
-/// All objects of the sample with its spec changed.
-fn objects(change: &Value) -> Vec<Value> {
+/// All objects of the sample cluster with this change of its spec.
+fn sample_objects(change: &Value) -> Vec<Value> {
     let expanded = expanded_with_fields(change);
-    let addons = addons(&expanded.full).unwrap();
+    let addons = make_addons(&expanded.full).unwrap();
     addons.into_iter().flat_map(|addon| addon.objects).collect()
 }
 
@@ -71,25 +71,25 @@ fn every_object_is_of_its_type() {
         json!({"networking": {"flannel": {"backend": "udp"}}, "kubeDNS": dns}),
         json!({"networking": {"cni": {}}, "cloudConfig": {"elbSecurityGroup": "sg-\"1"}}),
     ] {
-        for object in objects(&change) {
-            assert_eq!(through_its_type(&object), object);
+        for object in sample_objects(&change) {
+            assert_eq!(round_trip_typed(&object), object);
         }
     }
 }
 
 #[test]
 fn a_misspelt_field_would_be_found() {
-    let mut objects = objects(&json!({}));
+    let mut objects = sample_objects(&json!({}));
     let deployment = objects
         .iter_mut()
         .find(|object| object["kind"] == "Deployment")
         .unwrap();
     deployment["spec"]["template"]["spec"]["priorityClass"] = json!("x");
-    assert_ne!(through_its_type(deployment), *deployment);
+    assert_ne!(round_trip_typed(deployment), *deployment);
 }
 
-/// Pods of the addons: kind and name of what makes them, and what they are made from.
-fn pods(objects: &[Value]) -> Vec<(String, k8s_openapi::api::core::v1::PodSpec)> {
+/// The pod specs of the addons, with kind and name of the objects that create them.
+fn addon_pods(objects: &[Value]) -> Vec<(String, k8s_openapi::api::core::v1::PodSpec)> {
     let makers = objects
         .iter()
         .filter(|object| object["spec"]["template"].is_object());
@@ -106,12 +106,12 @@ fn pods(objects: &[Value]) -> Vec<(String, k8s_openapi::api::core::v1::PodSpec)>
 
 #[test]
 fn every_pod_is_critical_asks_for_what_it_needs_and_has_what_it_mounts() {
-    let objects = objects(&json!({"networking": {"flannel": {}}}));
+    let objects = sample_objects(&json!({"networking": {"flannel": {}}}));
     let accounts: Vec<&Value> = objects
         .iter()
         .filter(|one| one["kind"] == "ServiceAccount")
         .collect();
-    for (who, pod) in pods(&objects) {
+    for (who, pod) in addon_pods(&objects) {
         let class = pod.priority_class_name.unwrap();
         assert!(class.starts_with("system-"), "{who}");
         let account = pod.service_account_name.unwrap();
@@ -140,15 +140,18 @@ fn every_pod_is_critical_asks_for_what_it_needs_and_has_what_it_mounts() {
             let requests = container
                 .resources
                 .as_ref()
-                .and_then(|of| of.requests.as_ref());
-            assert!(requests.is_some_and(|of| of.contains_key("cpu")), "{who}");
+                .and_then(|resources| resources.requests.as_ref());
+            assert!(
+                requests.is_some_and(|requests| requests.contains_key("cpu")),
+                "{who}"
+            );
         }
     }
 }
 
 #[test]
 fn selectors_select_the_pods_that_are_made() {
-    for object in objects(&json!({"networking": {"flannel": {}}})) {
+    for object in sample_objects(&json!({"networking": {"flannel": {}}})) {
         let Some(wanted) = object.pointer("/spec/selector/matchLabels") else {
             continue;
         };

@@ -1,5 +1,5 @@
-//! The addons against a real API server: every object is taken as it is, a second look changes nothing, and an addon that leaves the
-//! list is removed. And what the token of flannel's pod on a worker may do there.
+//! Addons on a real API server: it accepts every object, a second round changes nothing, and an addon that leaves the list is
+//! removed. Also checks what the token of flannel's pod on a worker may do.
 #![cfg(test)]
 
 #[path = "support/control_plane.rs"]
@@ -10,7 +10,7 @@ mod store;
 use aws_client::store::{Expect, Store};
 use cloud::ObjectContent;
 use control_plane::ControlPlane;
-use full::addons::{Addon, addons};
+use full::addons::{Addon, make_addons};
 use full::objects::addon_objects;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::authentication::v1::TokenRequest;
@@ -23,14 +23,14 @@ use std::time::Duration;
 use store::store_in;
 use test_support::expanded_with;
 
-fn with(networking: &Value) -> Vec<Addon> {
+fn addons_with_networking(networking: &Value) -> Vec<Addon> {
     let expanded = expanded_with(|cluster, _| {
         cluster.spec.networking = serde_json::from_value(networking.clone()).unwrap();
     });
-    addons(&expanded.full).unwrap()
+    make_addons(&expanded.full).unwrap()
 }
 
-async fn want(store: &Store, addons: &[Addon]) {
+async fn store_addons(store: &Store, addons: &[Addon]) {
     for object in addon_objects(addons).unwrap() {
         let ObjectContent::Text(text) = object.content else {
             panic!("{}", object.key);
@@ -42,13 +42,13 @@ async fn want(store: &Store, addons: &[Addon]) {
     }
 }
 
-/// What protokube does, for ever.
-async fn follow(client: Client, store: Store) -> anyhow::Result<()> {
+/// Runs the role addons.
+async fn keep_addons_forever(client: Client, store: Store) -> anyhow::Result<()> {
     protokube::addons::keep_addons(client, store, RoleLog::for_role("addons")).await
 }
 
-/// Waits until the record says that exactly these addons are applied.
-async fn applied(client: &Client, addons: &[Addon]) {
+/// Waits until the record has exactly these addons as applied.
+async fn wait_for_applied(client: &Client, addons: &[Addon]) {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "kube-system");
     let wanted: Vec<(&str, &str)> = addons
         .iter()
@@ -83,13 +83,13 @@ async fn applied(client: &Client, addons: &[Addon]) {
 #[ignore = "needs a real etcd and kube-apiserver"]
 async fn a_real_api_server_takes_every_object_as_it_is() {
     let plane = ControlPlane::start();
-    let client = plane.client("protokube", "system:masters");
+    let client = plane.client_for_user("protokube", "system:masters");
     let store = store_in(&plane.folder.path().join("store")).await;
-    let flannel = with(&json!({"flannel": {}}));
-    want(&store, &flannel).await;
-    // It is there before the API server is, and waits.
-    let running = tokio::spawn(follow(client.clone(), store.clone()));
-    applied(&client, &flannel).await;
+    let flannel = addons_with_networking(&json!({"flannel": {}}));
+    store_addons(&store, &flannel).await;
+    // The role starts before the API server and waits.
+    let running = tokio::spawn(keep_addons_forever(client.clone(), store.clone()));
+    wait_for_applied(&client, &flannel).await;
 
     let sets: Api<DaemonSet> = Api::all(client.clone());
     let names = async || -> Vec<String> {
@@ -112,12 +112,12 @@ async fn a_real_api_server_takes_every_object_as_it_is() {
         "the default: nobody of ours sets it"
     );
 
-    // The network is the user's own now. Who starts anew goes on from the record.
+    // The user's own network addon replaces the built-in one. A restarted role continues from the record.
     running.abort();
-    let cni = with(&json!({"cni": {}}));
-    want(&store, &cni).await;
-    let running = tokio::spawn(follow(client.clone(), store));
-    applied(&client, &cni).await;
+    let cni = addons_with_networking(&json!({"cni": {}}));
+    store_addons(&store, &cni).await;
+    let running = tokio::spawn(keep_addons_forever(client.clone(), store));
+    wait_for_applied(&client, &cni).await;
     assert_eq!(names().await, ["aws-cloud-controller-manager"]);
     let after = deployments.get("coredns").await.unwrap();
     assert_eq!(
@@ -131,34 +131,34 @@ async fn a_real_api_server_takes_every_object_as_it_is() {
 #[ignore = "needs a real etcd and kube-apiserver"]
 async fn a_kubelet_makes_its_node_with_the_taint_that_the_cloud_controller_manager_takes_away() {
     let plane = ControlPlane::start();
-    let admin = plane.client("protokube", "system:masters");
+    let admin = plane.client_for_user("protokube", "system:masters");
     let store = store_in(&plane.folder.path().join("store")).await;
-    let mut policy = with(&json!({"cni": {}}));
+    let mut policy = addons_with_networking(&json!({"cni": {}}));
     policy.retain(|addon| addon.name == "node-registration.kctl.dev");
-    want(&store, &policy).await;
+    store_addons(&store, &policy).await;
     let running = tokio::spawn(protokube::addons::keep_addons(
         admin.clone(),
         store,
         RoleLog::for_role("addons"),
     ));
-    applied(&admin, &policy).await;
+    wait_for_applied(&admin, &policy).await;
     running.abort();
 
     let [own, other] = NODES;
-    let kubelet = plane.client(&format!("system:node:{own}"), "system:nodes");
+    let kubelet = plane.client_for_user(&format!("system:node:{own}"), "system:nodes");
     let nodes: Api<Node> = Api::all(kubelet);
     let node = |name: &str, taints: Value| -> Node {
         let node = json!({"metadata": {"name": name}, "spec": {"taints": taints}});
         serde_json::from_value(node).unwrap()
     };
     let key = "node.cloudprovider.kubernetes.io/uninitialized";
-    // The API server needs a moment for a new policy: until then it only tries.
+    // The API server enforces a new policy with a delay, so dry runs are sent until then.
     let dry = PostParams {
         dry_run: true,
         ..PostParams::default()
     };
     let bare = node(own, json!(null));
-    until("a Node without the taint is refused", || async {
+    wait_until("a Node without the taint is refused", || async {
         nodes.create(&dry, &bare).await.is_err()
     })
     .await;
@@ -179,17 +179,17 @@ async fn a_kubelet_makes_its_node_with_the_taint_that_the_cloud_controller_manag
         .create(&PostParams::default(), &node(own, taints))
         .await;
     made.unwrap();
-    // It is nobody else's limit.
+    // Other users are not limited.
     let all: Api<Node> = Api::all(admin);
     let bare = node(other, json!(null));
     all.create(&PostParams::default(), &bare).await.unwrap();
 }
 
-/// A worker, and another one.
+/// Names of two workers.
 const NODES: [&str; 2] = ["i-0123456789abcdef0", "i-0123456789abcdef1"];
 
-/// Waits until the answer is that.
-async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
+/// Waits until the condition holds.
+async fn wait_until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
     for _ in 0..600 {
         if holds().await {
             return;
@@ -199,8 +199,8 @@ async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> 
     panic!("it never came to that: {what}");
 }
 
-/// Nodes as they are once they have joined, and flannel's pod on the first one with its token.
-async fn stolen(plane: &ControlPlane, admin: &Client) -> Client {
+/// Creates Nodes as after joining, and a client with the token of flannel's pod on the first one.
+async fn flannel_client(plane: &ControlPlane, admin: &Client) -> Client {
     let nodes: Api<Node> = Api::all(admin.clone());
     for name in NODES {
         let node = json!({"metadata": {"name": name, "annotations": {"mine": "kept"}}});
@@ -210,7 +210,7 @@ async fn stolen(plane: &ControlPlane, admin: &Client) -> Client {
             "addresses": [{"type": "InternalIP", "address": "172.20.1.7"}],
             "conditions": [{"type": "Ready", "status": "True"}],
         }});
-        patch(&nodes, name, &status).await.unwrap();
+        patch_node_status(&nodes, name, &status).await.unwrap();
     }
     let pods: Api<Pod> = Api::namespaced(admin.clone(), "kube-flannel");
     let pod = json!({
@@ -235,8 +235,8 @@ async fn stolen(plane: &ControlPlane, admin: &Client) -> Client {
     plane.client_with_token(&token.status.unwrap().token.unwrap())
 }
 
-/// A patch of a Node's status as flannel makes it; otherwise what it is refused with.
-async fn patch(nodes: &Api<Node>, name: &str, patch: &Value) -> Result<(), String> {
+/// Patches a Node's status as flannel does; returns the error message if refused.
+async fn patch_node_status(nodes: &Api<Node>, name: &str, patch: &Value) -> Result<(), String> {
     let parameters = PatchParams::default();
     let answer = nodes
         .patch_status(name, &parameters, &Patch::Strategic(patch))
@@ -248,28 +248,28 @@ async fn patch(nodes: &Api<Node>, name: &str, patch: &Value) -> Result<(), Strin
 #[ignore = "needs a real etcd and kube-apiserver"]
 async fn the_token_of_a_workers_flannel_does_what_flannel_does_and_nothing_else() {
     let plane = ControlPlane::start();
-    let admin = plane.client("protokube", "system:masters");
+    let admin = plane.client_for_user("protokube", "system:masters");
     let store = store_in(&plane.folder.path().join("store")).await;
-    let flannel = with(&json!({"flannel": {}}));
-    want(&store, &flannel).await;
-    let running = tokio::spawn(follow(admin.clone(), store));
-    applied(&admin, &flannel).await;
+    let flannel = addons_with_networking(&json!({"flannel": {}}));
+    store_addons(&store, &flannel).await;
+    let running = tokio::spawn(keep_addons_forever(admin.clone(), store));
+    wait_for_applied(&admin, &flannel).await;
     running.abort();
-    let thief = stolen(&plane, &admin).await;
+    let thief = flannel_client(&plane, &admin).await;
     let nodes: Api<Node> = Api::all(thief.clone());
     let [own, other] = NODES;
 
-    // The API server needs a moment for a new policy. What is there already is no change, and would be taken.
+    // The API server enforces a new policy with a delay. A patch without a change would be accepted.
     let mut number = 0;
     let another = || {
         number += 1;
         json!({"metadata": {"labels": {"probe": number.to_string()}}})
     };
     let mut probes = std::iter::repeat_with(another);
-    until("its own label is refused", || {
+    wait_until("its own label is refused", || {
         let probe = probes.next().unwrap();
         let nodes = &nodes;
-        async move { patch(nodes, own, &probe).await.is_err() }
+        async move { patch_node_status(nodes, own, &probe).await.is_err() }
     })
     .await;
     let role = json!({"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}});
@@ -294,22 +294,26 @@ async fn the_token_of_a_workers_flannel_does_what_flannel_does_and_nothing_else(
         (other, condition("NetworkUnavailable", "False")),
     ] {
         let before = nodes.get(node).await.unwrap();
-        let refused = patch(&nodes, node, &change).await.unwrap_err();
+        let refused = patch_node_status(&nodes, node, &change).await.unwrap_err();
         assert!(
             refused.contains("flannel may change"),
             "{change}: {refused}"
         );
         assert_eq!(nodes.get(node).await.unwrap(), before);
     }
-    // What flanneld does.
-    patch(&nodes, own, &ip("172.20.1.7")).await.unwrap();
-    patch(&nodes, own, &condition("NetworkUnavailable", "False"))
+    // The patch that flanneld sends.
+    patch_node_status(&nodes, own, &ip("172.20.1.7"))
         .await
         .unwrap();
-    patch(&nodes, own, &ip("172.20.1.8")).await.unwrap();
-    // It is nobody else's limit.
+    patch_node_status(&nodes, own, &condition("NetworkUnavailable", "False"))
+        .await
+        .unwrap();
+    patch_node_status(&nodes, own, &ip("172.20.1.8"))
+        .await
+        .unwrap();
+    // Other users are not limited.
     let all: Api<Node> = Api::all(admin.clone());
-    patch(&all, other, &role).await.unwrap();
+    patch_node_status(&all, other, &role).await.unwrap();
 
     let secrets: Api<Secret> = Api::all(thief);
     let refused = secrets.list(&ListParams::default()).await.unwrap_err();

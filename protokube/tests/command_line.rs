@@ -1,4 +1,4 @@
-//! protokube's command line, and what it says where it cannot go on.
+//! protokube's command line, and its errors at the start.
 #![cfg(test)]
 
 use full::nodes::node_config;
@@ -7,10 +7,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output};
-use test_support::{agents, expanded};
+use test_support::{expanded_spec, made_up_agents};
 
-fn protokube(arguments: &[&str]) -> Output {
-    // Nobody answers there, so that no test asks the metadata service of the machine it runs on.
+fn run_protokube(arguments: &[&str]) -> Output {
+    // Nothing listens there, so that no test calls the metadata service of this host.
     let mut command = Command::new(env!("CARGO_BIN_EXE_protokube"));
     command
         .args(arguments)
@@ -19,11 +19,16 @@ fn protokube(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// The configurations of a group's machine, BootConfig naming that NodeConfig's hash or another.
-fn configurations(folder: &Path, named: Option<&str>) -> [String; 2] {
-    let config = node_config(&expanded().full, "control-plane-eu-west-1a", "", &agents())
-        .unwrap()
-        .unwrap();
+/// Writes the configurations of a control plane. `named` replaces the sha256 of NodeConfig in BootConfig.
+fn write_configurations(folder: &Path, named: Option<&str>) -> [String; 2] {
+    let config = node_config(
+        &expanded_spec().full,
+        "control-plane-eu-west-1a",
+        "",
+        &made_up_agents(),
+    )
+    .unwrap()
+    .unwrap();
     let stored = to_stored(&config).unwrap();
     let [boot, node] = ["boot.yaml", "node-config.yaml"].map(|name| folder.join(name));
     let named = named.unwrap_or(&stored.sha256);
@@ -37,13 +42,13 @@ fn configurations(folder: &Path, named: Option<&str>) -> [String; 2] {
 }
 
 fn with_configurations(folder: &Path, named: Option<&str>) -> Output {
-    let [boot, node] = configurations(folder, named);
-    protokube(&["--boot-config", &boot, "--node-config", &node])
+    let [boot, node] = write_configurations(folder, named);
+    run_protokube(&["--boot-config", &boot, "--node-config", &node])
 }
 
 #[test]
 fn it_says_its_version() {
-    let output = protokube(&["--version"]);
+    let output = run_protokube(&["--version"]);
     assert_eq!(
         String::from_utf8(output.stdout).unwrap(),
         concat!("protokube ", env!("CARGO_PKG_VERSION"), "\n")
@@ -59,7 +64,11 @@ fn what_it_does_not_understand_is_a_usage_error() {
         &["--master"],
         &["--boot-config", "a", "--node-config", "b", "c"],
     ] {
-        assert_eq!(protokube(arguments).status.code(), Some(2), "{arguments:?}");
+        assert_eq!(
+            run_protokube(arguments).status.code(),
+            Some(2),
+            "{arguments:?}"
+        );
     }
 }
 
@@ -67,19 +76,19 @@ fn what_it_does_not_understand_is_a_usage_error() {
 fn without_a_metadata_service_it_fails_and_says_why_in_a_stage_line() {
     let folder = tempfile::TempDir::new().unwrap();
     let output = with_configurations(folder.path(), None);
-    let said = String::from_utf8(output.stderr).unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let lines = node::report::stage_lines(&said);
+    let lines = node::report::stage_lines(&errors);
     let line = lines.first().expect("a stage line");
     assert_eq!(line.source, "protokube");
-    assert!(line.detail.contains("instance-id"), "{said}");
+    assert!(line.detail.contains("instance-id"), "{errors}");
 }
 
 #[test]
 fn asked_to_stop_it_ends_well() {
     let folder = tempfile::TempDir::new().unwrap();
-    let [boot, node] = configurations(folder.path(), None);
-    // A metadata service that takes the call and says nothing.
+    let [boot, node] = write_configurations(folder.path(), None);
+    // A metadata service that accepts connections but never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", silent.local_addr().unwrap());
     let mut running = Command::new(env!("CARGO_BIN_EXE_protokube"))
@@ -97,10 +106,10 @@ fn asked_to_stop_it_ends_well() {
 fn another_machines_configuration_is_refused() {
     let folder = tempfile::TempDir::new().unwrap();
     let output = with_configurations(folder.path(), Some(&"0".repeat(64)));
-    let said = String::from_utf8(output.stderr).unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        said.contains("is not the NodeConfig of this instance"),
-        "{said}"
+        errors.contains("is not the NodeConfig of this instance"),
+        "{errors}"
     );
 }

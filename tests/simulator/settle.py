@@ -64,11 +64,11 @@ class Later:
         self._ahead += seconds
         self.run_due()
 
-    def made(self, identity: str) -> None:
+    def mark_created(self, identity: str) -> None:
         """Something was made now, which other services see after `lag` seconds."""
         self._made.setdefault(identity, self.now())
 
-    def unseen(self, identity: str) -> bool:
+    def is_unseen(self, identity: str) -> bool:
         """Whether it was made so short a time ago that other services do not see it."""
         return identity in self._made and self.now() - self._made[identity] < self.lag
 

@@ -1,14 +1,14 @@
-//! Why the API could not be asked, from the errors of its client, with what to do about it.
+//! Explains failed calls of the cluster's API: the reason, from the errors of the client, and the next step.
 
-use super::Server;
+use super::ApiServer;
 use fleet::{ApiError, ApiErrorReason};
 use node::names::{PLACEHOLDER, PLACEHOLDER_V6};
 use std::error::Error;
 use std::io;
 use std::net::IpAddr;
 
-/// The cluster lacks something in AWS that the API needs: `load balancer for its API`.
-pub fn not_made(cluster: &str, lacks: &str) -> ApiError {
+/// The cluster does not have an AWS resource that the API needs yet, for example its load balancer.
+pub fn missing_resource(cluster: &str, lacks: &str) -> ApiError {
     ApiError {
         reason: ApiErrorReason::NotMade,
         message: format!("the cluster has no {lacks} yet"),
@@ -17,7 +17,7 @@ pub fn not_made(cluster: &str, lacks: &str) -> ApiError {
 }
 
 /// The API's name does not resolve.
-pub(super) fn no_name(server: &Server, cause: &str) -> ApiError {
+pub(super) fn no_name(server: &ApiServer, cause: &str) -> ApiError {
     let next = if server.certified_as.is_some() {
         "a new load balancer's name takes a few minutes: wait, or check whether this computer can resolve names of AWS"
     } else {
@@ -30,9 +30,9 @@ pub(super) fn no_name(server: &Server, cause: &str) -> ApiError {
     }
 }
 
-/// Why none of these addresses can be the API's; `None` if one can.
+/// An error if all of these addresses are placeholders; `None` if one is usable.
 pub(super) fn unusable_addresses(
-    server: &Server,
+    server: &ApiServer,
     cluster: &str,
     addresses: &[IpAddr],
 ) -> Option<ApiError> {
@@ -51,13 +51,17 @@ pub(super) fn unusable_addresses(
     })
 }
 
-/// The meaning of an error of the client.
-pub(super) fn read_client_error(server: &Server, cluster: &str, error: &kube::Error) -> ApiError {
+/// Explains an error of the client.
+pub(super) fn read_client_error(
+    server: &ApiServer,
+    cluster: &str,
+    error: &kube::Error,
+) -> ApiError {
     if let kube::Error::Api(status) = error {
         return answered_with(server, cluster, status);
     }
-    let causes = causes(error);
-    let last = if causes.iter().any(|cause| is_late(*cause)) {
+    let causes = error_causes(error);
+    let last = if causes.iter().any(|cause| is_timeout(*cause)) {
         "no answer in time, as if a firewall dropped the packets".to_owned()
     } else {
         causes.last().map_or(String::new(), ToString::to_string)
@@ -74,16 +78,16 @@ pub(super) fn read_client_error(server: &Server, cluster: &str, error: &kube::Er
     }
     ApiError {
         reason: ApiErrorReason::NoAnswer,
-        message: format!("nobody answers at {}: {last}", server.url),
+        message: format!("no answer from {}: {last}", server.url),
         next: format!(
             "a new control plane takes a few minutes: kctl get instances {cluster}; if it has joined, check that spec.kubernetesApiAccess allows your address"
         ),
     }
 }
 
-/// The meaning of a status that the API answered with.
-fn answered_with(server: &Server, cluster: &str, status: &kube::core::Status) -> ApiError {
-    let said = format!("{} answers {}: {}", server.url, status.code, status.message);
+/// Explains an error status of the API.
+fn answered_with(server: &ApiServer, cluster: &str, status: &kube::core::Status) -> ApiError {
+    let message = format!("{} answers {}: {}", server.url, status.code, status.message);
     let (reason, next) = match status.code {
         401 | 403 => (
             ApiErrorReason::Denied,
@@ -96,23 +100,23 @@ fn answered_with(server: &Server, cluster: &str, status: &kube::core::Status) ->
     };
     ApiError {
         reason,
-        message: said.trim_end_matches([' ', ':']).to_owned(),
+        message: message.trim_end_matches([' ', ':']).to_owned(),
         next,
     }
 }
 
-/// An error and everything below it. What an I/O error wraps is one of its causes, which `source` skips.
-fn causes<'a>(error: &'a (dyn Error + 'static)) -> Vec<&'a (dyn Error + 'static)> {
+/// An error and all its causes. The error inside an I/O error counts as a cause, which `source` skips.
+fn error_causes<'a>(error: &'a (dyn Error + 'static)) -> Vec<&'a (dyn Error + 'static)> {
     let mut all = vec![error];
-    let mut next: Option<&(dyn Error + 'static)> = below(error);
+    let mut next: Option<&(dyn Error + 'static)> = next_cause(error);
     while let Some(cause) = next {
         all.push(cause);
-        next = below(cause);
+        next = next_cause(cause);
     }
     all
 }
 
-fn below<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+fn next_cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     let wrapped = error
         .downcast_ref::<io::Error>()
         .and_then(io::Error::get_ref);
@@ -129,7 +133,7 @@ fn is_certificate(cause: &(dyn Error + 'static)) -> bool {
     )
 }
 
-fn is_late(cause: &(dyn Error + 'static)) -> bool {
+fn is_timeout(cause: &(dyn Error + 'static)) -> bool {
     let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
     kind == Some(io::ErrorKind::TimedOut) || cause.is::<tokio::time::error::Elapsed>()
 }

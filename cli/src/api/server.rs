@@ -1,32 +1,31 @@
-//! Where a cluster's API answers, from its completed spec and, where its names are not to be had, from its load balancer.
+//! The address of a cluster's API: from its completed spec or, if its names do not resolve here, its load balancer.
 
 use aws_cloud::{CloudClients, balancer_dns_name};
 use engine::Failure;
 use node::names::api_load_balancer;
 use node::ports;
-use spec::completed::{ApiEndpoint, Completed, ResolvedBy};
+use spec::completed::{ApiEndpoint, CompletedCluster, ResolvedBy};
 use url::Url;
 
-/// Where the API answers.
+/// The address of the API, and the name to verify its certificate against.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Server {
+pub struct ApiServer {
     /// `https://HOST[:PORT]`.
     pub url: String,
-    /// The host in it.
+    /// The host of the URL.
     pub host: String,
-    /// The port.
     pub port: u16,
-    /// The name in its certificate, where that is not the host's.
+    /// The name to expect in the certificate, if it is not the host's.
     pub certified_as: Option<String>,
 }
 
-/// The API's address: its name in DNS, or its load balancer's where names are published nowhere, or for the VPC only. `None`:
-/// there is no such balancer (yet).
+/// Finds the API's address: its DNS name, or the load balancer's if the name is not published or resolves only in the VPC.
+/// `None`: the load balancer does not exist yet.
 pub async fn server(
-    cluster: &Completed,
+    cluster: &CompletedCluster,
     clients: &CloudClients,
     internal: bool,
-) -> Result<Option<Server>, Failure> {
+) -> Result<Option<ApiServer>, Failure> {
     let api = &cluster.api;
     let named = match api.resolved_by {
         ResolvedBy::Everybody => true,
@@ -39,36 +38,36 @@ pub async fn server(
         } else {
             (&api.public_name, api.port)
         };
-        return Ok(Some(Server::at(host.clone(), port, None)));
+        return Ok(Some(ApiServer::from_host(host.clone(), port, None)));
     }
     let balancer = api_load_balancer(&cluster.name);
     let host = balancer_dns_name(clients, &cluster.name, &balancer).await?;
     // A load balancer's own name is in no certificate of the cluster.
-    Ok(host.map(|host| Server::at(host, api.port, Some(api.internal_name.clone()))))
+    Ok(host.map(|host| ApiServer::from_host(host, api.port, Some(api.internal_name.clone()))))
 }
 
-/// What is no address of an API.
+/// Why `--api-server` is not usable.
 #[derive(Debug, thiserror::Error)]
-pub enum WrongAddress {
-    /// No URL.
-    #[error("it is no URL")]
+pub enum AddressError {
+    /// It is not a URL.
+    #[error("it is not a URL")]
     Url(#[from] url::ParseError),
     /// Not `https`, or without a host, or with more than host and port.
-    #[error("it has to be https://HOST[:PORT] and no more")]
+    #[error("it must have the form https://HOST[:PORT]")]
     Form,
 }
 
-/// The API at an address of the user's: a tunnel's, say. Unless that is one of the API's names, its certificate has to
-/// be that of the internal one.
-pub fn server_at(api: &ApiEndpoint, given: &str) -> Result<Server, WrongAddress> {
+/// The API at an address that the user gives, for example of a tunnel. Unless the host is one of the API's names, the
+/// certificate must be valid for the internal name.
+pub fn api_server_at(api: &ApiEndpoint, given: &str) -> Result<ApiServer, AddressError> {
     let url = Url::parse(given)?;
     let bare = url.path() == "/" && url.query().is_none() && url.username().is_empty();
     let host = url.host_str().filter(|_| bare && url.scheme() == "https");
-    let host = host.ok_or(WrongAddress::Form)?;
+    let host = host.ok_or(AddressError::Form)?;
     let certified = [&api.public_name, &api.internal_name].contains(&&host.to_owned());
     let port = url.port_or_known_default().unwrap_or(ports::API);
     let host = host.trim_matches(['[', ']']).to_owned();
-    Ok(Server {
+    Ok(ApiServer {
         url: given.trim_end_matches('/').to_owned(),
         host,
         port,
@@ -76,8 +75,8 @@ pub fn server_at(api: &ApiEndpoint, given: &str) -> Result<Server, WrongAddress>
     })
 }
 
-impl Server {
-    fn at(host: String, port: u16, certified_as: Option<String>) -> Self {
+impl ApiServer {
+    fn from_host(host: String, port: u16, certified_as: Option<String>) -> Self {
         let url = match port {
             ports::API => format!("https://{host}"),
             port => format!("https://{host}:{port}"),
@@ -100,9 +99,10 @@ mod tests {
     fn an_address_of_the_users_is_verified_by_the_apis_name() {
         let mut spec = Cluster::default();
         spec.metadata.name = "a.example.com".to_owned();
-        let api = Completed::read(&spec).api;
-        let at =
-            |given: &str| server_at(&api, given).map(|one| (one.host, one.port, one.certified_as));
+        let api = CompletedCluster::from_cluster(&spec).api;
+        let at = |given: &str| {
+            api_server_at(&api, given).map(|one| (one.host, one.port, one.certified_as))
+        };
         let internal = Some("api.internal.a.example.com".to_owned());
         assert_eq!(
             at("https://127.0.0.1:6443").unwrap(),

@@ -1,11 +1,11 @@
-//! `[cluster] [NAME]`: kOps' users write the word `cluster` before the name.
+//! `[cluster] [NAME]`: kOps has the word `cluster` before the name, so kctl accepts it.
 
 use clap::Args;
 
 /// The words that name a cluster.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ClusterWords {
-    /// The cluster; the word `cluster` before it may stand there as with kOps
+    /// The cluster; the word `cluster` before it is accepted, as with kOps
     #[arg(value_name = "NAME", num_args = 0..=2)]
     target: Vec<String>,
 }
@@ -21,8 +21,8 @@ impl ClusterWords {
         }
     }
 
-    /// The word that is too many: the second, if the first is not `cluster`.
-    pub fn unexpected(&self) -> Option<&str> {
+    /// A second word, if the first one is not `cluster`.
+    pub fn unexpected_word(&self) -> Option<&str> {
         match self.target.as_slice() {
             [word, extra] if word != "cluster" => Some(extra),
             _ => None,

@@ -25,13 +25,13 @@ pub struct Create {
 /// What `kctl create` makes from flags.
 #[derive(Debug, Subcommand)]
 pub enum CreateWhat {
-    /// Create a cluster: write its spec, show the plan; with --yes, make it
+    /// Create a cluster: store its spec and show the plan; with --yes, create the AWS resources
     Cluster(Box<CreateCluster>),
-    /// Put a secret of yours into the state store, for the machines of a cluster
+    /// Store a secret that the instances of a cluster read
     Secret(CreateSecret),
 }
 
-/// A secret of the user's.
+/// The secrets that users can store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SecretName {
     /// An EncryptionConfiguration, for spec.encryptionConfig: true
@@ -43,7 +43,7 @@ pub enum SecretName {
 }
 
 impl SecretName {
-    /// As it is called in the store.
+    /// Name of the secret in the store.
     pub fn in_store(self) -> &'static str {
         match self {
             Self::EncryptionConfig => ENCRYPTION_CONFIG,
@@ -60,13 +60,13 @@ Examples:
   kctl create secret dockerconfig -f ~/.docker/config.json --force
   generate-config | kctl create secret dockerconfig -f -")]
 pub struct CreateSecret {
-    /// Which
+    /// Which secret
     #[arg(value_name = "SECRET")]
     pub secret: SecretName,
     /// The cluster; instead of --name
     #[arg(value_name = "CLUSTER")]
     pub cluster: Option<String>,
-    /// Its content; `-` is stdin
+    /// File with the content; `-` is stdin
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     pub file: PathBuf,
     /// Replace the one that is there
@@ -82,12 +82,12 @@ pub struct CreateObjects {
     pub files: Vec<PathBuf>,
 }
 
-/// Bastion, nodes and control planes stand in private subnets or in public ones.
+/// Whether instances are in public or in private subnets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Topology {
-    /// Machines have public addresses
+    /// Instances have public addresses
     Public,
-    /// Machines reach the internet through NAT gateways
+    /// Instances reach the internet through NAT gateways
     Private,
 }
 
@@ -116,7 +116,7 @@ pub enum LoadBalancerType {
 pub enum Authorization {
     /// Kubernetes RBAC
     Rbac,
-    /// Everybody everything
+    /// Every request is allowed
     #[value(name = "alwaysallow")]
     AlwaysAllow,
 }
@@ -145,7 +145,7 @@ pub struct CreateCluster {
     /// Form of --dry-run's output
     #[arg(short, long, value_name = "FORMAT", requires = "dry_run")]
     pub output: Option<SpecFormat>,
-    /// Make the cluster in AWS at once
+    /// Create the AWS resources immediately, without a preview
     #[arg(short, long)]
     pub yes: bool,
     /// With --yes: write a kubeconfig [default: true]
@@ -193,7 +193,7 @@ pub struct CreateCluster {
         help_heading = "Placement"
     )]
     pub utility_subnets: Vec<String>,
-    /// Machines in public subnets, or in private ones behind NAT gateways [default: public]
+    /// Instances in public subnets, or in private ones behind NAT gateways [default: public]
     #[arg(long, value_name = "TOPOLOGY", help_heading = "Placement")]
     pub topology: Option<Topology>,
     /// How private subnets reach the internet: nat-..., eipalloc-..., i-..., tgw-... or External [default: NAT gateways]
@@ -203,24 +203,24 @@ pub struct CreateCluster {
     #[arg(long, help_heading = "Placement")]
     pub disable_subnet_tags: bool,
 
-    /// Machines of the control plane and of the workers.
+    /// Instances of the control plane and of the workers.
     #[command(flatten)]
-    pub machines: Machines,
+    pub instances: InstanceOptions,
     /// How the cluster is reached.
     #[command(flatten)]
-    pub access: Access,
+    pub access: AccessOptions,
     /// What runs in it.
     #[command(flatten)]
-    pub software: Software,
+    pub software: SoftwareOptions,
     /// Options of kOps that kctl does not have.
     #[command(flatten)]
     pub kops: KopsOnly,
 }
 
-/// Machines of the control plane and of the workers.
+/// Options for the instances of the control plane and of the workers.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Machines")]
-pub struct Machines {
+#[command(next_help_heading = "Instances")]
+pub struct InstanceOptions {
     /// Zones of the control plane [default: --zones]
     #[arg(
         long,
@@ -229,10 +229,10 @@ pub struct Machines {
         value_name = "ZONES"
     )]
     pub control_plane_zones: Vec<String>,
-    /// Control-plane machines, an odd number [default: one per --control-plane-zones, else 1]
+    /// Control-plane instances, an odd number [default: one per --control-plane-zones, else 1]
     #[arg(long, alias = "master-count", value_name = "N")]
     pub control_plane_count: Option<usize>,
-    /// Machine type of the control plane
+    /// Instance type of the control plane
     #[arg(
         long,
         alias = "master-size",
@@ -263,7 +263,7 @@ pub struct Machines {
     /// Workers, spread over the zones [default: one per zone]
     #[arg(long, value_name = "N")]
     pub node_count: Option<usize>,
-    /// Machine type of the workers
+    /// Instance type of the workers
     #[arg(long, value_delimiter = ',', value_name = "TYPE")]
     pub node_size: Vec<String>,
     /// Image of the workers
@@ -287,7 +287,7 @@ pub struct Machines {
     /// Image of the bastion
     #[arg(long, value_name = "IMAGE")]
     pub bastion_image: Option<String>,
-    /// Whether machines have public addresses [default: in public subnets]
+    /// Whether instances have public addresses [default: in public subnets]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     pub associate_public_ip: Option<bool>,
     /// Encrypt etcd's volumes [default: true]
@@ -309,14 +309,14 @@ pub struct Machines {
 /// How the cluster is reached.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Access")]
-pub struct Access {
+pub struct AccessOptions {
     /// Who may reach the API: CIDRs or prefix lists [default: 0.0.0.0/0,::/0]
     #[arg(long, value_delimiter = ',', value_name = "CIDRS")]
     pub admin_access: Vec<String>,
     /// Who may reach port 22 [default: --admin-access]
     #[arg(long, value_delimiter = ',', value_name = "CIDRS")]
     pub ssh_access: Vec<String>,
-    /// Public SSH key of machines
+    /// Public SSH key for the instances
     #[arg(long, value_name = "FILE")]
     pub ssh_public_key: Option<PathBuf>,
     /// An SSH bastion; needs --topology private
@@ -342,7 +342,7 @@ pub struct Access {
 /// What runs in the cluster.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Software")]
-pub struct Software {
+pub struct SoftwareOptions {
     /// Kubernetes version [default: the channel's]
     #[arg(long, value_name = "VERSION")]
     pub kubernetes_version: Option<String>,
@@ -368,8 +368,8 @@ pub struct Software {
     pub channel: Option<String>,
 }
 
-/// Options of kOps of which kctl knows one value: hidden, and others answered with the reason. Those of which it knows none
-/// are in `kops`.
+/// Hidden options of kOps with one value that kctl supports; other values are refused with a reason. Options without any
+/// supported value are in `kops`.
 #[derive(Debug, Default, Args)]
 pub struct KopsOnly {
     /// Only `aws`.

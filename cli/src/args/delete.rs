@@ -21,7 +21,7 @@ pub enum DeleteWhat {
     /// Take an instance group out of the spec
     #[command(name = "instancegroup", visible_alias = "ig")]
     InstanceGroup(DeleteGroup),
-    /// Take a secret of yours out of the state store
+    /// Delete a secret from the state store
     Secret(DeleteSecret),
 }
 
@@ -31,7 +31,7 @@ pub enum DeleteWhat {
 Examples:
   kctl delete secret dockerconfig --yes")]
 pub struct DeleteSecret {
-    /// Which
+    /// Which secret
     #[arg(value_name = "SECRET")]
     pub secret: SecretName,
     /// Delete it
@@ -55,10 +55,10 @@ pub struct DeleteCluster {
     /// Form of the plan
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: PlanFormat,
-    /// Wait for the lock if somebody else changes the cluster, but no longer than this: 10m, 90s
+    /// Wait up to this long for the lock if another process holds it: 10m, 90s
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub lock_wait: Option<Duration>,
-    /// Only forget the cluster: delete its spec and state, leave AWS as it is
+    /// Only delete the cluster's spec and state from the state store; leave AWS as it is
     #[arg(long)]
     pub unregister: bool,
 }
@@ -68,7 +68,7 @@ pub struct DeleteCluster {
 #[command(after_help = "\
 Examples:
   kctl delete ig nodes-eu-west-1a --yes        take it out of the spec
-  kctl update --yes                            then delete its machines")]
+  kctl update --yes                            then delete its instances")]
 pub struct DeleteGroup {
     /// The instance group
     #[arg(value_name = "GROUP")]

@@ -1,6 +1,6 @@
 //! `kctl export`.
 
-use super::Reach;
+use super::ApiReach;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -23,12 +23,12 @@ pub enum ExportWhat {
 /// Credentials in a kubeconfig.
 #[derive(Clone, Debug, Default, Args)]
 pub struct KubeconfigCredentials {
-    /// How long the certificate is good for; it is always an administrator's [default: 18h]
+    /// Validity of the administrator's certificate [default: 18h]
     #[arg(long, value_name = "DURATION", num_args = 0..=1, default_missing_value = "18h", require_equals = true)]
     pub admin: Option<String>,
     /// How the API is reached.
     #[command(flatten)]
-    pub reach: Reach,
+    pub reach: ApiReach,
     /// The file [default: the first of $KUBECONFIG, else ~/.kube/config]
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,

@@ -1,6 +1,6 @@
 //! `kctl get`.
 
-use super::{ListFormat, Reach, SecretName};
+use super::{ApiReach, ListFormat, SecretName};
 use clap::{Args, Subcommand, ValueEnum};
 
 /// `kctl get`.
@@ -9,15 +9,15 @@ use clap::{Args, Subcommand, ValueEnum};
 pub struct Get {
     /// What to show; nothing: clusters.
     #[command(subcommand)]
-    pub what: Option<Kind>,
+    pub what: Option<GetWhat>,
     /// How to show it.
     #[command(flatten)]
-    pub form: Form,
+    pub form: GetOutput,
 }
 
 /// How to show it.
 #[derive(Clone, Copy, Debug, Default, Args)]
-pub struct Form {
+pub struct GetOutput {
     /// Form of the output
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: ListFormat,
@@ -28,7 +28,7 @@ pub struct Form {
 
 /// What `kctl get` shows.
 #[derive(Debug, Subcommand)]
-pub enum Kind {
+pub enum GetWhat {
     /// Show clusters
     #[command(
         visible_alias = "cluster",
@@ -41,7 +41,7 @@ pub enum Kind {
     /// Show a cluster and its instance groups
     #[command(after_help = "Examples:\n  kctl get all demo.example.com -o yaml > cluster.yaml")]
     All(GetObjects),
-    /// Show the instances of a cluster, and what stopped those that have not joined
+    /// Show the instances of a cluster, and why some have not joined
     #[command(
         visible_alias = "instance",
         after_help = "Examples:\n  kctl get instances demo.example.com\n  kctl get instances -o wide"
@@ -61,13 +61,13 @@ pub enum Kind {
         after_help = "Examples:\n  kctl get keypairs\n  kctl get keypairs kubernetes-ca -o wide"
     )]
     KeyPairs(GetObjects),
-    /// Show which secrets of yours a cluster has; with -o plaintext what is in one
+    /// Show which secrets a cluster has; with -o plaintext the content of one
     #[command(
         visible_alias = "secret",
         after_help = "Examples:\n  kctl get secrets\n  kctl get secret encryptionconfig -o plaintext"
     )]
     Secrets(GetSecrets),
-    /// Show what was done to a cluster: who, when, what came of it; with an ID every step of one operation
+    /// Show the operations on a cluster: who, when, result; with an ID every step of one operation
     #[command(
         visible_alias = "operation",
         after_help = "Examples:\n  kctl get operations\n  kctl get operations --limit 100 -o json\n  kctl get operation 20261121T10"
@@ -83,10 +83,10 @@ pub struct GetObjects {
     pub object: Option<String>,
     /// How to show it.
     #[command(flatten)]
-    pub form: Form,
+    pub form: GetOutput,
 }
 
-/// Of which cluster, and how to show it.
+/// A cluster, and how to show its objects.
 #[derive(Clone, Debug, Default, Args)]
 pub struct GetOfCluster {
     /// The cluster; instead of --name
@@ -94,7 +94,7 @@ pub struct GetOfCluster {
     pub cluster: Option<String>,
     /// How to show it.
     #[command(flatten)]
-    pub form: Form,
+    pub form: GetOutput,
 }
 
 /// `kctl get instances`.
@@ -105,7 +105,7 @@ pub struct GetInstances {
     pub cluster: Option<String>,
     /// How the API is reached.
     #[command(flatten)]
-    pub reach: Reach,
+    pub reach: ApiReach,
     /// Form of the output
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: ListFormat,
@@ -128,13 +128,13 @@ pub enum SecretFormat {
     /// Columns
     #[default]
     Table,
-    /// YAML, without what is in them
+    /// YAML, without the contents
     Yaml,
-    /// One JSON document, without what is in them
+    /// One JSON document, without the contents
     Json,
     /// Names only
     Name,
-    /// What is in the one that is named
+    /// The content of the named secret
     Plaintext,
 }
 

@@ -18,15 +18,15 @@ const EXAMPLES: &str = "Start here:
   kctl update demo.example.com --yes                                   make AWS match it";
 
 /// The whole command line, ready to parse.
-pub fn command() -> clap::Command {
-    let command = Cli::command();
-    let groups = groups(&command);
-    command.help_template(format!(
+pub fn build_command() -> clap::Command {
+    let cli = Cli::command();
+    let groups = command_groups(&cli);
+    cli.help_template(format!(
         "{{about}}.\n\n{EXAMPLES}\n\n{{usage-heading}} {{usage}}\n{groups}\n{{options}}\n\nMore: kctl COMMAND --help\n"
     ))
 }
 
-fn groups(command: &clap::Command) -> String {
+fn command_groups(command: &clap::Command) -> String {
     let mut text = String::new();
     for (heading, names) in GROUPS {
         let _ = write!(text, "\n{heading}:\n");
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_formed() {
-        command().debug_assert();
+        build_command().debug_assert();
     }
 
     #[test]
@@ -56,15 +56,15 @@ mod tests {
             .iter()
             .flat_map(|(_, names)| names.iter().copied())
             .collect();
-        let command = command();
-        let visible = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+        let cli = build_command();
+        let visible = cli.get_subcommands().filter(|sub| !sub.is_hide_set());
         let mut visible: Vec<&str> = visible.map(clap::Command::get_name).collect();
         grouped.sort_unstable();
         visible.sort_unstable();
         assert_eq!(grouped, visible);
     }
 
-    fn leaves<'a>(command: &'a clap::Command, into: &mut Vec<&'a clap::Command>) {
+    fn collect_leaves<'a>(command: &'a clap::Command, into: &mut Vec<&'a clap::Command>) {
         let shown: Vec<_> = command
             .get_subcommands()
             .filter(|sub| !sub.is_hide_set())
@@ -72,14 +72,14 @@ mod tests {
         if shown.is_empty() {
             into.push(command);
         }
-        shown.into_iter().for_each(|sub| leaves(sub, into));
+        shown.into_iter().for_each(|sub| collect_leaves(sub, into));
     }
 
     #[test]
     fn every_command_shows_an_example() {
-        let command = command();
+        let cli = build_command();
         let mut all = Vec::new();
-        leaves(&command, &mut all);
+        collect_leaves(&cli, &mut all);
         for leaf in all {
             let help = leaf
                 .get_after_help()

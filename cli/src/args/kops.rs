@@ -1,20 +1,24 @@
-//! Commands and options of kOps that kctl does not have, answered with the reason: the nearest name of kctl's would mislead.
+//! Explains commands and options that kOps has and kctl does not. clap's suggestion of a similar word would mislead.
 
 use crate::error::CommandError;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Command, why there is none, what to do instead.
+/// Command, reason, alternative.
 const COMMANDS: &[(&str, &str, &str)] = &[
-    ("rolling-update", "kctl replaces no machines yet", ROLLING),
-    ("reconcile", "kctl replaces no machines yet", ROLLING),
+    (
+        "rolling-update",
+        "kctl does not replace instances yet",
+        ROLLING,
+    ),
+    ("reconcile", "kctl does not replace instances yet", ROLLING),
     (
         "toolbox",
-        "kctl has none of its tools",
-        "`kctl render` writes all that follows from a spec, `kctl get instances` shows the machines",
+        "kctl has no toolbox commands",
+        "`kctl render` writes everything that follows from a spec, `kctl get instances` shows the instances",
     ),
     (
         "upgrade",
-        "kctl chooses no version for a cluster that exists",
+        "kctl does not choose a new version for an existing cluster",
         "`kctl edit cluster NAME --set spec.kubernetesVersion=VERSION`, then `kctl update`",
     ),
     ("promote", NO_ROTATION, KEYPAIRS),
@@ -22,7 +26,7 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("trust", NO_ROTATION, KEYPAIRS),
 ];
 
-/// Option, why there is none, what to do instead.
+/// Option, reason, alternative.
 const OPTIONS: &[(&str, &str, &str)] = &[
     ("--phase", "kctl makes a cluster as a whole", "leave it out"),
     (
@@ -37,7 +41,7 @@ const OPTIONS: &[(&str, &str, &str)] = &[
     ),
     (
         "--prune",
-        "what is replaced goes by itself once nothing needs it",
+        "kctl deletes replaced resources itself once nothing uses them",
         "leave it out: docs/operations/kept.md",
     ),
     (
@@ -47,88 +51,96 @@ const OPTIONS: &[(&str, &str, &str)] = &[
     ),
     (
         "--allow-kops-downgrade",
-        "a kctl that is too old for a cluster says so itself",
+        "kctl itself refuses a cluster that a newer kctl has changed",
         "leave it out",
     ),
     (
         "--instance-group",
-        "an update is about the whole cluster",
+        "an update always covers the whole cluster",
         "leave it out",
     ),
     (
         "--instance-group-roles",
-        "an update is about the whole cluster",
+        "an update always covers the whole cluster",
         "leave it out",
     ),
     (
         "--user",
-        "a kubeconfig is always of its administrator",
+        "a kubeconfig always has an administrator's credentials",
         "leave it out; --admin=DURATION says how long its certificate is good for",
     ),
     (
         "--auth-plugin",
-        "a kubeconfig has a certificate in it, and needs kctl no more",
+        "a kubeconfig contains a certificate and needs no plugin",
         "leave it out",
     ),
     (
         "--kubeconfig",
-        "kctl makes itself a certificate for an hour and needs no kubeconfig",
+        "kctl issues itself a certificate for one hour and needs no kubeconfig",
         "leave it out",
     ),
     (
         "--max-unready-nodes",
-        "a cluster with a machine that is not Ready is not healthy",
-        "leave it out; `kctl validate -o json` says which it is",
+        "a cluster with an instance that is not Ready is not healthy",
+        "leave it out; `kctl validate -o json` names the instance",
     ),
     (
         "--all",
-        "a command is about one cluster",
+        "a command works on one cluster",
         "name the cluster; `kctl get clusters -o name` lists them",
     ),
 ];
 
-const ROLLING: &str = "docs/not-yet.md#rolling-updates says how to do it meanwhile; `kctl get instances` shows which machines are out of date";
-const NO_ROTATION: &str = "kctl rotates no keys yet";
-const KEYPAIRS: &str = "`kctl get keypairs` shows which there are, and until when they are good";
+const ROLLING: &str = "docs/not-yet.md#rolling-updates describes the manual procedure; `kctl get instances` shows which instances are out of date";
+const NO_ROTATION: &str = "kctl does not rotate keys yet";
+const KEYPAIRS: &str = "`kctl get keypairs` lists the key pairs and when they expire";
 
-/// The answer to a command line that kOps would understand; `None`: it is wrong otherwise.
-pub fn answer(said: &clap::Error) -> Option<CommandError> {
-    let (table, context) = match said.kind() {
+/// The error for a command line that only kOps understands; `None` for any other mistake.
+pub fn explain_kops_word(error: &clap::Error) -> Option<CommandError> {
+    let (table, context) = match error.kind() {
         ErrorKind::InvalidSubcommand => (COMMANDS, ContextKind::InvalidSubcommand),
         ErrorKind::UnknownArgument => (OPTIONS, ContextKind::InvalidArg),
         _ => return None,
     };
-    let Some(ContextValue::String(word)) = said.get(context) else {
+    let Some(ContextValue::String(word)) = error.get(context) else {
         return None;
     };
     let (name, why, instead) = table.iter().find(|(name, _, _)| name == word)?;
-    Some(CommandError::usage(format!("{name}: {why}"), *instead))
+    Some(CommandError::usage_error(
+        format!("{name}: {why}"),
+        *instead,
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::command;
+    use crate::args::build_command;
 
-    fn answered(words: &[&str]) -> Option<String> {
+    fn explanation(words: &[&str]) -> Option<String> {
         let all = std::iter::once("kctl").chain(words.iter().copied());
-        let said = command().try_get_matches_from(all).err()?;
-        answer(&said)?.cause.map(|cause| cause.to_string())
+        let error = build_command().try_get_matches_from(all).err()?;
+        explain_kops_word(&error)?
+            .cause
+            .map(|cause| cause.to_string())
     }
 
     #[test]
     fn each_is_answered_with_its_reason_and_others_are_left_to_clap() {
         for (name, why, _) in COMMANDS {
-            assert_eq!(answered(&[name, "cluster"]), Some(format!("{name}: {why}")));
+            assert_eq!(
+                explanation(&[name, "cluster"]),
+                Some(format!("{name}: {why}"))
+            );
         }
         for (name, why, _) in OPTIONS {
             let commands: [&[&str]; 3] = [&["update"], &["validate"], &["export", "kubeconfig"]];
             let mut answers = commands
                 .iter()
-                .filter_map(|command| answered(&[*command, &[*name][..]].concat()));
+                .filter_map(|command| explanation(&[*command, &[*name][..]].concat()));
             assert_eq!(answers.next(), Some(format!("{name}: {why}")));
         }
-        assert_eq!(answered(&["updat"]), None);
-        assert_eq!(answered(&["update", "--yess"]), None);
+        assert_eq!(explanation(&["updat"]), None);
+        assert_eq!(explanation(&["update", "--yess"]), None);
     }
 }

@@ -14,9 +14,9 @@ pub struct Lock {
 /// What `kctl lock` does.
 #[derive(Debug, Subcommand)]
 pub enum LockWhat {
-    /// Show who changes a cluster now
+    /// Show who holds the lock of a cluster
     Status(LockStatus),
-    /// Take away the lock of a kctl that is dead
+    /// Delete the lock of a kctl that has died
     Release(LockRelease),
 }
 

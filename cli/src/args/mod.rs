@@ -1,4 +1,4 @@
-//! The command line as types. What a command does is in `commands`, which knows nothing of argv.
+//! The command line as clap types. `commands` implements the commands.
 
 mod cluster_words;
 mod create;
@@ -23,12 +23,12 @@ pub use delete::{Delete, DeleteCluster, DeleteGroup, DeleteSecret, DeleteWhat};
 pub use edit::{Edit, EditCluster, EditGroup, EditWhat, Replace, Setters};
 pub use export::{Export, ExportKubeconfig, ExportWhat, KubeconfigCredentials};
 pub use get::{
-    Form, Get, GetInstances, GetObjects, GetOfCluster, GetOperations, GetSecrets, Kind as GetKind,
-    SecretFormat,
+    Get, GetInstances, GetObjects, GetOfCluster, GetOperations, GetOutput, GetSecrets,
+    GetWhat as GetKind, SecretFormat,
 };
-pub use help::command;
+pub use help::build_command;
 pub use lock::{Lock, LockRelease, LockStatus, LockWhat};
-pub use reach::Reach;
+pub use reach::ApiReach;
 pub use render::Render;
 pub use update::Update;
 pub use validate::Validate;
@@ -49,7 +49,7 @@ use std::path::PathBuf;
 pub struct Cli {
     /// Options that every command takes.
     #[command(flatten)]
-    pub global: Global,
+    pub global: GlobalOptions,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -58,7 +58,7 @@ pub struct Cli {
 /// Options that every command takes.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Options of every command")]
-pub struct Global {
+pub struct GlobalOptions {
     /// Where clusters are kept: s3://BUCKET[/PREFIX] or file://DIR [env: KCTL_STATE_STORE, KOPS_STATE_STORE]
     #[arg(long, global = true, value_name = "URL")]
     pub state: Option<String>,
@@ -68,10 +68,10 @@ pub struct Global {
     /// Whether to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: Color,
-    /// Log what happens underneath; twice: more of it. Never what requests and answers hold
+    /// Log details; twice: more of them. Bodies of requests and responses are never logged
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
-    /// Say nothing but results and errors
+    /// Print only results, warnings and errors
     #[arg(short, long, global = true)]
     pub quiet: bool,
     /// Print help
@@ -96,15 +96,15 @@ pub enum Color {
 pub enum Command {
     /// Create a cluster, a secret, or objects from files
     Create(Create),
-    /// Show clusters, instance groups, machines, keys, secrets and operations
+    /// Show clusters, instance groups, instances, keys, secrets and operations
     Get(Get),
     /// Change a cluster or an instance group in an editor or with --set
     Edit(Edit),
     /// Replace objects with what is in files
     Replace(Replace),
-    /// Show what AWS lacks of the spec; with --yes, make it so
+    /// Show how AWS differs from the spec; with --yes, apply the changes
     Update(Update),
-    /// Say whether a cluster is healthy and what is wrong, and wait for it
+    /// Check whether a cluster is healthy, and wait until it is
     Validate(Validate),
     /// Delete a cluster, an instance group or a secret
     Delete(Delete),
@@ -136,7 +136,6 @@ pub struct Completion {
 
 /// Shells that kctl has completions for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "their names say it")]
 pub enum CompletionShell {
     Bash,
     Zsh,

@@ -1,14 +1,14 @@
-//! By which of its names or addresses a cluster's API is reached.
+//! Options for the name or address under which a cluster's API is reached.
 
 use clap::Args;
 
 /// How the API is reached.
 #[derive(Clone, Debug, Default, Args)]
-pub struct Reach {
+pub struct ApiReach {
     /// Use the API's internal name
     #[arg(long, conflicts_with = "api_server")]
     pub internal: bool,
-    /// Use this address of the API, a tunnel's for example; its certificate still has to be the cluster's
+    /// Use this address of the API, for example that of a tunnel; its certificate must be the cluster's
     #[arg(long, value_name = "https://HOST[:PORT]")]
     pub api_server: Option<String>,
 }

@@ -23,31 +23,31 @@ pub struct Update {
     /// The cluster.
     #[command(flatten)]
     pub target: ClusterWords,
-    /// Make the changes
+    /// Apply the changes
     #[arg(short, long)]
     pub yes: bool,
     /// Form of the plan
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: PlanFormat,
-    /// Exit with 10 if there are changes that were not made
+    /// Exit with 10 if changes are pending
     #[arg(long)]
     pub exit_code: bool,
-    /// Write the plan to a file, to be reviewed and applied later; it holds what user data and spec hold
+    /// Write the plan to a file, for review and for --plan; the file contains user data and spec
     #[arg(long, value_name = "FILE", conflicts_with_all = ["yes", "plan"])]
     pub plan_out: Option<PathBuf>,
-    /// Show a plan that --plan-out wrote; with --yes, apply it, unless something else would be done by now
+    /// Show a plan that --plan-out wrote; with --yes, apply it, unless the plan would be different now
     #[arg(long, value_name = "FILE", conflicts_with_all = ["refresh", "allow_unsupported", "ignore_kubelet_version_skew"])]
     pub plan: Option<PathBuf>,
-    /// Read everything anew, also what is otherwise compared through digests
+    /// Read everything again, including what is otherwise compared by digest
     #[arg(long)]
     pub refresh: bool,
     /// Accept known kOps fields that kctl does not act on, with a warning
     #[arg(long)]
     pub allow_unsupported: bool,
-    /// Give workers the spec's Kubernetes version at once, whatever the control planes run
+    /// Give workers the spec's Kubernetes version immediately, whatever the control planes run
     #[arg(long)]
     pub ignore_kubelet_version_skew: bool,
-    /// With --yes: wait for the lock if somebody else changes the cluster, but no longer than this: 10m, 90s
+    /// With --yes: wait up to this long for the lock if another process holds it: 10m, 90s
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub lock_wait: Option<Duration>,
     /// With --yes: write a kubeconfig [default: only with --admin]

@@ -1,6 +1,6 @@
 //! `kctl validate`.
 
-use super::{ClusterWords, Reach, ReportFormat};
+use super::{ApiReach, ClusterWords, ReportFormat};
 use crate::duration;
 use clap::Args;
 use std::time::Duration;
@@ -21,18 +21,18 @@ pub struct Validate {
     /// The cluster.
     #[command(flatten)]
     pub target: ClusterWords,
-    /// Look again until it is healthy, but no longer than this: 10m, 90s
+    /// Wait up to this long until the cluster is healthy: 10m, 90s
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub wait: Option<Duration>,
-    /// How many times in a row it has to be healthy
+    /// Number of consecutive healthy results required
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub count: u32,
-    /// Time between two looks
+    /// Time between two checks
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = duration::parse)]
     pub interval: Duration,
     /// How the API is reached.
     #[command(flatten)]
-    pub reach: Reach,
+    pub reach: ApiReach,
     /// Form of the output
     #[arg(short, long, value_name = "FORMAT", default_value = "table")]
     pub output: ReportFormat,

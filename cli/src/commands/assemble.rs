@@ -1,16 +1,16 @@
-//! From a checked spec and facts to everything that should be: AWS objects, and what machines get. Pure but for
-//! its arguments; `update` applies it, `render` writes it down.
+//! Computes the desired state from a checked spec and facts: AWS objects, store objects, user data and NodeConfigs. Pure.
+//! `update` plans from it, `render` writes it to files.
 
-use super::objects::Objects;
-use crate::agents::{self, Found};
-use crate::error::{CommandError, Context};
+use super::spec_objects::SpecObjects;
+use crate::agents::{self, AgentBinaries};
+use crate::error::{CommandError, ErrorContext};
 use cloud::facts::Facts;
 use cloud::{Cloud, ObjectContent, S3Object, claim};
 use engine::Text;
 use full::FullSpec;
-use full::addons::addons;
+use full::addons::make_addons;
 use full::nodes::{UserData, node_config, user_data};
-use full::objects::{addon_objects, desired};
+use full::objects::{addon_objects, desired_objects};
 use node::config::{NodeConfig, Role, StoredNodeConfig, to_stored};
 use node::pki::{KUBERNETES_CA, Keyset, KeysetItem, keyset_names, trust_bundle};
 use node::yaml::{to_yaml, to_yaml_documents};
@@ -20,66 +20,63 @@ use std::collections::BTreeMap;
 
 const DEFECT: &str = "report this: it is a defect of kctl";
 
-/// Stands for a certificate that is not minted yet.
+/// Placeholder for a certificate that does not exist yet.
 const STAND_IN_CERTIFICATE: &str = include_str!("../stand-in.pem");
 
-/// What machines of one group get.
+/// Configuration of the instances of one group.
 #[derive(Clone, Debug, Default)]
-pub struct Machine {
-    /// User data; `None` for bastions that have no parts of their own.
+pub struct GroupConfig {
+    /// User data; `None` for bastions without additional user data.
     pub user_data: Option<Text>,
-    /// NodeConfig, and as it is stored; `None` for bastions.
+    /// NodeConfig and its stored form; `None` for bastions.
     pub node_config: Option<(NodeConfig, StoredNodeConfig)>,
 }
 
-/// Everything that should be.
+/// The desired state of a cluster.
 #[derive(Clone, Debug)]
-pub struct Assembled {
-    /// The spec, completed.
+pub struct AssembledCluster {
+    /// The full spec and the completed spec.
     pub expanded: Expanded,
-    /// By instance group.
-    pub machines: BTreeMap<String, Machine>,
-    /// AWS objects and objects of the store.
+    /// Configuration by instance group.
+    pub group_configs: BTreeMap<String, GroupConfig>,
+    /// AWS objects and store objects.
     pub desired: Vec<Cloud>,
-    /// Texts in them that will be others once keysets are minted and binaries are there.
+    /// Placeholder texts in `desired`, which change once keysets exist and binaries are found.
     pub stand_ins: Vec<String>,
 }
 
-/// What is assembled from.
+/// Input of the expansion.
 #[derive(Clone, Copy, Debug)]
-pub struct Ingredients<'a> {
-    /// The spec.
-    pub objects: &'a Objects,
-    /// The world.
+pub struct SpecInputs<'a> {
+    pub objects: &'a SpecObjects,
     pub facts: &'a Facts,
-    /// Downloads.
     pub catalog: &'a Catalog,
-    /// Public SSH keys, the first one counts.
+    /// Public SSH keys; the first is used.
     pub ssh_keys: &'a [String],
 }
 
-/// Writes every decision down.
-pub fn complete(of: Ingredients<'_>) -> Result<Expanded, CommandError> {
-    let objects = of.objects;
+/// Expands a spec: fills in all defaults.
+pub fn expand_spec(inputs: SpecInputs<'_>) -> Result<Expanded, CommandError> {
+    let objects = inputs.objects;
     let expanded = expand(
         &objects.cluster,
         &objects.groups,
-        of.ssh_keys,
-        of.facts,
-        of.catalog,
+        inputs.ssh_keys,
+        inputs.facts,
+        inputs.catalog,
     );
     expanded.map_err(|mut problems| {
-        objects.locate(&mut problems);
-        CommandError::problems(problems)
+        objects.locate_problems(&mut problems);
+        CommandError::from_problems(problems)
     })
 }
 
 /// Names of the keysets that a cluster needs.
-pub fn keysets_of(expanded: &Expanded) -> Vec<String> {
+pub fn required_keysets(expanded: &Expanded) -> Vec<String> {
     keyset_names(expanded.full.etcd.iter().map(|etcd| etcd.name.as_str()))
 }
 
-/// A keyset that is not minted yet.
+/// A placeholder for a keyset that does not exist yet.
 pub fn stand_in_keyset(name: &str) -> Keyset {
     Keyset {
         name: name.to_owned(),
@@ -93,116 +90,119 @@ pub fn stand_in_keyset(name: &str) -> Keyset {
     }
 }
 
-/// Everything that follows from a completed spec, keysets (public halves) and binaries, and whether the store has passwords
-/// of image registries for machines. `held` is the same with an older version of Kubernetes: what workers get meanwhile.
-pub fn assemble(
+/// Computes the desired state from an expanded spec, the public halves of keysets and the binaries. `docker_config` says
+/// whether the store has registry passwords. `held_back` is the spec expanded with an older Kubernetes version, which workers
+/// keep for now.
+pub fn assemble_cluster(
     expanded: Expanded,
-    held: Option<&Expanded>,
+    held_back: Option<&Expanded>,
     keysets: &[Keyset],
-    found: &Found,
+    binaries: &AgentBinaries,
     docker_config: bool,
-) -> Result<Assembled, CommandError> {
+) -> Result<AssembledCluster, CommandError> {
     let full = &expanded.full;
     let authority = keysets.iter().find(|set| set.name == KUBERNETES_CA);
     let trust = authority.map(trust_bundle).unwrap_or_default();
-    let mut machines = BTreeMap::new();
-    let mut objects = vec![completed(&expanded)?];
-    objects.extend(found.objects());
+    let mut group_configs = BTreeMap::new();
+    let mut objects = vec![completed_spec_object(&expanded)?];
+    objects.extend(binaries.s3_objects());
     objects.extend(addon_files(full)?);
     for group in &full.groups {
-        let held = held.filter(|_| group.role == Role::Node);
-        let of = held.map_or(full, |held| &held.full);
-        let machine = machine(of, &group.name, (&trust, docker_config), found)?;
-        if let Some((_, stored)) = &machine.node_config {
+        let older = held_back.filter(|_| group.role == Role::Node);
+        let group_spec = older.map_or(full, |older| &older.full);
+        let config = group_config(group_spec, &group.name, (&trust, docker_config), binaries)?;
+        if let Some((_, stored)) = &config.node_config {
             let content = ObjectContent::Text(stored.text.clone());
             objects.extend(stored.keys.iter().map(|key| S3Object {
                 key: key.clone(),
                 content: content.clone(),
             }));
         }
-        machines.insert(group.name.clone(), machine);
+        group_configs.insert(group.name.clone(), config);
     }
-    let user_data = machines
+    let user_data = group_configs
         .iter()
-        .filter_map(|(name, machine)| Some((name.clone(), machine.user_data.clone()?)));
-    let mut desired = desired(full, &user_data.collect(), objects);
+        .filter_map(|(name, config)| Some((name.clone(), config.user_data.clone()?)));
+    let mut desired = desired_objects(full, &user_data.collect(), objects);
     let incarnation = authority.map_or("", |set| set.primary.as_str());
     claim::mark(&mut desired, &full.state.config_base, incarnation);
     let mut stand_ins = Vec::new();
-    if trust.contains(STAND_IN_CERTIFICATE.trim_end()) || !found.missing.is_empty() {
-        let stored = machines
+    if trust.contains(STAND_IN_CERTIFICATE.trim_end()) || !binaries.missing.is_empty() {
+        let stored = group_configs
             .values()
-            .filter_map(|machine| machine.node_config.as_ref());
+            .filter_map(|config| config.node_config.as_ref());
         stand_ins.push(agents::STAND_IN.to_owned());
         stand_ins.extend(stored.map(|(_, stored)| stored.sha256.clone()));
     }
-    Ok(Assembled {
+    Ok(AssembledCluster {
         expanded,
-        machines,
+        group_configs,
         desired,
         stand_ins,
     })
 }
 
-/// `cluster-completed.spec`, as kOps writes it: the Cluster alone.
-fn completed(expanded: &Expanded) -> Result<S3Object, CommandError> {
-    let text = to_yaml(&expanded.cluster).failed("the completed spec has no YAML form", DEFECT)?;
+/// `cluster-completed.spec` in kOps' form: the Cluster object only.
+fn completed_spec_object(expanded: &Expanded) -> Result<S3Object, CommandError> {
+    let text =
+        to_yaml(&expanded.cluster).or_failed("the completed spec has no YAML form", DEFECT)?;
     Ok(S3Object {
         key: "cluster-completed.spec".to_owned(),
         content: ObjectContent::Text(text),
     })
 }
 
-/// What protokube applies to the cluster, as it is stored.
+/// The addon manifests that protokube applies, as store objects.
 fn addon_files(full: &FullSpec) -> Result<Vec<S3Object>, CommandError> {
-    let addons = addons(full).failed("could not make the addons", DEFECT)?;
-    addon_objects(&addons).failed("the list of addons has no YAML form", DEFECT)
+    let addons = make_addons(full).or_failed("could not make the addons", DEFECT)?;
+    addon_objects(&addons).or_failed("the list of addons has no YAML form", DEFECT)
 }
 
 /// The completed cluster and its groups as YAML documents.
 pub fn completed_documents(expanded: &Expanded) -> Result<String, CommandError> {
     let mut all = vec![
         serde_json::to_value(&expanded.cluster)
-            .failed("the completed spec has no JSON form", DEFECT)?,
+            .or_failed("the completed spec has no JSON form", DEFECT)?,
     ];
     for group in &expanded.groups {
         all.push(
-            serde_json::to_value(group).failed("the completed spec has no JSON form", DEFECT)?,
+            serde_json::to_value(group).or_failed("the completed spec has no JSON form", DEFECT)?,
         );
     }
-    to_yaml_documents(&all).failed("the completed spec has no YAML form", DEFECT)
+    to_yaml_documents(&all).or_failed("the completed spec has no YAML form", DEFECT)
 }
 
-fn machine(
+fn group_config(
     full: &FullSpec,
     group: &str,
     (trust, docker_config): (&str, bool),
-    found: &Found,
-) -> Result<Machine, CommandError> {
-    let failed = || format!("could not make the configuration of machines of {group}");
+    binaries: &AgentBinaries,
+) -> Result<GroupConfig, CommandError> {
+    let failed = || format!("could not make the configuration of the instances of {group}");
     const HINT: &str =
         "look at the kubelet, containerd, files, hooks and additionalUserData of the group";
-    let config = node_config(full, group, trust, &found.agents).usage(failed(), HINT)?;
+    let config =
+        node_config(full, group, trust, &binaries.agents).or_usage_error(failed(), HINT)?;
     let config = config.map(|config| NodeConfig {
         docker_config,
         ..config
     });
     let config = match config {
-        Some(config) => Some((to_stored(&config).failed(failed(), DEFECT)?, config)),
+        Some(config) => Some((to_stored(&config).or_failed(failed(), DEFECT)?, config)),
         None => None,
     };
     let sha256 = config
         .as_ref()
         .map_or("", |(stored, _)| stored.sha256.as_str());
-    let of = UserData {
+    let inputs = UserData {
         full,
         group,
         node_config: sha256,
         trust_bundle: trust,
-        agents: &found.agents,
+        agents: &binaries.agents,
     };
-    let user_data = user_data(&of).usage(failed(), HINT)?;
-    Ok(Machine {
+    let user_data = user_data(&inputs).or_usage_error(failed(), HINT)?;
+    Ok(GroupConfig {
         user_data,
         node_config: config.map(|(stored, config)| (config, stored)),
     })

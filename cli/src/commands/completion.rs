@@ -13,7 +13,7 @@ pub fn run(shell: CompletionShell, terminal: &Terminal) -> Result<Outcome, Comma
         CompletionShell::Fish => Shell::Fish,
     };
     let mut script = Vec::new();
-    generate(shell, &mut args::command(), "kctl", &mut script);
-    terminal.document(&String::from_utf8_lossy(&script))?;
+    generate(shell, &mut args::build_command(), "kctl", &mut script);
+    terminal.print_document(&String::from_utf8_lossy(&script))?;
     Ok(Outcome::Fine)
 }

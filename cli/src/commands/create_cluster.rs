@@ -1,16 +1,16 @@
 //! `kctl create cluster`: flags to a spec, the spec into the store, then as `kctl update`.
 
 use super::edit::apply_setters;
-use super::objects::{Objects, read_text};
-use super::session::{Session, named, store_url};
-use super::update::{How, update};
-use super::{look, store_objects};
+use super::session::{Session, named_cluster, store_url};
+use super::spec_objects::{SpecObjects, read_text};
+use super::update::{UpdateOptions, update_cluster};
+use super::{observe, store_objects};
 use crate::args::{
-    Authorization, CreateCluster, Dns, Global, KopsOnly, LoadBalancerType, PlanFormat, SpecFormat,
-    Topology,
+    Authorization, CreateCluster, Dns, GlobalOptions, KopsOnly, LoadBalancerType, PlanFormat,
+    SpecFormat, Topology,
 };
-use crate::error::{CommandError, Context, Kind, Outcome};
-use crate::state::{Keys, store_error};
+use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
+use crate::state::{StoreKeys, store_error};
 use crate::ui::Shell;
 use cloud::facts::Facts;
 use node::yaml;
@@ -19,39 +19,39 @@ use spec::api::cluster::ClusterSpec;
 use spec::create::{CreateOptions, create, wanted_facts};
 use spec::read::{Document, ReadOptions, read_documents_with};
 
-/// Prints the spec and stores nothing. Asks nobody.
+/// Prints the spec. Stores nothing and makes no AWS call.
 pub fn dry_run(
-    what: &CreateCluster,
-    options: &Global,
+    args: &CreateCluster,
+    options: &GlobalOptions,
     shell: &Shell,
 ) -> Result<Outcome, CommandError> {
     let url = store_url(options, shell)?;
-    let objects = spec(what, options, &url, &made_up(), shell)?;
-    if what.network_id.is_some() || !what.subnets.is_empty() {
+    let objects = spec_from_flags(args, options, &url, &made_up_facts(), shell)?;
+    if args.network_id.is_some() || !args.subnets.is_empty() {
         shell.warning(
             "AWS was not asked about the VPC and subnets: their zones and ranges are guesses",
         );
     }
-    let text = match what.output.unwrap_or_default() {
+    let text = match args.output.unwrap_or_default() {
         SpecFormat::Yaml => yaml::to_yaml_documents(&objects.in_order())
-            .failed("the spec has no YAML form", DEFECT)?,
+            .or_failed("the spec has no YAML form", DEFECT)?,
         SpecFormat::Json => serde_json::to_string_pretty(&objects.in_order())
-            .failed("the spec has no JSON form", DEFECT)?,
+            .or_failed("the spec has no JSON form", DEFECT)?,
     };
-    shell.document(&text)?;
+    shell.print_document(&text)?;
     Ok(Outcome::Fine)
 }
 
-/// Refuses the name of a cluster that the store has.
-async fn is_new(name: &str, session: &Session<'_>) -> Result<(), CommandError> {
+/// Fails if the store already has a cluster with that name.
+async fn check_is_new(name: &str, session: &Session<'_>) -> Result<(), CommandError> {
     if name.is_empty() {
         return Ok(());
     }
-    let stored = session.store.get(&Keys::of(name).config()).await;
+    let stored = session.store.get(&StoreKeys::new(name).config()).await;
     match stored.map_err(store_error)? {
         None => Ok(()),
-        Some(_) => Err(CommandError::said(
-            Kind::Precondition,
+        Some(_) => Err(CommandError::from_message(
+            ErrorKind::Precondition,
             format!("cluster {name} exists already in {}", session.url),
             format!(
                 "`kctl update {name}` shows what would change in AWS; `kctl edit cluster {name}` changes its spec"
@@ -62,50 +62,50 @@ async fn is_new(name: &str, session: &Session<'_>) -> Result<(), CommandError> {
 
 /// Stores the spec, then shows the plan; with `--yes` makes the cluster.
 pub async fn run(
-    what: &CreateCluster,
-    options: &Global,
+    args: &CreateCluster,
+    options: &GlobalOptions,
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
-    only_kctl(&what.kops)?;
-    let name = named(options, what.cluster.as_deref())?.unwrap_or_default();
-    let ssh_key = what
+    check_kops_only(&args.kops)?;
+    let name = named_cluster(options, args.cluster.as_deref())?.unwrap_or_default();
+    let ssh_key = args
         .access
         .ssh_public_key
         .as_deref()
         .map(read_text)
         .transpose()?;
-    is_new(&name, session).await?;
-    let flags = create_options(what, name.clone(), &session.url);
+    check_is_new(&name, session).await?;
+    let flags = create_options(args, name.clone(), &session.url);
     let wanted = wanted_facts(&flags);
     let clients = session.cloud_clients(wanted.region.as_deref());
     let facts = match wanted.region {
-        Some(_) => look::facts(&clients, &wanted).await?,
-        // Without zones there is nobody to ask, and nothing to create either.
-        None => made_up(),
+        Some(_) => observe::account_facts(&clients, &wanted).await?,
+        // Without zones there is no region to ask. The spec is refused later.
+        None => made_up_facts(),
     };
-    let objects = spec(what, options, &session.url, &facts, session.shell)?;
-    look::can_complete(&objects, ssh_key.as_deref(), &clients, session).await?;
+    let objects = spec_from_flags(args, options, &session.url, &facts, session.shell)?;
+    observe::check_can_expand(&objects, ssh_key.as_deref(), &clients, session).await?;
     store_objects::write_new(&name, &objects, ssh_key.as_deref(), session).await?;
-    let kubeconfig = what.create_kube_config.unwrap_or(true);
-    let how = How {
-        yes: what.yes,
+    let kubeconfig = args.create_kube_config.unwrap_or(true);
+    let how = UpdateOptions {
+        yes: args.yes,
         output: PlanFormat::Table,
         exit_code: false,
         refresh: false,
-        looking: look::Looking {
+        observe: observe::ObserveOptions {
             read: ReadOptions {
-                allow_unsupported: what.allow_unsupported,
+                allow_unsupported: args.allow_unsupported,
             },
             ignore_skew: false,
         },
         lock_wait: None,
-        kubeconfig: kubeconfig.then(|| what.credentials.clone()),
+        kubeconfig: kubeconfig.then(|| args.credentials.clone()),
         plan_out: None,
     };
-    update(&name, &how, session).await
+    update_cluster(&name, &how, session).await
 }
 
-fn made_up() -> Facts {
+fn made_up_facts() -> Facts {
     Facts {
         stand_in: true,
         ..Facts::default()
@@ -114,39 +114,39 @@ fn made_up() -> Facts {
 
 const DEFECT: &str = "report this: it is a defect of kctl";
 
-/// The checked spec of the flags.
-fn spec(
-    what: &CreateCluster,
-    options: &Global,
+/// Makes the spec from the flags, and checks it.
+fn spec_from_flags(
+    args: &CreateCluster,
+    options: &GlobalOptions,
     store_url: &str,
     facts: &Facts,
     shell: &Shell,
-) -> Result<Objects, CommandError> {
-    only_kctl(&what.kops)?;
-    let name = named(options, what.cluster.as_deref())?.unwrap_or_default();
-    let made = create(&create_options(what, name, store_url), facts)?;
+) -> Result<SpecObjects, CommandError> {
+    check_kops_only(&args.kops)?;
+    let name = named_cluster(options, args.cluster.as_deref())?.unwrap_or_default();
+    let made = create(&create_options(args, name, store_url), facts)?;
     made.warnings
         .iter()
-        .for_each(|warning| shell.problem(warning));
+        .for_each(|warning| shell.print_problem(warning));
     let mut cluster = made.cluster;
-    apply_setters(&mut cluster, &what.setters)?;
-    open_doors(&cluster.spec)
+    apply_setters(&mut cluster, &args.setters)?;
+    open_access_warnings(&cluster.spec)
         .iter()
         .for_each(|warning| shell.warning(warning));
-    let mut objects = Objects::new(cluster.clone());
+    let mut objects = SpecObjects::new(cluster.clone());
     let read = ReadOptions {
-        allow_unsupported: what.allow_unsupported,
+        allow_unsupported: args.allow_unsupported,
     };
-    objects.put(&document(&Object::Cluster(cluster), read)?);
+    objects.put_document(&document_of(&Object::Cluster(cluster), read)?);
     for group in made.groups {
-        objects.put(&document(&Object::InstanceGroup(group), read)?);
+        objects.put_document(&document_of(&Object::InstanceGroup(group), read)?);
     }
     objects.check(shell)?;
     Ok(objects)
 }
 
-/// What everybody may reach of a new cluster, which is kOps' default.
-fn open_doors(spec: &ClusterSpec) -> Vec<String> {
+/// Warnings about ports that are open to the internet, which is kOps' default.
+fn open_access_warnings(spec: &ClusterSpec) -> Vec<String> {
     let everybody = |ranges: &[String]| {
         let mut ranges = ranges.iter();
         ranges.any(|range| ["0.0.0.0/0", "::/0"].contains(&range.as_str()))
@@ -157,47 +157,47 @@ fn open_doors(spec: &ClusterSpec) -> Vec<String> {
     ];
     let open = doors.iter().filter(|(_, ranges, _)| everybody(ranges));
     open.map(|(what, _, flag)| {
-        format!("{what} is open to everybody, as with kOps: {flag} names who may reach it")
+        format!("{what} is open to the internet, as with kOps: restrict it with {flag}")
     })
     .collect()
 }
 
-/// The object as a file would have it: what a file may not say, a flag may not either.
-fn document(object: &Object, read: ReadOptions) -> Result<Document, CommandError> {
-    let text = yaml::to_yaml(object).failed("the spec has no YAML form", DEFECT)?;
+/// The object written and read back as a document, so that flags are checked like files.
+fn document_of(object: &Object, read: ReadOptions) -> Result<Document, CommandError> {
+    let text = yaml::to_yaml(object).or_failed("the spec has no YAML form", DEFECT)?;
     let name = format!("{} {}", object.kind(), object.metadata().name);
     let mut documents = read_documents_with(&name, &text, read)?;
     documents
         .pop()
-        .ok_or_else(|| CommandError::usage("the flags make no spec", DEFECT))
+        .ok_or_else(|| CommandError::usage_error("the flags make no spec", DEFECT))
 }
 
-fn create_options(what: &CreateCluster, name: String, store_url: &str) -> CreateOptions {
-    let (machines, access, software) = (&what.machines, &what.access, &what.software);
+fn create_options(args: &CreateCluster, name: String, store_url: &str) -> CreateOptions {
+    let (instances, access, software) = (&args.instances, &args.access, &args.software);
     CreateOptions {
         name,
         state_store: store_url.to_owned(),
-        zones: what.zones.clone(),
-        control_plane_zones: machines.control_plane_zones.clone(),
-        control_plane_count: machines.control_plane_count,
-        node_count: machines.node_count,
-        control_plane_sizes: machines.control_plane_size.clone(),
-        node_sizes: machines.node_size.clone(),
-        image: machines.image.clone(),
-        control_plane_image: machines.control_plane_image.clone(),
-        node_image: machines.node_image.clone(),
-        bastion_image: machines.bastion_image.clone(),
-        control_plane_volume_size: machines.control_plane_volume_size,
-        control_plane_volume_type: machines.control_plane_volume_type.clone(),
-        node_volume_size: machines.node_volume_size,
-        node_volume_type: machines.node_volume_type.clone(),
-        control_plane_tenancy: machines.control_plane_tenancy.clone(),
-        node_tenancy: machines.node_tenancy.clone(),
-        control_plane_security_groups: machines.control_plane_security_groups.clone(),
-        node_security_groups: machines.node_security_groups.clone(),
-        associate_public_ip: machines.associate_public_ip,
+        zones: args.zones.clone(),
+        control_plane_zones: instances.control_plane_zones.clone(),
+        control_plane_count: instances.control_plane_count,
+        node_count: instances.node_count,
+        control_plane_sizes: instances.control_plane_size.clone(),
+        node_sizes: instances.node_size.clone(),
+        image: instances.image.clone(),
+        control_plane_image: instances.control_plane_image.clone(),
+        node_image: instances.node_image.clone(),
+        bastion_image: instances.bastion_image.clone(),
+        control_plane_volume_size: instances.control_plane_volume_size,
+        control_plane_volume_type: instances.control_plane_volume_type.clone(),
+        node_volume_size: instances.node_volume_size,
+        node_volume_type: instances.node_volume_type.clone(),
+        control_plane_tenancy: instances.control_plane_tenancy.clone(),
+        node_tenancy: instances.node_tenancy.clone(),
+        control_plane_security_groups: instances.control_plane_security_groups.clone(),
+        node_security_groups: instances.node_security_groups.clone(),
+        associate_public_ip: instances.associate_public_ip,
         bastion: access.bastion,
-        topology: match what.topology {
+        topology: match args.topology {
             Some(Topology::Private) => spec::create::Topology::Private,
             Some(Topology::Public) | None => spec::create::Topology::Public,
         },
@@ -208,12 +208,12 @@ fn create_options(what: &CreateCluster, name: String, store_url: &str) -> Create
         }),
         dns_zone: access.dns_zone.clone(),
         networking: software.networking.clone(),
-        network_cidrs: what.network_cidr.clone(),
-        network_id: what.network_id.clone(),
-        subnets: what.subnets.clone(),
-        utility_subnets: what.utility_subnets.clone(),
-        egress: what.egress.clone(),
-        disable_subnet_tags: what.disable_subnet_tags,
+        network_cidrs: args.network_cidr.clone(),
+        network_id: args.network_id.clone(),
+        subnets: args.subnets.clone(),
+        utility_subnets: args.utility_subnets.clone(),
+        egress: args.egress.clone(),
+        disable_subnet_tags: args.disable_subnet_tags,
         kubernetes_version: software.kubernetes_version.clone(),
         kubernetes_feature_gates: software.kubernetes_feature_gates.clone(),
         channel: software.channel.clone(),
@@ -230,14 +230,14 @@ fn create_options(what: &CreateCluster, name: String, store_url: &str) -> Create
         api_ssl_certificate: access.api_ssl_certificate.clone(),
         api_public_name: access.api_public_name.clone(),
         etcd_clusters: software.etcd_clusters.clone(),
-        encrypt_etcd_storage: machines.encrypt_etcd_storage,
-        etcd_storage_type: machines.etcd_storage_type.clone(),
-        cloud_labels: machines.cloud_labels.clone(),
+        encrypt_etcd_storage: instances.encrypt_etcd_storage,
+        etcd_storage_type: instances.etcd_storage_type.clone(),
+        cloud_labels: instances.cloud_labels.clone(),
     }
 }
 
-/// Refuses, with the reason, what only kOps does.
-fn only_kctl(kops: &KopsOnly) -> Result<(), CommandError> {
+/// Refuses options whose value only kOps supports.
+fn check_kops_only(kops: &KopsOnly) -> Result<(), CommandError> {
     let other =
         |value: &Option<String>, ours: &str| value.as_deref().is_some_and(|value| value != ours);
     let (flag, why, instead) = match kops {
@@ -262,5 +262,5 @@ fn only_kctl(kops: &KopsOnly) -> Result<(), CommandError> {
         ),
         _ => return Ok(()),
     };
-    Err(CommandError::usage(format!("{flag}: {why}"), instead))
+    Err(CommandError::usage_error(format!("{flag}: {why}"), instead))
 }

@@ -1,154 +1,151 @@
-//! `kctl delete cluster`: the plan from what is to nothing, then the cluster's folder in the store.
+//! `kctl delete cluster`: deletes all AWS resources of a cluster, then its objects in the state store.
 
-use super::applying::{Work, locked};
-use super::running::completed;
-use super::scope::{Place, scope};
+use super::apply_plan::{PlanContext, with_lock};
+use super::cluster_scope::{ScopeTarget, cluster_scope};
+use super::existing_cluster::ExistingCluster;
 use super::session::Session;
-use super::{look, whose};
-use crate::agents::Found;
+use super::{observe, ownership};
+use crate::agents::AgentBinaries;
 use crate::args::{DeleteCluster, PlanFormat};
-use crate::error::{CommandError, Context, Kind, Outcome};
+use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::interrupt::Interrupts;
 use crate::kubeconfig;
-use crate::planned::Target;
-use crate::state::{Acted, ClusterState, Keys, Lock, StoreJournal, keyset, store_error};
+use crate::plan_target::ClusterTarget;
+use crate::state::{
+    ClusterLock, ClusterState, LastOperation, StoreJournal, StoreKeys, load_keyset, store_error,
+};
 use crate::ui::events::Events;
-use crate::ui::plan::{self, View};
-use crate::ui::plan_json::Document;
+use crate::ui::plan::{self, PlanView};
+use crate::ui::plan_json::PlanDocument;
 use aws_client::store::{Entry, Expect, StoreError};
 use aws_cloud::{AwsWorld, CloudClients};
 use cloud::Cloud;
-use cloud::claim::Claim;
+use cloud::claim::OwnershipClaim;
 use cloud::facts::{Facts, FactsWanted};
 use engine::{Plan, Report};
 use full::DnsKind;
 use node::pki::KUBERNETES_CA;
-use spec::completed::Completed;
-use spec::read::ReadOptions;
+use spec::completed::CompletedCluster;
 
-/// A spec that can no longer be used can still be deleted.
-const LENIENT: ReadOptions = ReadOptions {
-    allow_unsupported: true,
-};
-
-/// A cluster that goes.
-struct Doomed {
+/// The cluster to delete.
+struct Deletion {
     state: ClusterState,
-    /// What the last update left; before the first, what the spec says.
-    completed: Completed,
+    /// The completed spec of the last update; before the first update, the spec as written.
+    completed: CompletedCluster,
     clients: CloudClients,
     facts: Facts,
-    target: Target,
-    /// What shows that it is the store's.
-    claim: Claim,
+    target: ClusterTarget,
+    /// Evidence that resources belong to the cluster in this store.
+    claim: OwnershipClaim,
 }
 
 /// Deletes a cluster, or shows what that would delete.
-pub async fn run(what: &DeleteCluster, session: &Session<'_>) -> Result<Outcome, CommandError> {
-    let name = session.spelled_out(what.cluster.as_deref()).await?;
-    let keys = Keys::of(&name);
-    let listened = what.output == PlanFormat::Events;
+pub async fn run(args: &DeleteCluster, session: &Session<'_>) -> Result<Outcome, CommandError> {
+    let name = session
+        .explicit_cluster_name(args.cluster.as_deref())
+        .await?;
+    let keys = StoreKeys::new(&name);
+    let listened = args.output == PlanFormat::Events;
     let events = listened.then(|| Events::begin(session.shell, "delete cluster", &name));
-    let ended = if what.unregister {
-        unregister(&name, &keys, what, session).await
+    let ended = if args.unregister {
+        unregister_cluster(&name, &keys, args, session).await
     } else {
-        ours(&name, &keys, what, events, session).await
+        plan_and_delete(&name, &keys, args, events, session).await
     };
     if let Some(events) = events {
-        events.end(&ended);
+        events.emit_end(&ended);
     }
     ended
 }
 
-async fn ours(
+async fn plan_and_delete(
     name: &str,
-    keys: &Keys,
-    what: &DeleteCluster,
+    keys: &StoreKeys,
+    args: &DeleteCluster,
     events: Option<Events<'_>>,
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
-    let doomed = doomed(name, session).await?;
+    let deletion = read_cluster(name, session).await?;
     if let Some(events) = events {
-        events.target(&doomed.target);
+        events.emit_target(&deletion.target);
     }
-    let Target {
+    let ClusterTarget {
         cluster,
         account,
         region,
-    } = &doomed.target;
+    } = &deletion.target;
     let line = format!("Cluster {cluster}  account {account}  {region}");
-    let programs = what.output.is_for_programs();
+    let programs = args.output.is_for_programs();
     if programs {
         session.shell.note(&line);
     } else {
-        session.shell.result(&format!("{line}\n\n"))?;
+        session.shell.print_result(&format!("{line}\n\n"))?;
     }
-    if what.yes || (session.shell.asks() && !programs) {
-        return locked(
+    if args.yes || (session.shell.can_ask() && !programs) {
+        return with_lock(
             session,
             keys,
             "delete cluster",
-            what.lock_wait,
+            args.lock_wait,
             async |lock, interrupts| {
-                let doomed = match doomed.state.is_current(&session.store).await? {
-                    true => doomed,
-                    false => self::doomed(name, session).await?,
+                let deletion = match deletion.state.is_current(&session.store).await? {
+                    true => deletion,
+                    false => self::read_cluster(name, session).await?,
                 };
-                delete(&doomed, what, events, session, lock, interrupts).await
+                delete_under_lock(&deletion, args, events, session, lock, interrupts).await
             },
         )
         .await;
     }
-    let journal = StoreJournal::read(&session.store, keys, &doomed.state.entries).await?;
-    let world = world(&doomed, &journal, session);
+    let journal = StoreJournal::read(&session.store, keys, &deletion.state.entries).await?;
+    let aws_world = aws_world(&deletion, &journal, session);
     let interrupts = Interrupts::default();
-    let work = work(
-        &doomed,
+    let context = plan_context(
+        &deletion,
         session,
-        &world,
+        &aws_world,
         &journal,
         &interrupts,
         events,
         programs,
     );
-    let seen = work.observe().await?;
-    whose::check(&doomed.claim, &seen, &doomed.state, session)?;
-    let plan = super::update::planned(engine::plan(&[], &seen))?;
-    show(&plan, &doomed, what, None, events, session).await?;
+    let snapshot = context.observe_cloud().await?;
+    ownership::check_ownership(&deletion.claim, &snapshot, &deletion.state, session)?;
+    let plan = super::update::explain_plan_error(engine::plan(&[], &snapshot))?;
+    show_plan(&plan, &deletion, args, None, events, session).await?;
     session.shell.hint(&format!(
         "kctl delete cluster {name} --yes    deletes all of it"
     ));
     Ok(Outcome::Fine)
 }
 
-async fn doomed(name: &str, session: &Session<'_>) -> Result<Doomed, CommandError> {
-    let state = ClusterState::read(&session.store, name, LENIENT).await?;
-    let spec = match completed(&state, session).await? {
-        Some(spec) => spec,
-        None => state.cluster.object.clone(),
-    };
-    let completed = Completed::read(&spec);
-    let clients = session.cloud_clients(completed.region.as_deref());
-    let ask = FactsWanted {
+async fn read_cluster(name: &str, session: &Session<'_>) -> Result<Deletion, CommandError> {
+    let ExistingCluster {
+        state,
+        completed,
+        clients,
+        ..
+    } = ExistingCluster::read(name, session).await?;
+    let wanted = FactsWanted {
         hosted_zones: completed.dns != DnsKind::None,
         ..FactsWanted::default()
     };
-    let (facts, acted) = tokio::try_join!(
-        look::facts(&clients, &ask),
-        Acted::read(&session.store, &state.keys, &state.entries),
+    let (facts, last_operation) = tokio::try_join!(
+        observe::account_facts(&clients, &wanted),
+        LastOperation::read(&session.store, &state.keys, &state.entries),
     )?;
-    whose::same_account(name, &facts.account, acted.as_ref())?;
-    let authority = match state.entry(&state.keys.keyset(KUBERNETES_CA)) {
-        Some(_) => Some(keyset(&session.store, &state.keys, KUBERNETES_CA).await?),
+    ownership::check_same_account(name, &facts.account, last_operation.as_ref())?;
+    let authority = match state.find_entry(&state.keys.keyset(KUBERNETES_CA)) {
+        Some(_) => Some(load_keyset(&session.store, &state.keys, KUBERNETES_CA).await?),
         None => None,
     };
-    let claim = whose::claim(&state, authority.as_ref(), acted.as_ref());
-    let target = Target {
+    let claim = ownership::ownership_claim(&state, authority.as_ref(), last_operation.as_ref());
+    let target = ClusterTarget {
         cluster: name.to_owned(),
         account: facts.account.clone(),
         region: clients.region().to_owned(),
     };
-    Ok(Doomed {
+    Ok(Deletion {
         state,
         completed,
         clients,
@@ -158,141 +155,149 @@ async fn doomed(name: &str, session: &Session<'_>) -> Result<Doomed, CommandErro
     })
 }
 
-fn world(doomed: &Doomed, journal: &StoreJournal<'_>, session: &Session<'_>) -> AwsWorld {
-    let place = Place {
-        account: doomed.target.account.clone(),
-        partition: doomed.facts.partition.clone(),
-        region: doomed.target.region.clone(),
-        hosted_zone: doomed.completed.hosted_zone(&doomed.facts.hosted_zones),
+fn aws_world(deletion: &Deletion, journal: &StoreJournal<'_>, session: &Session<'_>) -> AwsWorld {
+    let target = ScopeTarget {
+        account: deletion.target.account.clone(),
+        partition: deletion.facts.partition.clone(),
+        region: deletion.target.region.clone(),
+        hosted_zone: deletion.completed.hosted_zone(&deletion.facts.hosted_zones),
         generation: journal.generation(),
         own_tags: None,
     };
-    let scope = scope(
-        &doomed.completed,
-        place,
+    let scope = cluster_scope(
+        &deletion.completed,
+        target,
         Vec::new(),
         true,
-        Found::default().source(),
+        AgentBinaries::default().asset_source(),
     );
-    AwsWorld::new(doomed.clients.clone(), session.store.clone(), scope)
+    AwsWorld::new(deletion.clients.clone(), session.store.clone(), scope)
 }
 
-fn work<'a>(
-    doomed: &'a Doomed,
+fn plan_context<'a>(
+    deletion: &'a Deletion,
     session: &'a Session<'a>,
     world: &'a AwsWorld,
     journal: &'a StoreJournal<'a>,
     interrupts: &'a Interrupts,
     events: Option<Events<'a>>,
     programs: bool,
-) -> Work<'a> {
-    Work {
+) -> PlanContext<'a> {
+    PlanContext {
         session,
-        target: &doomed.target,
-        keys: &doomed.state.keys,
-        entries: &doomed.state.entries,
+        target: &deletion.target,
+        keys: &deletion.state.keys,
+        entries: &deletion.state.entries,
         world,
         journal,
         interrupts,
         events,
-        programs,
-        beforehand: None,
+        for_programs: programs,
+        write_first: None,
     }
 }
 
-async fn delete(
-    doomed: &Doomed,
-    what: &DeleteCluster,
+async fn delete_under_lock(
+    deletion: &Deletion,
+    args: &DeleteCluster,
     events: Option<Events<'_>>,
     session: &Session<'_>,
-    lock: &Lock,
+    lock: &ClusterLock,
     interrupts: &Interrupts,
 ) -> Result<Outcome, CommandError> {
-    let name = doomed.state.name();
-    let journal =
-        StoreJournal::read(&session.store, &doomed.state.keys, &doomed.state.entries).await?;
-    let world = world(doomed, &journal, session);
-    let programs = what.output.is_for_programs();
-    let work = work(
-        doomed, session, &world, &journal, interrupts, events, programs,
+    let name = deletion.state.name();
+    let journal = StoreJournal::read(
+        &session.store,
+        &deletion.state.keys,
+        &deletion.state.entries,
+    )
+    .await?;
+    let world = aws_world(deletion, &journal, session);
+    let programs = args.output.is_for_programs();
+    let context = plan_context(
+        deletion, session, &world, &journal, interrupts, events, programs,
     );
-    let seen = work.observe().await?;
-    whose::check(&doomed.claim, &seen, &doomed.state, session)?;
-    let plan = super::update::planned(engine::plan(&[], &seen))?;
-    let json = what.output == PlanFormat::Json;
+    let snapshot = context.observe_cloud().await?;
+    ownership::check_ownership(&deletion.claim, &snapshot, &deletion.state, session)?;
+    let plan = super::update::explain_plan_error(engine::plan(&[], &snapshot))?;
+    let json = args.output == PlanFormat::Json;
     if !json {
-        show(&plan, doomed, what, None, events, session).await?;
+        show_plan(&plan, deletion, args, None, events, session).await?;
     }
     let question =
         format!("All of this is deleted, and nothing brings it back. Type {name} to go on:");
-    if !what.yes && !session.shell.confirm(&question, name).await {
-        return Err(CommandError::said(
-            Kind::Usage,
+    if !args.yes && !session.shell.confirm(&question, name).await {
+        return Err(CommandError::from_message(
+            ErrorKind::Usage,
             format!("{name} was not deleted"),
             format!("type its name, or: kctl delete cluster {name} --yes"),
         ));
     }
     let mut report = Report::default();
     if !plan.is_empty() {
-        report = work
-            .apply("delete cluster", &plan, &seen, None, lock)
+        report = context
+            .apply_plan("delete cluster", &plan, &snapshot, None, lock)
             .await?;
         let again = format!("kctl delete cluster {name} --yes");
-        if let Some(error) = Work::incomplete(&report, &again) {
-            return Err(error.hint("the spec is kept until everything in AWS is gone"));
+        if let Some(error) = PlanContext::incomplete_error(&report, &again) {
+            return Err(error.with_hint("the spec is kept until everything in AWS is gone"));
         }
     }
     if json {
-        show(&plan, doomed, what, Some(&report), events, session).await?;
+        show_plan(&plan, deletion, args, Some(&report), events, session).await?;
     }
-    forget(name, &doomed.state.keys, session).await
+    delete_from_store(name, &deletion.state.keys, session).await
 }
 
-async fn show(
+async fn show_plan(
     plan: &Plan<Cloud>,
-    doomed: &Doomed,
-    what: &DeleteCluster,
+    deletion: &Deletion,
+    args: &DeleteCluster,
     report: Option<&Report>,
     events: Option<Events<'_>>,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
     if let Some(events) = events {
-        events.planned(plan, &[]);
+        events.emit_plan(plan, &[]);
         return Ok(());
     }
-    if what.output == PlanFormat::Json {
-        let text = serde_json::to_string_pretty(&Document::of(plan, &doomed.target, report));
-        return session.shell.document(&text.failed(
+    if args.output == PlanFormat::Json {
+        let text = serde_json::to_string_pretty(&PlanDocument::new(plan, &deletion.target, report));
+        return session.shell.print_document(&text.or_failed(
             "the plan has no JSON form",
             "report this: it is a defect of kctl",
         )?);
     }
-    let view = View {
+    let view = PlanView {
         plan,
-        wide: what.output == PlanFormat::Wide,
+        wide: args.output == PlanFormat::Wide,
         paint: session.shell.paint(),
         stand_ins: &[],
     };
-    let keys = &doomed.state.keys;
+    let keys = &deletion.state.keys;
     let all = session
         .store
-        .list(&keys.all(), None)
+        .list(&keys.prefix(), None)
         .await
         .map_err(store_error)?;
-    let store = store_words(keys, &all, session).await?;
-    let text = format!("{}{}\n{store}", plan::render(view), plan::summary(plan));
-    session.shell.result(&text)
+    let store = store_summary(keys, &all, session).await?;
+    let text = format!(
+        "{}{}\n{store}",
+        plan::render(view),
+        plan::summary_line(plan)
+    );
+    session.shell.print_result(&text)
 }
 
-/// What goes from the store, in words.
-async fn store_words(
-    keys: &Keys,
+/// Describes what is deleted from the store.
+async fn store_summary(
+    keys: &StoreKeys,
     all: &[Entry],
     session: &Session<'_>,
 ) -> Result<String, CommandError> {
     let backups = all
         .iter()
-        .filter(|entry| entry.key.starts_with(&keys.below("backups/")))
+        .filter(|entry| entry.key.starts_with(&keys.key_below("backups/")))
         .count();
     let backups = if backups > 0 {
         format!(", {backups} of them of etcd backups")
@@ -309,21 +314,28 @@ async fn store_words(
         "Then {} objects below {}/{} go: the spec, keys and certificates, and the log of operations{backups}.\n{kept}",
         all.len(),
         session.url,
-        keys.all()
+        keys.prefix()
     ))
 }
 
-/// What deleting means in a bucket with versioning: S3 puts a marker on top, and every version stays.
+/// In a bucket with versioning, S3 only adds a delete marker: all versions stay.
 const KEPT: &str = "The bucket has versioning: earlier versions of all of it, private keys too, stay there and can be read, until a \
                     lifecycle rule (NoncurrentVersionExpiration) or `aws s3api delete-objects` removes them.\n";
 
 const PERHAPS_KEPT: &str = "If the bucket has versioning (s3:GetBucketVersioning, which would say so, is denied), earlier versions of all of \
                             it, private keys too, stay there and can be read.\n";
 
-/// Deletes the cluster's folder, the spec last: until it is gone the command can be repeated.
-async fn forget(name: &str, keys: &Keys, session: &Session<'_>) -> Result<Outcome, CommandError> {
+/// Deletes the cluster's folder. The spec goes last, so that the command can be repeated after a failure.
+async fn delete_from_store(
+    name: &str,
+    keys: &StoreKeys,
+    session: &Session<'_>,
+) -> Result<Outcome, CommandError> {
     let store = &session.store;
-    let entries = store.list(&keys.all(), None).await.map_err(store_error)?;
+    let entries = store
+        .list(&keys.prefix(), None)
+        .await
+        .map_err(store_error)?;
     let last = [keys.config(), keys.lock()];
     let first: Vec<String> = entries
         .into_iter()
@@ -335,48 +347,48 @@ async fn forget(name: &str, keys: &Keys, session: &Session<'_>) -> Result<Outcom
         .delete(&keys.config(), Expect::Any)
         .await
         .map_err(store_error)?;
-    // Only tidiness: a kubeconfig that is not there or not ours to change is no failure.
-    let forgotten =
-        kubeconfig::path(None).and_then(|path| Ok((kubeconfig::forget(&path, name)?, path)));
+    // Cleanup only: a kubeconfig that is missing or not writable is not an error.
+    let forgotten = kubeconfig::kubeconfig_path(None)
+        .and_then(|path| Ok((kubeconfig::remove_cluster(&path, name)?, path)));
     if let Ok((true, path)) = forgotten {
         session
             .shell
             .note(&format!("took {name} out of {}", path.display()));
     }
-    session.shell.done(&format!("deleted cluster {name}"));
+    session.shell.print_done(&format!("deleted cluster {name}"));
     Ok(Outcome::Fine)
 }
 
-async fn unregister(
+async fn unregister_cluster(
     name: &str,
-    keys: &Keys,
-    what: &DeleteCluster,
+    keys: &StoreKeys,
+    args: &DeleteCluster,
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
-    session.existing(name).await?;
+    session.check_cluster_exists(name).await?;
     let all = session
         .store
-        .list(&keys.all(), None)
+        .list(&keys.prefix(), None)
         .await
         .map_err(store_error)?;
-    let words = store_words(keys, &all, session).await?;
+    let words = store_summary(keys, &all, session).await?;
     session
         .shell
         .note(&format!("AWS stays as it is. {}", words.trim_end()));
     let question = format!("Type {name} to go on:");
-    if !what.yes && !session.shell.confirm(&question, name).await {
-        return Err(CommandError::said(
-            Kind::Usage,
+    if !args.yes && !session.shell.confirm(&question, name).await {
+        return Err(CommandError::from_message(
+            ErrorKind::Usage,
             format!("{name} was not unregistered"),
             format!("type its name, or: kctl delete cluster {name} --unregister --yes"),
         ));
     }
-    locked(
+    with_lock(
         session,
         keys,
         "delete cluster",
-        what.lock_wait,
-        async |_, _| forget(name, keys, session).await,
+        args.lock_wait,
+        async |_, _| delete_from_store(name, keys, session).await,
     )
     .await
 }

@@ -1,13 +1,13 @@
-//! `kctl edit`: one object of the spec, in an editor or field by field. What the user typed is never lost.
+//! `kctl edit`: changes one object of the spec, in an editor or by field. The edited text is kept if it cannot be stored.
 
 mod editor;
 
-use super::objects::Objects;
 use super::session::Session;
 use super::spec_log;
+use super::spec_objects::SpecObjects;
 use crate::args::{Edit, EditWhat, Setters};
-use crate::error::{CommandError, Context, Kind, Outcome};
-use crate::state::{ClusterState, SpecChange, Stored, write_object};
+use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
+use crate::state::{ClusterState, SpecChange, StoredObject, write_object};
 use aws_client::store::Expect;
 use editor::Editor;
 use node::yaml;
@@ -21,12 +21,12 @@ pub async fn run(options: &Edit, session: &Session<'_>) -> Result<Outcome, Comma
             let read = ReadOptions {
                 allow_unsupported: what.allow_unsupported,
             };
-            let name = session.cluster(what.cluster.as_deref()).await?;
+            let name = session.cluster_name(what.cluster.as_deref()).await?;
             let state = ClusterState::read(&session.store, &name, read).await?;
             let key = state.keys.config();
             let wrap = |object: &Resource<_>| Object::Cluster(object.clone());
-            edit(
-                &Place {
+            edit_object(
+                &EditContext {
                     session,
                     state: &state,
                     key,
@@ -46,13 +46,13 @@ pub async fn run(options: &Edit, session: &Session<'_>) -> Result<Outcome, Comma
             let read = ReadOptions {
                 allow_unsupported: what.allow_unsupported,
             };
-            let name = session.cluster(None).await?;
+            let name = session.cluster_name(None).await?;
             let state = ClusterState::read(&session.store, &name, read).await?;
             let stored = state.group(&what.group)?;
             let key = state.keys.group(&what.group);
             let wrap = |object: &Resource<_>| Object::InstanceGroup(object.clone());
-            edit(
-                &Place {
+            edit_object(
+                &EditContext {
                     session,
                     state: &state,
                     key,
@@ -71,29 +71,29 @@ pub async fn run(options: &Edit, session: &Session<'_>) -> Result<Outcome, Comma
     }
 }
 
-/// What is edited.
-struct Place<'a> {
+/// The object that is edited, and its cluster.
+struct EditContext<'a> {
     session: &'a Session<'a>,
     state: &'a ClusterState,
     key: String,
     read: ReadOptions,
 }
 
-async fn edit<S: Spec + Default + Clone>(
-    place: &Place<'_>,
-    stored: &Stored<S>,
+async fn edit_object<S: Spec + Default + Clone>(
+    context: &EditContext<'_>,
+    stored: &StoredObject<S>,
     setters: &Setters,
     wrap: impl Fn(&Resource<S>) -> Object,
     unwrap: impl Fn(Object) -> Option<Resource<S>>,
 ) -> Result<Outcome, CommandError> {
     if setters.set.is_empty() && setters.unset.is_empty() {
-        return edit_text(place, stored, unwrap).await;
+        return edit_text(context, stored, unwrap).await;
     }
     let mut object = stored.object.clone();
     apply_setters(&mut object, setters)?;
-    let document = read_back(place, &wrap(&object))?;
-    laid_over(place, &document).check(place.session.shell)?;
-    save(place, stored, &object).await
+    let document = read_back(context, &wrap(&object))?;
+    merge_document(context, &document).check(context.session.shell)?;
+    save_object(context, stored, &object).await
 }
 
 /// Sets and removes single fields.
@@ -125,20 +125,20 @@ pub fn apply_setters<S: Spec + Default>(
     }
 }
 
-/// Opens the editor until what comes back can be used, or comes back as it was.
+/// Opens the editor until its text is valid or unchanged.
 async fn edit_text<S: Spec>(
-    place: &Place<'_>,
-    stored: &Stored<S>,
+    context: &EditContext<'_>,
+    stored: &StoredObject<S>,
     unwrap: impl Fn(Object) -> Option<Resource<S>>,
 ) -> Result<Outcome, CommandError> {
-    let shell = place.session.shell;
-    let mut editor = Editor::open(&place.key, &stored.text)?;
+    let shell = context.session.shell;
+    let mut editor = Editor::open(&context.key, &stored.text)?;
     loop {
-        let Some(text) = editor.edited()? else {
-            return match editor.unusable() {
-                true => Err(CommandError::usage(
+        let Some(text) = editor.run_editor()? else {
+            return match editor.was_rejected() {
+                true => Err(CommandError::usage_error(
                     "nothing was stored: the spec still cannot be used",
-                    format!("your text is in {}", editor.keep()),
+                    format!("your text is in {}", editor.keep_file()),
                 )),
                 false => {
                     shell.note("nothing changed");
@@ -146,10 +146,10 @@ async fn edit_text<S: Spec>(
                 }
             };
         };
-        let (object, problems) = match read_documents_with(&place.key, &text, place.read) {
+        let (object, problems) = match read_documents_with(&context.key, &text, context.read) {
             Err(problems) => (None, problems),
             Ok(documents) => match documents.as_slice() {
-                [document] => checked(place, document, stored, &unwrap),
+                [document] => check_document(context, document, stored, &unwrap),
                 _ => (
                     None,
                     vec![
@@ -162,21 +162,23 @@ async fn edit_text<S: Spec>(
         let (errors, warnings): (Vec<_>, Vec<_>) =
             problems.into_iter().partition(Problem::is_error);
         let Some(object) = object.filter(|_| errors.is_empty()) else {
-            editor.complain(&text, &errors)?;
+            editor.show_problems(&text, &errors)?;
             continue;
         };
-        warnings.iter().for_each(|warning| shell.problem(warning));
-        return match save(place, stored, &object).await {
+        warnings
+            .iter()
+            .for_each(|warning| shell.print_problem(warning));
+        return match save_object(context, stored, &object).await {
             Ok(outcome) => Ok(outcome),
-            Err(error) => Err(error.hint(format!("your text is in {}", editor.keep()))),
+            Err(error) => Err(error.with_hint(format!("your text is in {}", editor.keep_file()))),
         };
     }
 }
 
-fn checked<S: Spec>(
-    place: &Place<'_>,
+fn check_document<S: Spec>(
+    context: &EditContext<'_>,
     document: &Document,
-    stored: &Stored<S>,
+    stored: &StoredObject<S>,
     unwrap: &impl Fn(Object) -> Option<Resource<S>>,
 ) -> (Option<Resource<S>>, Vec<Problem>) {
     let object =
@@ -192,39 +194,42 @@ fn checked<S: Spec>(
             vec![Problem::error("metadata.name", "kind and name cannot change").hint(hint)],
         );
     };
-    (Some(object), laid_over(place, document).problems())
+    (
+        Some(object),
+        merge_document(context, document).all_problems(),
+    )
 }
 
-fn laid_over(place: &Place<'_>, document: &Document) -> Objects {
-    let mut objects = Objects::stored(place.state);
-    objects.put(document);
+fn merge_document(context: &EditContext<'_>, document: &Document) -> SpecObjects {
+    let mut objects = SpecObjects::from_state(context.state);
+    objects.put_document(document);
     objects
 }
 
-/// The object as a file would have it, so that findings have places.
-fn read_back(place: &Place<'_>, object: &Object) -> Result<Document, CommandError> {
-    let text = yaml::to_yaml(object).failed(
+/// The object written and read back as a document, so that problems have line numbers.
+fn read_back(context: &EditContext<'_>, object: &Object) -> Result<Document, CommandError> {
+    let text = yaml::to_yaml(object).or_failed(
         "the spec has no YAML form",
         "report this: it is a defect of kctl",
     )?;
-    let mut documents = read_documents_with(&place.key, &text, place.read)?;
+    let mut documents = read_documents_with(&context.key, &text, context.read)?;
     documents
         .pop()
-        .ok_or_else(|| CommandError::usage("nothing is left of the object", "remove less"))
+        .ok_or_else(|| CommandError::usage_error("nothing is left of the object", "remove less"))
 }
 
-async fn save<S: Spec>(
-    place: &Place<'_>,
-    stored: &Stored<S>,
+async fn save_object<S: Spec>(
+    context: &EditContext<'_>,
+    stored: &StoredObject<S>,
     object: &Resource<S>,
 ) -> Result<Outcome, CommandError> {
-    let shell = place.session.shell;
+    let shell = context.session.shell;
     let expect = Expect::Version(stored.version.clone());
-    match write_object(&place.session.store, &place.key, object, expect).await {
+    match write_object(&context.session.store, &context.key, object, expect).await {
         Ok(_) => {}
-        Err(error) if error.kind == Kind::Precondition => {
-            return Err(CommandError::said(
-                Kind::Precondition,
+        Err(error) if error.kind == ErrorKind::Precondition => {
+            return Err(CommandError::from_message(
+                ErrorKind::Precondition,
                 format!(
                     "{} {} was changed by somebody else while you edited it",
                     S::KIND,
@@ -235,11 +240,11 @@ async fn save<S: Spec>(
         }
         Err(error) => return Err(error),
     }
-    let changes = SpecChange::of(Some(&stored.object), Some(object));
+    let changes = SpecChange::from_objects(Some(&stored.object), Some(object));
     let changes = changes.into_iter().collect();
-    spec_log::log("edit", &place.state.keys, changes, place.session).await;
-    let name = place.state.name();
-    shell.done(&format!("stored {} {}", S::KIND, object.name()));
+    spec_log::log_spec_changes("edit", &context.state.keys, changes, context.session).await;
+    let name = context.state.name();
+    shell.print_done(&format!("stored {} {}", S::KIND, object.name()));
     shell.hint(&format!(
         "kctl update {name}    shows what would change in AWS"
     ));

@@ -6,9 +6,9 @@ mod operations;
 
 use super::secret;
 use super::session::Session;
-use crate::args::{Form, Get, GetKind, GetObjects, ListFormat};
-use crate::error::{CommandError, Context, Kind, Outcome};
-use crate::state::{self, ClusterState, Keys, store_error};
+use crate::args::{Get, GetKind, GetObjects, GetOutput, ListFormat};
+use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
+use crate::state::{self, ClusterState, StoreKeys, store_error};
 use crate::ui::table;
 use futures::future::try_join_all;
 use node::names::dns;
@@ -17,7 +17,7 @@ use serde::Serialize;
 use spec::api::{Cluster, DnsType, InstanceGroup, InstanceGroupRole, Object};
 use spec::read::{Document, ReadOptions, read_documents_with};
 
-/// Stored objects are shown as they are, whatever this kctl can do with them.
+/// Stored objects are shown even if this kctl does not support all their fields.
 const AS_STORED: ReadOptions = ReadOptions {
     allow_unsupported: true,
 };
@@ -26,7 +26,7 @@ const AS_STORED: ReadOptions = ReadOptions {
 pub async fn run(options: &Get, session: &Session<'_>) -> Result<Outcome, CommandError> {
     match &options.what {
         None => {
-            clusters(
+            show_clusters(
                 &GetObjects {
                     object: None,
                     form: options.form,
@@ -35,36 +35,38 @@ pub async fn run(options: &Get, session: &Session<'_>) -> Result<Outcome, Comman
             )
             .await?;
         }
-        Some(GetKind::Clusters(what)) => clusters(what, session).await?,
-        Some(GetKind::InstanceGroups(what)) => groups(what, session).await?,
-        Some(GetKind::All(what)) => all(what, session).await?,
+        Some(GetKind::Clusters(what)) => show_clusters(what, session).await?,
+        Some(GetKind::InstanceGroups(what)) => show_groups(what, session).await?,
+        Some(GetKind::All(what)) => show_all(what, session).await?,
         Some(GetKind::Instances(what)) => instances::run(what, session).await?,
-        Some(GetKind::SshPublicKeys(what)) => keys::ssh(what, session).await?,
-        Some(GetKind::KeyPairs(what)) => keys::pairs(what, session).await?,
-        Some(GetKind::Secrets(what)) => secret::get(what, session).await?,
+        Some(GetKind::SshPublicKeys(what)) => keys::show_ssh_keys(what, session).await?,
+        Some(GetKind::KeyPairs(what)) => keys::show_key_pairs(what, session).await?,
+        Some(GetKind::Secrets(what)) => secret::show_secrets(what, session).await?,
         Some(GetKind::Operations(what)) => operations::run(what, session).await?,
     }
     Ok(Outcome::Fine)
 }
 
-async fn clusters(what: &GetObjects, session: &Session<'_>) -> Result<(), CommandError> {
-    let names = match &what.object {
+async fn show_clusters(args: &GetObjects, session: &Session<'_>) -> Result<(), CommandError> {
+    let names = match &args.object {
         Some(name) => {
-            session.existing(name).await?;
+            session.check_cluster_exists(name).await?;
             vec![name.clone()]
         }
-        None => state::clusters(&session.store).await?,
+        None => state::cluster_names(&session.store).await?,
     };
-    if what.form.output == ListFormat::Name {
-        return lines(session, names.iter().map(|name| format!("cluster/{name}")));
+    if args.form.output == ListFormat::Name {
+        return print_lines(session, names.iter().map(|name| format!("cluster/{name}")));
     }
     let read = names
         .iter()
-        .map(|name| cluster(session, name, what.form.full));
+        .map(|name| read_cluster(session, name, args.form.full));
     let objects = try_join_all(read).await?;
-    let single = what.object.is_some();
-    match what.form.output {
-        ListFormat::Yaml | ListFormat::Json => documents(session, &objects, what.form, single),
+    let single = args.object.is_some();
+    match args.form.output {
+        ListFormat::Yaml | ListFormat::Json => {
+            print_documents(session, &objects, args.form, single)
+        }
         _ if objects.is_empty() => {
             session
                 .shell
@@ -73,21 +75,25 @@ async fn clusters(what: &GetObjects, session: &Session<'_>) -> Result<(), Comman
         }
         form => session
             .shell
-            .result(&cluster_table(&objects, form == ListFormat::Wide)),
+            .print_result(&cluster_table(&objects, form == ListFormat::Wide)),
     }
 }
 
-/// A cluster as the user wrote it, or as the last update completed it.
-async fn cluster(session: &Session<'_>, name: &str, full: bool) -> Result<Cluster, CommandError> {
-    let keys = Keys::of(name);
+/// Reads the Cluster object as the user wrote it or, with `full`, as the last update completed it.
+async fn read_cluster(
+    session: &Session<'_>,
+    name: &str,
+    full: bool,
+) -> Result<Cluster, CommandError> {
+    let keys = StoreKeys::new(name);
     let key = if full {
         keys.completed()
     } else {
         keys.config()
     };
     let object = session.store.get(&key).await.map_err(store_error)?.ok_or_else(|| {
-        CommandError::said(
-            Kind::Precondition,
+        CommandError::from_message(
+            ErrorKind::Precondition,
             format!("{key} is not in the state store"),
             "the full spec is written by `kctl update --yes`; `kctl render` shows it without AWS",
         )
@@ -99,7 +105,7 @@ async fn cluster(session: &Session<'_>, name: &str, full: bool) -> Result<Cluste
         _ => None,
     });
     found.ok_or_else(|| {
-        CommandError::usage(
+        CommandError::usage_error(
             format!("{key} holds no Cluster"),
             "restore it from the bucket's versions",
         )
@@ -150,24 +156,24 @@ fn cluster_table(clusters: &[Cluster], wide: bool) -> String {
     table::render(&headers, &clusters.iter().map(row).collect::<Vec<_>>())
 }
 
-async fn groups(what: &GetObjects, session: &Session<'_>) -> Result<(), CommandError> {
-    let name = session.cluster(None).await?;
+async fn show_groups(args: &GetObjects, session: &Session<'_>) -> Result<(), CommandError> {
+    let name = session.cluster_name(None).await?;
     let state = ClusterState::read(&session.store, &name, AS_STORED).await?;
-    let groups = match &what.object {
+    let groups = match &args.object {
         Some(only) => vec![state.group(only)?.object.clone()],
         None => state.group_objects(),
     };
-    match what.form.output {
-        ListFormat::Name => lines(
+    match args.form.output {
+        ListFormat::Name => print_lines(
             session,
             groups
                 .iter()
                 .map(|group| format!("instancegroup/{}", group.name())),
         ),
         ListFormat::Yaml | ListFormat::Json => {
-            documents(session, &groups, what.form, what.object.is_some())
+            print_documents(session, &groups, args.form, args.object.is_some())
         }
-        form => session.shell.result(&group_table(
+        form => session.shell.print_result(&group_table(
             &groups,
             &state.cluster.object,
             form == ListFormat::Wide,
@@ -219,24 +225,24 @@ fn group_table(groups: &[InstanceGroup], cluster: &Cluster, wide: bool) -> Strin
     table::render(&headers, &groups.iter().map(row).collect::<Vec<_>>())
 }
 
-async fn all(what: &GetObjects, session: &Session<'_>) -> Result<(), CommandError> {
-    let name = session.cluster(what.object.as_deref()).await?;
+async fn show_all(args: &GetObjects, session: &Session<'_>) -> Result<(), CommandError> {
+    let name = session.cluster_name(args.object.as_deref()).await?;
     let state = ClusterState::read(&session.store, &name, AS_STORED).await?;
     let groups = state.group_objects();
-    match what.form.output {
+    match args.form.output {
         ListFormat::Yaml | ListFormat::Json => {
             let objects: Vec<&Object> = state
                 .documents
                 .iter()
                 .map(|Document { object, .. }| object)
                 .collect();
-            documents(session, &objects, what.form, false)
+            print_documents(session, &objects, args.form, false)
         }
         ListFormat::Name => {
             let names = groups
                 .iter()
                 .map(|group| format!("instancegroup/{}", group.name()));
-            lines(
+            print_lines(
                 session,
                 std::iter::once(format!("cluster/{name}")).chain(names),
             )
@@ -245,7 +251,7 @@ async fn all(what: &GetObjects, session: &Session<'_>) -> Result<(), CommandErro
             let wide = form == ListFormat::Wide;
             let cluster = state.cluster.object;
             let clusters = cluster_table(std::slice::from_ref(&cluster), wide);
-            session.shell.result(&format!(
+            session.shell.print_result(&format!(
                 "{clusters}\n{}",
                 group_table(&groups, &cluster, wide)
             ))
@@ -254,10 +260,10 @@ async fn all(what: &GetObjects, session: &Session<'_>) -> Result<(), CommandErro
 }
 
 /// YAML documents as kOps prints them; or one JSON document: the object if one was named, else a list.
-fn documents<T: Serialize>(
+fn print_documents<T: Serialize>(
     session: &Session<'_>,
     objects: &[T],
-    form: Form,
+    form: GetOutput,
     single: bool,
 ) -> Result<(), CommandError> {
     const DEFECT: &str = "report this: it is a defect of kctl";
@@ -266,19 +272,19 @@ fn documents<T: Serialize>(
             ([only], true) => serde_json::to_string_pretty(only),
             _ => serde_json::to_string_pretty(objects),
         }
-        .failed("the objects have no JSON form", DEFECT)?
+        .or_failed("the objects have no JSON form", DEFECT)?
     } else {
-        yaml::to_yaml_documents(objects).failed("the objects have no YAML form", DEFECT)?
+        yaml::to_yaml_documents(objects).or_failed("the objects have no YAML form", DEFECT)?
     };
-    session.shell.document(&text)
+    session.shell.print_document(&text)
 }
 
-fn lines(
+fn print_lines(
     session: &Session<'_>,
     lines: impl IntoIterator<Item = String>,
 ) -> Result<(), CommandError> {
     let text: String = lines.into_iter().map(|line| line + "\n").collect();
-    session.shell.result(&text)
+    session.shell.print_result(&text)
 }
 
 /// A role as kOps writes it in tables; empty for `None`.

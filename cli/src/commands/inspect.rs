@@ -1,12 +1,12 @@
-//! A look at everything that runs of a cluster, which `validate` repeats and `get instances` takes once.
+//! Observes the fleet of a cluster from AWS and its API: once for `get instances`, repeatedly for `validate`.
 
-use super::look::aws_error;
-use super::running::Running;
+use super::existing_cluster::ExistingCluster;
+use super::observe::aws_error;
 use super::session::Session;
-use crate::api::{self, Answer, Question, Server, not_made};
-use crate::args::Reach;
-use crate::error::{CommandError, Context};
-use crate::gather::{Places, gather_fleet};
+use crate::api::{self, ApiObjects, ApiQuery, ApiServer, missing_resource};
+use crate::args::ApiReach;
+use crate::error::{CommandError, ErrorContext};
+use crate::gather::{FleetSources, gather_fleet};
 use fleet::{ApiError, Fleet, Group};
 use node::config::Role;
 use spec::api::{InstanceGroup, InstanceGroupRole};
@@ -14,45 +14,45 @@ use spec::not_yet::{NotYet, not_yet};
 use std::time::Duration;
 use time::OffsetDateTime;
 
-/// How long the certificate that asks the API is good for.
+/// Validity of the certificate for the API.
 const VALIDITY: Duration = Duration::from_hours(1);
 
-/// A certificate that is used is younger than this.
+/// Age at which the certificate is replaced.
 const RENEWED: Duration = Duration::from_mins(30);
 
-/// Looks at one cluster.
+/// Observes one cluster.
 pub struct Inspector<'a> {
     session: &'a Session<'a>,
-    reach: &'a Reach,
-    question: Question,
-    running: Running,
+    reach: &'a ApiReach,
+    query: ApiQuery,
+    cluster: ExistingCluster,
     groups: Vec<Group>,
     connection: Option<Connection>,
 }
 
-/// A way to the API.
+/// A client of the API, and when its certificate was issued.
 #[derive(Clone)]
 struct Connection {
-    server: Server,
+    server: ApiServer,
     client: kube::Client,
     since: OffsetDateTime,
 }
 
 impl<'a> Inspector<'a> {
-    /// Reads what is stored of a cluster.
-    pub async fn of(
+    /// Reads the cluster's objects from the store.
+    pub async fn open(
         name: &str,
-        question: Question,
-        reach: &'a Reach,
+        query: ApiQuery,
+        reach: &'a ApiReach,
         session: &'a Session<'a>,
     ) -> Result<Self, CommandError> {
-        let running = Running::read(name, session).await?;
+        let cluster = ExistingCluster::read(name, session).await?;
         Ok(Self {
             session,
             reach,
-            question,
-            groups: stored_groups(&running),
-            running,
+            query,
+            groups: stored_groups(&cluster),
+            cluster,
             connection: None,
         })
     }
@@ -62,61 +62,63 @@ impl<'a> Inspector<'a> {
         &self.groups
     }
 
-    /// What nobody does for the cluster yet.
+    /// Features that the spec asks for and kctl does not implement yet.
     pub fn not_yet(&self) -> Vec<NotYet> {
-        not_yet(&self.running.spec, &self.running.state.group_objects())
+        not_yet(&self.cluster.spec, &self.cluster.state.group_objects())
     }
 
-    /// The API's URL, once it is known.
-    pub fn url(&self) -> Option<String> {
+    /// The API's URL, once it was found.
+    pub fn api_url(&self) -> Option<String> {
         let connection = self.connection.as_ref();
         connection.map(|connection| connection.server.url.clone())
     }
 
-    /// Looks at AWS and at the API, side by side.
-    pub async fn look(&mut self) -> Result<Fleet, CommandError> {
-        let connected = self.connect().await?;
-        let name = self.running.state.name();
-        let question = self.question;
-        let asked = async {
+    /// Reads AWS and the API in parallel.
+    pub async fn observe(&mut self) -> Result<Fleet, CommandError> {
+        let connected = self.connect_api().await?;
+        let name = self.cluster.state.name();
+        let query = self.query;
+        let answer = async {
             match connected {
-                Ok(to) => api::ask(&to.client, &to.server, name, question).await,
-                Err(error) => Err::<Answer, ApiError>(error),
+                Ok(to) => api::query_api(&to.client, &to.server, name, query).await,
+                Err(error) => Err::<ApiObjects, ApiError>(error),
             }
         };
-        let places = Places {
+        let sources = FleetSources {
             cluster: name,
             groups: &self.groups,
-            clients: &self.running.clients,
+            clients: &self.cluster.clients,
             store: &self.session.store,
         };
-        let fleet = gather_fleet(&places, asked, OffsetDateTime::now_utc).await;
+        let fleet = gather_fleet(&sources, answer, OffsetDateTime::now_utc).await;
         fleet.map_err(aws_error)
     }
 
-    /// The way to the API; it is looked for until it is there, since whoever waits may be quicker than an update.
-    async fn connect(&mut self) -> Result<Result<Connection, ApiError>, CommandError> {
+    /// Connects to the API. Looks again for keys and load balancer at each call, since an update may create them meanwhile.
+    async fn connect_api(&mut self) -> Result<Result<Connection, ApiError>, CommandError> {
         let now = OffsetDateTime::now_utc();
         if let Some(connection) = &self.connection
             && now - connection.since < RENEWED
         {
             return Ok(Ok(connection.clone()));
         }
-        let name = self.running.state.name().to_owned();
-        if !self.running.has_keys() {
-            self.running = Running::read(&name, self.session).await?;
-            self.groups = stored_groups(&self.running);
+        let name = self.cluster.state.name().to_owned();
+        if !self.cluster.has_keys() {
+            self.cluster = ExistingCluster::read(&name, self.session).await?;
+            self.groups = stored_groups(&self.cluster);
         }
-        if !self.running.has_keys() {
-            return Ok(Err(not_made(&name, "keys")));
+        if !self.cluster.has_keys() {
+            return Ok(Err(missing_resource(&name, "keys")));
         }
-        let Some(server) = self.running.server(self.reach).await? else {
-            return Ok(Err(not_made(&name, "load balancer for its API")));
+        let Some(server) = self.cluster.api_server(self.reach).await? else {
+            return Ok(Err(missing_resource(&name, "load balancer for its API")));
         };
-        let authority = self.running.authority(self.session).await?;
-        let config = self.running.kubeconfig(&authority, &server, VALIDITY)?;
-        let client = api::client(&config).await;
-        let client = client.failed(
+        let authority = self.cluster.kubernetes_ca(self.session).await?;
+        let config = self
+            .cluster
+            .admin_kubeconfig(&authority, &server, VALIDITY)?;
+        let client = api::api_client(&config).await;
+        let client = client.or_failed(
             format!("no client for {} could be made", server.url),
             "restore the keyset kubernetes-ca from the bucket's versions",
         )?;
@@ -131,8 +133,8 @@ impl<'a> Inspector<'a> {
 }
 
 /// The instance groups of the stored spec.
-fn stored_groups(running: &Running) -> Vec<Group> {
-    let groups = running.state.group_objects();
+fn stored_groups(cluster: &ExistingCluster) -> Vec<Group> {
+    let groups = cluster.state.group_objects();
     groups.iter().map(fleet_group).collect()
 }
 

@@ -1,64 +1,68 @@
 //! What each command does, without its argv.
 
-mod applying;
+mod apply_plan;
 mod assemble;
+mod cluster_scope;
 mod completion;
 mod create_cluster;
 mod delete_cluster;
 mod delete_group;
 mod edit;
+mod existing_cluster;
 mod export;
 mod get;
 mod inspect;
 mod lock;
-mod look;
-mod objects;
+mod observe;
+mod ownership;
 mod reference;
 mod render;
-mod running;
-mod scope;
 mod secret;
 mod session;
-mod skew;
 mod spec_log;
+mod spec_objects;
 mod store_objects;
 mod update;
 mod validate;
 mod version;
-mod whose;
+mod version_skew;
 
 use crate::args::{Cli, Command, CreateWhat, DeleteWhat, ExportWhat, LockWhat};
 use crate::error::{CommandError, Outcome};
 use crate::ui::Shell;
 use session::Session;
 
-/// Runs a command.
 pub async fn run(cli: &Cli, shell: &Shell) -> Result<Outcome, CommandError> {
     let open = || Session::open(&cli.global, shell);
     match &cli.command {
         Command::Create(what) => match &what.what {
-            None => store_objects::create(&what.objects.files, &cli.global, &open().await?).await,
+            None => {
+                store_objects::create_from_files(&what.objects.files, &cli.global, &open().await?)
+                    .await
+            }
             Some(CreateWhat::Cluster(what)) if what.dry_run => {
                 create_cluster::dry_run(what, &cli.global, shell)
             }
             Some(CreateWhat::Cluster(what)) => {
                 create_cluster::run(what, &cli.global, &open().await?).await
             }
-            Some(CreateWhat::Secret(what)) => secret::create(what, &open().await?).await,
+            Some(CreateWhat::Secret(what)) => secret::create_secret(what, &open().await?).await,
         },
         Command::Get(what) => get::run(what, &open().await?).await,
         Command::Edit(what) => edit::run(what, &open().await?).await,
-        Command::Replace(what) => store_objects::replace(what, &cli.global, &open().await?).await,
+        Command::Replace(what) => {
+            store_objects::replace_from_files(what, &cli.global, &open().await?).await
+        }
         Command::Delete(what) => match &what.what {
             DeleteWhat::Cluster(what) => delete_cluster::run(what, &open().await?).await,
             DeleteWhat::InstanceGroup(what) => delete_group::run(what, &open().await?).await,
-            DeleteWhat::Secret(what) => secret::delete(what, &open().await?).await,
+            DeleteWhat::Secret(what) => secret::delete_secret(what, &open().await?).await,
         },
         Command::Update(what) => update::run(what, &open().await?).await,
         Command::Validate(what) => validate::run(what, &open().await?).await,
         Command::Lock(what) => match &what.what {
-            LockWhat::Status(what) => lock::status(what, &open().await?).await,
-            LockWhat::Release(what) => lock::release(what, &open().await?).await,
+            LockWhat::Status(what) => lock::show_lock(what, &open().await?).await,
+            LockWhat::Release(what) => lock::release_lock(what, &open().await?).await,
         },
         Command::Export(what) => match &what.what {
             ExportWhat::Kubeconfig(what) => export::run(what, &open().await?).await,

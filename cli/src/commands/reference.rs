@@ -1,6 +1,6 @@
-//! `kctl reference`: `docs/reference/`, made from the command line itself.
+//! `kctl reference`: generates `docs/reference/` from the clap definitions.
 
-use crate::error::{CommandError, Context, Outcome, exit};
+use crate::error::{CommandError, ErrorContext, Outcome, exit};
 use crate::ui::Shell;
 use crate::{args, env};
 use clap::Command;
@@ -11,17 +11,17 @@ use std::path::Path;
 /// Writes one page per command into `dir`, and an index.
 pub fn run(dir: &Path, shell: &Shell) -> Result<Outcome, CommandError> {
     let failed = || format!("could not write to {}", dir.display());
-    fs::create_dir_all(dir).failed(failed(), "choose another folder")?;
-    for (name, text) in pages() {
-        fs::write(dir.join(&name), text).failed(failed(), "choose another folder")?;
+    fs::create_dir_all(dir).or_failed(failed(), "choose another folder")?;
+    for (name, text) in reference_pages() {
+        fs::write(dir.join(&name), text).or_failed(failed(), "choose another folder")?;
         shell.note(&format!("wrote {}", dir.join(name).display()));
     }
     Ok(Outcome::Fine)
 }
 
 /// File names and texts.
-fn pages() -> Vec<(String, String)> {
-    let mut command = args::command().bin_name("kctl").term_width(100);
+fn reference_pages() -> Vec<(String, String)> {
+    let mut command = args::build_command().bin_name("kctl").term_width(100);
     command.build();
     let mut index = "# Commands\n\nMade by `kctl reference --out docs/reference`.\n\n".to_owned();
     let mut pages = Vec::new();

@@ -1,14 +1,13 @@
-//! `kctl render`: everything that follows from a spec, as files. Asks nobody: what only AWS knows comes from a
-//! file of facts, or is made up and said to be.
+//! `kctl render`: writes the desired state of a spec as files. Makes no AWS call: facts come from a file or are made up.
 
 use super::assemble::{
-    self, Assembled, Ingredients, Machine, assemble, completed_documents, keysets_of,
-    stand_in_keyset,
+    self, AssembledCluster, GroupConfig, SpecInputs, assemble_cluster, completed_documents,
+    required_keysets, stand_in_keyset,
 };
-use super::objects::{Objects, read_files, read_text};
-use crate::agents::Found;
+use super::spec_objects::{SpecObjects, read_files, read_text};
+use crate::agents::AgentBinaries;
 use crate::args::Render;
-use crate::error::{CommandError, Context, Outcome};
+use crate::error::{CommandError, ErrorContext, Outcome};
 use crate::ui::Shell;
 use cloud::facts::Facts;
 use cloud::render::cloud_json;
@@ -29,15 +28,14 @@ const MARK: &str = "# Rendered by kctl";
 /// Files by path below the folder.
 type Files = BTreeMap<String, String>;
 
-/// Renders a spec.
-pub fn run(what: &Render, shell: &Shell) -> Result<Outcome, CommandError> {
+pub fn run(args: &Render, shell: &Shell) -> Result<Outcome, CommandError> {
     let read = ReadOptions {
-        allow_unsupported: what.allow_unsupported,
+        allow_unsupported: args.allow_unsupported,
     };
-    let objects = one_cluster(&what.files, read)?;
+    let objects = one_cluster(&args.files, read)?;
     objects.check(shell)?;
-    let facts = facts(what.facts.as_deref())?;
-    let catalog = Catalog::embedded().failed(
+    let facts = read_facts(args.facts.as_deref())?;
+    let catalog = Catalog::embedded().or_failed(
         "the catalog of downloads is broken",
         "report this: it is a defect of kctl",
     )?;
@@ -46,38 +44,41 @@ pub fn run(what: &Render, shell: &Shell) -> Result<Outcome, CommandError> {
         .iter()
         .map(|key| key.spec.public_key.clone())
         .collect();
-    let ingredients = Ingredients {
+    let inputs = SpecInputs {
         objects: &objects,
         facts: &facts,
         catalog: &catalog,
         ssh_keys: &ssh_keys,
     };
-    let expanded = assemble::complete(ingredients)?;
+    let expanded = assemble::expand_spec(inputs)?;
     expanded
         .warnings
         .iter()
-        .for_each(|warning| shell.problem(warning));
-    let keysets: Vec<_> = keysets_of(&expanded)
+        .for_each(|warning| shell.print_problem(warning));
+    let keysets: Vec<_> = required_keysets(&expanded)
         .iter()
         .map(|name| stand_in_keyset(name))
         .collect();
-    let found = Found::stand_ins(&expanded.full);
-    let assembled = assemble(expanded, None, &keysets, &found, false)?;
-    let files = files(&assembled, &facts)?;
-    write(&what.out, &files)?;
+    let binaries = AgentBinaries::stand_ins(&expanded.full);
+    let assembled = assemble_cluster(expanded, None, &keysets, &binaries, false)?;
+    let files = rendered_files(&assembled, &facts)?;
+    write_folder(&args.out, &files)?;
     if facts.stand_in {
-        shell.warning("nobody was asked: account, images and hosted zones are made up (--facts FILE gives real ones)");
+        shell.warning("AWS was not asked: account, images and hosted zones are made up (--facts FILE gives real ones)");
     }
     shell.note(&format!(
         "wrote {} files to {}",
         files.len(),
-        what.out.display()
+        args.out.display()
     ));
     Ok(Outcome::Fine)
 }
 
 /// The one cluster of the files.
-fn one_cluster(files: &[std::path::PathBuf], read: ReadOptions) -> Result<Objects, CommandError> {
+fn one_cluster(
+    files: &[std::path::PathBuf],
+    read: ReadOptions,
+) -> Result<SpecObjects, CommandError> {
     let documents = read_files(files, read)?;
     let clusters = documents
         .iter()
@@ -87,7 +88,7 @@ fn one_cluster(files: &[std::path::PathBuf], read: ReadOptions) -> Result<Object
         });
     let clusters: Vec<_> = clusters.collect();
     let [cluster] = clusters.as_slice() else {
-        return Err(CommandError::usage(
+        return Err(CommandError::usage_error(
             format!(
                 "the files hold {} Cluster objects, and one is needed",
                 clusters.len()
@@ -95,12 +96,14 @@ fn one_cluster(files: &[std::path::PathBuf], read: ReadOptions) -> Result<Object
             "render one cluster at a time",
         ));
     };
-    let mut objects = Objects::new((*cluster).clone());
-    documents.iter().for_each(|document| objects.put(document));
+    let mut objects = SpecObjects::new((*cluster).clone());
+    documents
+        .iter()
+        .for_each(|document| objects.put_document(document));
     Ok(objects)
 }
 
-fn facts(file: Option<&Path>) -> Result<Facts, CommandError> {
+fn read_facts(file: Option<&Path>) -> Result<Facts, CommandError> {
     let Some(file) = file else {
         return Ok(Facts {
             stand_in: true,
@@ -109,26 +112,29 @@ fn facts(file: Option<&Path>) -> Result<Facts, CommandError> {
     };
     let text = read_text(file)?;
     let facts: Result<Facts, _> = serde_saphyr::from_str(&text);
-    facts.usage(
+    facts.or_usage_error(
         format!("{} does not hold facts", file.display()),
         "see docs/specification.md for their form",
     )
 }
 
-fn files(assembled: &Assembled, facts: &Facts) -> Result<Files, CommandError> {
+fn rendered_files(assembled: &AssembledCluster, facts: &Facts) -> Result<Files, CommandError> {
     let mut files = Files::new();
     let full = &assembled.expanded.full;
     let cloud = cloud_json(&assembled.desired);
-    files.insert("README.md".to_owned(), readme(&full.name, facts.stand_in));
+    files.insert(
+        "README.md".to_owned(),
+        readme_text(&full.name, facts.stand_in),
+    );
     files.insert(
         "cluster-completed.yaml".to_owned(),
         completed_documents(&assembled.expanded)?,
     );
-    files.insert("cloud.json".to_owned(), json(&cloud)?);
+    files.insert("cloud.json".to_owned(), json_text(&cloud)?);
     for object in &assembled.desired {
         if let Cloud::IamRolePolicy(policy) = object {
             let name = format!("iam/{}.json", policy.policy_name);
-            files.insert(name, json(&policy.policy_document)?);
+            files.insert(name, json_text(&policy.policy_document)?);
         }
         if let Cloud::S3Object(S3Object {
             key,
@@ -139,24 +145,28 @@ fn files(assembled: &Assembled, facts: &Facts) -> Result<Files, CommandError> {
             files.insert(key.clone(), text.clone());
         }
     }
-    for (group, machine) in &assembled.machines {
-        machine_files(&format!("groups/{group}"), machine, &mut files)?;
+    for (group, config) in &assembled.group_configs {
+        add_group_files(&format!("groups/{group}"), config, &mut files)?;
     }
     Ok(files)
 }
 
-/// What machines of one group get, as one that stands for all of them.
-fn machine_files(dir: &str, machine: &Machine, files: &mut Files) -> Result<(), CommandError> {
+/// Adds the configuration files of the instances of one group.
+fn add_group_files(
+    dir: &str,
+    group_config: &GroupConfig,
+    files: &mut Files,
+) -> Result<(), CommandError> {
     const DEFECT: &str = "report this: it is a defect of kctl";
-    if let Some(text) = &machine.user_data {
-        files.insert(format!("{dir}/user-data.sh"), with_late(text));
+    if let Some(text) = &group_config.user_data {
+        files.insert(format!("{dir}/user-data.sh"), text_with_placeholders(text));
     }
-    let Some((config, stored)) = &machine.node_config else {
+    let Some((config, stored)) = &group_config.node_config else {
         return Ok(());
     };
     files.insert(format!("{dir}/nodeconfig.yaml"), stored.text.clone());
     let written = config::host_files(config, &InstanceFacts::placeholder())
-        .failed("could not make the files of machines", DEFECT)?;
+        .or_failed("could not make the files of the instances", DEFECT)?;
     for file in written {
         files.insert(
             format!("{dir}/files/{}", file.path.trim_start_matches('/')),
@@ -171,26 +181,26 @@ fn machine_files(dir: &str, machine: &Machine, files: &mut Files) -> Result<(), 
         .iter()
         .flat_map(|control_plane| &control_plane.static_pods)
     {
-        let text = to_yaml(pod).failed("a static pod has no YAML form", DEFECT)?;
+        let text = to_yaml(pod).or_failed("a static pod has no YAML form", DEFECT)?;
         files.insert(format!("{dir}/manifests/{name}.yaml"), text);
     }
     for (name, pod) in config::etcd_pods(config, "<folder on the volume>") {
-        let text = to_yaml(&pod).failed("a static pod has no YAML form", DEFECT)?;
+        let text = to_yaml(&pod).or_failed("a static pod has no YAML form", DEFECT)?;
         files.insert(format!("{dir}/manifests/{name}.yaml"), text);
     }
     Ok(())
 }
 
-fn json(value: &serde_json::Value) -> Result<String, CommandError> {
+fn json_text(value: &serde_json::Value) -> Result<String, CommandError> {
     let text = serde_json::to_string_pretty(value);
-    Ok(text.failed(
+    Ok(text.or_failed(
         "an object has no JSON form",
         "report this: it is a defect of kctl",
     )? + "\n")
 }
 
 /// The text, with late values as `<KIND/NAME ATTRIBUTE>`.
-fn with_late(text: &Text) -> String {
+fn text_with_placeholders(text: &Text) -> String {
     let part = |part: &Part| match part {
         Part::Literal(text) => text.clone(),
         Part::Late {
@@ -202,9 +212,9 @@ fn with_late(text: &Text) -> String {
     text.parts().iter().map(part).collect()
 }
 
-fn readme(cluster: &str, stand_in: bool) -> String {
+fn readme_text(cluster: &str, stand_in: bool) -> String {
     let made_up = if stand_in {
-        "\nNobody was asked: account, images, hosted zones and shared networks are made up.\n"
+        "\nAWS was not asked: account, images, hosted zones and shared networks are made up.\n"
     } else {
         ""
     };
@@ -214,24 +224,24 @@ Certificates and the hashes of kctl's own binaries are made up: they exist once 
 
 | path | what |
 |---|---|
-| `cluster-completed.yaml` | the spec with every decision written down |
-| `cloud.json` | every AWS object, and every object that machines read from the state store |
+| `cluster-completed.yaml` | the spec with all defaults filled in |
+| `cloud.json` | every AWS object, and every object that instances read from the state store |
 | `iam/` | policies of the roles |
-| `addons/` | what the cluster runs of itself: the list, and the objects of each addon, as protokube applies them |
-| `groups/GROUP/` | what machines of an instance group get: user data, NodeConfig, and the files, units and static pods that follow from it; what differs from machine to machine is in angle brackets |
+| `addons/` | the addons: the list, and the objects of each, as protokube applies them |
+| `groups/GROUP/` | what the instances of a group get: user data, NodeConfig, and the files, units and static pods made from it; values that differ between instances are in angle brackets |
 "
     )
 }
 
-/// Replaces the folder's content, if it is one of ours.
-fn write(dir: &Path, files: &Files) -> Result<(), CommandError> {
+/// Replaces the folder's content, if `kctl render` wrote it.
+fn write_folder(dir: &Path, files: &Files) -> Result<(), CommandError> {
     const OTHER: &str = "name a folder that is empty or not there yet";
     let failed = || format!("could not write to {}", dir.display());
     if fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) {
-        let ours =
+        let is_rendered =
             fs::read_to_string(dir.join("README.md")).is_ok_and(|text| text.starts_with(MARK));
-        if !ours {
-            return Err(CommandError::usage(
+        if !is_rendered {
+            return Err(CommandError::usage_error(
                 format!(
                     "{} holds something that is not from `kctl render`",
                     dir.display()
@@ -239,14 +249,14 @@ fn write(dir: &Path, files: &Files) -> Result<(), CommandError> {
                 OTHER,
             ));
         }
-        fs::remove_dir_all(dir).failed(failed(), OTHER)?;
+        fs::remove_dir_all(dir).or_failed(failed(), OTHER)?;
     }
     for (path, text) in files {
         let path = dir.join(path);
         let parent = path.parent().unwrap_or(dir);
         fs::create_dir_all(parent)
             .and_then(|()| fs::write(&path, text))
-            .failed(failed(), OTHER)?;
+            .or_failed(failed(), OTHER)?;
     }
     Ok(())
 }

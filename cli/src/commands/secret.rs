@@ -1,10 +1,10 @@
-//! `kctl create secret`, `get secrets`, `delete secret`: what users put into the state store for machines. Only
-//! `get secret NAME -o plaintext` shows what is in one.
+//! `kctl create secret`, `get secrets`, `delete secret`: secrets of the user in the state store, which instances read. Only
+//! `get secret NAME -o plaintext` prints the content of one.
 
-use super::objects::read_text;
 use super::session::Session;
+use super::spec_objects::read_text;
 use crate::args::{CreateSecret, DeleteSecret, GetSecrets, SecretFormat, SecretName};
-use crate::error::{CommandError, Context, Kind, Outcome};
+use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::state::{ClusterState, store_error};
 use crate::ui::table;
 use aws_client::store::{Expect, StoreError};
@@ -13,21 +13,23 @@ use node::yaml;
 use serde::Serialize;
 use spec::read::ReadOptions;
 
-/// Secrets are put and looked at whatever this kctl can do with the spec.
+/// Secrets can be managed even if this kctl does not support all fields of the spec.
 const AS_STORED: ReadOptions = ReadOptions {
     allow_unsupported: true,
 };
 
-/// Puts one into the store.
-pub async fn create(what: &CreateSecret, session: &Session<'_>) -> Result<Outcome, CommandError> {
-    let cluster = session.cluster(what.cluster.as_deref()).await?;
+pub async fn create_secret(
+    args: &CreateSecret,
+    session: &Session<'_>,
+) -> Result<Outcome, CommandError> {
+    let cluster = session.cluster_name(args.cluster.as_deref()).await?;
     let state = ClusterState::read(&session.store, &cluster, AS_STORED).await?;
-    let name = what.secret.in_store();
-    let secret = Secret::new(read_text(&what.file)?);
+    let name = args.secret.in_store();
+    let secret = Secret::new(read_text(&args.file)?);
     check_stored(name, &secret).map_err(|(message, hint)| {
-        CommandError::usage(format!("{}: {message}", what.file.display()), hint)
+        CommandError::usage_error(format!("{}: {message}", args.file.display()), hint)
     })?;
-    let expect = match what.force {
+    let expect = match args.force {
         true => Expect::Any,
         false => Expect::Absent,
     };
@@ -35,8 +37,8 @@ pub async fn create(what: &CreateSecret, session: &Session<'_>) -> Result<Outcom
     let key = state.keys.secret(name);
     let put = session.store.put(&key, object, expect);
     put.await.map_err(|error| match error {
-        StoreError::Conflict { .. } => CommandError::said(
-            Kind::Precondition,
+        StoreError::Conflict { .. } => CommandError::from_message(
+            ErrorKind::Precondition,
             format!("{cluster} has a secret {name} already"),
             format!("kctl create secret {name} -f FILE --force    replaces it"),
         ),
@@ -44,13 +46,13 @@ pub async fn create(what: &CreateSecret, session: &Session<'_>) -> Result<Outcom
     })?;
     session
         .shell
-        .done(&format!("{cluster} has the secret {name}"));
-    session.shell.hint(&next(what.secret, &state));
+        .print_done(&format!("{cluster} has the secret {name}"));
+    session.shell.hint(&next_step(args.secret, &state));
     Ok(Outcome::Fine)
 }
 
-/// What makes it act.
-fn next(secret: SecretName, state: &ClusterState) -> String {
+/// The hint after a secret was stored.
+fn next_step(secret: SecretName, state: &ClusterState) -> String {
     let cluster = state.name();
     let asked = state.cluster.object.spec.encryption_config == Some(true);
     match secret {
@@ -58,58 +60,58 @@ fn next(secret: SecretName, state: &ClusterState) -> String {
             "kctl edit cluster {cluster} --set spec.encryptionConfig=true    makes the API server use it"
         ),
         SecretName::EncryptionConfig => format!(
-            "kctl update {cluster} --yes    brings new control planes that use it; those that use one already take this when they start again"
+            "kctl update {cluster} --yes    launches new control planes with it; a control plane that already uses one reads the new one at its next start"
         ),
         SecretName::DockerConfig => format!(
-            "kctl update {cluster} --yes    hands it to new machines; those that run take it when they are replaced"
+            "kctl update {cluster} --yes    gives it to new instances; running instances get it when they are replaced"
         ),
     }
 }
 
 /// A secret in a list.
 #[derive(Debug, Serialize)]
-struct Named<'a> {
+struct SecretEntry<'a> {
     name: &'a str,
 }
 
-/// Shows which there are, or what is in one.
-pub async fn get(what: &GetSecrets, session: &Session<'_>) -> Result<(), CommandError> {
+/// Lists the secrets, or prints one.
+pub async fn show_secrets(args: &GetSecrets, session: &Session<'_>) -> Result<(), CommandError> {
     const DEFECT: &str = "report this: it is a defect of kctl";
-    let cluster = session.cluster(None).await?;
+    let cluster = session.cluster_name(None).await?;
     let state = ClusterState::read(&session.store, &cluster, AS_STORED).await?;
-    let wanted = what.secret.map(SecretName::in_store);
-    let there = STORED.into_iter().filter(|name| has(&state, name));
-    let found: Vec<Named<'_>> = there
+    let wanted = args.secret.map(SecretName::in_store);
+    let there = STORED.into_iter().filter(|name| has_secret(&state, name));
+    let found: Vec<SecretEntry<'_>> = there
         .filter(|name| wanted.is_none_or(|wanted| wanted == *name))
-        .map(|name| Named { name })
+        .map(|name| SecretEntry { name })
         .collect();
     if let (Some(wanted), true) = (wanted, found.is_empty()) {
-        return Err(absent(&cluster, wanted));
+        return Err(absent_error(&cluster, wanted));
     }
-    match what.output {
+    match args.output {
         SecretFormat::Plaintext => {
             let wanted = wanted.ok_or_else(|| {
-                CommandError::usage("which secret?", "kctl get secret NAME -o plaintext")
+                CommandError::usage_error("which secret?", "kctl get secret NAME -o plaintext")
             })?;
             session
                 .shell
-                .document(read(&state, wanted, session).await?.reveal())
+                .print_document(read_secret(&state, wanted, session).await?.reveal())
         }
         SecretFormat::Json => {
             let text = serde_json::to_string_pretty(&found);
             session
                 .shell
-                .document(&text.failed("the secrets have no JSON form", DEFECT)?)
+                .print_document(&text.or_failed("the secrets have no JSON form", DEFECT)?)
         }
         SecretFormat::Yaml => {
             let text = yaml::to_yaml(&found);
             session
                 .shell
-                .document(&text.failed("the secrets have no YAML form", DEFECT)?)
+                .print_document(&text.or_failed("the secrets have no YAML form", DEFECT)?)
         }
         SecretFormat::Name => {
             let lines = found.iter().map(|one| format!("secret/{}\n", one.name));
-            session.shell.result(&lines.collect::<String>())
+            session.shell.print_result(&lines.collect::<String>())
         }
         SecretFormat::Table if found.is_empty() => {
             session
@@ -119,40 +121,42 @@ pub async fn get(what: &GetSecrets, session: &Session<'_>) -> Result<(), Command
         }
         SecretFormat::Table => {
             let rows: Vec<_> = found.iter().map(|one| vec![one.name.to_owned()]).collect();
-            session.shell.result(&table::render(&["NAME"], &rows))
+            session.shell.print_result(&table::render(&["NAME"], &rows))
         }
     }
 }
 
-async fn read(
+async fn read_secret(
     state: &ClusterState,
     name: &str,
     session: &Session<'_>,
 ) -> Result<Secret, CommandError> {
     let key = state.keys.secret(name);
     let object = session.store.get(&key).await.map_err(store_error)?;
-    let object = object.ok_or_else(|| absent(state.name(), name))?;
+    let object = object.ok_or_else(|| absent_error(state.name(), name))?;
     let text = String::from_utf8(object.bytes).ok();
-    // Neither the text nor a part of it may stand in an error.
+    // An error must not contain any part of the text.
     text.as_deref().and_then(read_stored).ok_or_else(|| {
-        CommandError::usage(
-            format!("{key} is no secret as kOps writes it"),
+        CommandError::usage_error(
+            format!("{key} is not a secret in kOps' format"),
             format!("kctl create secret {name} -f FILE --force    writes it anew"),
         )
     })
 }
 
-/// Takes one out of the store.
-pub async fn delete(what: &DeleteSecret, session: &Session<'_>) -> Result<Outcome, CommandError> {
-    let cluster = session.cluster(None).await?;
+pub async fn delete_secret(
+    args: &DeleteSecret,
+    session: &Session<'_>,
+) -> Result<Outcome, CommandError> {
+    let cluster = session.cluster_name(None).await?;
     let state = ClusterState::read(&session.store, &cluster, AS_STORED).await?;
-    let name = what.secret.in_store();
-    if !has(&state, name) {
-        return Err(absent(&cluster, name));
+    let name = args.secret.in_store();
+    if !has_secret(&state, name) {
+        return Err(absent_error(&cluster, name));
     }
-    if needed(&state, name) {
-        return Err(CommandError::said(
-            Kind::Precondition,
+    if is_required(&state, name) {
+        return Err(CommandError::from_message(
+            ErrorKind::Precondition,
             format!(
                 "{name} is needed: the spec of {cluster} says encryptionConfig: true, and without it nothing that is encrypted can be read"
             ),
@@ -160,18 +164,18 @@ pub async fn delete(what: &DeleteSecret, session: &Session<'_>) -> Result<Outcom
         ));
     }
     let question = format!("Take the secret {name} out of {cluster}? Type yes:");
-    if !what.yes && !session.shell.asks() {
+    if !args.yes && !session.shell.can_ask() {
         session
             .shell
-            .result(&format!("The secret {name} of {cluster} would be deleted."))?;
+            .print_result(&format!("The secret {name} of {cluster} would be deleted."))?;
         session.shell.hint(&format!(
             "kctl delete secret {name} --name {cluster} --yes    deletes it"
         ));
         return Ok(Outcome::Fine);
     }
-    if !what.yes && !session.shell.confirm(&question, "yes").await {
-        return Err(CommandError::said(
-            Kind::Usage,
+    if !args.yes && !session.shell.confirm(&question, "yes").await {
+        return Err(CommandError::from_message(
+            ErrorKind::Usage,
             format!("the secret {name} was not deleted"),
             format!("kctl delete secret {name} --name {cluster} --yes"),
         ));
@@ -181,20 +185,20 @@ pub async fn delete(what: &DeleteSecret, session: &Session<'_>) -> Result<Outcom
     deleted.await.map_err(store_error)?;
     session
         .shell
-        .done(&format!("took the secret {name} out of {cluster}"));
+        .print_done(&format!("took the secret {name} out of {cluster}"));
     session.shell.hint(&format!(
-        "kctl update {cluster} --yes    is needed before new machines start: they would wait for it"
+        "kctl update {cluster} --yes    is needed before new instances start: they would wait for the secret"
     ));
     Ok(Outcome::Fine)
 }
 
-/// Fails if machines would wait for a secret that is not there.
-pub fn are_there(state: &ClusterState) -> Result<(), CommandError> {
-    if !needed(state, ENCRYPTION_CONFIG) || has(state, ENCRYPTION_CONFIG) {
+/// Fails if instances would wait for a secret that does not exist.
+pub fn check_required_secrets(state: &ClusterState) -> Result<(), CommandError> {
+    if !is_required(state, ENCRYPTION_CONFIG) || has_secret(state, ENCRYPTION_CONFIG) {
         return Ok(());
     }
-    Err(CommandError::said(
-        Kind::Precondition,
+    Err(CommandError::from_message(
+        ErrorKind::Precondition,
         "spec.encryptionConfig is true, and there is no secret encryptionconfig: no API server would start",
         format!(
             "kctl create secret encryptionconfig -f FILE --name {}    puts it there",
@@ -203,23 +207,23 @@ pub fn are_there(state: &ClusterState) -> Result<(), CommandError> {
     ))
 }
 
-/// True if the spec asks for it.
-fn needed(state: &ClusterState, name: &str) -> bool {
+/// True if the spec needs the secret.
+fn is_required(state: &ClusterState, name: &str) -> bool {
     let spec = &state.cluster.object.spec;
     let own = spec.kube_api_server.as_ref();
-    // With a file of their own users bring it themselves.
+    // With `encryptionProviderConfig` the user provides the file.
     let own = own.and_then(|config| config.encryption_provider_config.as_ref());
     name == ENCRYPTION_CONFIG && spec.encryption_config == Some(true) && own.is_none()
 }
 
-/// True if the store has it.
-pub fn has(state: &ClusterState, name: &str) -> bool {
+/// True if the store has the secret.
+pub fn has_secret(state: &ClusterState, name: &str) -> bool {
     let key = state.keys.secret(name);
     state.entries.iter().any(|entry| entry.key == key)
 }
 
-fn absent(cluster: &str, name: &str) -> CommandError {
-    CommandError::usage(
+fn absent_error(cluster: &str, name: &str) -> CommandError {
+    CommandError::usage_error(
         format!("{cluster} has no secret {name}"),
         format!("kctl create secret {name} -f FILE    puts one there"),
     )

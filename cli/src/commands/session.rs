@@ -1,6 +1,6 @@
-//! What every command about stored clusters begins with: which store, which cluster, which AWS account.
+//! The state store, the AWS clients and the cluster name of one command.
 
-use crate::args::Global;
+use crate::args::GlobalOptions;
 use crate::env;
 use crate::error::CommandError;
 use crate::state::{self, store_error};
@@ -12,25 +12,23 @@ use aws_cloud::CloudClients;
 /// The store and the clients of one command.
 #[derive(Debug)]
 pub struct Session<'a> {
-    /// The terminal.
     pub shell: &'a Shell,
-    /// Where clusters are kept.
+    /// URL of the state store.
     pub url: String,
-    /// The store there.
     pub store: Store,
-    /// AWS, in the region of the environment.
+    /// AWS clients for the region of the environment.
     pub clients: Clients,
-    options: &'a Global,
+    options: &'a GlobalOptions,
 }
 
 impl<'a> Session<'a> {
-    /// Opens the store; calls nothing yet.
-    pub async fn open(options: &'a Global, shell: &'a Shell) -> Result<Self, CommandError> {
+    /// Opens the store. Makes no call.
+    pub async fn open(options: &'a GlobalOptions, shell: &'a Shell) -> Result<Self, CommandError> {
         let url = store_url(options, shell)?;
-        let told = shell.clone();
+        let note_shell = shell.clone();
         let clients = Clients::load(None, None).await;
-        let clients = clients.telling(move |again| told.note(&again.to_string()));
-        let owner = env::first(&[env::STATE_OWNER]).map_or(Owner::Caller, Owner::Account);
+        let clients = clients.telling(move |again| note_shell.note(&again.to_string()));
+        let owner = env::first_variable(&[env::STATE_OWNER]).map_or(Owner::Caller, Owner::Account);
         let store = Store::open(&url, &clients).map_err(store_error)?;
         let store = store.owned_by(owner);
         Ok(Self {
@@ -42,7 +40,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Every client of AWS, in a cluster's region; without one, in that of the environment.
+    /// AWS clients for a region; without one, for the region of the environment.
     pub fn cloud_clients(&self, region: Option<&str>) -> CloudClients {
         match region {
             Some(region) => CloudClients::new(&self.clients.in_region(region)),
@@ -50,21 +48,21 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The cluster the command is about: named, or the store's only one.
-    pub async fn cluster(&self, positional: Option<&str>) -> Result<String, CommandError> {
-        if let Some(name) = named(self.options, positional)? {
+    /// The cluster that the command works on: the named one, or the only one in the store.
+    pub async fn cluster_name(&self, positional: Option<&str>) -> Result<String, CommandError> {
+        if let Some(name) = named_cluster(self.options, positional)? {
             return Ok(name);
         }
-        let mut all = state::clusters(&self.store).await?;
+        let mut all = state::cluster_names(&self.store).await?;
         match (all.pop(), all.is_empty()) {
             (Some(only), true) => Ok(only),
-            (None, _) => Err(CommandError::usage(
+            (None, _) => Err(CommandError::usage_error(
                 format!("there is no cluster in {}", self.url),
                 "create one with `kctl create cluster NAME --zones ZONES`, or choose another store with --state",
             )),
             (Some(last), false) => {
                 all.push(last);
-                Err(CommandError::usage(
+                Err(CommandError::usage_error(
                     format!("which cluster? {} has {}", self.url, all.join(", ")),
                     format!(
                         "name it: as argument, with --name or with {}",
@@ -75,17 +73,19 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The cluster that the command line names: one that is to be deleted is not guessed, and no variable that somebody set
-    /// an hour ago counts.
-    pub async fn spelled_out(&self, positional: Option<&str>) -> Result<String, CommandError> {
+    /// The cluster that the command line names. For deletions: never the only cluster or one from the environment.
+    pub async fn explicit_cluster_name(
+        &self,
+        positional: Option<&str>,
+    ) -> Result<String, CommandError> {
         if positional.or(self.options.name.as_deref()).is_some()
-            && let Some(name) = named(self.options, positional)?
+            && let Some(name) = named_cluster(self.options, positional)?
         {
             return Ok(name);
         }
-        let all = state::clusters(&self.store).await?;
-        Err(CommandError::usage(
-            "which cluster? One that is to be deleted is named: as argument or with --name",
+        let all = state::cluster_names(&self.store).await?;
+        Err(CommandError::usage_error(
+            "which cluster? Name the cluster to delete as argument or with --name",
             match all.as_slice() {
                 [] => format!("there is none in {}", self.url),
                 all => format!("{} has {}", self.url, all.join(", ")),
@@ -94,40 +94,48 @@ impl<'a> Session<'a> {
     }
 
     /// The cluster that is named on the command line or in the environment.
-    pub fn named(&self, positional: Option<&str>) -> Result<Option<String>, CommandError> {
-        named(self.options, positional)
+    pub fn named_cluster(&self, positional: Option<&str>) -> Result<Option<String>, CommandError> {
+        named_cluster(self.options, positional)
     }
 
-    /// Fails if the store has no cluster of that name; says which have a similar one.
-    pub async fn existing(&self, name: &str) -> Result<(), CommandError> {
-        let all = state::clusters(&self.store).await?;
+    /// Fails if the store has no cluster of that name, and suggests a similar name.
+    pub async fn check_cluster_exists(&self, name: &str) -> Result<(), CommandError> {
+        let all = state::cluster_names(&self.store).await?;
         if all.iter().any(|cluster| cluster == name) {
             return Ok(());
         }
-        Err(state::no_cluster(name, &self.url, &all))
+        Err(state::no_cluster_error(name, &self.url, &all))
     }
 }
 
 /// The cluster named on the command line or in the environment.
-pub fn named(options: &Global, positional: Option<&str>) -> Result<Option<String>, CommandError> {
+pub fn named_cluster(
+    options: &GlobalOptions,
+    positional: Option<&str>,
+) -> Result<Option<String>, CommandError> {
     match (positional, options.name.as_deref()) {
-        (Some(positional), Some(name)) if positional != name => Err(CommandError::usage(
+        (Some(positional), Some(name)) if positional != name => Err(CommandError::usage_error(
             format!("two clusters are named: {positional}, and {name} with --name"),
             "name one",
         )),
         (Some(name), _) | (None, Some(name)) => Ok(Some(name.to_owned())),
-        (None, None) => Ok(env::first(&[env::CLUSTER_NAME, env::KOPS_CLUSTER_NAME])),
+        (None, None) => Ok(env::first_variable(&[
+            env::CLUSTER_NAME,
+            env::KOPS_CLUSTER_NAME,
+        ])),
     }
 }
 
-/// Where clusters are kept. Without an answer: among the user's data, which is said.
-pub fn store_url(options: &Global, shell: &Shell) -> Result<String, CommandError> {
+/// URL of the state store. Without an answer: among the user's data, which is said.
+pub fn store_url(options: &GlobalOptions, shell: &Shell) -> Result<String, CommandError> {
     let given = options.state.clone().filter(|url| !url.is_empty());
-    if let Some(url) = given.or_else(|| env::first(&[env::STATE_STORE, env::KOPS_STATE_STORE])) {
+    if let Some(url) =
+        given.or_else(|| env::first_variable(&[env::STATE_STORE, env::KOPS_STATE_STORE]))
+    {
         return Ok(url.trim_end_matches('/').to_owned());
     }
     let dir = env::default_store().ok_or_else(|| {
-        CommandError::usage(
+        CommandError::usage_error(
             "it is not clear where clusters are kept",
             "give --state or KCTL_STATE_STORE, for example s3://my-bucket",
         )

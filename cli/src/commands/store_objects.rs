@@ -1,11 +1,11 @@
-//! `kctl create -f` and `kctl replace -f`: objects from files into the store.
+//! `kctl create -f` and `kctl replace -f`: stores spec objects from files.
 
-use super::objects::{Objects, Texts};
-use super::session::{Session, named};
+use super::session::{Session, named_cluster};
 use super::spec_log;
-use crate::args::{Global, Replace};
-use crate::error::{CommandError, Context, Kind, Outcome};
-use crate::state::{ClusterState, Keys, SpecChange, clusters, store_error, write_object};
+use super::spec_objects::{InputFiles, SpecObjects};
+use crate::args::{GlobalOptions, Replace};
+use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
+use crate::state::{ClusterState, SpecChange, StoreKeys, cluster_names, store_error, write_object};
 use aws_client::store::Expect;
 use spec::api::metadata::CLUSTER_LABEL;
 use spec::api::{Object, Resource, Spec};
@@ -15,25 +15,25 @@ use std::path::PathBuf;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// What may happen to an object that is in a file.
+/// Whether objects in files may be new, or replace stored ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct StorePolicy {
     /// It may be new.
     pub create: bool,
     /// It may take the place of a stored one.
     pub replace: bool,
 }
 
-/// `kctl create -f`.
-pub async fn create(
+/// Stores new objects: `kctl create -f`.
+pub async fn create_from_files(
     files: &[PathBuf],
-    options: &Global,
+    options: &GlobalOptions,
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
-    let texts = Texts::read(files)?;
-    store(
+    let texts = InputFiles::read(files)?;
+    store_files(
         &texts,
-        Policy {
+        StorePolicy {
             create: true,
             replace: false,
         },
@@ -44,20 +44,20 @@ pub async fn create(
     .await
 }
 
-/// `kctl replace -f`.
-pub async fn replace(
-    what: &Replace,
-    options: &Global,
+/// Replaces stored objects: `kctl replace -f`.
+pub async fn replace_from_files(
+    args: &Replace,
+    options: &GlobalOptions,
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
     let read = ReadOptions {
-        allow_unsupported: what.allow_unsupported,
+        allow_unsupported: args.allow_unsupported,
     };
-    let texts = Texts::read(&what.files)?;
-    store(
+    let texts = InputFiles::read(&args.files)?;
+    store_files(
         &texts,
-        Policy {
-            create: what.force,
+        StorePolicy {
+            create: args.force,
             replace: true,
         },
         read,
@@ -67,34 +67,34 @@ pub async fn replace(
     .await
 }
 
-async fn store(
-    texts: &Texts,
-    policy: Policy,
+async fn store_files(
+    texts: &InputFiles,
+    policy: StorePolicy,
     read: ReadOptions,
-    options: &Global,
+    options: &GlobalOptions,
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
-    let documents = texts.objects(read)?;
-    let existing = clusters(&session.store).await?;
-    let by_cluster = by_cluster(documents, named(options, None)?.as_deref())?;
+    let documents = texts.read_objects(read)?;
+    let existing = cluster_names(&session.store).await?;
+    let by_cluster = by_cluster(documents, named_cluster(options, None)?.as_deref())?;
     let mut ready = Vec::new();
     for (name, documents) in by_cluster {
         let state = match existing.contains(&name) {
             true => Some(ClusterState::read(&session.store, &name, read).await?),
             false => None,
         };
-        let objects = laid_over(&name, state.as_ref(), &documents)?;
+        let objects = merge_documents(&name, state.as_ref(), &documents)?;
         objects.check(session.shell)?;
         for document in &documents {
-            allowed(document, state.as_ref(), policy)?;
+            check_policy(document, state.as_ref(), policy)?;
         }
         ready.push((name, state, documents));
     }
     for (name, state, documents) in &ready {
         let command = if policy.replace { "replace" } else { "create" };
-        let written = write(command, name, state.as_ref(), documents, session).await;
+        let written = write_and_log(command, name, state.as_ref(), documents, session).await;
         written.map_err(|error| match error.kind {
-            Kind::Precondition => texts.kept(error),
+            ErrorKind::Precondition => texts.with_location_hint(error),
             _ => error,
         })?;
         session.shell.hint(&format!(
@@ -104,8 +104,7 @@ async fn store(
     Ok(Outcome::Fine)
 }
 
-/// The documents of each cluster. An object says whose it is in a label; else it is the named cluster's, or that of
-/// the only Cluster in the files.
+/// Groups documents by cluster: by their label, else the named cluster, else the only Cluster in the files.
 fn by_cluster(
     documents: Vec<Document>,
     named: Option<&str>,
@@ -126,7 +125,7 @@ fn by_cluster(
         let cluster = match &document.object {
             Object::Cluster(cluster) => cluster.name(),
             _ => metadata.cluster().or(named).or(only).ok_or_else(|| {
-                CommandError::usage(
+                CommandError::usage_error(
                     format!(
                         "it is not clear which cluster {} {} belongs to",
                         document.object.kind(),
@@ -144,12 +143,12 @@ fn by_cluster(
     Ok(by_cluster)
 }
 
-/// What would be stored: what is, with the files' objects in it.
-fn laid_over(
+/// The stored objects with those of the files merged in.
+fn merge_documents(
     name: &str,
     state: Option<&ClusterState>,
     documents: &[Document],
-) -> Result<Objects, CommandError> {
+) -> Result<SpecObjects, CommandError> {
     let cluster = documents
         .iter()
         .find_map(|document| match &document.object {
@@ -157,23 +156,25 @@ fn laid_over(
             _ => None,
         });
     let mut objects = match (state, cluster) {
-        (Some(state), _) => Objects::stored(state),
-        (None, Some(cluster)) => Objects::new(cluster),
+        (Some(state), _) => SpecObjects::from_state(state),
+        (None, Some(cluster)) => SpecObjects::new(cluster),
         (None, None) => {
-            return Err(CommandError::usage(
+            return Err(CommandError::usage_error(
                 format!("there is no cluster {name}, neither in the store nor in the files"),
                 "put its Cluster object into the files, or name another cluster with --name",
             ));
         }
     };
-    documents.iter().for_each(|document| objects.put(document));
+    documents
+        .iter()
+        .for_each(|document| objects.put_document(document));
     Ok(objects)
 }
 
-fn allowed(
+fn check_policy(
     document: &Document,
     state: Option<&ClusterState>,
-    policy: Policy,
+    policy: StorePolicy,
 ) -> Result<(), CommandError> {
     let (kind, name) = (document.object.kind(), &document.object.metadata().name);
     let stored = state.is_some_and(|state| match &document.object {
@@ -183,19 +184,19 @@ fn allowed(
         Object::SSHCredential(_) | Object::Keyset(_) => false,
     });
     match &document.object {
-        Object::Keyset(_) => Err(CommandError::usage(
+        Object::Keyset(_) => Err(CommandError::usage_error(
             format!(
                 "Keyset {name}: keysets are not read from files, because they hold private keys"
             ),
             "leave it out: `kctl update --yes` makes the keysets that are missing",
         )),
         Object::SSHCredential(_) => Ok(()),
-        _ if stored && !policy.replace => Err(CommandError::said(
-            Kind::Precondition,
+        _ if stored && !policy.replace => Err(CommandError::from_message(
+            ErrorKind::Precondition,
             format!("{kind} {name} exists already"),
             "change it with `kctl replace -f` or `kctl edit`",
         )),
-        _ if !stored && !policy.create => Err(CommandError::usage(
+        _ if !stored && !policy.create => Err(CommandError::usage_error(
             format!("{kind} {name} does not exist yet"),
             "create it with `kctl create -f` or `kctl replace --force -f`",
         )),
@@ -203,8 +204,8 @@ fn allowed(
     }
 }
 
-/// Writes the objects, and what was written into the log.
-async fn write(
+/// Writes the objects, and logs the changes.
+async fn write_and_log(
     command: &str,
     name: &str,
     state: Option<&ClusterState>,
@@ -212,18 +213,18 @@ async fn write(
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
     if state.is_none() {
-        nothing_is_left(name, session).await?;
+        check_nothing_left(name, session).await?;
     }
     let mut changes = Vec::new();
     let written = write_all(name, state, documents, session, &mut changes).await;
-    spec_log::log(command, &Keys::of(name), changes, session).await;
+    spec_log::log_spec_changes(command, &StoreKeys::new(name), changes, session).await;
     written
 }
 
-/// Refuses the name of a cluster whose machines wrote records of etcd after it was unregistered: a new cluster would take
-/// them for its own, and could never be what they say.
-async fn nothing_is_left(name: &str, session: &Session<'_>) -> Result<(), CommandError> {
-    let etcd = Keys::of(name).below("etcd/");
+/// Refuses a name under which the store has etcd records, written by instances of an unregistered cluster. A new cluster
+/// would take these records for its own and could not form etcd.
+async fn check_nothing_left(name: &str, session: &Session<'_>) -> Result<(), CommandError> {
+    let etcd = StoreKeys::new(name).key_below("etcd/");
     let left = session.store.list(&etcd, None).await.map_err(store_error)?;
     let Some(first) = left.first() else {
         return Ok(());
@@ -233,23 +234,23 @@ async fn nothing_is_left(name: &str, session: &Session<'_>) -> Result<(), Comman
         Some(folder) => format!("rm -r {folder}"),
         None => format!("aws s3 rm --recursive {folder}"),
     };
-    Err(CommandError::said(
-        Kind::Precondition,
+    Err(CommandError::from_message(
+        ErrorKind::Precondition,
         format!(
             "an earlier cluster {name} has left records of its etcd in {}: {} of them, {}",
             session.url,
             left.len(),
             first.key
         ),
-        format!("terminate its machines if they still run, since they write these records, then: {remove}"),
+        format!("terminate its instances if they still run, since they write these records, then: {remove}"),
     )
-    .hint(format!(
+    .with_hint(format!(
         "or take that cluster over: restore its other objects below {}/{name}/ from the bucket's versions",
         session.url
     )))
 }
 
-/// Writes the objects. The Cluster goes first: who writes it has the name.
+/// Writes the objects. The Cluster goes first: its creation reserves the name.
 async fn write_all(
     name: &str,
     state: Option<&ClusterState>,
@@ -257,7 +258,7 @@ async fn write_all(
     session: &Session<'_>,
     changes: &mut Vec<SpecChange>,
 ) -> Result<(), CommandError> {
-    let keys = Keys::of(name);
+    let keys = StoreKeys::new(name);
     let (store, mut documents) = (&session.store, documents.to_vec());
     documents.sort_by_key(|document| !matches!(document.object, Object::Cluster(_)));
     for document in &documents {
@@ -267,14 +268,14 @@ async fn write_all(
                     Expect::Version(state.cluster.version.clone())
                 });
                 let before = state.map(|state| &state.cluster.object);
-                let object = dated(cluster.clone(), before)?;
-                let change = SpecChange::of(before, Some(&object));
+                let object = with_creation_time(cluster.clone(), before)?;
+                let change = SpecChange::from_objects(before, Some(&object));
                 if change.is_none() {
-                    unchanged(document, session);
+                    note_unchanged(document, session);
                     continue;
                 }
                 let written = write_object(store, &keys.config(), &object, expect).await;
-                written.map_err(|error| raced(error, document))?;
+                written.map_err(|error| conflict_error(error, document))?;
                 changes.extend(change);
             }
             Object::InstanceGroup(group) => {
@@ -287,22 +288,22 @@ async fn write_all(
                 let expect = match (stored, state) {
                     (Some(stored), _) => Expect::Version(stored.version.clone()),
                     (None, Some(_)) => Expect::Absent,
-                    // Left over from a cluster that was not quite deleted: the name is ours now.
+                    // Left over from an incompletely deleted cluster: the new one owns the name now.
                     (None, None) => Expect::Any,
                 };
                 let before = stored.map(|stored| &stored.object);
-                let mut group = dated(group.clone(), before)?;
+                let mut group = with_creation_time(group.clone(), before)?;
                 group
                     .metadata
                     .labels
                     .insert(CLUSTER_LABEL.to_owned(), name.to_owned());
-                let change = SpecChange::of(before, Some(&group));
+                let change = SpecChange::from_objects(before, Some(&group));
                 if change.is_none() {
-                    unchanged(document, session);
+                    note_unchanged(document, session);
                     continue;
                 }
                 let written = write_object(store, &keys.group(group.name()), &group, expect).await;
-                written.map_err(|error| raced(error, document))?;
+                written.map_err(|error| conflict_error(error, document))?;
                 changes.extend(change);
             }
             Object::SSHCredential(key) => {
@@ -311,25 +312,25 @@ async fn write_all(
             Object::Keyset(_) => continue,
         }
         let (kind, object) = (document.object.kind(), &document.object.metadata().name);
-        session.shell.done(&format!("stored {kind} {object}"));
+        session.shell.print_done(&format!("stored {kind} {object}"));
     }
     Ok(())
 }
 
-/// Says that the store has that object already.
-fn unchanged(document: &Document, session: &Session<'_>) {
+/// Prints that the object is stored already.
+fn note_unchanged(document: &Document, session: &Session<'_>) {
     let (kind, name) = (document.object.kind(), &document.object.metadata().name);
     session.shell.note(&format!("unchanged {kind} {name}"));
 }
 
-/// Says which object somebody else was faster with.
-fn raced(error: CommandError, document: &Document) -> CommandError {
-    if error.kind != Kind::Precondition {
+/// Names the object in the error of a lost race.
+fn conflict_error(error: CommandError, document: &Document) -> CommandError {
+    if error.kind != ErrorKind::Precondition {
         return error;
     }
     let (kind, name) = (document.object.kind(), &document.object.metadata().name);
-    CommandError::said(
-        Kind::Precondition,
+    CommandError::from_message(
+        ErrorKind::Precondition,
         format!("{kind} {name} was changed by somebody else at the same time: it was not stored"),
         "see what is there now with `kctl get -o yaml`, bring your change into that, and repeat the command",
     )
@@ -338,16 +339,16 @@ fn raced(error: CommandError, document: &Document) -> CommandError {
 /// Stores a new cluster.
 pub async fn write_new(
     name: &str,
-    objects: &Objects,
+    objects: &SpecObjects,
     ssh_key: Option<&str>,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
     if let Some(key) = ssh_key {
         ssh_fingerprint(key)?;
     }
-    write("create cluster", name, None, &objects.documents, session).await?;
+    write_and_log("create cluster", name, None, &objects.documents, session).await?;
     match ssh_key {
-        Some(key) => write_ssh_key(session, &Keys::of(name), key).await,
+        Some(key) => write_ssh_key(session, &StoreKeys::new(name), key).await,
         None => Ok(()),
     }
 }
@@ -355,7 +356,7 @@ pub async fn write_new(
 /// Stores a public SSH key under its fingerprint.
 async fn write_ssh_key(
     session: &Session<'_>,
-    keys: &Keys,
+    keys: &StoreKeys,
     public_key: &str,
 ) -> Result<(), CommandError> {
     let fingerprint = ssh_fingerprint(public_key)?;
@@ -374,15 +375,15 @@ async fn write_ssh_key(
 
 fn ssh_fingerprint(public_key: &str) -> Result<String, CommandError> {
     node::names::ssh_fingerprint(public_key).ok_or_else(|| {
-        CommandError::usage(
+        CommandError::usage_error(
             "this is not a public SSH key",
             "give a line such as `ssh-ed25519 AAAA... name`, not the private key",
         )
     })
 }
 
-/// The object with the time of its creation, unless it has one; `before`: as it is stored.
-fn dated<S: Spec>(
+/// Sets the creation time if the object has none, from `before` (the stored object) or the clock.
+fn with_creation_time<S: Spec>(
     mut object: Resource<S>,
     before: Option<&Resource<S>>,
 ) -> Result<Resource<S>, CommandError> {
@@ -396,7 +397,7 @@ fn dated<S: Spec>(
         let now = OffsetDateTime::now_utc()
             .replace_nanosecond(0)
             .unwrap_or(OffsetDateTime::UNIX_EPOCH);
-        let now = now.format(&Rfc3339).failed(
+        let now = now.format(&Rfc3339).or_failed(
             "the clock shows no time that can be written",
             "set the clock",
         )?;

@@ -1,53 +1,53 @@
-//! `kctl update`: what AWS lacks of the spec is shown, and with `--yes` made; or kept in a file, and made later.
+//! `kctl update`: plans the changes that make AWS match the spec, and shows, saves or applies the plan.
 
+mod apply_saved;
+mod balancer_users;
 mod compare;
-mod keep;
-mod members;
-mod named;
+mod etcd_members;
+mod etcd_versions;
 mod own_tags;
-mod saved;
+mod save_plan;
 mod show;
-mod versions;
 
-use super::applying::{Work, locked};
-use super::assemble::Assembled;
-use super::look::{Looked, Looking, look};
-use super::running::Running;
-use super::scope::{Place, scope};
+use super::apply_plan::{PlanContext, with_lock};
+use super::assemble::AssembledCluster;
+use super::cluster_scope::{ScopeTarget, cluster_scope};
+use super::existing_cluster::ExistingCluster;
+use super::observe::{ObserveOptions, ObservedCluster, observe_cluster};
 use super::session::Session;
-use super::{export, whose};
+use super::{export, ownership};
 use crate::args::{KubeconfigCredentials, PlanFormat, Update};
-use crate::error::{CommandError, Kind, Outcome};
+use crate::error::{CommandError, ErrorKind, Outcome};
 use crate::interrupt::Interrupts;
-use crate::saved_plan::{self, SavedPlan, Stale};
-use crate::state::{Lock, Public, StoreJournal};
+use crate::saved_plan::{self, PlanDrift, SavedPlan};
+use crate::state::{ClusterLock, PublicKeys, StoreJournal};
 use crate::ui::events::Events;
+use apply_saved::SavedPlanRun;
 use aws_cloud::AwsWorld;
 use cloud::settle::settle;
 use cloud::{Cloud, OwnTags, held};
 use engine::{Plan, PlanError, Snapshot};
 use node::pki::{KUBERNETES_CA, Keyset};
-use saved::Held;
-use show::{Shown, show};
-use spec::completed::Completed;
+use show::{PlanOutput, show_plan};
+use spec::completed::CompletedCluster;
 use spec::read::ReadOptions;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How to update.
+/// Options of an update.
 #[derive(Clone, Debug)]
-pub struct How {
-    /// Make the changes.
+pub struct UpdateOptions {
+    /// Apply the changes.
     pub yes: bool,
     /// Form of the plan.
     pub output: PlanFormat,
-    /// Say in the exit code that there are changes.
+    /// Exit with 10 if changes are pending.
     pub exit_code: bool,
-    /// Trust no digest.
+    /// Read everything from AWS instead of comparing digests.
     pub refresh: bool,
-    /// How to look at the spec and at what runs.
-    pub looking: Looking,
-    /// How long to wait for somebody else's lock.
+    /// Options of the observation.
+    pub observe: ObserveOptions,
+    /// How long to wait for the lock.
     pub lock_wait: Option<Duration>,
     /// Write a kubeconfig after the changes.
     pub kubeconfig: Option<KubeconfigCredentials>,
@@ -55,181 +55,205 @@ pub struct How {
     pub plan_out: Option<PathBuf>,
 }
 
-/// One run: how, with what, and who hears of it in JSON.
+/// One run of an update.
 #[derive(Clone, Copy)]
-struct Run<'a> {
-    how: &'a How,
+struct UpdateRun<'a> {
+    options: &'a UpdateOptions,
     session: &'a Session<'a>,
     events: Option<Events<'a>>,
 }
 
 /// Updates the cluster that the options name.
-pub async fn run(options: &Update, session: &Session<'_>) -> Result<Outcome, CommandError> {
-    if let Some(word) = options.target.unexpected() {
-        return Err(CommandError::usage(
+pub async fn run(args: &Update, session: &Session<'_>) -> Result<Outcome, CommandError> {
+    if let Some(word) = args.target.unexpected_word() {
+        return Err(CommandError::usage_error(
             format!("one word too many: {word:?}"),
             "kctl update [cluster] [NAME]",
         ));
     }
-    // Who asks for credentials wants the file.
-    let kubeconfig = options
+    // `--admin` implies a kubeconfig.
+    let kubeconfig = args
         .create_kube_config
-        .unwrap_or(options.credentials.admin.is_some());
-    let mut how = How {
-        yes: options.yes,
-        output: options.output,
-        exit_code: options.exit_code,
-        refresh: options.refresh,
-        looking: Looking {
+        .unwrap_or(args.credentials.admin.is_some());
+    let mut options = UpdateOptions {
+        yes: args.yes,
+        output: args.output,
+        exit_code: args.exit_code,
+        refresh: args.refresh,
+        observe: ObserveOptions {
             read: ReadOptions {
-                allow_unsupported: options.allow_unsupported,
+                allow_unsupported: args.allow_unsupported,
             },
-            ignore_skew: options.ignore_kubelet_version_skew,
+            ignore_skew: args.ignore_kubelet_version_skew,
         },
-        lock_wait: options.lock_wait,
-        kubeconfig: kubeconfig.then(|| options.credentials.clone()),
-        plan_out: options.plan_out.clone(),
+        lock_wait: args.lock_wait,
+        kubeconfig: kubeconfig.then(|| args.credentials.clone()),
+        plan_out: args.plan_out.clone(),
     };
-    let outcome = if let Some(file) = &options.plan {
+    let outcome = if let Some(file) = &args.plan {
         let plan = saved_plan::read(file)?;
-        let named = session.named(options.target.cluster())?;
+        let named = session.named_cluster(args.target.cluster())?;
         let name = named.unwrap_or_else(|| plan.cluster.clone());
-        // Compared with a plan that is made in the same way.
-        how.refresh = plan.refresh;
-        how.looking.read.allow_unsupported = plan.allow_unsupported;
-        how.looking.ignore_skew = plan.ignore_kubelet_version_skew;
-        told(&name, &how, session, async |run| {
+        // The saved plan is compared with one that is made with the same options.
+        options.refresh = plan.refresh;
+        options.observe.read.allow_unsupported = plan.allow_unsupported;
+        options.observe.ignore_skew = plan.ignore_kubelet_version_skew;
+        with_events(&name, &options, session, async |run| {
             let plan = &plan;
-            Box::pin(saved::update(&name, Held { file, plan, run })).await
+            Box::pin(apply_saved::run_saved_plan(
+                &name,
+                SavedPlanRun { file, plan, run },
+            ))
+            .await
         })
         .await
     } else {
-        let name = session.cluster(options.target.cluster()).await?;
-        update(&name, &how, session).await
+        let name = session.cluster_name(args.target.cluster()).await?;
+        update_cluster(&name, &options, session).await
     };
     tracing::debug!(reads = session.store.reads(), writes = session.store.writes(), calls = ?session.clients.calls(), "asked");
     outcome
 }
 
-/// Shows the plan of a cluster, and applies it if wanted.
-pub async fn update(name: &str, how: &How, session: &Session<'_>) -> Result<Outcome, CommandError> {
-    // On the heap: what is looked at is large.
-    told(name, how, session, async |run| {
-        Box::pin(ours(name, run)).await
+/// Shows the plan of a cluster; with `--yes` applies it.
+pub async fn update_cluster(
+    name: &str,
+    options: &UpdateOptions,
+    session: &Session<'_>,
+) -> Result<Outcome, CommandError> {
+    // On the heap: the future is large.
+    with_events(name, options, session, async |run| {
+        Box::pin(plan_and_apply(name, run)).await
     })
     .await
 }
 
-/// Runs `body`, and tells programs that listen how it begins and ends.
-async fn told(
+/// Runs `body` between the first and the last event of `-o events`.
+async fn with_events(
     name: &str,
-    how: &How,
+    options: &UpdateOptions,
     session: &Session<'_>,
-    body: impl AsyncFnOnce(Run<'_>) -> Result<Outcome, CommandError>,
+    body: impl AsyncFnOnce(UpdateRun<'_>) -> Result<Outcome, CommandError>,
 ) -> Result<Outcome, CommandError> {
-    let listened = how.output == PlanFormat::Events;
+    let listened = options.output == PlanFormat::Events;
     let events = listened.then(|| Events::begin(session.shell, "update", name));
-    let ended = body(Run {
-        how,
+    let ended = body(UpdateRun {
+        options,
         session,
         events,
     })
     .await;
     if let Some(events) = events {
-        events.end(&ended);
+        events.emit_end(&ended);
     }
     ended
 }
 
-/// The plan that is made now: shown, kept, or applied.
-async fn ours(name: &str, run: Run<'_>) -> Result<Outcome, CommandError> {
-    let Run { how, session, .. } = run;
-    let looked = look(name, how.looking, session).await?;
-    heading(&looked, run)?;
+/// Makes a plan, and shows, saves or applies it.
+async fn plan_and_apply(name: &str, run: UpdateRun<'_>) -> Result<Outcome, CommandError> {
+    let UpdateRun {
+        options: how,
+        session,
+        ..
+    } = run;
+    let observed = observe_cluster(name, how.observe, session).await?;
+    print_heading(&observed, run)?;
     if !how.yes {
-        doubts(&looked, session);
+        print_launch_warnings(&observed, session);
         if how.plan_out.is_some() {
-            // With a stand-in in the place of a binary it could never be applied.
-            looked.found.complete()?;
+            // A plan with placeholders for binaries could never be applied.
+            observed.binaries.check_complete()?;
         }
-        looked.found.missing.iter().for_each(|missing| {
+        observed.binaries.missing.iter().for_each(|missing| {
             session.shell.warning(&format!(
                 "{missing} was not found: what follows from it is not known yet"
             ));
         });
-        return preview(&looked, run).await;
+        return show_preview(&observed, run).await;
     }
-    ready(&looked, session)?;
-    let keys = looked.state.keys.clone();
-    let body = async |lock: &Lock, interrupts: &Interrupts| {
-        let mut looked = Box::pin(looked.again(how.looking, session)).await?;
-        looked.mint(session).await?;
-        let assembled = looked.assemble()?;
-        let plan = async |work: &Work<'_>, plan: &Plan<Cloud>, seen: &Snapshot<Cloud>| {
-            // One JSON document tells of the apply too.
-            if how.output != PlanFormat::Json || plan.is_empty() {
-                let shown = Shown::of(plan, &assembled.stand_ins, &looked);
-                show(&shown, run)?;
-            }
-            let saved = None;
-            make(&Applied { plan, seen, saved }, work, &looked, run, lock).await
-        };
-        planning(&looked, &assembled, run, interrupts, plan).await?;
-        kubeconfig(&looked, &assembled, run).await
+    check_ready(&observed, session)?;
+    let keys = observed.state.keys.clone();
+    let body = async |lock: &ClusterLock, interrupts: &Interrupts| {
+        let mut observed = Box::pin(observed.refresh_under_lock(how.observe, session)).await?;
+        observed.mint_keysets(session).await?;
+        let assembled = observed.assemble()?;
+        let plan =
+            async |work: &PlanContext<'_>, plan: &Plan<Cloud>, snapshot: &Snapshot<Cloud>| {
+                // The one JSON document also reports the apply.
+                if how.output != PlanFormat::Json || plan.is_empty() {
+                    let shown = PlanOutput::new(plan, &assembled.stand_ins, &observed);
+                    show_plan(&shown, run)?;
+                }
+                let saved = None;
+                apply_plan(
+                    &PlanToApply {
+                        plan,
+                        snapshot,
+                        saved,
+                    },
+                    work,
+                    &observed,
+                    run,
+                    lock,
+                )
+                .await
+            };
+        with_plan(&observed, &assembled, run, interrupts, plan).await?;
+        write_kubeconfig(&observed, &assembled, run).await
     };
-    locked(session, &keys, "update", how.lock_wait, body).await
+    with_lock(session, &keys, "update", how.lock_wait, body).await
 }
 
-/// Fails if machines could not be made; says what else they would lack.
-fn ready(looked: &Looked, session: &Session<'_>) -> Result<(), CommandError> {
-    looked.found.complete()?;
-    doubts(looked, session);
+/// Fails if binaries for the instances are missing, and prints warnings about their launch.
+fn check_ready(observed: &ObservedCluster, session: &Session<'_>) -> Result<(), CommandError> {
+    observed.binaries.check_complete()?;
+    print_launch_warnings(observed, session);
     Ok(())
 }
 
-/// Says what may keep the machines from starting.
-fn doubts(looked: &Looked, session: &Session<'_>) {
+/// Prints warnings about what may keep instances from starting.
+fn print_launch_warnings(observed: &ObservedCluster, session: &Session<'_>) {
     if session.url.starts_with("file://") {
         session.shell.warning(&format!(
-            "machines in AWS cannot read {}: use a bucket for clusters that should work",
+            "instances in AWS cannot read {}: use a bucket for a working cluster",
             session.url
         ));
     }
-    if let Some(warning) = looked.found.warning() {
+    if let Some(warning) = observed.binaries.own_build_warning() {
         session.shell.warning(&warning);
     }
 }
 
-fn heading(looked: &Looked, run: Run<'_>) -> Result<(), CommandError> {
-    let target = &looked.target;
+fn print_heading(observed: &ObservedCluster, run: UpdateRun<'_>) -> Result<(), CommandError> {
+    let target = &observed.target;
     if let Some(events) = run.events {
-        events.target(target);
-        events.not_yet(&looked.not_yet);
+        events.emit_target(target);
+        events.emit_not_yet(&observed.not_yet);
     }
     let line = format!(
         "Cluster {}  account {}  {}",
         target.cluster, target.account, target.region
     );
-    if run.how.output.is_for_programs() {
+    if run.options.output.is_for_programs() {
         run.session.shell.note(&line);
         return Ok(());
     }
-    run.session.shell.result(&format!("{line}\n\n"))
+    run.session.shell.print_result(&format!("{line}\n\n"))
 }
 
-/// AWS as the cluster's.
-fn world(
-    looked: &Looked,
-    assembled: &Assembled,
+/// The cluster's scope of AWS.
+fn aws_world(
+    observed: &ObservedCluster,
+    assembled: &AssembledCluster,
     journal: &StoreJournal<'_>,
     own_tags: OwnTags,
-    run: Run<'_>,
+    run: UpdateRun<'_>,
 ) -> AwsWorld {
-    let (how, session) = (run.how, run.session);
-    let place = Place {
-        account: looked.target.account.clone(),
-        partition: looked.partition.clone(),
-        region: looked.target.region.clone(),
+    let (how, session) = (run.options, run.session);
+    let target = ScopeTarget {
+        account: observed.target.account.clone(),
+        partition: observed.partition.clone(),
+        region: observed.target.region.clone(),
         hosted_zone: assembled
             .expanded
             .full
@@ -237,131 +261,149 @@ fn world(
             .zone
             .as_ref()
             .map(|zone| zone.id.clone()),
-        generation: format!("{}-{}", incarnation(&looked.public), journal.generation()),
+        generation: format!(
+            "{}-{}",
+            cluster_incarnation(&observed.public),
+            journal.generation()
+        ),
         own_tags: Some(own_tags),
     };
-    let scope = scope(
-        &Completed::read(&assembled.expanded.cluster),
-        place,
+    let scope = cluster_scope(
+        &CompletedCluster::from_cluster(&assembled.expanded.cluster),
+        target,
         assembled.desired.clone(),
         how.refresh,
-        looked.found.source(),
+        observed.binaries.asset_source(),
     );
-    AwsWorld::new(looked.clients.clone(), session.store.clone(), scope)
+    AwsWorld::new(observed.clients.clone(), session.store.clone(), scope)
 }
 
-/// Tells a cluster from an earlier one of the same name: the id of its first CA. AWS remembers client tokens
-/// longer than some clusters live.
-fn incarnation(public: &Public) -> &str {
-    authority(public)
+/// The id of the cluster's first CA, which tells it apart from an earlier cluster of the same name. AWS may remember client
+/// tokens longer than a cluster exists.
+fn cluster_incarnation(public: &PublicKeys) -> &str {
+    kubernetes_ca(public)
         .and_then(|set| set.items.first())
         .map_or("", |item| item.id.as_str())
 }
 
-fn authority(public: &Public) -> Option<&Keyset> {
+fn kubernetes_ca(public: &PublicKeys) -> Option<&Keyset> {
     public.keysets.iter().find(|set| set.name == KUBERNETES_CA)
 }
 
-/// Looks at AWS, plans, and hands over the plan with what it is applied with.
-async fn planning<T>(
-    looked: &Looked,
-    assembled: &Assembled,
-    run: Run<'_>,
+/// Observes AWS, makes a plan, and passes it to `body` with everything needed to apply it.
+async fn with_plan<T>(
+    observed: &ObservedCluster,
+    assembled: &AssembledCluster,
+    run: UpdateRun<'_>,
     interrupts: &Interrupts,
-    body: impl AsyncFnOnce(&Work<'_>, &Plan<Cloud>, &Snapshot<Cloud>) -> Result<T, CommandError>,
+    body: impl AsyncFnOnce(&PlanContext<'_>, &Plan<Cloud>, &Snapshot<Cloud>) -> Result<T, CommandError>,
 ) -> Result<T, CommandError> {
     let session = run.session;
-    let journal =
-        StoreJournal::read(&session.store, &looked.state.keys, &looked.state.entries).await?;
-    let known = own_tags::known(looked, assembled, session).await?;
-    let beforehand = known.to_remember(looked);
-    let world = world(looked, assembled, &journal, known.own, run);
-    let work = Work {
+    let journal = StoreJournal::read(
+        &session.store,
+        &observed.state.keys,
+        &observed.state.entries,
+    )
+    .await?;
+    let own_tags = own_tags::read_own_tags(observed, assembled, session).await?;
+    let write_first = own_tags.pending_write(observed);
+    let cloud = aws_world(observed, assembled, &journal, own_tags.own, run);
+    let context = PlanContext {
         session,
-        target: &looked.target,
-        keys: &looked.state.keys,
-        entries: &looked.state.entries,
-        world: &world,
+        target: &observed.target,
+        keys: &observed.state.keys,
+        entries: &observed.state.entries,
+        world: &cloud,
         journal: &journal,
         interrupts,
         events: run.events,
-        programs: run.how.output.is_for_programs(),
-        beforehand,
+        for_programs: run.options.output.is_for_programs(),
+        write_first,
     };
-    let (desired, seen) = settle(assembled.desired.clone(), work.observe().await?);
-    let authority = authority(&looked.public);
-    let claim = whose::claim(&looked.state, authority, looked.acted.as_ref());
-    whose::check(&claim, &seen, &looked.state, session)?;
-    members::check(looked, &seen, session).await?;
-    planned(held::check(&desired, &seen))?;
-    let named = named::balancers(looked, &held::leaving(&desired, &seen)).await?;
-    let (desired, kept) = held::hold(desired, &seen, &named);
-    let mut plan = planned(engine::plan(&desired, &seen))?;
+    let (desired, snapshot) = settle(assembled.desired.clone(), context.observe_cloud().await?);
+    let ca = kubernetes_ca(&observed.public);
+    let claim = ownership::ownership_claim(&observed.state, ca, observed.last_operation.as_ref());
+    ownership::check_ownership(&claim, &snapshot, &observed.state, session)?;
+    etcd_members::check_etcd_members(observed, &snapshot, session).await?;
+    explain_plan_error(held::check(&desired, &snapshot))?;
+    let named =
+        balancer_users::find_balancer_users(observed, &held::leaving(&desired, &snapshot)).await?;
+    let (desired, kept) = held::hold(desired, &snapshot, &named);
+    let mut plan = explain_plan_error(engine::plan(&desired, &snapshot))?;
     plan.kept.extend(kept);
-    body(&work, &plan, &seen).await
+    body(&context, &plan, &snapshot).await
 }
 
-async fn preview(looked: &Looked, run: Run<'_>) -> Result<Outcome, CommandError> {
-    let (assembled, interrupts) = (looked.assemble()?, Interrupts::default());
-    planning(
-        looked,
+async fn show_preview(
+    observed: &ObservedCluster,
+    run: UpdateRun<'_>,
+) -> Result<Outcome, CommandError> {
+    let (assembled, interrupts) = (observed.assemble()?, Interrupts::default());
+    with_plan(
+        observed,
         &assembled,
         run,
         &interrupts,
-        async |_, plan, seen| {
-            show(&Shown::of(plan, &assembled.stand_ins, looked), run)?;
-            if let Some(file) = &run.how.plan_out {
-                keep::keep(file, plan, seen, looked, &assembled, run)?;
-            } else if !plan.is_empty() && !run.how.output.is_for_programs() {
+        async |_, plan, snapshot| {
+            show_plan(&PlanOutput::new(plan, &assembled.stand_ins, observed), run)?;
+            if let Some(file) = &run.options.plan_out {
+                save_plan::save_plan(file, plan, snapshot, observed, &assembled, run)?;
+            } else if !plan.is_empty() && !run.options.output.is_for_programs() {
                 run.session.shell.hint(&format!(
                     "kctl update {} --yes    makes these changes",
-                    looked.target.cluster
+                    observed.target.cluster
                 ));
             }
-            Ok(pending(plan, run.how))
+            Ok(preview_outcome(plan, run.options))
         },
     )
     .await
 }
 
-/// How a preview ends.
-fn pending(plan: &Plan<Cloud>, how: &How) -> Outcome {
-    if how.exit_code && !plan.is_empty() {
+/// The outcome of a preview.
+fn preview_outcome(plan: &Plan<Cloud>, options: &UpdateOptions) -> Outcome {
+    if options.exit_code && !plan.is_empty() {
         Outcome::ChangesPending
     } else {
         Outcome::Fine
     }
 }
 
-/// A plan that is applied.
-struct Applied<'a> {
+/// A plan to apply.
+struct PlanToApply<'a> {
     plan: &'a Plan<Cloud>,
-    /// What it was made from.
-    seen: &'a Snapshot<Cloud>,
-    /// The saved plan that it is.
-    saved: Option<(&'a SavedPlan, &'a Stale)>,
+    /// The observation that it was made from.
+    snapshot: &'a Snapshot<Cloud>,
+    /// The saved plan, if it comes from one, and its comparison with this plan.
+    saved: Option<(&'a SavedPlan, &'a PlanDrift)>,
 }
 
-/// Makes the changes.
-async fn make(
-    applied: &Applied<'_>,
-    work: &Work<'_>,
-    looked: &Looked,
-    run: Run<'_>,
-    lock: &Lock,
+/// Applies a plan, prints the report and next steps.
+async fn apply_plan(
+    applied: &PlanToApply<'_>,
+    context: &PlanContext<'_>,
+    observed: &ObservedCluster,
+    run: UpdateRun<'_>,
+    lock: &ClusterLock,
 ) -> Result<(), CommandError> {
-    let Applied { plan, seen, saved } = *applied;
+    let PlanToApply {
+        plan,
+        snapshot,
+        saved,
+    } = *applied;
     if plan.is_empty() {
         return Ok(());
     }
-    looked.check_authority(run.session).await?;
+    observed.check_authority(run.session).await?;
     let digest = saved.map(|(saved, _)| saved.sha256());
-    let report = work.apply("update", plan, seen, digest, lock).await?;
-    if run.how.output == PlanFormat::Json {
-        let shown = Shown::of(plan, &[], looked);
+    let report = context
+        .apply_plan("update", plan, snapshot, digest, lock)
+        .await?;
+    if run.options.output == PlanFormat::Json {
+        let shown = PlanOutput::new(plan, &[], observed);
         let report = Some(&report);
-        show(
-            &Shown {
+        show_plan(
+            &PlanOutput {
                 report,
                 saved,
                 ..shown
@@ -369,43 +411,47 @@ async fn make(
             run,
         )?;
     }
-    let again = format!("kctl update {} --yes", looked.target.cluster);
-    if let Some(error) = Work::incomplete(&report, &again) {
+    let command = format!("kctl update {} --yes", observed.target.cluster);
+    if let Some(error) = PlanContext::incomplete_error(&report, &command) {
         return Err(error);
     }
-    show::hints(plan, &report, run.session);
-    if looked.acted.is_none() {
-        show::first_steps(&looked.target.cluster, run);
+    show::print_next_steps(plan, &report, run.session);
+    if observed.last_operation.is_none() {
+        show::print_first_steps(&observed.target.cluster, run);
     }
     Ok(())
 }
 
-async fn kubeconfig(
-    looked: &Looked,
-    assembled: &Assembled,
-    run: Run<'_>,
+async fn write_kubeconfig(
+    observed: &ObservedCluster,
+    assembled: &AssembledCluster,
+    run: UpdateRun<'_>,
 ) -> Result<Outcome, CommandError> {
-    if let Some(credentials) = &run.how.kubeconfig {
-        let made = Running {
-            state: looked.state.clone(),
+    if let Some(credentials) = &run.options.kubeconfig {
+        let cluster = ExistingCluster {
+            state: observed.state.clone(),
             spec: assembled.expanded.cluster.clone(),
-            completed: Completed::read(&assembled.expanded.cluster),
-            clients: looked.clients.clone(),
+            completed: CompletedCluster::from_cluster(&assembled.expanded.cluster),
+            clients: observed.clients.clone(),
         };
-        export::write(&made, credentials, run.session).await?;
+        export::write_kubeconfig(&cluster, credentials, run.session).await?;
     }
     Ok(Outcome::Fine)
 }
 
-/// A plan that cannot be made says what to do instead.
-pub fn planned<T>(plan: Result<T, PlanError>) -> Result<T, CommandError> {
+/// Turns an error of the planner into a command error with a next step.
+pub fn explain_plan_error<T>(plan: Result<T, PlanError>) -> Result<T, CommandError> {
     plan.map_err(|error| match error {
         PlanError::Refused(_) => {
-            CommandError::new(Kind::Usage, error, "do that, or change the spec back")
+            CommandError::new(ErrorKind::Usage, error, "do that, or change the spec back")
         }
         PlanError::BothUsed(_) => {
-            CommandError::new(Kind::Precondition, error, "then repeat the command")
+            CommandError::new(ErrorKind::Precondition, error, "then repeat the command")
         }
-        _ => CommandError::new(Kind::Failed, error, "report this: it is a defect of kctl"),
+        _ => CommandError::new(
+            ErrorKind::Failed,
+            error,
+            "report this: it is a defect of kctl",
+        ),
     })
 }

@@ -1,13 +1,13 @@
-//! `kctl validate`: says whether a cluster is healthy, and waits until it is.
+//! `kctl validate`: checks whether a cluster is healthy, and waits until it is.
 
 use super::inspect::Inspector;
 use super::session::Session;
-use crate::api::Question;
+use crate::api::ApiQuery;
 use crate::args::{ReportFormat, Validate};
-use crate::error::{CommandError, Context, Kind, Outcome};
+use crate::error::{CommandError, ErrorContext, ErrorKind, Outcome};
 use crate::interrupt::Interrupts;
 use crate::ui::health as shown;
-use crate::ui::waiting::Waiting;
+use crate::ui::health_progress::HealthProgress;
 use fleet::{FindingKind, Health, check_health};
 use serde::Serialize;
 use spec::not_yet::NotYet;
@@ -15,20 +15,20 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Validates the cluster that the options name.
-pub async fn run(what: &Validate, session: &Session<'_>) -> Result<Outcome, CommandError> {
-    if let Some(word) = what.target.unexpected() {
-        return Err(CommandError::usage(
+pub async fn run(args: &Validate, session: &Session<'_>) -> Result<Outcome, CommandError> {
+    if let Some(word) = args.target.unexpected_word() {
+        return Err(CommandError::usage_error(
             format!("one word too many: {word:?}"),
             "kctl validate [cluster] [NAME]",
         ));
     }
-    let name = session.cluster(what.target.cluster()).await?;
+    let name = session.cluster_name(args.target.cluster()).await?;
     let interrupts = Interrupts::default();
     let outcome = tokio::select! {
         biased;
-        outcome = validate(&name, what, session) => outcome,
-        () = interrupts.leave(|| ()) => Err(CommandError::said(
-            Kind::Interrupted,
+        outcome = validate_cluster(&name, args, session) => outcome,
+        () = interrupts.wait_to_leave(|| ()) => Err(CommandError::from_message(
+            ErrorKind::Interrupted,
             "interrupted",
             "nothing was changed: repeat the command",
         )),
@@ -37,28 +37,27 @@ pub async fn run(what: &Validate, session: &Session<'_>) -> Result<Outcome, Comm
     outcome
 }
 
-async fn validate(
+async fn validate_cluster(
     name: &str,
-    what: &Validate,
+    args: &Validate,
     session: &Session<'_>,
 ) -> Result<Outcome, CommandError> {
-    let mut inspector = Inspector::of(name, Question::NodesAndPods, &what.reach, session).await?;
-    let mut waiting = Waiting::new(session.shell, name, what.wait);
-    let last = watch(what, &mut inspector, &mut waiting).await;
+    let mut inspector = Inspector::open(name, ApiQuery::NodesAndPods, &args.reach, session).await?;
+    let mut waiting = HealthProgress::new(session.shell, name, args.wait);
+    let last = watch_health(args, &mut inspector, &mut waiting).await;
     waiting.finish();
     let last = last?;
-    show(name, what.output, &last, session)?;
+    print_report(name, args.output, &last, session)?;
     last.gaps.iter().for_each(|gap| session.shell.warning(gap));
     session.shell.not_yet(&last.warnings);
     if last.health.healthy {
-        session.shell.done(&format!("{name} is healthy"));
+        session.shell.print_done(&format!("{name} is healthy"));
         return Ok(Outcome::Fine);
     }
-    Err(unhealthy(name, &last.health, what))
+    Err(unhealthy_error(name, &last.health, args))
 }
 
-/// What the last look saw.
-struct Seen {
+struct Validation {
     health: Health,
     /// The API's URL, if known.
     api: Option<String>,
@@ -68,28 +67,28 @@ struct Seen {
     gaps: Vec<String>,
 }
 
-/// Looks until the cluster is healthy as often in a row as is asked, or the time is over. While there is time a look
-/// that fails is one more thing to wait for.
-async fn watch(
-    what: &Validate,
+/// Checks until the cluster is healthy `--count` times in a row, or the time is over. Until then, failed checks are
+/// repeated.
+async fn watch_health(
+    args: &Validate,
     inspector: &mut Inspector<'_>,
-    waiting: &mut Waiting<'_>,
-) -> Result<Seen, CommandError> {
-    let ends = Instant::now() + what.wait.unwrap_or_default();
+    waiting: &mut HealthProgress<'_>,
+) -> Result<Validation, CommandError> {
+    let ends = Instant::now() + args.wait.unwrap_or_default();
     let mut healthy = 0;
     loop {
-        let looked = inspector.look().await;
+        let fleet = inspector.observe().await;
         let left = ends.saturating_duration_since(Instant::now());
-        match looked {
+        match fleet {
             Ok(fleet) => {
                 let health = check_health(inspector.groups(), &fleet);
                 healthy = if health.healthy { healthy + 1 } else { 0 };
-                let over = healthy >= what.count || (!health.healthy && left.is_zero());
-                waiting.saw(&health, healthy, what.count);
+                let over = healthy >= args.count || (!health.healthy && left.is_zero());
+                waiting.show_health(&health, healthy, args.count);
                 if over {
-                    return Ok(Seen {
+                    return Ok(Validation {
                         health,
-                        api: inspector.url(),
+                        api: inspector.api_url(),
                         warnings: inspector.not_yet(),
                         gaps: fleet.gaps,
                     });
@@ -98,15 +97,16 @@ async fn watch(
             Err(error) if left.is_zero() || !may_pass(&error) => return Err(error),
             Err(error) => {
                 healthy = 0;
-                waiting.failed(&error);
+                waiting.show_failure(&error);
             }
         }
-        tokio::time::sleep(pause(what.interval, left, healthy)).await;
+        tokio::time::sleep(next_pause(args.interval, left, healthy)).await;
     }
 }
 
-/// The last look happens when the time is over; a cluster that has just become healthy is looked at as often as asked.
-fn pause(interval: Duration, left: Duration, healthy: u32) -> Duration {
+/// The pause before the next check. The last check happens when the time is over, but a healthy cluster is checked as often
+/// as required.
+fn next_pause(interval: Duration, left: Duration, healthy: u32) -> Duration {
     if healthy > 0 {
         interval
     } else {
@@ -114,7 +114,7 @@ fn pause(interval: Duration, left: Duration, healthy: u32) -> Duration {
     }
 }
 
-/// Whether it may be otherwise the next time: not where the command or the account is wrong.
+/// True if a later check may succeed: not if the command or the account's permissions are wrong.
 fn may_pass(error: &CommandError) -> bool {
     use engine::{Class, Failure};
     let failure = error.cause.as_ref().and_then(|cause| {
@@ -125,41 +125,40 @@ fn may_pass(error: &CommandError) -> bool {
     let lasting = failure.is_some_and(|failure| {
         matches!(failure.class, Class::Denied | Class::Invalid | Class::Quota)
     });
-    error.kind == Kind::Failed && !lasting
+    error.kind == ErrorKind::Failed && !lasting
 }
 
-fn show(
+fn print_report(
     name: &str,
     output: ReportFormat,
-    seen: &Seen,
+    validation: &Validation,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
     const DEFECT: &str = "report this: it is a defect of kctl";
-    let document = Document {
+    let document = ValidationDocument {
         format: 1,
         cluster: name,
-        api: seen.api.as_deref(),
-        health: &seen.health,
-        warnings: &seen.warnings,
+        api: validation.api.as_deref(),
+        health: &validation.health,
+        warnings: &validation.warnings,
     };
     let shell = session.shell;
     let text = match output {
         ReportFormat::Table => {
-            return shell.result(&shown::render(&seen.health, shell.paint()));
+            return shell.print_result(&shown::render(&validation.health, shell.paint()));
         }
-        ReportFormat::Json => {
-            serde_json::to_string_pretty(&document).failed("the report has no JSON form", DEFECT)?
-        }
+        ReportFormat::Json => serde_json::to_string_pretty(&document)
+            .or_failed("the report has no JSON form", DEFECT)?,
         ReportFormat::Yaml => {
-            node::yaml::to_yaml(&document).failed("the report has no YAML form", DEFECT)?
+            node::yaml::to_yaml(&document).or_failed("the report has no YAML form", DEFECT)?
         }
     };
-    shell.document(&text)
+    shell.print_document(&text)
 }
 
 /// The report for programs. Additions keep `format`; anything else raises it.
 #[derive(Serialize)]
-struct Document<'a> {
+struct ValidationDocument<'a> {
     format: u32,
     cluster: &'a str,
     /// The API's URL, if known.
@@ -170,7 +169,7 @@ struct Document<'a> {
     warnings: &'a [NotYet],
 }
 
-/// How many instances are not known to have joined: they are no problems, but must not be overlooked.
+/// Text about instances that are not known to have joined. They are not problems, but must be visible.
 fn unknown_count(health: &Health) -> String {
     match (health.api_error.is_some(), health.not_joined.len()) {
         (false, _) | (_, 0) => String::new(),
@@ -179,27 +178,27 @@ fn unknown_count(health: &Health) -> String {
     }
 }
 
-fn unhealthy(name: &str, health: &Health, what: &Validate) -> CommandError {
+fn unhealthy_error(name: &str, health: &Health, args: &Validate) -> CommandError {
     let count = health.findings.len();
     let problems = if count == 1 { "problem" } else { "problems" };
-    // The problem of an instance is closer to the cause than an API that does not answer because of it.
+    // A problem of an instance is closer to the cause than an API that is unreachable because of it.
     let instances = health.findings.iter();
     let instances = instances.filter(|found| found.kind == FindingKind::Instance);
     let mut ordered = instances.chain(&health.findings);
     let first = ordered.find_map(|found| found.next.clone());
     let hint = first.unwrap_or_else(|| "look again in a minute".to_owned());
-    let error = CommandError::said(
-        Kind::Unhealthy,
+    let error = CommandError::from_message(
+        ErrorKind::Unhealthy,
         format!(
             "{name} is not healthy: {count} {problems}{}",
             unknown_count(health)
         ),
         hint,
     );
-    if what.wait.is_some() {
+    if args.wait.is_some() {
         return error;
     }
-    error.hint(format!(
+    error.with_hint(format!(
         "kctl validate {name} --wait 10m    waits until it is"
     ))
 }

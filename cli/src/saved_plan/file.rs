@@ -1,7 +1,8 @@
-//! The file of a saved plan: written whole or not at all, and read with what is wrong about it and where.
+//! Reads and writes the file of a saved plan. Writing is atomic; reading checks format and digest.
 
-use super::{FORMAT, KIND, SavedPlan, sha256};
-use crate::error::{CommandError, Context, Kind};
+use super::{FORMAT, KIND, SavedPlan};
+use crate::error::{CommandError, ErrorContext, ErrorKind};
+use node::config::sha256_hex;
 use serde_json::Value;
 use std::fs::File;
 use std::io::{Read, Write};
@@ -9,12 +10,12 @@ use std::path::Path;
 
 const AGAIN: &str = "make it again with `kctl update --plan-out FILE`";
 
-/// Bytes that are read at most. Each group takes some tens of kilobytes.
+/// Maximum size in bytes. Each group takes some tens of kilobytes.
 const MOST: u64 = 128 << 20;
 
-/// Writes the file, readable by its owner alone. There is the whole plan or what was there before.
+/// Writes the file atomically, with mode 0600.
 pub fn write(path: &Path, saved: &SavedPlan) -> Result<(), CommandError> {
-    let text = serde_json::to_string_pretty(saved).failed(
+    let text = serde_json::to_string_pretty(saved).or_failed(
         "the plan has no JSON form",
         "report this: it is a defect of kctl",
     )?;
@@ -29,23 +30,23 @@ pub fn write(path: &Path, saved: &SavedPlan) -> Result<(), CommandError> {
         file.as_file().sync_all()?;
         file.persist(path).map_err(|error| error.error)
     });
-    written.map(drop).usage(
+    written.map(drop).or_usage_error(
         format!("could not write the plan to {}", path.display()),
         "name a file in a folder that is there and can be written to",
     )
 }
 
-/// Reads the file: a plan of this format that nobody changed.
+/// Reads the file. Fails if it has another format or was changed.
 pub fn read(path: &Path) -> Result<SavedPlan, CommandError> {
     let shown = path.display();
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes));
-    read.usage(
+    read.or_usage_error(
         format!("could not read the plan {shown}"),
         "name a file that `kctl update --plan-out FILE` wrote",
     )?;
     if bytes.len() as u64 > MOST {
-        return Err(CommandError::usage(
+        return Err(CommandError::usage_error(
             format!(
                 "{shown} has more than {} MiB: no plan is that large",
                 MOST >> 20
@@ -59,10 +60,14 @@ pub fn read(path: &Path) -> Result<SavedPlan, CommandError> {
             error.line(),
             error.column()
         );
-        CommandError::new(Kind::Usage, anyhow::Error::new(error).context(what), AGAIN)
+        CommandError::new(
+            ErrorKind::Usage,
+            anyhow::Error::new(error).context(what),
+            AGAIN,
+        )
     })?;
     if json.get("kind").and_then(Value::as_str) != Some(KIND) {
-        return Err(CommandError::usage(
+        return Err(CommandError::usage_error(
             format!("{shown} is JSON, but not a plan of kctl: its kind is not {KIND:?}"),
             "name a file that `kctl update --plan-out FILE` wrote (`-o json` is for reading only)",
         ));
@@ -70,15 +75,18 @@ pub fn read(path: &Path) -> Result<SavedPlan, CommandError> {
     let format = json.get("format").and_then(Value::as_u64);
     if format != Some(u64::from(FORMAT)) {
         let has = format.map_or("no format".to_owned(), |format| format!("format {format}"));
-        return Err(CommandError::said(
-            Kind::Precondition,
+        return Err(CommandError::from_message(
+            ErrorKind::Precondition,
             format!("the plan in {shown} has {has}, and this kctl reads format {FORMAT}"),
-            format!("use the kctl that wrote it{}, or {AGAIN}", version(&json)),
+            format!(
+                "use the kctl that wrote it{}, or {AGAIN}",
+                version_note(&json)
+            ),
         ));
     }
     let claimed = json.get("sha256").and_then(Value::as_str);
-    if claimed != Some(digest(&json).as_str()) {
-        return Err(CommandError::usage(
+    if claimed != Some(plan_digest(&json).as_str()) {
+        return Err(CommandError::usage_error(
             format!(
                 "{shown} was changed after kctl wrote it: its content is not that of its sha256"
             ),
@@ -87,41 +95,41 @@ pub fn read(path: &Path) -> Result<SavedPlan, CommandError> {
             ),
         ));
     }
-    SavedPlan::deserialize(json.clone(), path)
+    SavedPlan::from_json(json.clone(), path)
 }
 
 impl SavedPlan {
-    fn deserialize(json: Value, path: &Path) -> Result<Self, CommandError> {
-        let version = version(&json);
+    fn from_json(json: Value, path: &Path) -> Result<Self, CommandError> {
+        let version = version_note(&json);
         serde_json::from_value(json).map_err(|error| {
             let what = format!(
                 "this kctl cannot read the plan in {}{version}",
                 path.display()
             );
             let error = anyhow::Error::new(error).context(what);
-            CommandError::new(Kind::Precondition, error, AGAIN)
+            CommandError::new(ErrorKind::Precondition, error, AGAIN)
         })
     }
 }
 
-fn version(json: &Value) -> String {
+fn version_note(json: &Value) -> String {
     let version = json.get("kctl").and_then(Value::as_str);
     version.map_or(String::new(), |version| format!(" (kctl {version})"))
 }
 
-/// The digest of a document but for its own: over its values, however they are laid out.
-pub fn digest(json: &Value) -> String {
+/// The digest of a document without its field `sha256`. Independent of layout and order of fields.
+pub fn plan_digest(json: &Value) -> String {
     let mut rest = json.clone();
     if let Some(fields) = rest.as_object_mut() {
         fields.remove("sha256");
     }
     let mut text = String::new();
-    lay_out(&rest, &mut text);
-    sha256(text.as_bytes())
+    write_canonical(&rest, &mut text);
+    sha256_hex(&text)
 }
 
-/// JSON without blanks, names in order.
-fn lay_out(json: &Value, text: &mut String) {
+/// Writes JSON in a canonical form: no white space, sorted names.
+fn write_canonical(json: &Value, text: &mut String) {
     match json {
         Value::Object(fields) => {
             let mut fields: Vec<_> = fields.iter().collect();
@@ -130,7 +138,7 @@ fn lay_out(json: &Value, text: &mut String) {
             for (name, value) in fields {
                 text.push_str(&Value::from(name.as_str()).to_string());
                 text.push(':');
-                lay_out(value, text);
+                write_canonical(value, text);
                 text.push(',');
             }
             text.push('}');
@@ -138,7 +146,7 @@ fn lay_out(json: &Value, text: &mut String) {
         Value::Array(items) => {
             text.push('[');
             for item in items {
-                lay_out(item, text);
+                write_canonical(item, text);
                 text.push(',');
             }
             text.push(']');
@@ -158,13 +166,13 @@ mod tests {
         let laid_out =
             "{\n \"b\": [ {\"y\": \"z\", \"x\": null} ], \"sha256\": \"any\", \"a\": 1 }";
         let same: Value = serde_json::from_str(laid_out).unwrap();
-        assert_eq!(digest(&one), digest(&same));
+        assert_eq!(plan_digest(&one), plan_digest(&same));
         for other in [
             json!({"a": 2, "b": [{"x": null, "y": "z"}]}),
             json!({"a": 1, "b": [{"y": "z"}]}),
             json!({"a": 1, "b": [], "c": {"x": null, "y": "z"}}),
         ] {
-            assert_ne!(digest(&one), digest(&other), "{other}");
+            assert_ne!(plan_digest(&one), plan_digest(&other), "{other}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Cluster, instance groups and SSH keys as they are stored.
+//! Reads and writes Cluster and InstanceGroup objects in the state store.
 
-use super::{Keys, clusters, no_cluster, store_error};
-use crate::error::{CommandError, Context, Kind};
+use super::{StoreKeys, cluster_names, no_cluster_error, store_error};
+use crate::error::{CommandError, ErrorContext, ErrorKind};
 use aws_client::store::{Entry, Expect, Object as Bytes, Store, Version};
 use futures::future::try_join_all;
 use node::yaml;
@@ -12,27 +12,23 @@ use spec::read::{Document, ReadOptions, nearest, read_documents_with};
 
 /// An object of the spec and the version it was read at.
 #[derive(Clone, Debug)]
-pub struct Stored<S> {
-    /// The object.
+pub struct StoredObject<S> {
     pub object: Resource<S>,
-    /// Its text, as stored.
     pub text: String,
-    /// The version that a change replaces.
+    /// The version to expect when the object is replaced.
     pub version: Version,
 }
 
-/// Everything that one listing shows of a cluster, and its spec.
+/// The listing of a cluster's objects, and its spec.
 #[derive(Clone, Debug)]
 pub struct ClusterState {
-    /// Its keys.
-    pub keys: Keys,
-    /// The Cluster object.
-    pub cluster: Stored<ClusterSpec>,
+    pub keys: StoreKeys,
+    pub cluster: StoredObject<ClusterSpec>,
     /// The InstanceGroup objects, by name.
-    pub groups: Vec<Stored<InstanceGroupSpec>>,
-    /// What is stored, without addons, assets and backups.
+    pub groups: Vec<StoredObject<InstanceGroupSpec>>,
+    /// The listing, without addons, assets and backups.
     pub entries: Vec<Entry>,
-    /// Where the fields of all objects stand, for messages.
+    /// The source texts, for line numbers in messages.
     pub documents: Vec<Document>,
 }
 
@@ -43,39 +39,39 @@ impl ClusterState {
         name: &str,
         options: ReadOptions,
     ) -> Result<Self, CommandError> {
-        let keys = Keys::of(name);
-        let (all, after) = (keys.all(), keys.before_listed());
+        let keys = StoreKeys::new(name);
+        let (all, after) = (keys.prefix(), keys.before_listed());
         let entries = store.list(&all, Some(&after)).await.map_err(store_error)?;
-        let group = |entry: &&Entry| entry.key.starts_with(&keys.groups());
+        let group = |entry: &&Entry| entry.key.starts_with(&keys.group_prefix());
         let mut wanted = vec![keys.config()];
         wanted.extend(entries.iter().filter(group).map(|entry| entry.key.clone()));
         if !entries.iter().any(|entry| entry.key == keys.config()) {
-            let all = clusters(store).await?;
-            return Err(no_cluster(name, store.url(), &all));
+            let all = cluster_names(store).await?;
+            return Err(no_cluster_error(name, store.url(), &all));
         }
-        let read = wanted.iter().map(|key| object(store, key, options));
-        let mut cluster: Option<Stored<_>> = None;
+        let read = wanted.iter().map(|key| read_object(store, key, options));
+        let mut cluster: Option<StoredObject<_>> = None;
         let (mut groups, mut documents) = (Vec::new(), Vec::new());
         for (document, text, version) in try_join_all(read).await? {
             documents.push(document.clone());
             match document.object {
                 Object::Cluster(object) => {
-                    cluster = Some(Stored {
+                    cluster = Some(StoredObject {
                         object,
                         text,
                         version,
                     });
                 }
-                Object::InstanceGroup(object) => groups.push(Stored {
+                Object::InstanceGroup(object) => groups.push(StoredObject {
                     object,
                     text,
                     version,
                 }),
-                other => return Err(misplaced(other.kind(), name)),
+                other => return Err(misplaced_error(other.kind(), name)),
             }
         }
-        groups.sort_by(|a: &Stored<_>, b| a.object.name().cmp(b.object.name()));
-        let cluster = cluster.ok_or_else(|| gone(&keys.config()))?;
+        groups.sort_by(|a: &StoredObject<_>, b| a.object.name().cmp(b.object.name()));
+        let cluster = cluster.ok_or_else(|| deleted_error(&keys.config()))?;
         Ok(Self {
             keys,
             cluster,
@@ -85,11 +81,11 @@ impl ClusterState {
         })
     }
 
-    /// True if the store lists what it listed when this was read, but for the lock and the log of operations.
+    /// True if the listing is still the same, apart from the lock and the log of operations.
     pub async fn is_current(&self, store: &Store) -> Result<bool, CommandError> {
-        let (all, after) = (self.keys.all(), self.keys.before_listed());
+        let (all, after) = (self.keys.prefix(), self.keys.before_listed());
         let now = store.list(&all, Some(&after)).await.map_err(store_error)?;
-        let (lock, log) = (self.keys.lock(), self.keys.operation_log());
+        let (lock, log) = (self.keys.lock(), self.keys.operation_prefix());
         let counts = |entry: &&Entry| entry.key != lock && !entry.key.starts_with(&log);
         Ok(now
             .iter()
@@ -97,12 +93,11 @@ impl ClusterState {
             .eq(self.entries.iter().filter(counts)))
     }
 
-    /// The name.
     pub fn name(&self) -> &str {
         self.cluster.object.name()
     }
 
-    /// The instance groups, without what the store knows about them.
+    /// The InstanceGroup objects without texts and versions.
     pub fn group_objects(&self) -> Vec<InstanceGroup> {
         self.groups
             .iter()
@@ -111,7 +106,7 @@ impl ClusterState {
     }
 
     /// The instance group with that name.
-    pub fn group(&self, name: &str) -> Result<&Stored<InstanceGroupSpec>, CommandError> {
+    pub fn group(&self, name: &str) -> Result<&StoredObject<InstanceGroupSpec>, CommandError> {
         self.groups
             .iter()
             .find(|group| group.object.name() == name)
@@ -122,18 +117,18 @@ impl ClusterState {
                     .map(|group| group.object.name())
                     .collect();
                 let sentence = format!("{} has no instance group {name}", self.name());
-                CommandError::usage(sentence, nearest::hint(name, &known))
+                CommandError::usage_error(sentence, nearest::hint(name, &known))
             })
     }
 
     /// The entry with that key.
-    pub fn entry(&self, key: &str) -> Option<&Entry> {
+    pub fn find_entry(&self, key: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.key == key)
     }
 }
 
 /// Reads one object of the spec.
-async fn object(
+async fn read_object(
     store: &Store,
     key: &str,
     options: ReadOptions,
@@ -142,29 +137,29 @@ async fn object(
         .get(key)
         .await
         .map_err(store_error)?
-        .ok_or_else(|| gone(key))?;
-    let text = String::from_utf8(bytes).usage(
+        .ok_or_else(|| deleted_error(key))?;
+    let text = String::from_utf8(bytes).or_usage_error(
         format!("{key} in the store is not text"),
         "restore it from the bucket's versions",
     )?;
     let mut documents = read_documents_with(key, &text, options)?;
     match (documents.pop(), documents.is_empty()) {
         (Some(document), true) => Ok((document, text, version)),
-        _ => Err(CommandError::usage(
+        _ => Err(CommandError::usage_error(
             format!("{key} in the store does not hold exactly one object"),
             "restore it from the bucket's versions",
         )),
     }
 }
 
-/// Writes an object of the spec, if the store has what is expected.
+/// Writes an object of the spec if the store has the expected version.
 pub async fn write_object<S: Spec>(
     store: &Store,
     key: &str,
     object: &Resource<S>,
     expect: Expect,
 ) -> Result<Version, CommandError> {
-    let text = yaml::to_yaml(object).failed(
+    let text = yaml::to_yaml(object).or_failed(
         "the spec has no YAML form",
         "report this: it is a defect of kctl",
     )?;
@@ -174,16 +169,16 @@ pub async fn write_object<S: Spec>(
         .map_err(store_error)
 }
 
-fn gone(key: &str) -> CommandError {
-    CommandError::said(
-        Kind::Precondition,
+fn deleted_error(key: &str) -> CommandError {
+    CommandError::from_message(
+        ErrorKind::Precondition,
         format!("{key} was deleted from the state store a moment ago"),
-        "somebody else is changing this cluster: repeat the command",
+        "another process is changing this cluster: repeat the command",
     )
 }
 
-fn misplaced(kind: &str, cluster: &str) -> CommandError {
-    CommandError::usage(
+fn misplaced_error(kind: &str, cluster: &str) -> CommandError {
+    CommandError::usage_error(
         format!(
             "the state store has a {kind} where a Cluster or an InstanceGroup of {cluster} belongs"
         ),

@@ -1,8 +1,8 @@
-//! `journal/creations.json`: what an apply is about to create that AWS would create twice, written before the
-//! first of it, and what of that was there after an orderly end. Its generation goes into client tokens: it is the same when
-//! an interrupted apply is repeated, and another after an orderly one.
+//! `journal/creations.json`: the resources of kinds that AWS would create twice, written before an apply creates the first of
+//! them, and those that existed at its orderly end. The generation is part of client tokens: it stays the same when an
+//! interrupted apply is repeated, and changes after an orderly end.
 
-use super::{Keys, store_error};
+use super::{StoreKeys, store_error};
 use crate::error::CommandError;
 use aws_client::store::{Entry, Expect, Store, StoreError, Version};
 use engine::{Class, Failure, Id, Journal, Noted};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Content {
+struct JournalContent {
     generation: u64,
     creating: Vec<Id>,
     #[serde(default)]
@@ -22,14 +22,14 @@ struct Content {
 pub struct StoreJournal<'a> {
     store: &'a Store,
     key: String,
-    now: RefCell<(Content, Option<Version>)>,
+    now: RefCell<(JournalContent, Option<Version>)>,
 }
 
 impl<'a> StoreJournal<'a> {
-    /// Reads it; no read if the listing does not have it.
+    /// Reads the journal, if the listing has it.
     pub async fn read(
         store: &'a Store,
-        keys: &Keys,
+        keys: &StoreKeys,
         entries: &[Entry],
     ) -> Result<Self, CommandError> {
         let key = keys.journal();
@@ -39,10 +39,10 @@ impl<'a> StoreJournal<'a> {
         } else {
             None
         };
-        // One that cannot be read may have been left by a kill in the middle of anything: wait as if it named something.
+        // An unreadable journal may be the result of a kill: treat it as if a creation were pending.
         let now = match object {
             Some(object) => {
-                let unreadable = || Content {
+                let unreadable = || JournalContent {
                     generation: 0,
                     creating: vec![Id::new("journal", "unreadable")],
                     made: Vec::new(),
@@ -51,7 +51,7 @@ impl<'a> StoreJournal<'a> {
                     serde_json::from_slice(&object.bytes).unwrap_or_else(|_| unreadable());
                 (content, Some(object.version))
             }
-            None => (Content::default(), None),
+            None => (JournalContent::default(), None),
         };
         Ok(Self {
             store,
@@ -60,15 +60,15 @@ impl<'a> StoreJournal<'a> {
         })
     }
 
-    /// Goes into client tokens.
+    /// The generation, for client tokens.
     pub fn generation(&self) -> String {
         self.now.borrow().0.generation.to_string()
     }
 
-    async fn write(&self, content: Content) -> Result<(), Failure> {
+    async fn write_content(&self, content: JournalContent) -> Result<(), Failure> {
         let version = self.now.borrow().1.clone();
         let bytes = serde_json::to_vec(&content)
-            .map_err(|error| failure(Class::Invalid, &error.to_string()))?;
+            .map_err(|error| journal_failure(Class::Invalid, &error.to_string()))?;
         let expect = version.map_or(Expect::Absent, Expect::Version);
         let written = self
             .store
@@ -82,19 +82,19 @@ impl<'a> StoreJournal<'a> {
 
 impl Journal for StoreJournal<'_> {
     async fn open(&self) -> Result<Noted, Failure> {
-        let Content { creating, made, .. } = self.now.borrow().0.clone();
+        let JournalContent { creating, made, .. } = self.now.borrow().0.clone();
         Ok(Noted { creating, made })
     }
 
     async fn record(&self, ids: &[Id]) -> Result<(), Failure> {
         let mut content = self.now.borrow().0.clone();
         content.creating = ids.to_vec();
-        self.write(content).await
+        self.write_content(content).await
     }
 
     async fn close(&self, made: &[Id]) -> Result<(), Failure> {
         let generation = self.now.borrow().0.generation + 1;
-        self.write(Content {
+        self.write_content(JournalContent {
             generation,
             creating: Vec::new(),
             made: made.to_vec(),
@@ -108,13 +108,13 @@ fn store_failure(error: StoreError) -> Failure {
         StoreError::S3 { source, .. } | StoreError::Denied { source, .. } => source,
         StoreError::Conflict { .. } => Failure {
             hint: Some("wait until it is done, and repeat the command".to_owned()),
-            ..failure(Class::Invalid, "another kctl works on this cluster")
+            ..journal_failure(Class::Invalid, "another kctl works on this cluster")
         },
-        other => failure(Class::Invalid, &other.to_string()),
+        other => journal_failure(Class::Invalid, &other.to_string()),
     }
 }
 
-fn failure(class: Class, message: &str) -> Failure {
+fn journal_failure(class: Class, message: &str) -> Failure {
     Failure {
         class,
         call: "store:WriteJournal".to_owned(),
@@ -138,7 +138,7 @@ mod tests {
             &Clients::load(None, None).await,
         )
         .unwrap();
-        let keys = Keys::of("demo.example.com");
+        let keys = StoreKeys::new("demo.example.com");
         let listed = async || store.list("", None).await.unwrap();
         let journal = StoreJournal::read(&store, &keys, &listed().await)
             .await

@@ -1,17 +1,17 @@
-//! `lock`: one kctl at a time changes a cluster. The holder renews it at a third of its life, and begins no write once
-//! the renewal fails to come in time: the fence of the store's clients sees to that. Others judge its age by the
-//! store's clock, refuse while it lives, and take it over by its version once it does not.
+//! The object `lock`: only its holder changes the cluster. The holder renews it after a third of its lease. If a renewal is
+//! late, the fence of the AWS clients stops all further writes. Other processes judge its age by the store's clock, fail while
+//! it is valid, and take it over by version once it has expired.
 
 mod holder;
-mod seen;
+mod observed_lock;
 
-pub use holder::{Holder, hostname, spoken};
-pub use seen::{Seen, Standing};
+pub use holder::{LockHolder, duration_words, host_name};
+pub use observed_lock::{LockState, ObservedLock};
 
-use super::{Keys, store_error};
+use super::{StoreKeys, store_error};
 use crate::duration;
 use crate::env;
-use crate::error::{CommandError, Kind};
+use crate::error::{CommandError, ErrorKind, error_chain};
 use aws_client::fence::{self, Fence, Moment};
 use aws_client::store::{Expect, Store, StoreError, Version};
 use std::cell::RefCell;
@@ -20,37 +20,37 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use tokio::time::{Instant, sleep, timeout};
 
-/// How long a lock lives without a renewal, unless the environment says otherwise.
+/// Default lease: the time for which a lock is valid without renewal.
 const LIFE: Duration = Duration::from_secs(30);
 
-/// What the environment may say: the store's clock has whole seconds, and others wait for a dead holder this long.
+/// Least and greatest lease. The store's clock has whole seconds, and others wait this long for a dead holder.
 const LIVES: (Duration, Duration) = (Duration::from_secs(2), Duration::from_mins(10));
 
-/// Giving a lock back holds nobody up longer than this.
+/// Timeout for releasing a lock.
 const RELEASE: Duration = Duration::from_secs(5);
 
-/// Between two looks at a lock that is waited for.
+/// Time between two reads of a lock that is waited for.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What a lock is taken for, and how.
+/// Options for acquiring a lock.
 #[derive(Clone, Copy, Debug)]
-pub struct Terms<'a> {
-    /// The command.
+pub struct LockOptions<'a> {
+    /// The command that the lock is for.
     pub what: &'a str,
-    /// How long the lock lives without a renewal.
+    /// The lease.
     pub life: Duration,
-    /// How long to wait for somebody else's.
+    /// How long to wait for another holder.
     pub wait: Duration,
 }
 
-/// How long locks live: 30 seconds, or what the environment says.
-pub fn life() -> Result<Duration, CommandError> {
-    let Some(text) = env::value(env::LOCK_LIFE) else {
+/// The lease: 30 seconds, or the value of `KCTL_LOCK_LIFE`.
+pub fn lock_life() -> Result<Duration, CommandError> {
+    let Some(text) = env::get_variable(env::LOCK_LIFE) else {
         return Ok(LIFE);
     };
     let (least, most) = LIVES;
     let wrong = |reason: String| {
-        CommandError::usage(
+        CommandError::usage_error(
             format!("{}={text} cannot be used: {reason}", env::LOCK_LIFE),
             "unset it: it is for tests",
         )
@@ -65,17 +65,17 @@ pub fn life() -> Result<Duration, CommandError> {
 
 /// Why a lock was lost.
 #[derive(Debug)]
-pub enum Lost {
-    /// Somebody took it over or released it.
+pub enum LockLoss {
+    /// Another process took it over or released it.
     Taken,
-    /// It could not be renewed in time: the last failure, if there was one.
+    /// It was not renewed in time; with the last failure, if there was one.
     Late(Option<String>),
 }
 
-impl fmt::Display for Lost {
+impl fmt::Display for LockLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Taken => f.write_str("somebody else took the lock over"),
+            Self::Taken => f.write_str("another process took over the lock"),
             Self::Late(None) => f.write_str("the lock was not renewed in time"),
             Self::Late(Some(why)) => write!(f, "the lock could not be renewed in time: {why}"),
         }
@@ -84,41 +84,44 @@ impl fmt::Display for Lost {
 
 /// A lock that is held.
 #[derive(Debug)]
-pub struct Lock {
-    /// No fence stops what keeps the lock.
+pub struct ClusterLock {
+    /// Not fenced: renewals must work after the fence is shut.
     store: Store,
-    keys: Keys,
+    keys: StoreKeys,
     fence: Fence,
     life: Duration,
-    held: RefCell<(Holder, Version)>,
-    /// When what is in the store was sent.
+    held: RefCell<(LockHolder, Version)>,
+    /// When the stored version was sent.
     sent: RefCell<Moment>,
 }
 
-impl Lock {
-    /// Takes the lock, and raises the store's fence; `tell` hears whom this waits for and whose lock it took over.
-    pub async fn take(
+impl ClusterLock {
+    /// Acquires the lock and raises the store's fence. Passes messages about waiting and takeover to `tell`.
+    pub async fn acquire(
         store: &Store,
-        keys: &Keys,
-        terms: &Terms<'_>,
+        keys: &StoreKeys,
+        options: &LockOptions<'_>,
         tell: impl Fn(&str),
     ) -> Result<Self, CommandError> {
         let (unfenced, begun) = (store.unfenced(), Instant::now());
-        let mut waits_for: Option<Holder> = None;
+        let mut waits_for: Option<LockHolder> = None;
         let mut next = Some((Expect::Absent, None));
         loop {
             if let Some((expect, over)) = next.take() {
-                let (holder, sent) = (Holder::this(terms.what, terms.life), fence::now());
-                match put(&unfenced, keys, &holder, expect).await {
+                let (holder, sent) = (
+                    LockHolder::this_process(options.what, options.life),
+                    fence::now(),
+                );
+                match put_holder(&unfenced, keys, &holder, expect).await {
                     Ok(version) => {
-                        let until = sent.after(writable(terms.life));
+                        let until = sent.after(writable_time(options.life));
                         store.fence().raise(until);
                         over.iter().for_each(|over: &String| tell(over));
                         return Ok(Self {
                             store: unfenced,
                             keys: keys.clone(),
                             fence: store.fence().clone(),
-                            life: terms.life,
+                            life: options.life,
                             held: RefCell::new((holder, version)),
                             sent: RefCell::new(sent),
                         });
@@ -127,62 +130,69 @@ impl Lock {
                     Err(error) => return Err(store_error(error)),
                 }
             }
-            let Some(seen) = Seen::read(&unfenced, keys).await? else {
+            let Some(lock) = ObservedLock::read(&unfenced, keys).await? else {
                 next = Some((Expect::Absent, None));
                 continue;
             };
-            if let Some(over) = free(&seen) {
-                next = Some((Expect::Version(seen.version), Some(over)));
+            if let Some(over) = takeover_reason(&lock) {
+                next = Some((Expect::Version(lock.version), Some(over)));
                 continue;
             }
-            let left = terms.wait.saturating_sub(begun.elapsed());
+            let left = options.wait.saturating_sub(begun.elapsed());
             if left.is_zero() {
-                return Err(refused(&seen, keys, terms));
+                return Err(locked_error(&lock, keys, options));
             }
-            let known = |holder: &Holder| waits_for.as_ref().is_some_and(|known| holder.is(known));
-            if !seen.holder.as_ref().is_some_and(known) {
-                let (words, wait) = (seen.words(OffsetDateTime::now_utc()), spoken(terms.wait));
+            let known = |holder: &LockHolder| {
+                waits_for
+                    .as_ref()
+                    .is_some_and(|known| holder.is_same_lock(known))
+            };
+            if !lock.holder.as_ref().is_some_and(known) {
+                let (words, wait) = (
+                    lock.describe(OffsetDateTime::now_utc()),
+                    duration_words(options.wait),
+                );
                 tell(&format!("waiting, for {wait} at most: locked by {words}"));
-                waits_for = seen.holder;
+                waits_for = lock.holder;
             }
             sleep(LOOK.min(left)).await;
         }
     }
 
-    /// Renews it until it is lost, and says why; to be dropped with what it guards.
-    pub async fn keep(&self) -> Lost {
+    /// Renews the lock until it is lost, and returns why. Dropping the future ends the renewals.
+    pub async fn renew_until_lost(&self) -> LockLoss {
         loop {
             let due = self.sent.borrow().after(self.life / 3);
             sleep(due.left()).await;
-            if let Err(lost) = self.renew().await {
+            if let Err(lost) = self.renew_once().await {
                 self.fence.shut();
                 return lost;
             }
         }
     }
 
-    /// Renews it once. A renewal that fails is repeated as long as there is time; one that somebody else was ahead of
-    /// is not.
-    async fn renew(&self) -> Result<(), Lost> {
+    /// Renews the lock once. Repeats a failed renewal until the lease ends. If another process has written the lock, the lock
+    /// is lost at once.
+    async fn renew_once(&self) -> Result<(), LockLoss> {
         let (holder, version) = self.held.borrow().clone();
-        let holder = holder.again();
+        let holder = holder.renewed_once();
         let (mut unsure, mut why): (Option<Moment>, Option<String>) = (None, None);
         loop {
             let left = self.fence.left().unwrap_or_default();
             if left.is_zero() {
-                return Err(Lost::Late(why));
+                return Err(LockLoss::Late(why));
             }
             let sent = fence::now();
             let expect = Expect::Version(version.clone());
-            let renewal = put(&self.store, &self.keys, &holder, expect);
+            let renewal = put_holder(&self.store, &self.keys, &holder, expect);
             let renewed = match timeout(left.min(self.life / 5), renewal).await {
                 Ok(Ok(version)) => Some(version),
                 Ok(Err(StoreError::Conflict { .. })) if unsure.is_none() => {
-                    return Err(Lost::Taken);
+                    return Err(LockLoss::Taken);
                 }
-                Ok(Err(StoreError::Conflict { .. })) => self.found(&holder).await?,
+                Ok(Err(StoreError::Conflict { .. })) => self.find_renewal(&holder).await?,
                 Ok(Err(error)) => {
-                    why = Some(chain(&error));
+                    why = Some(error_chain(&error));
                     None
                 }
                 Err(_) => {
@@ -191,55 +201,55 @@ impl Lock {
                 }
             };
             if let Some(version) = renewed {
-                // An earlier attempt may be the one that happened.
+                // An earlier attempt may be the one that succeeded.
                 let sent = unsure.unwrap_or(sent);
-                let extended = self.fence.extend(sent.after(writable(self.life)));
+                let extended = self.fence.extend(sent.after(writable_time(self.life)));
                 self.held.replace((holder, version));
                 self.sent.replace(sent);
-                return extended.map_err(|_| Lost::Late(why));
+                return extended.map_err(|_| LockLoss::Late(why));
             }
             unsure = unsure.or(Some(sent));
             sleep((self.life / 30).min(left)).await;
         }
     }
 
-    /// After an attempt without an answer: the version of our renewal, if it is there; `None` if the one before is.
-    async fn found(&self, renewed: &Holder) -> Result<Option<Version>, Lost> {
-        let Ok(now) = Seen::read(&self.store, &self.keys).await else {
+    /// After an attempt without a response: the version of the renewal if it was stored; `None` if the previous one is stored.
+    async fn find_renewal(&self, renewed: &LockHolder) -> Result<Option<Version>, LockLoss> {
+        let Ok(now) = ObservedLock::read(&self.store, &self.keys).await else {
             return Ok(None);
         };
         match now {
-            Some(Seen {
+            Some(ObservedLock {
                 holder: Some(holder),
                 version,
                 ..
             }) if holder == *renewed => Ok(Some(version)),
-            Some(Seen {
+            Some(ObservedLock {
                 holder: Some(holder),
                 ..
-            }) if holder.is(renewed) => Ok(None),
-            _ => Err(Lost::Taken),
+            }) if holder.is_same_lock(renewed) => Ok(None),
+            _ => Err(LockLoss::Taken),
         }
     }
 
-    /// True once nothing new may start, for good.
+    /// True once the lock is lost. It stays lost.
     pub fn is_lost(&self) -> bool {
         self.fence.check().is_err()
     }
 
-    /// Gives it back. If that fails it ends by itself; one that was lost is not ours to give.
+    /// Releases the lock. If that fails, it expires. A lost lock is not touched.
     pub async fn release(self) {
         if self.is_lost() {
             return;
         }
-        if timeout(RELEASE, self.delete()).await.is_err() {
+        if timeout(RELEASE, self.delete_object()).await.is_err() {
             tracing::debug!("could not release the lock in time");
         }
         self.fence.lower();
     }
 
-    /// A renewal that was under way when the work ended may have changed the version.
-    async fn delete(&self) {
+    /// Deletes the lock. Retries, since a renewal in flight may have changed the version.
+    async fn delete_object(&self) {
         let (holder, mut version) = self.held.borrow().clone();
         for _ in 0..3 {
             let deleted = self
@@ -248,8 +258,13 @@ impl Lock {
                 .await;
             let Err(error) = deleted else { return };
             tracing::debug!(%error, "could not release the lock");
-            match Seen::read(&self.store, &self.keys).await {
-                Ok(Some(seen)) if seen.holder.as_ref().is_some_and(|now| now.is(&holder)) => {
+            match ObservedLock::read(&self.store, &self.keys).await {
+                Ok(Some(seen))
+                    if seen
+                        .holder
+                        .as_ref()
+                        .is_some_and(|now| now.is_same_lock(&holder)) =>
+                {
                     version = seen.version;
                 }
                 _ => return,
@@ -258,73 +273,63 @@ impl Lock {
     }
 }
 
-/// How long after a renewal was sent writes may begin: short of its life, so that they are made before anybody else can
-/// have the lock.
-fn writable(life: Duration) -> Duration {
+/// How long after a renewal writes may begin: shorter than the lease, so that they arrive before another process can take
+/// over the lock.
+fn writable_time(life: Duration) -> Duration {
     life.saturating_sub(life / 6)
 }
 
-/// Why a lock may be taken over; `None`: it may not.
-fn free(seen: &Seen) -> Option<String> {
-    let whose = seen.words(OffsetDateTime::now_utc());
-    match seen.standing() {
-        Standing::Alive(_) => None,
-        Standing::Expired => Some(format!(
+/// The message about a takeover; `None` if the lock must not be taken over.
+fn takeover_reason(lock: &ObservedLock) -> Option<String> {
+    let whose = lock.describe(OffsetDateTime::now_utc());
+    match lock.state() {
+        LockState::Alive(_) => None,
+        LockState::Expired => Some(format!(
             "took over a lock that has expired ({}): it was held by {whose}",
-            spoken(seen.life())
+            duration_words(lock.life())
         )),
-        Standing::Dead => Some(format!(
-            "took over a lock whose holder on this machine has ended: it was held by {whose}"
+        LockState::Dead => Some(format!(
+            "took over a lock whose holder on this computer has ended: it was held by {whose}"
         )),
     }
 }
 
-fn refused(seen: &Seen, keys: &Keys, terms: &Terms<'_>) -> CommandError {
+fn locked_error(lock: &ObservedLock, keys: &StoreKeys, options: &LockOptions<'_>) -> CommandError {
     let cluster = keys.cluster();
-    let waited = if terms.wait.is_zero() {
+    let waited = if options.wait.is_zero() {
         String::new()
     } else {
-        format!(", still after {}", spoken(terms.wait))
+        format!(", still after {}", duration_words(options.wait))
     };
     let sentence = format!(
         "{cluster} is locked by {}{waited}",
-        seen.words(OffsetDateTime::now_utc())
+        lock.describe(OffsetDateTime::now_utc())
     );
-    let error = CommandError::said(
-        Kind::Precondition,
+    let error = CommandError::from_message(
+        ErrorKind::Precondition,
         sentence,
         format!(
             "wait until that is done: `kctl lock status {cluster}` shows it, `--lock-wait 10m` waits for it"
         ),
     );
-    match seen.standing() {
-        Standing::Alive(Some(left)) => error.hint(format!(
+    match lock.state() {
+        LockState::Alive(Some(left)) => error.with_hint(format!(
             "if that kctl has died the lock is free in {}: repeat the command then",
-            spoken(left + Duration::from_secs(1))
+            duration_words(left + Duration::from_secs(1))
         )),
-        _ => error.hint(format!(
+        _ => error.with_hint(format!(
             "if that kctl has died: kctl lock release {cluster} --force"
         )),
     }
 }
 
-fn chain(error: &StoreError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(next) = cause {
-        text = format!("{text}: {next}");
-        cause = next.source();
-    }
-    text
-}
-
-async fn put(
+async fn put_holder(
     store: &Store,
-    keys: &Keys,
-    holder: &Holder,
+    keys: &StoreKeys,
+    holder: &LockHolder,
     expect: Expect,
 ) -> Result<Version, StoreError> {
-    // A struct of texts and numbers always has a JSON form; without one the lock would be one that nobody can read.
+    // A struct of texts and numbers always has a JSON form.
     let bytes = serde_json::to_vec(holder).unwrap_or_default();
     store.put(&keys.lock(), bytes, expect).await
 }

@@ -1,12 +1,12 @@
-//! `operations/TIMESTAMP-ID.json`: who did what to a cluster, when, and what came of it. Written when it begins,
-//! so that one that was killed can be seen, and again when it ends.
+//! `operations/TIMESTAMP-ID.json`: the record of one operation: who, when, what, result. Written when the operation begins, so
+//! that a killed one is visible, and when it ends.
 
-use super::lock::hostname;
+use super::lock::host_name;
 use super::spec_change::SpecChange;
-use super::{Keys, store_error};
+use super::{StoreKeys, store_error};
 use crate::env;
-use crate::error::{CommandError, Context};
-use crate::planned::{Summary, Target};
+use crate::error::{CommandError, ErrorContext};
+use crate::plan_target::{ClusterTarget, PlanSummary};
 use aws_client::store::{Entry, Expect, Store};
 use cloud::Cloud;
 use engine::{Action, Event, Failure, Id, Plan};
@@ -16,10 +16,10 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use time::macros::format_description;
 
-/// So many are kept.
+/// Number of records that are kept.
 const KEPT: usize = 100;
 
-/// The version of the records. Additions keep it; anything else raises it.
+/// Version of the record format. Additions keep it; any other change raises it.
 pub const FORMAT: u32 = 1;
 
 /// An operation. No secrets: no argument values, only names.
@@ -28,20 +28,20 @@ pub struct Operation {
     format: u32,
     /// `update`, `delete cluster`, `edit`, ...
     pub command: String,
-    /// kctl's.
+    /// Version of kctl.
     pub version: String,
     /// `user@host`.
     pub who: String,
-    /// On that host. Tells whether the holder of the lock is still this operation.
+    /// Process id on that host. Shows whether this operation still holds the lock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<u32>,
-    /// Twelve digits; empty for changes of the spec, which ask nobody.
+    /// AWS account id; empty for changes of the spec, which make no AWS call.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub account: String,
-    /// As the account.
+    /// AWS region; empty for changes of the spec.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub region: String,
-    /// RFC 3339.
+    /// Start time in RFC 3339.
     pub started: String,
     /// `running`, `done`, `failed`, `interrupted`.
     pub outcome: String,
@@ -51,12 +51,12 @@ pub struct Operation {
     /// sha256 of the saved plan that it applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// What it set out to do.
+    /// Number of planned steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub planned: Option<Summary>,
-    /// How its steps ended.
+    pub planned: Option<PlanSummary>,
+    /// Results of the steps.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub steps: BTreeMap<Id, Ended>,
+    pub steps: BTreeMap<Id, StepResult>,
     /// Objects of the spec that it changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<SpecChange>,
@@ -66,8 +66,8 @@ pub struct Operation {
 
 /// How one step ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Ended {
-    /// What it did or tried; not known of a step that was never begun.
+pub struct StepResult {
+    /// The action; `None` for a step that was not begun.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<Action>,
     /// `done`, `failed`, `skipped`.
@@ -78,32 +78,36 @@ pub struct Ended {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// The failed step that it waited for; none for one that an interrupt kept from being tried.
+    /// The failed step that it depends on; `None` if an interrupt prevented it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub because: Option<Id>,
 }
 
-/// `user@host`: who runs this.
-pub fn who() -> String {
-    let user = env::value(env::USER).unwrap_or_else(|| "somebody".to_owned());
-    format!("{user}@{}", hostname())
+/// `user@host` of this process.
+pub fn user_at_host() -> String {
+    let user = env::get_variable(env::USER).unwrap_or_else(|| "somebody".to_owned());
+    format!("{user}@{}", host_name())
 }
 
 impl Operation {
-    /// One that begins now.
-    pub fn begin(keys: &Keys, command: &str, target: Option<&Target>, now: OffsetDateTime) -> Self {
+    pub fn begin(
+        keys: &StoreKeys,
+        command: &str,
+        target: Option<&ClusterTarget>,
+        now: OffsetDateTime,
+    ) -> Self {
         let stamp = now
             .format(format_description!(
                 "[year][month][day]T[hour][minute][second]Z"
             ))
             .unwrap_or_default();
-        // In order within a second too: microseconds, then something of this process.
+        // Sorted also within a second: microseconds, then bits of the process id.
         let id = (now.microsecond() << 12) | (std::process::id() & 0xfff);
         Self {
             format: FORMAT,
             command: command.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            who: who(),
+            who: user_at_host(),
             process: Some(std::process::id()),
             account: target.map_or_else(String::new, |target| target.account.clone()),
             region: target.map_or_else(String::new, |target| target.region.clone()),
@@ -114,19 +118,19 @@ impl Operation {
         }
     }
 
-    /// The same with what it sets out to do, and the digest of the saved plan that says so.
+    /// Adds the number of planned steps and the digest of the saved plan, if there is one.
     #[must_use]
-    pub fn planned(self, plan: &Plan<Cloud>, saved: Option<&str>) -> Self {
+    pub fn with_plan(self, plan: &Plan<Cloud>, saved: Option<&str>) -> Self {
         Self {
-            planned: Some(Summary::of(plan)),
+            planned: Some(PlanSummary::new(plan)),
             plan: saved.map(str::to_owned),
             ..self
         }
     }
 
-    /// A change of the spec, which is done.
+    /// Makes it the record of a completed change of the spec.
     #[must_use]
-    pub fn of_spec(self, objects: Vec<SpecChange>) -> Self {
+    pub fn with_spec_changes(self, objects: Vec<SpecChange>) -> Self {
         Self {
             objects,
             outcome: "done".to_owned(),
@@ -134,8 +138,8 @@ impl Operation {
         }
     }
 
-    /// Takes down what an event says of a step's end.
-    pub fn on(&mut self, event: &Event) {
+    /// Records the end of a step.
+    pub fn record_event(&mut self, event: &Event) {
         let (step, ended) = match event {
             Event::Done {
                 step,
@@ -144,7 +148,7 @@ impl Operation {
                 ..
             } => (
                 step,
-                Ended {
+                StepResult {
                     action: Some(*action),
                     outcome: "done".to_owned(),
                     took_ms: Some(*took_ms),
@@ -159,7 +163,7 @@ impl Operation {
                 took_ms,
             } => (
                 step,
-                Ended {
+                StepResult {
                     action: Some(*action),
                     outcome: "failed".to_owned(),
                     took_ms: Some(*took_ms),
@@ -169,7 +173,7 @@ impl Operation {
             ),
             Event::Skipped { step, because } => (
                 step,
-                Ended {
+                StepResult {
                     action: None,
                     outcome: "skipped".to_owned(),
                     took_ms: None,
@@ -182,16 +186,15 @@ impl Operation {
         self.steps.insert(step.clone(), ended);
     }
 
-    /// It has ended.
+    /// Records the end of the operation.
     pub fn end(&mut self, outcome: &str, took_ms: u64) {
         outcome.clone_into(&mut self.outcome);
         self.took_ms = Some(took_ms);
     }
 
-    /// Writes it.
     pub async fn write(&self, store: &Store) -> Result<(), CommandError> {
         let text = serde_json::to_vec_pretty(self);
-        let text = text.failed(
+        let text = text.or_failed(
             "the operation has no JSON form",
             "report this: it is a defect of kctl",
         )?;
@@ -203,9 +206,9 @@ impl Operation {
     }
 }
 
-/// Keys of operations in a listing that are too old to keep, names being times.
-pub fn outdated(keys: &Keys, entries: &[Entry]) -> Vec<String> {
-    let prefix = keys.operation_log();
+/// Keys of the operations that are too old to keep. Names sort by time.
+pub fn outdated_keys(keys: &StoreKeys, entries: &[Entry]) -> Vec<String> {
+    let prefix = keys.operation_prefix();
     let mut all: Vec<String> = entries
         .iter()
         .filter(|entry| entry.key.starts_with(&prefix))

@@ -1,7 +1,7 @@
-//! The log of a cluster's operations, as it is read: the newest ones, with what cannot be read told as such.
+//! Reads the log of a cluster's operations. Records that cannot be read are listed with the reason.
 
 use super::operation::{FORMAT, Operation};
-use super::{Keys, Seen, Standing, store_error};
+use super::{LockState, ObservedLock, StoreKeys, store_error};
 use crate::error::CommandError;
 use aws_client::store::Store;
 use futures::future::try_join_all;
@@ -9,16 +9,16 @@ use serde_json::Value;
 
 /// One operation of the log.
 #[derive(Clone, Debug)]
-pub struct Listed {
-    /// Its name in the store: when it began, and something that nobody else has.
+pub struct ListedOperation {
+    /// Its name in the store: start time and a unique suffix.
     pub id: String,
-    /// What is written about it, or why that cannot be read.
+    /// The record, or why it cannot be read.
     pub record: Result<Operation, String>,
-    /// True if it is running as far as the lock says.
+    /// True if it holds a valid lock.
     pub runs: bool,
 }
 
-impl Listed {
+impl ListedOperation {
     /// `done`, `failed`, `interrupted`, `running`, `no end recorded` or `unreadable`.
     pub fn result(&self) -> &str {
         match &self.record {
@@ -29,19 +29,18 @@ impl Listed {
     }
 }
 
-/// The log.
+/// The ids of a cluster's operations.
 #[derive(Debug)]
-pub struct Operations<'a> {
+pub struct OperationLog<'a> {
     store: &'a Store,
-    keys: &'a Keys,
+    keys: &'a StoreKeys,
     /// Newest first.
     ids: Vec<String>,
 }
 
-impl<'a> Operations<'a> {
-    /// One listing.
-    pub async fn list(store: &'a Store, keys: &'a Keys) -> Result<Self, CommandError> {
-        let prefix = keys.operation_log();
+impl<'a> OperationLog<'a> {
+    pub async fn list(store: &'a Store, keys: &'a StoreKeys) -> Result<Self, CommandError> {
+        let prefix = keys.operation_prefix();
         let entries = store.list(&prefix, None).await.map_err(store_error)?;
         let id = |key: &str| Some(key.strip_prefix(&prefix)?.strip_suffix(".json")?.to_owned());
         let mut ids: Vec<String> = entries.iter().filter_map(|entry| id(&entry.key)).collect();
@@ -55,29 +54,29 @@ impl<'a> Operations<'a> {
         &self.ids
     }
 
-    /// Reads the records of those ids: one read each, and one of the lock if one of them may be running.
-    pub async fn read(&self, ids: &[String]) -> Result<Vec<Listed>, CommandError> {
-        let records = try_join_all(ids.iter().map(|id| self.record(id))).await?;
+    /// Reads the records of some ids, and the lock if one of them may be running.
+    pub async fn read(&self, ids: &[String]) -> Result<Vec<ListedOperation>, CommandError> {
+        let records = try_join_all(ids.iter().map(|id| self.read_record(id))).await?;
         let runs = |record: &Result<Operation, String>| {
             record
                 .as_ref()
                 .is_ok_and(|record| record.outcome == "running")
         };
         let lock = match records.iter().any(runs) {
-            true => Seen::read(self.store, self.keys).await?,
+            true => ObservedLock::read(self.store, self.keys).await?,
             false => None,
         };
-        let listed = ids.iter().zip(records).map(|(id, record)| Listed {
+        let listed = ids.iter().zip(records).map(|(id, record)| ListedOperation {
             id: id.clone(),
             runs: record
                 .as_ref()
-                .is_ok_and(|record| holds(lock.as_ref(), record)),
+                .is_ok_and(|record| is_holder(lock.as_ref(), record)),
             record,
         });
         Ok(listed.collect())
     }
 
-    async fn record(&self, id: &str) -> Result<Result<Operation, String>, CommandError> {
+    async fn read_record(&self, id: &str) -> Result<Result<Operation, String>, CommandError> {
         let key = self.keys.operation(id);
         let Some(object) = self.store.get(&key).await.map_err(store_error)? else {
             return Ok(Err("it was deleted a moment ago".to_owned()));
@@ -101,25 +100,25 @@ fn parse(bytes: &[u8]) -> Result<Operation, String> {
     serde_json::from_value(json).map_err(|error| error.to_string())
 }
 
-/// True if the lock is that operation's, and counts.
-fn holds(lock: Option<&Seen>, record: &Operation) -> bool {
+/// True if the operation holds the lock and the lock is valid.
+fn is_holder(lock: Option<&ObservedLock>, record: &Operation) -> bool {
     let Some((lock, holder)) = lock.and_then(|lock| Some((lock, lock.holder.as_ref()?))) else {
         return false;
     };
     let same = (&holder.who, Some(holder.process)) == (&record.who, record.process);
-    same && matches!(lock.standing(), Standing::Alive(_))
+    same && matches!(lock.state(), LockState::Alive(_))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::lock::Holder;
+    use crate::state::lock::LockHolder;
     use aws_client::store::Version;
     use std::time::Duration;
 
     /// One of this process.
-    fn record(outcome: &str) -> Operation {
-        let holder = Holder::this("update", Duration::from_secs(30));
+    fn test_record(outcome: &str) -> Operation {
+        let holder = LockHolder::this_process("update", Duration::from_secs(30));
         let mut record = Operation::default();
         record.who = holder.who;
         record.process = Some(holder.process);
@@ -130,19 +129,19 @@ mod tests {
     #[test]
     fn what_has_no_end_runs_only_while_the_lock_is_its_own_and_counts() {
         let life = Duration::from_secs(30);
-        let lock = |change: fn(&mut Holder), age: u64| {
-            let mut holder = Holder::this("update", life);
+        let lock = |change: fn(&mut LockHolder), age: u64| {
+            let mut holder = LockHolder::this_process("update", life);
             change(&mut holder);
-            Seen {
+            ObservedLock {
                 holder: Some(holder),
                 version: Version("1".to_owned()),
                 age: Some(Duration::from_secs(age)),
             }
         };
-        let result = |outcome: &str, lock: Option<Seen>| {
-            let record = record(outcome);
-            let runs = holds(lock.as_ref(), &record);
-            let listed = Listed {
+        let result = |outcome: &str, lock: Option<ObservedLock>| {
+            let record = test_record(outcome);
+            let runs = is_holder(lock.as_ref(), &record);
+            let listed = ListedOperation {
                 id: String::new(),
                 record: Ok(record),
                 runs,

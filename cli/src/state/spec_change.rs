@@ -1,8 +1,8 @@
-//! What a command changed in the spec, for the log of operations: which object, how much of it, and digests of it
-//! before and after. No values.
+//! A change of the spec in the log of operations: the object, the number of changed fields, and digests before and after. No
+//! values.
 
-use crate::saved_plan::sha256;
 use engine::{Action, changes};
+use node::config::sha256_hex;
 use node::yaml;
 use serde::{Deserialize, Serialize};
 use spec::api::{Resource, Spec};
@@ -12,9 +12,9 @@ use spec::api::{Resource, Spec};
 pub struct SpecChange {
     /// `InstanceGroup nodes-eu-west-1a`.
     pub object: String,
-    /// What was done to it.
+    /// Created, updated or deleted.
     pub action: Action,
-    /// How many fields differ, of an update.
+    /// Number of changed fields of an update.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<usize>,
     /// sha256 of its text before.
@@ -26,8 +26,11 @@ pub struct SpecChange {
 }
 
 impl SpecChange {
-    /// From one state of an object to another; `None` if there is neither, or they are the same.
-    pub fn of<S: Spec>(before: Option<&Resource<S>>, after: Option<&Resource<S>>) -> Option<Self> {
+    /// The change between two states of an object; `None` if there is none.
+    pub fn from_objects<S: Spec>(
+        before: Option<&Resource<S>>,
+        after: Option<&Resource<S>>,
+    ) -> Option<Self> {
         let name = before.or(after)?.name();
         let action = match (before, after) {
             (None, _) => Action::Create,
@@ -38,11 +41,8 @@ impl SpecChange {
             .zip(after)
             .map(|(before, after)| changes(before, after).len());
         // The digest of the text that is stored.
-        let digest = |object: &Resource<S>| {
-            yaml::to_yaml(object)
-                .ok()
-                .map(|text| sha256(text.as_bytes()))
-        };
+        let digest =
+            |object: &Resource<S>| yaml::to_yaml(object).ok().map(|text| sha256_hex(&text));
         (fields != Some(0)).then(|| Self {
             object: format!("{} {name}", S::KIND),
             action,

@@ -1,30 +1,38 @@
-//! Errors as text: the cause, what caused that, and the next step.
+//! Errors as text: problems, causes and next steps.
 
 use super::{Paint, Tone};
 use crate::error::CommandError;
 use spec::read::Problem;
 
-/// All of an error, ready for stderr; empty if there is nothing to say.
+/// The text of an error; empty for a closed stdout.
 pub fn render(error: &CommandError, paint: Paint) -> String {
     let mut blocks: Vec<String> = error
         .problems
         .iter()
-        .map(|problem| self::problem(problem, paint))
+        .map(|problem| self::render_problem(problem, paint))
         .collect();
-    blocks.extend(error.cause.as_ref().map(|cause| chain(cause, paint)));
+    blocks.extend(
+        error
+            .cause
+            .as_ref()
+            .map(|cause| render_causes(cause, paint)),
+    );
     let mut text = blocks.join("\n");
-    let mut told: Vec<&String> = Vec::new();
+    let mut printed: Vec<&String> = Vec::new();
     for hint in &error.hints {
-        if !told.contains(&hint) {
-            text.push_str(&format!("{} {hint}\n", paint.tone(Tone::Hint, "hint:")));
-            told.push(hint);
+        if !printed.contains(&hint) {
+            text.push_str(&format!(
+                "{} {hint}\n",
+                paint.with_tone(Tone::Hint, "hint:")
+            ));
+            printed.push(hint);
         }
     }
     text
 }
 
-/// A finding about a spec, with its place and its next step.
-pub fn problem(problem: &Problem, paint: Paint) -> String {
+/// A problem of a spec, with line number and next step.
+pub fn render_problem(problem: &Problem, paint: Paint) -> String {
     let mut text = String::new();
     for line in problem.render().lines() {
         let (head, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -38,26 +46,26 @@ pub fn problem(problem: &Problem, paint: Paint) -> String {
                 continue;
             }
         };
-        text.push_str(&format!("{} {rest}\n", paint.tone(tone, head)));
+        text.push_str(&format!("{} {rest}\n", paint.with_tone(tone, head)));
     }
     text
 }
 
-fn chain(cause: &anyhow::Error, paint: Paint) -> String {
+fn render_causes(cause: &anyhow::Error, paint: Paint) -> String {
     let mut chain = cause.chain().map(ToString::to_string);
     let mut before = chain.next().unwrap_or_default();
     let mut text = format!(
         "{} {}\n",
-        paint.tone(Tone::Delete, "error:"),
+        paint.with_tone(Tone::Delete, "error:"),
         before.trim_end()
     );
     for source in chain {
-        // A library that repeats its source's text says nothing new with it.
+        // Some libraries repeat the text of their source.
         if !before.contains(source.as_str()) {
             text.push_str(&format!(
                 "  {} {}\n",
-                paint.tone(Tone::Faint, "because:"),
-                indented(&source)
+                paint.with_tone(Tone::Faint, "because:"),
+                indent_lines(&source)
             ));
         }
         before = source;
@@ -65,22 +73,22 @@ fn chain(cause: &anyhow::Error, paint: Paint) -> String {
     text
 }
 
-fn indented(text: &str) -> String {
+fn indent_lines(text: &str) -> String {
     text.trim_end().replace('\n', "\n    ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{Context, Kind};
+    use crate::error::{ErrorContext, ErrorKind};
 
     #[test]
     fn the_whole_chain_is_told_once_and_ends_in_a_next_step() {
         let cause: Result<(), _> = Err(std::io::Error::other("permission denied"));
         let error = cause
-            .failed("could not write /x", "choose another file")
+            .or_failed("could not write /x", "choose another file")
             .unwrap_err()
-            .hint("choose another file");
+            .with_hint("choose another file");
         assert_eq!(
             render(&error, Paint::default()),
             "error: could not write /x\n  because: permission denied\nhint: choose another file\n"
@@ -92,6 +100,6 @@ mod tests {
         let error = CommandError::broken_pipe();
         assert_eq!(render(&error, Paint::default()), "");
         assert_eq!(error.kind.exit_code(), 0);
-        assert_eq!(Kind::Interrupted.exit_code(), 130);
+        assert_eq!(ErrorKind::Interrupted.exit_code(), 130);
     }
 }

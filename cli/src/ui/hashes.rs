@@ -1,9 +1,9 @@
-//! Hashes in texts for people.
+//! Shortens hashes in texts.
 
-/// Digits that are shown of a sha256 unless everything is.
+/// Digits of a shortened sha256.
 const SHORT_HASH: usize = 12;
 
-/// The text with only the beginning of every sha256.
+/// Shortens every sha256 in a text.
 pub fn short_hashes(text: &str) -> String {
     let shortened = |word: &str| {
         let bare = word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());

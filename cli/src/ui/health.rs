@@ -3,11 +3,11 @@
 use super::{Paint, Tone, table};
 use fleet::{BootStage, Finding, GroupHealth, Health, InstanceStatus, Node};
 
-/// All of it.
+/// All tables of a health report.
 pub fn render(health: &Health, paint: Paint) -> String {
-    let mut parts = vec![groups(&health.groups)];
+    let mut parts = vec![group_table(&health.groups)];
     if !health.nodes.is_empty() {
-        parts.push(nodes(&health.nodes));
+        parts.push(node_table(&health.nodes));
     }
     if !health.not_joined.is_empty() {
         let heading = if health.api_error.is_some() {
@@ -17,21 +17,21 @@ pub fn render(health: &Health, paint: Paint) -> String {
         };
         parts.push(format!(
             "{}\n{}",
-            paint.tone(Tone::Strong, heading),
-            not_joined(&health.not_joined)
+            paint.with_tone(Tone::Strong, heading),
+            not_joined_table(&health.not_joined)
         ));
     }
     if !health.findings.is_empty() {
         parts.push(format!(
             "{}\n{}",
-            paint.tone(Tone::Strong, "Problems:"),
-            findings(&health.findings, paint)
+            paint.with_tone(Tone::Strong, "Problems:"),
+            finding_list(&health.findings, paint)
         ));
     }
     parts.join("\n")
 }
 
-fn groups(groups: &[GroupHealth]) -> String {
+fn group_table(groups: &[GroupHealth]) -> String {
     let number = |number: Option<i32>| number.map(|one| one.to_string()).unwrap_or_default();
     let row = |group: &GroupHealth| {
         vec![
@@ -59,7 +59,7 @@ fn groups(groups: &[GroupHealth]) -> String {
     table::render(&headers, &groups.iter().map(row).collect::<Vec<_>>())
 }
 
-fn nodes(nodes: &[Node]) -> String {
+fn node_table(nodes: &[Node]) -> String {
     let row = |node: &Node| {
         let mut state = vec![if node.ready { "Ready" } else { "NotReady" }];
         if node.uninitialized {
@@ -79,7 +79,7 @@ fn nodes(nodes: &[Node]) -> String {
     table::render(&headers, &nodes.iter().map(row).collect::<Vec<_>>())
 }
 
-fn not_joined(instances: &[InstanceStatus]) -> String {
+fn not_joined_table(instances: &[InstanceStatus]) -> String {
     let row = |status: &InstanceStatus| {
         let boot = status.boot.as_ref();
         vec![
@@ -94,29 +94,32 @@ fn not_joined(instances: &[InstanceStatus]) -> String {
     table::render(&headers, &instances.iter().map(row).collect::<Vec<_>>())
 }
 
-/// How far a boot came, in one line; errors may have several.
+/// How far a boot came, as one line.
 pub fn boot_line(boot: &BootStage) -> String {
     one_line(&boot.line())
 }
 
-fn findings(findings: &[Finding], paint: Paint) -> String {
+fn finding_list(findings: &[Finding], paint: Paint) -> String {
     let mut text = String::new();
     for found in findings {
         let head = format!("{}/{}", found.kind.word(), found.name);
         text.push_str(&format!(
             "  {}  {}\n",
-            paint.tone(Tone::Delete, &head),
+            paint.with_tone(Tone::Delete, &head),
             one_line(&found.message)
         ));
         if let Some(next) = &found.next {
             let next = one_line(next);
-            text.push_str(&format!("    {} {next}\n", paint.tone(Tone::Hint, "next:")));
+            text.push_str(&format!(
+                "    {} {next}\n",
+                paint.with_tone(Tone::Hint, "next:")
+            ));
         }
     }
     text
 }
 
-/// A text with all white space as single blanks.
+/// Replaces all white space by single blanks.
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

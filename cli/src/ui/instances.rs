@@ -5,7 +5,7 @@ use fleet::{BootSource, Instance, InstanceStatus, role_name};
 use node::duration::duration_text;
 use time::OffsetDateTime;
 
-/// The table. What stopped a boot stands at the end of its row, uncut.
+/// A table of instances. The reason why a boot stopped is the last column, never cut.
 pub fn render(instances: &[InstanceStatus], wide: bool, now: OffsetDateTime) -> String {
     let mut headers = vec![
         "INSTANCE", "GROUP", "ROLE", "ZONE", "STATE", "UPTODATE", "NODE",
@@ -21,7 +21,7 @@ pub fn render(instances: &[InstanceStatus], wide: bool, now: OffsetDateTime) -> 
             "VERSION",
         ]);
     }
-    let starts = instances.iter().any(|one| progress(one).is_some());
+    let starts = instances.iter().any(|one| boot_progress(one).is_some());
     if starts {
         headers.extend(["KNOWNFROM", "START"]);
     }
@@ -39,7 +39,7 @@ pub fn render(instances: &[InstanceStatus], wide: bool, now: OffsetDateTime) -> 
         ];
         if wide {
             row.extend([
-                age(instance, now),
+                instance_age(instance, now),
                 instance.machine_type.clone(),
                 text(&instance.template.as_ref().map(|of| of.version.clone())),
                 text(&instance.lifecycle),
@@ -53,7 +53,7 @@ pub fn render(instances: &[InstanceStatus], wide: bool, now: OffsetDateTime) -> 
             ]);
         }
         if starts {
-            let (source, line) = progress(status).unwrap_or_default();
+            let (source, line) = boot_progress(status).unwrap_or_default();
             row.extend([source.to_owned(), line]);
         }
         row
@@ -63,7 +63,7 @@ pub fn render(instances: &[InstanceStatus], wide: bool, now: OffsetDateTime) -> 
 
 /// The columns `KNOWNFROM` and `START`: how far the boot came, or for a control plane that has joined what its protokube
 /// waits for.
-fn progress(status: &InstanceStatus) -> Option<(&'static str, String)> {
+fn boot_progress(status: &InstanceStatus) -> Option<(&'static str, String)> {
     if let Some(boot) = &status.boot {
         return Some((boot.known_from.word(), super::health::boot_line(boot)));
     }
@@ -80,7 +80,7 @@ fn up_to_date(status: &InstanceStatus) -> &'static str {
     }
 }
 
-fn age(instance: &Instance, now: OffsetDateTime) -> String {
+fn instance_age(instance: &Instance, now: OffsetDateTime) -> String {
     instance.launched.map_or(String::new(), |launched| {
         duration_text(now.unix_timestamp() - launched)
     })

@@ -1,24 +1,24 @@
-//! A cluster's lock for people.
+//! A cluster's lock as text.
 
-use crate::state::{Seen, Standing, spoken};
+use crate::state::{LockState, ObservedLock, duration_words};
 use std::fmt::Write;
 use std::time::Duration;
 use time::OffsetDateTime;
 
-/// What is known of a lock, a line each.
-pub fn table(cluster: &str, seen: Option<&Seen>, now: OffsetDateTime) -> String {
-    let Some(seen) = seen else {
+/// Describes a lock, one property per line.
+pub fn lock_table(cluster: &str, lock: Option<&ObservedLock>, now: OffsetDateTime) -> String {
+    let Some(lock) = lock else {
         return format!("{cluster} is not locked\n");
     };
     let mut text = format!("{cluster} is locked\n\n");
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "  {name:<9}{value}");
     };
-    if let Some(holder) = &seen.holder {
+    if let Some(holder) = &lock.holder {
         line("by", &format!("{}, process {}", holder.who, holder.process));
         line("for", &format!("kctl {}", holder.what));
-        if let Some(since) = holder.since_words() {
-            let held = holder.held(now).map(spoken).unwrap_or_default();
+        if let Some(since) = holder.since_second() {
+            let held = holder.held_for(now).map(duration_words).unwrap_or_default();
             line("since", &format!("{since} ({held})"));
         }
         let times = match holder.renewed {
@@ -30,27 +30,30 @@ pub fn table(cluster: &str, seen: Option<&Seen>, now: OffsetDateTime) -> String 
     } else {
         line("by", "somebody: it cannot be read");
     }
-    match seen.age {
-        Some(age) => line("age", &format!("{} by the store's clock", spoken(age))),
+    match lock.age {
+        Some(age) => line(
+            "age",
+            &format!("{} by the store's clock", duration_words(age)),
+        ),
         None => line("age", "not told by the store"),
     }
-    line("state", &state(seen));
+    line("state", &state_text(lock));
     text
 }
 
-fn state(seen: &Seen) -> String {
-    match seen.standing() {
-        Standing::Alive(Some(left)) => format!(
+fn state_text(seen: &ObservedLock) -> String {
+    match seen.state() {
+        LockState::Alive(Some(left)) => format!(
             "alive: expires in {}, unless it is renewed",
-            spoken(left + Duration::from_secs(1))
+            duration_words(left + Duration::from_secs(1))
         ),
-        Standing::Alive(None) => "alive, as far as can be told".to_owned(),
-        Standing::Expired => format!(
+        LockState::Alive(None) => "alive, as far as can be told".to_owned(),
+        LockState::Expired => format!(
             "expired: not renewed for longer than {}; the next command takes it over",
-            spoken(seen.life())
+            duration_words(seen.life())
         ),
-        Standing::Dead => {
-            "dead: its process on this machine has ended; the next command here takes it over"
+        LockState::Dead => {
+            "dead: its process on this computer has ended; the next command here takes it over"
                 .to_owned()
         }
     }

@@ -1,22 +1,22 @@
-//! The log of operations as a table, as records for programs, and one operation with all its steps.
+//! The log of operations as a table or JSON, and one operation with all its steps.
 
 use super::hashes::short_hashes;
-use super::progress::seconds;
+use super::progress::millis_text;
 use super::table;
-use crate::state::{Ended, Listed, Operation};
+use crate::state::{ListedOperation, Operation, StepResult};
 use engine::{Action, Id};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The table.
-pub fn table(listed: &[Listed], wide: bool) -> String {
+/// A table of operations.
+pub fn operation_table(listed: &[ListedOperation], wide: bool) -> String {
     let mut headers = vec![
         "ID", "STARTED", "WHO", "COMMAND", "RESULT", "TOOK", "CHANGES",
     ];
     if wide {
         headers.extend(["ACCOUNT", "REGION", "PLAN", "KCTL"]);
     }
-    let row = |one: &Listed| {
+    let row = |one: &ListedOperation| {
         let Ok(record) = &one.record else {
             let mut row = vec![String::new(); headers.len()];
             let why = one.record.as_ref().err().cloned().unwrap_or_default();
@@ -44,8 +44,8 @@ pub fn table(listed: &[Listed], wide: bool) -> String {
             record.who.clone(),
             record.command.clone(),
             one.result().to_owned(),
-            record.took_ms.map_or(String::new(), seconds),
-            changes(record),
+            record.took_ms.map_or(String::new(), millis_text),
+            change_summary(record),
         ];
         if wide {
             let plan = record.plan.as_deref().map(short_hashes).unwrap_or_default();
@@ -61,13 +61,13 @@ pub fn table(listed: &[Listed], wide: bool) -> String {
     table::render(&headers, &listed.iter().map(row).collect::<Vec<_>>())
 }
 
-/// An RFC 3339 time in UTC without what comes after the second.
+/// An RFC 3339 time in UTC that was cut after the second.
 fn until_second(text: &str) -> String {
     format!("{}Z", text.trim_end_matches('Z'))
 }
 
-/// The record as it is written, with its id, its result as it is known now, and counts.
-pub fn record(one: &Listed) -> Value {
+/// The stored record with id, current result and counts.
+pub fn operation_json(one: &ListedOperation) -> Value {
     let mut value = match &one.record {
         Ok(record) => serde_json::to_value(record).unwrap_or_default(),
         Err(why) => json!({ "unreadable": why }),
@@ -76,22 +76,22 @@ pub fn record(one: &Listed) -> Value {
         fields.insert("id".to_owned(), Value::from(one.id.as_str()));
         fields.insert("result".to_owned(), Value::from(one.result()));
         if let Ok(record) = &one.record {
-            fields.insert("counts".to_owned(), json!(counts(record)));
+            fields.insert("counts".to_owned(), json!(step_counts(record)));
         }
     }
     value
 }
 
-/// How many steps ended how: done ones by what they did.
-fn counts(record: &Operation) -> BTreeMap<&'static str, usize> {
+/// Number of steps by outcome; successful ones by action.
+fn step_counts(record: &Operation) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     for step in record.steps.values() {
-        *counts.entry(word(step)).or_default() += 1;
+        *counts.entry(step_outcome(step)).or_default() += 1;
     }
     counts
 }
 
-fn word(step: &Ended) -> &'static str {
+fn step_outcome(step: &StepResult) -> &'static str {
     match (step.outcome.as_str(), step.action) {
         ("failed", _) => "failed",
         ("done", Some(Action::Create)) => "added",
@@ -101,17 +101,17 @@ fn word(step: &Ended) -> &'static str {
     }
 }
 
-/// `12 added, 1 failed`; of changes of the spec the objects; of an operation without an end what it set out to do.
-fn changes(record: &Operation) -> String {
+/// `12 added, 1 failed`; for changes of the spec the objects; for an operation without an end the planned numbers.
+fn change_summary(record: &Operation) -> String {
     if !record.objects.is_empty() {
         return record
             .objects
             .iter()
-            .map(object)
+            .map(object_summary)
             .collect::<Vec<_>>()
             .join(", ");
     }
-    let counts = counts(record);
+    let counts = step_counts(record);
     if let (true, Some(planned)) = (counts.is_empty(), &record.planned) {
         return format!(
             "of {} to add, {} to change, {} to delete",
@@ -119,13 +119,13 @@ fn changes(record: &Operation) -> String {
         );
     }
     let order = ["added", "changed", "deleted", "failed", "not_tried"];
-    let told = order
+    let words = order
         .iter()
         .filter_map(|word| Some(format!("{} {}", counts.get(word)?, word.replace('_', " "))));
-    told.collect::<Vec<_>>().join(", ")
+    words.collect::<Vec<_>>().join(", ")
 }
 
-fn object(change: &crate::state::SpecChange) -> String {
+fn object_summary(change: &crate::state::SpecChange) -> String {
     let how = match (change.action, change.fields) {
         (Action::Create, _) => "new".to_owned(),
         (Action::Delete, _) => "removed".to_owned(),
@@ -135,8 +135,8 @@ fn object(change: &crate::state::SpecChange) -> String {
     format!("{} ({how})", change.object)
 }
 
-/// One operation: what is written about it, then every step; of those that failed the call and its answer.
-pub fn detail(one: &Listed) -> String {
+/// One operation: its properties, all steps, and the failures in detail.
+pub fn operation_detail(one: &ListedOperation) -> String {
     let record = match &one.record {
         Ok(record) => record,
         Err(why) => return format!("Operation  {}\nResult     unreadable: {why}\n", one.id),
@@ -146,14 +146,14 @@ pub fn detail(one: &Listed) -> String {
         ("Command", record.command.clone()),
         ("Who", record.who.clone()),
         ("Started", record.started.clone()),
-        ("Result", result(one)),
+        ("Result", result_text(one)),
     ];
-    lines.extend(record.took_ms.map(|took| ("Took", seconds(took))));
+    lines.extend(record.took_ms.map(|took| ("Took", millis_text(took))));
     if !record.account.is_empty() {
         lines.push(("Account", format!("{}  {}", record.account, record.region)));
     }
     lines.extend(record.plan.clone().map(|plan| ("Saved plan", plan)));
-    lines.push(("Changes", changes(record)));
+    lines.push(("Changes", change_summary(record)));
     lines.push(("kctl", record.version.clone()));
     let mut text: String = lines
         .iter()
@@ -164,7 +164,7 @@ pub fn detail(one: &Listed) -> String {
             |digest: &Option<String>| digest.as_deref().map_or("nothing".to_owned(), short_hashes);
         text.push_str(&format!(
             "\n{}\n  {} -> {}\n",
-            object(change),
+            object_summary(change),
             hash(&change.before),
             hash(&change.after)
         ));
@@ -172,13 +172,13 @@ pub fn detail(one: &Listed) -> String {
     if record.steps.is_empty() {
         return text;
     }
-    let row = |(id, step): (&Id, &Ended)| {
+    let row = |(id, step): (&Id, &StepResult)| {
         vec![
             step.outcome.clone(),
             step.action
-                .map_or(String::new(), |action| verb(action).to_owned()),
+                .map_or(String::new(), |action| action_verb(action).to_owned()),
             short_hashes(&id.to_string()),
-            step.took_ms.map_or(String::new(), seconds),
+            step.took_ms.map_or(String::new(), millis_text),
         ]
     };
     let rows: Vec<_> = record.steps.iter().map(row).collect();
@@ -187,12 +187,12 @@ pub fn detail(one: &Listed) -> String {
         &["OUTCOME", "ACTION", "STEP", "TOOK"],
         &rows,
     ));
-    text.push_str(&reasons(record));
+    text.push_str(&failure_details(record));
     text
 }
 
-/// Of every step that did not get done, why.
-fn reasons(record: &Operation) -> String {
+/// Why steps failed or were skipped.
+fn failure_details(record: &Operation) -> String {
     let mut text = String::new();
     for (id, step) in &record.steps {
         let id = short_hashes(&id.to_string());
@@ -223,14 +223,14 @@ fn reasons(record: &Operation) -> String {
     text
 }
 
-fn result(one: &Listed) -> String {
+fn result_text(one: &ListedOperation) -> String {
     match one.result() {
-        "no end recorded" => "no end recorded: it was killed, or lost its store, and nobody knows how far it came; `kctl update` shows what is left".to_owned(),
+        "no end recorded" => "no end recorded: it was killed or lost access to the store, and its progress is unknown; `kctl update` shows what is left".to_owned(),
         other => other.to_owned(),
     }
 }
 
-fn verb(action: Action) -> &'static str {
+fn action_verb(action: Action) -> &'static str {
     match action {
         Action::Create => "create",
         Action::Update => "update",

@@ -1,17 +1,17 @@
-//! Colour. It only repeats what the text says: every output is complete without it.
+//! Colour. Every output is complete without it.
 
 use node::terminal::is_terminal_control;
 
-/// What a piece of text means.
+/// The meaning of a piece of text, which decides its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// Something appears; success.
+    /// An addition; success.
     Add,
-    /// Something changes; a warning.
+    /// A change; a warning.
     Change,
-    /// Something goes; an error.
+    /// A deletion; an error.
     Delete,
-    /// A heading, the name that matters.
+    /// A heading or an important name.
     Strong,
     /// Less important than the rest.
     Faint,
@@ -19,34 +19,34 @@ pub enum Tone {
     Hint,
 }
 
-/// Puts colour on text, or leaves it.
+/// Colours text, or leaves it unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Paint {
     on: bool,
 }
 
 impl Paint {
-    /// Colour, or none.
+    /// `on`: whether to colour.
     pub fn new(on: bool) -> Self {
         Self { on }
     }
 
     /// The text in the tone's colour.
-    pub fn tone(self, tone: Tone, text: &str) -> String {
+    pub fn with_tone(self, tone: Tone, text: &str) -> String {
         if !self.on || text.is_empty() {
             return text.to_owned();
         }
-        format!("{}{text}{END}", tone.begin())
+        format!("{}{text}{END}", tone.start_sequence())
     }
 
-    /// The text with nothing in it that steers a terminal but our own colours: what machines say is shown too.
-    pub fn safe(self, text: &str) -> String {
+    /// Replaces terminal control characters by blanks, except for this module's own colours. The text may come from instances.
+    pub fn sanitize(self, text: &str) -> String {
         let mut safe = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(at) = rest.find(is_terminal_control) {
             let (before, from) = rest.split_at(at);
             safe.push_str(before);
-            let ours = self.on.then(|| ours(from)).flatten();
+            let ours = self.on.then(|| own_sequence(from)).flatten();
             let length = match ours {
                 Some(code) => {
                     safe.push_str(code);
@@ -64,12 +64,12 @@ impl Paint {
     }
 }
 
-/// Ends any tone.
+/// Resets the colour.
 const END: &str = "\x1b[0m";
 
-/// One of our own sequences, if a text begins with it.
-fn ours(text: &str) -> Option<&'static str> {
-    let tones = Tone::ALL.map(Tone::begin);
+/// The own colour sequence at the start of a text, if there is one.
+fn own_sequence(text: &str) -> Option<&'static str> {
+    let tones = Tone::ALL.map(Tone::start_sequence);
     let mut known = tones.into_iter().chain([END]);
     known.find(|code| text.starts_with(code))
 }
@@ -84,8 +84,8 @@ impl Tone {
         Self::Hint,
     ];
 
-    /// What begins it.
-    fn begin(self) -> &'static str {
+    /// The sequence that starts the colour.
+    fn start_sequence(self) -> &'static str {
         match self {
             Self::Add => "\x1b[32m",
             Self::Change => "\x1b[33m",
@@ -116,7 +116,8 @@ mod tests {
         for on in [false, true] {
             let paint = Paint::new(on);
             for said in STEERING {
-                let shown = paint.safe(&paint.tone(Tone::Delete, &format!("disk {said}is full")));
+                let shown =
+                    paint.sanitize(&paint.with_tone(Tone::Delete, &format!("disk {said}is full")));
                 let without = shown.replace("\x1b[31m", "").replace("\x1b[0m", "");
                 assert!(
                     !without.contains(node::terminal::is_terminal_control),
@@ -130,8 +131,11 @@ mod tests {
     #[test]
     fn our_own_colours_and_lines_stay() {
         let paint = Paint::new(true);
-        let text = format!("{}\n\tÄ", paint.tone(Tone::Hint, "next:"));
-        assert_eq!(paint.safe(&text), text);
-        assert_eq!(Paint::new(false).safe(&text), text.replace('\u{1b}', " "));
+        let text = format!("{}\n\tÄ", paint.with_tone(Tone::Hint, "next:"));
+        assert_eq!(paint.sanitize(&text), text);
+        assert_eq!(
+            Paint::new(false).sanitize(&text),
+            text.replace('\u{1b}', " ")
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! A plan as text. Symbols carry the meaning, what is unchanged is hidden, parts stand under what they
-//! are parts of, and the parts of something that comes or goes as a whole are only counted.
+//! A plan as text. Symbols mark the actions, unchanged objects are hidden, and parts are listed below their whole. Parts of an
+//! object that is created or deleted as a whole are only counted.
 
 use super::hashes::short_hashes;
 use super::{Paint, Tone, diff};
@@ -7,79 +7,77 @@ use cloud::{Cloud, Place, Section};
 use engine::{Action, FieldChange, Id, Kept, Plan, Reason, Step, Why};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is shown, and how.
+/// A plan and how to show it.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
-    /// The plan.
+pub struct PlanView<'a> {
     pub plan: &'a Plan<Cloud>,
-    /// Fold nothing.
+    /// Show everything.
     pub wide: bool,
-    /// Colour.
     pub paint: Paint,
-    /// Values that will be others once the plan is applied, because what they are made from does not exist yet.
+    /// Placeholder texts, shown as [`diff::LATE`].
     pub stand_ins: &'a [String],
 }
 
-/// So many updates with the same change of tags are shown as one.
+/// Number of equal tag changes from which on they are shown as one line.
 const SAME_TAGS: usize = 3;
-/// Wider names do not push the descriptions of all others to the right.
+/// Maximum width of the column of names.
 const NAME_WIDTH: usize = 75;
 
-/// So many machines are named, the rest counted.
+/// Number of instances that are named; the rest is counted.
 const NAMED: usize = 3;
 
-/// All sections, without the summary; empty if there is nothing to do and nothing is kept.
-pub fn render(view: View<'_>) -> String {
+/// All sections without the summary; empty if the plan has no steps and keeps nothing.
+pub fn render(view: PlanView<'_>) -> String {
     let tagged = same_tags(view);
-    let tree = Tree::of(view, &tagged);
+    let tree = PlanTree::new(view, &tagged);
     let mut text = String::new();
     for (tag, count) in &tagged {
-        let sign = view.paint.tone(Tone::Change, "~");
+        let sign = view.paint.with_tone(Tone::Change, "~");
         text.push_str(&format!("{sign} tag of {count} objects: {tag}\n"));
     }
     if !tagged.is_empty() {
         text.push('\n');
     }
     for (section, roots) in &tree.sections {
-        text.push_str(&view.paint.tone(Tone::Strong, section.heading()));
+        text.push_str(&view.paint.with_tone(Tone::Strong, section.heading()));
         text.push('\n');
         let width = roots
             .iter()
-            .map(|id| short(view, &id.to_string()).chars().count())
+            .map(|id| shorten(view, &id.to_string()).chars().count())
             .max();
         let width = width.unwrap_or_default().min(NAME_WIDTH);
         for id in roots {
-            text.push_str(&tree.root(view, id, width));
+            text.push_str(&tree.root_lines(view, id, width));
         }
         text.push('\n');
     }
-    text.push_str(&kept(view));
+    text.push_str(&kept_section(view));
     for stand_in in view.stand_ins {
         text = text.replace(stand_in.as_str(), diff::LATE);
     }
     text
 }
 
-/// What is not wanted and stays all the same, and why.
-fn kept(view: View<'_>) -> String {
+/// The section of kept resources, with reasons.
+fn kept_section(view: PlanView<'_>) -> String {
     if view.plan.kept.is_empty() {
         return String::new();
     }
-    let mut text = view.paint.tone(Tone::Strong, "Kept") + "\n";
+    let mut text = view.paint.with_tone(Tone::Strong, "Kept") + "\n";
     for one in &view.plan.kept {
         let why = format!("({})", why_kept(one));
-        let why = view.paint.tone(Tone::Faint, &why);
+        let why = view.paint.with_tone(Tone::Faint, &why);
         text.push_str(&format!(
             "  = {}  {}  {why}\n",
             one.id,
-            short(view, &one.physical)
+            shorten(view, &one.physical)
         ));
     }
     text + "\n"
 }
 
 fn why_kept(kept: &Kept) -> String {
-    const BY_HAND: &str = "only `kctl delete cluster` deletes volumes of etcd; once you are sure that nobody needs it:";
+    const BY_HAND: &str = "only `kctl delete cluster` deletes volumes of etcd; once you are sure that the data is not needed:";
     let by_hand = format!(
         "{BY_HAND} aws ec2 delete-volume --volume-id {}",
         kept.physical
@@ -98,7 +96,7 @@ fn why_kept(kept: &Kept) -> String {
             };
             format!(
                 "until {} {are} replaced or updated: {they} the API by its addresses alone",
-                and(&named)
+                join_with_and(&named)
             )
         }
         Why::Belongs { to } => format!("with {to}"),
@@ -106,7 +104,7 @@ fn why_kept(kept: &Kept) -> String {
 }
 
 /// `a, b and c`.
-fn and(words: &[String]) -> String {
+fn join_with_and(words: &[String]) -> String {
     match words {
         [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
         _ => words.concat(),
@@ -114,7 +112,7 @@ fn and(words: &[String]) -> String {
 }
 
 /// `Plan: 1 to add, 1 to change, 0 to delete.`
-pub fn summary(plan: &Plan<Cloud>) -> String {
+pub fn summary_line(plan: &Plan<Cloud>) -> String {
     format!(
         "Plan: {} to add, {} to change, {} to delete.",
         plan.count(Action::Create),
@@ -123,25 +121,25 @@ pub fn summary(plan: &Plan<Cloud>) -> String {
     )
 }
 
-/// Changes of tags that many objects have in common, and how many have them.
+/// Tag changes that many objects share, with the number of objects.
 type Tagged = BTreeMap<String, usize>;
 
-/// What parts of a kind are called: one, several.
-type Words = (&'static str, &'static str);
+/// Nouns for parts of a kind: singular, plural.
+type PartNouns = (&'static str, &'static str);
 
 /// The steps in the order in which they are shown.
-struct Tree<'a> {
+struct PlanTree<'a> {
     sections: Vec<(Section, Vec<Id>)>,
-    /// Steps that are shown with an own line.
+    /// Steps with a line of their own.
     steps: BTreeMap<&'a Id, &'a Step<Cloud>>,
     parts: BTreeMap<Id, Vec<&'a Step<Cloud>>>,
-    /// By the whole: how many parts of each kind, and what those are called.
-    counted: BTreeMap<Id, BTreeMap<(&'a str, Words), usize>>,
+    /// Number of parts by whole and kind, with their nouns.
+    counted: BTreeMap<Id, BTreeMap<(&'a str, PartNouns), usize>>,
     tagged: &'a Tagged,
 }
 
-impl<'a> Tree<'a> {
-    fn of(view: View<'a>, tagged: &'a Tagged) -> Self {
+impl<'a> PlanTree<'a> {
+    fn new(view: PlanView<'a>, tagged: &'a Tagged) -> Self {
         let all = view.plan.steps.iter();
         let mut tree = Self {
             sections: Vec::new(),
@@ -154,7 +152,7 @@ impl<'a> Tree<'a> {
         };
         let mut roots: BTreeSet<(Place, Id)> = BTreeSet::new();
         for step in tree.steps.values() {
-            let Some(object) = subject(step) else {
+            let Some(object) = step_object(step) else {
                 continue;
             };
             let place = object.place();
@@ -188,39 +186,39 @@ impl<'a> Tree<'a> {
         tree
     }
 
-    /// A line for an object, lines for its changes and its parts.
-    fn root(&self, view: View<'_>, id: &Id, width: usize) -> String {
+    /// The lines of an object, its changes and its parts.
+    fn root_lines(&self, view: PlanView<'_>, id: &Id, width: usize) -> String {
         let mut text = match self.steps.get(id) {
             Some(step) => {
                 let mut about: Vec<String> =
-                    subject(step).map(Cloud::describe).into_iter().collect();
-                about.extend(self.counted.get(id).into_iter().flatten().map(counted));
+                    step_object(step).map(Cloud::describe).into_iter().collect();
+                about.extend(self.counted.get(id).into_iter().flatten().map(part_count));
                 about.retain(|words| !words.is_empty());
-                let name = format!("{:<width$}", short(view, &id.to_string()));
-                self.lines(view, step, "  ", &name, &about.join(", "))
+                let name = format!("{:<width$}", shorten(view, &id.to_string()));
+                self.step_lines(view, step, "  ", &name, &about.join(", "))
             }
             None => format!("    {id}\n"),
         };
         for part in self.parts.get(id).into_iter().flatten() {
-            let about = short(
+            let about = shorten(
                 view,
-                &subject(part).map(Cloud::describe).unwrap_or_default(),
+                &step_object(part).map(Cloud::describe).unwrap_or_default(),
             );
-            let name = short(view, &part.id.to_string());
+            let name = shorten(view, &part.id.to_string());
             let (name, about) = match (about.is_empty(), view.wide) {
                 (true, _) => (name, String::new()),
-                (false, true) => (about, view.paint.tone(Tone::Faint, &name)),
+                (false, true) => (about, view.paint.with_tone(Tone::Faint, &name)),
                 (false, false) => (about, String::new()),
             };
-            text.push_str(&self.lines(view, part, "      ", &name, &about));
+            text.push_str(&self.step_lines(view, part, "      ", &name, &about));
         }
         text
     }
 
-    /// The line of a step and those of its changes.
-    fn lines(
+    /// The lines of a step and its changes.
+    fn step_lines(
         &self,
-        view: View<'_>,
+        view: PlanView<'_>,
         step: &Step<Cloud>,
         indent: &str,
         name: &str,
@@ -231,18 +229,19 @@ impl<'a> Tree<'a> {
             Action::Update => ("~", Tone::Change),
             Action::Delete => ("-", Tone::Delete),
         };
-        let why = reason(&step.reason).map(|why| view.paint.tone(Tone::Faint, &format!("({why})")));
+        let why = reason_text(&step.reason)
+            .map(|why| view.paint.with_tone(Tone::Faint, &format!("({why})")));
         let words = [Some(about.to_owned()), why].into_iter().flatten();
         let words: Vec<String> = words.filter(|words| !words.is_empty()).collect();
         let line = format!(
             "{indent}{} {name}  {}",
-            view.paint.tone(tone, sign),
+            view.paint.with_tone(tone, sign),
             words.join("  ")
         );
         let mut text = line.trim_end().to_owned() + "\n";
         let own = |change: &&FieldChange| !is_tagged(change, self.tagged);
         for change in step.changes.iter().filter(own) {
-            for (number, line) in diff::lines(change, view.wide, view.paint)
+            for (number, line) in diff::change_lines(change, view.wide, view.paint)
                 .iter()
                 .enumerate()
             {
@@ -254,14 +253,14 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// The object a step is about: as wanted, or as it is if it goes.
-fn subject(step: &Step<Cloud>) -> Option<&Cloud> {
+/// The object of a step: the desired one, or the observed one of a deletion.
+fn step_object(step: &Step<Cloud>) -> Option<&Cloud> {
     let before = step.before.as_ref().map(|before| &before.resource);
     step.after.as_ref().or(before)
 }
 
-/// What is not known yet says so, and hashes are short.
-fn short(view: View<'_>, text: &str) -> String {
+/// Replaces placeholders and, unless `wide`, shortens hashes.
+fn shorten(view: PlanView<'_>, text: &str) -> String {
     let mut text = text.to_owned();
     for stand_in in view.stand_ins {
         text = text.replace(stand_in.as_str(), diff::LATE);
@@ -272,12 +271,12 @@ fn short(view: View<'_>, text: &str) -> String {
     short_hashes(&text)
 }
 
-fn counted(((_, (one, many)), count): (&(&str, Words), &usize)) -> String {
+fn part_count(((_, (one, many)), count): (&(&str, PartNouns), &usize)) -> String {
     format!("{count} {}", if *count == 1 { one } else { many })
 }
 
-/// Why, where the symbol does not say it already.
-fn reason(reason: &Reason) -> Option<String> {
+/// The reason of a step, unless its symbol implies it.
+fn reason_text(reason: &Reason) -> Option<String> {
     match reason {
         Reason::Missing | Reason::Differs | Reason::Unwanted => None,
         Reason::Follows { of } => {
@@ -289,8 +288,8 @@ fn reason(reason: &Reason) -> Option<String> {
     }
 }
 
-/// Changes of tags that many updates have in common: said once. None if everything is shown.
-fn same_tags(view: View<'_>) -> Tagged {
+/// Tag changes that many updates share, shown once. Empty with `wide`.
+fn same_tags(view: PlanView<'_>) -> Tagged {
     let mut tagged = Tagged::new();
     if view.wide {
         return tagged;
@@ -316,13 +315,13 @@ fn is_only_tagged(step: &Step<Cloud>, tagged: &Tagged) -> bool {
     !step.changes.is_empty() && step.changes.iter().all(|change| is_tagged(change, tagged))
 }
 
-/// A change of a tag in words; `None`: it is of something else. Auto Scaling groups have their tags in a list.
+/// A tag change as text; `None` for other fields. Auto Scaling groups have their tags in a list.
 fn tag_change(change: &FieldChange) -> Option<String> {
     let rest = change.field.strip_prefix("tags")?;
     let tag = rest
         .strip_prefix('.')
         .or_else(|| rest.strip_prefix('[')?.strip_suffix(']'))?;
-    let value = |value: &serde_json::Value| diff::text(value.get("value").unwrap_or(value));
+    let value = |value: &serde_json::Value| diff::value_text(value.get("value").unwrap_or(value));
     let (before, after) = (value(&change.before), value(&change.after));
     Some(match (change.before.is_null(), change.after.is_null()) {
         (true, _) => format!("+ {tag}={after}"),
@@ -342,7 +341,7 @@ mod tests {
 
     const NAME: &str = "demo.example.com";
 
-    fn vpc() -> Cloud {
+    fn test_vpc() -> Cloud {
         Cloud::Vpc(Vpc {
             name: NAME.into(),
             cidr_block: "172.20.0.0/16".into(),
@@ -353,10 +352,10 @@ mod tests {
         })
     }
 
-    fn subnet(zone: &str) -> Cloud {
+    fn test_subnet(zone: &str) -> Cloud {
         Cloud::Subnet(Subnet {
             name: format!("{zone}.{NAME}"),
-            vpc_id: Ref::own(&vpc().id()),
+            vpc_id: Ref::own(&test_vpc().id()),
             availability_zone: zone.into(),
             cidr_block: "172.20.0.0/18".into(),
             private_dns_hostname_type_on_launch: "resource-name".into(),
@@ -365,19 +364,19 @@ mod tests {
         })
     }
 
-    fn group() -> Cloud {
+    fn test_group() -> Cloud {
         Cloud::SecurityGroup(SecurityGroup {
             group_name: format!("nodes.{NAME}"),
             description: "Security group for nodes".into(),
-            vpc_id: Ref::own(&vpc().id()),
+            vpc_id: Ref::own(&test_vpc().id()),
             tags: Tags::new(),
         })
     }
 
-    fn rule(port: i32, from: &str) -> Cloud {
+    fn test_rule(port: i32, from: &str) -> Cloud {
         Cloud::SecurityGroupRule(SecurityGroupRule {
             name: format!("from-{from}-ingress-tcp-{port}to{port}-nodes.{NAME}"),
-            group_id: Ref::own(&group().id()),
+            group_id: Ref::own(&test_group().id()),
             is_egress: false,
             ip_protocol: "tcp".into(),
             from_port: port,
@@ -386,7 +385,7 @@ mod tests {
         })
     }
 
-    fn role() -> Cloud {
+    fn test_role() -> Cloud {
         Cloud::IamRole(IamRole {
             role_name: format!("nodes.{NAME}"),
             assume_role_policy_document: json!({}),
@@ -395,7 +394,7 @@ mod tests {
         })
     }
 
-    fn volume() -> Cloud {
+    fn test_volume() -> Cloud {
         Cloud::EbsVolume(EbsVolume {
             name: format!("a.etcd-main.{NAME}"),
             availability_zone: "eu-west-1a".into(),
@@ -409,7 +408,7 @@ mod tests {
         })
     }
 
-    fn step(action: Action, object: &Cloud, changes: Vec<FieldChange>) -> Step<Cloud> {
+    fn test_step(action: Action, object: &Cloud, changes: Vec<FieldChange>) -> Step<Cloud> {
         let observed = Observed {
             resource: object.clone(),
             physical: "x-1".into(),
@@ -433,7 +432,11 @@ mod tests {
         }
     }
 
-    fn change(field: &str, before: serde_json::Value, after: serde_json::Value) -> FieldChange {
+    fn test_change(
+        field: &str,
+        before: serde_json::Value,
+        after: serde_json::Value,
+    ) -> FieldChange {
         FieldChange {
             field: field.into(),
             before,
@@ -441,11 +444,11 @@ mod tests {
         }
     }
 
-    fn shown(steps: Vec<Step<Cloud>>, wide: bool) -> String {
-        shown_with(steps, Vec::new(), wide)
+    fn rendered_plan(steps: Vec<Step<Cloud>>, wide: bool) -> String {
+        rendered_with_kept(steps, Vec::new(), wide)
     }
 
-    fn shown_with(steps: Vec<Step<Cloud>>, kept: Vec<Kept>, wide: bool) -> String {
+    fn rendered_with_kept(steps: Vec<Step<Cloud>>, kept: Vec<Kept>, wide: bool) -> String {
         let steps = steps
             .into_iter()
             .map(|step| (step.id.clone(), step))
@@ -455,53 +458,53 @@ mod tests {
             steps,
             kept,
         };
-        let view = View {
+        let view = PlanView {
             plan: &plan,
             wide,
             paint: Paint::default(),
             stand_ins: &[],
         };
-        format!("{}{}\n", render(view), summary(&plan))
+        format!("{}{}\n", render(view), summary_line(&plan))
     }
 
     #[test]
     fn a_new_cluster_counts_the_parts_of_what_is_new() {
         let all = [
-            vpc(),
-            subnet("eu-west-1a"),
-            group(),
-            rule(22, "0.0.0.0/0"),
-            rule(443, "10.0.0.0/8"),
-            role(),
-            volume(),
+            test_vpc(),
+            test_subnet("eu-west-1a"),
+            test_group(),
+            test_rule(22, "0.0.0.0/0"),
+            test_rule(443, "10.0.0.0/8"),
+            test_role(),
+            test_volume(),
         ];
         let steps = || {
             all.iter()
-                .map(|object| step(Action::Create, object, Vec::new()))
+                .map(|object| test_step(Action::Create, object, Vec::new()))
                 .collect()
         };
-        insta::assert_snapshot!("create", shown(steps(), false));
-        insta::assert_snapshot!("create_wide", shown(steps(), true));
+        insta::assert_snapshot!("create", rendered_plan(steps(), false));
+        insta::assert_snapshot!("create_wide", rendered_plan(steps(), true));
     }
 
     #[test]
     fn a_changed_rule_stands_under_its_unchanged_group() {
         let steps = vec![
-            step(Action::Create, &rule(22, "10.0.0.0/8"), Vec::new()),
-            step(Action::Delete, &rule(22, "0.0.0.0/0"), Vec::new()),
-            step(
+            test_step(Action::Create, &test_rule(22, "10.0.0.0/8"), Vec::new()),
+            test_step(Action::Delete, &test_rule(22, "0.0.0.0/0"), Vec::new()),
+            test_step(
                 Action::Update,
-                &volume(),
-                vec![change("size", json!(20), json!(40))],
+                &test_volume(),
+                vec![test_change("size", json!(20), json!(40))],
             ),
         ];
-        insta::assert_snapshot!("change", shown(steps, false));
+        insta::assert_snapshot!("change", rendered_plan(steps, false));
     }
 
     #[test]
     fn what_is_kept_stands_last_with_its_id_and_why() {
         let kept = |physical: &str, why: Why| Kept {
-            id: volume().id(),
+            id: test_volume().id(),
             physical: physical.into(),
             why,
         };
@@ -517,23 +520,32 @@ mod tests {
             kept("arn-1", Why::Named { by: by(1) }),
             kept("arn-2", Why::Named { by: by(3) }),
             kept("arn-3", Why::Named { by: by(9) }),
-            kept("arn-4", Why::Belongs { to: group().id() }),
+            kept(
+                "arn-4",
+                Why::Belongs {
+                    to: test_group().id(),
+                },
+            ),
         ];
-        let steps = vec![step(Action::Create, &vpc(), Vec::new())];
-        insta::assert_snapshot!("kept", shown_with(steps, all, false));
+        let steps = vec![test_step(Action::Create, &test_vpc(), Vec::new())];
+        insta::assert_snapshot!("kept", rendered_with_kept(steps, all, false));
     }
 
     #[test]
     fn the_same_tag_on_everything_is_one_line() {
-        let tag = || vec![change("tags.Owner", json!(null), json!("platform"))];
-        let mut steps: Vec<_> = [vpc(), group(), role()]
+        let tag = || vec![test_change("tags.Owner", json!(null), json!("platform"))];
+        let mut steps: Vec<_> = [test_vpc(), test_group(), test_role()]
             .iter()
-            .map(|object| step(Action::Update, object, tag()))
+            .map(|object| test_step(Action::Update, object, tag()))
             .collect();
-        let both = [tag(), vec![change("size", json!(20), json!(40))]].concat();
-        steps.push(step(Action::Update, &volume(), both));
+        let both = [tag(), vec![test_change("size", json!(20), json!(40))]].concat();
+        steps.push(test_step(Action::Update, &test_volume(), both));
         // Its group is not shown otherwise, but is there for the rule to stand under.
-        steps.push(step(Action::Create, &rule(22, "10.0.0.0/8"), Vec::new()));
-        insta::assert_snapshot!("tags", shown(steps, false));
+        steps.push(test_step(
+            Action::Create,
+            &test_rule(22, "10.0.0.0/8"),
+            Vec::new(),
+        ));
+        insta::assert_snapshot!("tags", rendered_plan(steps, false));
     }
 }

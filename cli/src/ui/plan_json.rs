@@ -1,45 +1,42 @@
-//! A plan as one JSON document for programs. Additions keep `format`; anything else raises it.
+//! A plan as one JSON document. Additions keep `format`; any other change raises it.
 
 use super::diff::LATE;
-use crate::planned::{Summary, Target};
-use crate::saved_plan::{SavedPlan, Stale};
+use crate::plan_target::{ClusterTarget, PlanSummary};
+use crate::saved_plan::{PlanDrift, SavedPlan};
 use cloud::Cloud;
 use engine::{Action, Failure, FieldChange, Id, Kept, Plan, Reason, Report};
 use serde::Serialize;
 use serde_json::Value;
 use spec::not_yet::NotYet;
 
-/// The version of the document.
+/// Version of the format.
 const FORMAT: u32 = 1;
 
-/// The document.
 #[derive(Debug, Serialize)]
-pub struct Document<'a> {
+pub struct PlanDocument<'a> {
     format: u32,
     cluster: &'a str,
     account: &'a str,
     region: &'a str,
-    /// What nobody does for the cluster yet.
+    /// Features that kctl does not implement yet.
     warnings: &'a [NotYet],
-    /// Whether all changes were made.
+    /// True if all changes were applied.
     applied: bool,
     changes: Vec<Change<'a>>,
-    /// What is not wanted and stays all the same.
     #[serde(skip_serializing_if = "<[Kept]>::is_empty")]
     kept: &'a [Kept],
-    summary: Summary,
+    summary: PlanSummary,
     /// Changes that failed, and why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    failed: Vec<Failed<'a>>,
+    failed: Vec<FailedChange<'a>>,
     /// Changes that were not tried.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     skipped: Vec<&'a Id>,
-    /// If it comes from a file: which, and whether it still applies.
+    /// The saved plan, if it comes from one, and whether it still applies.
     #[serde(skip_serializing_if = "Option::is_none")]
-    saved_plan: Option<Saved<'a>>,
+    saved_plan: Option<SavedPlanStatus<'a>>,
 }
 
-/// One step.
 #[derive(Debug, Serialize)]
 pub struct Change<'a> {
     id: &'a Id,
@@ -51,25 +48,24 @@ pub struct Change<'a> {
 
 /// A change that failed.
 #[derive(Debug, Serialize)]
-struct Failed<'a> {
+struct FailedChange<'a> {
     id: &'a Id,
     #[serde(flatten)]
     failure: &'a Failure,
 }
 
-/// A saved plan.
 #[derive(Debug, Serialize)]
-struct Saved<'a> {
+struct SavedPlanStatus<'a> {
     sha256: &'a str,
     made: &'a str,
     by: &'a str,
     kctl: &'a str,
     applies: bool,
-    moved: &'a Stale,
+    moved: &'a PlanDrift,
 }
 
 /// The steps, by id.
-pub fn changes(plan: &Plan<Cloud>) -> Vec<Change<'_>> {
+pub fn plan_changes(plan: &Plan<Cloud>) -> Vec<Change<'_>> {
     let steps = plan.steps.values();
     let change = steps.map(|step| Change {
         id: &step.id,
@@ -80,9 +76,13 @@ pub fn changes(plan: &Plan<Cloud>) -> Vec<Change<'_>> {
     change.collect()
 }
 
-impl<'a> Document<'a> {
-    /// The document of a plan, and of how it went if it was applied.
-    pub fn of(plan: &'a Plan<Cloud>, target: &'a Target, report: Option<&'a Report>) -> Self {
+impl<'a> PlanDocument<'a> {
+    /// Makes the document of a plan, with the report if it was applied.
+    pub fn new(
+        plan: &'a Plan<Cloud>,
+        target: &'a ClusterTarget,
+        report: Option<&'a Report>,
+    ) -> Self {
         Self {
             format: FORMAT,
             cluster: &target.cluster,
@@ -90,13 +90,13 @@ impl<'a> Document<'a> {
             region: &target.region,
             warnings: &[],
             applied: report.is_some_and(Report::is_complete),
-            changes: changes(plan),
+            changes: plan_changes(plan),
             kept: &plan.kept,
-            summary: Summary::of(plan),
+            summary: PlanSummary::new(plan),
             failed: report
                 .into_iter()
                 .flat_map(|report| &report.failed)
-                .map(|(id, failure)| Failed { id, failure })
+                .map(|(id, failure)| FailedChange { id, failure })
                 .collect(),
             skipped: report
                 .into_iter()
@@ -107,30 +107,30 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// The same, with what nobody does yet for the cluster.
+    /// Adds features that kctl does not implement yet.
     #[must_use]
-    pub fn warning(mut self, not_yet: &'a [NotYet]) -> Self {
+    pub fn with_warnings(mut self, not_yet: &'a [NotYet]) -> Self {
         self.warnings = not_yet;
         self
     }
 
-    /// The same, of a plan that was saved.
+    /// Adds the saved plan and its comparison with the current one.
     #[must_use]
-    pub fn from(mut self, saved: &'a SavedPlan, moved: &'a Stale) -> Self {
-        self.saved_plan = Some(Saved {
+    pub fn with_saved_plan(mut self, saved: &'a SavedPlan, moved: &'a PlanDrift) -> Self {
+        self.saved_plan = Some(SavedPlanStatus {
             sha256: saved.sha256(),
             made: &saved.made,
             by: &saved.by,
             kctl: &saved.kctl,
-            applies: moved.applies(),
+            applies: moved.still_applies(),
             moved,
         });
         self
     }
 }
 
-/// Writes [`LATE`] in the place of texts that will be others.
-pub fn hide(value: &mut Value, late: &[String]) {
+/// Replaces placeholder texts by [`LATE`].
+pub fn hide_stand_ins(value: &mut Value, late: &[String]) {
     match value {
         Value::String(text) => {
             for stand_in in late {
@@ -139,8 +139,10 @@ pub fn hide(value: &mut Value, late: &[String]) {
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| hide(item, late)),
-        Value::Object(fields) => fields.values_mut().for_each(|item| hide(item, late)),
+        Value::Array(items) => items.iter_mut().for_each(|item| hide_stand_ins(item, late)),
+        Value::Object(fields) => fields
+            .values_mut()
+            .for_each(|item| hide_stand_ins(item, late)),
         _ => {}
     }
 }

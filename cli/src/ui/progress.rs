@@ -1,5 +1,5 @@
-//! An apply while it runs. On a terminal: finished steps scroll by, running ones stand below with the time
-//! they have taken and what they wait for. Elsewhere: one line per finished step.
+//! Progress of an apply. On a terminal, finished steps scroll up, and running steps stay at the bottom with their time and what
+//! they wait for. Elsewhere, one line per finished step.
 
 use super::hashes::short_hashes;
 use super::{Shell, Tone};
@@ -8,39 +8,37 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// What ends sooner is not worth showing while it runs.
+/// Running steps are shown after this time.
 const DELAY: Duration = Duration::from_millis(250);
 
-/// A shorter wait before a retry is not worth a line.
+/// Without a terminal, shorter waits before a retry are not printed.
 const WORTH_SAYING_MS: u64 = 1000;
 
-/// What an apply has come to.
+/// Number of steps by result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Steps in all.
+pub struct StepTally {
     pub steps: usize,
-    /// Steps done, by what they did.
+    /// Steps done that created something.
     pub added: usize,
     /// Steps done that changed something.
     pub changed: usize,
     /// Steps done that deleted something.
     pub deleted: usize,
-    /// Steps that failed.
     pub failed: usize,
-    /// Steps not tried.
+    /// Steps that were skipped, because a step they need failed or after an interrupt.
     pub skipped: usize,
 }
 
-impl Tally {
-    fn done(&self) -> usize {
+impl StepTally {
+    fn done_count(&self) -> usize {
         self.added + self.changed + self.deleted
     }
 
-    fn ended(&self) -> usize {
-        self.done() + self.failed + self.skipped
+    fn ended_count(&self) -> usize {
+        self.done_count() + self.failed + self.skipped
     }
 
-    fn count(&mut self, event: &Event) {
+    fn count_event(&mut self, event: &Event) {
         match event {
             Event::Planned { steps } => self.steps = *steps,
             Event::Done { action, .. } => match action {
@@ -54,8 +52,8 @@ impl Tally {
         }
     }
 
-    /// `72 added, 0 changed, 0 deleted`, and what did not go well.
-    pub fn words(&self) -> String {
+    /// `72 added, 0 changed, 0 deleted`, and the failed and skipped steps.
+    pub fn summary_text(&self) -> String {
         let mut words = format!(
             "{} added, {} changed, {} deleted",
             self.added, self.changed, self.deleted
@@ -70,9 +68,8 @@ impl Tally {
     }
 }
 
-/// A running step.
 #[derive(Debug)]
-struct Running {
+struct RunningStep {
     since: Instant,
     action: Action,
     what: String,
@@ -84,18 +81,18 @@ struct Running {
 pub struct Progress<'a> {
     shell: &'a Shell,
     live: Option<(MultiProgress, ProgressBar)>,
-    running: BTreeMap<Id, Running>,
+    running: BTreeMap<Id, RunningStep>,
     retried: BTreeMap<Id, Class>,
-    tally: Tally,
+    tally: StepTally,
     began: Instant,
 }
 
 impl<'a> Progress<'a> {
-    /// Shows nothing yet.
+    /// Starts without output.
     pub fn new(shell: &'a Shell) -> Self {
-        let live = shell.live().then(|| {
+        let live = shell.can_redraw().then(|| {
             let bars = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(15));
-            let total = bars.add(bar());
+            let total = bars.add(new_bar());
             (bars, total)
         });
         Self {
@@ -103,27 +100,26 @@ impl<'a> Progress<'a> {
             live,
             running: BTreeMap::new(),
             retried: BTreeMap::new(),
-            tally: Tally::default(),
+            tally: StepTally::default(),
             began: Instant::now(),
         }
     }
 
-    /// What it has come to by now.
-    pub fn tally(&self) -> &Tally {
+    /// Number of steps so far.
+    pub fn tally(&self) -> &StepTally {
         &self.tally
     }
 
-    /// Shows one event.
-    pub fn on(&mut self, event: &Event) {
-        self.tally.count(event);
+    pub fn show_event(&mut self, event: &Event) {
+        self.tally.count_event(event);
         match event {
             Event::Planned { .. } => {}
             Event::Settling { ids, for_ms } => {
-                self.note(&settling_words(ids, *for_ms));
+                self.print_line(&settling_words(ids, *for_ms));
             }
-            Event::Started { step, action, .. } => self.start(step, *action),
+            Event::Started { step, action, .. } => self.start_step(step, *action),
             Event::Waiting { step, waiting_for } => {
-                self.waits(step, format!("waiting for {waiting_for}"));
+                self.set_waiting(step, format!("waiting for {waiting_for}"));
             }
             Event::Retrying {
                 step,
@@ -131,13 +127,13 @@ impl<'a> Progress<'a> {
                 in_ms,
             } => {
                 let words = retry_words(failure, *in_ms);
-                // Without a terminal, one line per step and sort of trouble is enough, and none for short waits.
+                // Without a terminal, one line per step and class of failure, and none for short waits.
                 let worth = self.live.is_none() && *in_ms >= WORTH_SAYING_MS;
                 if worth && self.retried.insert(step.clone(), failure.class) != Some(failure.class)
                 {
-                    self.note(&format!("  {step}: {words}"));
+                    self.print_line(&format!("  {step}: {words}"));
                 }
-                self.waits(step, words);
+                self.set_waiting(step, words);
             }
             Event::Done {
                 step,
@@ -145,8 +141,8 @@ impl<'a> Progress<'a> {
                 took_ms,
                 ..
             } => {
-                let line = format!("{} {step}  {}", sign(*action), seconds(*took_ms));
-                self.end(step, &line, done_tone(*action));
+                let line = format!("{} {step}  {}", action_sign(*action), millis_text(*took_ms));
+                self.end_step(step, &line, done_tone(*action));
             }
             Event::Failed {
                 step,
@@ -154,20 +150,20 @@ impl<'a> Progress<'a> {
                 failure,
                 ..
             } => {
-                self.end(step, &failed_words(step, *action, failure), Tone::Delete);
+                self.end_step(step, &failed_words(step, *action, failure), Tone::Delete);
             }
             Event::Skipped { step, because } => {
                 let why = because
                     .as_ref()
                     .map_or("interrupted".to_owned(), |id| format!("{id} failed"));
-                self.end(step, &format!("  {step}  not tried: {why}"), Tone::Change);
+                self.end_step(step, &format!("  {step}  not tried: {why}"), Tone::Change);
             }
         }
         self.tick();
     }
 
-    fn start(&mut self, step: &Id, action: Action) {
-        let running = Running {
+    fn start_step(&mut self, step: &Id, action: Action) {
+        let running = RunningStep {
             since: Instant::now(),
             action,
             what: String::new(),
@@ -176,31 +172,31 @@ impl<'a> Progress<'a> {
         self.running.insert(step.clone(), running);
     }
 
-    /// A line of its own, where nothing moves.
-    fn note(&self, line: &str) {
+    /// Prints a line that stays.
+    fn print_line(&self, line: &str) {
         self.shell.note(&short_hashes(line));
     }
 
-    fn waits(&mut self, step: &Id, what: String) {
+    fn set_waiting(&mut self, step: &Id, what: String) {
         if let Some(running) = self.running.get_mut(step) {
             running.what = what;
         }
     }
 
-    fn end(&mut self, step: &Id, line: &str, tone: Tone) {
+    fn end_step(&mut self, step: &Id, line: &str, tone: Tone) {
         if let Some(bar) = self.running.remove(step).and_then(|running| running.bar) {
             bar.finish_and_clear();
         }
         let paint = self.shell.err_paint();
-        let line = paint.safe(&paint.tone(tone, &short_hashes(line)));
+        let line = paint.sanitize(&paint.with_tone(tone, &short_hashes(line)));
         match &self.live {
-            // If the terminal cannot be written to, nobody can be told.
+            // An error of the terminal cannot be reported.
             Some((bars, _)) => drop(bars.println(line)),
             None => self.shell.note(&line),
         }
     }
 
-    /// Brings times up to date; called a few times a second.
+    /// Redraws times. Called several times per second.
     pub fn tick(&mut self) {
         let Some((bars, total)) = &self.live else {
             return;
@@ -213,15 +209,15 @@ impl<'a> Progress<'a> {
             let words = running_words(step, running, elapsed);
             let bar = running
                 .bar
-                .get_or_insert_with(|| bars.insert_before(total, bar()));
-            bar.set_message(self.shell.err_paint().safe(&words));
+                .get_or_insert_with(|| bars.insert_before(total, new_bar()));
+            bar.set_message(self.shell.err_paint().sanitize(&words));
         }
         if self.tally.steps > 0 && self.began.elapsed() >= DELAY {
-            total.set_message(format!("{}/{}", self.tally.ended(), self.tally.steps));
+            total.set_message(format!("{}/{}", self.tally.ended_count(), self.tally.steps));
         }
     }
 
-    /// Takes what moves off the screen.
+    /// Removes the moving lines from the screen.
     pub fn finish(&mut self) {
         if let Some((bars, total)) = &self.live {
             total.finish_and_clear();
@@ -234,13 +230,13 @@ impl<'a> Progress<'a> {
 fn settling_words(ids: &[Id], for_ms: u64) -> String {
     format!(
         "an earlier run made {}, or was making it when it ended: waiting {} until AWS shows it",
-        names(ids),
-        seconds(for_ms)
+        id_list(ids),
+        millis_text(for_ms)
     )
 }
 
 /// Ids as people read them, with short hashes.
-pub fn names<'a>(ids: impl IntoIterator<Item = &'a Id>) -> String {
+pub fn id_list<'a>(ids: impl IntoIterator<Item = &'a Id>) -> String {
     let names: Vec<String> = ids
         .into_iter()
         .map(|id| short_hashes(&id.to_string()))
@@ -248,14 +244,14 @@ pub fn names<'a>(ids: impl IntoIterator<Item = &'a Id>) -> String {
     names.join(", ")
 }
 
-fn bar() -> ProgressBar {
+fn new_bar() -> ProgressBar {
     // The template is a constant; if it were wrong, the default shows.
     let style = ProgressStyle::with_template("{wide_msg}")
         .unwrap_or_else(|_| ProgressStyle::default_spinner());
     ProgressBar::new_spinner().with_style(style)
 }
 
-fn running_words(step: &Id, running: &Running, elapsed: Duration) -> String {
+fn running_words(step: &Id, running: &RunningStep, elapsed: Duration) -> String {
     let what = if running.what.is_empty() {
         String::new()
     } else {
@@ -266,10 +262,13 @@ fn running_words(step: &Id, running: &Running, elapsed: Duration) -> String {
     } else {
         format!("  {}s", elapsed.as_secs())
     };
-    short_hashes(&format!("  {} {step}{time}{what}", sign(running.action)))
+    short_hashes(&format!(
+        "  {} {step}{time}{what}",
+        action_sign(running.action)
+    ))
 }
 
-fn sign(action: Action) -> &'static str {
+fn action_sign(action: Action) -> &'static str {
     match action {
         Action::Create => "+",
         Action::Update => "~",
@@ -286,7 +285,7 @@ fn done_tone(action: Action) -> Tone {
 }
 
 /// `850ms`, `1.2s`, `3m04s`.
-pub fn seconds(ms: u64) -> String {
+pub fn millis_text(ms: u64) -> String {
     match ms {
         0..1000 => format!("{ms}ms"),
         1000..60_000 => format!("{}.{}s", ms / 1000, ms % 1000 / 100),
@@ -294,7 +293,7 @@ pub fn seconds(ms: u64) -> String {
     }
 }
 
-/// A retry in words: whose fault it is and when it goes on.
+/// Text about a retry: the cause and the time of the next attempt.
 fn retry_words(failure: &Failure, in_ms: u64) -> String {
     let service = failure
         .call
@@ -304,15 +303,15 @@ fn retry_words(failure: &Failure, in_ms: u64) -> String {
         .to_uppercase();
     let why = match failure.class {
         Class::Throttled => format!("throttled by {service}"),
-        Class::NotYet => format!("{service} does not see yet what was just made"),
+        Class::NotYet => format!("{service} does not see a new resource yet"),
         Class::Blocked => format!("still in use ({})", failure.message.trim_end_matches('.')),
         Class::Exists => "the name is still taken".to_owned(),
         _ => format!("no clear answer from {service} ({})", failure.code),
     };
-    format!("{why}, again in {}", seconds(in_ms))
+    format!("{why}, again in {}", millis_text(in_ms))
 }
 
-/// A failure in full: what could not be done, the call, its code, its message, the next step.
+/// Text about a failed step: action, call, code, message, request id and next step.
 fn failed_words(step: &Id, action: Action, failure: &Failure) -> String {
     let verb = match action {
         Action::Create => "created",
@@ -338,7 +337,7 @@ fn failed_words(step: &Id, action: Action, failure: &Failure) -> String {
 mod tests {
     use super::*;
 
-    fn failure(class: Class) -> Failure {
+    fn test_failure(class: Class) -> Failure {
         Failure {
             class,
             call: "ec2:CreateSubnet".to_owned(),
@@ -354,7 +353,7 @@ mod tests {
         let words = failed_words(
             &Id::new("subnet", "a"),
             Action::Create,
-            &failure(Class::Invalid),
+            &test_failure(Class::Invalid),
         );
         assert_eq!(
             words,
@@ -368,7 +367,7 @@ mod tests {
         let hash = "0123456789abcdef".repeat(4);
         let key = format!("prod.example.com/igconfig/node/nodes/nodeupconfig-{hash}.yaml");
         let id = Id::new("s3_object", key);
-        let running = Running {
+        let running = RunningStep {
             since: Instant::now(),
             action: Action::Create,
             what: format!("waiting for {id}"),
@@ -377,7 +376,7 @@ mod tests {
         let lines = [
             settling_words(std::slice::from_ref(&id), 1),
             running_words(&id, &running, Duration::from_secs(1)),
-            names([&id, &id]),
+            id_list([&id, &id]),
         ];
         for line in lines {
             assert!(
@@ -390,7 +389,7 @@ mod tests {
     #[test]
     fn a_retry_says_why_and_when() {
         assert_eq!(
-            retry_words(&failure(Class::Throttled), 3000),
+            retry_words(&test_failure(Class::Throttled), 3000),
             "throttled by EC2, again in 3.0s"
         );
     }
@@ -398,7 +397,7 @@ mod tests {
     #[test]
     fn times_are_as_long_as_they_need_to_be() {
         assert_eq!(
-            [seconds(850), seconds(1290), seconds(184_000)],
+            [millis_text(850), millis_text(1290), millis_text(184_000)],
             ["850ms", "1.2s", "3m04s"]
         );
     }

@@ -1,7 +1,7 @@
-//! The one place that writes to the terminal.
+//! Writes to stdout and stderr, and asks for confirmation.
 
 use super::{Paint, Tone, error};
-use crate::args::{Color, Global};
+use crate::args::{Color, GlobalOptions};
 use crate::env;
 use crate::error::{CommandError, exit};
 use node::terminal::is_terminal_control;
@@ -14,7 +14,7 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// stdout and stderr, and what they can show.
+/// stdout and stderr, with their capabilities.
 #[derive(Clone, Debug)]
 pub struct Shell {
     out: Paint,
@@ -27,15 +27,16 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// The terminal as the options and the environment want it.
-    pub fn new(options: &Global) -> Self {
-        let dumb = env::value(env::TERM).is_some_and(|term| term == "dumb");
+    /// Reads options, environment and terminal.
+    pub fn new(options: &GlobalOptions) -> Self {
+        let dumb = env::get_variable(env::TERM).is_some_and(|term| term == "dumb");
         let colour = |terminal: bool| match options.color {
             Color::Always => true,
             Color::Never => false,
             Color::Auto => {
-                let forced = env::value(env::CLICOLOR_FORCE).is_some_and(|value| value != "0");
-                env::value(env::NO_COLOR).is_none() && (forced || (terminal && !dumb))
+                let forced =
+                    env::get_variable(env::CLICOLOR_FORCE).is_some_and(|value| value != "0");
+                env::get_variable(env::NO_COLOR).is_none() && (forced || (terminal && !dumb))
             }
         };
         let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
@@ -52,23 +53,23 @@ impl Shell {
         }
     }
 
-    /// Colour of results.
+    /// Paint for stdout.
     pub fn paint(&self) -> Paint {
         self.out
     }
 
-    /// Colour of everything else.
+    /// Paint for stderr.
     pub fn err_paint(&self) -> Paint {
         self.err
     }
 
-    /// Whether a block of text at the bottom of the screen can change while a command runs.
-    pub fn live(&self) -> bool {
+    /// True if lines at the bottom of the screen can be redrawn while a command runs.
+    pub fn can_redraw(&self) -> bool {
         self.live
     }
 
-    /// Whether somebody can answer a question.
-    pub fn asks(&self) -> bool {
+    /// True if the user can answer a question.
+    pub fn can_ask(&self) -> bool {
         self.asks
     }
 
@@ -77,14 +78,13 @@ impl Shell {
         self.width
     }
 
-    /// A result for people, to stdout. Fails quietly if nobody reads.
-    pub fn result(&self, text: &str) -> Result<(), CommandError> {
-        to_stdout(&self.out.safe(text))
+    /// Prints a result as text to stdout. If stdout is closed, the error prints nothing.
+    pub fn print_result(&self, text: &str) -> Result<(), CommandError> {
+        to_stdout(&self.out.sanitize(text))
     }
 
-    /// A result for programs, to stdout: exactly this. On a terminal what would steer it is written as JSON and YAML
-    /// write it in quotes.
-    pub fn document(&self, text: &str) -> Result<(), CommandError> {
+    /// Prints a document to stdout, unchanged. On a terminal, control characters are written as JSON and YAML escapes.
+    pub fn print_document(&self, text: &str) -> Result<(), CommandError> {
         if !self.out_is_terminal {
             return to_stdout(text);
         }
@@ -95,45 +95,48 @@ impl Shell {
         to_stdout(&text.chars().map(escaped).collect::<String>())
     }
 
-    /// Something worth knowing while the command runs, to stderr.
+    /// Prints a note to stderr, unless `--quiet`.
     pub fn note(&self, text: &str) {
         if !self.quiet {
             self.to_stderr(text);
         }
     }
 
-    /// Something done, to stderr.
-    pub fn done(&self, text: &str) {
-        self.note(&self.err.tone(Tone::Add, text));
+    /// Prints a completed action to stderr, unless `--quiet`.
+    pub fn print_done(&self, text: &str) {
+        self.note(&self.err.with_tone(Tone::Add, text));
     }
 
-    /// Something that may be wrong, to stderr, even with `--quiet`.
+    /// Prints a warning to stderr, even with `--quiet`.
     pub fn warning(&self, text: &str) {
         self.to_stderr(&format!(
             "{} {text}",
-            self.err.tone(Tone::Change, "warning:")
+            self.err.with_tone(Tone::Change, "warning:")
         ));
     }
 
-    /// A finding about a spec, to stderr.
-    pub fn problem(&self, problem: &Problem) {
-        self.to_stderr(error::problem(problem, self.err).trim_end());
+    /// Prints a problem of a spec to stderr.
+    pub fn print_problem(&self, problem: &Problem) {
+        self.to_stderr(error::render_problem(problem, self.err).trim_end());
     }
 
-    /// What nobody does for a cluster yet: a line each, and once where it says what to do meanwhile.
+    /// Prints a warning for each feature that kctl does not implement yet, and where to read on.
     pub fn not_yet(&self, all: &[NotYet]) {
         all.iter().for_each(|one| self.warning(&one.message));
         if !all.is_empty() {
-            self.hint(&format!("{PAGE} says what to do meanwhile"));
+            self.hint(&format!("{PAGE} describes what to do meanwhile"));
         }
     }
 
-    /// A next step, to stderr.
+    /// Prints a next step to stderr, unless `--quiet`.
     pub fn hint(&self, text: &str) {
-        self.note(&format!("{} {text}", self.err.tone(Tone::Hint, "hint:")));
+        self.note(&format!(
+            "{} {text}",
+            self.err.with_tone(Tone::Hint, "hint:")
+        ));
     }
 
-    /// An error, to stderr.
+    /// Prints an error to stderr.
     pub fn error(&self, error: &CommandError) {
         let text = error::render(error, self.err);
         if !text.is_empty() {
@@ -141,26 +144,26 @@ impl Shell {
         }
     }
 
-    /// A line to stderr; if that is closed, nobody can be told.
+    /// Prints a line to stderr. An error is ignored: there is no other output.
     fn to_stderr(&self, text: &str) {
-        let _ = writeln!(io::stderr().lock(), "{}", self.err.safe(text));
+        let _ = writeln!(io::stderr().lock(), "{}", self.err.sanitize(text));
     }
 
-    /// Asks for a word to be typed, and says whether it was. Without a terminal nobody can answer: the caller
-    /// names the flag that would have.
+    /// Asks the user to type a word, and returns whether they did. Always false without a terminal: the caller's error then names
+    /// the flag to use instead.
     pub async fn confirm(&self, question: &str, word: &str) -> bool {
         if !self.asks {
             return false;
         }
         let mut err = io::stderr().lock();
-        if write!(err, "{} ", self.err.safe(question))
+        if write!(err, "{} ", self.err.sanitize(question))
             .and_then(|()| err.flush())
             .is_err()
         {
             return false;
         }
         drop(err);
-        // On a thread of its own, so that a lock is renewed while the user thinks.
+        // On its own thread, so that the lock is renewed meanwhile.
         let read = tokio::task::spawn_blocking(|| {
             let mut answer = String::new();
             io::stdin().read_line(&mut answer).map(|_| answer)
@@ -180,17 +183,17 @@ fn to_stdout(text: &str) -> Result<(), CommandError> {
     let written = out
         .write_all(text.as_bytes())
         .and_then(|()| out.write_all(end.as_bytes()));
-    // Whatever went wrong with stdout, there is no other place for a result.
+    // Every error of stdout counts as closed: there is no other output for a result.
     written
         .and_then(|()| out.flush())
         .map_err(|_| CommandError::broken_pipe())
 }
 
-/// What clap says: help and versions to stdout, wrong usage to stderr.
-pub fn command_line(said: &clap::Error) -> ExitCode {
-    // Nobody can be told if this cannot be written.
-    let _ = said.print();
-    let code = if said.use_stderr() {
+/// Prints clap's message: help and version to stdout, usage errors to stderr.
+pub fn print_clap_message(error: &clap::Error) -> ExitCode {
+    // An error cannot be reported.
+    let _ = error.print();
+    let code = if error.use_stderr() {
         exit::USAGE
     } else {
         exit::FINE
@@ -198,8 +201,8 @@ pub fn command_line(said: &clap::Error) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Logs for debugging go to stderr, if `-v` or RUST_LOG asks for them.
-pub fn logging(verbose: u8) {
+/// Starts logging to stderr, as `-v` or RUST_LOG ask for.
+pub fn init_logging(verbose: u8) {
     let default = match verbose {
         0 => "off",
         1 => "kctl=debug,cli=debug,aws_client=debug,aws_cloud=debug",
@@ -214,8 +217,8 @@ pub fn logging(verbose: u8) {
         .init();
 }
 
-/// Libraries say everything at `trace`: AWS' SDK whole requests and answers, with credentials and private keys in them
-/// (`transmitting request` in aws-smithy-runtime's orchestrator.rs). Whatever is asked for, they say no more than `debug`.
+/// False for libraries at level `trace`: the AWS SDK logs whole requests and responses there, with credentials and private keys
+/// (`transmitting request` in aws-smithy-runtime's orchestrator.rs).
 fn may_log(target: &str, level: Level) -> bool {
     let of = target.split("::").next().unwrap_or_default();
     ["kctl", "cli", "aws_client", "aws_cloud"].contains(&of) || level <= Level::DEBUG

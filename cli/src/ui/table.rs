@@ -1,9 +1,9 @@
-//! Tables as kubectl prints them: upper-case headers, no borders, never cut.
+//! Tables in kubectl's style: upper-case headers, no borders, cells never cut.
 
 use comfy_table::{Table, presets};
 use node::terminal::is_terminal_control;
 
-/// A table's text; every row has as many cells as there are headers.
+/// Renders a table. Every row must have as many cells as there are headers.
 pub fn render(headers: &[&str], rows: &[Vec<String>]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -11,7 +11,7 @@ pub fn render(headers: &[&str], rows: &[Vec<String>]) -> String {
     for row in rows {
         let cells = row
             .iter()
-            // A cell is a line: nobody puts rows of his own into a table.
+            // A cell is one line, so that its content cannot fake rows.
             .map(|cell| cell.replace(|c: char| c.is_control() || is_terminal_control(c), " "))
             .map(|cell| {
                 if cell.is_empty() {

@@ -11,7 +11,7 @@ pub const TAG_VALUE: usize = 256;
 
 /// What a state store has to show for a cluster's volumes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Claim {
+pub struct OwnershipClaim {
     /// Ids of the certificates of its `kubernetes-ca`, whichever signs now: the cluster's incarnations so far.
     pub incarnations: Vec<String>,
     /// An update or a deletion was begun from it, or kOps completed the spec there.
@@ -20,7 +20,7 @@ pub struct Claim {
 
 /// A volume of etcd of a cluster of the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stranger {
+pub struct ForeignVolume {
     /// Its id.
     pub volume: String,
     /// Its name.
@@ -44,14 +44,14 @@ pub fn mark(desired: &mut [Cloud], base: &str, incarnation: &str) {
     }
 }
 
-impl Claim {
+impl OwnershipClaim {
     /// The volumes of etcd that are not this cluster's.
-    pub fn strangers(&self, seen: &Snapshot<Cloud>) -> Vec<Stranger> {
+    pub fn strangers(&self, seen: &Snapshot<Cloud>) -> Vec<ForeignVolume> {
         let strangers = seen.items.iter().filter_map(|item| self.stranger(item));
         strangers.collect()
     }
 
-    fn stranger(&self, item: &Observed<Cloud>) -> Option<Stranger> {
+    fn stranger(&self, item: &Observed<Cloud>) -> Option<ForeignVolume> {
         let Cloud::EbsVolume(volume) = &item.resource else {
             return None;
         };
@@ -60,7 +60,7 @@ impl Claim {
             Some(incarnation) => self.incarnations.contains(incarnation),
             None => self.has_acted,
         };
-        (!is_ours).then(|| Stranger {
+        (!is_ours).then(|| ForeignVolume {
             volume: item.physical.clone(),
             name: volume.name.clone(),
             base: volume.tags.get(STATE_STORE_TAG).cloned(),

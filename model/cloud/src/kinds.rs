@@ -25,7 +25,6 @@ macro_rules! define_cloud {
         /// Any AWS object of a cluster. Serialized with its kind under `type`.
         #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(tag = "type", rename_all = "snake_case")]
-        #[expect(missing_docs, reason = "each variant is documented at its type")]
         pub enum Cloud {
             $($kind($kind),)*
         }

@@ -4,7 +4,7 @@ use super::decide::{Verdict, decide};
 use super::diff;
 use super::event::Event;
 use super::failure::{Class, Failure};
-use super::options::{Outside, millis};
+use super::options::{EngineContext, millis};
 use super::plan::{Action, Plan, PlanError, Reason};
 use super::queue::Queue;
 use super::resource::{Id, Resource};
@@ -46,7 +46,7 @@ impl Report {
 pub async fn apply<R: Resource, W: World<R>, J: Journal, C: Clock>(
     plan: &Plan<R>,
     snapshot: &Snapshot<R>,
-    outside: &Outside<'_, W, J, C>,
+    outside: &EngineContext<'_, W, J, C>,
     events: &mut impl FnMut(Event),
 ) -> Result<Report, PlanError> {
     plan.check()?;
@@ -65,7 +65,7 @@ pub async fn apply<R: Resource, W: World<R>, J: Journal, C: Clock>(
 /// Notes what is about to be created, before the first of it.
 async fn record<R: Resource, W, J: Journal, C: Clock>(
     plan: &Plan<R>,
-    outside: &Outside<'_, W, J, C>,
+    outside: &EngineContext<'_, W, J, C>,
 ) -> Result<(), Failure> {
     let ids = journaled(plan);
     if ids.is_empty() {
@@ -115,7 +115,7 @@ enum Turned<R> {
 
 /// Lets a step sleep, or makes its next call if there are `refs` to make it with.
 async fn turn<R: Resource, W: World<R>, J, C: Clock>(
-    outside: &Outside<'_, W, J, C>,
+    outside: &EngineContext<'_, W, J, C>,
     work: Work<R>,
     refs: Option<Rc<Refs>>,
 ) -> Turned<R> {
@@ -155,7 +155,7 @@ impl<'a, R: Resource, E: FnMut(Event)> Run<'a, R, E> {
     }
 
     /// The loop: starts what is ready, hears what comes back, until nothing is left or it is told to stop.
-    async fn steps<W: World<R>, J, C: Clock>(&mut self, outside: &Outside<'_, W, J, C>) {
+    async fn steps<W: World<R>, J, C: Clock>(&mut self, outside: &EngineContext<'_, W, J, C>) {
         let mut turns = FuturesUnordered::new();
         let mut due: VecDeque<Work<R>> = VecDeque::new();
         let mut calls = 0;
@@ -314,7 +314,7 @@ impl<'a, R: Resource, E: FnMut(Event)> Run<'a, R, E> {
     async fn close<W: World<R>, J: Journal, C: Clock>(
         &mut self,
         snapshot: &Snapshot<R>,
-        outside: &Outside<'_, W, J, C>,
+        outside: &EngineContext<'_, W, J, C>,
     ) {
         let there = self.journaled_now(snapshot);
         let settled = outside.clock.now().saturating_sub(outside.options.settle);

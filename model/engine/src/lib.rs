@@ -26,7 +26,7 @@ pub use diff::changes;
 pub use event::Event;
 pub use failure::{Class, Failure};
 pub use moved::{Moved, moved};
-pub use options::{Options, Outside};
+pub use options::{EngineContext, Options};
 pub use plan::{Action, FORMAT, FieldChange, Kept, Plan, PlanError, Reason, Step, Why};
 pub use planner::plan;
 pub use resource::{Id, Ref, Resource};

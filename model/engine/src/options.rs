@@ -4,7 +4,7 @@ use super::resource::Id;
 use std::time::Duration;
 
 /// What an apply works with.
-pub struct Outside<'a, W, J, C> {
+pub struct EngineContext<'a, W, J, C> {
     /// Where the objects are.
     pub world: &'a W,
     /// Where begun creations are noted.

@@ -2,7 +2,7 @@
 
 use super::event::Event;
 use super::failure::{Class, Failure};
-use super::options::{Options, Outside, backoff, millis};
+use super::options::{EngineContext, Options, backoff, millis};
 use super::resource::{Id, Resource};
 use super::snapshot::Snapshot;
 use super::world::{Clock, Journal, Refs, World};
@@ -14,10 +14,10 @@ use std::time::Duration;
 /// until reads show what it made. If an object that was made is not seen, waits and looks again before it counts as gone: reads
 /// may be answered by servers of which one is behind the other.
 pub async fn observe_settled<R: Resource, W: World<R>, J: Journal, C: Clock>(
-    outside: &Outside<'_, W, J, C>,
+    outside: &EngineContext<'_, W, J, C>,
     events: &mut impl FnMut(Event),
 ) -> Result<Snapshot<R>, Failure> {
-    let Outside {
+    let EngineContext {
         world,
         journal,
         clock,
@@ -76,7 +76,7 @@ pub(super) async fn patiently<T, C: Clock, F: Future<Output = Result<T, Failure>
 /// Waits until reads show every one of `made` (what was made, and when), at longest until they must have
 /// settled. False if that could not be seen.
 pub(super) async fn shown<R: Resource, W: World<R>, J, C: Clock>(
-    outside: &Outside<'_, W, J, C>,
+    outside: &EngineContext<'_, W, J, C>,
     refs: &Refs,
     made: &[(R, Duration)],
 ) -> bool {

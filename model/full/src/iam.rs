@@ -1,5 +1,5 @@
-//! IAM policy documents of machines: what each role may do, no more. Conditions on the cluster's tag keep a
-//! machine from touching what is not its cluster's.
+//! IAM policies of instances, with least privilege for each role. Conditions on the cluster's tag keep instances
+//! from changing resources of other clusters.
 
 mod control_plane;
 mod document;
@@ -12,8 +12,8 @@ use document::{Policy, Statement};
 use node::config::Role;
 use serde_json::{Value, json};
 
-/// How the spec's maps name a role.
-pub fn key(role: Role) -> &'static str {
+/// The role's key in the maps of the spec.
+pub fn role_key(role: Role) -> &'static str {
     match role {
         Role::ControlPlane => "control-plane",
         Role::Node => "node",
@@ -21,8 +21,8 @@ pub fn key(role: Role) -> &'static str {
     }
 }
 
-/// Who may assume a machine's role: EC2.
-pub fn trust(placement: &Placement) -> Value {
+/// The trust policy of instance roles: EC2 may assume them.
+pub fn trust_policy(placement: &Placement) -> Value {
     json!({
         "Statement": [{
             "Action": "sts:AssumeRole",
@@ -33,31 +33,31 @@ pub fn trust(placement: &Placement) -> Value {
     })
 }
 
-/// A role's own policy; `None`: it needs none.
-pub fn policy(full: &FullSpec, role: Role) -> Option<Value> {
+/// The policy of a role; `None`: the role needs no permissions.
+pub fn role_policy(full: &FullSpec, role: Role) -> Option<Value> {
     let statements = match role {
-        Role::ControlPlane => control_plane::statements(full),
-        Role::Node => node(full),
+        Role::ControlPlane => control_plane::control_plane_statements(full),
+        Role::Node => node_statements(full),
         Role::Bastion => Vec::new(),
     };
-    (!statements.is_empty()).then(|| Policy::of(statements).json())
+    (!statements.is_empty()).then(|| Policy::new(statements).to_json())
 }
 
 /// The policy of `spec.additionalPolicies`, as the user wrote its statements.
-pub fn additional(full: &FullSpec, role: Role) -> Option<Value> {
-    let statements = full.iam.additional_policies.get(key(role))?;
+pub fn additional_policy(full: &FullSpec, role: Role) -> Option<Value> {
+    let statements = full.iam.additional_policies.get(role_key(role))?;
     Some(json!({"Statement": statements, "Version": VERSION}))
 }
 
-fn node(full: &FullSpec) -> Vec<Statement> {
-    let mut statements = state::node(full);
+fn node_statements(full: &FullSpec) -> Vec<Statement> {
+    let mut statements = state::node_state_access(full);
     if full.iam.allow_container_registry {
         statements.push(Statement::allow(REGISTRY).on_all());
     }
     statements
 }
 
-/// Reading images from ECR.
+/// Actions that read images from ECR.
 const REGISTRY: &[&str] = &[
     "ecr:BatchCheckLayerAvailability",
     "ecr:BatchGetImage",
@@ -76,7 +76,7 @@ fn dns_suffix(placement: &Placement) -> &'static str {
     }
 }
 
-/// The domain of AWS' services in their addresses, which `kms:ViaService` has: `dnsSuffix` of the SDK's `partitions.json`.
+/// The domain of AWS service endpoints, which `kms:ViaService` has: `dnsSuffix` of the SDK's `partitions.json`.
 fn endpoint_suffix(placement: &Placement) -> &'static str {
     match placement.partition.as_str() {
         "aws-cn" => "amazonaws.com.cn",
@@ -95,7 +95,7 @@ mod tests {
     use crate::objects::tests::spec;
     use node::config::Role;
 
-    fn texts(value: &Value) -> Vec<String> {
+    fn string_list(value: &Value) -> Vec<String> {
         let list = value
             .as_array()
             .cloned()
@@ -107,14 +107,19 @@ mod tests {
 
     #[test]
     fn what_changes_something_is_limited_to_what_is_the_clusters() {
-        for full in [spec::minimal(), spec::ha(), spec::private(), spec::shared()] {
-            let policy = policy(&full, Role::ControlPlane).unwrap();
+        for full in [
+            spec::minimal_spec(),
+            spec::ha_spec(),
+            spec::private_spec(),
+            spec::shared_vpc_spec(),
+        ] {
+            let policy = role_policy(&full, Role::ControlPlane).unwrap();
             for statement in policy["Statement"].as_array().unwrap() {
-                let everywhere = texts(&statement["Resource"]) == ["*"];
+                let everywhere = string_list(&statement["Resource"]) == ["*"];
                 if !everywhere || !statement["Condition"].is_null() {
                     continue;
                 }
-                for action in texts(&statement["Action"]) {
+                for action in string_list(&statement["Action"]) {
                     let (service, verb) = action.split_once(':').unwrap();
                     let looks = ["Describe", "Get", "List"]
                         .iter()
@@ -127,22 +132,26 @@ mod tests {
 
     #[test]
     fn only_the_clusters_names_and_messages_are_its_own() {
-        let full = spec::minimal();
-        let policy = policy(&full, Role::ControlPlane).unwrap();
+        let full = spec::minimal_spec();
+        let policy = role_policy(&full, Role::ControlPlane).unwrap();
         let of = |action: &str| -> Value {
             let all = policy["Statement"].as_array().unwrap();
-            let has = |one: &&Value| texts(&one["Action"]).iter().any(|other| other == action);
+            let has = |one: &&Value| {
+                string_list(&one["Action"])
+                    .iter()
+                    .any(|other| other == action)
+            };
             all.iter().find(has).cloned().unwrap_or_default()
         };
         let names = &of("route53:ChangeResourceRecordSets")["Condition"];
         let names = &names["ForAllValues:StringEquals"]["route53:ChangeResourceRecordSetsNormalizedRecordNames"];
         let wanted = ["api.internal", "api", "kops-controller.internal"];
         assert_eq!(
-            texts(names),
+            string_list(names),
             wanted.map(|name| format!("{name}.{}", full.name))
         );
         let queue = crate::queue_arn(&full);
-        assert_eq!(texts(&of("sqs:ReceiveMessage")["Resource"]), [queue]);
+        assert_eq!(string_list(&of("sqs:ReceiveMessage")["Resource"]), [queue]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The full spec: every decision made and written down, and what is built from it: AWS objects, NodeConfig and user data,
-//! manifests, addons, IAM policies. Builders read the full spec and nothing else.
+//! The full spec, with all defaults filled in, and what is built from it: AWS objects, NodeConfig, user data, manifests,
+//! addons and IAM policies. Builders read only the full spec.
 
 pub mod addons;
 pub mod iam;
@@ -13,8 +13,8 @@ pub use spec::*;
 use names::{CLUSTER_TAG, NAME_TAG, Tags, ownership_tag};
 use node::names;
 
-/// The tags of an object of this cluster: the user's labels, and over them the cluster, the name and ownership.
-pub fn tags(full: &FullSpec, name: &str) -> Tags {
+/// The tags of an object of this cluster: the user's `cloudLabels`, and over them the cluster, the name and ownership.
+pub fn cluster_tags(full: &FullSpec, name: &str) -> Tags {
     let mut tags = full.cloud_labels.clone();
     tags.insert(CLUSTER_TAG.into(), full.name.clone());
     tags.insert(NAME_TAG.into(), name.into());
@@ -22,14 +22,14 @@ pub fn tags(full: &FullSpec, name: &str) -> Tags {
     tags
 }
 
-/// ARN of that queue.
+/// ARN of the queue of the node termination handler.
 pub fn queue_arn(full: &FullSpec) -> String {
-    let place = &full.placement;
+    let placement = &full.placement;
     format!(
         "arn:{}:sqs:{}:{}:{}",
-        place.partition,
-        place.region,
-        place.account,
+        placement.partition,
+        placement.region,
+        placement.account,
         names::queue(&full.name)
     )
 }

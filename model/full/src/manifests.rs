@@ -1,7 +1,7 @@
-//! Static pods of the control plane, as kubelet reads them from its folder of manifests.
+//! The static pods of the control plane.
 
 mod api_server;
 mod controllers;
 
-pub use api_server::api_server;
-pub use controllers::{controller_manager, scheduler};
+pub use api_server::api_server_pod;
+pub use controllers::{controller_manager_pod, scheduler_pod};

@@ -1,10 +1,10 @@
 //! What instances are launched with: the NodeConfig of each group, and its user data.
 
-mod build;
-mod fixed;
+mod egress_proxy;
+mod group_files;
 mod mime;
-mod proxy;
+mod node_config;
 mod user_data;
 
-pub use build::node_config;
+pub use node_config::node_config;
 pub use user_data::{UserData, user_data};

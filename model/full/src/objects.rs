@@ -1,4 +1,4 @@
-//! From a full spec to every AWS object that the cluster should consist of: plain functions by area.
+//! Builds all desired AWS objects of a cluster from its full spec, one module for each area.
 
 mod addons;
 mod autoscaling;
@@ -29,32 +29,32 @@ use std::collections::BTreeMap;
 
 /// Every object of the cluster, sorted by id, each id once. `user_data` is by instance group; `objects` are those
 /// of the state store. References are logical; what AWS treats as a set is sorted.
-pub fn desired(
+pub fn desired_objects(
     full: &FullSpec,
     user_data: &BTreeMap<String, Text>,
     objects: Vec<S3Object>,
 ) -> Vec<Cloud> {
     let mut all: Vec<Cloud> = [
-        network::build(full),
-        routing::build(full),
-        security_groups::build(full),
-        load_balancer::build(full),
-        bastion::build(full),
-        dns::build(full),
-        iam::build(full),
-        key_pair::build(full),
-        etcd_volumes::build(full),
-        launch_templates::build(full, user_data),
-        autoscaling::build(full),
-        node_termination::build(full),
+        network::build_network(full),
+        routing::build_routing(full),
+        security_groups::build_security_groups(full),
+        load_balancer::build_load_balancer(full),
+        bastion::build_bastion(full),
+        dns::build_dns(full),
+        iam::build_iam(full),
+        key_pair::build_key_pair(full),
+        etcd_volumes::build_etcd_volumes(full),
+        launch_templates::build_launch_templates(full, user_data),
+        autoscaling::build_autoscaling(full),
+        node_termination::build_node_termination(full),
         objects.into_iter().map(Cloud::from).collect(),
     ]
     .concat();
-    all.extend(rules::distinct(
+    all.extend(rules::distinct_rules(
         [
-            security_groups::rules(full),
-            load_balancer::rules(full),
-            bastion::rules(full),
+            security_groups::instance_rules(full),
+            load_balancer::load_balancer_rules(full),
+            bastion::bastion_rules(full),
         ]
         .concat(),
     ));
@@ -63,7 +63,7 @@ pub fn desired(
 }
 
 /// A reference to an object of this cluster.
-fn own<K: Kind>(name: impl Into<String>) -> Ref {
+fn own_ref<K: Kind>(name: impl Into<String>) -> Ref {
     Ref::own(&id_of::<K>(name))
 }
 
@@ -72,35 +72,35 @@ fn id_of<K: Kind>(name: impl Into<String>) -> Id {
     Id::new(K::TYPE, name)
 }
 
-/// The VPC: ours, or the user's.
-fn vpc(full: &FullSpec) -> Ref {
+/// A reference to the VPC: the cluster's own or a shared one.
+fn vpc_ref(full: &FullSpec) -> Ref {
     match &full.network.shared_vpc {
         Some(given) => Ref::Given(given.clone()),
-        None => own::<cloud::Vpc>(&full.name),
+        None => own_ref::<cloud::Vpc>(&full.name),
     }
 }
 
-/// A subnet: ours, or the user's.
-fn subnet(full: &FullSpec, subnet: &Subnet) -> Ref {
+/// A reference to a subnet: the cluster's own or a shared one.
+fn subnet_ref(full: &FullSpec, subnet: &Subnet) -> Ref {
     match &subnet.shared {
         Some(given) => Ref::Given(given.clone()),
-        None => own::<cloud::Subnet>(node::names::subnet(&full.name, &subnet.name)),
+        None => own_ref::<cloud::Subnet>(node::names::subnet(&full.name, &subnet.name)),
     }
 }
 
-/// The subnets of these names, sorted and each once.
-fn subnets<'a>(full: &FullSpec, names: impl IntoIterator<Item = &'a String>) -> Vec<Ref> {
+/// References to the subnets with these names, sorted and without duplicates.
+fn subnet_refs<'a>(full: &FullSpec, names: impl IntoIterator<Item = &'a String>) -> Vec<Ref> {
     let named = |name: &String| full.network.subnets.iter().find(|one| one.name == *name);
-    sorted(
+    sort_unique(
         names
             .into_iter()
             .filter_map(named)
-            .map(|one| subnet(full, one)),
+            .map(|one| subnet_ref(full, one)),
     )
 }
 
-/// Sorted, each once: the form of lists that AWS treats as sets.
-fn sorted<T: Ord>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+/// Sorts and removes duplicates, for lists that AWS treats as sets.
+fn sort_unique<T: Ord>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut items: Vec<T> = items.into_iter().collect();
     items.sort();
     items.dedup();

@@ -1,4 +1,4 @@
-//! The full spec: every decision made and written down. Nothing in it means "default me".
+//! The types of the full spec. All defaults are filled in: no `None` means "use a default".
 
 mod components;
 mod group;
@@ -12,46 +12,40 @@ use node::config::{Asset, Networking};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A cluster, fully decided.
+/// The full spec of a cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FullSpec {
     /// The cluster's name, a DNS name.
     pub name: String,
-    /// Where it runs.
     pub placement: Placement,
     /// Kubernetes version without `v`: `1.36.3`.
     pub kubernetes_version: String,
-    /// Where its state lies.
     pub state: StateLocation,
-    /// VPC and subnets.
     pub network: Network,
-    /// Addresses inside the cluster, and the CNI.
+    /// Address ranges inside the cluster, and the network plugin.
     pub pods: PodNetwork,
-    /// Names of the API and of members.
+    /// DNS names of the API, and their hosted zone.
     pub dns: Dns,
-    /// How the API is reached.
     pub api: Api,
-    /// What stands before bastions, where there are any.
+    /// The load balancer in front of bastions; unused without bastions.
     pub bastion: Bastion,
-    /// SSH: sources (CIDR or `pl-`) and key.
+    /// Sources (CIDR or `pl-`) that may use SSH.
     pub ssh_access: Vec<String>,
-    /// Name of the key pair instances get: ours (with its public key) or one that exists.
+    /// The key pair of instances; `None`: no key.
     pub ssh_key: Option<SshKey>,
     /// Sources (CIDR or `pl-`) that may reach node ports.
     pub node_port_access: Vec<String>,
     /// First and last node port.
     pub node_port_range: (u16, u16),
-    /// Tags on everything.
+    /// Tags of the user on all resources.
     pub cloud_labels: BTreeMap<String, String>,
-    /// IAM settings.
     pub iam: Iam,
     /// etcd clusters: main, events.
     pub etcd: Vec<EtcdCluster>,
     /// The components of the control plane.
     pub control_plane: ControlPlane,
-    /// kube-proxy; `None`: something else does its work.
+    /// kube-proxy; `None`: the spec disables it.
     pub kube_proxy: Option<Component>,
-    /// What kctl deploys into the cluster.
     pub addons: Addons,
     /// The HTTP proxy through which instances reach the internet.
     pub egress_proxy: Option<EgressProxy>,
@@ -63,23 +57,23 @@ pub struct FullSpec {
     pub groups: Vec<Group>,
 }
 
-/// Where a cluster runs.
+/// Account and region of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Placement {
-    /// `eu-west-1`.
+    /// For example `eu-west-1`.
     pub region: String,
     /// `aws`, `aws-cn`, `aws-us-gov`.
     pub partition: String,
-    /// Twelve digits.
+    /// Account id, twelve digits.
     pub account: String,
 }
 
-/// Where a cluster's state lies.
+/// The location of a cluster in the state store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StateLocation {
     /// `s3://BUCKET[/PREFIX]/NAME` or `file://DIR/NAME`.
     pub config_base: String,
-    /// Bucket, for S3.
+    /// The S3 bucket; `None` for a directory.
     pub bucket: Option<String>,
     /// Key of the cluster's folder in the bucket (no slashes at the ends), or the directory.
     pub prefix: String,
@@ -88,13 +82,13 @@ pub struct StateLocation {
 /// The cluster's network in AWS.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Network {
-    /// The VPC of the user's, by id; `None`: ours.
+    /// Id of an existing VPC to use; `None`: kctl creates one.
     pub shared_vpc: Option<String>,
     /// The internet gateway of a shared VPC, if it has one.
     pub shared_internet_gateway: Option<String>,
-    /// First range.
+    /// The VPC's first range.
     pub cidr: Ipv4Net,
-    /// More ranges.
+    /// Further ranges of the VPC.
     pub additional_cidrs: Vec<Ipv4Net>,
     /// Subnets in the spec's order.
     pub subnets: Vec<Subnet>,
@@ -113,21 +107,17 @@ pub enum SubnetType {
     Utility,
 }
 
-/// A subnet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subnet {
     /// The spec's name, often the zone's.
     pub name: String,
-    /// Zone.
     pub zone: String,
-    /// IPv4 range.
     pub cidr: Ipv4Net,
-    /// Type.
     pub kind: SubnetType,
-    /// The subnet of the user's, by id; `None`: ours.
+    /// Id of an existing subnet to use; `None`: kctl creates one.
     pub shared: Option<String>,
     /// Private subnets: `nat-`, `eipalloc-` (also where the spec says `publicIP`), `i-`, `tgw-`, `External`;
-    /// `None`: a NAT gateway and an address of ours.
+    /// `None`: kctl creates a NAT gateway and an address.
     pub egress: Option<String>,
     /// More routes: CIDR and target (`pcx-`, `i-`, `nat-`, `tgw-`, `igw-`, `eigw-`).
     pub additional_routes: Vec<(String, String)>,
@@ -136,37 +126,33 @@ pub struct Subnet {
 /// Addresses inside the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodNetwork {
-    /// The CNI.
     pub networking: Networking,
-    /// Not masqueraded: pods and services.
+    /// Traffic to this range, which contains pods and services, is not masqueraded.
     pub non_masquerade_cidr: IpNet,
-    /// Pods.
     pub pod_cidr: IpNet,
-    /// Services.
     pub service_cidr: IpNet,
-    /// CoreDNS' service address.
+    /// Service address of the cluster's DNS server.
     pub dns_service_ip: std::net::IpAddr,
-    /// `cluster.local`.
+    /// For example `cluster.local`.
     pub dns_domain: String,
 }
 
-/// What names the cluster has.
+/// DNS names of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dns {
-    /// Where names are published.
     pub kind: DnsKind,
-    /// The hosted zone, unless none.
+    /// The hosted zone; `None` only without DNS.
     pub zone: Option<Zone>,
-    /// `api.NAME`.
+    /// By default `api.NAME`.
     pub api_public_name: String,
-    /// `api.internal.NAME`.
+    /// By default `api.internal.NAME`.
     pub api_internal_name: String,
 }
 
-/// Where names are published.
+/// Where the cluster's DNS names are published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DnsKind {
-    /// Nowhere: machines find the API at the load balancer.
+    /// Nowhere: instances find the API at the load balancer.
     None,
     /// In a public hosted zone.
     Public,
@@ -174,7 +160,6 @@ pub enum DnsKind {
     Private,
 }
 
-/// A hosted zone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Zone {
     /// Without `/hostedzone/`.
@@ -186,7 +171,7 @@ pub struct Zone {
 /// How the API is reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Api {
-    /// Sources: CIDR or `pl-`.
+    /// Sources (CIDR or `pl-`) that may reach the API.
     pub access: Vec<String>,
     /// The load balancer; `None`: DNS names of the control planes.
     pub load_balancer: Option<ApiLoadBalancer>,
@@ -194,18 +179,17 @@ pub struct Api {
     pub additional_names: Vec<String>,
 }
 
-/// The API's NLB.
+/// The API's network load balancer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiLoadBalancer {
     /// `Internal` instead of `Public`.
     pub internal: bool,
     /// Subnets (one per zone) with optional elastic IP and private address.
     pub subnets: Vec<ApiLoadBalancerSubnet>,
-    /// Cross-zone balancing.
     pub cross_zone: bool,
-    /// More security groups of the user's, by id.
+    /// Ids of additional security groups.
     pub additional_security_groups: Vec<String>,
-    /// One of the user's in place of ours.
+    /// Id of a security group to use instead of kctl's.
     pub security_group_override: Option<String>,
     /// ACM certificate: 443 becomes TLS, TCP moves to 8443.
     pub ssl_certificate: Option<String>,
@@ -217,25 +201,24 @@ pub struct ApiLoadBalancer {
     pub use_for_internal_api: bool,
 }
 
-/// A subnet of the API's NLB.
+/// A subnet of the API's load balancer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiLoadBalancerSubnet {
     /// The subnet's name in the spec.
     pub name: String,
-    /// Elastic IP allocation.
+    /// Allocation id of an Elastic IP.
     pub allocation_id: Option<String>,
-    /// Private address.
     pub private_ipv4_address: Option<String>,
 }
 
-/// The load balancer before bastions.
+/// The load balancer in front of bastions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bastion {
     /// Only the VPC reaches it.
     pub internal: bool,
-    /// More security groups of the user's, by id.
+    /// Ids of additional security groups.
     pub additional_security_groups: Vec<String>,
-    /// A name of it, in the hosted zone.
+    /// Its name in the hosted zone.
     pub public_name: Option<String>,
 }
 
@@ -244,16 +227,16 @@ pub struct Bastion {
 pub enum SshKey {
     /// A key pair that exists in EC2, by name (`spec.sshKeyName`).
     Existing(String),
-    /// Ours: name with fingerprint, and the OpenSSH public key (type and base64).
+    /// A key pair that kctl creates.
     Ours {
-        /// `kubernetes.NAME-aa:bb:...`.
+        /// With fingerprint: `kubernetes.NAME-aa:bb:...`.
         name: String,
-        /// OpenSSH form without comment.
+        /// OpenSSH public key without comment: type and base64.
         public_key: String,
     },
 }
 
-/// IAM settings.
+/// IAM settings of instances.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Iam {
     /// ARN of the policy that bounds every role.
@@ -266,7 +249,6 @@ pub struct Iam {
     pub additional_policies: BTreeMap<String, serde_json::Value>,
 }
 
-/// An etcd cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EtcdCluster {
     /// `main` or `events`.
@@ -275,11 +257,8 @@ pub struct EtcdCluster {
     pub version: String,
     /// Members in the spec's order.
     pub members: Vec<EtcdMember>,
-    /// CPU request.
     pub cpu_request: String,
-    /// Memory request.
     pub memory_request: String,
-    /// Image.
     pub image: String,
     /// Settings that tune its members, as variables of their environment.
     pub environment: BTreeMap<String, String>,
@@ -288,27 +267,26 @@ pub struct EtcdCluster {
 /// A member of an etcd cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EtcdMember {
-    /// `a`.
+    /// Short name: `a`.
     pub name: String,
-    /// Its instance group.
+    /// Name of its instance group.
     pub group: String,
     /// Zone of that group's subnet.
     pub zone: String,
-    /// GiB.
+    /// In GiB.
     pub volume_size: i32,
-    /// `gp3`.
+    /// For example `gp3`.
     pub volume_type: String,
     /// IOPS, where the type has them.
     pub volume_iops: Option<i32>,
-    /// MiB/s, gp3.
+    /// In MiB/s; gp3 only.
     pub volume_throughput: Option<i32>,
-    /// Encrypted at rest.
     pub encrypted: bool,
-    /// KMS key ARN.
+    /// ARN of the KMS key.
     pub kms_key_id: Option<String>,
 }
 
-/// An HTTP proxy.
+/// The HTTP proxy through which instances reach the internet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EgressProxy {
     /// `http://HOST:PORT`.

@@ -1,5 +1,5 @@
-//! What kctl installs: the downloads it knows with their SHA-256, and which version of each goes
-//! with which Kubernetes.
+//! The catalog: all downloads with their SHA-256, and the component versions that go with each
+//! Kubernetes version.
 
 mod component;
 mod image;
@@ -7,7 +7,7 @@ mod kubernetes;
 
 pub use component::Component;
 pub use image::{DEFAULT_IMAGE_OWNER, default_image};
-pub use kubernetes::recommended;
+pub use kubernetes::recommended_patch;
 
 use node::config::Arch;
 use serde::Deserialize;
@@ -24,7 +24,7 @@ pub struct Catalog {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Section {
-    /// Of files that are not listed.
+    /// Base URL of files that are not listed.
     base: String,
     files: BTreeMap<String, File>,
 }
@@ -35,25 +35,24 @@ struct File {
     sha256: String,
 }
 
-/// Where a file is, and its hash.
+/// A downloadable file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Download {
-    /// URL.
     pub url: String,
     /// Hex SHA-256; `None`: not in the catalog.
     pub sha256: Option<String>,
 }
 
-/// Why a catalog cannot be used.
+/// A catalog is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
-    /// It is not YAML of the catalog's form.
+    /// The text is not YAML with the fields of a catalog.
     #[error("this is not a catalog of downloads")]
     Form(#[source] Box<serde_saphyr::Error>),
-    /// A component that is nowhere else lacks its base URL.
+    /// A component that is not in the underlying catalog has no base URL.
     #[error("catalog: {0} has no base URL")]
     NoBase(String),
-    /// A hash is no SHA-256 in hex.
+    /// A hash is not a SHA-256 in hex.
     #[error("catalog: the sha256 of {0} is not 64 hex digits")]
     Hash(String),
 }
@@ -76,28 +75,33 @@ struct FileText {
 impl Catalog {
     /// The catalog this release was built with.
     pub fn embedded() -> Result<Self, CatalogError> {
-        Self::default().overlaid(EMBEDDED)
+        Self::default().with_overlay(EMBEDDED)
     }
 
     /// This catalog with another on top (`spec.assets.catalog`, same form): its files are added or
     /// replace those with the same path, and come from its `base`. A `base` without files moves
     /// the whole component, for mirrors that keep the paths.
-    pub fn overlaid(&self, yaml: &str) -> Result<Self, CatalogError> {
+    pub fn with_overlay(&self, yaml: &str) -> Result<Self, CatalogError> {
         let text: BTreeMap<String, SectionText> =
             serde_saphyr::from_str(yaml).map_err(|error| CatalogError::Form(Box::new(error)))?;
         let mut catalog = self.clone();
         for (component, section) in text {
             let known = catalog.sections.entry(component.clone()).or_default();
-            known.overlay(&component, section)?;
+            known.apply_overlay(&component, section)?;
         }
         Ok(catalog)
     }
 
-    /// Where a component's version is for an architecture. A version that is not listed is looked
-    /// for below the component's base URL, with an unknown hash.
-    pub fn download(&self, component: Component, version: &str, arch: Arch) -> Option<Download> {
-        let section = self.sections.get(component.section())?;
-        let path = component.path(version, arch);
+    /// The download of a component in a version, for an architecture. A version that is not listed
+    /// gets a URL below the component's base URL, without a hash.
+    pub fn find_download(
+        &self,
+        component: Component,
+        version: &str,
+        arch: Arch,
+    ) -> Option<Download> {
+        let section = self.sections.get(component.catalog_section())?;
+        let path = component.download_path(version, arch);
         let file = section.files.get(&path);
         let base = file.map_or(&section.base, |file| &file.base);
         Some(Download {
@@ -108,7 +112,7 @@ impl Catalog {
 }
 
 impl Section {
-    fn overlay(&mut self, component: &str, text: SectionText) -> Result<(), CatalogError> {
+    fn apply_overlay(&mut self, component: &str, text: SectionText) -> Result<(), CatalogError> {
         let base = match text.base {
             Some(base) => base,
             None if !self.base.is_empty() => self.base.clone(),
@@ -136,7 +140,7 @@ impl Section {
 
 #[cfg(test)]
 mod tests {
-    use super::{Catalog, CatalogError, Component, recommended};
+    use super::{Catalog, CatalogError, Component, recommended_patch};
     use crate::validate::versions::{NEWEST_MINOR, SUPPORTED_MINORS, Version};
     use node::config::Arch;
 
@@ -144,11 +148,11 @@ mod tests {
     fn everything_a_supported_minor_installs_has_a_known_hash() {
         let catalog = Catalog::embedded().unwrap();
         for minor in NEWEST_MINOR + 1 - SUPPORTED_MINORS..=NEWEST_MINOR {
-            let version = Version::parse(recommended(minor).unwrap()).unwrap();
+            let version = Version::parse(recommended_patch(minor).unwrap()).unwrap();
             for component in Component::ALL {
                 for arch in [Arch::Amd64, Arch::Arm64] {
-                    let version = component.version(&version);
-                    let download = catalog.download(component, &version, arch).unwrap();
+                    let version = component.version_for(&version);
+                    let download = catalog.find_download(component, &version, arch).unwrap();
                     let unlisted = component == Component::CniPlugins && minor < 35;
                     assert_eq!(download.sha256.is_none(), unlisted, "{download:?}");
                 }
@@ -161,9 +165,9 @@ mod tests {
         let catalog = Catalog::embedded().unwrap();
         let version = Version::parse("1.36.3").unwrap();
         let urls = Component::ALL.map(|component| {
-            let version = component.version(&version);
+            let version = component.version_for(&version);
             catalog
-                .download(component, &version, Arch::Arm64)
+                .find_download(component, &version, Arch::Arm64)
                 .unwrap()
                 .url
         });
@@ -186,13 +190,17 @@ mod tests {
         let hash = "ab".repeat(32);
         let catalog = Catalog::embedded().unwrap();
         let overlaid = catalog
-            .overlaid(&format!(
+            .with_overlay(&format!(
                 "kubernetes:\n  base: https://own.example.com/k8s\n  files:\n  \
                  - path: v1.36.9/bin/linux/amd64/kubelet\n    sha256: {hash}\n\
                  containerd:\n  base: https://mirror.example.com/containerd/\n"
             ))
             .unwrap();
-        let of = |component, version| overlaid.download(component, version, Arch::Amd64).unwrap();
+        let of = |component, version| {
+            overlaid
+                .find_download(component, version, Arch::Amd64)
+                .unwrap()
+        };
 
         let added = of(Component::Kubelet, "1.36.9");
         assert_eq!(added.sha256, Some(hash));
@@ -203,7 +211,7 @@ mod tests {
         let kept = of(Component::Kubelet, "1.36.3");
         assert_eq!(
             Some(kept),
-            catalog.download(Component::Kubelet, "1.36.3", Arch::Amd64)
+            catalog.find_download(Component::Kubelet, "1.36.3", Arch::Amd64)
         );
         let moved = of(Component::Containerd, "2.3.4");
         assert!(
@@ -223,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_broken_overlay_is_refused() {
-        let refusal = |yaml: &str| Catalog::embedded().unwrap().overlaid(yaml).unwrap_err();
+        let refusal = |yaml: &str| Catalog::embedded().unwrap().with_overlay(yaml).unwrap_err();
         assert!(matches!(refusal("containerd: ["), CatalogError::Form(_)));
         assert!(matches!(
             refusal("runc:\n  bases: x\n"),

@@ -1,5 +1,5 @@
-//! Address ranges: subnets out of a VPC's range; pods and services out of the range that is not
-//! masqueraded. kOps' arithmetic, so that its specs keep their addresses.
+//! Address arithmetic: subnets of a VPC's range, and pod and service ranges of the non-masquerade range.
+//! The algorithms are kOps', so that its specs keep their addresses.
 
 use ipnet::{IpNet, Ipv4Net};
 use std::net::{IpAddr, Ipv4Addr};
@@ -7,10 +7,10 @@ use std::net::{IpAddr, Ipv4Addr};
 /// The longest prefix AWS accepts for a subnet.
 const SMALLEST_SUBNET: u8 = 28;
 
-/// Parts a network is split in at most: 2 to this power.
+/// A network is split into at most 2 to this power parts.
 const MOST_BITS: u8 = 3;
 
-/// How much of the network a subnet is given.
+/// How much of the network a subnet gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
     /// A whole part: public and private subnets.
@@ -19,14 +19,13 @@ pub enum Share {
     Little,
 }
 
-/// A subnet that has or wants a range.
+/// A subnet that has a range or needs one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted<'a> {
-    /// Its zone; ranges are handed out in the order of zones.
+pub struct SubnetRequest<'a> {
+    /// The subnet's zone. Ranges are assigned in the order of zones.
     pub zone: &'a str,
-    /// How much it is given.
     pub share: Share,
-    /// The range it has already.
+    /// The range that the spec already sets.
     pub preset: Option<Ipv4Net>,
 }
 
@@ -34,7 +33,6 @@ pub struct Wanted<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{network} has no room for {big} subnets and {little} utility subnets")]
 pub struct NoRoom {
-    /// The network.
     pub network: Ipv4Net,
     /// Public and private subnets without a range.
     pub big: usize,
@@ -42,12 +40,12 @@ pub struct NoRoom {
     pub little: usize,
 }
 
-/// Gives every subnet a range, in the order of `wanted`: presets stay, the others share out
-/// `network` in 1, 2, 4 or 8 equal parts, the fewest that suffice. A part that overlaps a preset is
-/// left out; with utility subnets, the first part left is theirs.
+/// Gives every subnet a range, in the order of `wanted`: presets stay, the others get one of 1, 2, 4 or
+/// 8 equal parts of `network`, the fewest that suffice. Parts that overlap a preset are
+/// left out; utility subnets share the first free part.
 ///
 /// kOps' algorithm, with one addition: where kOps finds too few parts free, finer parts are tried.
-pub fn assign(network: Ipv4Net, wanted: &[Wanted]) -> Result<Vec<Ipv4Net>, NoRoom> {
+pub fn assign_ranges(network: Ipv4Net, wanted: &[SubnetRequest]) -> Result<Vec<Ipv4Net>, NoRoom> {
     let lacking = |share| {
         wanted
             .iter()
@@ -64,27 +62,30 @@ pub fn assign(network: Ipv4Net, wanted: &[Wanted]) -> Result<Vec<Ipv4Net>, NoRoo
         return Ok(wanted.iter().filter_map(|subnet| subnet.preset).collect());
     }
     let reserve = wanted.iter().any(|subnet| subnet.share == Share::Little);
-    let first = bits_for(slots(network, wanted, reserve)).ok_or_else(|| no_room.clone())?;
+    let first = bits_for(count_parts(network, wanted, reserve)).ok_or_else(|| no_room.clone())?;
     (first..=MOST_BITS)
         .find_map(|bits| hand_out(&free_parts(network, bits, wanted)?, wanted, reserve))
         .ok_or(no_room)
 }
 
-/// Parts the subnets take: one for each big one inside the network, and one for all little ones.
-fn slots(network: Ipv4Net, wanted: &[Wanted], reserve: bool) -> usize {
+/// Number of parts needed: one for each big subnet inside the network, and one for all little ones.
+fn count_parts(network: Ipv4Net, wanted: &[SubnetRequest], reserve: bool) -> usize {
     let inside = wanted.iter().filter(|subnet| {
-        subnet.share == Share::Big && subnet.preset.is_none_or(|range| overlap(range, network))
+        subnet.share == Share::Big
+            && subnet
+                .preset
+                .is_none_or(|range| ranges_overlap(range, network))
     });
     inside.count() + usize::from(reserve)
 }
 
-/// Bits that make at least so many parts.
+/// The smallest number of bits that makes at least this many parts.
 fn bits_for(slots: usize) -> Option<u8> {
     (0..=MOST_BITS).find(|bits| (1_usize << bits) >= slots)
 }
 
 /// The equal parts of a network that overlap no preset.
-fn free_parts(network: Ipv4Net, bits: u8, wanted: &[Wanted]) -> Option<Vec<Ipv4Net>> {
+fn free_parts(network: Ipv4Net, bits: u8, wanted: &[SubnetRequest]) -> Option<Vec<Ipv4Net>> {
     let prefix = network.prefix_len() + bits;
     if prefix > SMALLEST_SUBNET {
         return None;
@@ -93,7 +94,7 @@ fn free_parts(network: Ipv4Net, bits: u8, wanted: &[Wanted]) -> Option<Vec<Ipv4N
         wanted
             .iter()
             .filter_map(|subnet| subnet.preset)
-            .any(|preset| overlap(preset, *part))
+            .any(|preset| ranges_overlap(preset, *part))
     };
     Some(
         network
@@ -105,8 +106,8 @@ fn free_parts(network: Ipv4Net, bits: u8, wanted: &[Wanted]) -> Option<Vec<Ipv4N
     )
 }
 
-/// Hands parts out in the order of zones; `None` if they do not suffice.
-fn hand_out(parts: &[Ipv4Net], wanted: &[Wanted], reserve: bool) -> Option<Vec<Ipv4Net>> {
+/// Assigns the parts in the order of zones; `None` if they do not suffice.
+fn hand_out(parts: &[Ipv4Net], wanted: &[SubnetRequest], reserve: bool) -> Option<Vec<Ipv4Net>> {
     let mut parts = parts.iter().copied();
     let mut eighths = Vec::new();
     if reserve {
@@ -133,7 +134,7 @@ fn hand_out(parts: &[Ipv4Net], wanted: &[Wanted], reserve: bool) -> Option<Vec<I
 }
 
 /// True if two ranges share an address.
-pub fn overlap(a: Ipv4Net, b: Ipv4Net) -> bool {
+pub fn ranges_overlap(a: Ipv4Net, b: Ipv4Net) -> bool {
     a.contains(&b.network()) || b.contains(&a.network())
 }
 
@@ -165,24 +166,26 @@ pub fn nth_address(range: IpNet, n: u32) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Share, Wanted, assign, nth_address, overlap, pod_range, service_range};
+    use super::{
+        Share, SubnetRequest, assign_ranges, nth_address, pod_range, ranges_overlap, service_range,
+    };
     use ipnet::{IpNet, Ipv4Net};
     use proptest::prelude::*;
 
-    fn net(text: &str) -> Ipv4Net {
+    fn parse_net(text: &str) -> Ipv4Net {
         text.parse().unwrap()
     }
 
-    fn wanted<'a>(zone: &'a str, share: Share, preset: Option<&str>) -> Wanted<'a> {
-        Wanted {
+    fn subnet_request<'a>(zone: &'a str, share: Share, preset: Option<&str>) -> SubnetRequest<'a> {
+        SubnetRequest {
             zone,
             share,
-            preset: preset.map(net),
+            preset: preset.map(parse_net),
         }
     }
 
-    fn shared_out(network: &str, subnets: &[Wanted]) -> Vec<String> {
-        let ranges = assign(net(network), subnets).unwrap();
+    fn assigned_ranges(network: &str, subnets: &[SubnetRequest]) -> Vec<String> {
+        let ranges = assign_ranges(parse_net(network), subnets).unwrap();
         ranges.iter().map(ToString::to_string).collect()
     }
 
@@ -191,19 +194,26 @@ mod tests {
         let zones = ["a", "b", "c", "d", "e"];
         let subnets = |count| -> Vec<_> {
             let zones = zones.iter().take(count);
-            zones.map(|zone| wanted(zone, Share::Big, None)).collect()
+            zones
+                .map(|zone| subnet_request(zone, Share::Big, None))
+                .collect()
         };
-        assert_eq!(shared_out("172.20.0.0/16", &subnets(1)), ["172.20.0.0/16"]);
         assert_eq!(
-            shared_out("172.20.0.0/16", &subnets(2)),
+            assigned_ranges("172.20.0.0/16", &subnets(1)),
+            ["172.20.0.0/16"]
+        );
+        assert_eq!(
+            assigned_ranges("172.20.0.0/16", &subnets(2)),
             ["172.20.0.0/17", "172.20.128.0/17"]
         );
         assert_eq!(
-            shared_out("172.20.0.0/16", &subnets(3)),
+            assigned_ranges("172.20.0.0/16", &subnets(3)),
             ["172.20.0.0/18", "172.20.64.0/18", "172.20.128.0/18"]
         );
         assert_eq!(
-            shared_out("172.20.0.0/16", &subnets(5)).last().unwrap(),
+            assigned_ranges("172.20.0.0/16", &subnets(5))
+                .last()
+                .unwrap(),
             "172.20.128.0/19"
         );
     }
@@ -211,19 +221,19 @@ mod tests {
     #[test]
     fn utility_subnets_share_the_first_part() {
         let one = [
-            wanted("a", Share::Big, None),
-            wanted("a", Share::Little, None),
+            subnet_request("a", Share::Big, None),
+            subnet_request("a", Share::Little, None),
         ];
         assert_eq!(
-            shared_out("172.20.0.0/16", &one),
+            assigned_ranges("172.20.0.0/16", &one),
             ["172.20.128.0/17", "172.20.0.0/20"]
         );
         let three: Vec<_> = [Share::Big, Share::Little]
             .into_iter()
-            .flat_map(|share| ["a", "b", "c"].map(|zone| wanted(zone, share, None)))
+            .flat_map(|share| ["a", "b", "c"].map(|zone| subnet_request(zone, share, None)))
             .collect();
         assert_eq!(
-            shared_out("172.20.0.0/16", &three),
+            assigned_ranges("172.20.0.0/16", &three),
             [
                 "172.20.64.0/18",
                 "172.20.128.0/18",
@@ -238,29 +248,34 @@ mod tests {
     #[test]
     fn subnets_of_other_ranges_of_the_vpc_take_no_part() {
         let subnets = [
-            wanted("a", Share::Big, None),
-            wanted("b", Share::Big, None),
-            wanted("a", Share::Big, Some("10.1.0.0/16")),
-            wanted("b", Share::Big, Some("10.2.0.0/16")),
+            subnet_request("a", Share::Big, None),
+            subnet_request("b", Share::Big, None),
+            subnet_request("a", Share::Big, Some("10.1.0.0/16")),
+            subnet_request("b", Share::Big, Some("10.2.0.0/16")),
         ];
         assert_eq!(
-            shared_out("10.0.0.0/16", &subnets),
+            assigned_ranges("10.0.0.0/16", &subnets),
             ["10.0.0.0/17", "10.0.128.0/17", "10.1.0.0/16", "10.2.0.0/16"]
         );
     }
 
     #[test]
     fn a_network_without_room_is_said_so() {
-        let nine = vec![wanted("a", Share::Big, None); 9];
-        assert!(assign(net("172.20.0.0/16"), &nine).is_err());
-        let tiny = [wanted("a", Share::Big, None), wanted("b", Share::Big, None)];
-        assert!(assign(net("10.0.0.0/28"), &tiny).is_err());
+        let nine = vec![subnet_request("a", Share::Big, None); 9];
+        assert!(assign_ranges(parse_net("172.20.0.0/16"), &nine).is_err());
+        let tiny = [
+            subnet_request("a", Share::Big, None),
+            subnet_request("b", Share::Big, None),
+        ];
+        assert!(assign_ranges(parse_net("10.0.0.0/28"), &tiny).is_err());
         let full = [
-            wanted("a", Share::Big, Some("10.0.0.0/16")),
-            wanted("b", Share::Big, None),
+            subnet_request("a", Share::Big, Some("10.0.0.0/16")),
+            subnet_request("b", Share::Big, None),
         ];
         assert_eq!(
-            assign(net("10.0.0.0/16"), &full).unwrap_err().to_string(),
+            assign_ranges(parse_net("10.0.0.0/16"), &full)
+                .unwrap_err()
+                .to_string(),
             "10.0.0.0/16 has no room for 1 subnets and 0 utility subnets"
         );
     }
@@ -280,7 +295,7 @@ mod tests {
     }
 
     /// A VPC range, and subnets: zone, share, and for some a /24 of an eighth of it as preset.
-    fn case() -> impl Strategy<Value = (Ipv4Net, Vec<(String, bool, Option<u8>)>)> {
+    fn vpc_and_subnets() -> impl Strategy<Value = (Ipv4Net, Vec<(String, bool, Option<u8>)>)> {
         let network = (0_u8..=255, 16_u8..=22).prop_map(|(second, prefix)| {
             Ipv4Net::new([10, second, 0, 0].into(), prefix)
                 .unwrap()
@@ -293,12 +308,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ranges_lie_inside_and_apart_and_stay_when_given_back((network, subnets) in case()) {
+        fn ranges_lie_inside_and_apart_and_stay_when_given_back((network, subnets) in vpc_and_subnets()) {
             let presets: Vec<Ipv4Net> = network.subnets(24).unwrap().collect();
-            let wanted: Vec<Wanted> = subnets
+            let wanted: Vec<SubnetRequest> = subnets
                 .iter()
                 .enumerate()
-                .map(|(index, (zone, little, preset))| Wanted {
+                .map(|(index, (zone, little, preset))| SubnetRequest {
                     zone,
                     share: if *little { Share::Little } else { Share::Big },
                     // A preset belongs to one subnet only.
@@ -307,22 +322,22 @@ mod tests {
                         .and_then(|at| presets.get(usize::from(at)).copied()),
                 })
                 .collect();
-            let Ok(ranges) = assign(network, &wanted) else { return Ok(()) };
+            let Ok(ranges) = assign_ranges(network, &wanted) else { return Ok(()) };
             prop_assert_eq!(ranges.len(), wanted.len());
             for (index, range) in ranges.iter().enumerate() {
                 prop_assert!(network.contains(range));
                 prop_assert!(wanted[index].preset.is_none_or(|preset| preset == *range));
                 for other in &ranges[index + 1..] {
-                    prop_assert!(!overlap(*range, *other), "{} and {}", range, other);
+                    prop_assert!(!ranges_overlap(*range, *other), "{} and {}", range, other);
                 }
             }
 
-            let fixed: Vec<Wanted> = wanted
+            let fixed: Vec<SubnetRequest> = wanted
                 .iter()
                 .zip(&ranges)
-                .map(|(subnet, range)| Wanted { preset: Some(*range), ..subnet.clone() })
+                .map(|(subnet, range)| SubnetRequest { preset: Some(*range), ..subnet.clone() })
                 .collect();
-            prop_assert_eq!(&assign(network, &fixed).unwrap(), &ranges);
+            prop_assert_eq!(&assign_ranges(network, &fixed).unwrap(), &ranges);
         }
     }
 }

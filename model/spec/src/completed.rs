@@ -1,5 +1,5 @@
-//! What commands that do not expand need to know of a cluster: the address of its API, its names in DNS, where its records are. Read from the
-//! completed spec, which the last update stored, or before the first update from the spec as written.
+//! What commands that do not expand the spec need to know about a cluster: API endpoint, DNS names, hosted zone. It is read from the
+//! completed spec of the last update, or before the first update from the spec as written.
 
 use crate::api::{Cluster, LoadBalancerType};
 use crate::expand::{dns_kind, wanted_facts};
@@ -10,24 +10,22 @@ use node::names::dns;
 use node::ports;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A cluster as its last update left it.
+/// A cluster as of its last update.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Completed {
-    /// The cluster's name.
+pub struct CompletedCluster {
     pub name: String,
     /// The region of its zones; `None` if it has no zone.
     pub region: Option<String>,
-    /// Its API.
     pub api: ApiEndpoint,
-    /// Where its names are published.
+    /// The kind of hosted zone in which the cluster's names are published.
     pub dns: DnsKind,
     /// The hosted zone that the spec names, by id or name.
     pub dns_zone: Option<String>,
     /// Every name that kctl or protokube publishes for it, sorted, without trailing dots.
     pub record_names: BTreeSet<String>,
-    /// Destinations of `additionalRoutes`.
+    /// The destinations in `additionalRoutes` of all subnets.
     pub route_destinations: Vec<String>,
-    /// Keys of `cloudLabels`.
+    /// The keys of `spec.cloudLabels`.
     pub cloud_labels: Vec<String>,
     /// The version of each etcd cluster, without `v`.
     pub etcd_versions: BTreeMap<String, String>,
@@ -36,7 +34,7 @@ pub struct Completed {
 /// How the API of a cluster is addressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiEndpoint {
-    /// The name for people: `api.NAME`.
+    /// The name for operators: `api.NAME`.
     pub public_name: String,
     /// The name for instances, which the API's certificate always has: `api.internal.NAME`.
     pub internal_name: String,
@@ -49,17 +47,17 @@ pub struct ApiEndpoint {
 /// Who can resolve the names of an API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResolvedBy {
-    /// Nobody: the cluster has no names in DNS.
+    /// Nobody can: the cluster has no names in DNS.
     Nobody,
-    /// The VPC: the names are in a private hosted zone, and a load balancer that faces the internet shows that operators are elsewhere. kOps' rule.
+    /// Only the VPC: the names are in a private hosted zone. Operators are elsewhere if the load balancer is internet-facing (kOps' rule).
     Vpc,
-    /// Everybody who is to reach the API.
+    /// Everybody who may reach the API.
     Everybody,
 }
 
-impl Completed {
-    /// What a completed spec, or the spec as written, says.
-    pub fn read(cluster: &Cluster) -> Self {
+impl CompletedCluster {
+    /// Reads a completed spec, or the spec as written.
+    pub fn from_cluster(cluster: &Cluster) -> Self {
         let spec = &cluster.spec;
         let routes = spec.subnets.iter();
         let routes = routes.flat_map(|subnet| &subnet.additional_routes);
@@ -70,7 +68,7 @@ impl Completed {
         Self {
             name: cluster.name().to_owned(),
             region: wanted_facts(cluster, &[]).region,
-            api: ApiEndpoint::read(cluster),
+            api: ApiEndpoint::from_cluster(cluster),
             dns: dns_kind(spec),
             dns_zone: spec.dns_zone.clone(),
             record_names: record_names(cluster),
@@ -80,8 +78,8 @@ impl Completed {
         }
     }
 
-    /// The id of the hosted zone of its records: the one that the spec names, else the longest of the account that holds its name. `None`: it
-    /// has no names in DNS, or the zone is gone.
+    /// The id of the hosted zone with the cluster's records: the one in the spec, else the zone with the longest name that contains the
+    /// cluster's. `None`: the cluster has no DNS names, or the zone no longer exists.
     pub fn hosted_zone(&self, zones: &[HostedZone]) -> Option<String> {
         let private = match self.dns {
             DnsKind::None => return None,
@@ -94,7 +92,7 @@ impl Completed {
 }
 
 impl ApiEndpoint {
-    fn read(cluster: &Cluster) -> Self {
+    fn from_cluster(cluster: &Cluster) -> Self {
         let (name, spec) = (cluster.name(), &cluster.spec);
         let balancer = spec.api.as_ref().and_then(|api| api.load_balancer.as_ref());
         let faces_internet =
@@ -119,7 +117,7 @@ impl ApiEndpoint {
     }
 }
 
-/// Every name that kctl or protokube publishes for a cluster: also those that an earlier spec did not replace.
+/// Every name that kctl or protokube publishes for a cluster, including the default names.
 fn record_names(cluster: &Cluster) -> BTreeSet<String> {
     let (name, spec) = (cluster.name(), &cluster.spec);
     let mut all = BTreeSet::from([
@@ -166,7 +164,7 @@ mod tests {
                     type_: Some(type_),
                     ..LoadBalancerAccessSpec::default()
                 });
-            let resolved_by = Completed::read(&cluster).api.resolved_by;
+            let resolved_by = CompletedCluster::from_cluster(&cluster).api.resolved_by;
             assert_eq!(resolved_by, expected, "{dns:?} {balancer:?}");
         }
     }

@@ -23,7 +23,7 @@ use crate::api::kube_scheduler::KubeSchedulerConfig;
 use crate::api::kubelet::KubeletConfigSpec;
 use crate::api::metadata::Metadata;
 use crate::api::{Cluster, InstanceGroup};
-use crate::catalog::recommended;
+use crate::catalog::recommended_patch;
 use crate::expand::etcd_clusters;
 use crate::read::Problem;
 use crate::validate::versions::{NEWEST_MINOR, OLDEST_MINOR, Version};
@@ -196,7 +196,7 @@ fn basics(options: &CreateOptions, problems: &mut Vec<Problem>) -> ClusterSpec {
 
 /// The version as it was said, or the newest minor's recommended patch.
 fn kubernetes_version(options: &CreateOptions, problems: &mut Vec<Problem>) -> String {
-    let newest = recommended(NEWEST_MINOR).unwrap_or_default();
+    let newest = recommended_patch(NEWEST_MINOR).unwrap_or_default();
     let said = options.kubernetes_version.as_deref().unwrap_or(newest);
     let known = |version: &Version| {
         version.major == 1 && (OLDEST_MINOR..=NEWEST_MINOR).contains(&version.minor)

@@ -1,7 +1,7 @@
-//! What an edit of etcd clusters may be, by what was formed and what runs.
+//! Checks changes of etcd clusters in the spec against the formation record and the running versions.
 
-mod edits;
+mod members;
 mod versions;
 
-pub use edits::{Formed, edits};
-pub use versions::{Runs, version_edit};
+pub use members::{FormedMembers, check_members};
+pub use versions::{RunningVersion, check_version};

@@ -1,5 +1,5 @@
-//! From what the user said to what will be: one ordered pass that writes every decision down. What
-//! the user said always wins.
+//! Expands a spec into the full spec: one ordered pass that fills in every default. Values set by the
+//! user always win.
 
 mod addons;
 mod api;
@@ -15,33 +15,33 @@ mod egress_proxy;
 mod etcd;
 mod etcd_clusters;
 mod fill;
+mod findings;
 mod flags;
-mod found;
 mod full_group;
 mod groups;
 mod iam;
+mod instances;
+mod kube_proxy;
 mod kubelet;
 mod labels;
 mod machine_type;
-mod machines;
 mod network;
 mod node_settings;
+mod node_termination;
 mod pods;
-mod proxy;
 mod ssh;
-mod termination;
 mod user_files;
 mod volumes;
 mod wanted_facts;
 
 pub use dns::{STAND_IN_ZONE, dns_kind};
 pub(crate) use etcd_clusters::etcd_clusters;
-pub(crate) use flags::api_server as api_server_flags;
-pub(crate) use machine_type::{default_machine_type, usual_machine_types};
-pub use machines::{STAND_IN_IMAGE, STAND_IN_ROOT_DEVICE};
-pub(crate) use machines::{arch_of_image, arch_of_type};
+pub(crate) use flags::make_api_server_flags as api_server_flags;
+pub use instances::{STAND_IN_IMAGE, STAND_IN_ROOT_DEVICE};
+pub(crate) use instances::{arch_of_image, arch_of_type};
+pub(crate) use machine_type::{candidate_machine_types, default_machine_type};
 pub use network::STAND_IN_ADDRESS;
-pub(crate) use network::{DEFAULT_NETWORK, with_ranges};
+pub(crate) use network::{DEFAULT_NETWORK, plan_subnet_ranges};
 
 pub use wanted_facts::wanted_facts;
 
@@ -50,25 +50,24 @@ use crate::catalog::Catalog;
 use crate::read::Problem;
 use crate::validate::versions::Version;
 use cloud::facts::Facts;
-use found::Found;
+use findings::Findings;
 use full::FullSpec;
 
 /// What a spec expands to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expanded {
-    /// Every decision, typed: what all later stages read.
+    /// The full spec, which all later stages read.
     pub full: FullSpec,
-    /// The cluster with every decision written into its own fields: `cluster-completed.spec`.
+    /// The cluster with all defaults filled in, stored as `cluster-completed.spec`.
     pub cluster: Cluster,
     /// The groups likewise, sorted by name.
     pub groups: Vec<InstanceGroup>,
-    /// What its author should know.
+    /// Findings that do not stop the command.
     pub warnings: Vec<Problem>,
 }
 
-/// What every area needs to decide.
-struct Known<'a> {
-    /// The cluster's name.
+/// Input that all areas of the expansion share.
+struct Context<'a> {
     name: String,
     version: Version,
     facts: &'a Facts,
@@ -86,19 +85,19 @@ pub fn expand(
     facts: &Facts,
     catalog: &Catalog,
 ) -> Result<Expanded, Vec<Problem>> {
-    let mut found = Found::about(cluster);
-    let Some(version) = basics::version(&cluster.spec, &mut found) else {
-        return Err(found.into_errors());
+    let mut findings = Findings::new(cluster);
+    let Some(version) = basics::kubernetes_version(&cluster.spec, &mut findings) else {
+        return Err(findings.into_errors());
     };
     if facts.stand_in {
-        found.warning(
+        findings.add_warning(
             "",
             "AWS was not asked: account, images, machine types and hosted zones that are not among \
              the facts are made up",
-            "use this to look at, not to apply; --facts FILE gives real ones",
+            "do not apply this output; pass --facts FILE for real values",
         );
     }
-    let known = Known {
+    let context = Context {
         name: cluster.name().to_owned(),
         version,
         facts,
@@ -107,74 +106,79 @@ pub fn expand(
     let mut cluster = cluster.clone();
     let mut groups = groups.to_vec();
     groups.sort_by(|a, b| a.name().cmp(b.name()));
-    complete(&mut cluster, &mut groups, &known, &mut found);
-    let full = full(&cluster, &groups, ssh_public_keys, &known, &mut found);
+    complete_spec(&mut cluster, &mut groups, &context, &mut findings);
+    let full = full_spec(&cluster, &groups, ssh_public_keys, &context, &mut findings);
     match full {
-        Some(full) if !found.has_errors() => Ok(Expanded {
+        Some(full) if !findings.has_errors() => Ok(Expanded {
             full,
             cluster,
             groups,
-            warnings: found.into_warnings(),
+            warnings: findings.into_warnings(),
         }),
-        _ => Err(found.into_errors()),
+        _ => Err(findings.into_errors()),
     }
 }
 
-/// Writes every decision into the spec. Each area reads what those before it have decided.
-fn complete(cluster: &mut Cluster, groups: &mut [InstanceGroup], known: &Known, found: &mut Found) {
+/// Fills in the defaults of all areas. The order matters: each area reads what earlier areas filled in.
+fn complete_spec(
+    cluster: &mut Cluster,
+    groups: &mut [InstanceGroup],
+    context: &Context,
+    findings: &mut Findings,
+) {
     let spec = &mut cluster.spec;
-    basics::complete(spec, known, found);
-    network::complete(spec, known, found);
-    pods::complete(spec, found);
-    groups::place(groups, spec, found);
-    dns::complete(spec, known, found);
-    api::complete(spec, groups, found);
-    etcd::complete(spec, groups, known);
-    core_dns::complete(spec);
-    control_plane::complete(spec, known);
-    proxy::complete(spec, known);
-    kubelet::complete(spec, known, found);
-    containerd::complete(spec, known);
-    iam::complete(spec);
-    termination::complete(spec);
-    groups::complete(groups, spec, known, found);
+    basics::complete_basics(spec, context, findings);
+    network::complete_network(spec, context, findings);
+    pods::complete_pod_network(spec, findings);
+    groups::assign_subnets(groups, spec, findings);
+    dns::complete_dns(spec, context, findings);
+    api::complete_api(spec, groups, findings);
+    etcd::complete_etcd(spec, groups, context);
+    core_dns::complete_core_dns(spec);
+    control_plane::complete_control_plane(spec, context);
+    kube_proxy::complete_kube_proxy(spec, context);
+    kubelet::complete_kubelet(spec, context, findings);
+    containerd::complete_containerd(spec, context);
+    iam::complete_iam(spec);
+    node_termination::complete_node_termination(spec);
+    groups::complete_groups(groups, spec, context, findings);
 }
 
-/// The full spec of a completed one; `None` only where a problem was found.
-fn full(
+/// Derives the full spec from a completed spec; `None` only if a problem was reported.
+fn full_spec(
     cluster: &Cluster,
     groups: &[InstanceGroup],
     ssh_public_keys: &[String],
-    known: &Known,
-    found: &mut Found,
+    context: &Context,
+    findings: &mut Findings,
 ) -> Option<FullSpec> {
     let spec = &cluster.spec;
-    // All of them, before any is looked at: every problem is reported at once.
-    let placement = basics::placement(spec, known, found);
-    let network = network::full(spec, known, found);
-    let pods = pods::full(spec, found);
-    let etcd = etcd::full(spec, groups, found);
-    let iam = iam::full(spec, found);
-    let node_port_range = control_plane::node_port_range(spec, found);
-    let ssh_key = ssh::key(spec, known, ssh_public_keys, found);
-    let control_plane = components::control_plane(spec, found);
-    let kube_proxy = components::kube_proxy(spec, found);
+    // Compute all parts before the first `?`, so that all problems are reported at once.
+    let placement = basics::find_placement(spec, context, findings);
+    let network = network::full_network(spec, context, findings);
+    let pods = pods::full_pod_network(spec, findings);
+    let etcd = etcd::full_etcd_clusters(spec, groups, findings);
+    let iam = iam::full_iam(spec, findings);
+    let node_port_range = control_plane::node_port_range(spec, findings);
+    let ssh_key = ssh::ssh_key(spec, context, ssh_public_keys, findings);
+    let control_plane = components::full_control_plane(spec, findings);
+    let kube_proxy = components::full_kube_proxy(spec, findings);
     let groups: Vec<_> = groups
         .iter()
-        .filter_map(|group| full_group::full(group, spec, known, found))
+        .filter_map(|group| full_group::full_group(group, spec, context, findings))
         .collect();
     let pods = pods?;
     Some(FullSpec {
-        name: known.name.clone(),
+        name: context.name.clone(),
         placement: placement?,
-        kubernetes_version: known.version.to_string(),
-        state: basics::state(spec),
+        kubernetes_version: context.version.to_string(),
+        state: basics::state_location(spec),
         network: network?,
-        addons: addons::full(spec, &pods.networking, found),
+        addons: addons::full_addons(spec, &pods.networking, findings),
         pods,
-        dns: dns::full(spec, known),
-        api: api::full(spec),
-        bastion: bastion::full(spec),
+        dns: dns::full_dns(spec, context),
+        api: api::full_api(spec),
+        bastion: bastion::full_bastion(spec),
         ssh_access: spec.ssh_access.clone(),
         ssh_key: ssh_key?,
         node_port_access: spec.node_port_access.clone(),
@@ -184,9 +188,9 @@ fn full(
         etcd: etcd?,
         control_plane: control_plane?,
         kube_proxy,
-        egress_proxy: egress_proxy::full(spec),
-        node_termination: termination::full(spec),
-        assets: assets::full(spec, &groups, known),
+        egress_proxy: egress_proxy::full_egress_proxy(spec),
+        node_termination: node_termination::full_node_termination(spec),
+        assets: assets::full_assets(spec, &groups, context),
         groups,
     })
 }

@@ -9,7 +9,7 @@ use crate::retry::AttemptLog;
 use anyhow::{Context, Error, anyhow, bail};
 use futures::future::join_all;
 use node::config::Asset;
-use part::Part;
+use part::PartFile;
 use pull::{FailedRequest, LocalError, pull_missing};
 use reqwest::Client;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 
 /// Timeouts and limits of downloads.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct DownloadLimits {
     /// Number of parallel downloads.
     pub parallel: usize,
     /// Timeout of a connection attempt.
@@ -36,7 +36,7 @@ pub struct Limits {
     pub largest: u64,
 }
 
-impl Default for Limits {
+impl Default for DownloadLimits {
     fn default() -> Self {
         Self {
             parallel: 4,
@@ -53,13 +53,13 @@ impl Default for Limits {
 pub struct Downloads {
     cache: PathBuf,
     client: Client,
-    limits: Limits,
-    places: Semaphore,
+    limits: DownloadLimits,
+    slots: Semaphore,
 }
 
 impl Downloads {
     /// A cache in this folder, which the first download creates.
-    pub fn new(cache: PathBuf, limits: Limits) -> anyhow::Result<Self> {
+    pub fn new(cache: PathBuf, limits: DownloadLimits) -> anyhow::Result<Self> {
         let client = Client::builder()
             .user_agent(concat!("kctl-nodeup/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(limits.connect)
@@ -71,7 +71,7 @@ impl Downloads {
         Ok(Self {
             cache,
             client,
-            places: Semaphore::new(limits.parallel),
+            slots: Semaphore::new(limits.parallel),
             limits,
         })
     }
@@ -80,11 +80,11 @@ impl Downloads {
     pub async fn fetch_all(
         &self,
         assets: &[Asset],
-        told: AttemptLog<'_>,
+        attempt_log: AttemptLog<'_>,
     ) -> anyhow::Result<BTreeMap<String, PathBuf>> {
         let distinct: BTreeMap<_, _> = assets.iter().map(|asset| (&asset.sha256, asset)).collect();
         let all = distinct.into_values().map(|asset| async move {
-            let path = self.fetch_one(asset, told).await?;
+            let path = self.fetch_one(asset, attempt_log).await?;
             Ok((asset.sha256.clone().unwrap_or_default(), path))
         });
         let (mut done, mut failed) = (BTreeMap::new(), Vec::new());
@@ -98,17 +98,21 @@ impl Downloads {
     }
 
     /// Downloads and verifies one asset. Returns its path. Must not run twice at the same time for one sha256.
-    pub async fn fetch_one(&self, asset: &Asset, told: AttemptLog<'_>) -> anyhow::Result<PathBuf> {
+    pub async fn fetch_one(
+        &self,
+        asset: &Asset,
+        attempt_log: AttemptLog<'_>,
+    ) -> anyhow::Result<PathBuf> {
         let name = &asset.name;
         let Some(sha256) = asset.sha256.as_deref() else {
             bail!("{name} has no sha256 in NodeConfig, so it is not downloaded");
         };
         let target = self.cache_path(sha256).with_context(|| name.clone())?;
-        let _place = self.places.acquire().await;
-        if self.is_complete(&target, sha256, told).await? {
+        let _place = self.slots.acquire().await;
+        if self.is_complete(&target, sha256, attempt_log).await? {
             return Ok(target);
         }
-        self.fetch_from_any(asset, sha256, &target, told)
+        self.fetch_from_any(asset, sha256, &target, attempt_log)
             .await
             .with_context(|| name.clone())?;
         Ok(target)
@@ -118,10 +122,10 @@ impl Downloads {
     pub async fn find_cached(
         &self,
         sha256: &str,
-        told: AttemptLog<'_>,
+        attempt_log: AttemptLog<'_>,
     ) -> anyhow::Result<Option<PathBuf>> {
         let target = self.cache_path(sha256)?;
-        let there = self.is_complete(&target, sha256, told).await?;
+        let there = self.is_complete(&target, sha256, attempt_log).await?;
         Ok(there.then_some(target))
     }
 
@@ -144,7 +148,7 @@ impl Downloads {
         &self,
         target: &Path,
         sha256: &str,
-        told: AttemptLog<'_>,
+        attempt_log: AttemptLog<'_>,
     ) -> anyhow::Result<bool> {
         let unreadable = || format!("could not read {}", target.display());
         let found = run_blocking({
@@ -161,7 +165,7 @@ impl Downloads {
             None => Ok(false),
             Some(found) if found == sha256 => Ok(true),
             Some(found) => {
-                told(&format!(
+                attempt_log(&format!(
                     "{} has the wrong sha256 {found} and is removed",
                     target.display()
                 ));
@@ -177,17 +181,17 @@ impl Downloads {
         asset: &Asset,
         sha256: &str,
         target: &Path,
-        told: AttemptLog<'_>,
+        attempt_log: AttemptLog<'_>,
     ) -> anyhow::Result<()> {
         let path = target.with_extension("part");
         let unusable = || format!("could not open {}", path.display());
         let open = {
             let path = path.clone();
-            move || Part::open(&path)
+            move || PartFile::open(&path)
         };
         let mut part = run_blocking(open).await.with_context(unusable)?;
         let (mut most, mut rounds) = (part.length(), 0);
-        let mut causes = UrlFailures::new(&asset.name, told);
+        let mut causes = UrlFailures::new(&asset.name, attempt_log);
         loop {
             let mut lasting = true;
             for url in &asset.urls {
@@ -219,10 +223,10 @@ impl Downloads {
     async fn fetch_from(
         &self,
         url: &str,
-        mut part: Part,
+        mut part: PartFile,
         sha256: &str,
         path: &Path,
-    ) -> anyhow::Result<(Part, Result<(), FailedRequest>)> {
+    ) -> anyhow::Result<(PartFile, Result<(), FailedRequest>)> {
         let local = |local| self.describe_local(path, local);
         loop {
             // A run that was killed before the rename left a complete part.
@@ -290,16 +294,16 @@ impl Downloads {
 /// Collects the failures of each URL and logs each distinct one once.
 struct UrlFailures<'a> {
     name: &'a str,
-    told: AttemptLog<'a>,
+    attempt_log: AttemptLog<'a>,
     seen: BTreeSet<String>,
     last: BTreeMap<String, String>,
 }
 
 impl<'a> UrlFailures<'a> {
-    fn new(name: &'a str, told: AttemptLog<'a>) -> Self {
+    fn new(name: &'a str, attempt_log: AttemptLog<'a>) -> Self {
         Self {
             name,
-            told,
+            attempt_log,
             seen: BTreeSet::new(),
             last: BTreeMap::new(),
         }
@@ -308,7 +312,7 @@ impl<'a> UrlFailures<'a> {
     fn add_failure(&mut self, url: &str, cause: &str) {
         let line = format!("{} from {url}: {cause}", self.name);
         if self.seen.insert(line.clone()) {
-            (self.told)(&line);
+            (self.attempt_log)(&line);
         }
         self.last.insert(url.to_owned(), cause.to_owned());
     }

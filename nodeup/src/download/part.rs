@@ -7,14 +7,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The file `SHA256.part` and the digest of its content. It is locked, because a second writer would invalidate the digest.
-pub(super) struct Part {
+pub(super) struct PartFile {
     path: PathBuf,
     file: File,
     digest: Sha256,
     length: u64,
 }
 
-impl Part {
+impl PartFile {
     /// Opens or creates the file, and computes the digest of what an earlier run left.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let mut file = OpenOptions::new()

@@ -1,6 +1,6 @@
 //! One HTTP request of a download: interprets ranges and lengths, and writes the body to the part.
 
-use super::part::Part;
+use super::part::PartFile;
 use bytes::Bytes;
 use reqwest::header::{CONTENT_RANGE, HeaderMap, RANGE};
 use reqwest::{Client, Response, StatusCode};
@@ -40,10 +40,10 @@ impl From<io::Error> for LocalError {
 pub(super) async fn pull_missing(
     client: &Client,
     url: &str,
-    mut part: Part,
+    mut part: PartFile,
     room: impl Fn() -> u64,
     largest: u64,
-) -> Result<(Part, Result<(), FailedRequest>), LocalError> {
+) -> Result<(PartFile, Result<(), FailedRequest>), LocalError> {
     let mut request = client.get(url);
     if part.length() > 0 {
         request = request.header(RANGE, format!("bytes={}-", part.length()));
@@ -143,16 +143,16 @@ fn content_range(headers: &HeaderMap) -> Option<(u64, Option<u64>)> {
 /// response, if any.
 async fn write_response(
     mut answer: Response,
-    mut part: Part,
+    mut part: PartFile,
     largest: u64,
-) -> Result<(Part, Option<String>), LocalError> {
+) -> Result<(PartFile, Option<String>), LocalError> {
     let mut length = part.length();
     let (send, mut receive) = mpsc::channel::<Bytes>(QUEUE);
     let writing = tokio::task::spawn_blocking(move || {
         while let Some(bytes) = receive.blocking_recv() {
             part.append(&bytes)?;
         }
-        Ok::<Part, io::Error>(part)
+        Ok::<PartFile, io::Error>(part)
     });
     let broken = loop {
         match answer.chunk().await {

@@ -1,8 +1,8 @@
 //! Observes the instance's certificates and issues those that are not as desired. Keys leave this module only towards the disk.
 
 use super::HostContext;
+use super::certificate_state::{ExpectedCertificate, judge_certificate};
 use super::failure::{file_failure, permanent_failure, with_causes};
-use super::judge::{ExpectedCertificate, judge_certificate};
 use engine::Failure;
 use host::{Error, Host};
 use node::bootstrap;

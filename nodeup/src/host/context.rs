@@ -21,12 +21,12 @@ pub struct HostContext {
     /// Clock for validity of certificates.
     pub clock: Arc<dyn Fn() -> OffsetDateTime + Send + Sync>,
     /// Receives one line for everything that was left out or is being waited for.
-    pub tell: Arc<dyn Fn(&str) + Send + Sync>,
+    pub note: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 impl fmt::Debug for HostContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context")
+        f.debug_struct("HostContext")
             .field("host", &self.host)
             .field("cache", &self.cache)
             .finish_non_exhaustive()

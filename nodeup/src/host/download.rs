@@ -3,12 +3,12 @@
 
 use super::archive;
 use super::failure::{file_failure, permanent_failure};
+use crate::digest::Sha256;
 use anyhow::{Context, bail};
 use engine::Failure;
 use host::{Error, Host};
 use node::host::{Download, InstallTarget};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -127,12 +127,12 @@ fn install_files(host: &Host, cache: &Path, want: &Download) -> anyhow::Result<(
 
 /// Copies and returns the sha256 of the copied bytes.
 fn copy_with_sha256(mut from: impl Read, to: &mut impl Write) -> io::Result<String> {
-    let mut digest = Sha256::new();
+    let mut digest = Sha256::default();
     let mut buffer = vec![0; 1 << 16];
     loop {
         let count = from.read(&mut buffer)?;
         let Some(read) = buffer.get(..count).filter(|read| !read.is_empty()) else {
-            return Ok(format!("{:x}", digest.finalize()));
+            return Ok(digest.hex());
         };
         digest.update(read);
         to.write_all(read)?;

@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex};
 /// The instance. Only desired objects are observed.
 #[derive(Clone)]
 pub struct LocalHost {
-    inner: Arc<Inner>,
+    inner: Arc<LocalHostInner>,
 }
 
-struct Inner {
+struct LocalHostInner {
     desired: Vec<HostResource>,
     context: HostContext,
     /// Locked while a package tool runs.
@@ -35,7 +35,7 @@ impl LocalHost {
     /// An instance with this desired state.
     pub fn new(desired: Vec<HostResource>, context: HostContext) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(LocalHostInner {
                 desired,
                 context,
                 one_at_a_time: Mutex::new(()),
@@ -56,7 +56,7 @@ impl LocalHost {
     /// Runs blocking work on a separate thread.
     async fn run_blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Inner) -> Result<T, Failure> + Send + 'static,
+        work: impl FnOnce(&LocalHostInner) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let inner = Arc::clone(&self.inner);
         let done = tokio::task::spawn_blocking(move || work(&inner)).await;
@@ -69,7 +69,7 @@ impl LocalHost {
     }
 }
 
-impl Inner {
+impl LocalHostInner {
     /// Observes all desired objects.
     fn observe_all(&self) -> Result<Snapshot<HostResource>, Failure> {
         let units = self
@@ -87,7 +87,7 @@ impl Inner {
                 Err(failure) if matches!(want.thing, HostObject::Mount(_)) => return Err(failure),
                 // Other objects count as missing; writing them repairs them or reports the cause.
                 Err(failure) => {
-                    (self.context.tell)(&format!("{}: {failure}", want.id()));
+                    (self.context.note)(&format!("{}: {failure}", want.id()));
                     None
                 }
                 Ok(seen) => seen,
@@ -211,7 +211,7 @@ impl Inner {
                 packages::install_packages(host, &self.one_at_a_time, want)?;
             }
             HostObject::Propagation(want) => kernel::put_propagation(host, want)?,
-            HostObject::Sysctl(want) => kernel::put_sysctl(host, want, &*context.tell)?,
+            HostObject::Sysctl(want) => kernel::put_sysctl(host, want, &*context.note)?,
             HostObject::Tools(want) => tools::put_tools(host, want)?,
             HostObject::Unit(want) => {
                 let have = match have {
@@ -249,7 +249,7 @@ fn to_put(want: &HostResource, waiting_for: Option<String>) -> Put {
 
 impl World<HostResource> for LocalHost {
     async fn observe(&self) -> Result<Snapshot<HostResource>, Failure> {
-        self.run_blocking(Inner::observe_all).await
+        self.run_blocking(LocalHostInner::observe_all).await
     }
 
     async fn find(

@@ -1,6 +1,7 @@
 //! Installs missing packages of the distribution. An instance that has all packages needs no network.
 
 use super::failure::{call_failure, permanent_failure};
+use crate::lock::lock_ignoring_poison;
 use engine::{Class, Failure};
 use host::{Host, Output};
 use node::config::Distribution;
@@ -85,9 +86,7 @@ pub(super) fn install_packages(
     one_at_a_time: &Mutex<()>,
     want: &Packages,
 ) -> Result<(), Failure> {
-    let _turn = one_at_a_time
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _turn = lock_ignoring_poison(one_at_a_time);
     host.may_change()
         .map_err(call_failure("installing packages"))?;
     match want.distribution {

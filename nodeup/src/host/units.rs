@@ -84,7 +84,6 @@ pub(super) fn read_states(
     Ok(states)
 }
 
-/// The observed unit.
 pub(super) fn observe_unit(
     host: &Host,
     want: &Unit,

@@ -14,15 +14,17 @@ const FORMATTING: &str = "/run/kctl/formatting";
 const DROP_IN: &str = "device.conf";
 
 pub(super) fn observe_mount(host: &Host, want: &Mount) -> Result<Option<Mount>, Failure> {
-    let looked = call_failure(format!("looking at what is mounted at {}", want.path));
-    let Some(mounted) = host.mounted_at(&want.path).map_err(&looked)? else {
+    let mount_failure = call_failure(format!("looking at what is mounted at {}", want.path));
+    let Some(mounted) = host.mounted_at(&want.path).map_err(&mount_failure)? else {
         return Ok(None);
     };
     let path = drop_in_path(want);
     let kept = host
         .read_bytes(&path)
         .map_err(file_failure("reading", &path))?;
-    let uuid = host.file_system_uuid(&mounted.source).map_err(&looked)?;
+    let uuid = host
+        .file_system_uuid(&mounted.source)
+        .map_err(&mount_failure)?;
     let by_uuid = uuid.is_some_and(|uuid| kept.as_deref() == Some(drop_in_text(&uuid).as_bytes()));
     let mut have = Mount {
         by_uuid,
@@ -30,9 +32,11 @@ pub(super) fn observe_mount(host: &Host, want: &Mount) -> Result<Option<Mount>, 
     };
     // The device may have another name after a boot, but the file system's UUID stays.
     if !by_uuid {
-        let wanted = host.device_attached_as(&want.device).map_err(&looked)?;
+        let wanted = host
+            .device_attached_as(&want.device)
+            .map_err(&mount_failure)?;
         let same = match wanted {
-            Some(wanted) => is_same_device(&mounted.source, &wanted).map_err(&looked)?,
+            Some(wanted) => is_same_device(&mounted.source, &wanted).map_err(&mount_failure)?,
             None => false,
         };
         if !same {
@@ -94,14 +98,16 @@ fn drop_in_text(uuid: &str) -> String {
 /// Makes the file system on a volume that is blank or has an interrupted mkfs. A volume that has it already is not changed. Any
 /// other content is an error, because it may be needed.
 fn format_if_blank(host: &Host, want: &Mount, device: &Path) -> Result<(), Failure> {
-    let looked = call_failure(format!("looking at {}", want.device));
+    let inspect_failure = call_failure(format!("looking at {}", want.device));
     let record = format_record_path(want);
-    let content = host.inspect_device(device).map_err(&looked)?;
+    let content = host.inspect_device(device).map_err(&inspect_failure)?;
     let on = match &content {
         DeviceContent::FileSystem { kind } if *kind == want.filesystem => return Ok(()),
         DeviceContent::Blank => Formattable::Blank,
         DeviceContent::Unrecognized
-            if host.has_begun_format(&record, device).map_err(&looked)? =>
+            if host
+                .has_begun_format(&record, device)
+                .map_err(&inspect_failure)? =>
         {
             Formattable::HalfMade
         }

@@ -1,14 +1,14 @@
-//! Archives that would reach out of themselves.
+//! Archives whose members would write outside of the target folder.
 
-use crate::machine::{Machine, hex};
+use crate::test_host::{TestHost, sha256_hex};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use node::host::{Download, HostObject, HostResource, InstallTarget};
 use proptest::prelude::*;
 use tar::{EntryType, Header};
 
-/// A member with whatever name and target, as the tar library would not write it.
-fn member(name: &str, kind: EntryType, target: &str) -> (Header, Vec<u8>) {
+/// A member with any name and target, also those that the tar library refuses to write.
+fn make_member(name: &str, kind: EntryType, target: &str) -> (Header, Vec<u8>) {
     let mut header = Header::new_gnu();
     header.set_entry_type(kind);
     header.set_mode(0o755);
@@ -25,7 +25,7 @@ fn member(name: &str, kind: EntryType, target: &str) -> (Header, Vec<u8>) {
     (header, content)
 }
 
-fn packed(members: &[(Header, Vec<u8>)]) -> Vec<u8> {
+fn pack_members(members: &[(Header, Vec<u8>)]) -> Vec<u8> {
     let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     for (header, content) in members {
         tar.append(header, content.as_slice()).unwrap();
@@ -33,9 +33,13 @@ fn packed(members: &[(Header, Vec<u8>)]) -> Vec<u8> {
     tar.into_inner().unwrap().finish().unwrap()
 }
 
-fn installs(machine: &Machine, bytes: &[u8], place: InstallTarget) -> nodeup::host::ApplyResult {
-    let sha256 = hex(bytes);
-    std::fs::write(machine.cache().join(&sha256), bytes).unwrap();
+fn install_archive(
+    machine: &TestHost,
+    bytes: &[u8],
+    place: InstallTarget,
+) -> nodeup::host::ApplyResult {
+    let sha256 = sha256_hex(bytes);
+    std::fs::write(machine.cache_folder().join(&sha256), bytes).unwrap();
     let download = Download {
         name: "plugins".into(),
         sha256,
@@ -44,7 +48,7 @@ fn installs(machine: &Machine, bytes: &[u8], place: InstallTarget) -> nodeup::ho
     machine.apply(&[HostResource::new(HostObject::Download(download))])
 }
 
-fn bad() -> impl Strategy<Value = (Header, Vec<u8>)> {
+fn any_bad_member() -> impl Strategy<Value = (Header, Vec<u8>)> {
     let outside = prop::sample::select(vec![
         "../evil",
         "a/../../evil",
@@ -57,14 +61,14 @@ fn bad() -> impl Strategy<Value = (Header, Vec<u8>)> {
     let targets = prop::sample::select(vec!["../evil", "/etc/passwd", "x/../../evil", "/", ".."]);
     let kinds = prop::sample::select(vec![EntryType::Symlink, EntryType::Link]);
     prop_oneof![
-        outside.prop_map(|name| member(name, EntryType::Regular, "")),
-        (kinds, targets).prop_map(|(kind, target)| member("link", kind, target)),
-        Just(member("device", EntryType::Block, "")),
-        Just(member("pipe", EntryType::Fifo, "")),
+        outside.prop_map(|name| make_member(name, EntryType::Regular, "")),
+        (kinds, targets).prop_map(|(kind, target)| make_member("link", kind, target)),
+        Just(make_member("device", EntryType::Block, "")),
+        Just(make_member("pipe", EntryType::Fifo, "")),
     ]
 }
 
-fn places() -> impl Strategy<Value = InstallTarget> {
+fn any_target() -> impl Strategy<Value = InstallTarget> {
     prop_oneof![
         Just(InstallTarget::Programs("/opt/cni/bin".into())),
         Just(InstallTarget::Members(
@@ -77,55 +81,55 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn an_archive_that_reaches_out_of_itself_leaves_nothing_behind(bad in bad(), place in places(), first: bool) {
-        let machine = Machine::new();
-        std::fs::create_dir_all(machine.at("/opt/cni/bin")).unwrap();
-        std::fs::create_dir_all(machine.at("/usr/bin")).unwrap();
-        let before = machine.tree();
-        let good = member("bridge", EntryType::Regular, "");
+    fn an_archive_that_reaches_out_of_itself_leaves_nothing_behind(bad in any_bad_member(), place in any_target(), first: bool) {
+        let machine = TestHost::new();
+        std::fs::create_dir_all(machine.host_path("/opt/cni/bin")).unwrap();
+        std::fs::create_dir_all(machine.host_path("/usr/bin")).unwrap();
+        let before = machine.file_tree();
+        let good = make_member("bridge", EntryType::Regular, "");
         let members = if first { [bad, good] } else { [good, bad] };
-        let applied = installs(&machine, &packed(&members), place);
+        let applied = install_archive(&machine, &pack_members(&members), place);
         prop_assert_eq!(applied.failed.len(), 1);
-        prop_assert_eq!(machine.tree(), before);
+        prop_assert_eq!(machine.file_tree(), before);
     }
 
     #[test]
-    fn an_archive_that_was_cut_leaves_nothing_behind(part in 0.0..0.99_f64, place in places()) {
-        let machine = Machine::new();
-        std::fs::create_dir_all(machine.at("/opt/cni/bin")).unwrap();
-        std::fs::create_dir_all(machine.at("/usr/bin")).unwrap();
-        let before = machine.tree();
-        let whole = packed(&[member("bridge", EntryType::Regular, ""), member("portmap", EntryType::Regular, "")]);
+    fn an_archive_that_was_cut_leaves_nothing_behind(part in 0.0..0.99_f64, place in any_target()) {
+        let machine = TestHost::new();
+        std::fs::create_dir_all(machine.host_path("/opt/cni/bin")).unwrap();
+        std::fs::create_dir_all(machine.host_path("/usr/bin")).unwrap();
+        let before = machine.file_tree();
+        let whole = pack_members(&[make_member("bridge", EntryType::Regular, ""), make_member("portmap", EntryType::Regular, "")]);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "a place in between")]
         let cut = (part * whole.len() as f64) as usize;
-        let applied = installs(&machine, &whole[..cut], place);
+        let applied = install_archive(&machine, &whole[..cut], place);
         prop_assert_eq!(applied.failed.len(), 1);
-        prop_assert_eq!(machine.tree(), before);
+        prop_assert_eq!(machine.file_tree(), before);
     }
 }
 
 #[test]
 fn links_within_an_archive_are_no_reason_to_refuse_it() {
-    let machine = Machine::new();
+    let machine = TestHost::new();
     let members = [
-        member("bridge", EntryType::Regular, ""),
-        member("docs/latest", EntryType::Symlink, "../bridge"),
-        member("same", EntryType::Link, "bridge"),
+        make_member("bridge", EntryType::Regular, ""),
+        make_member("docs/latest", EntryType::Symlink, "../bridge"),
+        make_member("same", EntryType::Link, "bridge"),
     ];
-    let applied = installs(
+    let applied = install_archive(
         &machine,
-        &packed(&members),
+        &pack_members(&members),
         InstallTarget::Programs("/opt/cni/bin".into()),
     );
     assert!(applied.is_complete(), "{applied:?}");
-    assert_eq!(machine.text("/opt/cni/bin/bridge"), "bridge");
-    assert!(!machine.at("/opt/cni/bin/same").exists());
+    assert_eq!(machine.read_text("/opt/cni/bin/bridge"), "bridge");
+    assert!(!machine.host_path("/opt/cni/bin/same").exists());
 }
 
 #[test]
 fn an_archive_without_what_is_wanted_is_refused_by_name() {
-    let machine = Machine::new();
-    let bytes = packed(&[member("bin/ctr", EntryType::Regular, "")]);
+    let machine = TestHost::new();
+    let bytes = pack_members(&[make_member("bin/ctr", EntryType::Regular, "")]);
     let place = InstallTarget::Members(
         [(
             "bin/containerd".to_owned(),
@@ -133,16 +137,18 @@ fn an_archive_without_what_is_wanted_is_refused_by_name() {
         )]
         .into(),
     );
-    let error = installs(&machine, &bytes, place).error_text().unwrap();
+    let error = install_archive(&machine, &bytes, place)
+        .error_text()
+        .unwrap();
     assert!(error.contains("lacks bin/containerd"), "{error}");
 }
 
 #[test]
 fn a_download_with_another_hash_is_not_installed() {
-    let machine = Machine::new();
-    let sha256 = hex(b"kubelet");
-    std::fs::write(machine.cache().join(&sha256), b"something else").unwrap();
-    let before = machine.tree();
+    let machine = TestHost::new();
+    let sha256 = sha256_hex(b"kubelet");
+    std::fs::write(machine.cache_folder().join(&sha256), b"something else").unwrap();
+    let before = machine.file_tree();
     let download = Download {
         name: "kubelet".into(),
         sha256,
@@ -153,5 +159,5 @@ fn a_download_with_another_hash_is_not_installed() {
         applied.error_text().unwrap().contains("has sha256"),
         "{applied:?}"
     );
-    assert_eq!(machine.tree(), before);
+    assert_eq!(machine.file_tree(), before);
 }

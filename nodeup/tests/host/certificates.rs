@@ -1,6 +1,6 @@
-//! Certificates: issued when they are not as wanted, and left alone when they are.
+//! Certificates are issued if they are not as desired, and otherwise left alone.
 
-use crate::machine::{Machine, keysets, today};
+use crate::test_host::{TestHost, minted_keysets, test_date};
 use node::bootstrap;
 use node::config::Role;
 use node::host::{HostObject, HostResource};
@@ -21,9 +21,9 @@ fn only_certificates(all: Vec<HostResource>) -> Vec<HostResource> {
         .collect()
 }
 
-fn issued() -> (Machine, Vec<HostResource>) {
-    let machine = Machine::new();
-    let wanted = only_certificates(machine.desired(Role::ControlPlane, |_| ()));
+fn issue_certificates() -> (TestHost, Vec<HostResource>) {
+    let machine = TestHost::new();
+    let wanted = only_certificates(machine.desired_state(Role::ControlPlane, |_| ()));
     let applied = machine.apply(&wanted);
     assert!(applied.is_complete(), "{applied:?}");
     (machine, wanted)
@@ -31,10 +31,10 @@ fn issued() -> (Machine, Vec<HostResource>) {
 
 #[test]
 fn a_certificate_is_renewed_when_a_third_of_its_life_is_left_and_kubelets_is_kubelets() {
-    let (mut machine, wanted) = issued();
-    let days = |machine: &mut Machine, days| {
-        machine.now = today() + Duration::days(days);
-        machine.planned(&wanted)
+    let (mut machine, wanted) = issue_certificates();
+    let days = |machine: &mut TestHost, days| {
+        machine.now = test_date() + Duration::days(days);
+        machine.planned_changes(&wanted)
     };
     assert!(days(&mut machine, 290).is_empty());
     let due = days(&mut machine, 310);
@@ -45,26 +45,29 @@ fn a_certificate_is_renewed_when_a_third_of_its_life_is_left_and_kubelets_is_kub
     let text = machine.plan_text(&wanted);
     assert!(text.contains("ended") && !text.contains("expiring"));
     assert!(machine.apply(&wanted).is_complete());
-    assert!(machine.planned(&wanted).is_empty());
+    assert!(machine.planned_changes(&wanted).is_empty());
 }
 
 #[test]
 fn a_pair_that_does_not_fit_is_issued_anew() {
-    let (machine, wanted) = issued();
-    let other = machine.text("/srv/kubernetes/kube-apiserver/kubelet-api.key");
-    let key = machine.at("/srv/kubernetes/kube-apiserver/server.key");
+    let (machine, wanted) = issue_certificates();
+    let other = machine.read_text("/srv/kubernetes/kube-apiserver/kubelet-api.key");
+    let key = machine.host_path("/srv/kubernetes/kube-apiserver/server.key");
     std::fs::remove_file(&key).unwrap();
     std::fs::write(&key, other).unwrap();
-    assert_eq!(machine.planned(&wanted), [format!("certificate/{API}")]);
+    assert_eq!(
+        machine.planned_changes(&wanted),
+        [format!("certificate/{API}")]
+    );
     assert!(machine.plan_text(&wanted).contains("other_key"));
     assert!(machine.apply(&wanted).is_complete());
-    assert!(machine.planned(&wanted).is_empty());
+    assert!(machine.planned_changes(&wanted).is_empty());
 }
 
 #[test]
 fn what_another_authority_signed_is_not_believed() {
-    let (machine, wanted) = issued();
-    let mut keys = SystemKeys::at(today());
+    let (machine, wanted) = issue_certificates();
+    let mut keys = SystemKeys::at(test_date());
     let impostor = mint_keyset("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap();
     let HostObject::Certificate(api) = &wanted
         .iter()
@@ -82,54 +85,54 @@ fn what_another_authority_signed_is_not_believed() {
             forged.key.reveal(),
         ),
     ] {
-        std::fs::remove_file(machine.at(path)).unwrap();
-        std::fs::write(machine.at(path), text).unwrap();
+        std::fs::remove_file(machine.host_path(path)).unwrap();
+        std::fs::write(machine.host_path(path), text).unwrap();
     }
     assert!(machine.plan_text(&wanted).contains("other_authority"));
     assert!(machine.apply(&wanted).is_complete());
-    assert!(machine.planned(&wanted).is_empty());
+    assert!(machine.planned_changes(&wanted).is_empty());
 }
 
 #[test]
 fn other_names_make_another_certificate() {
-    let (machine, _) = issued();
-    let wanted = machine.desired(Role::ControlPlane, |config| {
+    let (machine, _) = issue_certificates();
+    let wanted = machine.desired_state(Role::ControlPlane, |config| {
         let control_plane = config.control_plane.as_mut().unwrap();
         control_plane.api_names.push("api.example.org".into());
     });
     assert_eq!(
-        machine.planned(&only_certificates(wanted)),
+        machine.planned_changes(&only_certificates(wanted)),
         [format!("certificate/{API}")]
     );
 }
 
 #[test]
 fn kubelets_own_file_is_a_link_and_whatever_kubelet_put_there_stays() {
-    let (machine, wanted) = issued();
-    assert!(machine.at(KUBELET).is_symlink());
-    // kubelet renews: another file, and the link to it.
-    let renewed = machine.at("/var/lib/kubelet/pki/kubelet-client-2026-01-01-00-00-00.pem");
-    std::fs::copy(machine.at(KUBELET), &renewed).unwrap();
-    std::fs::remove_file(machine.at(KUBELET)).unwrap();
-    std::os::unix::fs::symlink(&renewed, machine.at(KUBELET)).unwrap();
-    assert!(machine.planned(&wanted).is_empty());
-    // An image or an operator copied it: kubelet would not renew a plain file.
-    let content = machine.text(KUBELET);
-    std::fs::remove_file(machine.at(KUBELET)).unwrap();
-    std::fs::write(machine.at(KUBELET), &content).unwrap();
+    let (machine, wanted) = issue_certificates();
+    assert!(machine.host_path(KUBELET).is_symlink());
+    // kubelet renews its certificate by writing another file and replacing the link.
+    let renewed = machine.host_path("/var/lib/kubelet/pki/kubelet-client-2026-01-01-00-00-00.pem");
+    std::fs::copy(machine.host_path(KUBELET), &renewed).unwrap();
+    std::fs::remove_file(machine.host_path(KUBELET)).unwrap();
+    std::os::unix::fs::symlink(&renewed, machine.host_path(KUBELET)).unwrap();
+    assert!(machine.planned_changes(&wanted).is_empty());
+    // A copied plain file, which kubelet would not renew.
+    let content = machine.read_text(KUBELET);
+    std::fs::remove_file(machine.host_path(KUBELET)).unwrap();
+    std::fs::write(machine.host_path(KUBELET), &content).unwrap();
     assert!(machine.plan_text(&wanted).contains("not_a_link"));
     assert!(machine.apply(&wanted).is_complete());
-    assert!(machine.at(KUBELET).is_symlink());
-    assert_eq!(machine.text(KUBELET), content);
+    assert!(machine.host_path(KUBELET).is_symlink());
+    assert_eq!(machine.read_text(KUBELET), content);
 }
 
 #[test]
 fn a_worker_gets_what_joining_gave_and_need_not_join_again() {
-    let mut machine = Machine::new();
-    let wanted = only_certificates(machine.desired(Role::Node, |_| ()));
-    let mut keys = SystemKeys::at(today());
+    let mut machine = TestHost::new();
+    let wanted = only_certificates(machine.desired_state(Role::Node, |_| ()));
+    let mut keys = SystemKeys::at(test_date());
     machine.signer = Arc::default();
-    assert_eq!(machine.planned(&wanted).len(), 2);
+    assert_eq!(machine.planned_changes(&wanted).len(), 2);
     let applied = machine.apply(&wanted);
     assert_eq!(
         applied.failed.len(),
@@ -137,7 +140,7 @@ fn a_worker_gets_what_joining_gave_and_need_not_join_again() {
         "without joining there is nobody to sign: {applied:?}"
     );
 
-    let authority = &keysets()["kubernetes-ca"];
+    let authority = &minted_keysets()["kubernetes-ca"];
     let joined = wanted.iter().map(|resource| {
         let HostObject::Certificate(certificate) = &resource.thing else {
             panic!()
@@ -157,21 +160,22 @@ fn a_worker_gets_what_joining_gave_and_need_not_join_again() {
     });
     assert!(machine.apply(&wanted).is_complete());
     machine.signer = Arc::default();
-    assert!(machine.planned(&wanted).is_empty());
-    // The authority is trusted no more.
-    machine.trust_bundle = trust_bundle(&keysets()["etcd-clients-ca"]);
-    assert_eq!(machine.planned(&wanted).len(), 2);
+    assert!(machine.planned_changes(&wanted).is_empty());
+    // The authority is no longer trusted.
+    machine.trust_bundle = trust_bundle(&minted_keysets()["etcd-clients-ca"]);
+    assert_eq!(machine.planned_changes(&wanted).len(), 2);
 }
 
 #[test]
 fn keys_are_roots_alone() {
     use std::os::unix::fs::PermissionsExt;
-    let machine = Machine::new();
-    let applied = machine.apply(&machine.desired(Role::ControlPlane, |_| ()));
+    let machine = TestHost::new();
+    let applied = machine.apply(&machine.desired_state(Role::ControlPlane, |_| ()));
     assert!(applied.is_complete(), "{applied:?}");
-    for (path, what) in machine.tree() {
-        let file = machine.at(&path);
-        if file.is_file() && !file.is_symlink() && machine.text(&path).contains("PRIVATE KEY") {
+    for (path, what) in machine.file_tree() {
+        let file = machine.host_path(&path);
+        if file.is_file() && !file.is_symlink() && machine.read_text(&path).contains("PRIVATE KEY")
+        {
             let mode = std::fs::metadata(&file).unwrap().permissions().mode() & 0o077;
             assert_eq!(mode, 0, "{path} {what}");
         }

@@ -1,8 +1,8 @@
-//! What nodeup makes of a machine, and that it may die at any moment of it.
+//! Tests of applying a desired state to a host, also if nodeup dies at any moment.
 #![cfg(test)]
 
 mod archives;
 mod certificates;
-mod laws;
-mod machine;
-mod steps;
+mod objects;
+mod properties;
+mod test_host;

@@ -1,4 +1,4 @@
-//! A bootstrap endpoint as protokube serves it, with the cluster's authority, that follows a script.
+//! A fake bootstrap endpoint with the cluster's authority and scripted answers.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -24,42 +24,42 @@ use time::{Duration, OffsetDateTime};
 
 const CLUSTER: &str = "a.example.com";
 
-/// What machines get whose configuration says that there is such a secret.
+/// The registry passwords for instances whose NodeConfig says that there are some.
 pub const PASSWORDS: &str = r#"{"auths": {"registry.example.com": {"auth": "c3dvcmRmaXNo"}}}"#;
 
-/// How one request to join is answered.
+/// The answer to one join request.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum ScriptedAnswer {
     Refusal(&'static str, &'static str, bool),
-    /// Something in between answers, in words that are not ours.
+    /// A proxy answers, in a format that is not protokube's.
     Proxy(&'static str),
 }
 
-pub struct Endpoint {
+pub struct FakeEndpoint {
     pub address: SocketAddr,
     pub authority: Keyset,
-    inner: Arc<Inner>,
+    inner: Arc<EndpointState>,
 }
 
-struct Inner {
+struct EndpointState {
     authority: Keyset,
     node_config: String,
-    script: Mutex<VecDeque<Answer>>,
+    script: Mutex<VecDeque<ScriptedAnswer>>,
     joins: Mutex<Vec<JoinRequest>>,
     reports: Mutex<Vec<BootReport>>,
 }
 
-impl Endpoint {
-    /// For machines that are to have this configuration. The certificate's name is right unless another is given.
-    pub fn serving(
+impl FakeEndpoint {
+    /// Serves this NodeConfig. The certificate has the bootstrap name unless another name is given.
+    pub fn start(
         authority: Keyset,
         node_config: &str,
-        script: Vec<Answer>,
+        script: Vec<ScriptedAnswer>,
         name: Option<&str>,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(EndpointState {
             authority: authority.clone(),
             node_config: node_config.to_owned(),
             script: Mutex::new(script.into()),
@@ -67,12 +67,12 @@ impl Endpoint {
             reports: Mutex::default(),
         });
         let name = name.unwrap_or("kops-controller.internal.a.example.com");
-        let config = tls(&authority, name);
+        let config = tls_config(&authority, name);
         let shared = inner.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (shared, config) = (shared.clone(), config.clone());
-                std::thread::spawn(move || shared.serve(stream, config));
+                std::thread::spawn(move || shared.serve_connection(stream, config));
             }
         });
         Self {
@@ -82,7 +82,7 @@ impl Endpoint {
         }
     }
 
-    /// A client's certificate for that key, that ends in so many hours, which is a tenth of its life.
+    /// Issues a client certificate that expires in this many hours, which is a tenth of its lifetime.
     pub fn certificate_of_hours(&self, name: &str, key: &str, hours: i64) -> String {
         let leaf = Leaf {
             common_name: name.to_owned(),
@@ -97,11 +97,11 @@ impl Endpoint {
         sign_request(&self.authority, &request, &leaf, issued).unwrap()
     }
 
-    pub fn joins(&self) -> Vec<JoinRequest> {
+    pub fn join_requests(&self) -> Vec<JoinRequest> {
         self.inner.joins.lock().unwrap().clone()
     }
 
-    pub fn reports(&self) -> Vec<BootReport> {
+    pub fn boot_reports(&self) -> Vec<BootReport> {
         self.inner.reports.lock().unwrap().clone()
     }
 
@@ -111,12 +111,12 @@ impl Endpoint {
 }
 
 /// A new authority of the cluster.
-pub fn authority() -> Keyset {
+pub fn mint_authority() -> Keyset {
     let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
     mint_keyset("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap()
 }
 
-fn tls(authority: &Keyset, name: &str) -> Arc<ServerConfig> {
+fn tls_config(authority: &Keyset, name: &str) -> Arc<ServerConfig> {
     let leaf = Leaf {
         common_name: "kops-controller".into(),
         organization: None,
@@ -137,14 +137,14 @@ fn tls(authority: &Keyset, name: &str) -> Arc<ServerConfig> {
     Arc::new(config)
 }
 
-impl Inner {
-    fn serve(&self, stream: TcpStream, config: Arc<ServerConfig>) {
+impl EndpointState {
+    fn serve_connection(&self, stream: TcpStream, config: Arc<ServerConfig>) {
         let connection = ServerConnection::new(config).unwrap();
         let mut stream = BufReader::new(StreamOwned::new(connection, stream));
         let mut head = Vec::new();
         loop {
             let mut line = String::new();
-            // Whoever does not like the certificate hangs up.
+            // A client that rejects the certificate disconnects.
             if stream.read_line(&mut line).unwrap_or(0) == 0 {
                 return;
             }
@@ -160,9 +160,10 @@ impl Inner {
         let length = header("content-length").unwrap().parse().unwrap();
         let mut body = vec![0; length];
         stream.read_exact(&mut body).unwrap();
-        let (status, text) = match self.check(header(IDENTITY_HEADER).as_deref(), &body) {
+        let (status, text) = match self.check_signed_call(header(IDENTITY_HEADER).as_deref(), &body)
+        {
             Err(wrong) => ("403 Forbidden", wrong),
-            Ok(()) => self.answer(&head[0], &body),
+            Ok(()) => self.answer_request(&head[0], &body),
         };
         let stream = stream.get_mut();
         let head = format!(
@@ -175,8 +176,8 @@ impl Inner {
         let _ = stream.flush();
     }
 
-    /// What protokube demands before it sends the call to STS.
-    fn check(&self, header: Option<&str>, body: &[u8]) -> Result<(), String> {
+    /// Checks the identity as protokube does before it calls STS.
+    fn check_signed_call(&self, header: Option<&str>, body: &[u8]) -> Result<(), String> {
         let wrong = |what: &str| {
             let error = RefusalReply {
                 error: what.to_owned(),
@@ -203,7 +204,7 @@ impl Inner {
         Ok(())
     }
 
-    fn answer(&self, request: &str, body: &[u8]) -> (&'static str, String) {
+    fn answer_request(&self, request: &str, body: &[u8]) -> (&'static str, String) {
         let path = request.split(' ').nth(1).unwrap();
         if path == REPORT_PATH {
             let report = serde_json::from_slice(body).unwrap();
@@ -214,19 +215,19 @@ impl Inner {
         let join: JoinRequest = serde_json::from_slice(body).unwrap();
         self.joins.lock().unwrap().push(join.clone());
         match self.script.lock().unwrap().pop_front() {
-            Some(Answer::Refusal(status, error, retry)) => {
+            Some(ScriptedAnswer::Refusal(status, error, retry)) => {
                 let refused = RefusalReply {
                     error: error.to_owned(),
                     retry,
                 };
                 (status, serde_json::to_string(&refused).unwrap())
             }
-            Some(Answer::Proxy(status)) => (status, "<html>".to_owned()),
+            Some(ScriptedAnswer::Proxy(status)) => (status, "<html>".to_owned()),
             None => {
                 let joined = JoinReply {
                     format: 1,
                     node_config: self.node_config.clone(),
-                    certificates: self.signed(&join.requests),
+                    certificates: self.issue_certificates(&join.requests),
                     docker_config: self
                         .node_config
                         .contains("dockerConfig: true")
@@ -237,7 +238,7 @@ impl Inner {
         }
     }
 
-    fn signed(
+    fn issue_certificates(
         &self,
         requests: &BTreeMap<CertificateKind, String>,
     ) -> BTreeMap<CertificateKind, String> {

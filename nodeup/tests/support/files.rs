@@ -1,66 +1,66 @@
-//! A server of one file, with moods.
+//! An HTTP server with one file that can misbehave.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// How one request is answered. Cuts are after so many bytes of the answer's body.
+/// The answer to one request. Interruptions come after the given number of body bytes.
 #[derive(Clone, Debug)]
-pub enum Mood {
+pub enum Behaviour {
     Honest,
-    /// The connection ends early.
+    /// The connection is closed early.
     Cut(usize),
-    /// It ends early, and no length was said.
+    /// The connection is closed early, and the response has no length.
     CutUnsaid(usize),
-    /// It stays open and nothing comes any more.
+    /// The connection stays open, but no more bytes arrive.
     Silent(usize),
     IgnoresRange,
     IgnoresRangeAndCuts(usize),
-    /// Sends the range from zero as if it had been asked for that.
+    /// Sends the range from zero as if it had been requested.
     OtherRange,
-    /// Sends another file.
+    /// Sends other content.
     Other(Vec<u8>),
-    /// Says that it is so long.
+    /// Announces this length.
     Claims(u64),
     Status(&'static str),
 }
 
 #[derive(Default)]
-struct State {
-    moods: VecDeque<Mood>,
+struct ServerState {
+    behaviours: VecDeque<Behaviour>,
     requests: usize,
     sent: usize,
 }
 
-pub struct Files {
+pub struct FileServer {
     address: SocketAddr,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<ServerState>>,
 }
 
-impl Files {
-    /// Serves that content under any path; the first requests meet these moods, the rest an honest one.
-    pub fn serving(content: &[u8], moods: Vec<Mood>) -> Self {
+impl FileServer {
+    /// Serves this content at any path. The first requests are answered with `behaviours`, later ones honestly.
+    pub fn start(content: &[u8], behaviours: Vec<Behaviour>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let state = Arc::new(Mutex::new(State {
-            moods: moods.into(),
-            ..State::default()
+        let state = Arc::new(Mutex::new(ServerState {
+            behaviours: behaviours.into(),
+            ..ServerState::default()
         }));
         let (content, shared) = (content.to_vec(), state.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (content, shared) = (content.clone(), shared.clone());
-                std::thread::spawn(move || answer(stream, &content, &shared));
+                std::thread::spawn(move || answer_request(stream, &content, &shared));
             }
         });
         Self { address, state }
     }
 
-    /// The next requests meet this mood.
-    pub fn answer_with(&self, mood: Mood, times: usize) {
-        let moods = std::iter::repeat_n(mood, times);
-        self.state.lock().unwrap().moods.extend(moods);
+    /// Sets the behaviour for the next requests.
+    pub fn set_next_behaviour(&self, behaviour: Behaviour, times: usize) {
+        let behaviours = std::iter::repeat_n(behaviour, times);
+        self.state.lock().unwrap().behaviours.extend(behaviours);
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -68,20 +68,20 @@ impl Files {
     }
 
     pub fn is_honest_now(&self) -> bool {
-        self.state.lock().unwrap().moods.is_empty()
+        self.state.lock().unwrap().behaviours.is_empty()
     }
 
-    pub fn requests(&self) -> usize {
+    pub fn request_count(&self) -> usize {
         self.state.lock().unwrap().requests
     }
 
-    /// Bytes of bodies.
-    pub fn sent(&self) -> usize {
+    /// Total number of body bytes sent.
+    pub fn bytes_sent(&self) -> usize {
         self.state.lock().unwrap().sent
     }
 }
 
-fn answer(mut stream: TcpStream, content: &[u8], state: &Mutex<State>) {
+fn answer_request(mut stream: TcpStream, content: &[u8], state: &Mutex<ServerState>) {
     let lines = BufReader::new(stream.try_clone().unwrap()).lines();
     let head: Vec<String> = lines
         .map_while(Result::ok)
@@ -95,30 +95,34 @@ fn answer(mut stream: TcpStream, content: &[u8], state: &Mutex<State>) {
         let from = lower.strip_prefix("range: bytes=")?.strip_suffix('-')?;
         from.parse::<usize>().ok()
     });
-    let mood = {
+    let behaviour = {
         let mut state = state.lock().unwrap();
         state.requests += 1;
-        state.moods.pop_front().unwrap_or(Mood::Honest)
+        state.behaviours.pop_front().unwrap_or(Behaviour::Honest)
     };
-    let ignores = matches!(mood, Mood::IgnoresRange | Mood::IgnoresRangeAndCuts(_));
-    let content = match &mood {
-        Mood::Other(other) => other,
+    let ignores = matches!(
+        behaviour,
+        Behaviour::IgnoresRange | Behaviour::IgnoresRangeAndCuts(_)
+    );
+    let content = match &behaviour {
+        Behaviour::Other(other) => other,
         _ => content,
     };
     let total = content.len();
-    let (status, range, body) = match (asked, &mood) {
-        (_, Mood::Status(status)) => (*status, None, &content[..0]),
-        (Some(_), Mood::OtherRange) => ("206 Partial Content", Some(0), content),
+    let (status, range, body) = match (asked, &behaviour) {
+        (_, Behaviour::Status(status)) => (*status, None, &content[..0]),
+        (Some(_), Behaviour::OtherRange) => ("206 Partial Content", Some(0), content),
         (Some(from), _) if !ignores && from >= total => {
             ("416 Range Not Satisfiable", None, &content[..0])
         }
         (Some(from), _) if !ignores => ("206 Partial Content", Some(from), &content[from..]),
         _ => ("200 OK", None, content),
     };
-    let sent = match mood {
-        Mood::Cut(at) | Mood::CutUnsaid(at) | Mood::Silent(at) | Mood::IgnoresRangeAndCuts(at) => {
-            &body[..at.min(body.len())]
-        }
+    let sent = match behaviour {
+        Behaviour::Cut(at)
+        | Behaviour::CutUnsaid(at)
+        | Behaviour::Silent(at)
+        | Behaviour::IgnoresRangeAndCuts(at) => &body[..at.min(body.len())],
         _ => body,
     };
     let mut text = format!("HTTP/1.1 {status}\r\nconnection: close\r\n");
@@ -126,17 +130,17 @@ fn answer(mut stream: TcpStream, content: &[u8], state: &Mutex<State>) {
         let last = total.saturating_sub(1);
         text += &format!("content-range: bytes {from}-{last}/{total}\r\n");
     }
-    match mood {
-        Mood::CutUnsaid(_) => (),
-        Mood::Claims(length) => text += &format!("content-length: {length}\r\n"),
+    match behaviour {
+        Behaviour::CutUnsaid(_) => (),
+        Behaviour::Claims(length) => text += &format!("content-length: {length}\r\n"),
         _ => text += &format!("content-length: {}\r\n", body.len()),
     }
     text += "\r\n";
     state.lock().unwrap().sent += sent.len();
     let _ = stream.write_all(text.as_bytes());
     let _ = stream.write_all(sent);
-    if matches!(mood, Mood::Silent(_)) {
-        // Until the other side has had enough.
+    if matches!(behaviour, Behaviour::Silent(_)) {
+        // Sends until the client disconnects.
         let mut rest = Vec::new();
         let _ = std::io::Read::read_to_end(&mut stream, &mut rest);
     }

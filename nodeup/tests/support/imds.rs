@@ -1,23 +1,23 @@
-//! A metadata service that demands version 2, and hands out a role's credentials.
+//! A fake metadata service (IMDSv2) that returns credentials of a role.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 
-/// The instance that it describes.
+/// Id of the described instance.
 pub const INSTANCE: &str = "i-0abc";
 
-/// Starts it; its address.
+/// Starts the service and returns its address.
 pub fn metadata_service() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    std::thread::spawn(move || listener.incoming().flatten().for_each(answer));
+    std::thread::spawn(move || listener.incoming().flatten().for_each(answer_request));
     address
 }
 
 const ROLE: &str = r#"{"Code":"Success","Type":"AWS-HMAC","AccessKeyId":"ASIAEXAMPLE","SecretAccessKey":"secret",
     "Token":"session","LastUpdated":"2026-01-01T00:00:00Z","Expiration":"2099-01-01T00:00:00Z"}"#;
 
-fn answer(mut stream: TcpStream) {
+fn answer_request(mut stream: TcpStream) {
     let mut lines = BufReader::new(stream.try_clone().unwrap())
         .lines()
         .map_while(Result::ok);

@@ -1,9 +1,9 @@
-//! The outside of a machine, on loopback, and machines in folders.
+//! Fakes of everything outside an instance, on the loopback address, and instances in folders.
 #![allow(dead_code)] // Each test takes what it needs.
 
 pub mod bootstrap;
 pub mod files;
 pub mod imds;
-pub mod machine;
 pub mod programs;
 pub mod s3;
+pub mod test_instance;

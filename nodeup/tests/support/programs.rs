@@ -1,4 +1,4 @@
-//! Programs of a machine in a folder: they keep state in files, as far as nodeup looks at it.
+//! Fake programs of a test instance. They keep state in files, as far as nodeup reads it.
 
 use std::fs;
 use std::path::Path;
@@ -39,8 +39,8 @@ done
 
 const MODPROBE: &str = r#"mkdir -p "$ROOT/sys/module/$1""#;
 
-/// Puts them into that folder.
-pub fn install(folder: &Path) {
+/// Writes the programs into a folder.
+pub fn install_programs(folder: &Path) {
     fs::create_dir_all(folder).unwrap();
     let programs = [
         ("systemctl", SYSTEMCTL),

@@ -1,4 +1,4 @@
-//! S3 over a folder, as far as nodeup asks it. It begins by denying.
+//! A fake S3 over a folder, as far as nodeup uses it. The first requests are denied.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Serves the bucket `store` from that folder; the first requests are denied. Its address.
-pub fn serving(folder: &Path, denied: usize) -> String {
+/// Serves the bucket `store` from this folder and returns the address. The first `denied` requests are denied.
+pub fn start_s3(folder: &Path, denied: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let (folder, denied) = (folder.to_owned(), Arc::new(AtomicUsize::new(denied)));
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let (folder, denied) = (folder.clone(), denied.clone());
-            std::thread::spawn(move || answer(stream, &folder, &denied));
+            std::thread::spawn(move || answer_request(stream, &folder, &denied));
         }
     });
     address
 }
 
-fn answer(mut stream: TcpStream, folder: &Path, denied: &AtomicUsize) {
+fn answer_request(mut stream: TcpStream, folder: &Path, denied: &AtomicUsize) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut head = Vec::new();
     loop {
@@ -49,9 +49,9 @@ fn answer(mut stream: TcpStream, folder: &Path, denied: &AtomicUsize) {
         .fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less)
         .is_ok();
     let (status, content) = if deny {
-        ("403 Forbidden", error("AccessDenied"))
+        ("403 Forbidden", error_response("AccessDenied"))
     } else {
-        object(method, &file, &body)
+        object_response(method, &file, &body)
     };
     let head = format!(
         "HTTP/1.1 {status}\r\nconnection: close\r\netag: \"1\"\r\ncontent-length: {}\r\n\r\n",
@@ -61,7 +61,7 @@ fn answer(mut stream: TcpStream, folder: &Path, denied: &AtomicUsize) {
     let _ = stream.write_all(&content);
 }
 
-fn object(method: &str, file: &PathBuf, body: &[u8]) -> (&'static str, Vec<u8>) {
+fn object_response(method: &str, file: &PathBuf, body: &[u8]) -> (&'static str, Vec<u8>) {
     match method {
         "put" => {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -70,11 +70,11 @@ fn object(method: &str, file: &PathBuf, body: &[u8]) -> (&'static str, Vec<u8>) 
         }
         _ => match fs::read(file) {
             Ok(content) => ("200 OK", content),
-            Err(_) => ("404 Not Found", error("NoSuchKey")),
+            Err(_) => ("404 Not Found", error_response("NoSuchKey")),
         },
     }
 }
 
-fn error(code: &str) -> Vec<u8> {
+fn error_response(code: &str) -> Vec<u8> {
     format!("<Error><Code>{code}</Code><Message>no</Message></Error>").into_bytes()
 }

@@ -1,6 +1,6 @@
 //! Applies addon objects with server-side apply, and removes objects that belong to kctl.
 
-use super::kinds::{KindResource, Kinds};
+use super::kinds::{KindCache, KindResource};
 use super::object::ObjectId;
 use anyhow::{Context, anyhow};
 use kube::Client;
@@ -9,14 +9,14 @@ use node::addons::{ADDON_LABEL, MANAGED_BY_LABEL, MANAGER};
 use serde_json::Value;
 
 /// Client of the cluster's API with a cache of its kinds.
-pub(super) struct Cluster {
+pub(super) struct ApiCluster {
     pub client: Client,
-    kinds: Kinds,
+    kinds: KindCache,
 }
 
 /// Result of removing an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Removal {
+pub(super) enum RemovalResult {
     /// The API server is removing it.
     Removed,
     /// It did not exist.
@@ -25,16 +25,16 @@ pub(super) enum Removal {
     NotOurs,
 }
 
-impl Cluster {
-    pub fn new(client: Client) -> Self {
+impl ApiCluster {
+    pub(crate) fn new(client: Client) -> Self {
         Self {
             client,
-            kinds: Kinds::default(),
+            kinds: KindCache::default(),
         }
     }
 
     /// Applies an object with force, taking over fields from other managers. If the kind is missing, discovers the API once more.
-    pub async fn apply_object(&mut self, object: &Value) -> anyhow::Result<()> {
+    pub(crate) async fn apply_object(&mut self, object: &Value) -> anyhow::Result<()> {
         let id = ObjectId::from_object(object)?;
         let mut done = self.patch_object(&id, object).await;
         if matches!(&done, Ok(None))
@@ -71,34 +71,42 @@ impl Cluster {
 
     /// Removes an object if its labels say that it belongs to this addon and to kctl. The removal fails if the object changes in
     /// between.
-    pub async fn remove_object(&mut self, id: &ObjectId, addon: &str) -> anyhow::Result<Removal> {
+    pub(crate) async fn remove_object(
+        &mut self,
+        id: &ObjectId,
+        addon: &str,
+    ) -> anyhow::Result<RemovalResult> {
         let removed = self.try_remove(id, addon).await;
         removed
             .map_err(simplify_error)
             .with_context(|| format!("could not remove {id}"))
     }
 
-    async fn try_remove(&mut self, id: &ObjectId, addon: &str) -> Result<Removal, kube::Error> {
+    async fn try_remove(
+        &mut self,
+        id: &ObjectId,
+        addon: &str,
+    ) -> Result<RemovalResult, kube::Error> {
         // Without its kind an object cannot exist, but the kind may have come back since the last discovery.
         self.kinds.forget_version(&id.api_version);
         let Some(api) = self.object_api(id).await? else {
-            return Ok(Removal::Gone);
+            return Ok(RemovalResult::Gone);
         };
         let Some(found) = api.get_metadata_opt(&id.name).await? else {
-            return Ok(Removal::Gone);
+            return Ok(RemovalResult::Gone);
         };
         let labels = found.metadata.labels.unwrap_or_default();
         let says = |key: &str, value: &str| labels.get(key).is_some_and(|said| said == value);
         if !says(ADDON_LABEL, addon) || !says(MANAGED_BY_LABEL, MANAGER) {
-            return Ok(Removal::NotOurs);
+            return Ok(RemovalResult::NotOurs);
         }
         let how = DeleteParams::background().preconditions(Preconditions {
             uid: found.metadata.uid,
             resource_version: found.metadata.resource_version,
         });
         match api.delete(&id.name, &how).await {
-            Ok(_) => Ok(Removal::Removed),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Removal::Gone),
+            Ok(_) => Ok(RemovalResult::Removed),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(RemovalResult::Gone),
             Err(error) => Err(error),
         }
     }

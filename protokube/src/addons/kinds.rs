@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// Cache of discovered API versions.
 #[derive(Debug, Default)]
-pub(super) struct Kinds {
+pub(super) struct KindCache {
     known: BTreeMap<String, Vec<(ApiResource, ApiCapabilities)>>,
 }
 
@@ -19,9 +19,9 @@ pub(super) struct KindResource {
     pub namespaced: bool,
 }
 
-impl Kinds {
+impl KindCache {
     /// The API resource for an object; `None` if the API server does not have its kind.
-    pub async fn find_resource(
+    pub(crate) async fn find_resource(
         &mut self,
         client: &Client,
         id: &ObjectId,
@@ -41,7 +41,7 @@ impl Kinds {
     }
 
     /// Forgets an API version, so that the next look-up discovers it again.
-    pub fn forget_version(&mut self, api_version: &str) {
+    pub(crate) fn forget_version(&mut self, api_version: &str) {
         self.known.remove(api_version);
     }
 }

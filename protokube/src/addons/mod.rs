@@ -1,5 +1,6 @@
 //! Role addons: keeps applying the addons in the state store's list to the cluster, and removes those that left the list.
 
+mod addon_list;
 mod cluster;
 mod kinds;
 mod object;
@@ -7,12 +8,11 @@ mod record;
 mod round;
 #[cfg(test)]
 mod tests;
-mod wanted;
 
 use crate::log::RoleLog;
 use aws_client::store::Store;
 use kube::Client;
-use round::Follower;
+use round::AddonReconciler;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
@@ -38,16 +38,16 @@ const PACE: AddonPace = AddonPace {
 ///
 /// Several control planes may do this at the same time. Applied addons are recorded in the cluster, so that a round with an
 /// unchanged list costs one read of the store and one of the API.
-pub async fn keep_addons(client: Client, store: Store, voice: RoleLog) -> anyhow::Result<()> {
-    follow_list(Follower::new(client, store, voice), PACE).await
+pub async fn keep_addons(client: Client, store: Store, role_log: RoleLog) -> anyhow::Result<()> {
+    keep_list_applied(AddonReconciler::new(client, store, role_log), PACE).await
 }
 
-async fn follow_list(mut follower: Follower, pace: AddonPace) -> anyhow::Result<()> {
+async fn keep_list_applied(mut reconciler: AddonReconciler, pace: AddonPace) -> anyhow::Result<()> {
     let mut wait = pace.retry;
     loop {
-        let well = match timeout(pace.longest, follower.run_round()).await {
+        let well = match timeout(pace.longest, reconciler.run_round()).await {
             Ok(well) => well,
-            Err(_) => follower.abandon_round(pace.longest),
+            Err(_) => reconciler.abandon_round(pace.longest),
         };
         if well {
             wait = pace.retry;

@@ -21,7 +21,7 @@ pub(super) struct ObjectId {
 
 impl ObjectId {
     /// The identity of an object; fails if a part is missing.
-    pub fn from_object(object: &Value) -> anyhow::Result<Self> {
+    pub(crate) fn from_object(object: &Value) -> anyhow::Result<Self> {
         let text = |pointer: &str| {
             let text = object.pointer(pointer).and_then(Value::as_str);
             text.map(str::to_owned)
@@ -37,7 +37,7 @@ impl ObjectId {
     }
 
     /// The namespace for an object of a namespaced kind: `default` if it has none.
-    pub fn namespace(&self) -> &str {
+    pub(crate) fn namespace(&self) -> &str {
         if self.namespace.is_empty() {
             "default"
         } else {

@@ -37,7 +37,7 @@ pub(super) struct AddonRecord {
 
 impl AddonRecord {
     /// Reads the record from the cluster; empty if there is none.
-    pub async fn read_record(client: &Client) -> anyhow::Result<Self> {
+    pub(crate) async fn read_record(client: &Client) -> anyhow::Result<Self> {
         let read = config_maps(client).get_opt(NAME).await;
         let map = read.map_err(simplify_error);
         let map = map.with_context(|| format!("could not read ConfigMap {NAMESPACE}/{NAME}"))?;
@@ -59,7 +59,7 @@ impl AddonRecord {
     }
 
     /// Writes the record if it differs from what was read. Fails if another control plane has written it since.
-    pub async fn write_record(&mut self, client: &Client) -> anyhow::Result<()> {
+    pub(crate) async fn write_record(&mut self, client: &Client) -> anyhow::Result<()> {
         if self.entries == self.stored && self.map.is_some() {
             return Ok(());
         }

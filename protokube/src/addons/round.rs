@@ -1,9 +1,9 @@
 //! One round of the role addons: compares the list with the record, applies differences, then removes what is left over.
 
-use super::cluster::{Cluster, Removal};
+use super::addon_list;
+use super::cluster::{ApiCluster, RemovalResult};
 use super::object::ObjectId;
 use super::record::{AddonEntry, AddonRecord, NAME, NAMESPACE};
-use super::wanted;
 use crate::log::RoleLog;
 use anyhow::anyhow;
 use aws_client::store::Store;
@@ -17,10 +17,10 @@ use std::time::Duration;
 const ALL: &str = "addons";
 
 /// State of the role between rounds.
-pub(super) struct Follower {
-    cluster: Cluster,
+pub(super) struct AddonReconciler {
+    cluster: ApiCluster,
     store: Store,
-    voice: RoleLog,
+    role_log: RoleLog,
     /// Addons that another control plane may have applied in another version meanwhile, with the objects applied here. They are
     /// applied again, and objects that only this version has are removed.
     doubtful: BTreeMap<String, BTreeSet<ObjectId>>,
@@ -33,48 +33,48 @@ struct PendingAddon {
     ids: Vec<ObjectId>,
 }
 
-impl Follower {
-    pub fn new(client: Client, store: Store, voice: RoleLog) -> Self {
+impl AddonReconciler {
+    pub(crate) fn new(client: Client, store: Store, role_log: RoleLog) -> Self {
         Self {
-            cluster: Cluster::new(client),
+            cluster: ApiCluster::new(client),
             store,
-            voice,
+            role_log,
             doubtful: BTreeMap::new(),
         }
     }
 
     /// Runs one round. True if everything is as desired.
-    pub async fn run_round(&mut self) -> bool {
+    pub(crate) async fn run_round(&mut self) -> bool {
         match self.try_round().await {
             Ok(well) => {
-                self.voice.clear_error(ALL);
+                self.role_log.clear_error(ALL);
                 well
             }
             Err(error) => {
-                self.voice.report_error(ALL, &error);
+                self.role_log.report_error(ALL, &error);
                 false
             }
         }
     }
 
     /// Reports that a round timed out.
-    pub fn abandon_round(&mut self, after: Duration) -> bool {
+    pub(crate) fn abandon_round(&mut self, after: Duration) -> bool {
         let error = anyhow!(
             "the round did not end within {} seconds; retrying",
             after.as_secs()
         );
-        self.voice.report_error(ALL, &error);
+        self.role_log.report_error(ALL, &error);
         false
     }
 
     async fn try_round(&mut self) -> anyhow::Result<bool> {
-        let list = wanted::read_list(&self.store).await?;
+        let list = addon_list::read_list(&self.store).await?;
         let mut record = AddonRecord::read_record(&self.cluster.client).await?;
         for name in std::mem::take(&mut record.unreadable) {
             let error = anyhow!(
                 "its entry in ConfigMap {NAMESPACE}/{NAME} cannot be parsed, so the addon is applied again"
             );
-            self.voice.report_error(&name, &error);
+            self.role_log.report_error(&name, &error);
         }
         for (name, ids) in &self.doubtful {
             note_objects(ids, record.entries.entry(name.clone()).or_default());
@@ -128,13 +128,13 @@ impl Follower {
             let applied = entry.and_then(|entry| entry.sha256.as_deref());
             let same = applied == Some(addon.manifest_hash.as_str());
             if same && !self.doubtful.contains_key(&addon.name) {
-                self.voice.clear_error(&addon.name);
+                self.role_log.clear_error(&addon.name);
                 continue;
             }
             match self.read_addon(addon).await {
                 Ok(one) => work.push(one),
                 Err(error) => {
-                    self.voice.report_error(&addon.name, &error);
+                    self.role_log.report_error(&addon.name, &error);
                     well = false;
                 }
             }
@@ -143,7 +143,7 @@ impl Follower {
     }
 
     async fn read_addon(&self, addon: &ChannelAddon) -> anyhow::Result<PendingAddon> {
-        let objects = wanted::read_objects(&self.store, addon).await?;
+        let objects = addon_list::read_objects(&self.store, addon).await?;
         let ids = objects
             .iter()
             .map(ObjectId::from_object)
@@ -168,12 +168,12 @@ impl Follower {
             }
         }
         let Some(error) = first else {
-            self.voice.clear_error(name);
+            self.role_log.clear_error(name);
             let objects = match work.objects.len() {
                 1 => "1 object".to_owned(),
                 count => format!("{count} objects"),
             };
-            self.voice
+            self.role_log
                 .report_change(&format!("{name}: {objects} applied"));
             return true;
         };
@@ -185,7 +185,7 @@ impl Follower {
         } else {
             error
         };
-        self.voice.report_error(name, &error);
+        self.role_log.report_error(name, &error);
         false
     }
 
@@ -212,7 +212,7 @@ impl Follower {
             .await;
         if kept.is_empty() {
             record.entries.remove(name);
-            self.voice.clear_error(name);
+            self.role_log.clear_error(name);
             return true;
         }
         let entry = AddonEntry {
@@ -229,19 +229,21 @@ impl Follower {
         for id in objects.iter().rev() {
             let about = format!("{addon}: {id}");
             match self.cluster.remove_object(id, addon).await {
-                Ok(Removal::Removed) => self.voice.report_change(&format!("{addon}: {id} removed")),
-                Ok(Removal::Gone) => {}
-                Ok(Removal::NotOurs) => {
+                Ok(RemovalResult::Removed) => self
+                    .role_log
+                    .report_change(&format!("{addon}: {id} removed")),
+                Ok(RemovalResult::Gone) => {}
+                Ok(RemovalResult::NotOurs) => {
                     let why = "is no longer part of the addon but is left alone: its labels do not say that it belongs to kctl";
-                    self.voice.report_change(&format!("{about} {why}"));
+                    self.role_log.report_change(&format!("{about} {why}"));
                 }
                 Err(error) => {
-                    self.voice.report_error(&about, &error);
+                    self.role_log.report_error(&about, &error);
                     kept.push(id.clone());
                     continue;
                 }
             }
-            self.voice.clear_error(&about);
+            self.role_log.clear_error(&about);
         }
         kept.reverse();
         kept

@@ -1,10 +1,10 @@
 //! Handles one HTTP request of the endpoint.
 
 use super::caller::identify_instance;
-use super::connections::Slot;
-use super::endpoint::Endpoint;
+use super::connections::ConnectionSlot;
 use super::reject::Rejection;
-use super::{join, report};
+use super::shared_state::SharedState;
+use super::{join, store_report};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -22,8 +22,8 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Answers a request. Refusals are logged or counted.
 pub(super) async fn answer_request(
-    endpoint: &Endpoint,
-    place: &Slot,
+    endpoint: &SharedState,
+    place: &ConnectionSlot,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let (what, limit) = match request.uri().path() {
@@ -55,8 +55,8 @@ pub(super) async fn answer_request(
 
 /// Reads a request, identifies the caller and handles it.
 async fn handle_request(
-    endpoint: &Endpoint,
-    place: &Slot,
+    endpoint: &SharedState,
+    place: &ConnectionSlot,
     request: Request<Incoming>,
     limit: usize,
 ) -> Result<Response<Full<Bytes>>, Rejection> {
@@ -68,7 +68,7 @@ async fn handle_request(
         let joined = join::answer_join(endpoint, &known, &body).await?;
         return Ok(json_response(StatusCode::OK, &joined));
     }
-    report::store_report(&endpoint.context, &known, &body).await?;
+    store_report::store_report(&endpoint.context, &known, &body).await?;
     Ok(empty_response(StatusCode::NO_CONTENT))
 }
 

@@ -2,9 +2,9 @@
 //! calls of AWS.
 
 use super::EndpointContext;
-use super::endpoint::Endpoint;
 use super::instances::InstanceLookup;
 use super::reject::Rejection;
+use super::shared_state::SharedState;
 use anyhow::Context as _;
 use engine::{Class, Failure};
 use node::bootstrap::{
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Longest wait for a call of STS; then the request is refused as busy.
-const TURN: Duration = Duration::from_secs(10);
+const STS_WAIT: Duration = Duration::from_secs(10);
 
 /// A running instance of this cluster.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) struct KnownInstance {
 
 /// The instance that signed this request.
 pub(super) async fn identify_instance(
-    endpoint: &Endpoint,
+    endpoint: &SharedState,
     header: Option<&str>,
     body: &[u8],
 ) -> Result<KnownInstance, Rejection> {
@@ -43,8 +43,8 @@ pub(super) async fn identify_instance(
     };
     check_binding(&identity, &expected)?;
     let caller = ask_sts(endpoint, &identity.headers).await?;
-    let turn = endpoint.turns.take_turn(&caller.instance);
-    turn.map_err(|refusal| Rejection::from(refusal).with_instance(&caller.instance))?;
+    let admitted = endpoint.request_limiter.admit_request(&caller.instance);
+    admitted.map_err(|refusal| Rejection::from(refusal).with_instance(&caller.instance))?;
     let group = check_group(context, &endpoint.instances, &caller).await;
     let group = group.map_err(|rejection| rejection.with_instance(&caller.instance))?;
     Ok(KnownInstance {
@@ -70,12 +70,12 @@ fn sts_host(context: &EndpointContext) -> Result<String, Rejection> {
 }
 
 async fn ask_sts(
-    endpoint: &Endpoint,
+    endpoint: &SharedState,
     headers: &BTreeMap<String, String>,
 ) -> Result<Caller, Rejection> {
     let context = &endpoint.context;
-    let turn = tokio::time::timeout(TURN, endpoint.sts.acquire()).await;
-    let Ok(Ok(_turn)) = turn else {
+    let permit = tokio::time::timeout(STS_WAIT, endpoint.sts.acquire()).await;
+    let Ok(Ok(_permit)) = permit else {
         return Err(Rejection::from(Refusal::Busy));
     };
     let caller = context.machine.identify(headers).await;

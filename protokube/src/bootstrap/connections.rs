@@ -1,29 +1,30 @@
 //! Limits connections, in total and per address. If a limit is reached, the oldest connection without a confirmed identity is
 //! closed, so that idle connections cannot lock workers out.
 
+use crate::lock::lock_ignoring_poison;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 /// Limit of connections in total.
-const MOST: usize = 512;
+const MAX_CONNECTIONS: usize = 512;
 /// Limit of connections per address. A worker needs one. Network load balancers keep the workers' addresses for targets that are
-/// instances
-const OF_ADDRESS: usize = 16;
+/// instances, so workers do not share a limit.
+const MAX_PER_ADDRESS: usize = 16;
 
 /// The open connections. Cloning is cheap.
 #[derive(Clone, Default)]
-pub(super) struct Connections(Arc<Mutex<Table>>);
+pub(super) struct Connections(Arc<Mutex<ConnectionTable>>);
 
 #[derive(Default)]
-struct Table {
+struct ConnectionTable {
     next: u64,
     /// Open connections by number, oldest first.
-    open: BTreeMap<u64, Open>,
+    open: BTreeMap<u64, OpenConnection>,
 }
 
-struct Open {
+struct OpenConnection {
     peer: IpAddr,
     /// True once AWS has confirmed the caller's identity.
     known: bool,
@@ -32,7 +33,7 @@ struct Open {
 }
 
 /// The slot of a connection; dropping it frees the slot.
-pub(super) struct Slot {
+pub(super) struct ConnectionSlot {
     all: Connections,
     id: u64,
 }
@@ -42,10 +43,10 @@ pub(super) type EndSignal = oneshot::Receiver<()>;
 
 impl Connections {
     /// Admits a connection of an address; `None` if all connections in the way have a confirmed identity.
-    pub(super) fn admit_peer(&self, peer: IpAddr) -> Option<(Slot, EndSignal)> {
+    pub(super) fn admit_peer(&self, peer: IpAddr) -> Option<(ConnectionSlot, EndSignal)> {
         let mut table = self.lock_table();
-        if !table.make_room(OF_ADDRESS, |open| open.peer == peer)
-            || !table.make_room(MOST, |_| true)
+        if !table.make_room(MAX_PER_ADDRESS, |open| open.peer == peer)
+            || !table.make_room(MAX_CONNECTIONS, |_| true)
         {
             return None;
         }
@@ -54,7 +55,7 @@ impl Connections {
         table.next = id.wrapping_add(1);
         table.open.insert(
             id,
-            Open {
+            OpenConnection {
                 peer,
                 known: false,
                 _end: end,
@@ -62,18 +63,18 @@ impl Connections {
         );
         drop(table);
         let all = self.clone();
-        Some((Slot { all, id }, ended))
+        Some((ConnectionSlot { all, id }, ended))
     }
 
-    fn lock_table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_table(&self) -> MutexGuard<'_, ConnectionTable> {
+        lock_ignoring_poison(&self.0)
     }
 }
 
-impl Table {
+impl ConnectionTable {
     /// Makes room for one more of the connections that `counts` selects, by closing the oldest unconfirmed one if necessary. False
     /// if there is none.
-    fn make_room(&mut self, most: usize, counts: impl Fn(&Open) -> bool) -> bool {
+    fn make_room(&mut self, most: usize, counts: impl Fn(&OpenConnection) -> bool) -> bool {
         let those = || self.open.iter().filter(|(_, open)| counts(open));
         if those().count() < most {
             return true;
@@ -83,7 +84,7 @@ impl Table {
     }
 }
 
-impl Slot {
+impl ConnectionSlot {
     /// Marks the caller's identity as confirmed, so that the connection is not closed for others.
     pub(super) fn mark_known(&self) {
         if let Some(open) = self.all.lock_table().open.get_mut(&self.id) {
@@ -92,7 +93,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.all.lock_table().open.remove(&self.id);
     }
@@ -121,7 +122,7 @@ mod tests {
         let open = flood
             .iter_mut()
             .filter_map(|(_, end)| (!is_ended(end)).then_some(()));
-        assert_eq!(open.count(), OF_ADDRESS);
+        assert_eq!(open.count(), MAX_PER_ADDRESS);
         assert!(!is_ended(&mut others));
     }
 
@@ -131,16 +132,16 @@ mod tests {
         let (known, mut stays) = all.admit_peer(numbered_address(0)).unwrap();
         known.mark_known();
         let (_idle, mut goes) = all.admit_peer(numbered_address(0)).unwrap();
-        let mut flood: Vec<_> = (1..MOST)
+        let mut flood: Vec<_> = (1..MAX_CONNECTIONS)
             .map(|number| all.admit_peer(numbered_address(number)).unwrap())
             .collect();
         assert!(!is_ended(&mut stays) && is_ended(&mut goes));
-        assert_eq!(all.lock_table().open.len(), MOST);
+        assert_eq!(all.lock_table().open.len(), MAX_CONNECTIONS);
         // Confirmed connections are not closed, so nobody is admitted.
         flood.iter().for_each(|(place, _)| place.mark_known());
-        assert!(all.admit_peer(numbered_address(MOST)).is_none());
+        assert!(all.admit_peer(numbered_address(MAX_CONNECTIONS)).is_none());
         flood.pop();
-        assert!(all.admit_peer(numbered_address(MOST)).is_some());
+        assert!(all.admit_peer(numbered_address(MAX_CONNECTIONS)).is_some());
         drop((known, flood));
     }
 }

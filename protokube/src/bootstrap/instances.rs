@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// Time for collecting a batch.
 const GATHER: Duration = Duration::from_millis(50);
 /// Largest batch, and largest number of waiting look-ups.
-const CALL: usize = 200;
+const BATCH_SIZE: usize = 200;
 
 type LookupResult = Result<Option<Instance>, Failure>;
 
@@ -23,7 +23,7 @@ pub(super) struct InstanceLookup(mpsc::Sender<(String, oneshot::Sender<LookupRes
 impl InstanceLookup {
     /// Starts the task, which ends with the last clone of the result.
     pub(super) fn start(machine: Machine, pause: Duration) -> Self {
-        let (sender, receiver) = mpsc::channel(CALL);
+        let (sender, receiver) = mpsc::channel(BATCH_SIZE);
         tokio::spawn(answer_lookups(machine, pause, receiver));
         Self(sender)
     }
@@ -31,10 +31,10 @@ impl InstanceLookup {
     /// The instance; `None` if EC2 does not know it.
     pub(super) async fn find_instance(&self, instance: &str) -> anyhow::Result<Option<Instance>> {
         let (sender, receiver) = oneshot::channel();
-        let gone = || anyhow!("the task that looks up instances has ended");
+        let task_ended = || anyhow!("the task that looks up instances has ended");
         let sent = self.0.send((instance.to_owned(), sender)).await;
-        sent.map_err(|_| gone())?;
-        Ok(receiver.await.map_err(|_| gone())??)
+        sent.map_err(|_| task_ended())?;
+        Ok(receiver.await.map_err(|_| task_ended())??)
     }
 }
 
@@ -46,7 +46,7 @@ async fn answer_lookups(
     while let Some(first) = asked.recv().await {
         tokio::time::sleep(GATHER).await;
         let mut all = vec![first];
-        while all.len() < CALL
+        while all.len() < BATCH_SIZE
             && let Ok(next) = asked.try_recv()
         {
             all.push(next);

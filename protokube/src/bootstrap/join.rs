@@ -2,8 +2,8 @@
 
 use super::EndpointContext;
 use super::caller::KnownInstance;
-use super::endpoint::{Endpoint, LineCause};
 use super::reject::Rejection;
+use super::shared_state::{LineCause, SharedState};
 use anyhow::{Context as _, anyhow};
 use aws_client::store::{Expect, StoreError};
 use node::bootstrap::{
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 /// Handles a join request and logs its success.
 pub(super) async fn answer_join(
-    endpoint: &Endpoint,
+    endpoint: &SharedState,
     known: &KnownInstance,
     body: &[u8],
 ) -> Result<JoinReply, Rejection> {

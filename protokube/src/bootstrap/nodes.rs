@@ -10,7 +10,6 @@ use std::time::Duration;
 /// Timeout of a look-up; workers retry.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Looks Nodes up.
 pub trait NodeLookup: Send + Sync {
     /// True if a Node of this name exists, ready or not. Fails if the API is not available.
     fn node_exists<'a>(&'a self, node: &'a str) -> BoxFuture<'a, anyhow::Result<bool>>;
@@ -22,7 +21,6 @@ pub struct ApiNodes {
 }
 
 impl ApiNodes {
-    /// Uses this client.
     pub fn new(client: Client) -> Self {
         Self {
             nodes: Api::all(client),

@@ -1,11 +1,10 @@
 //! Rejected requests: the reason for the worker, and details for the log.
 
-use super::endpoint::{LineCause, LineTally};
+use super::shared_state::{EndpointLog, LineCause};
 use node::bootstrap::Refusal;
 use node::report::Status;
 use std::mem::discriminant;
 
-/// A rejected request.
 #[derive(Debug)]
 pub(super) struct Rejection {
     /// Reason that is sent to the worker.
@@ -40,7 +39,7 @@ impl Rejection {
     }
 
     /// Logs the rejection, or counts it if the same cause was logged shortly before.
-    pub(super) fn log_rejection(&self, lines: &LineTally, what: &str) {
+    pub(super) fn log_rejection(&self, lines: &EndpointLog, what: &str) {
         let mut detail = format!("{what} refused: {}", self.refusal);
         if let Some(cause) = &self.cause {
             detail = format!("{detail}: {cause}");

@@ -1,7 +1,7 @@
 //! TLS and HTTP server of the endpoint: limited connections, one request per connection, timeouts for everything.
 
-use super::connections::{Connections, Slot};
-use super::endpoint::{Endpoint, LineCause};
+use super::connections::{ConnectionSlot, Connections};
+use super::shared_state::{LineCause, SharedState};
 use super::{EndpointContext, answer};
 use crate::identity::Identity;
 use anyhow::Context as _;
@@ -35,11 +35,11 @@ pub(super) async fn accept_connections(
     context: Arc<EndpointContext>,
     listener: TcpListener,
 ) -> anyhow::Result<()> {
-    let endpoint = Arc::new(Endpoint::new(Arc::clone(&context)));
+    let endpoint = Arc::new(SharedState::new(Arc::clone(&context)));
     let connections = Connections::default();
     let mut identity = issue_identity(&context)?;
     let mut acceptor = build_acceptor(&identity)?;
-    let mut catch_up = tokio::time::interval(context.told.max(PAUSE));
+    let mut catch_up = tokio::time::interval(context.log_interval.max(PAUSE));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -78,8 +78,8 @@ pub(super) async fn accept_connections(
 }
 
 async fn serve_connection(
-    endpoint: &Endpoint,
-    place: &Slot,
+    endpoint: &SharedState,
+    place: &ConnectionSlot,
     acceptor: TlsAcceptor,
     stream: TcpStream,
     peer: SocketAddr,
@@ -101,7 +101,7 @@ async fn serve_connection(
 }
 
 /// Logs the TLS alert of a caller that does not trust the endpoint's certificate; it would be visible nowhere else.
-fn log_alert(endpoint: &Endpoint, peer: SocketAddr, error: &std::io::Error) {
+fn log_alert(endpoint: &SharedState, peer: SocketAddr, error: &std::io::Error) {
     let alert = error.get_ref().and_then(|source| source.downcast_ref());
     if let Some(rustls::Error::AlertReceived(alert)) = alert {
         let detail = format!("{peer} does not accept the endpoint's certificate: {alert:?}");

@@ -27,16 +27,16 @@ const MKFS_OPTIONS: [&str; 3] = ["-q", "-F", "-m1"];
 
 /// A volume that is attached to this instance.
 #[derive(Clone, Copy, Debug)]
-pub struct Disk<'a> {
+pub struct EtcdDisk<'a> {
     /// Volume id, `vol-...`.
     pub volume: &'a str,
     /// Device name in the attach request: `/dev/xvdu`; empty if unknown.
-    pub asked: &'a str,
+    pub requested_device: &'a str,
     /// Prefix of the member's names: `etcd`, `etcd-events`.
     pub prefix: &'a str,
 }
 
-impl Disk<'_> {
+impl EtcdDisk<'_> {
     /// Mount point, the same as in kOps.
     pub fn mount_point(&self) -> String {
         format!("/mnt/master-{}", self.volume)
@@ -53,12 +53,12 @@ impl Disk<'_> {
         if let Some(device) = host.device_of_volume(self.volume)? {
             return Ok(Some(device));
         }
-        let asked = match self.asked {
+        let requested = match self.requested_device {
             "" => host.link_target(&device_name_path(self.volume))?,
-            asked => Some(asked.into()),
+            requested => Some(requested.into()),
         };
-        match asked {
-            Some(asked) => host.resolve_device(&asked.to_string_lossy()),
+        match requested {
+            Some(requested) => host.resolve_device(&requested.to_string_lossy()),
             None => Ok(None),
         }
     }
@@ -151,8 +151,8 @@ impl Disk<'_> {
     fn mount_disk(&self, host: &Host, device: &Path) -> anyhow::Result<()> {
         self.unmount_disk(host)?;
         host.mount_device(device, &self.mount_point(), "ext4", MOUNT_OPTIONS)?;
-        if !self.asked.is_empty() && host.device_of_volume(self.volume)?.is_none() {
-            host.make_link(&device_name_path(self.volume), self.asked)?;
+        if !self.requested_device.is_empty() && host.device_of_volume(self.volume)?.is_none() {
+            host.make_link(&device_name_path(self.volume), self.requested_device)?;
         }
         Ok(())
     }

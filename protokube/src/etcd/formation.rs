@@ -32,7 +32,6 @@ impl FormationStore {
         }
     }
 
-    /// Reads the record.
     pub async fn read_record(&self) -> anyhow::Result<StoredRecord> {
         let object = self.store.get(&self.key).await;
         let object = object.with_context(|| format!("could not read {}", self.key))?;

@@ -1,8 +1,8 @@
 //! A member's manifest. It is on the volume, and kubelet's folder of manifests has a link to it, so that kubelet runs etcd with its
 //! own volume or not at all.
 
-use super::work::run_blocking;
-use super::{Disk, MemberSettings};
+use super::disk_worker::run_blocking;
+use super::{EtcdDisk, MemberSettings};
 use anyhow::bail;
 use host::{Host, is_outgrown};
 use node::components::EtcdStart;
@@ -12,15 +12,14 @@ use node::etcd::{
 use node::yaml::to_yaml;
 use std::path::Path;
 
-/// Mode of manifests.
 const MODE: u32 = 0o440;
 
 /// Result of inspecting a disk.
-pub(super) struct DiskLook {
+pub(super) struct InspectedDisk {
     /// Content of the disk.
     pub content: VolumeContent,
     /// An error that does not keep the member from running.
-    pub trouble: Option<String>,
+    pub warning: Option<String>,
 }
 
 /// Resumes the member after a reboot from the volume in the link, without AWS, so that an instance comes back while AWS is down. A
@@ -33,16 +32,16 @@ pub(super) async fn resume_member(
     let (host, settings) = (host.clone(), settings.clone());
     run_blocking(move || {
         let link = settings.manifest_link();
-        let said = match host.link_target(&link)? {
+        let target = match host.link_target(&link)? {
             None => host.link_target(&hidden_link_path(&link))?,
-            said => said,
+            target => target,
         };
-        let Some((to, volume)) = said.and_then(|to| Some((to.clone(), volume_of(&to)?))) else {
+        let Some((to, volume)) = target.and_then(|to| Some((to.clone(), volume_of(&to)?))) else {
             return Ok(None);
         };
-        let disk = Disk {
+        let disk = EtcdDisk {
             volume: &volume,
-            asked: "",
+            requested_device: "",
             prefix: &settings.member_names().prefix,
         };
         let Some(device) = disk.find_device(&host)? else {
@@ -60,7 +59,7 @@ pub(super) async fn resume_member(
                 bail!(why);
             }
         }
-        Ok(seen.trouble)
+        Ok(seen.warning)
     })
     .await
 }
@@ -72,9 +71,9 @@ pub(super) async fn resume_member(
 pub(super) fn mount_and_look(
     host: &Host,
     settings: &MemberSettings,
-    disk: &Disk<'_>,
+    disk: &EtcdDisk<'_>,
     device: &Path,
-) -> anyhow::Result<DiskLook> {
+) -> anyhow::Result<InspectedDisk> {
     let link = settings.manifest_link();
     let was_mounted = disk.is_mounted(host, device)?;
     // A link to another volume belongs to a member that runs from there.
@@ -83,9 +82,9 @@ pub(super) fn mount_and_look(
     }
     let content = disk.inspect(host, device)?;
     let VolumeContent::FileSystem(FileSystemContent::Marked { .. }) = &content else {
-        return Ok(DiskLook {
+        return Ok(InspectedDisk {
             content,
-            trouble: None,
+            warning: None,
         });
     };
     let (content, trouble) = match grow_if_outgrown(host, disk, device, was_mounted) {
@@ -100,14 +99,17 @@ pub(super) fn mount_and_look(
     {
         host.write_changed(&manifest, &as_existing(&said)?, MODE)?;
     }
-    Ok(DiskLook { content, trouble })
+    Ok(InspectedDisk {
+        content,
+        warning: trouble,
+    })
 }
 
 /// Grows the file system if the volume is larger. An unused file system is unmounted first, so that it is not grown online. False
 /// if there is nothing to do.
 fn grow_if_outgrown(
     host: &Host,
-    disk: &Disk<'_>,
+    disk: &EtcdDisk<'_>,
     device: &Path,
     in_use: bool,
 ) -> anyhow::Result<bool> {
@@ -125,7 +127,7 @@ fn grow_if_outgrown(
 pub(super) fn withdraw_manifest(
     host: &Host,
     settings: &MemberSettings,
-    disk: &Disk<'_>,
+    disk: &EtcdDisk<'_>,
 ) -> anyhow::Result<()> {
     let link = settings.manifest_link();
     for link in [hidden_link_path(&link), link] {
@@ -136,7 +138,7 @@ pub(super) fn withdraw_manifest(
     Ok(())
 }
 
-fn leads_to(host: &Host, link: &str, disk: &Disk<'_>) -> anyhow::Result<bool> {
+fn leads_to(host: &Host, link: &str, disk: &EtcdDisk<'_>) -> anyhow::Result<bool> {
     let to = host.link_target(link)?.and_then(|to| volume_of(&to));
     Ok(to.is_some_and(|volume| volume == disk.volume))
 }
@@ -152,9 +154,9 @@ pub(super) async fn runs_from(
         let Some(volume) = to.and_then(|to| volume_of(&to)) else {
             return Ok(None);
         };
-        let disk = Disk {
+        let disk = EtcdDisk {
             volume: &volume,
-            asked: "",
+            requested_device: "",
             prefix: &settings.member_names().prefix,
         };
         let Some(device) = disk.find_device(&host)? else {
@@ -197,7 +199,7 @@ fn hidden_link_path(link: &str) -> String {
 pub(super) fn put_manifest(
     host: &Host,
     settings: &MemberSettings,
-    disk: &Disk<'_>,
+    disk: &EtcdDisk<'_>,
     member: &str,
     start: &EtcdStart,
 ) -> anyhow::Result<()> {
@@ -217,7 +219,7 @@ pub(super) fn put_manifest(
     show_link(host, &link, &manifest)
 }
 
-fn manifest_path_on(disk: &Disk<'_>, pod: &str) -> String {
+fn manifest_path_on(disk: &EtcdDisk<'_>, pod: &str) -> String {
     format!("{}/{}", disk.mount_point(), manifest_on_volume(pod))
 }
 

@@ -1,13 +1,14 @@
 //! The role of one etcd member on this instance: finds its volume, starts the member and watches it.
 
+use super::disk_worker::DiskWorker;
 use super::formation::StoredRecord;
-use super::manifest::{self, DiskLook};
-use super::volumes::{HeldVolume, VolumeSearch, find_or_attach};
-use super::work::OwnDisk;
-use super::{Disk, FormationStore, MemberSettings, RunningEtcd, Settled};
+use super::manifest::{self, InspectedDisk};
+use super::volumes::{AttachedVolume, VolumeSearch, find_or_attach};
+use super::{EtcdDisk, FormationStore, MemberSettings, RunningEtcd, SettledClusters};
 use crate::ec2::{self, Ec2, etcd_volumes};
+use crate::lock::lock_ignoring_poison;
 use crate::log::RoleLog;
-use crate::pace::{self, Rhythm};
+use crate::pace::{self, PollTimer};
 use anyhow::{Context, anyhow, bail};
 use host::Host;
 use node::components::EtcdStart;
@@ -17,31 +18,31 @@ use node::etcd::{
 };
 use node::report::Status;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Time between checks of etcd's log on the local disk while the member runs.
-const WATCHED: Duration = Duration::from_secs(2);
+const LOG_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The member of one etcd cluster on this instance.
 #[derive(Debug)]
-pub struct Member<E, R> {
+pub struct EtcdMember<E, R> {
     settings: MemberSettings,
     ec2: Arc<E>,
     host: Host,
     formation: FormationStore,
     running: R,
-    settled: Arc<Settled>,
-    voice: RoleLog,
+    settled: Arc<SettledClusters>,
+    role_log: RoleLog,
     /// Disk from which the member runs.
-    runs_from: Mutex<Option<OwnDisk>>,
+    runs_from: Mutex<Option<DiskWorker>>,
     /// Volume that EC2 accepted to attach but has not shown as attached yet; EC2's answers may be old.
-    asked: Mutex<Option<String>>,
+    attaching: Mutex<Option<String>>,
 }
 
 /// Result of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum StepOutcome {
     /// A step was taken; another may follow at once.
     Stepped,
     /// The member waits for something else.
@@ -55,20 +56,20 @@ struct KnownVolumes {
     /// Volumes with the etcd cluster's tag, and recorded ones whatever their tags.
     seen: Vec<SeenVolume>,
     /// Ids of volumes that do not exist any more.
-    gone: BTreeSet<String>,
+    deleted: BTreeSet<String>,
     /// Missing tags of recorded volumes, described for a message.
     lacks: Vec<String>,
 }
 
 /// What is known about this member's volume.
-struct VolumeLook<'a> {
-    held: &'a HeldVolume,
-    disk: OwnDisk,
+struct ObservedVolume<'a> {
+    attached: &'a AttachedVolume,
+    disk: DiskWorker,
     content: VolumeContent,
     read: &'a StoredRecord,
 }
 
-impl<E: Ec2, R: RunningEtcd> Member<E, R> {
+impl<E: Ec2, R: RunningEtcd> EtcdMember<E, R> {
     /// A member; nothing happens yet.
     pub fn new(
         settings: MemberSettings,
@@ -76,8 +77,8 @@ impl<E: Ec2, R: RunningEtcd> Member<E, R> {
         host: Host,
         formation: FormationStore,
         running: R,
-        settled: Arc<Settled>,
-        voice: RoleLog,
+        settled: Arc<SettledClusters>,
+        role_log: RoleLog,
     ) -> Self {
         Self {
             settings,
@@ -86,9 +87,9 @@ impl<E: Ec2, R: RunningEtcd> Member<E, R> {
             formation,
             running,
             settled,
-            voice,
+            role_log,
             runs_from: Mutex::default(),
-            asked: Mutex::default(),
+            attaching: Mutex::default(),
         }
     }
 
@@ -97,21 +98,21 @@ impl<E: Ec2, R: RunningEtcd> Member<E, R> {
         match manifest::resume_member(&self.host, &self.settings).await {
             Ok(trouble) => self.report_volume(trouble),
             Err(error) => self
-                .voice
+                .role_log
                 .report_status(Status::Failed, &format!("{error:#}")),
         }
-        let mut rhythm = Rhythm::new(self.settings.pace, &self.settings.instance);
+        let mut timer = PollTimer::new(self.settings.pace, &self.settings.instance);
         loop {
             let outcome = self.take_step().await?;
-            self.set_settled(outcome == Outcome::Settled);
-            if outcome == Outcome::Settled {
+            self.set_settled(outcome == StepOutcome::Settled);
+            if outcome == StepOutcome::Settled {
                 self.report_alarm().await;
             }
             match outcome {
-                Outcome::Stepped => rhythm.restart(),
-                Outcome::Waits => rhythm.wait_after(pace::LookResult::Lack).await,
-                Outcome::Settled => tokio::select! {
-                    () = rhythm.wait_settled() => {}
+                StepOutcome::Stepped => timer.restart(),
+                StepOutcome::Waits => timer.wait_after(pace::PollResult::Missing).await,
+                StepOutcome::Settled => tokio::select! {
+                    () = timer.wait_settled() => {}
                     () = self.wait_for_lost_log() => {}
                 },
             }
@@ -119,31 +120,34 @@ impl<E: Ec2, R: RunningEtcd> Member<E, R> {
     }
 
     /// Observes everything and takes at most one step.
-    pub async fn take_step(&self) -> anyhow::Result<Outcome> {
+    pub async fn take_step(&self) -> anyhow::Result<StepOutcome> {
         let read = self.formation.read_record().await?;
         let record = read.record.as_ref();
         let runs = manifest::runs_from(&self.host, &self.settings).await?;
         let mut known = self.describe_volumes(record, runs.as_deref()).await?;
-        let held = match self.find_volume(&known, runs.as_deref(), record).await? {
-            VolumeSearch::Held(held) => held,
+        let attached = match self.find_volume(&known, runs.as_deref(), record).await? {
+            VolumeSearch::Attached(held) => held,
             VolumeSearch::Waiting(why) => return Ok(self.report_wait(&why)),
             VolumeSearch::Asked(volume) => {
                 let why = format!("waiting until {volume} is attached");
-                self.with_asked_volume(|asked| *asked = Some(volume));
+                self.with_attaching_volume(|attaching| *attaching = Some(volume));
                 return Ok(self.report_wait(&why));
             }
         };
-        match &held.besides {
-            Some(why) => self.voice.report_error("volumes", &anyhow!("{why}")),
-            None => self.voice.report_resolved("volumes"),
+        match &attached.surplus_message {
+            Some(why) => self.role_log.report_error("volumes", &anyhow!("{why}")),
+            None => self.role_log.report_resolved("volumes"),
         }
         let names = self.settings.member_names();
-        let disk = OwnDisk::new(&self.host, &held, &names.prefix);
+        let disk = DiskWorker::new(&self.host, &attached, &names.prefix);
         let settings = self.settings.clone();
-        let looked = disk.run_on_disk(move |host, disk, held| {
-            manifest::mount_and_look(host, &settings, disk, &held.device)
+        let inspected = disk.run_on_disk(move |host, disk, attached| {
+            manifest::mount_and_look(host, &settings, disk, &attached.device)
         });
-        let DiskLook { content, trouble } = looked.await?;
+        let InspectedDisk {
+            content,
+            warning: trouble,
+        } = inspected.await?;
         self.report_volume(trouble);
         let own = (&self.settings.config.cluster, &self.settings.etcd.name);
         if let VolumeContent::FileSystem(FileSystemContent::Marked { marker, .. }) = &content
@@ -160,21 +164,21 @@ impl<E: Ec2, R: RunningEtcd> Member<E, R> {
             cluster: &self.settings.config.cluster,
             etcd: &self.settings.etcd.name,
             members: &names.members,
-            member: &held.member,
-            volume: &held.volume,
+            member: &attached.member,
+            volume: &attached.volume,
             seen: &known.seen,
-            gone: &known.gone,
+            gone: &known.deleted,
             token: &token,
             trace: trace.as_deref(),
         };
         let step = decide_step(&own, record, &content);
-        let look = VolumeLook {
-            held: &held,
+        let observed = ObservedVolume {
+            attached: &attached,
             disk,
             content,
             read: &read,
         };
-        self.carry_out(step, look).await
+        self.carry_out(step, observed).await
     }
 
     /// Describes the etcd cluster's volumes. Recorded volumes and the one from which etcd runs are described by id if the list lacks
@@ -187,7 +191,7 @@ impl<E: Ec2, R: RunningEtcd> Member<E, R> {
         let volumes = etcd_volumes(&*self.ec2, &self.settings.config.cluster).await?;
         let mut known = KnownVolumes {
             seen: ec2::seen_volumes(&volumes, &self.settings.etcd.name),
-            gone: BTreeSet::new(),
+            deleted: BTreeSet::new(),
             lacks: Vec::new(),
         };
         let own = self.settings.own_members();
@@ -196,10 +200,10 @@ impl<E: Ec2, R: RunningEtcd> Member<E, R> {
             self.describe_missing(id, &mut known).await?;
         }
         match known.lacks.as_slice() {
-            [] => self.voice.report_resolved("tags"),
+            [] => self.role_log.report_resolved("tags"),
             lacks => {
                 let why = anyhow!("{}: add it again", lacks.join(" and "));
-                self.voice.report_error("tags", &why);
+                self.role_log.report_error("tags", &why);
             }
         }
         Ok(known)
@@ -207,7 +211,7 @@ impl<E: Ec2, R: RunningEtcd> Member<E, R> {
 
     /// Describes a volume by id if the list lacks it, because the list may be old or a tag may have been removed.
     async fn describe_missing(&self, id: &str, known: &mut KnownVolumes) -> anyhow::Result<()> {
-        if known.seen.iter().any(|one| one.id == id) || known.gone.contains(id) {
+        if known.seen.iter().any(|one| one.id == id) || known.deleted.contains(id) {
             return Ok(());
         }
         let found = self.ec2.describe_volume(id).await;
@@ -219,31 +223,36 @@ impl<E: Ec2, R: RunningEtcd> Member<E, R> {
                 known.lacks.extend(lacks);
                 known.seen.push(ec2::to_seen_volume(&volume, etcd));
             }
-            None => drop(known.gone.insert(id.to_owned())),
+            None => drop(known.deleted.insert(id.to_owned())),
         }
         Ok(())
     }
 
     async fn find_volume(
         &self,
-        KnownVolumes { seen, gone, .. }: &KnownVolumes,
+        KnownVolumes {
+            seen,
+            deleted: gone,
+            ..
+        }: &KnownVolumes,
         runs: Option<&str>,
         record: Option<&FormationRecord>,
     ) -> anyhow::Result<VolumeSearch> {
         let members = self.settings.own_members();
         let instance = &self.settings.instance;
-        let asked = self.with_asked_volume(|asked| {
-            let shown = |one: &SeenVolume| Some(&one.id) == asked.as_ref() && one.is_with(instance);
+        let attaching = self.with_attaching_volume(|attaching| {
+            let shown =
+                |one: &SeenVolume| Some(&one.id) == attaching.as_ref() && one.is_with(instance);
             if seen.iter().any(shown) {
-                *asked = None;
+                *attaching = None;
             }
-            asked.clone()
+            attaching.clone()
         });
         let place = VolumeRequest {
             instance,
             zone: &self.settings.zone,
             members: &members,
-            asked: asked.as_deref(),
+            asked: attaching.as_deref(),
             runs,
             gone,
         };
@@ -255,7 +264,7 @@ impl<E: Ec2, R: RunningEtcd> Member<E, R> {
     /// asking.
     async fn wait_for_lost_log(&self) {
         while let Some(disk) = self.with_running_disk(|disk| disk.clone()) {
-            tokio::time::sleep(WATCHED).await;
+            tokio::time::sleep(LOG_CHECK_INTERVAL).await;
             let log = disk.run_on_disk(|host, disk, _| disk.read_log(host)).await;
             if !matches!(log, Ok(EtcdLog::Of(_))) {
                 return;
@@ -266,75 +275,75 @@ impl<E: Ec2, R: RunningEtcd> Member<E, R> {
     async fn carry_out(
         &self,
         step: FormationStep,
-        look: VolumeLook<'_>,
-    ) -> anyhow::Result<Outcome> {
+        observed: ObservedVolume<'_>,
+    ) -> anyhow::Result<StepOutcome> {
         match step {
             FormationStep::Record(record) => {
-                if self.formation.write_record(look.read, &record).await? {
-                    self.voice
+                if self.formation.write_record(observed.read, &record).await? {
+                    self.role_log
                         .report_status(Status::Started, "wrote the formation record");
                 }
             }
             FormationStep::Format => {
-                let volume = &look.held.volume;
+                let volume = &observed.attached.volume;
                 let detail = format!("making a file system on {volume}, which is blank");
-                self.voice.report_status(Status::Started, &detail);
-                let VolumeLook { disk, content, .. } = look;
-                let format = move |host: &Host, disk: &Disk<'_>, held: &HeldVolume| {
-                    disk.make_file_system(host, &held.device, &content)
+                self.role_log.report_status(Status::Started, &detail);
+                let ObservedVolume { disk, content, .. } = observed;
+                let format = move |host: &Host, disk: &EtcdDisk<'_>, attached: &AttachedVolume| {
+                    disk.make_file_system(host, &attached.device, &content)
                 };
                 disk.run_on_disk(format).await?;
             }
             FormationStep::Mark { marker, new } => {
-                let mark = move |host: &Host, disk: &Disk<'_>, _: &HeldVolume| {
+                let mark = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
                     disk.write_marker(host, &marker)?;
                     if new {
                         disk.make_data_folder(host)?;
                     }
                     Ok(())
                 };
-                look.disk.run_on_disk(mark).await?;
+                observed.disk.run_on_disk(mark).await?;
             }
-            FormationStep::Start(start) => return self.start_member(start, &look).await,
+            FormationStep::Start(start) => return self.start_member(start, &observed).await,
             FormationStep::Wait(why) => return Ok(self.report_wait(&why)),
             FormationStep::Ask(why) => bail!(why),
             FormationStep::Refuse(why) => {
                 self.set_settled(false);
                 let settings = self.settings.clone();
-                let withdraw = move |host: &Host, disk: &Disk<'_>, _: &HeldVolume| {
+                let withdraw = move |host: &Host, disk: &EtcdDisk<'_>, _: &AttachedVolume| {
                     manifest::withdraw_manifest(host, &settings, disk)
                 };
-                look.disk.run_on_disk(withdraw).await?;
+                observed.disk.run_on_disk(withdraw).await?;
                 bail!(why);
             }
         }
-        Ok(Outcome::Stepped)
+        Ok(StepOutcome::Stepped)
     }
 
     /// Lets kubelet start the member, and records the cluster as formed once all members have come up.
     async fn start_member(
         &self,
         start: EtcdStart,
-        look: &VolumeLook<'_>,
-    ) -> anyhow::Result<Outcome> {
+        observed: &ObservedVolume<'_>,
+    ) -> anyhow::Result<StepOutcome> {
         let settings = self.settings.clone();
-        let put = move |host: &Host, disk: &Disk<'_>, held: &HeldVolume| {
-            manifest::put_manifest(host, &settings, disk, &held.member, &start)
+        let put = move |host: &Host, disk: &EtcdDisk<'_>, attached: &AttachedVolume| {
+            manifest::put_manifest(host, &settings, disk, &attached.member, &start)
         };
-        look.disk.run_on_disk(put).await?;
-        self.with_running_disk(|disk| *disk = Some(look.disk.clone()));
+        observed.disk.run_on_disk(put).await?;
+        self.with_running_disk(|disk| *disk = Some(observed.disk.clone()));
         if let Some(why) = self.running.find_problem().await {
             return Ok(self.report_wait(&format!("etcd is not healthy yet: {why}")));
         }
-        let members = self.running.list_members(&look.held.member).await?;
-        let Some(record) = &look.read.record else {
+        let members = self.running.list_members(&observed.attached.member).await?;
+        let Some(record) = &observed.read.record else {
             bail!("etcd runs but the state store has no formation record");
         };
         if let Some(why) = foreign_cluster(record, &members.cluster_id) {
             bail!(why);
         }
         let Some(formed) = mark_formed(record, &members.cluster_id) else {
-            return Ok(Outcome::Settled);
+            return Ok(StepOutcome::Settled);
         };
         let names = self.settings.member_names();
         let missing = names.members.iter().map(|member| names.member_name(member));
@@ -344,29 +353,29 @@ impl<E: Ec2, R: RunningEtcd> Member<E, R> {
         if !missing.is_empty() {
             return Ok(self.report_wait(&format!("{} has not come up yet", missing.join(", "))));
         }
-        if self.formation.write_record(look.read, &formed).await? {
+        if self.formation.write_record(observed.read, &formed).await? {
             let detail = format!("formed as cluster {}", members.cluster_id);
-            self.voice.report_status(Status::Started, &detail);
+            self.role_log.report_status(Status::Started, &detail);
         }
-        Ok(Outcome::Stepped)
+        Ok(StepOutcome::Stepped)
     }
 
     /// Reports an alarm of etcd. It does not stop the control plane, because reads continue.
     async fn report_alarm(&self) {
         match self.running.find_alarm().await {
-            Some(alarm) => self.voice.report_error("alarm", &describe_alarm(&alarm)),
-            None => self.voice.report_resolved("alarm"),
+            Some(alarm) => self.role_log.report_error("alarm", &describe_alarm(&alarm)),
+            None => self.role_log.report_resolved("alarm"),
         }
     }
 
-    fn report_wait(&self, why: &str) -> Outcome {
-        self.voice.report_status(Status::Started, why);
-        Outcome::Waits
+    fn report_wait(&self, why: &str) -> StepOutcome {
+        self.role_log.report_status(Status::Started, why);
+        StepOutcome::Waits
     }
 
     fn set_settled(&self, settled: bool) {
         if settled {
-            self.voice.report_status(Status::Finished, "");
+            self.role_log.report_status(Status::Finished, "");
         }
         let etcd = &self.settings.etcd.name;
         self.settled
@@ -377,22 +386,18 @@ impl<E: Ec2, R: RunningEtcd> Member<E, R> {
     fn report_volume(&self, trouble: Option<String>) {
         const ABOUT: &str = "volume";
         match trouble {
-            Some(why) => self.voice.report_error(ABOUT, &anyhow!(why)),
-            None => self.voice.report_resolved(ABOUT),
+            Some(why) => self.role_log.report_error(ABOUT, &anyhow!(why)),
+            None => self.role_log.report_resolved(ABOUT),
         }
     }
 
-    fn with_running_disk<T>(&self, with: impl FnOnce(&mut Option<OwnDisk>) -> T) -> T {
+    fn with_running_disk<T>(&self, with: impl FnOnce(&mut Option<DiskWorker>) -> T) -> T {
         with(&mut lock_ignoring_poison(&self.runs_from))
     }
 
-    fn with_asked_volume<T>(&self, with: impl FnOnce(&mut Option<String>) -> T) -> T {
-        with(&mut lock_ignoring_poison(&self.asked))
+    fn with_attaching_volume<T>(&self, with: impl FnOnce(&mut Option<String>) -> T) -> T {
+        with(&mut lock_ignoring_poison(&self.attaching))
     }
-}
-
-fn lock_ignoring_poison<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Explains an alarm and how to clear it (<https://etcd.io/docs/v3.6/op-guide/maintenance/#space-quota>).

@@ -62,7 +62,6 @@ pub struct EtcdPeer {
     pub names: EtcdMemberNames,
     /// Private address of this instance.
     pub address: IpAddr,
-    /// Peer port.
     pub port: u16,
 }
 
@@ -83,7 +82,7 @@ impl RunningEtcd for EtcdHttp {
         let EtcdPeer { port, names, .. } = &self.peer;
         let name = names.member_host(member);
         let url = format!("https://{name}:{port}/members");
-        let asked = async {
+        let requested = async {
             let client = self.peer.build_client(&name)?;
             let answer = client.get(&url).send().await?.error_for_status()?;
             let id = answer.headers().get(CLUSTER_ID);
@@ -91,7 +90,7 @@ impl RunningEtcd for EtcdHttp {
             let id = id.context("the response has no cluster id")?;
             parse_members(id, &answer.text().await?)
         };
-        asked
+        requested
             .await
             .with_context(|| format!("could not list the members of etcd ({url})"))
     }
@@ -122,11 +121,11 @@ impl EtcdPeer {
 /// Parses the alarm in a response such as `{"health":"false","reason":"ALARM NOSPACE"}`.
 fn parse_alarm(text: &str) -> Option<String> {
     #[derive(Deserialize)]
-    struct Health {
+    struct HealthReply {
         #[serde(default)]
         reason: String,
     }
-    let health: Health = serde_json::from_str(text).ok()?;
+    let health: HealthReply = serde_json::from_str(text).ok()?;
     health.reason.strip_prefix("ALARM ").map(str::to_owned)
 }
 
@@ -134,13 +133,14 @@ fn parse_alarm(text: &str) -> Option<String> {
 fn parse_members(cluster_id: String, text: &str) -> anyhow::Result<EtcdMembers> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct One {
+    struct ListedMember {
         #[serde(default)]
         name: String,
         #[serde(default, rename = "clientURLs")]
         client_urls: Vec<String>,
     }
-    let all: Vec<One> = serde_json::from_str(text).context("the list of members is not JSON")?;
+    let all: Vec<ListedMember> =
+        serde_json::from_str(text).context("the list of members is not JSON")?;
     if all.is_empty() {
         bail!("the list of members is empty");
     }

@@ -1,6 +1,6 @@
 //! Settings of a member, and names derived from them.
 
-use crate::pace::Pace;
+use crate::pace::PollPace;
 use anyhow::Context;
 use node::components::{EtcdMemberNames, EtcdStart};
 use node::config::{EtcdCluster, NodeConfig, etcd_members, etcd_pod};
@@ -21,7 +21,7 @@ pub struct MemberSettings {
     /// Availability zone of this instance.
     pub zone: String,
     /// Times between steps.
-    pub pace: Pace,
+    pub pace: PollPace,
     /// Creates a new random token.
     pub token: fn() -> anyhow::Result<String>,
 }

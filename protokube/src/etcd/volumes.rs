@@ -1,7 +1,7 @@
 //! Finds an etcd volume by its tags, attaches it, and waits until the kernel shows it. EC2 attaches a volume to one instance at a
 //! time. Nothing here ever detaches a volume.
 
-use super::Disk;
+use super::EtcdDisk;
 use crate::ec2::Ec2;
 use anyhow::{Context, bail};
 use host::Host;
@@ -11,24 +11,24 @@ use std::path::PathBuf;
 
 /// A volume that is attached to this instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldVolume {
+pub(crate) struct AttachedVolume {
     /// Volume id, `vol-...`.
     pub volume: String,
     /// Member of the volume.
     pub member: String,
     /// Device name in the attach request.
-    pub asked: String,
+    pub requested_device: String,
     /// Device that the kernel shows.
     pub device: PathBuf,
     /// A message about other volumes of the etcd cluster that are attached here, if there are any.
-    pub besides: Option<String>,
+    pub surplus_message: Option<String>,
 }
 
 /// Result of looking for the volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum VolumeSearch {
+pub(crate) enum VolumeSearch {
     /// The volume is attached and its device exists.
-    Held(HeldVolume),
+    Attached(AttachedVolume),
     /// Not available yet; the text is the reason.
     Waiting(String),
     /// EC2 has accepted to attach this volume.
@@ -36,25 +36,25 @@ pub enum VolumeSearch {
 }
 
 /// Looks for the volume, and requests the attachment of a free one. `first` is the index of the first device name to try.
-pub async fn find_or_attach(
+pub(crate) async fn find_or_attach(
     ec2: &impl Ec2,
     host: &Host,
-    place: &VolumeRequest<'_>,
+    request: &VolumeRequest<'_>,
     seen: &[SeenVolume],
     record: Option<&FormationRecord>,
     first: usize,
 ) -> anyhow::Result<VolumeSearch> {
-    match choose_volume(place, seen, record) {
+    match choose_volume(request, seen, record) {
         Choice::Wait(why) => Ok(VolumeSearch::Waiting(format!(
             "{why}{}",
-            describe_holders(ec2, place, seen).await?
+            describe_holders(ec2, request, seen).await?
         ))),
         Choice::Stay(why) => bail!(why),
         Choice::Held {
             volume,
             member,
             besides,
-        } => to_held_volume(host, volume, member, &besides),
+        } => to_attached_volume(host, volume, member, &besides),
         Choice::Attach { volume, .. } => {
             // The kernel may show a volume before EC2 does; attaching another would be the second one.
             for one in seen {
@@ -63,11 +63,11 @@ pub async fn find_or_attach(
                     return Ok(VolumeSearch::Waiting(why));
                 }
             }
-            let used = devices_in_use(ec2, place.instance).await?;
+            let used = devices_in_use(ec2, request.instance).await?;
             let device = device_name(&used, first)
                 .context("all device names for etcd volumes are in use")?;
             let attached = ec2
-                .attach_volume(&volume.id, place.instance, device)
+                .attach_volume(&volume.id, request.instance, device)
                 .await
                 .with_context(|| format!("could not attach {} as {device}", volume.id));
             attached?;
@@ -76,25 +76,25 @@ pub async fn find_or_attach(
     }
 }
 
-fn to_held_volume(
+fn to_attached_volume(
     host: &Host,
     volume: &SeenVolume,
     member: String,
     besides: &[&SeenVolume],
 ) -> anyhow::Result<VolumeSearch> {
-    let asked = volume.holder.as_ref().map(|holder| holder.device.clone());
-    let asked = asked.unwrap_or_default();
-    let disk = Disk {
+    let device = volume.holder.as_ref().map(|holder| holder.device.clone());
+    let requested_device = device.unwrap_or_default();
+    let disk = EtcdDisk {
         volume: &volume.id,
-        asked: &asked,
+        requested_device: &requested_device,
         prefix: "",
     };
     Ok(match disk.find_device(host)? {
-        Some(device) => VolumeSearch::Held(HeldVolume {
-            besides: describe_surplus(volume, besides),
+        Some(device) => VolumeSearch::Attached(AttachedVolume {
+            surplus_message: describe_surplus(volume, besides),
             volume: volume.id.clone(),
             member,
-            asked,
+            requested_device,
             device,
         }),
         None => VolumeSearch::Waiting(format!(
@@ -105,16 +105,16 @@ fn to_held_volume(
 }
 
 fn describe_surplus(runs: &SeenVolume, besides: &[&SeenVolume]) -> Option<String> {
-    let said = besides
+    let others = besides
         .iter()
         .map(|one| format!("{} ({})", one.id, one.tag));
-    let said: Vec<String> = said.collect();
-    (!said.is_empty()).then(|| {
+    let others: Vec<String> = others.collect();
+    (!others.is_empty()).then(|| {
         format!(
             "this instance runs one member, from {}, but also has {}, which blocks other instances: detach it with \
              `aws ec2 detach-volume`",
             runs.id,
-            said.join(" and ")
+            others.join(" and ")
         )
     })
 }
@@ -122,27 +122,30 @@ fn describe_surplus(runs: &SeenVolume, besides: &[&SeenVolume]) -> Option<String
 /// Describes state and zone of the other instances that have volumes of this group's members.
 async fn describe_holders(
     ec2: &impl Ec2,
-    place: &VolumeRequest<'_>,
+    request: &VolumeRequest<'_>,
     seen: &[SeenVolume],
 ) -> anyhow::Result<String> {
     let wanted = |volume: &&SeenVolume| {
         let member = volume.member();
-        place.members.iter().any(|one| Some(one.as_str()) == member)
+        request
+            .members
+            .iter()
+            .any(|one| Some(one.as_str()) == member)
     };
     let ids: BTreeSet<&str> = seen
         .iter()
         .filter(wanted)
         .filter_map(|volume| Some(volume.holder.as_ref()?.instance.as_str()))
-        .filter(|id| *id != place.instance)
+        .filter(|id| *id != request.instance)
         .collect();
     if ids.is_empty() {
         return Ok(String::new());
     }
     let ids: Vec<&str> = ids.into_iter().collect();
     let machines = ec2.describe_instances(&[("instance-id", &ids)]).await?;
-    let said = machines.iter().filter(|one| ids.contains(&one.id.as_str()));
-    let said = said.map(|one| format!("; {} is {} in {}", one.id, one.state, one.zone));
-    Ok(said.collect())
+    let holders = machines.iter().filter(|one| ids.contains(&one.id.as_str()));
+    let descriptions = holders.map(|one| format!("; {} is {} in {}", one.id, one.state, one.zone));
+    Ok(descriptions.collect())
 }
 
 /// Device names of all volumes of this instance.

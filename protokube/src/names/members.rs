@@ -6,7 +6,7 @@ use super::hosts::{FILE, hosts_block, parse_entries};
 use crate::ec2::{Ec2, Filter, etcd_volumes, seen_volumes};
 use crate::etcd::FormationStore;
 use crate::log::RoleLog;
-use crate::pace::{LookResult, Pace, Rhythm};
+use crate::pace::{PollPace, PollResult, PollTimer};
 use anyhow::Context;
 use aws_client::machine::{Instance, Volume};
 use host::Host;
@@ -24,14 +24,13 @@ const KEPT: &str = "/var/lib/kctl/etcd-hosts";
 const MODE: u32 = 0o644;
 
 /// Formation records by etcd cluster.
-pub type RecordsByEtcd = BTreeMap<String, FormationRecord>;
+pub(crate) type RecordsByEtcd = BTreeMap<String, FormationRecord>;
 
 /// Inputs of the role.
 #[derive(Debug)]
 pub struct MemberNames<'a, E> {
     /// Access to the instance.
     pub host: &'a Host,
-    /// Client of EC2.
     pub ec2: &'a E,
     /// NodeConfig of this instance.
     pub config: &'a NodeConfig,
@@ -40,7 +39,7 @@ pub struct MemberNames<'a, E> {
     /// Id of this instance.
     pub instance: &'a str,
     /// Times between rounds.
-    pub pace: Pace,
+    pub pace: PollPace,
 }
 
 /// Restores the last known names if they are missing, before etcd can start and without AWS.
@@ -60,8 +59,8 @@ pub fn restore_names(host: &Host) -> anyhow::Result<()> {
 impl<E: Ec2> MemberNames<'_, E> {
     /// Keeps the names of the members in `/etc/hosts` up to date.
     pub async fn keep_names(&self) -> anyhow::Result<()> {
-        let voice = RoleLog::for_role("names");
-        let mut rhythm = Rhythm::new(self.pace, self.instance);
+        let role_log = RoleLog::for_role("names");
+        let mut timer = PollTimer::new(self.pace, self.instance);
         let all = member_names(self.config);
         let mut before = None;
         loop {
@@ -69,16 +68,16 @@ impl<E: Ec2> MemberNames<'_, E> {
             let names = merge_addresses(&all, &self.last_known()?, found.clone());
             if self.write_names(&names)? {
                 let pair = |(name, address): (&String, &IpAddr)| format!("{name} {address}");
-                let said: Vec<String> = names.iter().map(pair).collect();
-                voice.report_status(Status::Finished, &said.join(", "));
+                let entries: Vec<String> = names.iter().map(pair).collect();
+                role_log.report_status(Status::Finished, &entries.join(", "));
             }
             let complete = found.len() == all.len();
             let seen = match before.replace(found.clone()) {
-                Some(before) if before == found && complete => LookResult::Rest,
-                Some(before) if before == found => LookResult::Lack,
-                _ => LookResult::Change,
+                Some(before) if before == found && complete => PollResult::Rest,
+                Some(before) if before == found => PollResult::Missing,
+                _ => PollResult::Change,
             };
-            rhythm.wait_after(seen).await;
+            timer.wait_after(seen).await;
         }
     }
 
@@ -93,7 +92,7 @@ impl<E: Ec2> MemberNames<'_, E> {
         let holders = volumes
             .iter()
             .filter_map(|volume| volume.attachment.as_ref());
-        let ids: BTreeSet<&str> = holders.map(|of| of.instance.as_str()).collect();
+        let ids: BTreeSet<&str> = holders.map(|holder| holder.instance.as_str()).collect();
         let ids: Vec<&str> = ids.into_iter().collect();
         let filters: [Filter<'_>; 1] = [("instance-id", &ids)];
         let instances = if ids.is_empty() {
@@ -146,7 +145,11 @@ fn member_addresses(
     instances: &[Instance],
 ) -> BTreeMap<String, IpAddr> {
     let mut found = BTreeMap::new();
-    for etcd in config.control_plane.iter().flat_map(|of| &of.etcd) {
+    for etcd in config
+        .control_plane
+        .iter()
+        .flat_map(|control_plane| &control_plane.etcd)
+    {
         let names = EtcdMemberNames::from_config(etcd, &config.cluster);
         let seen = seen_volumes(volumes, &etcd.name);
         for member in &names.members {
@@ -164,7 +167,10 @@ fn member_addresses(
 }
 
 fn member_names(config: &NodeConfig) -> BTreeSet<String> {
-    let all = config.control_plane.iter().flat_map(|of| &of.etcd);
+    let all = config
+        .control_plane
+        .iter()
+        .flat_map(|control_plane| &control_plane.etcd);
     all.flat_map(|etcd| {
         let names = EtcdMemberNames::from_config(etcd, &config.cluster);
         let hosts = names.members.iter().map(|member| names.member_host(member));
@@ -190,21 +196,21 @@ mod tests {
 
     #[test]
     fn a_member_keeps_its_address_until_it_has_another_and_only_members_have_one() {
-        let of = |pairs: &[(&str, [u8; 4])]| -> BTreeMap<String, IpAddr> {
+        let addresses = |pairs: &[(&str, [u8; 4])]| -> BTreeMap<String, IpAddr> {
             let pair =
                 |(name, octets): &(&str, [u8; 4])| ((*name).to_owned(), IpAddr::from(*octets));
             pairs.iter().map(pair).collect()
         };
         let members = BTreeSet::from(["a".to_owned(), "b".to_owned()]);
-        let known = of(&[
+        let known = addresses(&[
             ("a", [10, 0, 0, 1]),
             ("b", [10, 0, 0, 2]),
             ("gone", [10, 0, 0, 3]),
         ]);
-        let found = of(&[("b", [10, 0, 0, 9])]);
+        let found = addresses(&[("b", [10, 0, 0, 9])]);
         assert_eq!(
             merge_addresses(&members, &known, found),
-            of(&[("a", [10, 0, 0, 1]), ("b", [10, 0, 0, 9])])
+            addresses(&[("a", [10, 0, 0, 1]), ("b", [10, 0, 0, 9])])
         );
     }
 }

@@ -19,9 +19,7 @@ const ANNOTATIONS: [(&str, AddressKind); 2] = [
 /// Kind of an instance's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressKind {
-    /// Private address.
     Private,
-    /// Public address.
     Public,
 }
 
@@ -31,18 +29,18 @@ pub struct FollowedName {
     /// Name without trailing dot.
     pub name: String,
     /// Kind of the published addresses.
-    pub which: AddressKind,
+    pub kind: AddressKind,
 }
 
 /// Current records of the zone by name.
-pub type Published = BTreeMap<String, Found>;
+pub type PublishedRecords = BTreeMap<String, Found>;
 
 /// The names of a cluster with a hosted zone: those of the API server, unless a load balancer has them, and the bootstrap endpoint.
 pub fn followed_names(config: &NodeConfig) -> Vec<FollowedName> {
     let pods = config
         .control_plane
         .iter()
-        .flat_map(|of| of.static_pods.values());
+        .flat_map(|control_plane| control_plane.static_pods.values());
     let mut all: Vec<FollowedName> = Vec::new();
     for pod in pods {
         for (annotation, which) in ANNOTATIONS {
@@ -51,13 +49,13 @@ pub fn followed_names(config: &NodeConfig) -> Vec<FollowedName> {
             let names = names.map(str::trim).filter(|name| !name.is_empty());
             all.extend(names.map(|name| FollowedName {
                 name: name.to_owned(),
-                which,
+                kind: which,
             }));
         }
     }
     all.push(FollowedName {
         name: dns::bootstrap(&config.cluster),
-        which: AddressKind::Private,
+        kind: AddressKind::Private,
     });
     all
 }
@@ -67,15 +65,14 @@ pub fn followed_names(config: &NodeConfig) -> Vec<FollowedName> {
 /// that a name has already stays while it is ready, because another protokube may see newer data of EC2. A name is not changed if
 /// it is up to date, if no address is left, if EC2 does not show the public address of a ready instance yet, or if it is an alias,
 /// for example of a load balancer.
-/// where something else has the name, such as a load balancer.
 pub fn needed_changes(
     wanted: &[FollowedName],
     ready: &BTreeSet<Ipv4Addr>,
     machines: &[Instance],
-    published: &Published,
+    published: &PublishedRecords,
 ) -> Vec<Addresses> {
     let change = |wanted: &FollowedName| {
-        let addresses = match wanted.which {
+        let addresses = match wanted.kind {
             AddressKind::Private => private_addresses(ready, machines, published.get(&wanted.name)),
             AddressKind::Public => public_addresses(ready, machines)?,
         };
@@ -94,7 +91,7 @@ pub fn needed_changes(
 }
 
 /// The instance with this private address.
-pub fn instance_at(address: Ipv4Addr, machines: &[Instance]) -> Option<&Instance> {
+pub(crate) fn instance_at(address: Ipv4Addr, machines: &[Instance]) -> Option<&Instance> {
     let address = address.to_string();
     let mut machines = machines.iter();
     machines.find(|machine| machine.private_ip.as_ref() == Some(&address))
@@ -151,7 +148,7 @@ mod tests {
         }
     }
 
-    fn private(number: u8) -> Ipv4Addr {
+    fn private_address(number: u8) -> Ipv4Addr {
         Ipv4Addr::new(10, 0, 0, number)
     }
 
@@ -162,13 +159,13 @@ mod tests {
         ]
         .map(|(name, which)| FollowedName {
             name: name.into(),
-            which,
+            kind: which,
         })
         .to_vec()
     }
 
     fn any_found() -> impl Strategy<Value = Option<Found>> {
-        let addresses = proptest::collection::btree_set((0_u8..4).prop_map(private), 1..3);
+        let addresses = proptest::collection::btree_set((0_u8..4).prop_map(private_address), 1..3);
         let addresses =
             (addresses, prop_oneof![Just(TTL), Just(10)]).prop_map(|(addresses, ttl)| {
                 Found::Addresses(Addresses {
@@ -187,17 +184,17 @@ mod tests {
     proptest! {
         #[test]
         fn names_lead_to_ready_api_servers_come_to_rest_and_never_lose_their_last_address(
-            ready in proptest::collection::btree_set((1_u8..4).prop_map(private), 0..4),
+            ready in proptest::collection::btree_set((1_u8..4).prop_map(private_address), 0..4),
             known in proptest::collection::btree_map(1_u8..4, any::<bool>(), 0..4),
             before in any_found(),
         ) {
             let machines: Vec<Instance> = known.iter().map(|(number, public)| instance_number(*number, *public)).collect();
-            let mut published: Published = before.into_iter().map(|found| ("api.internal".to_owned(), found)).collect();
+            let mut published: PublishedRecords = before.into_iter().map(|found| ("api.internal".to_owned(), found)).collect();
             for change in needed_changes(&sample_names(), &ready, &machines, &published) {
                 prop_assert!(!change.addresses.is_empty());
                 for address in &change.addresses {
                     let [.., number] = address.octets();
-                    prop_assert!(ready.contains(&private(number)), "{address} is not ready");
+                    prop_assert!(ready.contains(&private_address(number)), "{address} is not ready");
                     let had = match published.get(&change.name) {
                         Some(Found::Addresses(found)) => found.addresses.contains(address),
                         _ => false,
@@ -218,20 +215,23 @@ mod tests {
             instance_number(2, true),
             instance_number(3, false),
         ];
-        let said = |ready: &[u8]| -> Vec<String> {
-            let ready = ready.iter().map(|number| private(*number)).collect();
-            needed_changes(&sample_names(), &ready, &machines, &Published::new())
+        let planned_names = |ready: &[u8]| -> Vec<String> {
+            let ready = ready
+                .iter()
+                .map(|number| private_address(*number))
+                .collect();
+            needed_changes(&sample_names(), &ready, &machines, &PublishedRecords::new())
                 .iter()
                 .map(|one| format!("{} {:?}", one.name, one.addresses))
                 .collect()
         };
         assert_eq!(
-            said(&[1, 3]),
+            planned_names(&[1, 3]),
             ["api {198.51.100.1}", "api.internal {10.0.0.1, 10.0.0.3}"]
         );
         // An address that EC2 does not show is not published.
-        assert_eq!(said(&[1, 9]), ["api.internal {10.0.0.1}"]);
-        assert_eq!(said(&[9]), [""; 0]);
-        assert_eq!(said(&[]), [""; 0]);
+        assert_eq!(planned_names(&[1, 9]), ["api.internal {10.0.0.1}"]);
+        assert_eq!(planned_names(&[9]), [""; 0]);
+        assert_eq!(planned_names(&[]), [""; 0]);
     }
 }

@@ -2,7 +2,7 @@
 //! the API's own list, so that none undoes another's change. A protokube whose own API server is not ready writes nothing. Route 53
 //! allows five calls per second and account, so it is called only when the list changes and at long intervals.
 
-use super::records::{FollowedName, Published, followed_names, instance_at, needed_changes};
+use super::records::{FollowedName, PublishedRecords, followed_names, instance_at, needed_changes};
 use crate::ec2::{Ec2, control_planes};
 use crate::log::RoleLog;
 use crate::pace::Sleep;
@@ -39,7 +39,7 @@ pub trait ZoneRecords: Send + Sync + 'static {
     fn read_names(
         &self,
         names: &[String],
-    ) -> impl Future<Output = Result<Published, Failure>> + Send;
+    ) -> impl Future<Output = Result<PublishedRecords, Failure>> + Send;
 
     /// Writes addresses, all or none.
     fn write_names(&self, names: &[Addresses]) -> impl Future<Output = Result<(), Failure>> + Send;
@@ -48,14 +48,13 @@ pub trait ZoneRecords: Send + Sync + 'static {
 /// A hosted zone of Route 53.
 #[derive(Clone, Debug)]
 pub struct Route53 {
-    /// AWS clients.
     pub clients: Clients,
     /// Id of the zone.
     pub zone: String,
 }
 
 impl ZoneRecords for Route53 {
-    async fn read_names(&self, names: &[String]) -> Result<Published, Failure> {
+    async fn read_names(&self, names: &[String]) -> Result<PublishedRecords, Failure> {
         dns::addresses(&self.clients, &self.zone, names).await
     }
 
@@ -66,24 +65,24 @@ impl ZoneRecords for Route53 {
 
 /// The parts of the completed spec that determine the hosted zone.
 #[derive(Deserialize)]
-struct Completed {
-    spec: Names,
+struct CompletedSpec {
+    spec: ApiNames,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Names {
+struct ApiNames {
     dns_zone: Option<String>,
-    topology: Topology,
+    topology: TopologySpec,
 }
 
 #[derive(Deserialize)]
-struct Topology {
-    dns: Dns,
+struct TopologySpec {
+    dns: DnsSpec,
 }
 
 #[derive(Deserialize)]
-struct Dns {
+struct DnsSpec {
     r#type: String,
 }
 
@@ -93,9 +92,9 @@ pub async fn read_zone_id(store: &Store) -> anyhow::Result<Option<String>> {
     let object = store.get(KEY).await?;
     let object = object.with_context(|| format!("the state store has no {KEY}"))?;
     let text = String::from_utf8(object.bytes).with_context(|| format!("{KEY} is not text"))?;
-    let completed: Completed = read_as(&text)
+    let completed: CompletedSpec = read_as(&text)
         .with_context(|| format!("{KEY} cannot be parsed; another release may have written it"))?;
-    let Names { dns_zone, topology } = completed.spec;
+    let ApiNames { dns_zone, topology } = completed.spec;
     let zone = dns_zone.filter(|_| topology.dns.r#type != "None");
     if let Some(name) = zone.as_ref().filter(|zone| zone.contains('.')) {
         bail!(
@@ -131,8 +130,8 @@ impl ApiServers for ApiEndpoints {
             return Ok(None);
         }
         let slices: Api<EndpointSlice> = Api::namespaced(self.client.clone(), "default");
-        let asked = tokio::time::timeout(TIMEOUT, slices.get_opt("kubernetes")).await;
-        let slice = asked
+        let reply = tokio::time::timeout(TIMEOUT, slices.get_opt("kubernetes")).await;
+        let slice = reply
             .context("the API server timed out on the list of ready API servers")?
             .context("could not read the list of ready API servers")?;
         Ok(slice.as_ref().map(ready_endpoints))
@@ -155,7 +154,6 @@ fn ready_endpoints(slice: &EndpointSlice) -> BTreeSet<Ipv4Addr> {
 /// Inputs of the role.
 #[derive(Debug)]
 pub struct ZonePublisher<'a, E, R, A> {
-    /// Client of EC2.
     pub ec2: &'a E,
     /// Records of the zone.
     pub records: &'a R,
@@ -170,7 +168,7 @@ pub struct ZonePublisher<'a, E, R, A> {
 impl<E: Ec2, R: ZoneRecords, A: ApiServers> ZonePublisher<'_, E, R, A> {
     /// Keeps the names up to date until a call fails.
     pub async fn keep_published(&self) -> anyhow::Result<()> {
-        let voice = RoleLog::for_role("dns");
+        let role_log = RoleLog::for_role("dns");
         let wanted = followed_names(self.config);
         let mut before = BTreeSet::new();
         let mut machines: Vec<Instance> = Vec::new();
@@ -191,7 +189,8 @@ impl<E: Ec2, R: ZoneRecords, A: ApiServers> ZonePublisher<'_, E, R, A> {
                     (looks, machine_looks) = (LOOKS, 0);
                 }
                 if looks >= LOOKS {
-                    self.update_zone(&wanted, &ready, &machines, &voice).await?;
+                    self.update_zone(&wanted, &ready, &machines, &role_log)
+                        .await?;
                     before = ready;
                     looks = 0;
                 }
@@ -207,7 +206,7 @@ impl<E: Ec2, R: ZoneRecords, A: ApiServers> ZonePublisher<'_, E, R, A> {
         wanted: &[FollowedName],
         ready: &BTreeSet<Ipv4Addr>,
         machines: &[Instance],
-        voice: &RoleLog,
+        role_log: &RoleLog,
     ) -> anyhow::Result<()> {
         let names: Vec<String> = wanted.iter().map(|one| one.name.clone()).collect();
         let published = self.records.read_names(&names).await?;
@@ -216,11 +215,14 @@ impl<E: Ec2, R: ZoneRecords, A: ApiServers> ZonePublisher<'_, E, R, A> {
             return Ok(());
         }
         self.records.write_names(&changes).await?;
-        let said = changes.iter().map(|one| {
+        let descriptions = changes.iter().map(|one| {
             let addresses: Vec<String> = one.addresses.iter().map(ToString::to_string).collect();
             format!("{} {}", one.name, addresses.join(" "))
         });
-        voice.report_status(Status::Finished, &said.collect::<Vec<_>>().join(", "));
+        role_log.report_status(
+            Status::Finished,
+            &descriptions.collect::<Vec<_>>().join(", "),
+        );
         Ok(())
     }
 }

@@ -1,11 +1,11 @@
-//! The API server's health is passed on, and asked with a certificate.
+//! protokube forwards the API server's health, which it reads with a client certificate.
 
 use node::pki::{
     KeyAlgorithm, Keyset, Leaf, SystemKeys, Usage, issue_certificate, mint_keyset, trust_bundle,
 };
 use protokube::health::{HealthContext, serve_health_on};
 use protokube::identity::system_clock;
-use protokube::thread::on_own_thread;
+use protokube::thread::run_on_own_thread;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// An API server that takes clients of that authority only; its URL. It says what `state` says.
+/// A fake API server that accepts only clients of this authority and answers with `state`. Returns its URL.
 async fn api_server(authority: &Keyset, state: Arc<Mutex<(u16, &'static str)>>) -> String {
     let leaf = Leaf {
         common_name: "kubernetes-master".to_owned(),
@@ -78,7 +78,7 @@ async fn api_server(authority: &Keyset, state: Arc<Mutex<(u16, &'static str)>>) 
     url
 }
 
-async fn health(authority: &Keyset, server: &str) -> String {
+async fn start_health(authority: &Keyset, server: &str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let listen = listener.local_addr().unwrap();
     let context = HealthContext {
@@ -93,33 +93,33 @@ async fn health(authority: &Keyset, server: &str) -> String {
     format!("http://{listen}")
 }
 
-async fn get(url: &str) -> (u16, String) {
+async fn get_url(url: &str) -> (u16, String) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let reply = client.get(url).send().await.unwrap();
     (reply.status().as_u16(), reply.text().await.unwrap())
 }
 
-fn authority() -> Keyset {
+fn mint_authority() -> Keyset {
     let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
     mint_keyset("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap()
 }
 
 #[tokio::test]
 async fn what_the_api_server_says_of_itself_is_passed_on() {
-    let authority = authority();
+    let authority = mint_authority();
     let state = Arc::new(Mutex::new((200, "ok")));
     let server = api_server(&authority, Arc::clone(&state)).await;
-    let health = health(&authority, &server).await;
+    let health = start_health(&authority, &server).await;
     for path in ["/livez", "/healthz", "/readyz?verbose&exclude=etcd"] {
         assert_eq!(
-            get(&format!("{health}{path}")).await,
+            get_url(&format!("{health}{path}")).await,
             (200, format!("{path} ok"))
         );
     }
     *state.lock().unwrap() = (500, "etcd failed");
-    let (status, text) = get(&format!("{health}/readyz")).await;
+    let (status, text) = get_url(&format!("{health}/readyz")).await;
     assert_eq!((status, text.as_str()), (503, "/readyz etcd failed"));
-    assert_eq!(get(&format!("{health}/api/v1/secrets")).await.0, 404);
+    assert_eq!(get_url(&format!("{health}/api/v1/secrets")).await.0, 404);
 }
 
 #[tokio::test]
@@ -128,33 +128,33 @@ async fn an_api_server_that_is_not_there_or_not_ours_is_not_well() {
     let nobody = format!("https://{}", closed.local_addr().unwrap());
     drop(closed);
     let state = Arc::new(Mutex::new((200, "ok")));
-    let foreign = api_server(&authority(), state).await;
+    let foreign = api_server(&mint_authority(), state).await;
     for server in [nobody, foreign] {
-        let health = health(&authority(), &server).await;
-        let (status, text) = get(&format!("{health}/livez")).await;
+        let health = start_health(&mint_authority(), &server).await;
+        let (status, text) = get_url(&format!("{health}/livez")).await;
         assert_eq!(status, 503);
         assert!(text.contains("does not answer"), "{text}");
     }
 }
 
-/// kubelet ends an API server whose health nobody tells it. Here the thread of all other roles waits in a read, as it would for a disk
-/// that hangs: only what runs on another thread can answer that very read.
+/// kubelet kills an API server whose probe is not answered. Here the thread of the other roles blocks in a read, as with a hanging
+/// disk: only a server on another thread can answer.
 #[tokio::test(flavor = "current_thread")]
 async fn health_is_answered_while_the_thread_of_all_else_is_held_up() {
-    let authority = authority();
+    let authority = mint_authority();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let listen = listener.local_addr().unwrap();
     let context = HealthContext {
         listen,
-        // Nobody is there, and that is an answer.
+        // No API server listens, which is answered as not healthy.
         server: "https://127.0.0.1:1".to_owned(),
         trust_bundle: trust_bundle(&authority),
         authority: Arc::new(authority),
         clock: system_clock(),
         validity: Duration::days(455),
     };
-    let served = on_own_thread("health", move || async move {
+    let served = run_on_own_thread("health", move || async move {
         serve_health_on(context, TcpListener::from_std(listener)?).await
     });
     let held_up = async {

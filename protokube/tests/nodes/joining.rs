@@ -1,6 +1,6 @@
-//! Who may join does, and gets certificates for its own keys.
+//! An instance that may join gets certificates for its own keys.
 
-use crate::fakes::{Cluster, INSTANCE, Worker, instance};
+use crate::fakes::{FakeWorker, INSTANCE, TestCluster, running_instance};
 use aws_client::store::Expect;
 use node::bootstrap::{CertificateKind, JOIN_PATH, KeyRecord, key_record_key};
 use node::config::{NodeConfig, read_node_config, to_stored};
@@ -8,27 +8,27 @@ use node::pki::trust_bundle;
 use node::secret::{DOCKER_CONFIG, Secret, stored_path, write_stored};
 use x509_parser::pem::{Pem, parse_x509_pem};
 
-fn parsed(pem: &str) -> Pem {
+fn parse_pem(pem: &str) -> Pem {
     parse_x509_pem(pem.as_bytes()).unwrap().1
 }
 
 /// The public key in a certificate.
-fn key_of(pem: &str) -> Vec<u8> {
-    let pem = parsed(pem);
+fn public_key_of(pem: &str) -> Vec<u8> {
+    let pem = parse_pem(pem);
     pem.parse_x509().unwrap().public_key().raw.to_vec()
 }
 
-async fn record(cluster: &Cluster) -> KeyRecord {
+async fn read_key_record(cluster: &TestCluster) -> KeyRecord {
     let object = cluster.store.get(&key_record_key(INSTANCE)).await;
     serde_json::from_slice(&object.unwrap().unwrap().bytes).unwrap()
 }
 
 #[tokio::test]
 async fn a_worker_of_the_group_gets_its_configuration_and_its_certificates() {
-    let cluster = Cluster::start().await;
-    let joined = cluster.worker().await.join().await.joined();
+    let cluster = TestCluster::start().await;
+    let joined = cluster.new_worker().await.join().await.join_reply();
     assert_eq!(joined.node_config, cluster.node_config.text);
-    let authority = parsed(&trust_bundle(&cluster.authority));
+    let authority = parse_pem(&trust_bundle(&cluster.authority));
     let authority = authority.parse_x509().unwrap();
     for (certificate, subject, minutes) in [
         (
@@ -42,7 +42,7 @@ async fn a_worker_of_the_group_gets_its_configuration_and_its_certificates() {
             (455 + 2) * 24 * 60,
         ),
     ] {
-        let pem = parsed(&joined.certificates[&certificate]);
+        let pem = parse_pem(&joined.certificates[&certificate]);
         let leaf = pem.parse_x509().unwrap();
         assert_eq!(leaf.subject().to_string(), subject);
         leaf.verify_signature(Some(authority.public_key())).unwrap();
@@ -53,73 +53,80 @@ async fn a_worker_of_the_group_gets_its_configuration_and_its_certificates() {
             "with its time for clocks that are behind: two days, or once more what it lives"
         );
     }
-    let line = cluster.lines.json().pop().unwrap();
+    let line = cluster.lines.json_lines().pop().unwrap();
     assert_eq!(line["instance"], INSTANCE);
     assert_eq!(line["status"], "finished");
-    assert_eq!(record(&cluster).await.keys.len(), 2);
+    assert_eq!(read_key_record(&cluster).await.keys.len(), 2);
 }
 
 #[tokio::test]
 async fn the_same_key_is_certified_again_at_any_time() {
-    let cluster = Cluster::start().await;
-    let worker = cluster.worker().await;
-    worker.join().await.joined();
-    let before = record(&cluster).await;
+    let cluster = TestCluster::start().await;
+    let worker = cluster.new_worker().await;
+    worker.join().await.join_reply();
+    let before = read_key_record(&cluster).await;
     for exists in [Some(true), Some(false), None] {
-        cluster.has_node(exists);
-        worker.join().await.joined();
+        cluster.set_node_exists(exists);
+        worker.join().await.join_reply();
     }
-    assert_eq!(record(&cluster).await, before);
+    assert_eq!(read_key_record(&cluster).await, before);
 }
 
 #[tokio::test]
 async fn a_new_key_is_certified_while_there_is_no_node_and_no_sooner() {
-    let cluster = Cluster::start().await;
-    cluster.worker().await.join().await.joined();
-    let before = record(&cluster).await;
-    // Whether it is ready or not: a new Node is not, and pods in the host's network run on it already.
-    cluster.has_node(Some(true));
-    let other = cluster.worker().await;
+    let cluster = TestCluster::start().await;
+    cluster.new_worker().await.join().await.join_reply();
+    let before = read_key_record(&cluster).await;
+    // The Node need not be ready: pods on the host's network run on it already.
+    cluster.set_node_exists(Some(true));
+    let other = cluster.new_worker().await;
     let refused = other.join().await;
     assert_eq!(refused.status, 409, "{refused:?}");
     let way = format!("kubectl delete node {INSTANCE}");
-    assert!(refused.refused().retry && refused.body.contains(&way));
-    assert_eq!(record(&cluster).await, before);
-    cluster.has_node(Some(false));
-    other.join().await.joined();
-    assert_ne!(record(&cluster).await, before);
+    assert!(refused.refusal_reply().retry && refused.body.contains(&way));
+    assert_eq!(read_key_record(&cluster).await, before);
+    cluster.set_node_exists(Some(false));
+    other.join().await.join_reply();
+    assert_ne!(read_key_record(&cluster).await, before);
 }
 
 #[tokio::test]
 async fn a_replay_of_an_accepted_request_serves_the_same_key_and_no_other() {
-    let cluster = Cluster::start().await;
-    let worker = cluster.worker().await;
-    let body = worker.body();
-    let identity = worker.identity(&body).await;
-    let first = worker.send(JOIN_PATH, Some(&identity), body.clone()).await;
-    cluster.has_node(Some(true));
-    let replayed = worker.send(JOIN_PATH, Some(&identity), body).await;
-    let (first, replayed) = (first.joined(), replayed.joined());
+    let cluster = TestCluster::start().await;
+    let worker = cluster.new_worker().await;
+    let body = worker.join_body();
+    let identity = worker.signed_identity(&body).await;
+    let first = worker
+        .send_request(JOIN_PATH, Some(&identity), body.clone())
+        .await;
+    cluster.set_node_exists(Some(true));
+    let replayed = worker.send_request(JOIN_PATH, Some(&identity), body).await;
+    let (first, replayed) = (first.join_reply(), replayed.join_reply());
     for (certificate, pem) in &first.certificates {
-        assert_eq!(key_of(pem), key_of(&replayed.certificates[certificate]));
+        assert_eq!(
+            public_key_of(pem),
+            public_key_of(&replayed.certificates[certificate])
+        );
     }
-    let thief = cluster.worker().await;
-    let answer = thief.send(JOIN_PATH, Some(&identity), thief.body()).await;
+    let thief = cluster.new_worker().await;
+    let answer = thief
+        .send_request(JOIN_PATH, Some(&identity), thief.join_body())
+        .await;
     assert_eq!(answer.status, 403, "{answer:?}");
 }
 
 #[tokio::test]
 async fn two_at_once_with_different_keys_do_not_both_get_theirs_recorded() {
-    let cluster = Cluster::start().await;
-    let (one, other) = (cluster.worker().await, cluster.worker().await);
+    let cluster = TestCluster::start().await;
+    let (one, other) = (cluster.new_worker().await, cluster.new_worker().await);
     let (one, other) = tokio::join!(one.join(), other.join());
-    let record = record(&cluster).await;
+    let record = read_key_record(&cluster).await;
     for answer in [one, other] {
-        // Who came second either was told to come again, or replaced the key of a Node that is absent.
+        // The second request was either refused as busy, or replaced the key while there was no Node.
         if answer.status == 503 {
-            assert!(answer.refused().retry);
+            assert!(answer.refusal_reply().retry);
         } else {
-            answer.joined();
+            answer.join_reply();
         }
     }
     let kubelet = &record.keys[&CertificateKind::Kubelet];
@@ -128,42 +135,46 @@ async fn two_at_once_with_different_keys_do_not_both_get_theirs_recorded() {
 
 #[tokio::test]
 async fn machines_that_come_together_are_looked_up_together() {
-    let cluster = Cluster::start().await;
+    let cluster = TestCluster::start().await;
     let mut workers = Vec::new();
     for digit in 0..9 {
         let id = format!("i-0123456789abcde{digit}0");
-        cluster.aws.state().instances.push(instance(&id));
+        cluster
+            .aws
+            .lock_state()
+            .instances
+            .push(running_instance(&id));
         let mut worker = cluster.worker_of("nodes.a.example.com", &id).await;
         worker.node = id;
         workers.push(worker);
     }
-    let joining = workers.iter().map(Worker::join);
+    let joining = workers.iter().map(FakeWorker::join);
     for answer in futures::future::join_all(joining).await {
-        answer.joined();
+        answer.join_reply();
     }
-    assert!(cluster.aws.calls("DescribeInstances") < workers.len());
+    assert!(cluster.aws.count_calls("DescribeInstances") < workers.len());
 }
 
 #[tokio::test]
 async fn a_group_with_a_profile_of_its_own_joins_with_the_role_in_it() {
-    let cluster = Cluster::start().await;
+    let cluster = TestCluster::start().await;
     let worker = cluster.worker_of("mine", INSTANCE).await;
     assert_eq!(worker.join().await.status, 403);
-    // A profile may be called otherwise than its role: what counts is the role that the last update found in it.
+    // The instance profile may have another name than its role; the role that the last update found counts.
     let config = format!("{}iamRole: mine\n", cluster.node_config.text);
     let key = &cluster.node_config.keys[1];
     let put = cluster
         .store
         .put(key, config.into(), aws_client::store::Expect::Any);
     put.await.unwrap();
-    worker.join().await.joined();
+    worker.join().await.join_reply();
 }
 
 #[tokio::test]
 async fn passwords_of_registries_come_with_the_certificates_to_groups_that_have_them_and_to_nobody_else()
  {
     const PASSWORDS: &str = r#"{"auths": {"registry.example.com": {"auth": "c3dvcmRmaXNo"}}}"#;
-    let cluster = Cluster::start().await;
+    let cluster = TestCluster::start().await;
     let plain = &cluster.node_config;
     let config = read_node_config(&plain.text, &plain.sha256).unwrap();
     let with_passwords = to_stored(&NodeConfig {
@@ -176,12 +187,12 @@ async fn passwords_of_registries_come_with_the_certificates_to_groups_that_have_
         cluster.store.put(key, bytes, Expect::Any).await.unwrap();
     };
     put(&with_passwords.keys[0], &with_passwords.text).await;
-    let mut worker = cluster.worker().await;
+    let mut worker = cluster.new_worker().await;
     worker.node_config.clone_from(&with_passwords.sha256);
 
-    // They are not there: it asks again, and the log says what is missing.
-    assert!(worker.join().await.refused().retry);
-    let line = cluster.lines.json().pop().unwrap();
+    // The passwords are missing: the worker retries, and the log says what is missing.
+    assert!(worker.join().await.refusal_reply().retry);
+    let line = cluster.lines.json_lines().pop().unwrap();
     assert!(
         line["detail"]
             .as_str()
@@ -192,11 +203,11 @@ async fn passwords_of_registries_come_with_the_certificates_to_groups_that_have_
 
     let object = write_stored(&Secret::new(PASSWORDS));
     put(&stored_path(DOCKER_CONFIG), object.reveal()).await;
-    let joined = worker.join().await.joined();
+    let joined = worker.join().await.join_reply();
     assert_eq!(joined.docker_config.unwrap().reveal(), PASSWORDS);
-    // A pod on its Node, which has the role but not the key: with a key of its own, and with none.
-    cluster.has_node(Some(true));
-    let mut pod = cluster.worker().await;
+    // A pod on the Node, which has the role but not the key: first with its own key, then without any.
+    cluster.set_node_exists(Some(true));
+    let mut pod = cluster.new_worker().await;
     pod.node_config.clone_from(&with_passwords.sha256);
     let (kubelet, proxy) = (CertificateKind::Kubelet, CertificateKind::KubeProxy);
     for (requests, status) in [(&[kubelet, proxy][..], 409), (&[proxy], 400), (&[], 400)] {
@@ -204,12 +215,13 @@ async fn passwords_of_registries_come_with_the_certificates_to_groups_that_have_
         assert_eq!(answer.status, status, "{answer:?}");
         assert!(!answer.body.contains("c3dvcmRmaXNo") && !answer.body.contains("nodeConfig"));
     }
-    cluster.has_node(Some(false));
-    let other = cluster.worker().await.join().await;
-    assert!(!other.body.contains("c3dvcmRmaXNo") && other.joined().docker_config.is_none());
-    let said = cluster.lines.json();
+    cluster.set_node_exists(Some(false));
+    let other = cluster.new_worker().await.join().await;
+    assert!(!other.body.contains("c3dvcmRmaXNo") && other.join_reply().docker_config.is_none());
+    let log_lines = cluster.lines.json_lines();
     assert!(
-        said.iter()
+        log_lines
+            .iter()
             .all(|line| !line.to_string().contains("c3dvcmRmaXNo"))
     );
 }

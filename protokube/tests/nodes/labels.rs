@@ -1,84 +1,96 @@
-//! Nodes get the labels that their instance's tags say.
+//! Nodes get the labels in their instance's tags.
 
 use crate::fakes::api::FakeApi;
 use crate::fakes::aws::FakeAws;
-use crate::fakes::{GROUP, INSTANCE, Lines, NAME, control_plane, instance};
+use crate::fakes::{GROUP, INSTANCE, LogLines, NAME, control_plane, running_instance};
 use serde_json::json;
 
-struct Fixture {
+struct LabelFixture {
     api: FakeApi,
     aws: FakeAws,
-    lines: Lines,
+    lines: LogLines,
 }
 
-async fn start(api: FakeApi, aws: FakeAws) -> Fixture {
-    let lines = Lines::default();
+async fn start_labels(api: FakeApi, aws: FakeAws) -> LabelFixture {
+    let lines = LogLines::default();
     let url = aws.start().await;
     let machine = control_plane(&aws, &url).await;
-    let (client, log) = (api.client().await, lines.log());
+    let (client, log) = (api.new_client().await, lines.new_log());
     tokio::spawn(async move {
         let ended = protokube::labels::label_nodes(client, machine, NAME, &log).await;
         panic!("{ended:?}");
     });
-    Fixture { api, aws, lines }
+    LabelFixture { api, aws, lines }
 }
 
-fn cloud(ids: &[&str]) -> FakeAws {
+fn aws_with_instances(ids: &[&str]) -> FakeAws {
     let aws = FakeAws::default();
     for id in ids {
-        aws.state().instances.push(instance(id));
+        aws.lock_state().instances.push(running_instance(id));
     }
     aws
 }
 
-fn labelled(api: &FakeApi, node: &str) -> bool {
-    api.node(node)["metadata"]["labels"]["disk"] == "fast"
+fn is_labelled(api: &FakeApi, node: &str) -> bool {
+    api.node_object(node)["metadata"]["labels"]["disk"] == "fast"
 }
 
 #[tokio::test]
 async fn a_node_gets_its_role_its_group_and_its_groups_labels_once() {
     let api = FakeApi::new();
     api.put_node(INSTANCE, "True");
-    let fixture = start(api, cloud(&[INSTANCE, "i-0123456789abcdef1"])).await;
-    fixture.api.until(|api| labelled(api, INSTANCE)).await;
+    let fixture = start_labels(api, aws_with_instances(&[INSTANCE, "i-0123456789abcdef1"])).await;
+    fixture
+        .api
+        .wait_until(|api| is_labelled(api, INSTANCE))
+        .await;
     let expected = json!({
         "disk": "fast",
         "kops.k8s.io/instancegroup": GROUP,
         "node-role.kubernetes.io/node": "",
     });
-    assert_eq!(fixture.api.node(INSTANCE)["metadata"]["labels"], expected);
-    // A Node that comes later is labelled, the first one not again.
+    assert_eq!(
+        fixture.api.node_object(INSTANCE)["metadata"]["labels"],
+        expected
+    );
+    // A later Node is labelled; the first one is not patched again.
     fixture.api.put_node("i-0123456789abcdef1", "False");
     fixture
         .api
-        .until(|api| labelled(api, "i-0123456789abcdef1"))
+        .wait_until(|api| is_labelled(api, "i-0123456789abcdef1"))
         .await;
-    assert_eq!(fixture.api.objects().patches.len(), 2);
+    assert_eq!(fixture.api.lock_objects().patches.len(), 2);
 }
 
 #[tokio::test]
 async fn a_label_that_somebody_changed_comes_back_and_others_stay() {
     let api = FakeApi::new();
     api.put_node(INSTANCE, "True");
-    let fixture = start(api, cloud(&[INSTANCE])).await;
-    fixture.api.until(|api| labelled(api, INSTANCE)).await;
+    let fixture = start_labels(api, aws_with_instances(&[INSTANCE])).await;
+    fixture
+        .api
+        .wait_until(|api| is_labelled(api, INSTANCE))
+        .await;
     let path = format!("/api/v1/nodes/{INSTANCE}");
-    fixture.api.change(&path, |node| {
+    fixture.api.change_object(&path, |node| {
         node["metadata"]["labels"]["disk"] = json!("slow");
         node["metadata"]["labels"]["mine"] = json!("kept");
     });
-    fixture.api.until(|api| labelled(api, INSTANCE)).await;
-    let (_, patch) = fixture.api.objects().patches.last().unwrap().clone();
+    fixture
+        .api
+        .wait_until(|api| is_labelled(api, INSTANCE))
+        .await;
+    let (_, patch) = fixture.api.lock_objects().patches.last().unwrap().clone();
     assert_eq!(
         patch,
         json!({ "metadata": { "labels": { "disk": "fast" } } })
     );
     assert_eq!(
-        fixture.api.node(INSTANCE)["metadata"]["labels"]["mine"],
+        fixture.api.node_object(INSTANCE)["metadata"]["labels"]["mine"],
         "kept"
     );
-    // EC2 is asked by the clock, not for each change.
-    assert_eq!(fixture.aws.calls("DescribeInstances"), 1);
+    // EC2 is called at intervals, not for each change.
+    assert_eq!(fixture.aws.count_calls("DescribeInstances"), 1);
 }
 
 #[tokio::test]
@@ -91,39 +103,45 @@ async fn a_role_that_the_tags_do_not_say_is_taken_away() {
         labels["node-role.kubernetes.io/control-plane"] = json!("");
         labels["node-role.kubernetes.io/gpu"] = json!("");
     };
-    api.change(&path, stolen);
-    let fixture = start(api, cloud(&[INSTANCE])).await;
-    fixture.api.until(|api| labelled(api, INSTANCE)).await;
+    api.change_object(&path, stolen);
+    let fixture = start_labels(api, aws_with_instances(&[INSTANCE])).await;
+    fixture
+        .api
+        .wait_until(|api| is_labelled(api, INSTANCE))
+        .await;
     let expected = json!({
         "disk": "fast",
         "kops.k8s.io/instancegroup": GROUP,
         "node-role.kubernetes.io/gpu": "",
         "node-role.kubernetes.io/node": "",
     });
-    assert_eq!(fixture.api.node(INSTANCE)["metadata"]["labels"], expected);
-    // And whenever it comes.
-    fixture.api.change(&path, stolen);
-    let gone = |api: &FakeApi| api.node(INSTANCE)["metadata"]["labels"] == expected;
-    fixture.api.until(gone).await;
+    assert_eq!(
+        fixture.api.node_object(INSTANCE)["metadata"]["labels"],
+        expected
+    );
+    // Also if the Node appears later.
+    fixture.api.change_object(&path, stolen);
+    let is_removed = |api: &FakeApi| api.node_object(INSTANCE)["metadata"]["labels"] == expected;
+    fixture.api.wait_until(is_removed).await;
 }
 
 #[tokio::test]
 async fn tags_make_no_control_plane_of_a_worker() {
-    let aws = cloud(&["i-0123456789abcdef0", "i-0123456789abcdef1"]);
-    for instance in &mut aws.state().instances {
+    let aws = aws_with_instances(&["i-0123456789abcdef0", "i-0123456789abcdef1"]);
+    for instance in &mut aws.lock_state().instances {
         let tag = "k8s.io/role/control-plane".to_owned();
         instance.tags.insert(tag, "1".to_owned());
     }
-    "masters.a.example.com".clone_into(&mut aws.state().instances[1].profile);
+    "masters.a.example.com".clone_into(&mut aws.lock_state().instances[1].profile);
     let api = FakeApi::new();
     api.put_node("i-0123456789abcdef0", "True");
     api.put_node("i-0123456789abcdef1", "True");
-    let fixture = start(api, aws).await;
-    let second = |api: &FakeApi| labelled(api, "i-0123456789abcdef1");
-    fixture.api.until(second).await;
+    let fixture = start_labels(api, aws).await;
+    let second = |api: &FakeApi| is_labelled(api, "i-0123456789abcdef1");
+    fixture.api.wait_until(second).await;
     let label = |node: &str| {
         let label = "node-role.kubernetes.io/control-plane";
-        fixture.api.node(node)["metadata"]["labels"][label].clone()
+        fixture.api.node_object(node)["metadata"]["labels"][label].clone()
     };
     assert_eq!(label("i-0123456789abcdef0"), json!(null));
     assert_eq!(label("i-0123456789abcdef1"), "");
@@ -132,32 +150,34 @@ async fn tags_make_no_control_plane_of_a_worker() {
 #[tokio::test]
 async fn a_node_that_cannot_be_written_keeps_no_other_from_its_labels() {
     let api = FakeApi::new();
-    api.objects().stuck.insert("i-0123456789abcdef0".to_owned());
+    api.lock_objects()
+        .stuck
+        .insert("i-0123456789abcdef0".to_owned());
     api.put_node("i-0123456789abcdef0", "True");
     api.put_node("i-0123456789abcdef1", "True");
-    let aws = cloud(&["i-0123456789abcdef0", "i-0123456789abcdef1"]);
-    let fixture = start(api, aws).await;
-    let second = |api: &FakeApi| labelled(api, "i-0123456789abcdef1");
-    fixture.api.until(second).await;
-    let told = |_: &FakeApi| fixture.lines.text().contains("request is too large");
-    fixture.api.until(told).await;
+    let aws = aws_with_instances(&["i-0123456789abcdef0", "i-0123456789abcdef1"]);
+    let fixture = start_labels(api, aws).await;
+    let second = |api: &FakeApi| is_labelled(api, "i-0123456789abcdef1");
+    fixture.api.wait_until(second).await;
+    let is_logged = |_: &FakeApi| fixture.lines.all_text().contains("request is too large");
+    fixture.api.wait_until(is_logged).await;
 }
 
 #[tokio::test]
 async fn a_tag_that_cannot_be_a_label_keeps_no_other_node_from_its_labels() {
-    let aws = cloud(&["i-0123456789abcdef0", "i-0123456789abcdef1"]);
+    let aws = aws_with_instances(&["i-0123456789abcdef0", "i-0123456789abcdef1"]);
     let tag = "k8s.io/cluster-autoscaler/node-template/label/disk".to_owned();
-    aws.state().instances[0]
+    aws.lock_state().instances[0]
         .tags
         .insert(tag, "no label!".to_owned());
     let api = FakeApi::new();
     api.put_node("i-0123456789abcdef0", "True");
     api.put_node("i-0123456789abcdef1", "True");
-    let fixture = start(api, aws).await;
+    let fixture = start_labels(api, aws).await;
     fixture
         .api
-        .until(|api| labelled(api, "i-0123456789abcdef1"))
+        .wait_until(|api| is_labelled(api, "i-0123456789abcdef1"))
         .await;
-    let told = |_: &FakeApi| fixture.lines.text().contains("not labelled");
-    fixture.api.until(told).await;
+    let is_logged = |_: &FakeApi| fixture.lines.all_text().contains("not labelled");
+    fixture.api.wait_until(is_logged).await;
 }

@@ -1,16 +1,16 @@
-//! How machines become nodes, against an STS that verifies signatures, an EC2 and an API server on loopback.
+//! Tests of how instances become nodes, with fake STS, EC2 and API server.
 #![cfg(test)]
 
 mod approval;
-mod balancing;
 #[path = "../support/control_plane.rs"]
 mod control_plane;
 mod fakes;
 mod flood;
 mod health;
+mod health_checks;
 mod joining;
 mod labels;
-mod real;
+mod real_api_server;
 mod refusals;
 mod removal;
 mod reports;

@@ -1,6 +1,6 @@
-//! Who may not join is told why, with one line in the log, and nothing is done.
+//! A refused worker gets the reason, one line is logged, and nothing else happens.
 
-use crate::fakes::{Answer, Cluster, INSTANCE};
+use crate::fakes::{EndpointReply, INSTANCE, TestCluster};
 use node::bootstrap::{
     AUTHORITY_HEADER, BODY_HEADER, Binding, CLUSTER_HEADER, JOIN_LIMIT, JOIN_PATH, REPORT_PATH,
     key_record_key,
@@ -8,20 +8,26 @@ use node::bootstrap::{
 use node::config::sha256_hex;
 use std::time::Duration;
 
-/// That it was refused with that status for that reason, told in one line without secrets; that no key was recorded.
-async fn refused(cluster: &Cluster, answer: &Answer, status: u16, why: &str, retry: bool) {
-    let refused = answer.refused();
+/// Asserts status, reason and retry flag of a refusal, one log line without secrets, and that no key was recorded.
+async fn assert_refused(
+    cluster: &TestCluster,
+    answer: &EndpointReply,
+    status: u16,
+    why: &str,
+    retry: bool,
+) {
+    let refused = answer.refusal_reply();
     assert_eq!(
         (answer.status, refused.retry),
         (status, retry),
         "{answer:?}"
     );
     assert!(refused.error.contains(why), "{answer:?}");
-    let lines = cluster.lines.json();
+    let lines = cluster.lines.json_lines();
     let line = lines.last().unwrap();
     assert_eq!(line["status"], "failed");
     assert!(line["detail"].as_str().unwrap().contains(why), "{line}");
-    let text = cluster.lines.text();
+    let text = cluster.lines.all_text();
     for secret in ["token of", "secret of", "Signature=", "PRIVATE KEY"] {
         assert!(!text.contains(secret), "{text}");
     }
@@ -29,22 +35,37 @@ async fn refused(cluster: &Cluster, answer: &Answer, status: u16, why: &str, ret
     assert_eq!(record, None);
 }
 
-/// Refused before anybody was asked.
-async fn refused_at_once(cluster: &Cluster, answer: &Answer, status: u16, why: &str, retry: bool) {
-    refused(cluster, answer, status, why, retry).await;
-    assert!(cluster.aws.state().calls.is_empty());
+/// Asserts a refusal before any call of AWS.
+async fn refused_at_once(
+    cluster: &TestCluster,
+    answer: &EndpointReply,
+    status: u16,
+    why: &str,
+    retry: bool,
+) {
+    assert_refused(cluster, answer, status, why, retry).await;
+    assert!(cluster.aws.lock_state().calls.is_empty());
 }
 
-/// Refused once EC2 had been asked: the line names the instance.
-async fn refused_known(cluster: &Cluster, answer: &Answer, status: u16, why: &str, retry: bool) {
-    refused(cluster, answer, status, why, retry).await;
-    assert_eq!(cluster.lines.json().last().unwrap()["instance"], INSTANCE);
+/// Asserts a refusal after a call of EC2: the log line names the instance.
+async fn refused_known(
+    cluster: &TestCluster,
+    answer: &EndpointReply,
+    status: u16,
+    why: &str,
+    retry: bool,
+) {
+    assert_refused(cluster, answer, status, why, retry).await;
+    assert_eq!(
+        cluster.lines.json_lines().last().unwrap()["instance"],
+        INSTANCE
+    );
 }
 
 #[tokio::test]
 async fn a_foreign_role() {
     for role in ["masters.a.example.com", "nodes.b.example.com", "admin"] {
-        let cluster = Cluster::start().await;
+        let cluster = TestCluster::start().await;
         let answer = cluster.worker_of(role, INSTANCE).await.join().await;
         refused_known(
             &cluster,
@@ -59,10 +80,10 @@ async fn a_foreign_role() {
 
 #[tokio::test]
 async fn who_is_no_machine_or_of_another_account() {
-    let cluster = Cluster::start().await;
+    let cluster = TestCluster::start().await;
     let person = cluster.worker_of("nodes.a.example.com", "alice").await;
     let answer = person.join().await;
-    refused(
+    assert_refused(
         &cluster,
         &answer,
         403,
@@ -70,12 +91,12 @@ async fn who_is_no_machine_or_of_another_account() {
         false,
     )
     .await;
-    let worker = cluster.worker().await;
-    for (_, arn) in cluster.aws.state().keys.values_mut() {
+    let worker = cluster.new_worker().await;
+    for (_, arn) in cluster.aws.lock_state().keys.values_mut() {
         *arn = arn.replace("123456789012", "999999999999");
     }
     let answer = worker.join().await;
-    refused(
+    assert_refused(
         &cluster,
         &answer,
         403,
@@ -83,17 +104,17 @@ async fn who_is_no_machine_or_of_another_account() {
         false,
     )
     .await;
-    assert_eq!(cluster.aws.calls("DescribeInstances"), 0);
+    assert_eq!(cluster.aws.count_calls("DescribeInstances"), 0);
 }
 
 #[tokio::test]
 async fn an_instance_of_another_cluster() {
-    let cluster = Cluster::start().await;
+    let cluster = TestCluster::start().await;
     cluster.change_instance(|instance| {
         let own = instance.tags.get_mut("KubernetesCluster").unwrap();
         "b.example.com".clone_into(own);
     });
-    let answer = cluster.worker().await.join().await;
+    let answer = cluster.new_worker().await.join().await;
     refused_known(
         &cluster,
         &answer,
@@ -107,15 +128,15 @@ async fn an_instance_of_another_cluster() {
 #[tokio::test]
 async fn an_instance_that_does_not_run() {
     for (state, retry) in [("terminated", false), ("stopped", false), ("pending", true)] {
-        let cluster = Cluster::start().await;
+        let cluster = TestCluster::start().await;
         cluster.change_instance(|instance| state.clone_into(&mut instance.state));
-        let answer = cluster.worker().await.join().await;
+        let answer = cluster.new_worker().await.join().await;
         let why = format!("{state}, not running");
         refused_known(&cluster, &answer, 403, &why, retry).await;
     }
-    let cluster = Cluster::start().await;
-    cluster.aws.state().instances.clear();
-    let answer = cluster.worker().await.join().await;
+    let cluster = TestCluster::start().await;
+    cluster.aws.lock_state().instances.clear();
+    let answer = cluster.new_worker().await.join().await;
     refused_known(
         &cluster,
         &answer,
@@ -128,8 +149,8 @@ async fn an_instance_that_does_not_run() {
 
 #[tokio::test]
 async fn a_stale_date_and_a_future_date() {
-    let cluster = Cluster::start().await;
-    let mut worker = cluster.worker().await;
+    let cluster = TestCluster::start().await;
+    let mut worker = cluster.new_worker().await;
     let (now, minutes) = (worker.now, Duration::from_mins(6));
     for signed in [now - minutes, now + minutes] {
         worker.now = signed;
@@ -141,17 +162,17 @@ async fn a_stale_date_and_a_future_date() {
 #[tokio::test]
 async fn our_clock_counts_not_the_callers() {
     let ahead = || time::OffsetDateTime::now_utc() + time::Duration::minutes(10);
-    let cluster = Cluster::start_at(std::sync::Arc::new(ahead)).await;
-    let answer = cluster.worker().await.join().await;
+    let cluster = TestCluster::start_at(std::sync::Arc::new(ahead)).await;
+    let answer = cluster.new_worker().await.join().await;
     refused_at_once(&cluster, &answer, 403, "more than five minutes", true).await;
 }
 
 #[tokio::test]
 async fn binding_headers_that_are_not_signed() {
-    let cluster = Cluster::start().await;
-    let worker = cluster.worker().await;
-    let body = worker.body();
-    let good = worker.identity(&body).await;
+    let cluster = TestCluster::start().await;
+    let worker = cluster.new_worker().await;
+    let body = worker.join_body();
+    let good = worker.signed_identity(&body).await;
     for name in [
         BODY_HEADER,
         CLUSTER_HEADER,
@@ -162,7 +183,9 @@ async fn binding_headers_that_are_not_signed() {
         let mut identity = good.clone();
         let authorization = identity.headers.get_mut("authorization").unwrap();
         *authorization = authorization.replace(name, "content-type");
-        let answer = worker.send(JOIN_PATH, Some(&identity), body.clone()).await;
+        let answer = worker
+            .send_request(JOIN_PATH, Some(&identity), body.clone())
+            .await;
         let why = format!("does not cover {name}");
         refused_at_once(&cluster, &answer, 403, &why, false).await;
     }
@@ -170,23 +193,23 @@ async fn binding_headers_that_are_not_signed() {
 
 #[tokio::test]
 async fn binding_headers_put_in_after_signing() {
-    let cluster = Cluster::start().await;
-    let worker = cluster.worker().await;
-    let body = worker.body();
-    let mut identity = worker.identity(b"what it signed").await;
+    let cluster = TestCluster::start().await;
+    let worker = cluster.new_worker().await;
+    let body = worker.join_body();
+    let mut identity = worker.signed_identity(b"what it signed").await;
     let own = Binding::for_request(&body, &worker.cluster, &worker.trusted).headers();
     identity.headers.extend(own);
-    let answer = worker.send(JOIN_PATH, Some(&identity), body).await;
-    refused(&cluster, &answer, 403, "SignatureDoesNotMatch", true).await;
+    let answer = worker.send_request(JOIN_PATH, Some(&identity), body).await;
+    assert_refused(&cluster, &answer, 403, "SignatureDoesNotMatch", true).await;
 }
 
 #[tokio::test]
 async fn another_body_under_the_same_signature() {
-    let cluster = Cluster::start().await;
-    let worker = cluster.worker().await;
-    let identity = worker.identity(&worker.body()).await;
-    let other = cluster.worker().await.body();
-    let answer = worker.send(JOIN_PATH, Some(&identity), other).await;
+    let cluster = TestCluster::start().await;
+    let worker = cluster.new_worker().await;
+    let identity = worker.signed_identity(&worker.join_body()).await;
+    let other = cluster.new_worker().await.join_body();
+    let answer = worker.send_request(JOIN_PATH, Some(&identity), other).await;
     refused_at_once(
         &cluster,
         &answer,
@@ -195,9 +218,9 @@ async fn another_body_under_the_same_signature() {
         false,
     )
     .await;
-    // Nor does a signature for joining bring a report.
+    // A signature for joining is not valid for a report.
     let answer = worker
-        .send(REPORT_PATH, Some(&identity), b"{}".to_vec())
+        .send_request(REPORT_PATH, Some(&identity), b"{}".to_vec())
         .await;
     refused_at_once(
         &cluster,
@@ -211,12 +234,12 @@ async fn another_body_under_the_same_signature() {
 
 #[tokio::test]
 async fn another_cluster_or_another_authority() {
-    let cluster = Cluster::start().await;
-    let mut worker = cluster.worker().await;
+    let cluster = TestCluster::start().await;
+    let mut worker = cluster.new_worker().await;
     "b.example.com".clone_into(&mut worker.cluster);
     let answer = worker.join().await;
     refused_at_once(&cluster, &answer, 403, "the cluster b.example.com", false).await;
-    let mut worker = cluster.worker().await;
+    let mut worker = cluster.new_worker().await;
     worker.trusted.push_str("of somebody else");
     let answer = worker.join().await;
     refused_at_once(&cluster, &answer, 403, "does not trust", true).await;
@@ -224,7 +247,7 @@ async fn another_cluster_or_another_authority() {
 
 #[tokio::test]
 async fn a_signature_for_another_sts() {
-    let cluster = Cluster::start().await;
+    let cluster = TestCluster::start().await;
     let elsewhere = aws_client::Clients::reach(&aws_client::Access {
         region: Some("us-east-1".to_owned()),
         keys: Some(aws_client::Keys {
@@ -237,15 +260,15 @@ async fn a_signature_for_another_sts() {
     .await;
     let machine =
         aws_client::machine::Machine::at(&elsewhere, "http://sts.us-east-1.amazonaws.com");
-    let worker = crate::fakes::Worker::new(&cluster, machine.unwrap());
+    let worker = crate::fakes::FakeWorker::new(&cluster, machine.unwrap());
     let answer = worker.join().await;
     refused_at_once(&cluster, &answer, 403, "sts.us-east-1.amazonaws.com", false).await;
 }
 
 #[tokio::test]
 async fn a_certificate_of_another_node() {
-    let cluster = Cluster::start().await;
-    let mut worker = cluster.worker().await;
+    let cluster = TestCluster::start().await;
+    let mut worker = cluster.new_worker().await;
     "i-0aaaaaaaaaaaaaaaa".clone_into(&mut worker.node);
     let answer = worker.join().await;
     let own = format!("system:node:{INSTANCE}");
@@ -254,17 +277,17 @@ async fn a_certificate_of_another_node() {
 
 #[tokio::test]
 async fn a_node_of_whose_key_nothing_is_known() {
-    let cluster = Cluster::start().await;
-    cluster.has_node(Some(true));
-    let answer = cluster.worker().await.join().await;
+    let cluster = TestCluster::start().await;
+    cluster.set_node_exists(Some(true));
+    let answer = cluster.new_worker().await.join().await;
     refused_known(&cluster, &answer, 409, "joined with another key", true).await;
 }
 
 #[tokio::test]
 async fn a_new_key_while_the_api_server_does_not_answer() {
-    let cluster = Cluster::start().await;
-    cluster.has_node(None);
-    let answer = cluster.worker().await.join().await;
+    let cluster = TestCluster::start().await;
+    cluster.set_node_exists(None);
+    let answer = cluster.new_worker().await.join().await;
     refused_known(
         &cluster,
         &answer,
@@ -277,19 +300,19 @@ async fn a_new_key_while_the_api_server_does_not_answer() {
 
 #[tokio::test]
 async fn sts_or_ec2_that_do_not_answer() {
-    let cluster = Cluster::start().await;
-    cluster.aws.state().failing = Some((503, "ServiceUnavailable"));
-    let answer = cluster.worker().await.join().await;
-    refused(&cluster, &answer, 503, "STS is not available", true).await;
-    cluster.aws.state().failing = Some((403, "ExpiredToken"));
-    let answer = cluster.worker().await.join().await;
-    refused(&cluster, &answer, 403, "ExpiredToken", true).await;
+    let cluster = TestCluster::start().await;
+    cluster.aws.lock_state().failing = Some((503, "ServiceUnavailable"));
+    let answer = cluster.new_worker().await.join().await;
+    assert_refused(&cluster, &answer, 503, "STS is not available", true).await;
+    cluster.aws.lock_state().failing = Some((403, "ExpiredToken"));
+    let answer = cluster.new_worker().await.join().await;
+    assert_refused(&cluster, &answer, 403, "ExpiredToken", true).await;
 }
 
 #[tokio::test]
 async fn another_group_and_an_unknown_configuration() {
-    let cluster = Cluster::start().await;
-    let mut worker = cluster.worker().await;
+    let cluster = TestCluster::start().await;
+    let mut worker = cluster.new_worker().await;
     "control-plane-eu-west-1a".clone_into(&mut worker.group);
     let answer = worker.join().await;
     refused_known(
@@ -300,7 +323,7 @@ async fn another_group_and_an_unknown_configuration() {
         false,
     )
     .await;
-    let mut worker = cluster.worker().await;
+    let mut worker = cluster.new_worker().await;
     worker.node_config = sha256_hex("another");
     let answer = worker.join().await;
     refused_known(&cluster, &answer, 403, "run `kctl update --yes`", true).await;
@@ -309,12 +332,12 @@ async fn another_group_and_an_unknown_configuration() {
         let answer = worker.join().await;
         refused_known(&cluster, &answer, 400, "invalid sha256", false).await;
     }
-    // A group that the instance's tag names and that has no machines of nodes.
+    // The instance's tag names a group that has no worker role.
     cluster.change_instance(|instance| {
         let group = instance.tags.get_mut("kops.k8s.io/instancegroup").unwrap();
         "control-plane-eu-west-1a".clone_into(group);
     });
-    let mut worker = cluster.worker().await;
+    let mut worker = cluster.new_worker().await;
     "control-plane-eu-west-1a".clone_into(&mut worker.group);
     let answer = worker.join().await;
     refused_known(&cluster, &answer, 403, "has no NodeConfig", true).await;
@@ -322,18 +345,20 @@ async fn another_group_and_an_unknown_configuration() {
 
 #[tokio::test]
 async fn what_is_too_large_or_makes_no_sense() {
-    let cluster = Cluster::start().await;
-    let worker = cluster.worker().await;
+    let cluster = TestCluster::start().await;
+    let worker = cluster.new_worker().await;
     let large = vec![b' '; JOIN_LIMIT + 1];
-    let identity = worker.identity(&large).await;
-    let answer = worker.send(JOIN_PATH, Some(&identity), large).await;
+    let identity = worker.signed_identity(&large).await;
+    let answer = worker.send_request(JOIN_PATH, Some(&identity), large).await;
     refused_at_once(&cluster, &answer, 413, "more than", false).await;
-    let answer = worker.send(JOIN_PATH, None, worker.body()).await;
-    refused_at_once(&cluster, &answer, 400, "is missing", false).await;
-    let identity = worker.identity(b"{}").await;
     let answer = worker
-        .send(JOIN_PATH, Some(&identity), b"{}".to_vec())
+        .send_request(JOIN_PATH, None, worker.join_body())
+        .await;
+    refused_at_once(&cluster, &answer, 400, "is missing", false).await;
+    let identity = worker.signed_identity(b"{}").await;
+    let answer = worker
+        .send_request(JOIN_PATH, Some(&identity), b"{}".to_vec())
         .await;
     refused_known(&cluster, &answer, 400, "is not a join request", false).await;
-    assert_eq!(worker.send("/", None, Vec::new()).await.status, 404);
+    assert_eq!(worker.send_request("/", None, Vec::new()).await.status, 404);
 }

@@ -1,10 +1,10 @@
-//! Boot reports of workers reach the state store.
+//! Boot reports of workers are stored in the state store.
 
-use crate::fakes::{Cluster, GROUP, INSTANCE, NAME};
+use crate::fakes::{GROUP, INSTANCE, NAME, TestCluster};
 use node::bootstrap::REPORT_LIMIT;
 use node::report::{BootReport, REPORT_FORMAT, report_key};
 
-fn report(instance: &str) -> BootReport {
+fn boot_report(instance: &str) -> BootReport {
     BootReport {
         format: REPORT_FORMAT,
         instance: instance.to_owned(),
@@ -20,32 +20,32 @@ fn report(instance: &str) -> BootReport {
     }
 }
 
-fn body(instance: &str) -> Vec<u8> {
-    serde_json::to_vec(&report(instance)).unwrap()
+fn report_body(instance: &str) -> Vec<u8> {
+    serde_json::to_vec(&boot_report(instance)).unwrap()
 }
 
 #[tokio::test]
 async fn a_machines_last_report_is_kept() {
-    let cluster = Cluster::start().await;
-    let worker = cluster.worker().await;
+    let cluster = TestCluster::start().await;
+    let worker = cluster.new_worker().await;
     for _ in 0..2 {
-        let answer = worker.report(body(INSTANCE)).await;
+        let answer = worker.send_report(report_body(INSTANCE)).await;
         assert_eq!(answer.status, 204, "{answer:?}");
     }
     let object = cluster.store.get(&report_key(INSTANCE)).await.unwrap();
     let kept: BootReport = serde_json::from_slice(&object.unwrap().bytes).unwrap();
-    assert_eq!(kept, report(INSTANCE));
+    assert_eq!(kept, boot_report(INSTANCE));
 }
 
 #[tokio::test]
 async fn nobody_reports_for_another_machine() {
-    let cluster = Cluster::start().await;
-    let worker = cluster.worker().await;
+    let cluster = TestCluster::start().await;
+    let worker = cluster.new_worker().await;
     let other = "i-0aaaaaaaaaaaaaaaa";
-    let answer = worker.report(body(other)).await;
+    let answer = worker.send_report(report_body(other)).await;
     assert_eq!(answer.status, 400, "{answer:?}");
-    assert!(answer.refused().error.contains("another instance"));
-    let large = worker.report(vec![b' '; REPORT_LIMIT + 1]).await;
+    assert!(answer.refusal_reply().error.contains("another instance"));
+    let large = worker.send_report(vec![b' '; REPORT_LIMIT + 1]).await;
     assert_eq!(large.status, 413, "{large:?}");
     for instance in [INSTANCE, other] {
         assert_eq!(

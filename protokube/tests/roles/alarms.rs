@@ -1,6 +1,6 @@
-//! An alarm of etcd's ends no etcd and holds no machine up: it is told.
+//! An alarm of etcd is reported, but ends neither etcd nor the start of the control plane.
 
-use crate::machine::{Machine, config};
+use crate::test_host::{TestHost, node_config};
 use node::components::{EtcdMemberNames, EtcdStart, etcd_ports};
 use node::manifests::{ETCD_SERVES, EtcdPod, build_etcd_pod};
 use protokube::etcd::{EtcdHttp, EtcdPeer, RunningEtcd};
@@ -8,9 +8,9 @@ use protokube::probe::Probe;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-/// What etcd 3.5 and 3.6 answer at `/health` (server/etcdserver/api/etcdhttp/health.go): alarms that are not excluded come first, then
-/// whether there is a leader, unless the local data is all that is asked for.
-fn health(target: &str, alarms: &[&str], leader: bool) -> (u16, String) {
+/// The answer of etcd 3.5 and 3.6 at `/health` (server/etcdserver/api/etcdhttp/health.go): alarms that are not excluded come first, then
+/// whether there is a leader, unless only local data is requested.
+fn health_answer(target: &str, alarms: &[&str], leader: bool) -> (u16, String) {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let parameters: Vec<(&str, &str)> = query
         .split('&')
@@ -38,7 +38,7 @@ fn health(target: &str, alarms: &[&str], leader: bool) -> (u16, String) {
     )
 }
 
-/// An etcd with these alarms; its URL.
+/// Starts an etcd with these alarms and returns its client.
 async fn etcd_with(alarms: &'static [&'static str], leader: bool) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -49,7 +49,7 @@ async fn etcd_with(alarms: &'static [&'static str], leader: bool) -> String {
             let read = stream.read(&mut request).await.unwrap_or_default();
             let text = String::from_utf8_lossy(&request[..read]).into_owned();
             let target = text.split(' ').nth(1).unwrap_or_default();
-            let (status, body) = health(target, alarms, leader);
+            let (status, body) = health_answer(target, alarms, leader);
             let answer = format!(
                 "HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
                 body.len()
@@ -60,16 +60,16 @@ async fn etcd_with(alarms: &'static [&'static str], leader: bool) -> String {
     url
 }
 
-async fn asked(alarms: &'static [&'static str], leader: bool) -> EtcdHttp {
-    let machine = Machine::new().await;
-    let etcd = config().control_plane.unwrap().etcd[0].clone();
+async fn etcd_with_alarms(alarms: &'static [&'static str], leader: bool) -> EtcdHttp {
+    let machine = TestHost::new().await;
+    let etcd = node_config().control_plane.unwrap().etcd[0].clone();
     EtcdHttp {
         probe: Probe::new().unwrap(),
         health: etcd_with(alarms, leader).await,
         peer: EtcdPeer {
             host: machine.host.clone(),
             certificates: String::new(),
-            names: EtcdMemberNames::from_config(&etcd, &config().cluster),
+            names: EtcdMemberNames::from_config(&etcd, &node_config().cluster),
             address: "127.0.0.1".parse().unwrap(),
             port: 2380,
         },
@@ -84,11 +84,11 @@ async fn a_member_under_an_alarm_serves_and_the_alarm_is_told() {
         } else {
             &["CORRUPT"]
         };
-        let member = asked(alarms, true).await;
+        let member = etcd_with_alarms(alarms, true).await;
         assert_eq!(member.find_problem().await, None, "{alarm}");
         assert_eq!(member.find_alarm().await.as_deref(), Some(alarm));
     }
-    let well = asked(&[], true).await;
+    let well = etcd_with_alarms(&[], true).await;
     assert_eq!(
         (well.find_problem().await, well.find_alarm().await),
         (None, None)
@@ -97,14 +97,17 @@ async fn a_member_under_an_alarm_serves_and_the_alarm_is_told() {
 
 #[tokio::test]
 async fn a_member_without_a_leader_does_not_serve() {
-    let said = asked(&["NOSPACE"], false).await.find_problem().await;
-    assert!(said.unwrap().contains("NO LEADER"));
+    let problem = etcd_with_alarms(&["NOSPACE"], false)
+        .await
+        .find_problem()
+        .await;
+    assert!(problem.unwrap().contains("NO LEADER"));
 }
 
-/// kubelet ends what fails these; an alarm is every member's.
+/// kubelet kills a container that fails these probes; an alarm concerns every member.
 #[test]
 fn no_alarm_and_no_lost_leader_has_kubelet_end_etcd() {
-    let cluster = config().control_plane.unwrap().etcd[0].clone();
+    let cluster = node_config().control_plane.unwrap().etcd[0].clone();
     let pod = build_etcd_pod(&EtcdPod {
         etcd: &cluster,
         names: &EtcdMemberNames::from_config(&cluster, "x"),
@@ -117,10 +120,13 @@ fn no_alarm_and_no_lost_leader_has_kubelet_end_etcd() {
     for probe in [&container.liveness_probe, &container.startup_probe] {
         let path = &probe.as_ref().unwrap().http_get.path;
         for leader in [true, false] {
-            let (status, said) = health(path, &["NOSPACE", "CORRUPT"], leader);
-            assert_eq!(status, 200, "{path}: {said}");
+            let (status, body) = health_answer(path, &["NOSPACE", "CORRUPT"], leader);
+            assert_eq!(status, 200, "{path}: {body}");
         }
     }
-    assert_eq!(health(ETCD_SERVES, &["NOSPACE", "CORRUPT"], true).0, 200);
-    assert_eq!(health(ETCD_SERVES, &[], false).0, 503);
+    assert_eq!(
+        health_answer(ETCD_SERVES, &["NOSPACE", "CORRUPT"], true).0,
+        200
+    );
+    assert_eq!(health_answer(ETCD_SERVES, &[], false).0, 503);
 }

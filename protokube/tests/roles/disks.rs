@@ -1,9 +1,9 @@
-//! What a disk holds, by the machine's own tools on files: no disk of the machine is touched.
+//! Inspects disk images with the tools of this host. No disk of the host is touched.
 
-use crate::machine::{Links, SharedFuse};
+use crate::test_host::{HostWithLinks, SharedFuse};
 use host::{Host, LocalSystem, is_outgrown};
 use node::etcd::{FileSystemContent, VolumeContent};
-use protokube::etcd::Disk;
+use protokube::etcd::EtcdDisk;
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use std::process::Command;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-const DISK: Disk<'static> = Disk {
+const DISK: EtcdDisk<'static> = EtcdDisk {
     volume: "vol-0a",
-    asked: "/dev/xvdu",
+    requested_device: "/dev/xvdu",
     prefix: "etcd",
 };
 
-/// A machine with one disk of 16 MiB of zeros, seen as it was asked for, and the machine's own programs.
-fn machine() -> (TempDir, Host, PathBuf) {
+/// A host with one disk of 16 MiB of zeros, found by its requested device name, and this host's programs.
+fn machine_with_disk() -> (TempDir, Host, PathBuf) {
     let folder = TempDir::new().unwrap();
     fs::create_dir_all(folder.path().join("dev")).unwrap();
     let device = folder.path().join("dev/xvdu");
@@ -26,14 +26,14 @@ fn machine() -> (TempDir, Host, PathBuf) {
         .unwrap()
         .set_len(16 << 20)
         .unwrap();
-    let host = Host::new(folder.path(), Arc::new(links(folder.path())));
+    let host = Host::new(folder.path(), Arc::new(links_system(folder.path())));
     let device = DISK.find_device(&host).unwrap().unwrap();
     (folder, host, device)
 }
 
-fn links(root: &Path) -> Links {
+fn links_system(root: &Path) -> HostWithLinks {
     let programs = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-    Links {
+    HostWithLinks {
         root: root.to_owned(),
         programs: LocalSystem::with_programs(programs),
         fuse: SharedFuse::default(),
@@ -43,7 +43,7 @@ fn links(root: &Path) -> Links {
 
 #[test]
 fn a_disk_of_zeros_is_blank_and_with_a_file_system_it_is_empty() {
-    let (_folder, host, device) = machine();
+    let (_folder, host, device) = machine_with_disk();
     assert_eq!(DISK.inspect(&host, &device).unwrap(), VolumeContent::Blank);
     DISK.make_file_system(&host, &device, &VolumeContent::Blank)
         .unwrap();
@@ -58,21 +58,21 @@ fn a_disk_of_zeros_is_blank_and_with_a_file_system_it_is_empty() {
     );
 }
 
-/// The kernel's documentation of ext4 says where: `s_r_blocks_count_lo` and `s_blocks_count_lo`.
-fn word(device: &Path, at: u64) -> u32 {
+/// Reads `s_r_blocks_count_lo` or `s_blocks_count_lo`, whose offsets are in the kernel's documentation of ext4.
+fn read_le32(device: &Path, offset: u64) -> u32 {
     let mut word = [0; 4];
     let file = fs::File::open(device).unwrap();
-    file.read_exact_at(&mut word, 1024 + at).unwrap();
+    file.read_exact_at(&mut word, 1024 + offset).unwrap();
     u32::from_le_bytes(word)
 }
 
 #[test]
 fn a_file_system_fills_its_disk_but_for_a_small_reserve_and_follows_it() {
-    let (_folder, host, device) = machine();
+    let (_folder, host, device) = machine_with_disk();
     DISK.make_file_system(&host, &device, &VolumeContent::Blank)
         .unwrap();
-    let blocks = || word(&device, 4);
-    let (before, reserve) = (blocks(), word(&device, 8));
+    let blocks = || read_le32(&device, 4);
+    let (before, reserve) = (blocks(), read_le32(&device, 8));
     assert!(
         reserve > 0 && reserve < before / 50,
         "{reserve} of {before}"
@@ -86,10 +86,10 @@ fn a_file_system_fills_its_disk_but_for_a_small_reserve_and_follows_it() {
     assert!(!is_outgrown(&device).unwrap());
 }
 
-/// Between the look that was decided upon and mkfs.
+/// The disk changes between its inspection and mkfs.
 #[test]
 fn a_disk_that_has_changed_or_is_another_is_not_formatted() {
-    let (_folder, host, device) = machine();
+    let (_folder, host, device) = machine_with_disk();
     let file = fs::File::options().write(true).open(&device).unwrap();
     file.write_all_at(b"data", 4096).unwrap();
     let before = fs::read(&device).unwrap();
@@ -116,7 +116,7 @@ fn a_disk_that_has_changed_or_is_another_is_not_formatted() {
 
 #[test]
 fn anything_on_a_disk_makes_it_not_blank() {
-    let (_folder, host, device) = machine();
+    let (_folder, host, device) = machine_with_disk();
     let file = fs::File::options().write(true).open(&device).unwrap();
     file.write_all_at(b"x", (1 << 20) - 1).unwrap();
     assert_eq!(
@@ -134,7 +134,7 @@ fn anything_on_a_disk_makes_it_not_blank() {
 
 #[test]
 fn a_disk_that_cannot_be_read_is_an_error_and_not_blank() {
-    let (_folder, host, device) = machine();
+    let (_folder, host, device) = machine_with_disk();
     fs::remove_file(&device).unwrap();
     let error = format!("{:#}", DISK.inspect(&host, &device).unwrap_err());
     assert!(error.contains("vol-0a"), "{error}");
@@ -143,7 +143,7 @@ fn a_disk_that_cannot_be_read_is_an_error_and_not_blank() {
 
 #[test]
 fn a_disk_is_found_by_its_serial_number_before_udev_names_it() {
-    let (folder, host, _) = machine();
+    let (folder, host, _) = machine_with_disk();
     let serial = folder.path().join("sys/block/nvme3n1/device");
     fs::create_dir_all(&serial).unwrap();
     fs::write(serial.join("serial"), "vol0a\n").unwrap();

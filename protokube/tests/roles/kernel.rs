@@ -1,8 +1,8 @@
-//! A volume as the kernel has it: a disk of a file, mounted for real. Needs root and a loop device; without either nothing is tried.
+//! Tests with a real file system on a loop device. Skipped without root or loop devices.
 
 use host::{Host, LocalSystem, is_outgrown};
 use node::etcd::{FileSystemContent, VolumeContent};
-use protokube::etcd::Disk;
+use protokube::etcd::EtcdDisk;
 use rustix::fs::OFlags;
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,9 +12,9 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 const PROGRAMS: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-const DISK: Disk<'static> = Disk {
+const DISK: EtcdDisk<'static> = EtcdDisk {
     volume: "vol-0a",
-    asked: "/dev/xvdu",
+    requested_device: "/dev/xvdu",
     prefix: "etcd",
 };
 
@@ -24,13 +24,13 @@ fn run(program: &str, arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// A machine below a folder whose disk is a loop device.
-struct Loop {
+/// A host in a folder whose disk is a loop device.
+struct LoopDevice {
     folder: TempDir,
     device: PathBuf,
 }
 
-impl Loop {
+impl LoopDevice {
     fn new() -> Option<Self> {
         let folder = TempDir::new().unwrap();
         let file = folder.path().join("file");
@@ -46,18 +46,18 @@ impl Loop {
         Some(Self { folder, device })
     }
 
-    fn host(&self) -> Host {
+    fn local_host(&self) -> Host {
         let system = LocalSystem::with_programs(PROGRAMS);
         Host::new(self.folder.path(), Arc::new(system))
     }
 
-    fn mounted(&self) -> PathBuf {
+    fn mount_path(&self) -> PathBuf {
         self.folder.path().join("mnt/master-vol-0a")
     }
 
-    /// Writes as etcd does: as root, and without the capability that containers do not get.
-    fn fill(&self, mib: u64) -> bool {
-        let to = format!("of={}", self.mounted().join("etcd").display());
+    /// Fills the disk as etcd would: as root without the capability that containers lack.
+    fn fill_disk(&self, mib: u64) -> bool {
+        let to = format!("of={}", self.mount_path().join("etcd").display());
         let count = format!("count={mib}");
         let dropped = ["--bounding-set=-sys_resource", "--inh-caps=-sys_resource"];
         let written = ["dd", "if=/dev/zero", &to, "bs=1M", &count, "conv=fsync"];
@@ -67,26 +67,26 @@ impl Loop {
     }
 }
 
-impl Drop for Loop {
+impl Drop for LoopDevice {
     fn drop(&mut self) {
         let device = self.device.to_str().unwrap();
-        run("umount", &[self.mounted().to_str().unwrap()]);
+        run("umount", &[self.mount_path().to_str().unwrap()]);
         run("losetup", &["-d", device]);
     }
 }
 
-fn options(at: &Path) -> String {
+fn mount_options(mount_point: &Path) -> String {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let at = format!(" {} ", at.display());
+    let needle = format!(" {} ", mount_point.display());
     mounts
         .lines()
-        .find(|line| line.contains(&at))
+        .find(|line| line.contains(&needle))
         .unwrap()
         .to_owned()
 }
 
-/// True if this process has `CAP_SYS_RESOURCE`, without which ext4 lets nobody use the reserve or grow what is mounted. Some containers
-/// lack it, and what they run then is not all of this.
+/// True if this process has `CAP_SYS_RESOURCE`, which is needed to use the reserved blocks of ext4 and to grow a mounted file system.
+/// Some containers lack it; then parts of the tests are skipped.
 fn has_capability() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -99,8 +99,10 @@ fn has_capability() -> bool {
 
 #[test]
 fn on_a_volume_that_etcd_has_filled_protokube_writes_and_once_enlarged_etcd_does_too() {
-    let Some(disk) = Loop::new() else { return };
-    let (host, device) = (disk.host(), disk.device.as_path());
+    let Some(disk) = LoopDevice::new() else {
+        return;
+    };
+    let (host, device) = (disk.local_host(), disk.device.as_path());
     let look = || DISK.inspect(&host, device).unwrap();
     DISK.make_file_system(&host, device, &VolumeContent::Blank)
         .unwrap();
@@ -108,12 +110,12 @@ fn on_a_volume_that_etcd_has_filled_protokube_writes_and_once_enlarged_etcd_does
         look(),
         VolumeContent::FileSystem(FileSystemContent::Nothing)
     );
-    let options = options(&disk.mounted());
+    let options = mount_options(&disk.mount_path());
     assert!(
         options.contains("errors=remount-ro") && options.contains("resuid=65534"),
         "{options}"
     );
-    assert!(!disk.fill(64), "it is full");
+    assert!(!disk.fill_disk(64), "it is full");
     if has_capability() {
         let text = "x".repeat(512 << 10);
         let written = host.write_changed("/mnt/master-vol-0a/manifest", &text, 0o440);
@@ -135,14 +137,16 @@ fn on_a_volume_that_etcd_has_filled_protokube_writes_and_once_enlarged_etcd_does
         DISK.grow_file_system(&host, device).unwrap();
         assert!(!is_outgrown(device).unwrap());
         look();
-        assert!(disk.fill(mib * 3 / 4), "there is room");
+        assert!(disk.fill_disk(mib * 3 / 4), "there is room");
     }
 }
 
 #[test]
 fn what_somebody_else_has_mounted_is_not_formatted() {
-    let Some(disk) = Loop::new() else { return };
-    let (host, device) = (disk.host(), disk.device.as_path());
+    let Some(disk) = LoopDevice::new() else {
+        return;
+    };
+    let (host, device) = (disk.local_host(), disk.device.as_path());
     DISK.make_file_system(&host, device, &VolumeContent::Blank)
         .unwrap();
     let elsewhere = disk.folder.path().join("elsewhere");
@@ -164,8 +168,10 @@ fn what_somebody_else_has_mounted_is_not_formatted() {
 
 #[test]
 fn a_blank_disk_that_somebody_else_has_for_itself_is_not_formatted() {
-    let Some(disk) = Loop::new() else { return };
-    let (host, device) = (disk.host(), disk.device.as_path());
+    let Some(disk) = LoopDevice::new() else {
+        return;
+    };
+    let (host, device) = (disk.local_host(), disk.device.as_path());
     let exclusive = i32::try_from(OFlags::EXCL.bits()).unwrap();
     let mut options = fs::File::options();
     let taken = options.read(true).custom_flags(exclusive).open(device);

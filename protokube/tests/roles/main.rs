@@ -1,14 +1,14 @@
-//! protokube's roles on machines made of folders: volumes and etcd, manifests, names.
+//! Tests of protokube's roles on test hosts in folders: volumes and etcd, manifests, names.
 #![cfg(test)]
 
 mod alarms;
-mod calls;
+mod call_rates;
 mod disks;
 mod etcd;
-mod gates;
 mod kernel;
-mod machine;
+mod manifests;
 mod names;
-mod standing;
 #[path = "../support/store.rs"]
 mod store;
+mod test_host;
+mod waits_report;

@@ -1,6 +1,6 @@
-//! Names follow machines: `/etc/hosts` in place, the zone only on change.
+//! Names follow instances: `/etc/hosts` is rewritten in place, the hosted zone only on changes.
 
-use crate::machine::{Cloud, INSTANCE, Machine, ZONE, config};
+use crate::test_host::{FakeEc2, INSTANCE, TestHost, ZONE, node_config};
 use aws_client::dns::{Addresses, Found};
 use aws_client::machine::{Attachment, Instance};
 use engine::Failure;
@@ -11,10 +11,10 @@ use node::etcd::{
 use protokube::ec2::Ec2;
 use protokube::etcd::FormationStore;
 use protokube::names::{
-    ApiServers, MemberNames, Published, ZonePublisher as ZoneKeeper, ZoneRecords, parse_entries,
-    restore_names,
+    ApiServers, MemberNames, PublishedRecords, ZonePublisher as ZoneKeeper, ZoneRecords,
+    parse_entries, restore_names,
 };
-use protokube::pace::{Pace, sleep_for};
+use protokube::pace::{PollPace, sleep_for};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::os::unix::fs::MetadataExt;
@@ -23,14 +23,14 @@ use std::time::Duration;
 
 const PACE: Duration = Duration::from_millis(1);
 
-const QUICK: Pace = Pace {
+const QUICK: PollPace = PollPace {
     quick: PACE,
     waiting: PACE,
     rest: PACE,
     sleep: sleep_for,
 };
 
-pub fn instance(id: &str, private: &str) -> Instance {
+pub fn fake_instance(id: &str, private: &str) -> Instance {
     Instance {
         id: id.into(),
         state: "running".into(),
@@ -45,7 +45,7 @@ pub fn instance(id: &str, private: &str) -> Instance {
     }
 }
 
-fn members<'a>(machine: &'a Machine, config: &'a NodeConfig) -> MemberNames<'a, Cloud> {
+fn member_names<'a>(machine: &'a TestHost, config: &'a NodeConfig) -> MemberNames<'a, FakeEc2> {
     MemberNames {
         host: &machine.host,
         ec2: &*machine.cloud,
@@ -59,17 +59,24 @@ fn members<'a>(machine: &'a Machine, config: &'a NodeConfig) -> MemberNames<'a, 
     }
 }
 
-async fn with_member(machine: &Machine, address: &str) {
+async fn with_member(machine: &TestHost, address: &str) {
     machine.cloud.add_volume("vol-0a", "main");
     let attached = machine.cloud.attach_volume("vol-0a", INSTANCE, "/dev/xvdu");
     attached.await.unwrap();
     let instances = &machine.cloud.instances;
-    instances.lock().unwrap().push(instance(INSTANCE, address));
+    instances
+        .lock()
+        .unwrap()
+        .push(fake_instance(INSTANCE, address));
 }
 
 /// Keeps the names until `until` has ended.
-async fn kept(machine: &Machine, config: &NodeConfig, until: impl Future<Output = ()>) {
-    let members = members(machine, config);
+async fn keep_names_until(
+    machine: &TestHost,
+    config: &NodeConfig,
+    until: impl Future<Output = ()>,
+) {
+    let members = member_names(machine, config);
     tokio::select! {
         ended = members.keep_names() => panic!("{ended:?}"),
         () = until => {}
@@ -78,8 +85,8 @@ async fn kept(machine: &Machine, config: &NodeConfig, until: impl Future<Output 
 
 #[tokio::test]
 async fn members_are_named_in_the_same_file_beside_what_others_wrote() {
-    let machine = Machine::new().await;
-    let (config, file) = (config(), machine.path("etc/hosts"));
+    let machine = TestHost::new().await;
+    let (config, file) = (node_config(), machine.path("etc/hosts"));
     let inode = file.metadata().unwrap().ino();
     with_member(&machine, "10.0.0.4").await;
     let name = format!("etcd-a.internal.{}", config.cluster);
@@ -90,25 +97,25 @@ async fn members_are_named_in_the_same_file_beside_what_others_wrote() {
             tokio::time::sleep(PACE).await;
         }
         std::fs::write(&file, format!("{}10.9.9.9 mine\n", text())).unwrap();
-        machine.cloud.instances.lock().unwrap()[0] = instance(INSTANCE, "10.0.0.5");
+        machine.cloud.instances.lock().unwrap()[0] = fake_instance(INSTANCE, "10.0.0.5");
         while address().as_deref() != Some("10.0.0.5") {
             tokio::time::sleep(PACE).await;
         }
-        // Its machine is gone, and no other has the volume yet.
+        // Its instance is gone, and the volume is attached nowhere yet.
         machine.cloud.volumes.lock().unwrap()[0].attachment = None;
         tokio::time::sleep(PACE * 20).await;
     };
-    kept(&machine, &config, follows).await;
+    keep_names_until(&machine, &config, follows).await;
     assert_eq!(address().as_deref(), Some("10.0.0.5"));
     assert!(text().contains("127.0.0.1 localhost\n") && text().contains("10.9.9.9 mine\n"));
     assert_eq!(file.metadata().unwrap().ino(), inode);
 }
 
-/// A volume that was restored from a snapshot with its tags, for a look at it on some other machine.
+/// A volume that was restored from a snapshot with its tags and attached to an unrelated instance.
 #[tokio::test]
 async fn a_copy_with_the_same_tags_never_moves_a_name() {
-    let machine = Machine::new().await;
-    let (config, file) = (config(), machine.path("etc/hosts"));
+    let machine = TestHost::new().await;
+    let (config, file) = (node_config(), machine.path("etc/hosts"));
     with_member(&machine, "10.0.0.4").await;
     let record = FormationRecord {
         format: FORMAT,
@@ -120,7 +127,7 @@ async fn a_copy_with_the_same_tags_never_moves_a_name() {
     let expect = aws_client::store::Expect::Absent;
     let written = machine.store.put(&record_key("main"), text, expect).await;
     written.unwrap();
-    let copy = |machine: &Machine| {
+    let copy = |machine: &TestHost| {
         let mut volumes = machine.cloud.volumes.lock().unwrap();
         let mut copy = volumes[0].clone();
         "vol-0copy".clone_into(&mut copy.id);
@@ -135,13 +142,13 @@ async fn a_copy_with_the_same_tags_never_moves_a_name() {
     instances
         .lock()
         .unwrap()
-        .push(instance("i-0b", "10.0.0.66"));
+        .push(fake_instance("i-0b", "10.0.0.66"));
     let name = format!("etcd-a.internal.{}", config.cluster);
     let address = || {
         let text = std::fs::read_to_string(&file).unwrap();
         parse_entries(&text).get(&name).map(ToString::to_string)
     };
-    kept(&machine, &config, async {
+    keep_names_until(&machine, &config, async {
         while address().is_none() {
             tokio::time::sleep(PACE).await;
         }
@@ -166,8 +173,8 @@ async fn a_copy_with_the_same_tags_never_moves_a_name() {
 /// cloud-init with `manage_etc_hosts: true` writes the file anew at every boot.
 #[tokio::test]
 async fn names_survive_a_boot_that_writes_the_file_anew_while_ec2_does_not_answer() {
-    let machine = Machine::new().await;
-    let (config, file) = (config(), machine.path("etc/hosts"));
+    let machine = TestHost::new().await;
+    let (config, file) = (node_config(), machine.path("etc/hosts"));
     with_member(&machine, "10.0.0.4").await;
     let text = || std::fs::read_to_string(&file).unwrap();
     let follows = async {
@@ -176,34 +183,34 @@ async fn names_survive_a_boot_that_writes_the_file_anew_while_ec2_does_not_answe
         }
         tokio::time::sleep(PACE * 20).await;
     };
-    kept(&machine, &config, follows).await;
+    keep_names_until(&machine, &config, follows).await;
     let names = parse_entries(&text());
     std::fs::write(&file, "127.0.1.1 ip-10-0-0-4\n").unwrap();
     *machine.cloud.down.lock().unwrap() = true;
     restore_names(&machine.host).unwrap();
     assert_eq!(parse_entries(&text()), names);
     assert!(text().starts_with("127.0.1.1 ip-10-0-0-4\n"));
-    // What the file says is newer than what was kept.
+    // `/etc/hosts` is newer than the copy.
     let newer = text().replace("10.0.0.4 etcd", "10.0.0.9 etcd");
     std::fs::write(&file, &newer).unwrap();
     restore_names(&machine.host).unwrap();
     assert_eq!(text(), newer);
 }
 
-/// A zone in memory.
+/// A hosted zone in memory.
 #[derive(Default)]
-pub struct Zone {
-    published: Mutex<Published>,
+pub struct FakeZone {
+    published: Mutex<PublishedRecords>,
     writes: Mutex<Vec<Vec<Addresses>>>,
 }
 
-impl ZoneRecords for Zone {
-    async fn read_names(&self, names: &[String]) -> Result<Published, Failure> {
+impl ZoneRecords for FakeZone {
+    async fn read_names(&self, names: &[String]) -> Result<PublishedRecords, Failure> {
         let all = self.published.lock().unwrap();
-        let of = names
+        let matching = names
             .iter()
             .filter_map(|name| Some((name.clone(), all.get(name)?.clone())));
-        Ok(of.collect())
+        Ok(matching.collect())
     }
 
     async fn write_names(&self, names: &[Addresses]) -> Result<(), Failure> {
@@ -216,18 +223,18 @@ impl ZoneRecords for Zone {
     }
 }
 
-/// The API's list of its servers; `None`: the own one is not ready.
+/// The API's list of ready servers; `None` if the local one is not ready.
 #[derive(Default)]
-pub struct Servers(Mutex<Option<BTreeSet<Ipv4Addr>>>);
+pub struct FakeApiServers(Mutex<Option<BTreeSet<Ipv4Addr>>>);
 
-impl Servers {
-    pub fn are(&self, ready: &[u8]) {
+impl FakeApiServers {
+    pub fn set_ready(&self, ready: &[u8]) {
         let ready = ready.iter().map(|last| Ipv4Addr::new(10, 0, 0, *last));
         *self.0.lock().unwrap() = Some(ready.collect());
     }
 }
 
-impl ApiServers for Servers {
+impl ApiServers for FakeApiServers {
     async fn ready_addresses(&self) -> anyhow::Result<Option<BTreeSet<Ipv4Addr>>> {
         Ok(self.0.lock().unwrap().clone())
     }
@@ -235,8 +242,12 @@ impl ApiServers for Servers {
 
 #[tokio::test]
 async fn the_zone_leads_to_ready_api_servers_and_is_never_emptied() {
-    let machine = Machine::new().await;
-    let (config, zone, servers) = (config(), Zone::default(), Servers::default());
+    let machine = TestHost::new().await;
+    let (config, zone, servers) = (
+        node_config(),
+        FakeZone::default(),
+        FakeApiServers::default(),
+    );
     let placeholder = |name: &str| {
         let addresses = Addresses {
             name: name.into(),
@@ -258,19 +269,22 @@ async fn the_zone_leads_to_ready_api_servers_and_is_never_emptied() {
         assert_eq!(writes(), count, "at rest");
     };
     let follows = async {
-        // Two machines run, and no API server is ready: the placeholders stay.
-        let both = [instance(INSTANCE, "10.0.0.4"), instance("i-0b", "10.0.0.5")];
+        // Two control planes run, and no API server is ready: the placeholders stay.
+        let both = [
+            fake_instance(INSTANCE, "10.0.0.4"),
+            fake_instance("i-0b", "10.0.0.5"),
+        ];
         machine.cloud.instances.lock().unwrap().extend(both);
         tokio::time::sleep(PACE * 20).await;
         assert_eq!(writes(), 0);
-        servers.are(&[4]);
+        servers.set_ready(&[4]);
         settles(1).await;
-        servers.are(&[4, 5]);
+        servers.set_ready(&[4, 5]);
         settles(2).await;
-        // One still runs, and its API server does not.
-        servers.are(&[5]);
+        // One still runs, but its API server is not ready.
+        servers.set_ready(&[5]);
         settles(3).await;
-        servers.are(&[]);
+        servers.set_ready(&[]);
         settles(3).await;
         *servers.0.lock().unwrap() = None;
         settles(3).await;
@@ -286,21 +300,21 @@ async fn the_zone_leads_to_ready_api_servers_and_is_never_emptied() {
         ended = keeper.keep_published() => panic!("{ended:?}"),
         () = follows => {}
     }
-    let said = |write: usize| {
+    let written_addresses = |write: usize| {
         let mut written = zone.writes.lock().unwrap()[write].clone();
         written.sort_by(|one, other| one.name.cmp(&other.name));
         let line = |one: &Addresses| format!("{} {:?} {}", one.name, one.addresses, one.ttl);
         written.iter().map(line).collect::<Vec<String>>()
     };
     assert_eq!(
-        said(0),
+        written_addresses(0),
         [
             format!("{} {{198.51.100.7}} 60", names[0]),
             format!("{} {{10.0.0.4}} 60", names[1]),
             format!("{} {{10.0.0.4}} 60", names[2]),
         ]
     );
-    let internal = |write: usize| said(write).pop().unwrap();
+    let internal = |write: usize| written_addresses(write).pop().unwrap();
     assert!(
         internal(1).contains("{10.0.0.4, 10.0.0.5}"),
         "{}",
@@ -309,23 +323,24 @@ async fn the_zone_leads_to_ready_api_servers_and_is_never_emptied() {
     assert!(internal(2).contains("{10.0.0.5}"), "{}", internal(2));
 }
 
-/// Three protokubes of which each sees EC2 in its own way, and all the API's list: none undoes what another wrote.
+/// Three protokubes see different states of EC2 but the same list of the API: none undoes the changes of another.
 #[tokio::test]
 async fn protokubes_that_see_different_machines_do_not_write_in_turns() {
-    let config = config();
-    let (zone, servers) = (Zone::default(), Servers::default());
-    servers.are(&[4, 5, 6]);
+    let config = node_config();
+    let (zone, servers) = (FakeZone::default(), FakeApiServers::default());
+    servers.set_ready(&[4, 5, 6]);
     let machines = [
-        Machine::new().await,
-        Machine::new().await,
-        Machine::new().await,
+        TestHost::new().await,
+        TestHost::new().await,
+        TestHost::new().await,
     ];
     for (seen, machine) in machines.iter().enumerate() {
-        let all = [4, 5, 6].map(|last| instance(&format!("i-0{last}"), &format!("10.0.0.{last}")));
+        let all =
+            [4, 5, 6].map(|last| fake_instance(&format!("i-0{last}"), &format!("10.0.0.{last}")));
         let mut instances = machine.cloud.instances.lock().unwrap();
         instances.extend(all.into_iter().take(seen + 1));
     }
-    let keeper = |machine: &Machine| {
+    let keeper = |machine: &TestHost| {
         let cloud = Arc::clone(&machine.cloud);
         let (zone, servers, config) = (&zone, &servers, &config);
         async move {

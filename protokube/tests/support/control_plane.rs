@@ -1,4 +1,4 @@
-//! A real etcd and kube-apiserver in a folder of their own. `KCTL_KUBERNETES` names the folder with the programs.
+//! Runs a real etcd and kube-apiserver in a temporary folder. `KCTL_KUBERNETES` names the folder with the programs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 use time::{Duration, OffsetDateTime};
 
-/// Programs that end with the test, and what they work in.
+/// The running programs, which end with the test, and their folder.
 pub struct ControlPlane {
     children: Vec<Child>,
     pub authority: Keyset,
@@ -66,7 +66,7 @@ impl ControlPlane {
         let authority = mint_keyset("kubernetes-ca", KeyAlgorithm::EcdsaP256, &mut keys).unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::write(path("ca.crt"), trust_bundle(&authority)).unwrap();
-        let server = issued(&authority, "kubernetes-master", None, Usage::Server);
+        let server = issue_pem_pair(&authority, "kubernetes-master", None, Usage::Server);
         fs::write(path("server.crt"), &server.0).unwrap();
         fs::write(path("server.key"), &server.1).unwrap();
         let etcd_url = format!("http://127.0.0.1:{etcd}");
@@ -92,7 +92,7 @@ impl ControlPlane {
             file("client-ca-file", "ca.crt"),
             file("tls-cert-file", "server.crt"),
             file("tls-private-key-file", "server.key"),
-            // Keys in PKCS#8 it takes for signing only.
+            // kube-apiserver accepts PKCS#8 keys for signing only.
             file("service-account-key-file", "server.crt"),
             file("service-account-signing-key-file", "server.key"),
             "--service-account-issuer=https://kubernetes.default".to_owned(),
@@ -114,12 +114,12 @@ impl ControlPlane {
 
     #[allow(dead_code, reason = "for the tests that need it")]
     pub fn client_with_token(&self, token: &str) -> Client {
-        let mut config = self.config();
+        let mut config = self.admin_config();
         config.auth_info.token = Some(token.to_owned().into());
         Client::try_from(config).unwrap()
     }
 
-    fn config(&self) -> Config {
+    fn admin_config(&self) -> Config {
         let bundle = trust_bundle(&self.authority);
         let (_, root) = x509_parser::pem::parse_x509_pem(bundle.as_bytes()).unwrap();
         let mut config = Config::new(self.url.parse().unwrap());
@@ -127,9 +127,9 @@ impl ControlPlane {
         config
     }
 
-    pub fn client(&self, user: &str, group: &str) -> Client {
-        let (certificate, key) = issued(&self.authority, user, Some(group), Usage::Client);
-        let mut config = self.config();
+    pub fn client_for_user(&self, user: &str, group: &str) -> Client {
+        let (certificate, key) = issue_pem_pair(&self.authority, user, Some(group), Usage::Client);
+        let mut config = self.admin_config();
         config.auth_info.client_certificate_data = Some(STANDARD.encode(certificate));
         config.auth_info.client_key_data = Some(STANDARD.encode(key).into());
         Client::try_from(config).unwrap()
@@ -137,7 +137,12 @@ impl ControlPlane {
 }
 
 /// Certificate and key, PEM.
-fn issued(authority: &Keyset, name: &str, group: Option<&str>, usage: Usage) -> (String, String) {
+fn issue_pem_pair(
+    authority: &Keyset,
+    name: &str,
+    group: Option<&str>,
+    usage: Usage,
+) -> (String, String) {
     let leaf = Leaf {
         common_name: name.to_owned(),
         organization: group.map(str::to_owned),

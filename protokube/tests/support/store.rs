@@ -5,8 +5,8 @@ use aws_client::{Access, Clients, Keys};
 use std::path::Path;
 use tokio::sync::OnceCell;
 
-/// The store in that folder. Nothing is asked of AWS, nor of this machine's own settings for it.
-pub async fn store_in(folder: &Path) -> Store {
+/// A store in this folder. It neither calls AWS nor reads AWS settings of this host.
+pub(crate) async fn store_in(folder: &Path) -> Store {
     static CLIENTS: OnceCell<Clients> = OnceCell::const_new();
     let access = Access {
         region: Some("eu-west-1".to_owned()),

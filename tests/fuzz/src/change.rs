@@ -11,7 +11,7 @@ use spec::api::{Cluster, InstanceGroup, Object};
 use spec::read::{ReadOptions, read_documents_with, render};
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
-use test_support::trace::{Leaf, leaves};
+use test_support::trace::{Leaf, type_leaves};
 
 /// Values that mean something somewhere, and some that mean nothing anywhere.
 const VALUES: &[&str] = &[
@@ -235,8 +235,8 @@ fn fields() -> &'static [Vec<Leaf>; 2] {
     static FIELDS: OnceLock<[Vec<Leaf>; 2]> = OnceLock::new();
     FIELDS.get_or_init(|| {
         [
-            leaves::<ClusterSpec>("spec"),
-            leaves::<InstanceGroupSpec>("spec"),
+            type_leaves::<ClusterSpec>("spec"),
+            type_leaves::<InstanceGroupSpec>("spec"),
         ]
     })
 }

@@ -1,6 +1,8 @@
 //! Address ranges shared out: `NETWORK|ZONE=RANGE|ZONE!=RANGE|...`, `!` for utility subnets, no range for those that want one.
 
-use spec::cidr::{Share, Wanted, assign, nth_address, overlap, pod_range, service_range};
+use spec::cidr::{
+    Share, SubnetRequest, assign_ranges, nth_address, pod_range, ranges_overlap, service_range,
+};
 
 pub fn law(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
@@ -13,10 +15,10 @@ pub fn law(data: &[u8]) {
         let _ = nth_address(range, u32::MAX);
     }
     let Ok(network) = network.parse() else { return };
-    let wanted: Vec<Wanted> = parts
+    let wanted: Vec<SubnetRequest> = parts
         .map(|part| {
             let (zone, preset) = part.split_once('=').unwrap_or((part, ""));
-            Wanted {
+            SubnetRequest {
                 zone,
                 share: if zone.ends_with('!') {
                     Share::Little
@@ -27,7 +29,7 @@ pub fn law(data: &[u8]) {
             }
         })
         .collect();
-    let Ok(ranges) = assign(network, &wanted) else {
+    let Ok(ranges) = assign_ranges(network, &wanted) else {
         return;
     };
     assert_eq!(ranges.len(), wanted.len());
@@ -42,7 +44,7 @@ pub fn law(data: &[u8]) {
             .enumerate()
             .filter(|(other, _)| *other != index);
         for (_, other) in others {
-            assert!(!overlap(*range, *other), "{range} and {other}");
+            assert!(!ranges_overlap(*range, *other), "{range} and {other}");
         }
     }
 }

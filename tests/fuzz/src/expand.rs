@@ -7,9 +7,9 @@ use super::samples::{CERTIFICATES, KEY, agents, catalog, facts};
 use cloud::Cloud;
 use cloud::render::cloud_json;
 use engine::{Plan, Snapshot, Text, plan};
-use full::addons::addons;
+use full::addons::make_addons;
 use full::nodes::{UserData, node_config, user_data};
-use full::objects::{addon_objects, desired};
+use full::objects::{addon_objects, desired_objects};
 use node::config::{InstanceFacts, etcd_pods, read_node_config, to_stored};
 use node::host;
 use spec::expand::{Expanded, expand, wanted_facts};
@@ -64,7 +64,7 @@ fn tried(spec: &Spec) -> Result<Expanded, Vec<Problem>> {
 /// Machines' configurations and AWS objects. Whatever is wanted can be planned: nothing twice, nothing missing, no circle.
 fn make(expanded: &Expanded) {
     let mut objects = Vec::new();
-    let addons = match addons(&expanded.full) {
+    let addons = match make_addons(&expanded.full) {
         Ok(addons) => addons,
         Err(error) => return said(&error),
     };
@@ -76,7 +76,7 @@ fn make(expanded: &Expanded) {
             Err(error) => return said(&error),
         }
     }
-    let wanted = desired(&expanded.full, &texts, objects);
+    let wanted = desired_objects(&expanded.full, &texts, objects);
     let _ = cloud_json(&wanted);
     let made = plan(&wanted, &Snapshot::default()).unwrap_or_else(|error| panic!("{error}"));
     made.check().unwrap_or_else(|error| panic!("{error}"));

@@ -3,7 +3,7 @@
 use cloud::facts::Facts;
 use spec::catalog::Catalog;
 use std::sync::OnceLock;
-pub use test_support::agents;
+pub use test_support::made_up_agents as agents;
 
 /// Of the repository's tests.
 pub const SPECS: [&str; 5] = [

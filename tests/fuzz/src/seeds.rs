@@ -5,7 +5,7 @@ use super::samples::{CERTIFICATES, KEY, SPECS, agents, catalog, facts};
 use cloud::Cloud;
 use engine::{Plan, Snapshot, plan};
 use full::nodes::{UserData, node_config, user_data};
-use full::objects::desired;
+use full::objects::desired_objects;
 use node::pki::{Keyset, KeysetItem, write_keyset};
 use spec::expand::{Expanded, expand};
 use std::collections::{BTreeMap, BTreeSet};
@@ -123,7 +123,7 @@ fn plans(of: &Expanded) -> Vec<Vec<u8>> {
         user_data(&of).ok()?
     };
     let texts = groups.filter_map(|group| Some((group.name.clone(), text(&group.name)?)));
-    let wanted = desired(&of.full, &texts.collect(), Vec::new());
+    let wanted = desired_objects(&of.full, &texts.collect(), Vec::new());
     let Ok(whole) = plan(&wanted, &Snapshot::default()) else {
         return Vec::new();
     };

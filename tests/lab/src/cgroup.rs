@@ -1,6 +1,6 @@
 //! Cgroups of the lab, the same path in every hierarchy the machine has: version 1, version 2, or both.
 
-use crate::ledger::{Ledger, Made};
+use crate::ledger::{Ledger, LedgerEntry};
 use crate::mounts;
 use crate::process::Process;
 use anyhow::{Context, Result, bail};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// How long the kernel is given to end what was killed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// One mounted hierarchy.
+/// A mounted cgroup hierarchy (the one of v2, or one per controller of v1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
     pub root: PathBuf,
@@ -23,8 +23,8 @@ pub struct Hierarchy {
 }
 
 /// All hierarchies of the machine.
-pub fn hierarchies() -> Result<Vec<Hierarchy>> {
-    let mounts = mounts::of("self")?.into_iter();
+pub fn list_hierarchies() -> Result<Vec<Hierarchy>> {
+    let mounts = mounts::read_mounts("self")?.into_iter();
     let found: Vec<Hierarchy> = mounts
         .filter(|mount| mount.point.starts_with("/sys/fs/cgroup"))
         .filter(|mount| mount.kind == "cgroup" || mount.kind == "cgroup2")
@@ -41,15 +41,17 @@ pub fn hierarchies() -> Result<Vec<Hierarchy>> {
 
 /// Whether version 2 is all there is, so that hosts have it too.
 pub fn only_unified() -> Result<bool> {
-    Ok(hierarchies()?.iter().all(|hierarchy| hierarchy.unified))
+    Ok(list_hierarchies()?
+        .iter()
+        .all(|hierarchy| hierarchy.unified))
 }
 
 /// Makes a cgroup (a path below a hierarchy's root) everywhere; where it is in each hierarchy.
-pub fn make(ledger: &Ledger, path: &Path) -> Result<Vec<PathBuf>> {
-    ledger.record(&Made::Cgroup {
+pub fn create_cgroup(ledger: &Ledger, path: &Path) -> Result<Vec<PathBuf>> {
+    ledger.record(&LedgerEntry::Cgroup {
         path: path.to_owned(),
     })?;
-    hierarchies()?
+    list_hierarchies()?
         .iter()
         .map(|hierarchy| {
             make_in(hierarchy, path).with_context(|| format!("making cgroup {}", path.display()))
@@ -58,8 +60,8 @@ pub fn make(ledger: &Ledger, path: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Makes a cgroup everywhere and moves this process there; what it begins from then on is there too.
-pub fn join(ledger: &Ledger, path: &Path) -> Result<()> {
-    for cgroup in make(ledger, path)? {
+pub fn join_cgroup(ledger: &Ledger, path: &Path) -> Result<()> {
+    for cgroup in create_cgroup(ledger, path)? {
         let procs = cgroup.join("cgroup.procs");
         fs::write(&procs, std::process::id().to_string())
             .with_context(|| format!("writing {}", procs.display()))?;
@@ -83,7 +85,7 @@ fn make_in(hierarchy: &Hierarchy, path: &Path) -> Result<PathBuf> {
         }
         inherit_cpuset(&at)?;
         if depth < parents {
-            weigh(&at)?;
+            set_cpu_weight(&at)?;
         }
     }
     Ok(at)
@@ -91,7 +93,7 @@ fn make_in(hierarchy: &Hierarchy, path: &Path) -> Result<PathBuf> {
 
 /// What holds machines gets CPU time as so many programs of the machine would, when they all want it; by itself it would get
 /// as much as one.
-fn weigh(cgroup: &Path) -> Result<()> {
+fn set_cpu_weight(cgroup: &Path) -> Result<()> {
     for (name, weight) in [("cpu.shares", "10240"), ("cpu.weight", "1000")] {
         let path = cgroup.join(name);
         if path.exists() {
@@ -137,14 +139,14 @@ fn inherit_cpuset(cgroup: &Path) -> Result<()> {
 }
 
 /// Pids in a cgroup and below it, in all hierarchies.
-pub fn processes(path: &Path) -> Result<BTreeSet<u32>> {
+pub fn pids_in_cgroup(path: &Path) -> Result<BTreeSet<u32>> {
     let mut pids = BTreeSet::new();
-    for hierarchy in hierarchies()? {
-        for cgroup in tree(&hierarchy.root.join(path))? {
+    for hierarchy in list_hierarchies()? {
+        for cgroup in cgroup_tree(&hierarchy.root.join(path))? {
             let file = cgroup.join("cgroup.procs");
             match fs::read_to_string(&file) {
                 Ok(text) => pids.extend(text.lines().filter_map(|pid| pid.parse::<u32>().ok())),
-                Err(error) if vanished(&error) => {}
+                Err(error) if is_vanished(&error) => {}
                 Err(error) => {
                     return Err(error).with_context(|| format!("reading {}", file.display()));
                 }
@@ -157,36 +159,36 @@ pub fn processes(path: &Path) -> Result<BTreeSet<u32>> {
 }
 
 /// A cgroup and all below it, children before parents; empty when it is not there.
-fn tree(cgroup: &Path) -> Result<Vec<PathBuf>> {
+fn cgroup_tree(cgroup: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let entries = match fs::read_dir(cgroup) {
-        Err(error) if vanished(&error) => return Ok(found),
+        Err(error) if is_vanished(&error) => return Ok(found),
         other => other.with_context(|| format!("listing {}", cgroup.display()))?,
     };
     for entry in entries {
         let entry = match entry {
-            Err(error) if vanished(&error) => break,
+            Err(error) if is_vanished(&error) => break,
             other => other.with_context(|| format!("listing {}", cgroup.display()))?,
         };
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            found.extend(tree(&entry.path())?);
+            found.extend(cgroup_tree(&entry.path())?);
         }
     }
     found.push(cgroup.to_owned());
     Ok(found)
 }
 
-fn vanished(error: &io::Error) -> bool {
+fn is_vanished(error: &io::Error) -> bool {
     // A cgroup removed while its file is open answers ENODEV.
     error.kind() == io::ErrorKind::NotFound
         || error.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error())
 }
 
 /// Ends every process in a cgroup and below; returns when none is left.
-pub fn kill(path: &Path) -> Result<()> {
+pub fn kill_processes(path: &Path) -> Result<()> {
     let end = Instant::now() + PATIENCE;
     loop {
-        let pids = processes(path)?;
+        let pids = pids_in_cgroup(path)?;
         if pids.is_empty() {
             return Ok(());
         }
@@ -200,9 +202,9 @@ pub fn kill(path: &Path) -> Result<()> {
         // listed after that once more, is a member.
         let found: Vec<Process> = pids
             .iter()
-            .filter_map(|pid| Process::of(*pid).ok())
+            .filter_map(|pid| Process::from_pid(*pid).ok())
             .collect();
-        let still = processes(path)?;
+        let still = pids_in_cgroup(path)?;
         for process in found.iter().filter(|process| still.contains(&process.pid)) {
             process.signal(Signal::KILL)?;
         }
@@ -211,11 +213,11 @@ pub fn kill(path: &Path) -> Result<()> {
 }
 
 /// Ends what is inside and removes the cgroup everywhere; nothing there is fine.
-pub fn remove(path: &Path) -> Result<()> {
-    kill(path)?;
-    for hierarchy in hierarchies()? {
+pub fn remove_cgroup(path: &Path) -> Result<()> {
+    kill_processes(path)?;
+    for hierarchy in list_hierarchies()? {
         let end = Instant::now() + PATIENCE;
-        for cgroup in tree(&hierarchy.root.join(path))? {
+        for cgroup in cgroup_tree(&hierarchy.root.join(path))? {
             // A cgroup stays busy for a moment after its last process.
             while let Err(error) = fs::remove_dir(&cgroup) {
                 if error.kind() == io::ErrorKind::NotFound {
@@ -234,7 +236,7 @@ pub fn remove(path: &Path) -> Result<()> {
 
 /// Removes the cgroup everywhere if nothing is below it.
 pub fn remove_if_empty(path: &Path) -> Result<()> {
-    for hierarchy in hierarchies()? {
+    for hierarchy in list_hierarchies()? {
         let cgroup = hierarchy.root.join(path);
         match fs::remove_dir(&cgroup) {
             Ok(()) => {}

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// The folder `tests` of the checkout: of the package that cargo runs, or around the working directory; else of the one
 /// that this was built from.
-pub fn tests() -> PathBuf {
+pub fn tests_folder() -> PathBuf {
     let run = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let here = env::current_dir().ok();
     let built = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -15,11 +15,11 @@ pub mod modules;
 pub mod oci;
 
 use anyhow::{Context, Result};
-use build::{Built, fresh};
+use build::{BuiltModule, create_empty_folder};
 use debian::Debian;
 use go::Go;
-use key::Key;
-use kit::Kit;
+use key::CacheKey;
+use kit::ContentKit;
 use modules::{MODULES, Module};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,72 +38,76 @@ const RECIPE: [&str; 6] = [
 const NOTICE: &str = include_str!("../content.NOTICE");
 
 /// The folder of Go modules in the checkout.
-pub fn sources() -> PathBuf {
-    crate::checkout::tests().join("lab/content")
+pub fn module_sources() -> PathBuf {
+    crate::checkout::tests_folder().join("lab/content")
 }
 
 /// Everything in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Served {
+pub struct ServedContent {
     folder: PathBuf,
 }
 
-impl Served {
+impl ServedContent {
     /// HOST/PATH of the download sites.
-    pub fn mirror(&self) -> PathBuf {
+    pub fn mirror_folder(&self) -> PathBuf {
         self.folder.join("mirror")
     }
 
     /// HOST/REPOSITORY of the registries: OCI image layouts.
-    pub fn registry(&self) -> PathBuf {
+    pub fn registry_folder(&self) -> PathBuf {
         self.folder.join("registry")
     }
 
-    /// For `spec.assets.catalog`.
-    pub fn catalog(&self) -> PathBuf {
+    /// The catalog of all downloads, for `spec.assets.catalog`.
+    pub fn catalog_file(&self) -> PathBuf {
         self.folder.join("catalog.yaml")
     }
 
     /// For the operator's `PATH`: kubectl, etcdctl, etcdutl.
-    pub fn tools(&self) -> PathBuf {
+    pub fn tools_folder(&self) -> PathBuf {
         self.folder.join("bin")
     }
 }
 
 /// The cache of everything built.
 #[derive(Debug)]
-pub struct Store {
+pub struct ContentStore {
     folder: PathBuf,
     go: Go,
 }
 
-impl Store {
+impl ContentStore {
     /// In `content` below the lab's cache directory.
     pub fn open(cache: &Path) -> Result<Self> {
         let folder = cache.join("content");
         fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-        let go = Go::find(folder.join("go"))?;
+        let go = Go::find_toolchain(folder.join("go"))?;
         Ok(Self { folder, go })
     }
 
     /// Where a module is in the cache.
-    pub fn slot(&self, module: &'static Module) -> Result<build::Slot> {
-        build::Slot::new(module, &self.go, &sources(), &self.folder)
+    pub fn module_slot(&self, module: &'static Module) -> Result<build::ModuleSlot> {
+        build::ModuleSlot::new(module, &self.go, &module_sources(), &self.folder)
     }
 
     /// A module, built if it has to be. One build at a time: each uses all cores.
-    pub fn build(&self, module: &'static Module, say: &mut dyn FnMut(&str)) -> Result<Built> {
-        let slot = self.slot(module)?;
-        if let Some(built) = slot.find()? {
+    pub fn build_module(
+        &self,
+        module: &'static Module,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<BuiltModule> {
+        let slot = self.module_slot(module)?;
+        if let Some(built) = slot.find_built()? {
             return Ok(built);
         }
-        let lock = self.lock()?;
-        if let Some(built) = slot.find()? {
+        let lock = self.lock_cache()?;
+        if let Some(built) = slot.find_built()? {
             return Ok(built);
         }
         let what = [module.name, slot.version()].join(" ");
         say(&format!("{}: building", what.trim_end()));
-        let built = slot.build(&self.go, &lock, say)?;
+        let built = slot.build_module(&self.go, &lock, say)?;
         say(&format!(
             "{}: built in {} s",
             module.name, built.record.seconds
@@ -112,61 +116,61 @@ impl Store {
     }
 
     /// Everything, built and laid out if it has to be. `roots`: certificates that programs in images shall trust, PEM.
-    pub fn ready(
+    pub fn prepare_content(
         &self,
         roots: Option<String>,
         say: &mut dyn FnMut(&str),
-    ) -> Result<(Served, Vec<Built>)> {
+    ) -> Result<(ServedContent, Vec<BuiltModule>)> {
         let built = MODULES
             .iter()
-            .map(|module| self.build(module, say))
+            .map(|module| self.build_module(module, say))
             .collect::<Result<Vec<_>>>()?;
-        let debian = self.debian(say)?;
-        let kit = Kit {
+        let debian = self.fetch_debian(say)?;
+        let kit = ContentKit {
             built,
             debian,
             roots,
         };
-        let place = self.place(&kit);
+        let place = self.served_folder(&kit);
         if !place.exists() {
-            let _lock = self.lock()?;
+            let _lock = self.lock_cache()?;
             if !place.exists() {
                 say("laying out mirror and registry");
                 lay_out(&place, &kit)?;
             }
         }
-        Ok((Served { folder: place }, kit.built))
+        Ok((ServedContent { folder: place }, kit.built))
     }
 
-    fn debian(&self, say: &mut dyn FnMut(&str)) -> Result<Debian> {
-        let slot = debian::Slot::new(&self.folder);
-        if let Some(debian) = slot.find()? {
+    fn fetch_debian(&self, say: &mut dyn FnMut(&str)) -> Result<Debian> {
+        let slot = debian::DebianSlot::new(&self.folder);
+        if let Some(debian) = slot.find_packages()? {
             return Ok(debian);
         }
-        let lock = self.lock()?;
-        if let Some(debian) = slot.find()? {
+        let lock = self.lock_cache()?;
+        if let Some(debian) = slot.find_packages()? {
             return Ok(debian);
         }
         say("debian: downloading runc, iptables, busybox");
-        slot.fetch(&lock)
+        slot.fetch_packages(&lock)
     }
 
-    fn place(&self, kit: &Kit) -> PathBuf {
-        let mut key = Key::default();
+    fn served_folder(&self, kit: &ContentKit) -> PathBuf {
+        let mut key = CacheKey::default();
         for built in &kit.built {
-            key.add(&built.key);
+            key.add_part(&built.key);
         }
-        key.add(&kit.debian.key)
-            .add(kit.roots.as_deref().unwrap_or_default())
-            .add(NOTICE);
+        key.add_part(&kit.debian.key)
+            .add_part(kit.roots.as_deref().unwrap_or_default())
+            .add_part(NOTICE);
         for part in RECIPE {
-            key.add(part);
+            key.add_part(part);
         }
-        self.folder.join(format!("served-{}", key.text()))
+        self.folder.join(format!("served-{}", key.to_hex()))
     }
 
     /// Held until it is dropped, by one process of the machine.
-    fn lock(&self) -> Result<fs::File> {
+    fn lock_cache(&self) -> Result<fs::File> {
         let path = self.folder.join("lock");
         let file =
             fs::File::create(&path).with_context(|| format!("opening {}", path.display()))?;
@@ -177,15 +181,15 @@ impl Store {
 
     /// Removes Go's caches, and what other versions left; not what `keep` and today's versions are. Not while a lab that
     /// serves something older runs.
-    pub fn prune(&self, keep: &Served) -> Result<()> {
-        let _lock = self.lock()?;
+    pub fn prune_cache(&self, keep: &ServedContent) -> Result<()> {
+        let _lock = self.lock_cache()?;
         self.go.drop_caches()?;
         let mut kept = vec![
             "lock".to_owned(),
-            debian::Slot::new(&self.folder).folder_name(),
+            debian::DebianSlot::new(&self.folder).folder_name(),
         ];
         for module in MODULES {
-            kept.push(self.slot(module)?.folder_name());
+            kept.push(self.module_slot(module)?.folder_name());
         }
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
@@ -204,25 +208,29 @@ impl Store {
 }
 
 /// Puts everything in its place, beside it first.
-pub fn lay_out(place: &Path, kit: &Kit) -> Result<()> {
+pub fn lay_out(place: &Path, kit: &ContentKit) -> Result<()> {
     let part = place.with_extension("part");
-    fresh(&part)?;
-    let served = Served {
+    create_empty_folder(&part)?;
+    let served = ServedContent {
         folder: part.clone(),
     };
-    let published = mirror::write(&served.mirror(), kit)?;
-    oci::write(&served.registry(), &images::images(kit)?)?;
-    fs::write(served.catalog(), catalog::yaml(&published)?).context("writing the catalog")?;
+    let published = mirror::write_mirror(&served.mirror_folder(), kit)?;
+    oci::write_layouts(&served.registry_folder(), &images::all_images(kit)?)?;
+    fs::write(served.catalog_file(), catalog::catalog_yaml(&published)?)
+        .context("writing the catalog")?;
     fs::write(part.join("NOTICE"), NOTICE).context("writing the notice")?;
-    fs::create_dir_all(served.tools()).context("making the tools' folder")?;
+    fs::create_dir_all(served.tools_folder()).context("making the tools' folder")?;
     let tools = [
         ("kubernetes", "kubectl"),
         ("etcdctl", "etcdctl"),
         ("etcdctl", "etcdutl"),
     ];
     for (module, name) in tools {
-        fs::hard_link(kit.program(module, name)?, served.tools().join(name))
-            .with_context(|| format!("linking {name}"))?;
+        fs::hard_link(
+            kit.program_path(module, name)?,
+            served.tools_folder().join(name),
+        )
+        .with_context(|| format!("linking {name}"))?;
     }
     fs::rename(&part, place).with_context(|| format!("naming {}", place.display()))
 }

@@ -22,7 +22,7 @@ pub enum Error {
 }
 
 /// `None` when there is no such file.
-pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
     let text = match fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other.map_err(|source| Error::Read {
@@ -38,7 +38,7 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Error> {
 }
 
 /// One writer at a time.
-pub fn write<T: Serialize>(path: &Path, value: &T) -> Result<(), Error> {
+pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Error> {
     let failed = |source| Error::Write {
         path: path.to_owned(),
         source,
@@ -58,15 +58,15 @@ mod tests {
     fn what_was_written_is_read_and_what_was_not_is_none_or_an_error_that_names_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
-        assert_eq!(read::<Vec<u32>>(&path).unwrap(), None);
+        assert_eq!(read_json::<Vec<u32>>(&path).unwrap(), None);
         for value in [vec![1, 2], vec![3]] {
-            write(&path, &value).unwrap();
-            assert_eq!(read(&path).unwrap(), Some(value));
+            write_json(&path, &value).unwrap();
+            assert_eq!(read_json(&path).unwrap(), Some(value));
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-        let error = read::<BTreeMap<String, u32>>(&path).unwrap_err();
+        let error = read_json::<BTreeMap<String, u32>>(&path).unwrap_err();
         assert!(error.to_string().contains("a.json"), "{error}");
         let nowhere = folder.path().join("none/a.json");
-        assert!(matches!(write(&nowhere, &1), Err(Error::Write { .. })));
+        assert!(matches!(write_json(&nowhere, &1), Err(Error::Write { .. })));
     }
 }

@@ -1,6 +1,6 @@
 //! What a lab has made, written down before it is made: `lab down` undoes exactly that, whoever died in between.
 
-use crate::place::Place;
+use crate::lab_paths::LabPaths;
 use crate::process::Process;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 /// One thing that outlives the process that makes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Made {
+pub enum LedgerEntry {
     Process(Process),
     /// A named network namespace; links inside go with it.
     Netns {
@@ -35,7 +35,7 @@ pub enum Made {
 }
 
 /// The ledger of one lab: a file of JSON lines, only ever appended to. Whoever has it open may make things, and so may
-/// the programs begun by [`Ledger::command`]; nothing is undone before all of them have ended.
+/// the programs begun by [`Ledger::locked_command`]; nothing is undone before all of them have ended.
 #[derive(Debug)]
 pub struct Ledger {
     file: File,
@@ -43,38 +43,38 @@ pub struct Ledger {
 
 impl Ledger {
     /// Begins a lab, or goes on with one: its directories are made, its ledger is opened.
-    pub fn begin(place: &Place) -> io::Result<Self> {
+    pub fn begin(place: &LabPaths) -> io::Result<Self> {
         std::fs::create_dir_all(place.run())?;
         let ledger = Self::open(place)?;
-        for own in [place.run(), place.data()] {
-            ledger.record(&Made::Directory {
+        for own in [place.run(), place.data_folder()] {
+            ledger.record(&LedgerEntry::Directory {
                 path: own.to_owned(),
             })?;
         }
-        std::fs::create_dir_all(place.data())?;
+        std::fs::create_dir_all(place.data_folder())?;
         Ok(ledger)
     }
 
     /// Opens the ledger. The lab's run directory has to exist.
-    pub fn open(place: &Place) -> io::Result<Self> {
+    pub fn open(place: &LabPaths) -> io::Result<Self> {
         let file = OpenOptions::new()
             .create(true)
             .append(true)
-            .open(place.ledger())?;
+            .open(place.ledger_file())?;
         file.lock_shared()?;
         Ok(Self { file })
     }
 
     /// A program that makes what was recorded and ends soon. It shares the lock, as its standard input, for the case that
     /// it outlives its caller. What is to stay is begun otherwise, and recorded as a process.
-    pub fn command(&self, program: &str) -> io::Result<Command> {
+    pub fn locked_command(&self, program: &str) -> io::Result<Command> {
         let mut command = Command::new(program);
         command.stdin(Stdio::from(self.file.try_clone()?));
         Ok(command)
     }
 
     /// Writes down what is about to be made, in one write, so that concurrent writers never mix.
-    pub fn record(&self, made: &Made) -> io::Result<()> {
+    pub fn record(&self, made: &LedgerEntry) -> io::Result<()> {
         let mut line = serde_json::to_vec(made)?;
         line.push(b'\n');
         (&self.file).write_all(&line)
@@ -82,9 +82,9 @@ impl Ledger {
 }
 
 /// Everything recorded, oldest first; a last line that a kill cut off was never followed by its making.
-pub fn read(place: &Place) -> io::Result<Vec<Made>> {
+pub fn read_entries(place: &LabPaths) -> io::Result<Vec<LedgerEntry>> {
     let mut text = String::new();
-    match File::open(place.ledger()) {
+    match File::open(place.ledger_file()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other?.read_to_string(&mut text)?,
     };

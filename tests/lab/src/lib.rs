@@ -1,26 +1,21 @@
 //! The lab: what the AWS simulator launches boots for real, on one Linux machine. See docs/lab.md.
 
-#![allow(
-    missing_docs,
-    reason = "most public items are AWS words; what is not says so"
-)]
-
+pub mod aws_state;
 pub mod cgroup;
 pub mod checkout;
 pub mod content;
 pub mod daemon;
 pub mod host;
 pub mod json_file;
+pub mod lab_paths;
 pub mod ledger;
 pub mod mounts;
 pub mod netns;
 pub mod network;
 pub mod operator;
-pub mod place;
 pub mod process;
 pub mod report;
 pub mod scenario;
 pub mod services;
 pub mod teardown;
 pub mod tool;
-pub mod world;

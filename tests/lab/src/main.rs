@@ -9,8 +9,8 @@ use commands::lab::{self as whole, LabCommand};
 use lab::content::command::Content;
 use lab::daemon;
 use lab::host;
-use lab::network::commands::{PartitionArguments, network, partition};
-use lab::place::Place;
+use lab::lab_paths::LabPaths;
+use lab::network::commands::{PartitionArguments, change_partition, describe_network};
 use lab::services::ca::Ca;
 use std::io::{Write, stderr, stdout};
 use std::process::ExitCode;
@@ -40,18 +40,23 @@ enum Command {
 
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse();
-    let place = Place::named(&arguments.name)?;
+    let place = LabPaths::from_name(&arguments.name)?;
     let text = match arguments.command {
         Command::Lab(command) => return whole::run(&place, command),
         Command::Host(command) => return hosts::run(&place, command),
         Command::Content(content) => {
-            let authority = Ca::open(&daemon::authority()?)?;
-            let trusted = Some(authority.pem().to_owned());
-            content.run(&host::cache()?, trusted, &mut stdout(), &mut stderr())?;
+            let authority = Ca::open(&daemon::authority_folder()?)?;
+            let trusted = Some(authority.certificate_pem().to_owned());
+            content.run(
+                &host::cache_folder()?,
+                trusted,
+                &mut stdout(),
+                &mut stderr(),
+            )?;
             return Ok(ExitCode::SUCCESS);
         }
-        Command::Network => network(&place)?,
-        Command::Partition(arguments) => partition(&place, &arguments)?,
+        Command::Network => describe_network(&place)?,
+        Command::Partition(arguments) => change_partition(&place, &arguments)?,
     };
     stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)

@@ -17,7 +17,7 @@ pub struct Mount {
 }
 
 /// All mounts of a process (`self`, or a pid), oldest first.
-pub fn of(process: &str) -> Result<Vec<Mount>> {
+pub fn read_mounts(process: &str) -> Result<Vec<Mount>> {
     let path = format!("/proc/{process}/mountinfo");
     let text = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
     text.lines()
@@ -29,14 +29,14 @@ fn parse(line: &str) -> Option<Mount> {
     let (place, source) = line.split_once(" - ")?;
     let place: Vec<&str> = place.split(' ').collect();
     Some(Mount {
-        point: unescaped(place.get(4)?),
+        point: unescape_path(place.get(4)?),
         device: (*place.get(2)?).to_owned(),
         kind: source.split(' ').next()?.to_owned(),
     })
 }
 
 /// Blank, tab, newline and backslash stand there in octal.
-fn unescaped(path: &str) -> PathBuf {
+fn unescape_path(path: &str) -> PathBuf {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path;
     while let Some((before, after)) = rest.split_once('\\') {
@@ -59,8 +59,8 @@ fn unescaped(path: &str) -> PathBuf {
 }
 
 /// Mount points at and below a path, newest first: the order to unmount them in.
-pub fn below(path: &Path) -> Result<Vec<PathBuf>> {
-    let mut points: Vec<PathBuf> = of("self")?
+pub fn mount_points_below(path: &Path) -> Result<Vec<PathBuf>> {
+    let mut points: Vec<PathBuf> = read_mounts("self")?
         .into_iter()
         .map(|mount| mount.point)
         .filter(|point| point.starts_with(path))
@@ -71,7 +71,7 @@ pub fn below(path: &Path) -> Result<Vec<PathBuf>> {
 
 /// Removes a tree, refusing while anything is mounted in it; nothing there is fine.
 pub fn remove_tree(path: &Path) -> Result<()> {
-    let mounted = below(path)?;
+    let mounted = mount_points_below(path)?;
     if let Some(point) = mounted.first() {
         bail!(
             "{} is not removed: {} is still mounted in it",

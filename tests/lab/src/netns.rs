@@ -26,16 +26,16 @@ impl From<Error> for io::Error {
 }
 
 /// Where `ip netns` keeps it.
-pub fn path(netns: &str) -> PathBuf {
+pub fn netns_path(netns: &str) -> PathBuf {
     Path::new("/run/netns").join(netns)
 }
 
 /// Runs `work` on a thread of its own inside the namespace: nothing else of the process moves, and sockets that it makes
 /// stay there, whoever uses them. Blocks until it is done.
-pub fn inside<T: Send>(netns: &str, work: impl FnOnce() -> T + Send) -> Result<T, Error> {
+pub fn run_inside<T: Send>(netns: &str, work: impl FnOnce() -> T + Send) -> Result<T, Error> {
     let task = move || {
-        enter(netns).map_err(|source| Error::Enter {
-            path: path(netns),
+        enter_netns(netns).map_err(|source| Error::Enter {
+            path: netns_path(netns),
             source,
         })?;
         Ok(work())
@@ -48,8 +48,8 @@ pub fn inside<T: Send>(netns: &str, work: impl FnOnce() -> T + Send) -> Result<T
 }
 
 /// Moves the calling thread into it, for good.
-fn enter(netns: &str) -> io::Result<()> {
-    let file = File::open(path(netns))?;
+fn enter_netns(netns: &str) -> io::Result<()> {
+    let file = File::open(netns_path(netns))?;
     move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?;
     Ok(())
 }

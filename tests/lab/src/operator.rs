@@ -1,9 +1,9 @@
 //! The operator's place: the router's network namespace, with the lab's resolver, authority and an administrator's
 //! credentials, where AWS and the clusters are reached under their public names.
 
-use crate::daemon::Up;
+use crate::daemon::LabAddresses;
+use crate::lab_paths::LabPaths;
 use crate::netns;
-use crate::place::Place;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +15,7 @@ const RESOLVER: &str = "nameserver 198.18.0.1\noptions ndots:1 timeout:2\n";
 const ENTER: &str = "mount --bind \"$1\" /etc/resolv.conf && shift && exec \"$@\"";
 
 /// A command in the operator's place; the caller runs it.
-pub fn command(place: &Place, up: &Up, words: &[String]) -> Result<Command> {
+pub fn operator_command(place: &LabPaths, up: &LabAddresses, words: &[String]) -> Result<Command> {
     let resolver = place.run().join("operator.resolv.conf");
     std::fs::write(&resolver, RESOLVER)
         .with_context(|| format!("writing {}", resolver.display()))?;
@@ -23,7 +23,7 @@ pub fn command(place: &Place, up: &Up, words: &[String]) -> Result<Command> {
     command
         .arg(format!(
             "--net={}",
-            netns::path(&place.router_netns()).display()
+            netns::netns_path(&place.router_netns()).display()
         ))
         .args([
             "--",
@@ -38,7 +38,7 @@ pub fn command(place: &Place, up: &Up, words: &[String]) -> Result<Command> {
         ])
         .arg(resolver)
         .args(words);
-    for (name, value) in environment(place, up)? {
+    for (name, value) in operator_environment(place, up)? {
         command.env(name, value);
     }
     for name in [
@@ -54,8 +54,11 @@ pub fn command(place: &Place, up: &Up, words: &[String]) -> Result<Command> {
 }
 
 /// What programs read: region, credentials, whom to trust, where kubectl is, and `LAB_CATALOG`: what the mirror serves.
-pub fn environment(place: &Place, up: &Up) -> Result<Vec<(&'static str, String)>> {
-    let trust = trust(place, &up.authority)?.display().to_string();
+pub fn operator_environment(
+    place: &LabPaths,
+    up: &LabAddresses,
+) -> Result<Vec<(&'static str, String)>> {
+    let trust = write_ca_bundle(place, &up.authority)?.display().to_string();
     let mut all = vec![
         ("AWS_REGION", up.region.clone()),
         // Python's SDK and its relatives know this one only.
@@ -85,7 +88,7 @@ pub fn environment(place: &Place, up: &Up) -> Result<Vec<(&'static str, String)>
 }
 
 /// The machine's authorities and the lab's, in one file.
-fn trust(place: &Place, authority: &Path) -> Result<PathBuf> {
+fn write_ca_bundle(place: &LabPaths, authority: &Path) -> Result<PathBuf> {
     let path = place.run().join("operator.crt");
     let lab = std::fs::read_to_string(authority)
         .with_context(|| format!("reading {}", authority.display()))?;

@@ -16,16 +16,17 @@ pub struct Process {
 
 impl Process {
     /// The process that has this pid now.
-    pub fn of(pid: u32) -> Result<Self> {
-        let (_, started) = stat(pid)
+    pub fn from_pid(pid: u32) -> Result<Self> {
+        let (_, started) = read_stat(pid)
             .with_context(|| format!("reading /proc/{pid}/stat"))?
             .with_context(|| format!("process {pid} ended as it was looked at"))?;
         Ok(Self { pid, started })
     }
 
     /// Whether it runs; what has ended and only waits for its parent does not.
-    pub fn alive(&self) -> Result<bool> {
-        let now = stat(self.pid).with_context(|| format!("reading /proc/{}/stat", self.pid))?;
+    pub fn is_alive(&self) -> Result<bool> {
+        let now =
+            read_stat(self.pid).with_context(|| format!("reading /proc/{}/stat", self.pid))?;
         Ok(now
             .is_some_and(|(state, started)| started == self.started && !matches!(state, 'Z' | 'X')))
     }
@@ -40,7 +41,7 @@ impl Process {
             other => other.with_context(|| format!("opening a handle of process {}", self.pid))?,
         };
         // Only now does the pid stand for one process: the handle holds it.
-        if !self.alive()? {
+        if !self.is_alive()? {
             return Ok(false);
         }
         match pidfd_send_signal(handle, signal) {
@@ -53,8 +54,8 @@ impl Process {
 }
 
 /// State letter and start time; `None` when there is no such process.
-fn stat(pid: u32) -> io::Result<Option<(char, u64)>> {
-    let Some(text) = read(&format!("/proc/{pid}/stat"))? else {
+fn read_stat(pid: u32) -> io::Result<Option<(char, u64)>> {
+    let Some(text) = read_proc_file(&format!("/proc/{pid}/stat"))? else {
         return Ok(None);
     };
     // The second field is a name in brackets that may hold anything.
@@ -72,23 +73,23 @@ fn stat(pid: u32) -> io::Result<Option<(char, u64)>> {
 }
 
 /// A file of /proc; `None` when its process is gone.
-pub(crate) fn read(path: &str) -> io::Result<Option<String>> {
+pub(crate) fn read_proc_file(path: &str) -> io::Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
-        Err(error) if gone(&error) => Ok(None),
+        Err(error) if is_gone(&error) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-fn gone(error: &io::Error) -> bool {
+fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound
         || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }
 
 /// Pids of the children, in the order of their making.
-pub fn children(pid: u32) -> Result<Vec<u32>> {
+pub fn child_pids(pid: u32) -> Result<Vec<u32>> {
     let path = format!("/proc/{pid}/task/{pid}/children");
-    let text = read(&path).with_context(|| format!("reading {path}"))?;
+    let text = read_proc_file(&path).with_context(|| format!("reading {path}"))?;
     let pids = text.unwrap_or_default();
     Ok(pids
         .split_whitespace()
@@ -97,16 +98,16 @@ pub fn children(pid: u32) -> Result<Vec<u32>> {
 }
 
 /// The short name of a process; `None` when it is gone.
-pub fn name(pid: u32) -> Result<Option<String>> {
+pub fn process_name(pid: u32) -> Result<Option<String>> {
     let path = format!("/proc/{pid}/comm");
-    let text = read(&path).with_context(|| format!("reading {path}"))?;
+    let text = read_proc_file(&path).with_context(|| format!("reading {path}"))?;
     Ok(text.map(|name| name.trim_end().to_owned()))
 }
 
 /// Its pid in each pid namespace it is in, outermost first; empty when it is gone.
 pub fn namespace_pids(pid: u32) -> Result<Vec<u32>> {
     let path = format!("/proc/{pid}/status");
-    let text = read(&path)
+    let text = read_proc_file(&path)
         .with_context(|| format!("reading {path}"))?
         .unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("NSpid:"));
@@ -122,26 +123,29 @@ mod tests {
     #[test]
     fn a_process_is_itself_until_it_ends_and_nobody_afterwards() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
-        let process = Process::of(child.id()).unwrap();
+        let process = Process::from_pid(child.id()).unwrap();
         let recycled = Process {
             started: process.started + 1,
             ..process
         };
-        assert!(process.alive().unwrap());
-        assert!(!recycled.alive().unwrap());
+        assert!(process.is_alive().unwrap());
+        assert!(!recycled.is_alive().unwrap());
         assert!(!recycled.signal(Signal::KILL).unwrap());
-        assert!(process.alive().unwrap(), "another one's signal went astray");
+        assert!(
+            process.is_alive().unwrap(),
+            "another one's signal went astray"
+        );
         assert!(process.signal(Signal::KILL).unwrap());
         child.wait().unwrap();
-        assert!(!process.alive().unwrap());
+        assert!(!process.is_alive().unwrap());
         assert!(!process.signal(Signal::KILL).unwrap());
     }
 
     #[test]
     fn what_has_ended_but_was_not_waited_for_is_not_alive() {
         let mut child = Command::new("true").spawn().unwrap();
-        let process = Process::of(child.id()).unwrap();
-        while process.alive().unwrap() {
+        let process = Process::from_pid(child.id()).unwrap();
+        while process.is_alive().unwrap() {
             std::thread::yield_now();
         }
         child.wait().unwrap();

@@ -1,8 +1,8 @@
 //! A report of a lab: consoles, journals, network and logs in a folder, for whoever looks at what went wrong.
 
 use crate::host;
-use crate::network::commands::network;
-use crate::place::Place;
+use crate::lab_paths::LabPaths;
+use crate::network::commands::describe_network;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ const PROGRAMS: [(&str, &[&str]); 3] = [
 ];
 
 /// Writes all that can be had of a lab to a folder, made if it is not there; what cannot be had is said in its file.
-pub fn write(place: &Place, folder: &Path) -> Result<()> {
+pub fn write_report(place: &LabPaths, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     let put = |name: &str, content: &[u8]| {
         let path = folder.join(name);
@@ -39,23 +39,24 @@ pub fn write(place: &Place, folder: &Path) -> Result<()> {
             put(name, &content)?;
         }
     }
-    let network = told(network(place).map_err(Into::into));
+    let network = text_or_error(describe_network(place).map_err(Into::into));
     put("network.txt", network.as_bytes())?;
-    for one in host::hosts(place)? {
+    for one in host::list_hosts(place)? {
         let id = &one.spec.instance;
-        put(&format!("{id}.console"), &host::console(place, id)?)?;
+        put(&format!("{id}.console"), &host::read_console(place, id)?)?;
         // Off or crashed: nothing runs there, and its console says the rest.
-        let on = one.init()?.is_some();
+        let on = one.init_process()?.is_some();
         for (what, words) in PROGRAMS.into_iter().filter(|_| on) {
             let output = host::exec_output(place, id, words);
-            let text =
-                told(output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()));
+            let text = text_or_error(
+                output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()),
+            );
             put(&format!("{id}.{what}"), text.as_bytes())?;
         }
     }
     Ok(())
 }
 
-fn told(result: Result<String>) -> String {
+fn text_or_error(result: Result<String>) -> String {
     result.unwrap_or_else(|error| format!("could not be had: {error:#}\n"))
 }

@@ -1,7 +1,7 @@
 //! Undoing a lab: all that its ledger names and nothing else, as often as asked, whoever was killed while making it.
 
-use crate::ledger::{self, Ledger, Made};
-use crate::place::Place;
+use crate::lab_paths::LabPaths;
+use crate::ledger::{self, Ledger, LedgerEntry};
 use crate::process::Process;
 use crate::{cgroup, mounts, netns, tool};
 use anyhow::{Context, Result, anyhow, bail};
@@ -22,18 +22,18 @@ const BUSY: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Removes a lab. What could not be removed stays in the ledger, and the error says why; calling again goes on.
-pub fn down(place: &Place) -> Result<()> {
+pub fn remove_lab(place: &LabPaths) -> Result<()> {
     let ledger = stop_makers(place)?;
-    let made = ledger::read(place).context("reading the ledger")?;
+    let made = ledger::read_entries(place).context("reading the ledger")?;
     let mut problems = Vec::new();
     // By kind, since each kind can be in use by those before it; within a kind the newest first.
     for stage in [
-        processes,
-        cgroups,
-        unmounted,
-        loops,
-        namespaces,
-        directories,
+        end_processes,
+        remove_cgroups,
+        remove_mounts,
+        detach_loops,
+        remove_namespaces,
+        remove_directories,
     ] {
         for one in made.iter().rev() {
             if let Err(problem) = stage(place, one) {
@@ -42,12 +42,12 @@ pub fn down(place: &Place) -> Result<()> {
         }
     }
     if problems.is_empty() {
-        cgroup::remove(&place.cgroup())?;
-        if let Some(shared) = place.cgroup().parent() {
+        cgroup::remove_cgroup(&place.cgroup_path())?;
+        if let Some(shared) = place.cgroup_path().parent() {
             cgroup::remove_if_empty(shared)?;
         }
         // The ledger goes last.
-        for own in [place.data(), place.run()] {
+        for own in [place.data_folder(), place.run()] {
             mounts::remove_tree(own)?;
             remove_if_empty(own.parent())?;
         }
@@ -64,22 +64,22 @@ pub fn down(place: &Place) -> Result<()> {
 }
 
 /// Kills what the ledger names until nobody can make anything any more; the ledger, locked. `None` without one.
-fn stop_makers(place: &Place) -> Result<Option<File>> {
-    let path = place.ledger();
+fn stop_makers(place: &LabPaths) -> Result<Option<File>> {
+    let path = place.ledger_file();
     let file = match File::open(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other.with_context(|| format!("opening {}", path.display()))?,
     };
     let end = Instant::now() + MAKERS;
     loop {
-        for one in ledger::read(place)
+        for one in ledger::read_entries(place)
             .context("reading the ledger")?
             .iter()
             .rev()
         {
-            processes(place, one)?;
-            if let Made::Cgroup { path } = one {
-                cgroup::kill(path)?;
+            end_processes(place, one)?;
+            if let LedgerEntry::Cgroup { path } = one {
+                cgroup::kill_processes(path)?;
             }
         }
         match file.try_lock() {
@@ -99,20 +99,20 @@ fn stop_makers(place: &Place) -> Result<Option<File>> {
     }
 }
 
-fn processes(_: &Place, made: &Made) -> Result<()> {
-    let Made::Process(process) = made else {
+fn end_processes(_: &LabPaths, made: &LedgerEntry) -> Result<()> {
+    let LedgerEntry::Process(process) = made else {
         return Ok(());
     };
     if process.pid == std::process::id() {
         return Ok(());
     }
-    end(process)
+    end_process(process)
 }
 
-fn end(process: &Process) -> Result<()> {
+fn end_process(process: &Process) -> Result<()> {
     process.signal(Signal::KILL)?;
     let patience = Instant::now() + BUSY;
-    while process.alive()? {
+    while process.is_alive()? {
         if Instant::now() > patience {
             bail!("process {} does not end after SIGKILL", process.pid);
         }
@@ -121,22 +121,22 @@ fn end(process: &Process) -> Result<()> {
     Ok(())
 }
 
-fn cgroups(place: &Place, made: &Made) -> Result<()> {
-    let Made::Cgroup { path } = made else {
+fn remove_cgroups(place: &LabPaths, made: &LedgerEntry) -> Result<()> {
+    let LedgerEntry::Cgroup { path } = made else {
         return Ok(());
     };
-    if !path.starts_with(place.cgroup()) {
+    if !path.starts_with(place.cgroup_path()) {
         bail!(
             "cgroup {} is not lab {}'s: left alone",
             path.display(),
             place.name()
         );
     }
-    cgroup::remove(path)
+    cgroup::remove_cgroup(path)
 }
 
-fn unmounted(_: &Place, made: &Made) -> Result<()> {
-    let Made::Mount { path } = made else {
+fn remove_mounts(_: &LabPaths, made: &LedgerEntry) -> Result<()> {
+    let LedgerEntry::Mount { path } = made else {
         return Ok(());
     };
     unmount_all(path)
@@ -145,7 +145,10 @@ fn unmounted(_: &Place, made: &Made) -> Result<()> {
 /// Unmounts whatever is mounted at a path; lazily when it stays busy.
 pub(crate) fn unmount_all(path: &Path) -> Result<()> {
     let end = Instant::now() + BUSY;
-    while mounts::below(path)?.iter().any(|point| point == path) {
+    while mounts::mount_points_below(path)?
+        .iter()
+        .any(|point| point == path)
+    {
         let flags = if Instant::now() > end {
             UnmountFlags::DETACH
         } else {
@@ -162,8 +165,8 @@ pub(crate) fn unmount_all(path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn loops(_: &Place, made: &Made) -> Result<()> {
-    let Made::Loop { file } = made else {
+fn detach_loops(_: &LabPaths, made: &LedgerEntry) -> Result<()> {
+    let LedgerEntry::Loop { file } = made else {
         return Ok(());
     };
     release_loop(file)
@@ -171,15 +174,19 @@ fn loops(_: &Place, made: &Made) -> Result<()> {
 
 /// Detaches every loop device of a file, and waits until they are gone. Nobody else makes anything any more.
 fn release_loop(file: &Path) -> Result<()> {
-    release(file, |_| true, || Ok(Command::new("losetup")))
+    detach_loop(file, |_| true, || Ok(Command::new("losetup")))
 }
 
 /// Detaches one loop device of a file, and waits until it is gone; by now it may be another file's.
 pub(crate) fn release_device(ledger: &Ledger, file: &Path, device: &Path) -> Result<()> {
-    release(file, |one| one == device, || ledger.command("losetup"))
+    detach_loop(
+        file,
+        |one| one == device,
+        || ledger.locked_command("losetup"),
+    )
 }
 
-fn release(
+fn detach_loop(
     file: &Path,
     ours: impl Fn(&Path) -> bool,
     losetup: impl Fn() -> io::Result<Command>,
@@ -197,7 +204,7 @@ fn release(
         }
         for device in devices {
             // Gone meanwhile, or going once its last user is: looked at again above.
-            tool::output(losetup()?.arg("--detach").arg(&device))?;
+            tool::run_tool(losetup()?.arg("--detach").arg(&device))?;
         }
         sleep(PAUSE);
     }
@@ -215,8 +222,8 @@ pub(crate) fn loop_devices(file: &Path) -> Result<Vec<PathBuf>> {
         .collect())
 }
 
-fn namespaces(_: &Place, made: &Made) -> Result<()> {
-    let Made::Netns { name } = made else {
+fn remove_namespaces(_: &LabPaths, made: &LedgerEntry) -> Result<()> {
+    let LedgerEntry::Netns { name } = made else {
         return Ok(());
     };
     remove_netns(name)
@@ -224,7 +231,7 @@ fn namespaces(_: &Place, made: &Made) -> Result<()> {
 
 /// Removes a named network namespace, also one whose making was cut off in the middle.
 pub(crate) fn remove_netns(name: &str) -> Result<()> {
-    let path = netns::path(name);
+    let path = netns::netns_path(name);
     loop {
         match unmount(&path, UnmountFlags::DETACH) {
             Ok(()) => {}
@@ -242,11 +249,11 @@ pub(crate) fn remove_netns(name: &str) -> Result<()> {
     }
 }
 
-fn directories(place: &Place, made: &Made) -> Result<()> {
-    let Made::Directory { path } = made else {
+fn remove_directories(place: &LabPaths, made: &LedgerEntry) -> Result<()> {
+    let LedgerEntry::Directory { path } = made else {
         return Ok(());
     };
-    if path == place.run() || path == place.data() {
+    if path == place.run() || path == place.data_folder() {
         return Ok(()); // Last of all, with the ledger.
     }
     mounts::remove_tree(path)

@@ -18,13 +18,13 @@ pub struct SimClock {
 
 impl SimClock {
     /// Lets time pass, with nobody running.
-    pub fn pass(&self, time: Duration) {
+    pub fn pass_time(&self, time: Duration) {
         self.now.set(self.now.get() + time);
         self.sleepers.borrow_mut().clear();
     }
 
     /// Goes to when the first sleeper is due and wakes all that are due then. False if nobody sleeps.
-    fn advance(&self) -> bool {
+    fn wake_next(&self) -> bool {
         let Some(next) = self.sleepers.borrow().iter().map(|(due, _)| *due).min() else {
             return false;
         };
@@ -90,7 +90,7 @@ pub fn block_on<T>(
                 return None;
             }
         } else {
-            assert!(clock.advance(), "everything waits and nothing sleeps");
+            assert!(clock.wake_next(), "everything waits and nothing sleeps");
         }
     }
 }

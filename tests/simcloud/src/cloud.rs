@@ -2,8 +2,8 @@
 
 use super::clock::SimClock;
 use super::faults::{Faults, Rng};
-use super::rules::refused;
-use super::state::{Object, Read, State};
+use super::rules::refusal_failure;
+use super::state::{Object, ReadScope, State};
 use engine::{Class, Clock, Failure, Id, Noted, Resource};
 use std::cell::{Cell, RefCell};
 use std::future::pending;
@@ -13,11 +13,11 @@ type Effect = Box<dyn FnOnce(&mut State)>;
 
 /// A cloud with one cluster in it, and the state store.
 pub struct SimCloud {
-    /// Its time.
+    /// Simulated time.
     pub clock: SimClock,
-    /// The truth.
+    /// The true state; reads may lag behind it.
     pub state: RefCell<State>,
-    /// What goes wrong.
+    /// The faults that calls meet.
     pub faults: RefCell<Faults>,
     /// Calls so far, of this process.
     pub calls: Cell<u64>,
@@ -36,33 +36,33 @@ pub struct SimCloud {
 
 /// When something happens, when reads will show it, how long it takes to be usable or gone, and, of a read, how late it is.
 #[derive(Clone, Copy)]
-pub struct Times {
+pub struct CallTimes {
     pub now: Duration,
     pub shows: Duration,
     pub slow: Duration,
-    pub read: Read,
+    pub read: ReadScope,
 }
 
 /// A request on the wire. If the process dies now, it may still arrive.
-struct Wire<'a, F: FnOnce(&mut State, Times) -> T, T> {
+struct PendingCall<'a, F: FnOnce(&mut State, CallTimes) -> T, T> {
     cloud: &'a SimCloud,
     effect: Option<F>,
 }
 
-impl<F: FnOnce(&mut State, Times) -> T, T> Wire<'_, F, T> {
-    fn arrive(&mut self) -> Option<T> {
+impl<F: FnOnce(&mut State, CallTimes) -> T, T> PendingCall<'_, F, T> {
+    fn take_effect(&mut self) -> Option<T> {
         let effect = self.effect.take()?;
-        let times = self.cloud.times();
+        let times = self.cloud.draw_times();
         Some(effect(&mut self.cloud.state.borrow_mut(), times))
     }
 }
 
-impl<F: FnOnce(&mut State, Times) -> T, T> Drop for Wire<'_, F, T> {
+impl<F: FnOnce(&mut State, CallTimes) -> T, T> Drop for PendingCall<'_, F, T> {
     fn drop(&mut self) {
         let under_way = &self.cloud.under_way;
         under_way.set(under_way.get().saturating_sub(1));
-        if self.effect.is_some() && self.cloud.dead.get() && self.cloud.rng.percent(50) {
-            self.arrive();
+        if self.effect.is_some() && self.cloud.dead.get() && self.cloud.rng.is_within_percent(50) {
+            self.take_effect();
         }
     }
 }
@@ -71,7 +71,7 @@ impl SimCloud {
     /// A cloud with that state, at the time `now`.
     pub fn new(seed: u64, faults: Faults, state: State, now: Duration) -> Self {
         let clock = SimClock::default();
-        clock.pass(now);
+        clock.pass_time(now);
         Self {
             clock,
             state: RefCell::new(state),
@@ -92,7 +92,7 @@ impl SimCloud {
         self.dead.get()
     }
 
-    /// A new process.
+    /// Forgets what a killed process would have forgotten.
     pub fn restart(&self) {
         self.dead.set(false);
         self.calls.set(0);
@@ -100,20 +100,20 @@ impl SimCloud {
     }
 
     /// Chance, from the seed.
-    pub fn rng(&self) -> &Rng {
+    pub fn random(&self) -> &Rng {
         &self.rng
     }
 
-    fn times(&self) -> Times {
+    fn draw_times(&self) -> CallTimes {
         let (now, faults) = (self.clock.now(), self.faults.borrow());
-        Times {
+        CallTimes {
             now,
-            shows: now + self.rng.time(faults.lag),
-            slow: now + self.rng.time(faults.slow),
-            read: Read {
+            shows: now + self.rng.random_time(faults.lag),
+            slow: now + self.rng.random_time(faults.slow),
+            read: ReadScope {
                 now,
                 behind: faults.flicker,
-                seed: self.rng.next(),
+                seed: self.rng.next_number(),
             },
         }
     }
@@ -130,46 +130,46 @@ impl SimCloud {
     }
 
     /// One request. `creates` names the kind that it makes, for denials and quotas.
-    pub(super) async fn request<T: 'static>(
+    pub(super) async fn send_request<T: 'static>(
         &self,
         call: &str,
         creates: Option<&Id>,
-        effect: impl FnOnce(&mut State, Times) -> Result<T, Failure> + 'static,
+        effect: impl FnOnce(&mut State, CallTimes) -> Result<T, Failure> + 'static,
     ) -> Result<T, Failure> {
         self.calls.set(self.calls.get() + 1);
         let number = self.calls.get();
         self.under_way.set(self.under_way.get() + 1);
         self.peak.set(self.peak.get().max(self.under_way.get()));
-        let mut wire = Wire {
+        let mut wire = PendingCall {
             cloud: self,
             effect: Some(effect),
         };
-        self.travel().await;
+        self.travel_time().await;
         self.may_die(number, false).await;
         self.turned_away(call, creates)?;
-        let lost = self.rng.percent(self.faults.borrow().unknown);
+        let lost = self.rng.is_within_percent(self.faults.borrow().unknown);
         if lost {
-            self.lose(&mut wire);
-            self.travel().await;
-            return Err(self.failure(Class::Unknown, call, "connection reset"));
+            self.lose_answer(&mut wire);
+            self.travel_time().await;
+            return Err(self.new_failure(Class::Unknown, call, "connection reset"));
         }
-        let answer = wire.arrive();
+        let answer = wire.take_effect();
         self.may_die(number, true).await;
-        self.travel().await;
-        answer.unwrap_or_else(|| Err(self.failure(Class::Unknown, call, "never sent")))
+        self.travel_time().await;
+        answer.unwrap_or_else(|| Err(self.new_failure(Class::Unknown, call, "never sent")))
     }
 
     /// The answer is lost: the effect happened, or never, or comes later.
-    fn lose<T: 'static, F>(&self, wire: &mut Wire<'_, F, Result<T, Failure>>)
+    fn lose_answer<T: 'static, F>(&self, wire: &mut PendingCall<'_, F, Result<T, Failure>>)
     where
-        F: FnOnce(&mut State, Times) -> Result<T, Failure> + 'static,
+        F: FnOnce(&mut State, CallTimes) -> Result<T, Failure> + 'static,
     {
-        match self.rng.next() % 3 {
-            0 => drop(wire.arrive()),
+        match self.rng.next_number() % 3 {
+            0 => drop(wire.take_effect()),
             1 => wire.effect = None,
             _ => {
-                let mut times = self.times();
-                let delay = self.rng.time(Duration::from_secs(2));
+                let mut times = self.draw_times();
+                let delay = self.rng.random_time(Duration::from_secs(2));
                 times.now += delay;
                 times.shows += delay;
                 times.slow += delay;
@@ -181,8 +181,8 @@ impl SimCloud {
         }
     }
 
-    async fn travel(&self) {
-        let latency = self.rng.time(self.faults.borrow().latency);
+    async fn travel_time(&self) {
+        let latency = self.rng.random_time(self.faults.borrow().latency);
         self.clock.sleep(latency).await;
         if self.dead.get() {
             pending::<()>().await;
@@ -196,7 +196,7 @@ impl SimCloud {
             (faults.kill, faults.killed)
         };
         let here = kill.is_some_and(|kill| kill.call == number && kill.after == after);
-        if here || self.rng.percent(chance) {
+        if here || self.rng.is_within_percent(chance) {
             self.dead.set(true);
             pending::<()>().await;
         }
@@ -204,30 +204,30 @@ impl SimCloud {
 
     fn turned_away(&self, call: &str, creates: Option<&Id>) -> Result<(), Failure> {
         let faults = self.faults.borrow();
-        if self.rng.percent(faults.throttled) {
-            return Err(self.failure(Class::Throttled, call, "Rate exceeded"));
+        if self.rng.is_within_percent(faults.throttled) {
+            return Err(self.new_failure(Class::Throttled, call, "Rate exceeded"));
         }
         let Some(id) = creates else { return Ok(()) };
         if faults.denied == Some(id.kind()) {
-            return Err(refused(Class::Denied, call, id, "not authorized"));
+            return Err(refusal_failure(Class::Denied, call, id, "not authorized"));
         }
         let state = self.state.borrow();
         let kind = |object: &&Object| {
             object
-                .body()
+                .current_body()
                 .is_some_and(|body| body.resource.id().kind() == id.kind())
         };
-        let count = state.living().filter(kind).count();
+        let count = state.living_objects().filter(kind).count();
         match faults.quota {
             Some((kind, most)) if kind == id.kind() && count >= most => {
-                Err(refused(Class::Quota, call, id, "limit exceeded"))
+                Err(refusal_failure(Class::Quota, call, id, "limit exceeded"))
             }
             _ => Ok(()),
         }
     }
 
-    fn failure(&self, class: Class, call: &str, message: &str) -> Failure {
-        let mut failure = refused(class, call, &Id::new("request", "any"), message);
+    fn new_failure(&self, class: Class, call: &str, message: &str) -> Failure {
+        let mut failure = refusal_failure(class, call, &Id::new("request", "any"), message);
         failure.request_id = Some(format!("req-{}", self.calls.get()));
         failure
     }

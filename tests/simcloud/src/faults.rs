@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Where a run is killed: at its n-th call (from 1), before or after the call takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kill {
-    /// Which call.
+    /// Number of the call, counted from 1.
     pub call: u64,
     /// After the effect, before the answer.
     pub after: bool,
@@ -48,12 +48,11 @@ impl Rng {
     /// Equal seeds give equal chances.
     pub fn new(seed: u64) -> Self {
         // Mixed, or the chances of the next seed were those of this one but for the first.
-        let mixed = Self(Cell::new(seed)).next();
+        let mixed = Self(Cell::new(seed)).next_number();
         Self(Cell::new(mixed))
     }
 
-    /// The next number.
-    pub fn next(&self) -> u64 {
+    pub fn next_number(&self) -> u64 {
         let state = self.0.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
         self.0.set(state);
         let mixed = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -62,13 +61,13 @@ impl Rng {
     }
 
     /// True in that many of a hundred cases.
-    pub fn percent(&self, chance: u64) -> bool {
-        chance > 0 && self.next() % 100 < chance
+    pub fn is_within_percent(&self, chance: u64) -> bool {
+        chance > 0 && self.next_number() % 100 < chance
     }
 
     /// Some time up to `most`.
-    pub fn time(&self, most: Duration) -> Duration {
+    pub fn random_time(&self, most: Duration) -> Duration {
         let micros = u64::try_from(most.as_micros()).unwrap_or(u64::MAX);
-        Duration::from_micros(self.next() % (micros + 1))
+        Duration::from_micros(self.next_number() % (micros + 1))
     }
 }

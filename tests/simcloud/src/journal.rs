@@ -1,21 +1,26 @@
 //! The journal in the simulated state store: read-after-write, and written only over what was read, as S3 does it.
 
 use super::cloud::SimCloud;
-use super::rules::refused;
+use super::rules::refusal_failure;
 use engine::{Class, Failure, Id, Journal, Noted};
 
 impl SimCloud {
     /// A write that was repeated finds what it wrote. One that comes too late finds another's, and changes nothing.
-    async fn write(&self, content: Noted) -> Result<(), Failure> {
+    async fn write_journal(&self, content: Noted) -> Result<(), Failure> {
         let (own, expected) = (Id::new("journal", "any"), self.journal.borrow().0);
         let id = own.clone();
-        let written = self.request("journal", Some(&own), move |state, _| {
+        let written = self.send_request("journal", Some(&own), move |state, _| {
             let (version, now) = &mut state.journal;
             if *version == expected {
                 *version += 1;
                 *now = content;
             } else if *now != content {
-                return Err(refused(Class::Invalid, "journal", &id, "was overtaken"));
+                return Err(refusal_failure(
+                    Class::Invalid,
+                    "journal",
+                    &id,
+                    "was overtaken",
+                ));
             }
             Ok(state.journal.clone())
         });
@@ -27,7 +32,7 @@ impl SimCloud {
 
 impl Journal for SimCloud {
     async fn open(&self) -> Result<Noted, Failure> {
-        let read = self.request("journal", None, |state, _| Ok(state.journal.clone()));
+        let read = self.send_request("journal", None, |state, _| Ok(state.journal.clone()));
         let (version, noted) = read.await?;
         self.journal.replace((version, noted.clone()));
         Ok(noted)
@@ -36,11 +41,11 @@ impl Journal for SimCloud {
     async fn record(&self, ids: &[Id]) -> Result<(), Failure> {
         let mut content = self.journal.borrow().1.clone();
         content.creating = ids.to_vec();
-        self.write(content).await
+        self.write_journal(content).await
     }
 
     async fn close(&self, made: &[Id]) -> Result<(), Failure> {
-        self.write(Noted {
+        self.write_journal(Noted {
             creating: Vec::new(),
             made: made.to_vec(),
         })

@@ -8,10 +8,10 @@ use std::rc::Rc;
 
 /// How the truth differs from what is wanted; all empty if it does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Truth {
+pub struct StateDifference {
     /// Wanted, and not there.
     pub missing: Vec<Id>,
-    /// There, but otherwise.
+    /// Objects that exist with other attributes than desired.
     pub different: Vec<Id>,
     /// There more than once.
     pub duplicated: Vec<Id>,
@@ -27,15 +27,17 @@ pub struct Truth {
 
 /// Compares. Late values are filled in with the true attributes. What holds data may be there though nobody wants it, and more
 /// than once, of which one is as wanted.
-pub fn judge(state: &State, desired: &[Cloud]) -> Truth {
-    let mut truth = Truth {
+pub fn judge_state(state: &State, desired: &[Cloud]) -> StateDifference {
+    let mut truth = StateDifference {
         endangered: state.endangered.clone(),
-        ..Truth::default()
+        ..StateDifference::default()
     };
     let may_stay = |resource: &Cloud| resource.holds_data() && !desired.is_empty();
     let mut there: BTreeMap<Id, (&Rc<Body>, &str)> = BTreeMap::new();
-    for object in state.living() {
-        let Some(body) = object.body() else { continue };
+    for object in state.living_objects() {
+        let Some(body) = object.current_body() else {
+            continue;
+        };
         let id = body.resource.id();
         let before = there.contains_key(&id);
         if before && !may_stay(&body.resource) {

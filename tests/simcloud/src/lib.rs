@@ -16,7 +16,9 @@ mod world;
 pub use clock::{SimClock, block_on};
 pub use cloud::SimCloud;
 pub use faults::{Faults, Kill, Rng};
-pub use judge::{Truth, judge};
-pub use run::{Converged, End, carry_out, converge, look, settle_reads, update};
-pub use shape::{Shape, history};
-pub use state::{Body, Object, Read, State};
+pub use judge::{StateDifference, judge_state};
+pub use run::{
+    ConvergeResult, RunEnd, carry_out, observe_cloud, run_until_converged, run_update, settle_reads,
+};
+pub use shape::{ClusterShape, cluster_history};
+pub use state::{Body, Object, ReadScope, State};

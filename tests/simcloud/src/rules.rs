@@ -19,7 +19,7 @@ pub enum Naming {
 }
 
 /// The rule for that object; `refs` are the physical ids of what it refers to.
-pub fn naming(of: &Body) -> Naming {
+pub fn naming_rule(of: &Body) -> Naming {
     let within = |kind: &str| {
         let prefix = format!("{kind}-");
         let mut refs = of.refs.iter();
@@ -70,9 +70,9 @@ fn is_number(text: &str) -> bool {
 }
 
 /// Who is in the way of removing that object: whatever refers to it and does not go with it.
-pub fn blocker<'a>(state: &'a State, physical: &str, now: Duration) -> Option<&'a Object> {
+pub fn find_blocker<'a>(state: &'a State, physical: &str, now: Duration) -> Option<&'a Object> {
     state.objects.iter().find(|object| {
-        object.lingering(now).is_some_and(|body| {
+        object.lingering_body(now).is_some_and(|body| {
             body.refs.contains(physical) && !goes_with(&body.resource, physical)
         })
     })
@@ -91,7 +91,7 @@ pub fn goes_with(resource: &Cloud, physical: &str) -> bool {
 }
 
 /// Another gateway of the same VPC, of which there can be one.
-pub fn rival<'a>(
+pub fn find_rival<'a>(
     state: &'a State,
     physical: &str,
     body: &Body,
@@ -100,7 +100,7 @@ pub fn rival<'a>(
     let is_gateway = |resource: &Cloud| matches!(resource, Cloud::InternetGateway(_));
     state.objects.iter().find(|object| {
         let other = object
-            .lingering(now)
+            .lingering_body(now)
             .filter(|other| is_gateway(&other.resource));
         let same = other.is_some_and(|other| !other.refs.is_disjoint(&body.refs));
         same && object.physical != physical && is_gateway(&body.resource)
@@ -147,8 +147,8 @@ pub fn half_made(want: &Cloud) -> Option<Cloud> {
     Some(half)
 }
 
-/// A refusal.
-pub fn refused(class: Class, call: &str, id: &Id, message: &str) -> Failure {
+/// The failure of a call that AWS refuses.
+pub fn refusal_failure(class: Class, call: &str, id: &Id, message: &str) -> Failure {
     Failure {
         class,
         call: format!("sim:{call}"),

@@ -2,70 +2,70 @@
 
 use super::clock::{SimClock, block_on};
 use super::cloud::SimCloud;
-use super::judge::{Truth, judge};
+use super::judge::{StateDifference, judge_state};
 use cloud::Cloud;
 use engine::{
-    Event, Failure, Id, Options, Outside, Plan, PlanError, Report, Snapshot, apply,
+    EngineContext, Event, Failure, Id, Options, Plan, PlanError, Report, Snapshot, apply,
     observe_settled, plan,
 };
 use std::time::Duration;
 
 /// How one run ended.
 #[derive(Debug)]
-pub enum End {
-    /// It was killed.
+pub enum RunEnd {
+    /// The process was killed.
     Killed,
     /// It ran to its end.
     Ran(Plan<Cloud>, Report),
-    /// It saw nothing.
+    /// The sweep failed.
     Blind(Failure),
     /// There is no plan.
     NoPlan(PlanError),
 }
 
 /// One `update --yes`: settle, observe, plan, apply.
-pub fn update(
+pub fn run_update(
     cloud: &SimCloud,
     desired: &[Cloud],
     options: Options,
     stop: &dyn Fn() -> bool,
     events: &mut impl FnMut(Event),
-) -> End {
-    let snapshot = match look(cloud, desired.is_empty(), options, stop, events) {
+) -> RunEnd {
+    let snapshot = match observe_cloud(cloud, desired.is_empty(), options, stop, events) {
         Ok(snapshot) => snapshot,
         Err(end) => return *end,
     };
     match plan(desired, &snapshot) {
         Ok(plan) => carry_out(cloud, plan, &snapshot, options, stop, events),
-        Err(error) => End::NoPlan(error),
+        Err(error) => RunEnd::NoPlan(error),
     }
 }
 
 /// The first part of a run, in a new process: what a sweep shows. `deleting`: the cluster is to go, and what holds data with it.
-pub fn look(
+pub fn observe_cloud(
     cloud: &SimCloud,
     deleting: bool,
     options: Options,
     stop: &dyn Fn() -> bool,
     events: &mut impl FnMut(Event),
-) -> Result<Snapshot<Cloud>, Box<End>> {
+) -> Result<Snapshot<Cloud>, Box<RunEnd>> {
     cloud.restart();
     cloud.deleting.set(deleting);
-    let outside = outside(cloud, options, stop);
+    let outside = engine_context(cloud, options, stop);
     let seen = block_on(
         &cloud.clock,
         || cloud.is_dead(),
         observe_settled(&outside, events),
     );
-    cloud.clock.pass(Duration::ZERO);
+    cloud.clock.pass_time(Duration::ZERO);
     match seen {
         Some(Ok(seen)) => Ok(seen),
-        Some(Err(failure)) => Err(Box::new(End::Blind(failure))),
-        None => Err(Box::new(End::Killed)),
+        Some(Err(failure)) => Err(Box::new(RunEnd::Blind(failure))),
+        None => Err(Box::new(RunEnd::Killed)),
     }
 }
 
-/// The second part, in the same process: applies a plan that was made from what [`look`] returned.
+/// The second part, in the same process: applies a plan that was made from what [`observe_cloud`] returned.
 pub fn carry_out(
     cloud: &SimCloud,
     plan: Plan<Cloud>,
@@ -73,27 +73,27 @@ pub fn carry_out(
     options: Options,
     stop: &dyn Fn() -> bool,
     events: &mut impl FnMut(Event),
-) -> End {
-    let outside = outside(cloud, options, stop);
+) -> RunEnd {
+    let outside = engine_context(cloud, options, stop);
     let report = block_on(
         &cloud.clock,
         || cloud.is_dead(),
         apply(&plan, snapshot, &outside, events),
     );
-    cloud.clock.pass(Duration::ZERO);
+    cloud.clock.pass_time(Duration::ZERO);
     match report {
-        Some(Ok(report)) => End::Ran(plan, report),
-        Some(Err(error)) => End::NoPlan(error),
-        None => End::Killed,
+        Some(Ok(report)) => RunEnd::Ran(plan, report),
+        Some(Err(error)) => RunEnd::NoPlan(error),
+        None => RunEnd::Killed,
     }
 }
 
-fn outside<'a>(
+fn engine_context<'a>(
     cloud: &'a SimCloud,
     options: Options,
     stop: &'a dyn Fn() -> bool,
-) -> Outside<'a, SimCloud, SimCloud, SimClock> {
-    Outside {
+) -> EngineContext<'a, SimCloud, SimCloud, SimClock> {
+    EngineContext {
         world: cloud,
         journal: cloud,
         clock: &cloud.clock,
@@ -105,20 +105,20 @@ fn outside<'a>(
 /// Waits until reads show everything that happened.
 pub fn settle_reads(cloud: &SimCloud) {
     let lag = cloud.faults.borrow().lag;
-    cloud.clock.pass(lag + Duration::from_secs(5));
+    cloud.clock.pass_time(lag + Duration::from_secs(5));
     cloud.catch_up();
 }
 
 /// What it took until nothing was left to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Converged {
-    /// Runs.
+pub struct ConvergeResult {
+    /// Number of runs.
     pub runs: usize,
-    /// Of them killed.
+    /// Number of runs that were killed.
     pub kills: usize,
     /// Of them ended with failed steps.
     pub failed: usize,
-    /// Steps done.
+    /// Number of steps done.
     pub steps: usize,
     /// Steps that removed a duplicate.
     pub doubles: usize,
@@ -128,29 +128,29 @@ pub struct Converged {
 
 /// Runs again and again, as an impatient operator does, until a run finds nothing to do and the judge agrees.
 /// If that takes more than so many runs, also says what is wrong.
-pub fn converge(
+pub fn run_until_converged(
     cloud: &SimCloud,
     desired: &[Cloud],
     options: Options,
     most: usize,
-) -> (Converged, Option<Truth>) {
-    let mut took = Converged::default();
+) -> (ConvergeResult, Option<StateDifference>) {
+    let mut took = ConvergeResult::default();
     while took.runs < most {
         took.runs += 1;
-        let end = update(cloud, desired, options, &|| false, &mut |_| {});
-        took.asks = matches!(end, End::NoPlan(PlanError::BothUsed(_)));
+        let end = run_update(cloud, desired, options, &|| false, &mut |_| {});
+        took.asks = matches!(end, RunEnd::NoPlan(PlanError::BothUsed(_)));
         match end {
-            End::Killed => took.kills += 1,
-            End::Blind(_) | End::NoPlan(_) => took.failed += 1,
-            End::Ran(plan, report) => {
+            RunEnd::Killed => took.kills += 1,
+            RunEnd::Blind(_) | RunEnd::NoPlan(_) => took.failed += 1,
+            RunEnd::Ran(plan, report) => {
                 took.steps += report.done.len();
                 took.failed += usize::from(!report.is_complete());
                 let double = |id: &&Id| id.name().contains('#');
                 took.doubles += plan.steps.keys().filter(double).count();
                 // What reads show may be late, so that only a second look counts.
                 if plan.is_empty() {
-                    let truth = judge(&cloud.state.borrow(), desired);
-                    if truth == Truth::default() {
+                    let truth = judge_state(&cloud.state.borrow(), desired);
+                    if truth == StateDifference::default() {
                         return (took, None);
                     }
                     settle_reads(cloud);
@@ -159,9 +159,9 @@ pub fn converge(
             }
         }
         // The operator may run it again at once, or after a while.
-        let pause = cloud.rng().time(Duration::from_secs(20));
-        cloud.clock.pass(pause);
+        let pause = cloud.random().random_time(Duration::from_secs(20));
+        cloud.clock.pass_time(pause);
     }
-    let truth = judge(&cloud.state.borrow(), desired);
+    let truth = judge_state(&cloud.state.borrow(), desired);
     (took, Some(truth))
 }

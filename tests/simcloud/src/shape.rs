@@ -18,8 +18,8 @@ const NAME: &str = "prod.example.com";
 
 /// What distinguishes one wanted cluster from the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// How many zones.
+pub struct ClusterShape {
+    /// Number of availability zones.
     pub zones: u8,
     /// Instance groups of workers: name and size. The control plane is always there.
     pub groups: Vec<(&'static str, i32)>,
@@ -39,7 +39,7 @@ pub struct Shape {
     pub members: Vec<&'static str>,
 }
 
-impl Default for Shape {
+impl Default for ClusterShape {
     fn default() -> Self {
         Self {
             zones: 1,
@@ -57,9 +57,9 @@ impl Default for Shape {
 
 /// The life of a cluster: created, grown and changed, new machines, shrunk, made private, given up. Its etcd has one member,
 /// then three of other names, then one of them.
-pub fn history() -> Vec<(&'static str, Vec<Cloud>)> {
-    let created = Shape::default();
-    let grown = Shape {
+pub fn cluster_history() -> Vec<(&'static str, Vec<Cloud>)> {
+    let created = ClusterShape::default();
+    let grown = ClusterShape {
         zones: 2,
         groups: vec![("nodes", 3), ("spot", 1)],
         owner: "b-team",
@@ -68,62 +68,62 @@ pub fn history() -> Vec<(&'static str, Vec<Cloud>)> {
         members: vec!["1", "2", "3"],
         ..created.clone()
     };
-    let renewed = Shape {
+    let renewed = ClusterShape {
         boot: "second",
         dhcp: 2,
         ..grown.clone()
     };
-    let shrunk = Shape {
+    let shrunk = ClusterShape {
         zones: 1,
         groups: vec![("nodes", 1)],
         events: false,
         members: vec!["2"],
         ..renewed.clone()
     };
-    let private = Shape {
+    let private = ClusterShape {
         private: true,
         ..shrunk.clone()
     };
     vec![
-        ("create", created.objects()),
-        ("grow and change", grown.objects()),
-        ("new machines", renewed.objects()),
-        ("shrink", shrunk.objects()),
-        ("private", private.objects()),
-        ("public again", shrunk.objects()),
+        ("create", created.all_objects()),
+        ("grow and change", grown.all_objects()),
+        ("new machines", renewed.all_objects()),
+        ("shrink", shrunk.all_objects()),
+        ("private", private.all_objects()),
+        ("public again", shrunk.all_objects()),
         ("delete", Vec::new()),
     ]
 }
 
-fn own(kind: &str, name: &str) -> Ref {
+fn own_ref(kind: &str, name: &str) -> Ref {
     Ref::own(&Id::new(kind, name))
 }
 
-fn named(name: &str) -> String {
+fn full_name(name: &str) -> String {
     format!("{name}.{NAME}")
 }
 
-impl Shape {
+impl ClusterShape {
     /// Everything the cluster consists of.
-    pub fn objects(&self) -> Vec<Cloud> {
-        let mut all = self.network();
+    pub fn all_objects(&self) -> Vec<Cloud> {
+        let mut all = self.network_objects();
         for zone in 0..self.zones {
-            all.extend(self.zone(zone));
+            all.extend(self.zone_objects(zone));
         }
-        all.extend(self.security());
-        all.extend(self.machines("masters", 1));
+        all.extend(self.security_objects());
+        all.extend(self.group_objects("masters", 1));
         for (group, size) in &self.groups {
-            all.extend(self.machines(group, *size));
+            all.extend(self.group_objects(group, *size));
         }
-        all.extend(self.storage());
-        all.extend(self.api());
+        all.extend(self.storage_objects());
+        all.extend(self.api_objects());
         if self.events {
-            all.extend(self.events());
+            all.extend(self.event_objects());
         }
         all
     }
 
-    fn tags(&self, name: &str) -> Tags {
+    fn object_tags(&self, name: &str) -> Tags {
         let tag = |key: &str, value: &str| (key.to_owned(), value.to_owned());
         Tags::from([
             tag("Name", name),
@@ -134,18 +134,18 @@ impl Shape {
 
     /// The tags at a place in a series: `Name` is that of the first.
     fn in_series(&self, place: u32) -> Tags {
-        let mut tags = self.tags(NAME);
+        let mut tags = self.object_tags(NAME);
         if place > 1 {
             tags.insert(REVISION_TAG.to_owned(), place.to_string());
         }
         tags
     }
 
-    fn vpc() -> Ref {
-        own("vpc", NAME)
+    fn vpc_ref() -> Ref {
+        own_ref("vpc", NAME)
     }
 
-    fn network(&self) -> Vec<Cloud> {
+    fn network_objects(&self) -> Vec<Cloud> {
         let dhcp = if self.dhcp == 1 {
             NAME.to_owned()
         } else {
@@ -158,7 +158,7 @@ impl Shape {
                 amazon_provided_ipv6_cidr_block: false,
                 enable_dns_hostnames: true,
                 enable_dns_support: true,
-                tags: self.tags(NAME),
+                tags: self.object_tags(NAME),
             }
             .into(),
             VpcDhcpOptions {
@@ -170,114 +170,115 @@ impl Shape {
             .into(),
             VpcDhcpOptionsAssociation {
                 name: NAME.to_owned(),
-                vpc_id: Self::vpc(),
-                dhcp_options_id: own("vpc_dhcp_options", &dhcp),
+                vpc_id: Self::vpc_ref(),
+                dhcp_options_id: own_ref("vpc_dhcp_options", &dhcp),
             }
             .into(),
             InternetGateway {
                 name: NAME.to_owned(),
-                vpc_id: Some(Self::vpc()),
-                tags: self.tags(NAME),
+                vpc_id: Some(Self::vpc_ref()),
+                tags: self.object_tags(NAME),
             }
             .into(),
-            self.table(NAME),
-            route(
+            self.route_table(NAME),
+            new_route(
                 "route-0.0.0.0/0",
                 NAME,
-                RouteTarget::GatewayId(own("internet_gateway", NAME)),
+                RouteTarget::GatewayId(own_ref("internet_gateway", NAME)),
             ),
         ]
     }
 
-    fn table(&self, name: &str) -> Cloud {
+    fn route_table(&self, name: &str) -> Cloud {
         RouteTable {
             name: name.to_owned(),
-            vpc_id: Self::vpc(),
-            tags: self.tags(name),
+            vpc_id: Self::vpc_ref(),
+            tags: self.object_tags(name),
         }
         .into()
     }
 
     /// Subnets of one zone, with what leads out of the private one.
-    fn zone(&self, zone: u8) -> Vec<Cloud> {
+    fn zone_objects(&self, zone: u8) -> Vec<Cloud> {
         let letter = char::from(b'a' + zone);
-        let public = named(&format!("public-{letter}"));
-        let mut all = self.subnet(&public, letter, &format!("172.20.{}.0/22", zone * 8), NAME);
+        let public = full_name(&format!("public-{letter}"));
+        let mut all =
+            self.subnet_objects(&public, letter, &format!("172.20.{}.0/22", zone * 8), NAME);
         if !self.private {
             return all;
         }
-        let private = named(&format!("private-{letter}"));
-        let outlet = named(&letter.to_string());
+        let private = full_name(&format!("private-{letter}"));
+        let outlet = full_name(&letter.to_string());
         let range = format!("172.20.{}.0/19", 64 + zone * 32);
-        all.extend(self.subnet(&private, letter, &range, &private));
-        all.push(self.table(&private));
+        all.extend(self.subnet_objects(&private, letter, &range, &private));
+        all.push(self.route_table(&private));
         all.push(
             Eip {
                 name: outlet.clone(),
                 domain: "vpc".to_owned(),
-                tags: self.tags(&outlet),
+                tags: self.object_tags(&outlet),
             }
             .into(),
         );
         all.push(
             NatGateway {
                 name: outlet.clone(),
-                subnet_id: own("subnet", &public),
-                allocation_id: own("eip", &outlet),
-                tags: self.tags(&outlet),
+                subnet_id: own_ref("subnet", &public),
+                allocation_id: own_ref("eip", &outlet),
+                tags: self.object_tags(&outlet),
             }
             .into(),
         );
-        let way_out = RouteTarget::NatGatewayId(own("nat_gateway", &outlet));
-        all.push(route(&format!("route-{private}"), &private, way_out));
+        let way_out = RouteTarget::NatGatewayId(own_ref("nat_gateway", &outlet));
+        all.push(new_route(&format!("route-{private}"), &private, way_out));
         all
     }
 
-    fn subnet(&self, name: &str, letter: char, range: &str, table: &str) -> Vec<Cloud> {
+    fn subnet_objects(&self, name: &str, letter: char, range: &str, table: &str) -> Vec<Cloud> {
         vec![
             Subnet {
                 name: name.to_owned(),
-                vpc_id: Self::vpc(),
+                vpc_id: Self::vpc_ref(),
                 availability_zone: format!("eu-test-1{letter}"),
                 cidr_block: range.to_owned(),
                 private_dns_hostname_type_on_launch: "ip-name".to_owned(),
                 enable_resource_name_dns_a_record_on_launch: false,
-                tags: self.tags(name),
+                tags: self.object_tags(name),
             }
             .into(),
             RouteTableAssociation {
                 name: name.to_owned(),
-                route_table_id: own("route_table", table),
-                subnet_id: own("subnet", name),
+                route_table_id: own_ref("route_table", table),
+                subnet_id: own_ref("subnet", name),
             }
             .into(),
         ]
     }
 
     /// The subnets that machines stand in.
-    fn subnets(&self) -> Vec<Ref> {
+    fn instance_subnets(&self) -> Vec<Ref> {
         let kind = if self.private { "private" } else { "public" };
-        let subnet = |zone| named(&format!("{kind}-{}", char::from(b'a' + zone)));
+        let subnet = |zone| full_name(&format!("{kind}-{}", char::from(b'a' + zone)));
         (0..self.zones)
-            .map(|zone| own("subnet", &subnet(zone)))
+            .map(|zone| own_ref("subnet", &subnet(zone)))
             .collect()
     }
 
-    fn security(&self) -> Vec<Cloud> {
+    fn security_objects(&self) -> Vec<Cloud> {
         let group = |role: &str| {
             SecurityGroup {
-                group_name: named(role),
+                group_name: full_name(role),
                 description: format!("Security group for {role}"),
-                vpc_id: Self::vpc(),
-                tags: self.tags(&named(role)),
+                vpc_id: Self::vpc_ref(),
+                tags: self.object_tags(&full_name(role)),
             }
             .into()
         };
         let between = |from: &str, to: &str| {
-            rule(
+            new_rule(
                 &format!("from-{from}-ingress-all-0to0-{to}"),
                 to,
-                RuleSource::ReferencedGroupId(own("security_group", &named(from))),
+                RuleSource::ReferencedGroupId(own_ref("security_group", &full_name(from))),
             )
         };
         let anyone = || RuleSource::CidrIpv4("0.0.0.0/0".to_owned());
@@ -287,28 +288,28 @@ impl Shape {
             between("masters", "nodes"),
             between("nodes", "masters"),
             between("nodes", "nodes"),
-            rule("ssh-external-to-masters", "masters", anyone()),
+            new_rule("ssh-external-to-masters", "masters", anyone()),
             KeyPair {
                 key_name: format!("kubernetes.{NAME}-aa:bb"),
                 public_key: "ssh-ed25519 AAAA".to_owned(),
-                tags: self.tags(NAME),
+                tags: self.object_tags(NAME),
             }
             .into(),
         ];
         for role in ["masters", "nodes"] {
-            all.extend(self.role(&named(role)));
+            all.extend(self.role_objects(&full_name(role)));
         }
         all
     }
 
-    fn role(&self, name: &str) -> Vec<Cloud> {
-        let role = || own("iam_role", name);
+    fn role_objects(&self, name: &str) -> Vec<Cloud> {
+        let role = || own_ref("iam_role", name);
         vec![
             IamRole {
                 role_name: name.to_owned(),
                 assume_role_policy_document: json!({"Statement": [{"Action": "sts:AssumeRole"}]}),
                 permissions_boundary: None,
-                tags: self.tags(name),
+                tags: self.object_tags(name),
             }
             .into(),
             IamRolePolicy {
@@ -320,19 +321,19 @@ impl Shape {
             IamInstanceProfile {
                 instance_profile_name: name.to_owned(),
                 role_name: Some(role()),
-                tags: self.tags(name),
+                tags: self.object_tags(name),
             }
             .into(),
         ]
     }
 
-    /// An instance group.
-    fn machines(&self, group: &str, size: i32) -> Vec<Cloud> {
-        let name = named(group);
-        let role = named(if group == "masters" { group } else { "nodes" });
+    /// The objects of one instance group.
+    fn group_objects(&self, group: &str, size: i32) -> Vec<Cloud> {
+        let name = full_name(group);
+        let role = full_name(if group == "masters" { group } else { "nodes" });
         let template = Id::new("launch_template", name.as_str());
         let mut all: Vec<Cloud> = vec![
-            self.template(&name, &role),
+            self.launch_template(&name, &role),
             AutoscalingGroup {
                 auto_scaling_group_name: name.clone(),
                 capacity_rebalance: false,
@@ -348,7 +349,7 @@ impl Shape {
                 new_instances_protected_from_scale_in: false,
                 suspended_processes: Vec::new(),
                 tags: self
-                    .tags(&name)
+                    .object_tags(&name)
                     .into_iter()
                     .map(|(key, value)| GroupTag {
                         key,
@@ -358,18 +359,18 @@ impl Shape {
                     .collect(),
                 target_group_arns: self
                     .balancer
-                    .then(|| own("lb_target_group", "tcp-prod"))
+                    .then(|| own_ref("lb_target_group", "tcp-prod"))
                     .into_iter()
                     .filter(|_| group == "masters")
                     .collect(),
-                vpc_zone_identifier: self.subnets(),
+                vpc_zone_identifier: self.instance_subnets(),
             }
             .into(),
         ];
         if self.events {
             let hook = AutoscalingLifecycleHook {
                 lifecycle_hook_name: format!("{group}-NTHLifecycleHook"),
-                auto_scaling_group_name: own("autoscaling_group", &name),
+                auto_scaling_group_name: own_ref("autoscaling_group", &name),
                 default_result: "CONTINUE".to_owned(),
                 heartbeat_timeout: 300,
                 lifecycle_transition: "autoscaling:EC2_INSTANCE_TERMINATING".to_owned(),
@@ -379,8 +380,8 @@ impl Shape {
         all
     }
 
-    fn template(&self, name: &str, role: &str) -> Cloud {
-        let api = Id::new("lb", named("api"));
+    fn launch_template(&self, name: &str, role: &str) -> Cloud {
+        let api = Id::new("lb", full_name("api"));
         let mut boot = vec![Part::Literal(format!("#!/bin/sh\nboot={}\n", self.boot))];
         if self.balancer {
             boot.push(Part::Literal("api=".to_owned()));
@@ -402,11 +403,11 @@ impl Shape {
                 virtual_name: None,
             }],
             credit_specification: None,
-            iam_instance_profile: own("iam_instance_profile", role),
+            iam_instance_profile: own_ref("iam_instance_profile", role),
             image_id: "ami-1".to_owned(),
             instance_type: "t3.medium".to_owned(),
             instance_market_options: None,
-            key_name: Some(own("key_pair", &format!("kubernetes.{NAME}-aa:bb"))),
+            key_name: Some(own_ref("key_pair", &format!("kubernetes.{NAME}-aa:bb"))),
             metadata_options: MetadataOptions {
                 http_endpoint: "enabled".to_owned(),
                 http_protocol_ipv6: "disabled".to_owned(),
@@ -419,20 +420,20 @@ impl Shape {
                 associate_public_ip_address: !self.private,
                 delete_on_termination: true,
                 ipv6_address_count: 0,
-                groups: vec![own("security_group", role)],
+                groups: vec![own_ref("security_group", role)],
             },
             tenancy: None,
-            tags: self.tags(name),
+            tags: self.object_tags(name),
             user_data: Some(Text::of(boot)),
         }
         .into()
     }
 
-    fn storage(&self) -> Vec<Cloud> {
+    fn storage_objects(&self) -> Vec<Cloud> {
         let volume = |member: &str, cluster: &str| {
-            let name = named(&format!("{member}.etcd-{cluster}"));
+            let name = full_name(&format!("{member}.etcd-{cluster}"));
             EbsVolume {
-                tags: self.tags(&name),
+                tags: self.object_tags(&name),
                 name,
                 availability_zone: "eu-test-1a".to_owned(),
                 size: 20,
@@ -454,8 +455,8 @@ impl Shape {
     }
 
     /// How clients find the API: an address that protokube publishes, or the balancer's.
-    fn api(&self) -> Vec<Cloud> {
-        let id = Id::new("lb", named("api"));
+    fn api_objects(&self) -> Vec<Cloud> {
+        let id = Id::new("lb", full_name("api"));
         let alias = AliasTarget {
             of: Ref::own(&id),
             dns_name: Text::late(&id, "dns_name"),
@@ -463,7 +464,7 @@ impl Shape {
             evaluate_target_health: false,
         };
         let record = Route53Record {
-            name: named("api"),
+            name: full_name("api"),
             record_type: "A".to_owned(),
             hosted_zone_id: "Z1".to_owned(),
             alias_target: self.balancer.then_some(alias),
@@ -473,16 +474,16 @@ impl Shape {
         };
         let mut all = vec![record.into()];
         if self.balancer {
-            all.extend(self.balancer(&named("api")));
+            all.extend(self.balancer_objects(&full_name("api")));
         }
         all
     }
 
-    fn balancer(&self, api: &str) -> Vec<Cloud> {
+    fn balancer_objects(&self, api: &str) -> Vec<Cloud> {
         let subnet = |zone| {
-            own(
+            own_ref(
                 "subnet",
-                &named(&format!("public-{}", char::from(b'a' + zone))),
+                &full_name(&format!("public-{}", char::from(b'a' + zone))),
             )
         };
         let mapping = |zone| SubnetMapping {
@@ -496,18 +497,18 @@ impl Shape {
                 name: "api-prod-1a2b3c".to_owned(),
                 lb_type: "network".to_owned(),
                 scheme: "internet-facing".to_owned(),
-                security_groups: vec![own("security_group", &named("masters"))],
+                security_groups: vec![own_ref("security_group", &full_name("masters"))],
                 subnet_mappings: (0..self.zones).map(mapping).collect(),
                 cross_zone_enabled: false,
                 access_logs: None,
-                tags: self.tags(api),
+                tags: self.object_tags(api),
             }
             .into(),
             LbTargetGroup {
                 name: "tcp-prod".to_owned(),
                 protocol: "TCP".to_owned(),
                 port: 443,
-                vpc_id: Self::vpc(),
+                vpc_id: Self::vpc_ref(),
                 connection_termination: true,
                 deregistration_delay_seconds: 30,
                 health_check: HealthCheck {
@@ -519,61 +520,61 @@ impl Shape {
                     health_check_protocol: "TCP".to_owned(),
                     unhealthy_threshold_count: 2,
                 },
-                tags: self.tags("tcp-prod"),
+                tags: self.object_tags("tcp-prod"),
             }
             .into(),
             LbListener {
                 name: format!("{api}-443"),
-                load_balancer_arn: own("lb", api),
+                load_balancer_arn: own_ref("lb", api),
                 port: 443,
                 protocol: "TCP".to_owned(),
                 certificate_arn: None,
                 ssl_policy: None,
-                target_group_arn: own("lb_target_group", "tcp-prod"),
+                target_group_arn: own_ref("lb_target_group", "tcp-prod"),
             }
             .into(),
         ]
     }
 
-    fn events(&self) -> Vec<Cloud> {
+    fn event_objects(&self) -> Vec<Cloud> {
         vec![
             SqsQueue {
                 queue_name: "prod-nth".to_owned(),
                 message_retention_period: 300,
                 policy: json!({"Statement": []}),
-                tags: self.tags("prod-nth"),
+                tags: self.object_tags("prod-nth"),
             }
             .into(),
             CloudwatchEventRule {
                 name: "prod-ASGLifecycle".to_owned(),
                 event_pattern: json!({"source": ["aws.autoscaling"]}),
-                tags: self.tags("prod-ASGLifecycle"),
+                tags: self.object_tags("prod-ASGLifecycle"),
             }
             .into(),
             CloudwatchEventTarget {
                 name: "prod-ASGLifecycle-Target".to_owned(),
-                rule: own("cloudwatch_event_rule", "prod-ASGLifecycle"),
-                arn: own("sqs_queue", "prod-nth"),
+                rule: own_ref("cloudwatch_event_rule", "prod-ASGLifecycle"),
+                arn: own_ref("sqs_queue", "prod-nth"),
             }
             .into(),
         ]
     }
 }
 
-fn route(name: &str, table: &str, target: RouteTarget) -> Cloud {
+fn new_route(name: &str, table: &str, target: RouteTarget) -> Cloud {
     Route {
         name: name.to_owned(),
-        route_table_id: own("route_table", table),
+        route_table_id: own_ref("route_table", table),
         destination: "0.0.0.0/0".to_owned(),
         target,
     }
     .into()
 }
 
-fn rule(name: &str, group: &str, source: RuleSource) -> Cloud {
+fn new_rule(name: &str, group: &str, source: RuleSource) -> Cloud {
     SecurityGroupRule {
         name: name.to_owned(),
-        group_id: own("security_group", &named(group)),
+        group_id: own_ref("security_group", &full_name(group)),
         is_egress: false,
         ip_protocol: "-1".to_owned(),
         from_port: -1,

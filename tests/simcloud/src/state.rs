@@ -1,7 +1,7 @@
 //! The objects of the simulated cloud, with their past: reads may show what was true a while ago.
 
 use super::faults::Rng;
-use super::shape::Shape;
+use super::shape::ClusterShape;
 use cloud::Cloud;
 use engine::{Attrs, Id, Noted, Observed, Ref, Refs, Resource, Snapshot};
 use std::collections::BTreeSet;
@@ -11,9 +11,7 @@ use std::time::Duration;
 /// One object at one time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Body {
-    /// What it is.
     pub resource: Cloud,
-    /// Its attributes.
     pub attrs: Attrs,
     /// Physical ids of what it refers to.
     pub refs: BTreeSet<String>,
@@ -23,7 +21,7 @@ pub struct Body {
 struct Version {
     /// From when on reads show it.
     shows: Duration,
-    /// `None`: gone.
+    /// `None` once the object is removed.
     body: Option<Rc<Body>>,
 }
 
@@ -32,7 +30,7 @@ struct Version {
 pub struct Object {
     /// The cloud's id of it.
     pub physical: String,
-    /// Not this cluster's.
+    /// Whether the object belongs to somebody else.
     pub foreign: bool,
     /// When it was made.
     pub created: Duration,
@@ -47,12 +45,12 @@ pub struct Object {
 
 impl Object {
     /// As it truly is; `None` once it is removed, even if it still lingers.
-    pub fn body(&self) -> Option<&Rc<Body>> {
+    pub fn current_body(&self) -> Option<&Rc<Body>> {
         self.versions.last()?.body.as_ref()
     }
 
     /// As reads show it at `now`.
-    fn shown(&self, now: Duration) -> Option<&Rc<Body>> {
+    fn visible_body(&self, now: Duration) -> Option<&Rc<Body>> {
         let mut shown = self.versions.iter().filter(|version| version.shows <= now);
         shown.next_back()?.body.as_ref()
     }
@@ -65,13 +63,13 @@ impl Object {
     }
 
     /// What is in the way of others: itself, also while it is going.
-    pub fn lingering(&self, now: Duration) -> Option<&Rc<Body>> {
+    pub fn lingering_body(&self, now: Duration) -> Option<&Rc<Body>> {
         let last = self
             .versions
             .iter()
             .rev()
             .find_map(|version| version.body.as_ref());
-        last.filter(|_| self.body().is_some() || now < self.holds)
+        last.filter(|_| self.current_body().is_some() || now < self.holds)
     }
 
     /// True if it was ever changed or removed.
@@ -79,35 +77,35 @@ impl Object {
         self.versions.len() != 1
     }
 
-    fn push(&mut self, body: Option<Rc<Body>>, shows: Duration) {
+    fn push_version(&mut self, body: Option<Rc<Body>>, shows: Duration) {
         let before = self.versions.last().map(|last| last.shows);
         let shows = shows.max(before.unwrap_or_default());
         self.versions.push(Version { shows, body });
     }
 
     /// Changes it; reads show that from `shows` on.
-    pub fn change(&mut self, body: Body, shows: Duration) {
-        self.push(Some(Rc::new(body)), shows);
+    pub fn change_body(&mut self, body: Body, shows: Duration) {
+        self.push_version(Some(Rc::new(body)), shows);
     }
 
-    /// Removes it.
-    pub fn remove(&mut self, shows: Duration) {
-        self.push(None, shows);
+    /// Removes the object; reads show that from `shows` on.
+    pub fn remove_body(&mut self, shows: Duration) {
+        self.push_version(None, shows);
     }
 
-    fn observed(&self, body: &Body) -> Observed<Cloud> {
+    fn observed_as(&self, body: &Body) -> Observed<Cloud> {
         Observed {
             resource: body.resource.clone(),
             physical: self.physical.clone(),
             attrs: body.attrs.clone(),
-            created: Some(timestamp(self.created)),
+            created: Some(format_timestamp(self.created)),
             uses: body.refs.clone(),
             in_use: self.in_use,
         }
     }
 }
 
-fn timestamp(at: Duration) -> String {
+fn format_timestamp(at: Duration) -> String {
     let s = at.as_secs();
     let (day, hour, minute) = (1 + s / 86400, s / 3600 % 24, s / 60 % 60);
     let (second, milli) = (s % 60, at.subsec_millis());
@@ -116,8 +114,7 @@ fn timestamp(at: Duration) -> String {
 
 /// A read: for each object it may be answered by another server, each a little behind.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Read {
-    /// When.
+pub struct ReadScope {
     pub now: Duration,
     /// How far behind a server may be.
     pub behind: Duration,
@@ -125,10 +122,10 @@ pub struct Read {
     pub seed: u64,
 }
 
-impl Read {
+impl ReadScope {
     /// The time that it shows of that object.
     fn looks_at(&self, object: u64) -> Duration {
-        let behind = Rng::new(self.seed.wrapping_add(object)).time(self.behind);
+        let behind = Rng::new(self.seed.wrapping_add(object)).random_time(self.behind);
         self.now.saturating_sub(behind)
     }
 }
@@ -136,7 +133,7 @@ impl Read {
 /// Everything that outlives a process.
 #[derive(Clone, Debug, Default)]
 pub struct State {
-    /// All objects ever.
+    /// All objects that ever existed.
     pub objects: Vec<Object>,
     /// The journal in the state store, and how often it was written.
     pub journal: (u64, Noted),
@@ -150,7 +147,7 @@ impl State {
     /// A cloud in which somebody else has a network under the same names.
     pub fn beside_others() -> Self {
         let mut state = Self::default();
-        for resource in Shape::default().objects() {
+        for resource in ClusterShape::default().all_objects() {
             let kind = resource.id().kind().to_owned();
             if ["vpc", "subnet", "security_group"].contains(&kind.as_str()) {
                 let refs = state.objects.first().map(|vpc| vpc.physical.clone());
@@ -160,7 +157,7 @@ impl State {
                     attrs,
                     refs,
                 };
-                state.add(body, true, Duration::ZERO, Duration::ZERO);
+                state.add_object(body, true, Duration::ZERO, Duration::ZERO);
             }
         }
         state
@@ -173,29 +170,42 @@ impl State {
             attrs: Attrs::new(),
             refs: BTreeSet::from([of.to_owned()]),
         };
-        self.add(body, true, now, now);
+        self.add_object(body, true, now, now);
     }
 
     /// Adds an object and returns its physical id.
-    pub fn add(&mut self, body: Body, foreign: bool, now: Duration, shows: Duration) -> String {
+    pub fn add_object(
+        &mut self,
+        body: Body,
+        foreign: bool,
+        now: Duration,
+        shows: Duration,
+    ) -> String {
         let id = body.resource.id();
-        let twin = |object: &Object| object.body().is_some_and(|body| body.resource.id() == id);
-        self.made_twice += usize::from(!foreign && self.living().any(twin));
-        self.push(body, foreign, now, shows)
+        let twin = |object: &Object| {
+            object
+                .current_body()
+                .is_some_and(|body| body.resource.id() == id)
+        };
+        self.made_twice += usize::from(!foreign && self.living_objects().any(twin));
+        self.push_object(body, foreign, now, shows)
     }
 
     /// Somebody makes a copy of something of ours with its tags, as a restored EBS snapshot is one.
-    pub fn copy(&mut self, physical: &str, in_use: bool, now: Duration) {
-        let body = self.object(physical).and_then(Object::body).cloned();
+    pub fn copy_object(&mut self, physical: &str, in_use: bool, now: Duration) {
+        let body = self
+            .find_object(physical)
+            .and_then(Object::current_body)
+            .cloned();
         if let Some(body) = body {
-            let copy = self.push((*body).clone(), false, now, now);
+            let copy = self.push_object((*body).clone(), false, now, now);
             if let Some(object) = self.object_mut(&copy) {
                 object.in_use = in_use;
             }
         }
     }
 
-    fn push(&mut self, body: Body, foreign: bool, now: Duration, shows: Duration) -> String {
+    fn push_object(&mut self, body: Body, foreign: bool, now: Duration, shows: Duration) -> String {
         let id = body.resource.id();
         let physical = format!("{}-{:05}", id.kind(), self.objects.len());
         self.objects.push(Object {
@@ -214,13 +224,13 @@ impl State {
     }
 
     /// All objects of the cluster that are truly there.
-    pub fn living(&self) -> impl Iterator<Item = &Object> {
-        let own = |object: &&Object| !object.foreign && object.body().is_some();
+    pub fn living_objects(&self) -> impl Iterator<Item = &Object> {
+        let own = |object: &&Object| !object.foreign && object.current_body().is_some();
         self.objects.iter().filter(own)
     }
 
     /// The object with that physical id, dead or alive.
-    pub fn object(&self, physical: &str) -> Option<&Object> {
+    pub fn find_object(&self, physical: &str) -> Option<&Object> {
         self.objects
             .iter()
             .find(|object| object.physical == physical)
@@ -234,29 +244,33 @@ impl State {
     }
 
     /// What a sweep shows.
-    pub fn sweep(&self, read: Read) -> Snapshot<Cloud> {
-        let own = self.shown(read).filter(|(object, _)| !object.foreign);
-        let items = own.map(|(object, body)| object.observed(body));
+    pub fn sweep_all(&self, read: ReadScope) -> Snapshot<Cloud> {
+        let own = self
+            .visible_objects(read)
+            .filter(|(object, _)| !object.foreign);
+        let items = own.map(|(object, body)| object.observed_as(body));
         Snapshot {
             items: items.collect(),
         }
     }
 
     /// The first object that a read shows and that is meant.
-    pub fn look(
+    pub fn find_visible(
         &self,
-        read: Read,
+        read: ReadScope,
         meant: impl Fn(&Object, &Body) -> bool,
     ) -> Option<(&Object, Observed<Cloud>)> {
-        let found = self.shown(read).find(|(object, body)| meant(object, body));
-        found.map(|(object, body)| (object, object.observed(body)))
+        let found = self
+            .visible_objects(read)
+            .find(|(object, body)| meant(object, body));
+        found.map(|(object, body)| (object, object.observed_as(body)))
     }
 
     /// What a read shows.
-    fn shown(&self, read: Read) -> impl Iterator<Item = (&Object, &Body)> {
+    fn visible_objects(&self, read: ReadScope) -> impl Iterator<Item = (&Object, &Body)> {
         let objects = self.objects.iter().zip(0..);
         objects.filter_map(move |(object, number)| {
-            let body = object.shown(read.looks_at(number))?;
+            let body = object.visible_body(read.looks_at(number))?;
             Some((object, &**body))
         })
     }

@@ -1,8 +1,9 @@
 //! What a request does to the state, under AWS' rules.
 
-use super::cloud::Times;
+use super::cloud::CallTimes;
 use super::rules::{
-    self, Naming, blocker, goes_with, naming, refused, rival, slow_end, slow_start,
+    self, Naming, find_blocker, find_rival, goes_with, naming_rule, refusal_failure, slow_end,
+    slow_start,
 };
 use super::state::{Body, Object, State};
 use cloud::held::ADDRESSES;
@@ -12,7 +13,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// What is to be stored; every late value must be known by now: the engine's duty.
-pub fn body(want: &Cloud, refs: BTreeSet<String>) -> Body {
+pub fn body_of(want: &Cloud, refs: BTreeSet<String>) -> Body {
     assert!(
         !want.has_late_values(),
         "{} was put with late values",
@@ -26,66 +27,71 @@ pub fn body(want: &Cloud, refs: BTreeSet<String>) -> Body {
 }
 
 /// Creates it, unless AWS would refuse or knows it already.
-pub fn create(state: &mut State, mut body: Body, times: Times) -> Result<Put, Failure> {
-    let naming = naming(&body);
+pub fn create_object(state: &mut State, mut body: Body, times: CallTimes) -> Result<Put, Failure> {
+    let naming = naming_rule(&body);
     let id = body.resource.id();
     let twin = state.objects.iter().find(|object| {
         object
-            .lingering(times.now)
+            .lingering_body(times.now)
             .is_some_and(|other| match &naming {
                 Naming::Anonymous => false,
                 Naming::Token | Naming::Overwrites => !object.foreign && other.resource.id() == id,
-                Naming::Taken(_) => rules::naming(other) == naming,
+                Naming::Taken(_) => rules::naming_rule(other) == naming,
             })
     });
     let Some(twin) = twin else {
         body.attrs = first_attrs(&body.resource, state.objects.len());
         let slow = slow_start(&body.resource).is_some();
-        let physical = state.add(body, false, times.now, times.shows);
-        let lost = || refused(Class::Invalid, "create", &id, "lost");
+        let physical = state.add_object(body, false, times.now, times.shows);
+        let lost = || refusal_failure(Class::Invalid, "create", &id, "lost");
         let object = state.object_mut(&physical).ok_or_else(lost)?;
         if slow {
             object.usable = times.slow;
         }
-        return Ok(put(object, times.now));
+        return Ok(put_answer(object, times.now));
     };
     let same = twin
-        .body()
+        .current_body()
         .is_some_and(|twin| twin.resource == body.resource && twin.refs == body.refs);
     let physical = twin.physical.clone();
     match naming {
-        Naming::Overwrites => change(state, &physical, body, times),
-        Naming::Token if same => Ok(put(twin, times.now)),
-        _ => Err(refused(Class::Exists, "create", &id, "already exists")),
+        Naming::Overwrites => change_object(state, &physical, body, times),
+        Naming::Token if same => Ok(put_answer(twin, times.now)),
+        _ => Err(refusal_failure(
+            Class::Exists,
+            "create",
+            &id,
+            "already exists",
+        )),
     }
 }
 
 /// Changes it in place; a launch template gets its next version.
-pub fn change(
+pub fn change_object(
     state: &mut State,
     physical: &str,
     mut body: Body,
-    times: Times,
+    times: CallTimes,
 ) -> Result<Put, Failure> {
     let id = body.resource.id();
-    let gone = || refused(Class::Gone, "change", &id, "does not exist");
-    if let Some(other) = rival(state, physical, &body, times.now) {
+    let gone = || refusal_failure(Class::Gone, "change", &id, "does not exist");
+    if let Some(other) = find_rival(state, physical, &body, times.now) {
         let message = format!("{} stands there already", other.physical);
-        return Err(refused(Class::Invalid, "change", &id, &message));
+        return Err(refusal_failure(Class::Invalid, "change", &id, &message));
     }
     let object = state.object_mut(physical).ok_or_else(gone)?;
-    let before = object.body().ok_or_else(gone)?;
+    let before = object.current_body().ok_or_else(gone)?;
     body.attrs = before.attrs.clone();
     if let Some(version) = body.attrs.get_mut("latest_version") {
         *version = (version.parse::<u64>().unwrap_or_default() + 1).to_string();
     }
     if let Cloud::Lb(balancer) = &body.resource {
-        let (serial, addresses) = (serial(physical), ADDRESSES.to_owned());
+        let (serial, addresses) = (serial_number(physical), ADDRESSES.to_owned());
         body.attrs
             .insert(addresses, private_addresses(balancer, serial));
     }
-    object.change(body, times.shows);
-    Ok(put(object, times.now))
+    object.change_body(body, times.shows);
+    Ok(put_answer(object, times.now))
 }
 
 fn first_attrs(resource: &Cloud, serial: usize) -> Attrs {
@@ -105,7 +111,7 @@ fn first_attrs(resource: &Cloud, serial: usize) -> Attrs {
 }
 
 /// The number in a physical id.
-fn serial(physical: &str) -> usize {
+fn serial_number(physical: &str) -> usize {
     let number = physical.rsplit('-').next();
     number
         .and_then(|number| number.parse().ok())
@@ -124,8 +130,8 @@ fn private_addresses(balancer: &Lb, serial: usize) -> String {
 }
 
 /// What a put answers about that object.
-pub fn put(object: &Object, now: Duration) -> Put {
-    let body = object.body();
+pub fn put_answer(object: &Object, now: Duration) -> Put {
+    let body = object.current_body();
     let waiting = body.and_then(|body| slow_start(&body.resource));
     Put {
         physical: object.physical.clone(),
@@ -135,37 +141,41 @@ pub fn put(object: &Object, now: Duration) -> Put {
 }
 
 /// Removes it, unless something is in the way.
-pub fn remove(state: &mut State, have: &Observed<Cloud>, times: Times) -> Result<Removed, Failure> {
+pub fn remove_object(
+    state: &mut State,
+    have: &Observed<Cloud>,
+    times: CallTimes,
+) -> Result<Removed, Failure> {
     let id = have.resource.id();
-    let gone = || refused(Class::Gone, "remove", &id, "does not exist");
+    let gone = || refusal_failure(Class::Gone, "remove", &id, "does not exist");
     let alive = state
-        .object(&have.physical)
-        .is_some_and(|object| object.body().is_some());
+        .find_object(&have.physical)
+        .is_some_and(|object| object.current_body().is_some());
     if !alive {
         return Err(gone());
     }
-    if let Some(other) = blocker(state, &have.physical, times.now) {
+    if let Some(other) = find_blocker(state, &have.physical, times.now) {
         let message = format!("{} depends on it", other.physical);
-        return Err(refused(Class::Blocked, "remove", &id, &message));
+        return Err(refusal_failure(Class::Blocked, "remove", &id, &message));
     }
     for object in &mut state.objects {
-        if object.body().is_some_and(|body| {
+        if object.current_body().is_some_and(|body| {
             body.refs.contains(&have.physical) && goes_with(&body.resource, &have.physical)
         }) {
-            object.remove(times.shows);
+            object.remove_body(times.shows);
         }
     }
     let object = state.object_mut(&have.physical).ok_or_else(gone)?;
-    object.remove(times.shows);
+    object.remove_body(times.shows);
     let Some(what) = slow_end(&have.resource) else {
         return Ok(Removed::Done);
     };
     object.holds = times.slow;
-    Ok(going(object, what, times.now))
+    Ok(removal_answer(object, what, times.now))
 }
 
 /// What a removal answers about that object.
-pub fn going(object: &Object, what: &str, now: Duration) -> Removed {
+pub fn removal_answer(object: &Object, what: &str, now: Duration) -> Removed {
     if object.holds <= now {
         Removed::Done
     } else {

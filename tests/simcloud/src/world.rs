@@ -1,9 +1,11 @@
 //! The simulated cloud as the engine sees it: every method is a request or two.
 
 use super::cloud::SimCloud;
-use super::rules::{self, Naming, half_made, naming, needs_usable, refused, slow_end};
+use super::rules::{self, Naming, half_made, naming_rule, needs_usable, refusal_failure, slow_end};
 use super::state::{Body, physical_refs};
-use super::verbs::{body, change, create, going, put, remove};
+use super::verbs::{
+    body_of, change_object, create_object, put_answer, removal_answer, remove_object,
+};
 use cloud::Cloud;
 use engine::{
     Attrs, Class, Clock, Failure, Observed, Put, Refs, Removed, Resource, Snapshot, World,
@@ -16,16 +18,18 @@ impl SimCloud {
         let (state, now) = (self.state.borrow(), self.clock.now());
         for physical in refs {
             let object = state
-                .object(physical)
-                .filter(|object| object.body().is_some());
+                .find_object(physical)
+                .filter(|object| object.current_body().is_some());
             let ready = object.is_some_and(|object| {
-                let hidden =
-                    !object.is_shown(now) && self.rng().percent(self.faults.borrow().not_yet);
+                let hidden = !object.is_shown(now)
+                    && self
+                        .random()
+                        .is_within_percent(self.faults.borrow().not_yet);
                 !hidden && (object.usable <= now || !needs_usable(want))
             });
             if !ready {
                 let message = format!("{physical} does not exist");
-                return Err(refused(Class::NotYet, "put", &want.id(), &message));
+                return Err(refusal_failure(Class::NotYet, "put", &want.id(), &message));
             }
         }
         Ok(())
@@ -34,10 +38,10 @@ impl SimCloud {
     async fn create(&self, want: &Cloud, refs: &Refs) -> Result<Put, Failure> {
         let refs = physical_refs(want, refs);
         self.check_refs(want, &refs)?;
-        let body = body(want, refs);
+        let body = body_of(want, refs);
         let id = want.id();
-        self.request("create", Some(&id), move |state, times| {
-            create(state, body, times)
+        self.send_request("create", Some(&id), move |state, times| {
+            create_object(state, body, times)
         })
         .await
     }
@@ -45,9 +49,9 @@ impl SimCloud {
     async fn change(&self, want: &Cloud, physical: &str, refs: &Refs) -> Result<Put, Failure> {
         let refs = physical_refs(want, refs);
         self.check_refs(want, &refs)?;
-        let (body, physical) = (body(want, refs), physical.to_owned());
-        self.request("change", None, move |state, times| {
-            change(state, &physical, body, times)
+        let (body, physical) = (body_of(want, refs), physical.to_owned());
+        self.send_request("change", None, move |state, times| {
+            change_object(state, &physical, body, times)
         })
         .await
     }
@@ -55,8 +59,10 @@ impl SimCloud {
 
 impl World<Cloud> for SimCloud {
     async fn observe(&self) -> Result<Snapshot<Cloud>, Failure> {
-        self.request("observe", None, |state, times| Ok(state.sweep(times.read)))
-            .await
+        self.send_request("observe", None, |state, times| {
+            Ok(state.sweep_all(times.read))
+        })
+        .await
     }
 
     async fn find(&self, want: &Cloud, refs: &Refs) -> Result<Option<Observed<Cloud>>, Failure> {
@@ -65,16 +71,16 @@ impl World<Cloud> for SimCloud {
             attrs: Attrs::new(),
             refs: physical_refs(want, refs),
         };
-        self.request("find", None, move |state, times| {
-            let (id, naming) = (body.resource.id(), naming(&body));
-            let found = state.look(times.read, |object, other| match &naming {
-                Naming::Taken(_) => rules::naming(other) == naming,
+        self.send_request("find", None, move |state, times| {
+            let (id, naming) = (body.resource.id(), naming_rule(&body));
+            let found = state.find_visible(times.read, |object, other| match &naming {
+                Naming::Taken(_) => rules::naming_rule(other) == naming,
                 _ => !object.foreign && other.resource.id() == id,
             });
             match found {
                 Some((object, found)) if object.foreign || found.resource.id() != id => {
                     let message = format!("the name belongs to {}", object.physical);
-                    Err(refused(Class::Invalid, "find", &id, &message))
+                    Err(refusal_failure(Class::Invalid, "find", &id, &message))
                 }
                 found => Ok(found.map(|(_, found)| found)),
             }
@@ -108,30 +114,34 @@ impl World<Cloud> for SimCloud {
             let endangered = &mut self.state.borrow_mut().endangered;
             endangered.push(have.physical.clone());
         }
-        self.request("remove", None, move |state, times| {
-            remove(state, &have, times)
+        self.send_request("remove", None, move |state, times| {
+            remove_object(state, &have, times)
         })
         .await
     }
 
     async fn ready(&self, want: &Cloud, physical: &str) -> Result<Put, Failure> {
         let (id, physical) = (want.id(), physical.to_owned());
-        self.request("ready", None, move |state, times| {
+        self.send_request("ready", None, move |state, times| {
             let object = state
-                .object(&physical)
-                .filter(|object| object.body().is_some());
-            let gone = || refused(Class::Gone, "ready", &id, "does not exist");
-            object.map(|object| put(object, times.now)).ok_or_else(gone)
+                .find_object(&physical)
+                .filter(|object| object.current_body().is_some());
+            let gone = || refusal_failure(Class::Gone, "ready", &id, "does not exist");
+            object
+                .map(|object| put_answer(object, times.now))
+                .ok_or_else(gone)
         })
         .await
     }
 
     async fn gone(&self, have: &Observed<Cloud>) -> Result<Removed, Failure> {
         let have = have.clone();
-        self.request("gone", None, move |state, times| {
+        self.send_request("gone", None, move |state, times| {
             let what = slow_end(&have.resource).unwrap_or_default();
-            let object = state.object(&have.physical);
-            Ok(object.map_or(Removed::Done, |object| going(object, what, times.now)))
+            let object = state.find_object(&have.physical);
+            Ok(object.map_or(Removed::Done, |object| {
+                removal_answer(object, what, times.now)
+            }))
         })
         .await
     }

@@ -23,7 +23,7 @@ def authorize(asked: Asked, caller: Caller, request: Context) -> None:
     """Raises Refused unless all that the call needs is allowed. `request`: condition keys of any request."""
     if needs.action(asked) in _FREE:
         return
-    for need in needs.of(asked):
+    for need in needs.list_needs(asked):
         _require(asked, caller, need, request)
     for need in needs_s3.may_know_of_absence(asked) if asked.service == "s3" else []:
         _require(asked, caller, need, request)

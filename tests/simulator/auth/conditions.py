@@ -23,7 +23,7 @@ _OPERATORS: "dict[str, Callable[[str, str], bool]]" = {
 }
 
 
-def hold(conditions: "Mapping[str, Mapping[str, object]]", context: Context) -> bool:
+def conditions_hold(conditions: "Mapping[str, Mapping[str, object]]", context: Context) -> bool:
     """Whether every key of every operator holds. Refused: an operator or a policy variable that nobody here uses."""
     return all(
         _holds(operator, _texts(wanted), list(context.get(key.lower(), ())))

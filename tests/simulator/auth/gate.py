@@ -40,11 +40,11 @@ class Gate:
     def answer(self, environ: "dict[str, Any]", body: bytes, call: Call) -> Optional[Answer]:
         """An answer where moto is not to be asked: refusals, and who the caller is; None lets the call through."""
         environ.pop("HTTP_X_MOTO_ACCOUNT_ID", None)  # moto would take anybody's word for the account
-        sent = wire.of(environ, body)
+        sent = wire.read_wire(environ, body)
         as_json = call.service == "sts" and "json" in environ.get("HTTP_ACCEPT", "")
         try:
             caller, signed = authenticate(sent, self.sessions)
-            asked = needs.read(environ, body, call, signed.scope.region, ACCOUNT)
+            asked = needs.read_request(environ, body, call, signed.scope.region, ACCOUNT)
             authorize(asked, caller, of_request(environ, signed.scope.region))
             return _of_sts(asked, caller, as_json)
         except Refused as refused:

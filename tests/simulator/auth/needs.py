@@ -62,14 +62,14 @@ class Asked:
         return [str(one) for one in values if one is not None]
 
 
-def of(asked: Asked) -> "list[Need]":
+def list_needs(asked: Asked) -> "list[Need]":
     """Everything that has to be allowed for this call."""
     from . import needs_ec2, needs_iam, needs_load_balancing, needs_others, needs_s3
 
     services: "dict[str, Callable[[Asked], list[Need]]]" = {
-        "ec2": needs_ec2.of,
-        "s3": needs_s3.of,
-        "elbv2": needs_load_balancing.of,
+        "ec2": needs_ec2.list_needs,
+        "s3": needs_s3.list_needs,
+        "elbv2": needs_load_balancing.list_needs,
         "autoscaling": needs_others.of_autoscaling,
         "route53": needs_others.of_route53,
         "sqs": needs_others.of_sqs,
@@ -86,7 +86,7 @@ def action(asked: Asked) -> str:
     return f"{_PREFIXES.get(asked.service, asked.service)}:{asked.operation}"
 
 
-def read(environ: "dict[str, Any]", body: bytes, call: Call, region: str, account: str) -> Asked:
+def read_request(environ: "dict[str, Any]", body: bytes, call: Call, region: str, account: str) -> Asked:
     """The call with its parameters; none where they cannot be read (moto says what is wrong with them)."""
     request = Request({**path_style(environ), "wsgi.input": io.BytesIO(body), "CONTENT_LENGTH": str(len(body))})
     headers = {name.lower(): value for name, value in request.headers}

@@ -103,7 +103,7 @@ _MAKES: "dict[str, tuple[str, ...]]" = {
     "CreateVpcEndpoint": ("vpc-endpoint",),
     "RunInstances": ("instance", "network-interface", "volume"),
 }
-def of(asked: Asked) -> "list[Need]":
+def list_needs(asked: Asked) -> "list[Need]":
     """The operation's own action, then what tagging in the same call and passing a role need."""
     if asked.operation not in _ON:
         return [Need(action(asked))]

@@ -33,7 +33,7 @@ _OF_EC2 = {
 _TYPES = {"application": "app", "network": "net", "gateway": "gwy"}
 
 
-def of(asked: Asked) -> "list[Need]":
+def list_needs(asked: Asked) -> "list[Need]":
     """What is named by ARN, or is about to be made; looking is on `*`.
 
     Tags given at creation need elasticloadbalancing:AddTags too. The thing that is made counts as having them

@@ -23,7 +23,7 @@ _OF_VERSIONS = {"GetObject": "GetObjectVersion", "DeleteObject": "DeleteObjectVe
 _QUERY = {"prefix": "s3:prefix", "delimiter": "s3:delimiter", "max-keys": "s3:max-keys", "versionId": "s3:versionid"}
 
 
-def of(asked: Asked) -> "list[Need]":
+def list_needs(asked: Asked) -> "list[Need]":
     """The action on the object, else on the bucket; what a copy reads. Uploads in parts, tags and ACLs are not looked at."""
     bucket, key = asked.parameters.get("Bucket"), asked.parameters.get("Key")
     context = _context(asked)

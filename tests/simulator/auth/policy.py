@@ -10,7 +10,7 @@ import json
 from enum import Enum
 from typing import Any, Iterable
 
-from .conditions import Context, hold, refuse_variables
+from .conditions import Context, conditions_hold, refuse_variables
 from .wildcards import arn_matches, matches
 
 
@@ -46,7 +46,7 @@ def applies(statement: "dict[str, Any]", action: str, resource: str, context: Co
     return (
         names_action(statement, action)
         and _names_resource(statement, resource)
-        and hold(statement.get("Condition", {}), context)
+        and conditions_hold(statement.get("Condition", {}), context)
     )
 
 

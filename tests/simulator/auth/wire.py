@@ -23,7 +23,7 @@ class Wire(NamedTuple):
 HEADERS = "simulator.headers"
 
 
-def of(environ: "dict[str, Any]", body: bytes) -> Wire:
+def read_wire(environ: "dict[str, Any]", body: bytes) -> Wire:
     """The request of a WSGI environment."""
     target = environ["RAW_URI"]
     path, _, query = target.partition("?")

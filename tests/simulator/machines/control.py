@@ -38,8 +38,8 @@ def _metadata(state: Any, instance_id: str) -> "tuple[str, Any]":
 
 
 def _report(state: Any, document: "dict[str, Any]") -> "tuple[str, Any]":
-    from .report import take
+    from .report import take_report
 
-    unknown = take(document)
+    unknown = take_report(document)
     state.feed.touch()
     return "200 OK", {"unknown": unknown}

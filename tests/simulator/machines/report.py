@@ -1,4 +1,4 @@
-"""What whoever runs the machines has seen (`Report` in tests/lab/src/world.rs), taken into moto's objects."""
+"""Takes a report of the lab about its hosts (`HostReport` in tests/lab/src/aws_state.rs) into moto's objects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DEAD = "an EC2 health check indicating it has been terminated or stopped"
 _CONSOLE = 64 * 1024
 
 
-def take(document: "dict[str, Any]") -> "list[str]":
+def take_report(document: "dict[str, Any]") -> "list[str]":
     """Takes a report in; gives the ids it names that do not exist (a report may come late).
 
     ValueError: the report has not its form.
@@ -62,7 +62,7 @@ def _runs(instance: Any) -> None:
     """Only a pending instance comes up; a late report changes nothing."""
     if instance.state == "pending":
         enter(instance, "running")
-        lifecycle.runs(instance)
+        lifecycle.set_running(instance)
 
 
 def _terminated(instance: Any) -> None:
@@ -72,9 +72,9 @@ def _terminated(instance: Any) -> None:
     if instance.state != "shutting-down":
         instance.disable_api_termination = False
         instance.ec2_backend.terminate_instances([instance.id])
-        lifecycle.fails(instance, _DEAD)
+        lifecycle.set_failed(instance, _DEAD)
     instance.machine.end()
-    lifecycle.gone(instance)
+    lifecycle.set_gone(instance)
 
 
 def _stopped(instance: Any) -> None:
@@ -92,7 +92,7 @@ def _stopped(instance: Any) -> None:
 
 def _halt(instance: Any) -> None:
     instance.machine.halt()
-    lifecycle.fails(instance, _DEAD)
+    lifecycle.set_failed(instance, _DEAD)
 
 
 def _volume(identity: str, state: str) -> bool:

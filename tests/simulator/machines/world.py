@@ -1,4 +1,4 @@
-"""The world of one region as tests/lab/src/world.rs reads it, from moto's backends."""
+"""The state of one region from moto's backends, in the form that tests/lab/src/aws_state.rs reads."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def _note(later: "Later", owner: Any, operation: str, identify: "Callable[[Any],
     @replace(owner, operation)
     def make(original: Any, *args: Any, **kwargs: Any) -> Any:
         made = original(*args, **kwargs)
-        later.made(identify(made))
+        later.mark_created(identify(made))
         return made
 
 
@@ -192,7 +192,7 @@ def _check_template(group: Any, later: "Later") -> None:
     """Raises what EC2 would say to a launch from the group's template."""
     backend, template = group.ec2_backend, group.ec2_launch_template
     version = template.get_version(group.launch_template_version)
-    if later.unseen(_version_name(template, version.number)):
+    if later.is_unseen(_version_name(template, version.number)):
         raise InvalidLaunchTemplateVersionNotFound(template_id=template.id, version=version.number)
     data = version.data
     backend.describe_images(ami_ids=[data.get("ImageId") or "ami-none"])
@@ -202,12 +202,12 @@ def _check_template(group: Any, later: "Later") -> None:
     ]
     backend.describe_instance_types(types, {})
     key = data.get("KeyName")
-    if key and (key not in backend.key_pairs or later.unseen(key)):
+    if key and (key not in backend.key_pairs or later.is_unseen(key)):
         raise EC2ClientError("InvalidKeyPair.NotFound", f"The key pair '{key}' does not exist")
     interface = (data.get("NetworkInterfaces") or [{}])[0]
     groups = list(data.get("SecurityGroupIds") or []) + list(interface.get("Groups") or [])
     for named in groups:
-        if backend.get_security_group_from_id(named) is None or later.unseen(named):
+        if backend.get_security_group_from_id(named) is None or later.is_unseen(named):
             raise InvalidSecurityGroupNotFoundError(named)
     profile = data.get("IamInstanceProfile") or {}
     if profile:
@@ -220,13 +220,13 @@ def _check_profile(backend: Any, profile: "dict[str, str]", later: "Later") -> N
         found = filter_iam_instance_profiles(backend.account_id, backend.partition, arn, name)
     except ServiceException as error:
         raise unknown_profile(name or arn) from error
-    if later.unseen(found.name):
+    if later.is_unseen(found.name):
         raise unknown_profile(name or arn)
 
 
 def _check_target_groups(backend: Any, arns: Any, later: "Later") -> None:
     for arn in arns or []:
-        if arn not in backend.elbv2_backend.target_groups or later.unseen(arn):
+        if arn not in backend.elbv2_backend.target_groups or later.is_unseen(arn):
             message = "Provided Target Groups may not be valid. Please ensure they exist and try again."
             raise ValidationError(message)
 

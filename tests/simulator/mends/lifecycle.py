@@ -15,7 +15,7 @@ from .hooks import LAUNCHING, TERMINATING, wait_for_hooks
 from .patch import replace
 
 
-def joined(member: Any, cause: str) -> None:
+def record_join(member: Any, cause: str) -> None:
     """A launched instance has become a member: at once, or once its machine runs."""
     group = member.auto_scaling_group
     member.activity = activities.begin(group, member.instance, "Launching a new", cause)
@@ -23,7 +23,7 @@ def joined(member: Any, cause: str) -> None:
         activities.end(member.activity)
 
 
-def runs(instance: Any) -> None:
+def set_running(instance: Any) -> None:
     """The machine of an instance runs: a pending member goes on to its hooks, then into service."""
     member = member_of(instance)
     if member is None or member.lifecycle_state != "Pending":
@@ -39,7 +39,7 @@ def _launched(member: Any, ok: bool) -> None:
     group = member.auto_scaling_group
     if not ok:
         activities.end(member.activity, "Cancelled", "The lifecycle action was abandoned")
-        leave(member, "an instance was taken out of service because its launch was abandoned", hooks=False)
+        leave_group(member, "an instance was taken out of service because its launch was abandoned", hooks=False)
         _settle(group)
         return
     member.lifecycle_state = "InService"
@@ -48,7 +48,7 @@ def _launched(member: Any, ok: bool) -> None:
         group.autoscaling_backend.update_attached_target_groups(group.name)
 
 
-def leave(member: Any, cause: str, hooks: bool = True) -> None:
+def leave_group(member: Any, cause: str, hooks: bool = True) -> None:
     """A member whose machine still is there goes: out of its target groups, through its hooks, then terminated."""
     if member.lifecycle_state.startswith("Terminating"):
         return
@@ -69,7 +69,7 @@ def cut_short(member: Any) -> None:
     """A member of a group that is deleted by force: terminated without its hooks, and forgotten at once."""
     member.wait = None
     if member.lifecycle_state != "Terminating:Proceed":
-        leave(member, "the group was deleted", hooks=False)
+        leave_group(member, "the group was deleted", hooks=False)
         _terminate(member)
     activities.end(member.activity)
 
@@ -80,7 +80,7 @@ def _terminate(member: Any) -> None:
     member.auto_scaling_group.ec2_backend.terminate_instances([member.instance.id])
 
 
-def gone(instance: Any) -> None:
+def set_gone(instance: Any) -> None:
     """The instance is terminated: it is a member no longer."""
     member = member_of(instance)
     if member is not None:
@@ -89,7 +89,7 @@ def gone(instance: Any) -> None:
         activities.end(member.activity)
 
 
-def fails(instance: Any, why: str) -> None:
+def set_failed(instance: Any, why: str) -> None:
     """A member's machine is not as it should be: it is terminated and replaced, unless that is suspended."""
     member = member_of(instance)
     if member is None or member.lifecycle_state.startswith(("Terminating", "Standby")):
@@ -100,13 +100,13 @@ def fails(instance: Any, why: str) -> None:
     if suspended & {"HealthCheck", "ReplaceUnhealthy", "Terminate"}:
         return
     cause = f"an instance was taken out of service in response to {why}"
-    leave(member, cause, hooks=instance.state not in ("shutting-down", "terminated"))
+    leave_group(member, cause, hooks=instance.state not in ("shutting-down", "terminated"))
     _settle(member.auto_scaling_group)
 
 
 def terminated_by_ec2(member: Any) -> None:
     """Somebody has terminated the instance of a member in EC2: there is nothing to wait for."""
-    fails(member.instance, "an EC2 health check indicating it has been terminated or stopped")
+    set_failed(member.instance, "an EC2 health check indicating it has been terminated or stopped")
 
 
 def _settle(group: Any) -> None:
@@ -127,7 +127,7 @@ def fails_after_grace(instance: Any, why: str) -> None:
 
     def check() -> None:
         if member.health_status == "Unhealthy" and member is member_of(instance):
-            fails(instance, why)
+            set_failed(instance, why)
 
     if left > 0:
         instance.machine.later.after(left, check)

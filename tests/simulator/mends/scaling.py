@@ -16,7 +16,7 @@ from moto.autoscaling.models import (
 
 from .. import activities
 from ..membership import counts
-from .lifecycle import cut_short, joined, leave, terminated_by_ec2
+from .lifecycle import cut_short, leave_group, record_join, terminated_by_ec2
 from .patch import replace, replace_property
 
 
@@ -62,7 +62,7 @@ def _launch_one(group: Any, tags: "dict[str, str]") -> Any:
     stage = "Pending" if instance.state == "pending" else "InService"
     member = InstanceState(instance, stage, protected_from_scale_in=protected)
     group.instance_states.append(member)
-    joined(member, "an instance was started in response to a difference between desired and actual capacity")
+    record_join(member, "an instance was started in response to a difference between desired and actual capacity")
     return instance
 
 
@@ -138,7 +138,7 @@ def remove(group: Any, states: "list[Any]") -> None:
             activities.end(activities.begin(group, state.instance, "Terminating", cause))
         group.ec2_backend.terminate_instances([state.instance.id for state in plain])
     for state in behind:
-        leave(state, cause)
+        leave_group(state, cause)
 
 
 def remove_by_force(group: Any) -> None:

@@ -54,10 +54,10 @@ class Strict(Server):
         """The administrator's client."""
         key = service + repr(sorted(config.items()))
         if key not in self._clients:
-            self._clients[key] = self.of(self.keys, service, parameter_validation=False, **config)
+            self._clients[key] = self.client_for(self.keys, service, parameter_validation=False, **config)
         return self._clients[key]
 
-    def of(self, keys: Keys, service: str, region: str = REGION, **more: Any) -> Any:
+    def client_for(self, keys: Keys, service: str, region: str = REGION, **more: Any) -> Any:
         """A client of another caller."""
         settings = botocore.config.Config(retries={"max_attempts": 0}, s3={"addressing_style": "path"}, **more)
         named = dict(zip(("aws_access_key_id", "aws_secret_access_key", "aws_session_token"), keys))

@@ -38,7 +38,7 @@ def test_an_action_that_a_role_lacks_is_refused_in_awss_words(strict):
     role = strict.role(allow("ec2:DescribeVpcs"))
     keys = strict.assume(role)
     user = f"arn:aws:sts::{ACCOUNT}:assumed-role/{role}/tester"
-    code, status, words = refusal(strict.of(keys, "ec2").describe_subnets)
+    code, status, words = refusal(strict.client_for(keys, "ec2").describe_subnets)
     assert (code, status) == ("UnauthorizedOperation", 403)
     start = (
         f"You are not authorized to perform this operation. User: {user} is not authorized to perform: "
@@ -46,28 +46,28 @@ def test_an_action_that_a_role_lacks_is_refused_in_awss_words(strict):
         "Encoded authorization failure message: "
     )
     assert words.startswith(start)
-    code, status, words = refusal(strict.of(keys, "autoscaling").describe_auto_scaling_groups)
+    code, status, words = refusal(strict.client_for(keys, "autoscaling").describe_auto_scaling_groups)
     assert (code, status) == ("AccessDenied", 403)
     assert words == (
         f"User: {user} is not authorized to perform: autoscaling:DescribeAutoScalingGroups on resource: * "
         "because no identity-based policy allows the autoscaling:DescribeAutoScalingGroups action"
     )
-    assert refusal(strict.of(keys, "sqs").list_queues)[:2] == ("AccessDeniedException", 400)
-    assert refusal(strict.of(keys, "route53").list_hosted_zones)[:2] == ("AccessDenied", 403)
-    assert refusal(strict.of(keys, "elbv2").describe_load_balancers)[:2] == ("AccessDenied", 403)
-    assert refusal(strict.of(keys, "iam").list_roles)[:2] == ("AccessDenied", 403)
+    assert refusal(strict.client_for(keys, "sqs").list_queues)[:2] == ("AccessDeniedException", 400)
+    assert refusal(strict.client_for(keys, "route53").list_hosted_zones)[:2] == ("AccessDenied", 403)
+    assert refusal(strict.client_for(keys, "elbv2").describe_load_balancers)[:2] == ("AccessDenied", 403)
+    assert refusal(strict.client_for(keys, "iam").list_roles)[:2] == ("AccessDenied", 403)
 
 
 def test_a_deny_beats_every_allow(strict):
     keys = strict.allowed(allow("*"), {"Effect": "Deny", "Action": "ec2:Describe*", "Resource": "*"})
-    strict.of(keys, "elbv2").describe_load_balancers()
-    assert "with an explicit deny in an identity-based policy" in refusal(strict.of(keys, "ec2").describe_vpcs)[2]
+    strict.client_for(keys, "elbv2").describe_load_balancers()
+    assert "with an explicit deny in an identity-based policy" in refusal(strict.client_for(keys, "ec2").describe_vpcs)[2]
 
 
 def test_a_volume_is_attached_by_its_own_cluster_only(strict):
     """Both the volume and the instance have to carry the tag."""
     keys = strict.allowed(allow("ec2:AttachVolume", StringEquals=OF_CLUSTER))
-    ec2 = strict.of(keys, "ec2")
+    ec2 = strict.client_for(keys, "ec2")
     ours, theirs = instance(strict, TAG), instance(strict, {**TAG, "Value": "two.example.com"})
     mine, foreign, bare = volume(strict, TAG), volume(strict, {**TAG, "Value": "two.example.com"}), volume(strict)
     for one, other in [(ours, foreign), (ours, bare), (theirs, mine)]:
@@ -95,7 +95,7 @@ def test_what_is_made_carries_the_clusters_tag(strict):
             Null=dict.fromkeys(requested, "true"),
         ),
     )
-    ec2 = strict.of(keys, "ec2")
+    ec2 = strict.client_for(keys, "ec2")
     make_volume = {"AvailabilityZone": "us-east-1a", "Size": 1}
     assert "ec2:CreateVolume" in refusal(ec2.create_volume, **make_volume)[2]
     assert refusal(ec2.create_volume, **make_volume, TagSpecifications=tagged("volume", {**TAG, "Value": "x"}))
@@ -114,7 +114,7 @@ def test_an_instance_is_terminated_in_its_own_clusters_group_only(strict):
         groups[value] = make.scaling_group(strict, subnets, make.template(strict), Tags=[tag])
     actions = ["autoscaling:TerminateInstanceInAutoScalingGroup", "autoscaling:SetDesiredCapacity"]
     for key in ("aws:ResourceTag", "autoscaling:ResourceTag"):
-        scaling = strict.of(
+        scaling = strict.client_for(
             strict.allowed(allow(actions, StringEquals={f"{key}/KubernetesCluster": CLUSTER})), "autoscaling"
         )
         for value, name in groups.items():
@@ -142,9 +142,9 @@ def test_a_load_balancer_is_made_with_the_clusters_tag(strict):
         allow("elasticloadbalancing:CreateLoadBalancer", StringEquals={"aws:RequestTag/KubernetesCluster": CLUSTER}),
         allow("elasticloadbalancing:AddTags", StringEquals=OF_CLUSTER),
     ]
-    without_ec2 = strict.of(strict.allowed(*own), "elbv2")
+    without_ec2 = strict.client_for(strict.allowed(*own), "elbv2")
     assert "ec2:DescribeAccountAttributes" in refusal(without_ec2.create_load_balancer, **asked, Tags=[TAG])[2]
-    elbv2 = strict.of(strict.allowed(*own, allow("ec2:Describe*")), "elbv2")
+    elbv2 = strict.client_for(strict.allowed(*own, allow("ec2:Describe*")), "elbv2")
     assert "loadbalancer/net/" in refusal(elbv2.create_load_balancer, **asked)[2]
     elbv2.create_load_balancer(**asked, Tags=[TAG])
 
@@ -159,7 +159,7 @@ def bucket(strict):
 
 
 def test_a_worker_reads_the_programs_and_nothing_else(strict, bucket):
-    s3 = strict.of(strict.allowed(allow("s3:GetObject", f"arn:aws:s3:::{bucket}/one/assets/*")), "s3")
+    s3 = strict.client_for(strict.allowed(allow("s3:GetObject", f"arn:aws:s3:::{bucket}/one/assets/*")), "s3")
     assert s3.get_object(Bucket=bucket, Key="one/assets/nodeup")["Body"].read() == b"content"
     s3.head_object(Bucket=bucket, Key="one/assets/nodeup")
     for key in ("one/pki/private/ca", "two/assets/nodeup", "one/assets", "ONE/assets/nodeup"):
@@ -175,17 +175,17 @@ def test_a_worker_reads_the_programs_and_nothing_else(strict, bucket):
 
 def test_who_may_not_list_is_not_told_that_an_object_is_missing(strict, bucket):
     get = allow("s3:GetObject", f"arn:aws:s3:::{bucket}/*")
-    blind = strict.of(strict.allowed(get), "s3")
+    blind = strict.client_for(strict.allowed(get), "s3")
     assert refusal(blind.get_object, Bucket=bucket, Key="missing")[0] == "AccessDenied"
     assert refusal(blind.head_object, Bucket=bucket, Key="missing")[0] == "403"
-    seeing = strict.of(strict.allowed(get, allow("s3:ListBucket", f"arn:aws:s3:::{bucket}")), "s3")
+    seeing = strict.client_for(strict.allowed(get, allow("s3:ListBucket", f"arn:aws:s3:::{bucket}")), "s3")
     assert refusal(seeing.get_object, Bucket=bucket, Key="missing")[0] == "NoSuchKey"
     assert refusal(seeing.head_object, Bucket=bucket, Key="missing")[0] == "404"
 
 
 def test_a_prefix_is_a_condition_of_listing(strict, bucket):
     listing = allow("s3:ListBucket", f"arn:aws:s3:::{bucket}", StringLike={"s3:prefix": ["one/*"]})
-    s3 = strict.of(strict.allowed(listing), "s3")
+    s3 = strict.client_for(strict.allowed(listing), "s3")
     assert s3.list_objects_v2(Bucket=bucket, Prefix="one/assets/")["KeyCount"] == 1
     assert refusal(s3.list_objects_v2, Bucket=bucket, Prefix="two/")[0] == "AccessDenied"
     assert refusal(s3.list_objects_v2, Bucket=bucket)[0] == "AccessDenied"
@@ -204,7 +204,7 @@ def test_names_are_published_in_ones_own_zone_only(strict):
     )
     names = {"route53:ChangeResourceRecordSetsNormalizedRecordNames": ["api.one.example", "*.internal.one.example"]}
     limited = {**own, "Condition": {"ForAllValues:StringLike": names}}
-    route53 = strict.of(strict.allowed(limited, allow("route53:GetChange", "arn:aws:route53:::change/*")), "route53")
+    route53 = strict.client_for(strict.allowed(limited, allow("route53:GetChange", "arn:aws:route53:::change/*")), "route53")
 
     def batch(*wanted: str) -> "dict[str, object]":
         sets = [{"Name": name, "Type": "A", "TTL": 60, "ResourceRecords": [{"Value": "10.0.0.1"}]} for name in wanted]
@@ -235,13 +235,13 @@ def test_giving_a_profile_away_is_passing_its_role(strict):
         "IamInstanceProfile": {"Name": profile},
     }
     run = allow("ec2:RunInstances")
-    assert "iam:PassRole" in refusal(strict.of(strict.allowed(run), "ec2").run_instances, **launch)[2]
+    assert "iam:PassRole" in refusal(strict.client_for(strict.allowed(run), "ec2").run_instances, **launch)[2]
     passing = allow(
         "iam:PassRole",
         f"arn:aws:iam::{ACCOUNT}:role/{profile}",
         StringEquals={"iam:PassedToService": "ec2.amazonaws.com"},
     )
-    strict.of(strict.allowed(run, passing), "ec2").run_instances(**launch)
+    strict.client_for(strict.allowed(run, passing), "ec2").run_instances(**launch)
 
 
 def test_queues_rules_and_roles_are_told_apart(strict):
@@ -252,9 +252,9 @@ def test_queues_rules_and_roles_are_told_apart(strict):
         strict.iam.create_role(RoleName=name, AssumeRolePolicyDocument=make.TRUST)
     own = [f"arn:aws:sqs:*:*:{names[0]}", f"arn:aws:events:*:*:rule/{names[0]}", f"arn:aws:iam::*:role/{names[0]}"]
     keys = strict.allowed(allow(["sqs:*", "events:*", "iam:*"], own))
-    strict.of(keys, "sqs").get_queue_attributes(QueueUrl=urls[0], AttributeNames=["All"])
-    strict.of(keys, "events").describe_rule(Name=names[0])
-    strict.of(keys, "iam").get_role(RoleName=names[0])
-    assert refusal(strict.of(keys, "sqs").get_queue_attributes, QueueUrl=urls[1], AttributeNames=["All"])
-    assert refusal(strict.of(keys, "events").describe_rule, Name=names[1])
-    assert refusal(strict.of(keys, "iam").get_role, RoleName=names[1])
+    strict.client_for(keys, "sqs").get_queue_attributes(QueueUrl=urls[0], AttributeNames=["All"])
+    strict.client_for(keys, "events").describe_rule(Name=names[0])
+    strict.client_for(keys, "iam").get_role(RoleName=names[0])
+    assert refusal(strict.client_for(keys, "sqs").get_queue_attributes, QueueUrl=urls[1], AttributeNames=["All"])
+    assert refusal(strict.client_for(keys, "events").describe_rule, Name=names[1])
+    assert refusal(strict.client_for(keys, "iam").get_role, RoleName=names[1])

@@ -49,10 +49,10 @@ def test_a_wildcard_stays_in_its_part_of_an_arn(pattern, arn, hit):
     ],
 )
 def test_operators_compare_as_documented(operator, wanted, values, holds):
-    assert conditions.hold({operator: {"Key": wanted}}, {"key": values} if values else {}) is holds
+    assert conditions.conditions_hold({operator: {"Key": wanted}}, {"key": values} if values else {}) is holds
 
 
 @pytest.mark.parametrize("operator, wanted", [("NumericEquals", "1"), ("StringLike", "${aws:username}")])
 def test_what_is_not_evaluated_is_not_passed_over(operator, wanted):
     with pytest.raises(Refused, match="UnsupportedCondition"):
-        conditions.hold({operator: {"a": wanted}}, {"a": ["1"]})
+        conditions.conditions_hold({operator: {"a": wanted}}, {"a": ["1"]})

@@ -22,7 +22,7 @@ def test_the_administrators_keys_are_for_their_owner_only(strict):
 def test_a_session_is_called_by_its_role_and_name(strict):
     role = strict.role(allow("ec2:*"))
     keys = strict.assume(role)
-    identity = strict.of(keys, "sts").get_caller_identity()
+    identity = strict.client_for(keys, "sts").get_caller_identity()
     role_id = strict.iam.get_role(RoleName=role)["Role"]["RoleId"]
     assert identity["Arn"] == f"arn:aws:sts::{ACCOUNT}:assumed-role/{role}/tester"
     assert (identity["UserId"], identity["Account"]) == (f"{role_id}:tester", ACCOUNT)
@@ -45,7 +45,7 @@ def test_who_calls_is_told_in_xml_and_in_json(strict):
 
 def test_nobody_is_kept_from_asking_who_he_is(strict):
     keys = strict.allowed({"Effect": "Deny", "Action": "*", "Resource": "*"})
-    assert strict.of(keys, "sts").get_caller_identity()["Account"] == ACCOUNT
+    assert strict.client_for(keys, "sts").get_caller_identity()["Account"] == ACCOUNT
 
 
 def test_a_permissions_boundary_takes_away(strict):
@@ -53,7 +53,7 @@ def test_a_permissions_boundary_takes_away(strict):
     document = json.dumps({"Version": "2012-10-17", "Statement": [allow("ec2:DescribeVpcs")]})
     arn = strict.iam.create_policy(PolicyName=name, PolicyDocument=document)["Policy"]["Arn"]
     role = strict.role(allow("ec2:*"), PermissionsBoundary=arn)
-    ec2 = strict.of(strict.assume(role), "ec2")
+    ec2 = strict.client_for(strict.assume(role), "ec2")
     ec2.describe_vpcs()
     assert "because no permissions boundary allows the ec2:DescribeSubnets action" in refusal(ec2.describe_subnets)[2]
 
@@ -62,14 +62,14 @@ def test_a_deleted_role_ends_its_sessions_and_an_inactive_key_its_user(strict):
     role = strict.role()
     keys = strict.assume(role)
     strict.iam.delete_role(RoleName=role)
-    assert refusal(strict.of(keys, "sts").get_caller_identity)[0] == "InvalidClientTokenId"
+    assert refusal(strict.client_for(keys, "sts").get_caller_identity)[0] == "InvalidClientTokenId"
     user = strict.unique("user")
     strict.iam.create_user(UserName=user)
     made = strict.iam.create_access_key(UserName=user)["AccessKey"]
     own = Keys(made["AccessKeyId"], made["SecretAccessKey"])
-    assert strict.of(own, "sts").get_caller_identity()["Arn"].endswith(f":user/{user}")
+    assert strict.client_for(own, "sts").get_caller_identity()["Arn"].endswith(f":user/{user}")
     strict.iam.update_access_key(UserName=user, AccessKeyId=own.access_key, Status="Inactive")
-    assert refusal(strict.of(own, "sts").get_caller_identity)[0] == "InvalidClientTokenId"
+    assert refusal(strict.client_for(own, "sts").get_caller_identity)[0] == "InvalidClientTokenId"
 
 
 def test_a_reset_leaves_the_administrator_and_ends_sessions(tmp_path):
@@ -79,7 +79,7 @@ def test_a_reset_leaves_the_administrator_and_ends_sessions(tmp_path):
         server.control("POST", "reset")
         assert server.sts.get_caller_identity()["Arn"].endswith("user/administrator")
         assert server.iam.list_roles()["Roles"] == []
-        assert refusal(server.of(keys, "sts").get_caller_identity)[0] == "InvalidClientTokenId"
+        assert refusal(server.client_for(keys, "sts").get_caller_identity)[0] == "InvalidClientTokenId"
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ CALLS = {
 
 def test_a_session_ends(short):
     keys = short.allowed(allow("*"))
-    clients = {service: short.of(keys, service) for service in EXPIRED}
+    clients = {service: short.client_for(keys, service) for service in EXPIRED}
 
     def ended() -> bool:
         try:
@@ -122,7 +122,7 @@ def test_a_session_ends(short):
         assert time.monotonic() < end
         time.sleep(0.1)
     assert {service: refusal(getattr(client, CALLS[service]))[:2] for service, client in clients.items()} == EXPIRED
-    assert refusal(short.of(keys._replace(secret="x"), "sts").get_caller_identity)[0] == "SignatureDoesNotMatch"
+    assert refusal(short.client_for(keys._replace(secret="x"), "sts").get_caller_identity)[0] == "SignatureDoesNotMatch"
 
 
 def test_aws_host_names_lead_to_aws_whatever_the_path(strict):

@@ -49,13 +49,13 @@ def at(monkeypatch: Any, minutes: float) -> None:
 @pytest.mark.parametrize("service", CALLS)
 def test_what_is_signed_right_passes(strict, keys, service):
     getattr(strict.client(service), CALLS[service])()
-    getattr(strict.of(keys, service), CALLS[service])()
+    getattr(strict.client_for(keys, service), CALLS[service])()
 
 
 @pytest.mark.parametrize("service", CALLS)
 def test_a_wrong_secret_and_an_unknown_key_are_refused(strict, keys, service):
-    liar = strict.of(keys._replace(secret="x" * 40), service)
-    stranger = strict.of(Keys("AKIAIOSFODNN7EXAMPLE", "x" * 40), service)
+    liar = strict.client_for(keys._replace(secret="x" * 40), service)
+    stranger = strict.client_for(Keys("AKIAIOSFODNN7EXAMPLE", "x" * 40), service)
     found = [refusal(getattr(client, CALLS[service]))[:2] for client in (liar, stranger)]
     assert found == WRONG.get(service, OTHERS)
 
@@ -65,8 +65,8 @@ def test_a_token_belongs_to_its_key(strict, keys, service):
     other = strict.allowed(allow("*"))
     expected = {"ec2": "AuthFailure", "s3": "InvalidToken"}.get(service, WRONG.get(service, OTHERS)[1][0])
     for token in (None, other.token, "x"):
-        assert refusal(getattr(strict.of(keys._replace(token=token), service), CALLS[service]))[0] == expected
-    with_token = strict.of(strict.keys._replace(token=keys.token), service)
+        assert refusal(getattr(strict.client_for(keys._replace(token=token), service), CALLS[service]))[0] == expected
+    with_token = strict.client_for(strict.keys._replace(token=keys.token), service)
     assert refusal(getattr(with_token, CALLS[service]))[0] == expected
 
 
@@ -102,7 +102,7 @@ def test_whatever_is_changed_on_the_way_is_noticed(strict, keys, service, path, 
 
 @pytest.mark.parametrize("minutes, passes", [(-14, True), (14, True), (-16, False), (16, False)])
 def test_the_date_may_be_a_quarter_of_an_hour_off(strict, keys, monkeypatch, minutes, passes):
-    clients = {service: strict.of(keys, service) for service in ("sts", "ec2", "s3", "sqs")}
+    clients = {service: strict.client_for(keys, service) for service in ("sts", "ec2", "s3", "sqs")}
     at(monkeypatch, minutes)
     if passes:
         for service, client in clients.items():
@@ -120,7 +120,7 @@ def test_the_date_may_be_a_quarter_of_an_hour_off(strict, keys, monkeypatch, min
 
 def test_the_scope_is_of_the_place_that_is_asked(strict, keys):
     found = {
-        service: refusal(getattr(strict.of(keys, service, "mars-1"), CALLS[service]))[0]
+        service: refusal(getattr(strict.client_for(keys, service, "mars-1"), CALLS[service]))[0]
         for service in ("sts", "ec2", "s3")
     }
     assert found == {"sts": "SignatureDoesNotMatch", "ec2": "AuthFailure", "s3": "AuthorizationHeaderMalformed"}
@@ -137,7 +137,7 @@ def test_the_scope_is_of_the_place_that_is_asked(strict, keys):
 @pytest.mark.parametrize("key", ["a b", "a+b", "ü/é", "a%2Fb", "a//b", "a/../b", "./a", "(x)~*'!", "q?x=1&y", "a=b;c"])
 def test_the_path_of_an_object_is_signed_as_it_is(strict, keys, key):
     bucket = strict.unique("bucket")
-    client = strict.of(keys, "s3")
+    client = strict.client_for(keys, "s3")
     client.create_bucket(Bucket=bucket)
     client.put_object(Bucket=bucket, Key=key, Body=key.encode(), Metadata={"one": "  two   spaces "})
     assert client.get_object(Bucket=bucket, Key=key)["Body"].read() == key.encode()

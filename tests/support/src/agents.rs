@@ -3,7 +3,7 @@
 use node::config::{Agent, Agents, Arch};
 
 /// nodeup and protokube of both architectures, with made-up hashes.
-pub fn agents() -> Agents {
+pub fn made_up_agents() -> Agents {
     let both = |digit: &str| {
         let agent = |arch| Agent {
             arch,

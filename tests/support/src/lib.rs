@@ -12,7 +12,7 @@ mod agents;
 mod script;
 pub mod trace;
 
-pub use agents::agents;
+pub use agents::made_up_agents;
 use cloud::facts::Facts;
 use full::nodes::node_config;
 use full::{EtcdCluster, EtcdMember, FullSpec, Group};
@@ -42,7 +42,7 @@ pub fn expanded_with_fields(fields: &Value) -> Expanded {
 /// The NodeConfig of its first group of that role.
 pub fn node_config_of(full: &FullSpec, role: Role, trust_bundle: &str) -> NodeConfig {
     let group = group_of(full, role);
-    let config = node_config(full, &group.name, trust_bundle, &agents());
+    let config = node_config(full, &group.name, trust_bundle, &made_up_agents());
     config.unwrap().unwrap()
 }
 
@@ -83,21 +83,21 @@ pub fn try_expanded_with(
 }
 
 /// The same as it is.
-pub fn expanded() -> Expanded {
+pub fn expanded_spec() -> Expanded {
     expanded_with(|_, _| ())
 }
 
-/// Its full spec.
-pub fn full() -> FullSpec {
-    expanded().full
+/// The full spec of the sample cluster.
+pub fn full_spec() -> FullSpec {
+    expanded_spec().full
 }
 
 /// The spec of that cluster.
 pub const CLUSTER: &str = include_str!("cluster.yaml");
 
 /// An etcd cluster with these members, all in one zone.
-pub fn etcd(name: &str, members: &[&str]) -> EtcdCluster {
-    let mut etcd = full().etcd.swap_remove(0);
+pub fn etcd_cluster(name: &str, members: &[&str]) -> EtcdCluster {
+    let mut etcd = full_spec().etcd.swap_remove(0);
     let first = etcd.members.swap_remove(0);
     let member = |member: &&str| EtcdMember {
         name: (*member).to_owned(),

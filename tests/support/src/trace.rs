@@ -7,12 +7,10 @@ use std::cell::RefCell;
 
 /// What a leaf takes.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Takes {
+pub enum LeafType {
     /// `true` or `false`.
     Bool,
-    /// A number.
     Number,
-    /// Text.
     Text,
     /// One of these words.
     Choice(&'static [&'static str]),
@@ -27,14 +25,14 @@ pub enum Takes {
 pub struct Leaf {
     /// `spec.subnets[].name`.
     pub path: String,
-    /// What it takes.
-    pub takes: Takes,
+    /// Type of the values that the leaf takes.
+    pub takes: LeafType,
     /// A few values are enough.
     pub few: bool,
 }
 
 /// The leaves of a type.
-pub fn leaves<'de, T: Deserialize<'de>>(root: &str) -> Vec<Leaf> {
+pub fn type_leaves<'de, T: Deserialize<'de>>(root: &str) -> Vec<Leaf> {
     let found = RefCell::new(Vec::new());
     let tracer = Tracer {
         path: root.to_owned(),
@@ -50,7 +48,7 @@ struct Tracer<'a> {
 }
 
 impl Tracer<'_> {
-    fn leaf(&self, takes: Takes) {
+    fn add_leaf(&self, takes: LeafType) {
         let path = self.path.clone();
         self.found.borrow_mut().push(Leaf {
             path,
@@ -63,7 +61,7 @@ impl Tracer<'_> {
 macro_rules! numbers {
     ($($name:ident),*) => { $(
         fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-            self.leaf(Takes::Number);
+            self.add_leaf(LeafType::Number);
             visitor.visit_i64(1)
         }
     )* };
@@ -86,12 +84,12 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
     );
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.leaf(Takes::Bool);
+        self.add_leaf(LeafType::Bool);
         visitor.visit_bool(true)
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.leaf(Takes::Text);
+        self.add_leaf(LeafType::Text);
         visitor.visit_str("sample")
     }
 
@@ -100,7 +98,7 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        self.leaf(Takes::Anything);
+        self.add_leaf(LeafType::Anything);
         visitor.visit_str("sample")
     }
 
@@ -123,7 +121,7 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
         visitor: V,
     ) -> Result<V::Value, Error> {
         if fields.is_empty() {
-            self.leaf(Takes::Presence);
+            self.add_leaf(LeafType::Presence);
         }
         visitor.visit_map(Fields {
             of: self,
@@ -138,17 +136,17 @@ impl<'de> Deserializer<'de> for Tracer<'_> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        self.leaf(Takes::Choice(variants));
+        self.add_leaf(LeafType::Choice(variants));
         let first: StrDeserializer<'_, Error> = variants[0].into_deserializer();
         visitor.visit_enum(first)
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_seq(One(Some(self)))
+        visitor.visit_seq(SingleField(Some(self)))
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_map(One(Some(self)))
+        visitor.visit_map(SingleField(Some(self)))
     }
 
     forward_to_deserialize_any! {
@@ -186,9 +184,9 @@ impl<'de> MapAccess<'de> for Fields<'_> {
 }
 
 /// The one element of a list, the one entry of a map.
-struct One<'a>(Option<Tracer<'a>>);
+struct SingleField<'a>(Option<Tracer<'a>>);
 
-impl<'de> SeqAccess<'de> for One<'_> {
+impl<'de> SeqAccess<'de> for SingleField<'_> {
     type Error = Error;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(
@@ -203,7 +201,7 @@ impl<'de> SeqAccess<'de> for One<'_> {
     }
 }
 
-impl<'de> MapAccess<'de> for One<'_> {
+impl<'de> MapAccess<'de> for SingleField<'_> {
     type Error = Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(

@@ -18,15 +18,15 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 /// Items in a page, so that every list of more comes in several.
 const PAGE: usize = 2;
 
-/// A running one.
+/// A running API server with prepared answers.
 pub struct ApiServer {
     /// `https://127.0.0.1:PORT`.
     pub url: String,
-    says: Arc<Mutex<Says>>,
+    says: Arc<Mutex<ServedObjects>>,
 }
 
 #[derive(Default)]
-struct Says {
+struct ServedObjects {
     /// Answers with this status.
     failing: Option<u16>,
     nodes: Vec<Value>,
@@ -35,24 +35,24 @@ struct Says {
 
 impl ApiServer {
     /// One with a certificate for that name by that authority.
-    pub fn start(authority: &Keyset, name: &str) -> Self {
+    pub fn start_server(authority: &Keyset, name: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("https://{}", listener.local_addr().expect("an address"));
-        let config = Arc::new(config(authority, name));
-        let says: Arc<Mutex<Says>> = Arc::default();
+        let config = Arc::new(tls_config(authority, name));
+        let says: Arc<Mutex<ServedObjects>> = Arc::default();
         let shared = Arc::clone(&says);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 // A client that does not like the certificate goes away.
-                let _ = serve(stream.expect("a connection"), &config, &shared);
+                let _ = serve_connection(stream.expect("a connection"), &config, &shared);
             }
         });
         Self { url, says }
     }
 
     /// What it says from now on.
-    pub fn says(&self, nodes: Vec<Value>, pods: Vec<Value>) {
-        *self.says.lock().expect("its words") = Says {
+    pub fn set_objects(&self, nodes: Vec<Value>, pods: Vec<Value>) {
+        *self.says.lock().expect("its words") = ServedObjects {
             failing: None,
             nodes,
             pods,
@@ -60,7 +60,7 @@ impl ApiServer {
     }
 
     /// From now on it fails.
-    pub fn fails(&self, status: u16) {
+    pub fn set_failure(&self, status: u16) {
         self.says.lock().expect("its words").failing = Some(status);
     }
 }
@@ -71,7 +71,7 @@ pub fn another_authority() -> Keyset {
     mint_keyset("other", KeyAlgorithm::EcdsaP256, &mut SystemKeys::at(now)).expect("a keyset")
 }
 
-fn config(authority: &Keyset, name: &str) -> ServerConfig {
+fn tls_config(authority: &Keyset, name: &str) -> ServerConfig {
     let leaf = Leaf {
         common_name: "kubernetes-master".to_owned(),
         organization: None,
@@ -101,7 +101,11 @@ fn config(authority: &Keyset, name: &str) -> ServerConfig {
         .expect("a server's certificate")
 }
 
-fn serve(tcp: TcpStream, config: &Arc<ServerConfig>, says: &Mutex<Says>) -> std::io::Result<()> {
+fn serve_connection(
+    tcp: TcpStream,
+    config: &Arc<ServerConfig>,
+    says: &Mutex<ServedObjects>,
+) -> std::io::Result<()> {
     let connection = ServerConnection::new(Arc::clone(config)).map_err(std::io::Error::other)?;
     let mut stream = BufReader::new(StreamOwned::new(connection, tcp));
     let mut first = String::new();
@@ -115,9 +119,9 @@ fn serve(tcp: TcpStream, config: &Arc<ServerConfig>, says: &Mutex<Says>) -> std:
     let target = first.split(' ').nth(1).unwrap_or_default().to_owned();
     let stream = stream.get_mut();
     let (status, body) = if is_administrator(&stream.conn) {
-        answer(&target, &says.lock().expect("its words"))
+        answer_request(&target, &says.lock().expect("its words"))
     } else {
-        (401, failure(401, "Unauthorized"))
+        (401, failure_status(401, "Unauthorized"))
     };
     let body = body.to_string();
     let head = format!(
@@ -142,15 +146,18 @@ fn is_administrator(connection: &ServerConnection) -> bool {
     groups.any(|group| group.as_str() == Ok("system:masters"))
 }
 
-fn answer(target: &str, says: &Says) -> (u16, Value) {
+fn answer_request(target: &str, says: &ServedObjects) -> (u16, Value) {
     if let Some(status) = says.failing {
-        return (status, failure(status, "etcdserver: request timed out"));
+        return (
+            status,
+            failure_status(status, "etcdserver: request timed out"),
+        );
     }
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let (kind, items) = match path {
         "/api/v1/nodes" => ("NodeList", &says.nodes),
         "/api/v1/namespaces/kube-system/pods" => ("PodList", &says.pods),
-        _ => return (404, failure(404, path)),
+        _ => return (404, failure_status(404, path)),
     };
     let mut fields = query.split('&');
     let from = fields.find_map(|field| field.strip_prefix("continue="));
@@ -166,6 +173,6 @@ fn answer(target: &str, says: &Says) -> (u16, Value) {
     (200, list)
 }
 
-fn failure(code: u16, message: &str) -> Value {
+fn failure_status(code: u16, message: &str) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "reason": "", "code": code})
 }

@@ -1,10 +1,10 @@
 //! Every option of every command is in `docs/reference`, so that a change of one shows in review.
 
-use crate::kctl::{Kctl, repository};
+use crate::kctl::{Kctl, repository_folder};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-fn pages(dir: &Path) -> BTreeMap<String, String> {
+fn read_pages(dir: &Path) -> BTreeMap<String, String> {
     let files = std::fs::read_dir(dir)
         .expect("a folder")
         .map(|file| file.expect("a file").path());
@@ -21,10 +21,11 @@ fn pages(dir: &Path) -> BTreeMap<String, String> {
 #[test]
 fn the_reference_is_what_the_commands_say() {
     let kctl = Kctl::new();
-    kctl.run(&["reference", "--out", "reference"]).good();
+    kctl.run(&["reference", "--out", "reference"])
+        .expect_success();
     let (made, kept) = (
-        pages(&kctl.path("reference")),
-        pages(&repository().join("docs/reference")),
+        read_pages(&kctl.home_path("reference")),
+        read_pages(&repository_folder().join("docs/reference")),
     );
     assert!(made == kept, "run: kctl reference --out docs/reference");
 }
@@ -34,7 +35,7 @@ fn help_is_a_result_and_wrong_usage_is_not() {
     let kctl = Kctl::new();
     let help = kctl.run(&["--help"]);
     assert!(help.err.is_empty());
-    insta::assert_snapshot!(help.good());
+    insta::assert_snapshot!(help.expect_success());
     let wrong = kctl.run(&["update", "--hlp"]);
     assert_eq!((wrong.code, wrong.out.as_str()), (2, ""));
     assert!(wrong.err.contains("--help"), "{}", wrong.err);
@@ -46,7 +47,7 @@ fn shells_get_completions() {
         assert!(
             Kctl::new()
                 .run(&["completion", shell])
-                .good()
+                .expect_success()
                 .contains("instancegroup")
         );
     }

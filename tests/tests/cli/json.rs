@@ -1,7 +1,7 @@
 //! What programs read: its shape is written down in `docs/operations/json.md`, all of it.
 
-use crate::kctl::{Kctl, repository};
-use crate::plans::stored;
+use crate::kctl::{Kctl, repository_folder};
+use crate::plans::stored_cluster;
 use crate::simulator::Simulator;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const FOREIGN: [&str; 6] = ["before", "after", "observed", "spec", "steps", "resource"];
 
 /// Every name of a field, but for those in foreign values. A map's keys are no names: what its values have are.
-fn names(value: &Value, found: &mut BTreeSet<String>) {
+fn collect_names(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
@@ -18,62 +18,69 @@ fn names(value: &Value, found: &mut BTreeSet<String>) {
                 match (name.as_str(), value) {
                     // Ids and what is said of each: steps of plans and operations.
                     ("steps", Value::Object(steps)) => {
-                        steps.values().for_each(|step| names(step, found));
+                        steps.values().for_each(|step| collect_names(step, found));
                     }
-                    ("steps" | "spec", Value::Array(_)) => names(value, found),
+                    ("steps" | "spec", Value::Array(_)) => collect_names(value, found),
                     // The object as it was observed has fields of ours around AWS' own.
                     ("before", Value::Object(seen)) if seen.contains_key("physical") => {
                         found.extend(seen.keys().cloned());
                     }
                     (name, _) if FOREIGN.contains(&name) => {}
-                    _ => names(value, found),
+                    _ => collect_names(value, found),
                 }
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| names(item, found)),
+        Value::Array(items) => items.iter().for_each(|item| collect_names(item, found)),
         _ => {}
     }
 }
 
-fn lines(text: &str) -> Vec<Value> {
+fn parse_lines(text: &str) -> Vec<Value> {
     text.lines()
         .map(|line| serde_json::from_str(line).expect("JSON in each line"))
         .collect()
 }
 
-fn one(text: &str) -> Value {
+fn parse_one(text: &str) -> Value {
     serde_json::from_str(text).expect("one JSON document")
 }
 
 /// Documents and lines of every kind that kctl writes, from one cluster's life with a failure in it.
-struct Written {
+struct WrittenJson {
     documents: Vec<Value>,
     streams: Vec<Vec<Value>>,
     operations: Vec<Value>,
     plans: Vec<Value>,
 }
 
-fn written() -> Written {
-    let simulator = Simulator::start();
-    let kctl = stored(&simulator);
+fn written_json() -> WrittenJson {
+    let simulator = Simulator::start_simulator();
+    let kctl = stored_cluster(&simulator);
     let run = |words: &[&str]| kctl.run(words).out;
-    let mut all = Written {
+    let mut all = WrittenJson {
         documents: Vec::new(),
         streams: Vec::new(),
         operations: Vec::new(),
         plans: Vec::new(),
     };
-    all.documents
-        .push(one(&run(&["update", "--plan-out", "p.plan", "-o", "json"])));
-    all.documents
-        .push(one(&run(&["update", "--plan", "p.plan", "-o", "json"])));
-    all.streams
-        .push(lines(&run(&["update", "--plan", "p.plan", "-o", "events"])));
+    all.documents.push(parse_one(&run(&[
+        "update",
+        "--plan-out",
+        "p.plan",
+        "-o",
+        "json",
+    ])));
+    all.documents.push(parse_one(&run(&[
+        "update", "--plan", "p.plan", "-o", "json",
+    ])));
+    all.streams.push(parse_lines(&run(&[
+        "update", "--plan", "p.plan", "-o", "events",
+    ])));
     let fault = |times: u32, code: &str| {
-        simulator.faults(&json!([{"service": "ec2", "operation": "CreateSubnet", "times": times, "code": code, "message": "no", "status": 400}]));
+        simulator.set_faults(&json!([{"service": "ec2", "operation": "CreateSubnet", "times": times, "code": code, "message": "no", "status": 400}]));
     };
     fault(1, "RequestLimitExceeded");
-    all.streams.push(lines(&run(&[
+    all.streams.push(parse_lines(&run(&[
         "update", "--plan", "p.plan", "--yes", "-o", "events",
     ])));
     kctl.run(&[
@@ -85,23 +92,26 @@ fn written() -> Written {
         "--set",
         "spec.kubelet.maxPods=50",
     ])
-    .good();
+    .expect_success();
+    all.documents.push(parse_one(&run(&[
+        "update", "--plan", "p.plan", "-o", "json",
+    ])));
+    all.streams.push(parse_lines(&run(&[
+        "update", "--plan", "p.plan", "-o", "events",
+    ])));
+    all.plans.push(read_saved(&kctl, "p.plan"));
+    kctl.run(&["update", "--plan-out", "q.plan"])
+        .expect_success();
+    all.plans.push(read_saved(&kctl, "q.plan"));
+    simulator.set_faults(&json!([{"service": "ec2", "operation": "CreateLaunchTemplateVersion", "times": 9, "code": "VersionLimitExceeded", "message": "no", "status": 400}]));
     all.documents
-        .push(one(&run(&["update", "--plan", "p.plan", "-o", "json"])));
+        .push(parse_one(&run(&["update", "--yes", "-o", "json"])));
     all.streams
-        .push(lines(&run(&["update", "--plan", "p.plan", "-o", "events"])));
-    all.plans.push(saved(&kctl, "p.plan"));
-    kctl.run(&["update", "--plan-out", "q.plan"]).good();
-    all.plans.push(saved(&kctl, "q.plan"));
-    simulator.faults(&json!([{"service": "ec2", "operation": "CreateLaunchTemplateVersion", "times": 9, "code": "VersionLimitExceeded", "message": "no", "status": 400}]));
-    all.documents
-        .push(one(&run(&["update", "--yes", "-o", "json"])));
-    all.streams
-        .push(lines(&run(&["update", "--yes", "-o", "events"])));
-    simulator.faults(&json!([]));
+        .push(parse_lines(&run(&["update", "--yes", "-o", "events"])));
+    simulator.set_faults(&json!([]));
     let operations = kctl.run(&["get", "operations", "-o", "json"]).out;
     all.operations = serde_json::from_str(&operations).expect("a list");
-    all.streams.push(lines(&run(&[
+    all.streams.push(parse_lines(&run(&[
         "delete",
         "cluster",
         crate::scenario::NAME,
@@ -112,20 +122,20 @@ fn written() -> Written {
     all
 }
 
-fn saved(kctl: &Kctl, file: &str) -> Value {
-    one(&std::fs::read_to_string(kctl.path(file)).expect("a plan"))
+fn read_saved(kctl: &Kctl, file: &str) -> Value {
+    parse_one(&std::fs::read_to_string(kctl.home_path(file)).expect("a plan"))
 }
 
 #[test]
 fn every_field_that_is_written_is_documented_and_streams_are_whole() {
-    let all = written();
-    documented(&all);
-    whole(&all.streams);
+    let all = written_json();
+    assert_documented(&all);
+    assert_whole(&all.streams);
 }
 
-fn documented(all: &Written) {
-    let page =
-        std::fs::read_to_string(repository().join("docs/operations/json.md")).expect("the page");
+fn assert_documented(all: &WrittenJson) {
+    let page = std::fs::read_to_string(repository_folder().join("docs/operations/json.md"))
+        .expect("the page");
     let mut found = BTreeSet::new();
     let streams = all.streams.iter().flatten();
     for value in all
@@ -135,7 +145,7 @@ fn documented(all: &Written) {
         .chain(&all.operations)
         .chain(&all.plans)
     {
-        names(value, &mut found);
+        collect_names(value, &mut found);
     }
     let missing: Vec<&String> = found
         .iter()
@@ -168,7 +178,7 @@ fn documented(all: &Written) {
 }
 
 /// A stream begins with its format and ends with its end; every step that began ends, one way.
-fn whole(streams: &[Vec<Value>]) {
+fn assert_whole(streams: &[Vec<Value>]) {
     for stream in streams {
         let (first, last) = (
             stream.first().expect("a line"),
@@ -219,7 +229,7 @@ fn whole(streams: &[Vec<Value>]) {
 }
 
 /// A value with what differs from run to run made alike.
-fn alike(value: &Value) -> Value {
+fn normalized(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
             let alike = fields.iter().map(|(name, value)| {
@@ -227,30 +237,32 @@ fn alike(value: &Value) -> Value {
                     "time" | "made" | "created" | "by" | "physical" | "account" | "sha256"
                     | "request_id" | "store" => json!("..."),
                     name if name.ends_with("_ms") => json!(0),
-                    _ => alike(value),
+                    _ => normalized(value),
                 };
                 (name.clone(), told)
             });
             Value::Object(alike.collect())
         }
-        Value::Array(items) => Value::Array(items.iter().map(alike).collect()),
-        Value::String(text) => Value::from(crate::scenario::told(text)),
+        Value::Array(items) => Value::Array(items.iter().map(normalized).collect()),
+        Value::String(text) => Value::from(crate::scenario::normalize_output(text)),
         other => other.clone(),
     }
 }
 
 #[test]
 fn the_forms_are_these() {
-    let simulator = Simulator::start();
-    let kctl = stored(&simulator);
-    kctl.run(&["update", "--yes"]).good();
+    let simulator = Simulator::start_simulator();
+    let kctl = stored_cluster(&simulator);
+    kctl.run(&["update", "--yes"]).expect_success();
     kctl.run(&["edit", "ig", "nodes-eu-west-1a", "--set", "spec.maxSize=3"])
-        .good();
-    let document = one(&kctl
-        .run(&["update", "--plan-out", "max.plan", "-o", "json"])
-        .good());
-    insta::assert_json_snapshot!("json_document", alike(&document));
-    let mut file = alike(&saved(&kctl, "max.plan"));
+        .expect_success();
+    let document = parse_one(
+        &kctl
+            .run(&["update", "--plan-out", "max.plan", "-o", "json"])
+            .expect_success(),
+    );
+    insta::assert_json_snapshot!("json_document", normalized(&document));
+    let mut file = normalized(&read_saved(&kctl, "max.plan"));
     // The object itself is AWS' business.
     let step = &mut file["plan"]["steps"][format!(
         "autoscaling_group/nodes-eu-west-1a.{}",
@@ -269,11 +281,14 @@ fn the_forms_are_these() {
     }
     file["made_from"]["completed"] = json!("...");
     insta::assert_json_snapshot!("json_saved_plan", file);
-    let stream = lines(
+    let stream = parse_lines(
         &kctl
             .run(&["update", "--plan", "max.plan", "--yes", "-o", "events"])
-            .good(),
+            .expect_success(),
     );
-    let stream: Vec<String> = stream.iter().map(|line| alike(line).to_string()).collect();
+    let stream: Vec<String> = stream
+        .iter()
+        .map(|line| normalized(line).to_string())
+        .collect();
     insta::assert_snapshot!("json_events", stream.join("\n"));
 }

@@ -12,7 +12,7 @@ pub struct Kctl {
 }
 
 /// How a command ended.
-pub struct Ran {
+pub struct KctlOutput {
     pub code: i32,
     pub out: String,
     pub err: String,
@@ -39,26 +39,26 @@ impl Kctl {
     pub fn with_store() -> Self {
         let mut kctl = Self::new();
         let store = format!("file://{}", kctl.dir.path().join("store").display());
-        kctl.set("KCTL_STATE_STORE", &store);
+        kctl.set_variable("KCTL_STATE_STORE", &store);
         kctl
     }
 
-    pub fn set(&mut self, name: &str, value: &str) {
+    pub fn set_variable(&mut self, name: &str, value: &str) {
         self.environment.push((name.to_owned(), value.to_owned()));
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub fn home_path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
     /// A file in the home, as an argument.
-    pub fn file(&self, name: &str, text: &str) -> String {
-        let path = self.path(name);
+    pub fn write_file(&self, name: &str, text: &str) -> String {
+        let path = self.home_path(name);
         std::fs::write(&path, text).expect("a file");
         path.display().to_string()
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    fn new_command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kctl"));
         command
             .args(arguments)
@@ -69,23 +69,22 @@ impl Kctl {
     }
 
     /// Runs it to its end, without a terminal.
-    pub fn run(&self, arguments: &[&str]) -> Ran {
+    pub fn run(&self, arguments: &[&str]) -> KctlOutput {
         self.run_with(arguments, "")
     }
 
     /// The same with something on standard input.
-    pub fn run_with(&self, arguments: &[&str], input: &str) -> Ran {
-        let mut child = self.start(arguments, Stdio::piped());
+    pub fn run_with(&self, arguments: &[&str], input: &str) -> KctlOutput {
+        let mut child = self.start_command(arguments, Stdio::piped());
         let mut stdin = child.stdin.take().expect("standard input");
         // It may end without reading.
         let _ = stdin.write_all(input.as_bytes());
         drop(stdin);
-        self.end(child)
+        self.wait_for_end(child)
     }
 
-    /// Starts it.
-    pub fn start(&self, arguments: &[&str], stdin: Stdio) -> Child {
-        let mut command = self.command(arguments);
+    pub fn start_command(&self, arguments: &[&str], stdin: Stdio) -> Child {
+        let mut command = self.new_command(arguments);
         command
             .stdin(stdin)
             .stdout(Stdio::piped())
@@ -93,8 +92,7 @@ impl Kctl {
         command.spawn().expect("kctl")
     }
 
-    /// Waits for it.
-    pub fn end(&self, child: Child) -> Ran {
+    pub fn wait_for_end(&self, child: Child) -> KctlOutput {
         let Output {
             status,
             stdout,
@@ -103,29 +101,29 @@ impl Kctl {
         let text = |bytes: Vec<u8>| {
             String::from_utf8(bytes)
                 .expect("text")
-                .replace(&self.home(), "HOME")
+                .replace(&self.home_text(), "HOME")
         };
-        Ran {
+        KctlOutput {
             code: status.code().unwrap_or(-1),
             out: text(stdout),
             err: text(stderr),
         }
     }
 
-    fn home(&self) -> String {
+    fn home_text(&self) -> String {
         self.dir.path().display().to_string()
     }
 }
 
-impl Ran {
+impl KctlOutput {
     /// Its results, if it went well.
-    pub fn good(self) -> String {
+    pub fn expect_success(self) -> String {
         assert_eq!(self.code, 0, "{}{}", self.out, self.err);
         self.out
     }
 
     /// All of it, for snapshots.
-    pub fn all(&self) -> String {
+    pub fn all_output(&self) -> String {
         format!(
             "exit code {}\n--- stdout\n{}--- stderr\n{}",
             self.code, self.out, self.err
@@ -134,7 +132,7 @@ impl Ran {
 }
 
 /// The folder of the repository.
-pub fn repository() -> PathBuf {
+pub fn repository_folder() -> PathBuf {
     Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo runs this"))
         .parent()
         .expect("the repository")

@@ -1,37 +1,39 @@
 //! What an update leaves where it is though the spec has no place for it: etcd's volumes, balancers that machines know the
 //! API by, what AWS and others added by themselves.
 
-use crate::kctl::{Kctl, Ran};
-use crate::scenario::{NAME, REGION, cloud};
+use crate::kctl::{Kctl, KctlOutput};
+use crate::scenario::{NAME, REGION, kctl_with_cloud};
 use crate::simulator::Simulator;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// A cluster in AWS with one control plane.
-fn made(simulator: &Simulator, more: &[&str]) -> Kctl {
-    let kctl = cloud(simulator);
+fn made_cluster(simulator: &Simulator, more: &[&str]) -> Kctl {
+    let kctl = kctl_with_cloud(simulator);
     let create = ["create", "cluster", NAME, "--zones", "eu-west-1a", "--yes"];
-    kctl.run(&[&create[..], more].concat()).good();
+    kctl.run(&[&create[..], more].concat()).expect_success();
     kctl
 }
 
 /// etcd's volumes: ids by name.
-fn volumes(simulator: &Simulator) -> BTreeSet<String> {
+fn etcd_volumes(simulator: &Simulator) -> BTreeSet<String> {
     let code = "for v in boto('ec2').describe_volumes(Filters=[{'Name': 'tag-key', 'Values': ['k8s.io/etcd/*']}])['Volumes']:\n print(v['VolumeId'])";
-    let text = simulator.python(REGION, code);
+    let text = simulator.run_python(REGION, code);
     text.lines().map(ToOwned::to_owned).collect()
 }
 
 /// The stored spec, with that text in the place of this one.
-fn edit(kctl: &Kctl, from: &str, to: &str) {
-    let spec = kctl.run(&["get", "cluster", NAME, "-o", "yaml"]).good();
+fn edit_spec(kctl: &Kctl, from: &str, to: &str) {
+    let spec = kctl
+        .run(&["get", "cluster", NAME, "-o", "yaml"])
+        .expect_success();
     assert!(spec.contains(from), "{spec}");
-    let file = kctl.file("spec.yaml", &spec.replace(from, to));
-    kctl.run(&["replace", "-f", &file]).good();
+    let file = kctl.write_file("spec.yaml", &spec.replace(from, to));
+    kctl.run(&["replace", "-f", &file]).expect_success();
 }
 
 /// Nothing is left to do, and these are shown as kept.
-fn keeps(kctl: &Kctl, ids: &BTreeSet<String>) {
+fn assert_kept(kctl: &Kctl, ids: &BTreeSet<String>) {
     let ran = kctl.run(&["update", "--exit-code"]);
     assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
     assert!(ran.out.contains("No changes."), "{}", ran.out);
@@ -40,7 +42,7 @@ fn keeps(kctl: &Kctl, ids: &BTreeSet<String>) {
         assert!(shown.contains(id.as_str()), "{id}: {}", ran.out);
     }
     let json: Value =
-        serde_json::from_str(&kctl.run(&["update", "-o", "json"]).good()).expect("JSON");
+        serde_json::from_str(&kctl.run(&["update", "-o", "json"]).expect_success()).expect("JSON");
     let kept = json["kept"].as_array().cloned().unwrap_or_default();
     let kept = kept
         .iter()
@@ -50,31 +52,32 @@ fn keeps(kctl: &Kctl, ids: &BTreeSet<String>) {
 
 #[test]
 fn a_renamed_member_s_volumes_stay_until_the_cluster_goes() {
-    let simulator = Simulator::start();
-    let kctl = cloud(&simulator);
-    let empty = simulator.listing(REGION);
+    let simulator = Simulator::start_simulator();
+    let kctl = kctl_with_cloud(&simulator);
+    let empty = simulator.list_resources(REGION);
     kctl.run(&["create", "cluster", NAME, "--zones", "eu-west-1a", "--yes"])
-        .good();
-    let before = volumes(&simulator);
+        .expect_success();
+    let before = etcd_volumes(&simulator);
     assert_eq!(before.len(), 2);
     // No machine has begun to form etcd, so that the members may have other names.
-    edit(&kctl, "      name: a\n", "      name: b\n");
-    let made = kctl.run(&["update", "--yes"]).good();
+    edit_spec(&kctl, "      name: a\n", "      name: b\n");
+    let made = kctl.run(&["update", "--yes"]).expect_success();
     assert!(
         made.contains("only `kctl delete cluster` deletes volumes of etcd"),
         "{made}"
     );
-    let after = volumes(&simulator);
+    let after = etcd_volumes(&simulator);
     assert!(after.len() == 4 && after.is_superset(&before), "{after:?}");
-    keeps(&kctl, &before);
-    kctl.run(&["delete", "cluster", NAME, "--yes"]).good();
-    assert_eq!(simulator.listing(REGION), empty);
+    assert_kept(&kctl, &before);
+    kctl.run(&["delete", "cluster", NAME, "--yes"])
+        .expect_success();
+    assert_eq!(simulator.list_resources(REGION), empty);
 }
 
 #[test]
 fn removed_members_volumes_stay() {
-    let simulator = Simulator::start();
-    let kctl = cloud(&simulator);
+    let simulator = Simulator::start_simulator();
+    let kctl = kctl_with_cloud(&simulator);
     let zones = "eu-west-1a,eu-west-1b,eu-west-1c";
     let create = [
         "create",
@@ -86,26 +89,28 @@ fn removed_members_volumes_stay() {
         zones,
         "--yes",
     ];
-    kctl.run(&create).good();
-    let before = volumes(&simulator);
+    kctl.run(&create).expect_success();
+    let before = etcd_volumes(&simulator);
     assert_eq!(before.len(), 6);
     // No command takes a group away that the spec still needs: somebody writes both to the store.
-    let spec = kctl.run(&["get", "cluster", NAME, "-o", "yaml"]).good();
+    let spec = kctl
+        .run(&["get", "cluster", NAME, "-o", "yaml"])
+        .expect_success();
     let member = |zone: &str| {
         format!(
             "    - encryptedVolume: true\n      instanceGroup: control-plane-eu-west-1{zone}\n      name: {zone}\n"
         )
     };
-    let file = kctl.file(
+    let file = kctl.write_file(
         "spec.yaml",
         &spec.replace(&member("b"), "").replace(&member("c"), ""),
     );
     let code = ["b", "c"].map(|zone| format!("boto('s3').delete_object(Bucket='state', Key='clusters/{NAME}/instancegroup/control-plane-eu-west-1{zone}')"));
-    simulator.python(REGION, &code.join("\n"));
-    kctl.run(&["replace", "-f", &file]).good();
-    kctl.run(&["update", "--yes"]).good();
-    assert_eq!(volumes(&simulator), before);
-    let ran = kctl.run(&["update", "-o", "json"]).good();
+    simulator.run_python(REGION, &code.join("\n"));
+    kctl.run(&["replace", "-f", &file]).expect_success();
+    kctl.run(&["update", "--yes"]).expect_success();
+    assert_eq!(etcd_volumes(&simulator), before);
+    let ran = kctl.run(&["update", "-o", "json"]).expect_success();
     let json: Value = serde_json::from_str(&ran).expect("JSON");
     assert_eq!(json["kept"].as_array().map(Vec::len), Some(4), "{ran}");
 }
@@ -120,20 +125,20 @@ for v in ec2.describe_volumes(Filters=[{'Name': 'tag-key', 'Values': ['k8s.io/et
 
 #[test]
 fn of_a_volume_and_its_copy_both_stay() {
-    let simulator = Simulator::start();
-    let kctl = made(&simulator, &[]);
-    let before = volumes(&simulator);
+    let simulator = Simulator::start_simulator();
+    let kctl = made_cluster(&simulator, &[]);
+    let before = etcd_volumes(&simulator);
     let copies: BTreeSet<String> = simulator
-        .python(REGION, COPY)
+        .run_python(REGION, COPY)
         .lines()
         .map(ToOwned::to_owned)
         .collect();
     assert_eq!(copies.len(), 2);
     let both: BTreeSet<String> = before.union(&copies).cloned().collect();
     kctl.run(&["edit", "cluster", "--set", "spec.cloudLabels.Team=x"])
-        .good();
-    kctl.run(&["update", "--yes"]).good();
-    assert_eq!(volumes(&simulator), both);
+        .expect_success();
+    kctl.run(&["update", "--yes"]).expect_success();
+    assert_eq!(etcd_volumes(&simulator), both);
     let ran = kctl.run(&["update", "--exit-code"]);
     assert_eq!(ran.code, 0, "{}", ran.out);
     assert_eq!(
@@ -144,7 +149,7 @@ fn of_a_volume_and_its_copy_both_stay() {
     );
 }
 
-fn record(simulator: &Simulator, etcd: &str) {
+fn write_record(simulator: &Simulator, etcd: &str) {
     let code = format!(
         "
 v = [v for v in boto('ec2').describe_volumes()['Volumes'] if any(t == {{'Key': 'Name', 'Value': 'a.etcd-{etcd}.{NAME}'}} for t in v.get('Tags', []))][0]
@@ -152,29 +157,30 @@ import json
 record = {{'format': 1, 'state': {{'formed': {{'clusterId': 'cdf818194e3a8c32', 'token': 't'}}}}, 'members': {{'a': {{'volume': v['VolumeId'], 'blank': True}}}}}}
 boto('s3').put_object(Bucket='state', Key='clusters/{NAME}/etcd/{etcd}.json', Body=json.dumps(record).encode())"
     );
-    simulator.python(REGION, &code);
+    simulator.run_python(REGION, &code);
 }
 
 #[test]
 fn a_spec_with_other_members_than_etcd_was_formed_with_is_refused_with_the_way() {
-    let simulator = Simulator::start();
-    let kctl = made(&simulator, &[]);
-    record(&simulator, "main");
-    record(&simulator, "events");
-    keeps(&kctl, &BTreeSet::new());
+    let simulator = Simulator::start_simulator();
+    let kctl = made_cluster(&simulator, &[]);
+    write_record(&simulator, "main");
+    write_record(&simulator, "events");
+    assert_kept(&kctl, &BTreeSet::new());
     kctl.run(&["edit", "ig", "nodes-eu-west-1a", "--set", "spec.maxSize=2"])
-        .good();
-    kctl.run(&["update", "--plan-out", "saved.plan"]).good();
-    edit(&kctl, "      name: a\n", "      name: b\n");
-    let before = simulator.listing(REGION);
-    let refused = |ran: Ran| {
+        .expect_success();
+    kctl.run(&["update", "--plan-out", "saved.plan"])
+        .expect_success();
+    edit_spec(&kctl, "      name: a\n", "      name: b\n");
+    let before = simulator.list_resources(REGION);
+    let refused = |ran: KctlOutput| {
         assert_eq!(ran.code, 2, "{}{}", ran.out, ran.err);
         for words in [
             "spec.etcdClusters[0].etcdMembers",
             "spec.etcdClusters[1].etcdMembers[0].name",
-            "etcd cluster main was formed with member a, whose data lies on vol-",
+            "etcd cluster main was formed with member a, whose data is on vol-",
             "put member a back in a group of zone eu-west-1a",
-            "this release adds no members",
+            "this release cannot add members",
         ] {
             assert!(ran.err.contains(words), "{words}: {}", ran.err);
         }
@@ -183,18 +189,18 @@ fn a_spec_with_other_members_than_etcd_was_formed_with_is_refused_with_the_way()
     refused(kctl.run(&["update", "--yes"]));
     refused(kctl.run(&["update", "--plan", "saved.plan"]));
     refused(kctl.run(&["update", "--plan", "saved.plan", "--yes"]));
-    assert_eq!(simulator.listing(REGION), before);
-    edit(&kctl, "      name: b\n", "      name: a\n");
+    assert_eq!(simulator.list_resources(REGION), before);
+    edit_spec(&kctl, "      name: b\n", "      name: a\n");
     kctl.run(&["update", "--plan", "saved.plan", "--yes"])
-        .good();
+        .expect_success();
 }
 
 /// Somebody takes a tag away from the volume that holds etcd's data: kctl does not see it any more, and protokube finds it by its record.
 #[test]
 fn no_empty_volume_is_made_beside_one_that_lost_a_tag() {
-    let simulator = Simulator::start();
-    let kctl = made(&simulator, &[]);
-    record(&simulator, "main");
+    let simulator = Simulator::start_simulator();
+    let kctl = made_cluster(&simulator, &[]);
+    write_record(&simulator, "main");
     let tag = format!("kubernetes.io/cluster/{NAME}");
     let change = |verb: &str, value: &str| {
         let code = format!(
@@ -203,51 +209,53 @@ ec2 = boto('ec2')
 v = [v for v in ec2.describe_volumes()['Volumes'] if any(t == {{'Key': 'Name', 'Value': 'a.etcd-main.{NAME}'}} for t in v.get('Tags', []))][0]
 ec2.{verb}(Resources=[v['VolumeId']], Tags=[{{'Key': '{tag}'{value}}}])"
         );
-        simulator.python(REGION, &code);
+        simulator.run_python(REGION, &code);
     };
     change("delete_tags", "");
-    let before = simulator.listing(REGION);
+    let before = simulator.list_resources(REGION);
     for more in [&["update"][..], &["update", "--yes"]] {
         let ran = kctl.run(more);
         assert_eq!(ran.code, 2, "{}{}", ran.out, ran.err);
         for words in [
             "spec.etcdClusters[0].etcdMembers[0].name",
-            "lies on vol-",
-            "an empty volume would be made in its place",
-            "its tags back",
+            "is on vol-",
+            "an empty volume would be created instead",
+            "restore the tags of",
         ] {
             assert!(ran.err.contains(words), "{words}: {}", ran.err);
         }
     }
-    assert_eq!(simulator.listing(REGION), before);
+    assert_eq!(simulator.list_resources(REGION), before);
     change("create_tags", ", 'Value': 'owned'");
-    keeps(&kctl, &BTreeSet::new());
+    assert_kept(&kctl, &BTreeSet::new());
 }
 
 #[test]
 fn etcd_goes_up_one_minor_at_a_time_and_never_down_once_a_machine_runs_it() {
     const OLD: &str = "spec.etcdClusters[*].version=3.5.31";
     const NEW: &str = "spec.etcdClusters[*].version=3.6.12";
-    let simulator = Simulator::start();
-    let kctl = made(&simulator, &["--set", OLD]);
-    record(&simulator, "main");
-    record(&simulator, "events");
+    let simulator = Simulator::start_simulator();
+    let kctl = made_cluster(&simulator, &["--set", OLD]);
+    write_record(&simulator, "main");
+    write_record(&simulator, "events");
     let set = |value: &str| {
-        kctl.run(&["edit", "cluster", "--set", value]).good();
+        kctl.run(&["edit", "cluster", "--set", value])
+            .expect_success();
     };
     set(NEW);
-    kctl.run(&["update", "--yes"]).good();
+    kctl.run(&["update", "--yes"]).expect_success();
     // No machine runs it yet.
     set(OLD);
-    kctl.run(&["update", "--plan-out", "saved.plan"]).good();
+    kctl.run(&["update", "--plan-out", "saved.plan"])
+        .expect_success();
     set(NEW);
-    replace(
+    replace_instances(
         &simulator,
         &format!("control-plane-eu-west-1a.masters.{NAME}"),
     );
     assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
     set(OLD);
-    let before = simulator.listing(REGION);
+    let before = simulator.list_resources(REGION);
     for command in [
         ["update"].as_slice(),
         &["update", "--yes"],
@@ -265,24 +273,25 @@ fn etcd_goes_up_one_minor_at_a_time_and_never_down_once_a_machine_runs_it() {
             assert!(ran.err.contains(words), "{words}: {}", ran.err);
         }
     }
-    assert_eq!(simulator.listing(REGION), before);
+    assert_eq!(simulator.list_resources(REGION), before);
     // Where no machine runs, what the last update wanted counts.
     let code = format!(
         "boto('autoscaling').update_auto_scaling_group(AutoScalingGroupName='control-plane-eu-west-1a.masters.{NAME}', MinSize=0, DesiredCapacity=0)"
     );
-    simulator.python(REGION, &code);
+    simulator.run_python(REGION, &code);
     let ran = kctl.run(&["update"]);
     let said = "etcd cluster main runs etcd 3.6.12 (the last update)";
     assert!(ran.code == 2 && ran.err.contains(said), "{}", ran.err);
-    kctl.run(&["edit", "cluster", "--set", NEW]).good();
-    kctl.run(&["update", "--yes"]).good();
+    kctl.run(&["edit", "cluster", "--set", NEW])
+        .expect_success();
+    kctl.run(&["update", "--yes"]).expect_success();
 }
 
 /// An edit for which the balancer is replaced.
 const INTERNAL: &str = "spec.api.loadBalancer.type=Internal";
 
 /// Balancers, listeners and target groups, and how many target groups the control plane's machines join.
-fn balancing(simulator: &Simulator) -> Vec<usize> {
+fn count_balancing(simulator: &Simulator) -> Vec<usize> {
     let code = format!(
         "
 elb = boto('elbv2')
@@ -292,14 +301,14 @@ print(sum(len(elb.describe_listeners(LoadBalancerArn=b['LoadBalancerArn'])['List
 print(len(elb.describe_target_groups()['TargetGroups']))
 print(len(boto('autoscaling').describe_auto_scaling_groups(AutoScalingGroupNames=['control-plane-eu-west-1a.masters.{NAME}'])['AutoScalingGroups'][0]['TargetGroupARNs']))"
     );
-    let text = simulator.python(REGION, &code);
+    let text = simulator.run_python(REGION, &code);
     text.lines()
         .map(|line| line.parse().expect("a number"))
         .collect()
 }
 
 /// Every machine of a group is replaced by Auto Scaling.
-fn replace(simulator: &Simulator, group: &str) {
+fn replace_instances(simulator: &Simulator, group: &str) {
     let code = format!(
         "
 asg = boto('autoscaling')
@@ -307,18 +316,19 @@ group = asg.describe_auto_scaling_groups(AutoScalingGroupNames=['{group}'])['Aut
 for i in group['Instances']:
   asg.terminate_instance_in_auto_scaling_group(InstanceId=i['InstanceId'], ShouldDecrementDesiredCapacity=False)"
     );
-    simulator.python(REGION, &code);
+    simulator.run_python(REGION, &code);
 }
 
 #[test]
 fn a_balancer_that_is_replaced_stays_until_no_machine_that_runs_names_it() {
-    let simulator = Simulator::start();
-    let kctl = made(&simulator, &["--dns", "none"]);
-    assert_eq!(balancing(&simulator), [1, 2, 2, 2]);
-    kctl.run(&["edit", "cluster", "--set", INTERNAL]).good();
-    let made = kctl.run(&["update", "--yes"]).good();
+    let simulator = Simulator::start_simulator();
+    let kctl = made_cluster(&simulator, &["--dns", "none"]);
+    assert_eq!(count_balancing(&simulator), [1, 2, 2, 2]);
+    kctl.run(&["edit", "cluster", "--set", INTERNAL])
+        .expect_success();
+    let made = kctl.run(&["update", "--yes"]).expect_success();
     assert!(made.contains("replaced or updated: "), "{made}");
-    assert_eq!(balancing(&simulator), [2, 4, 4, 4]);
+    assert_eq!(count_balancing(&simulator), [2, 4, 4, 4]);
     // Its workers still run.
     let again = kctl.run(&["update", "--exit-code"]);
     assert_eq!(again.code, 0, "{}{}", again.out, again.err);
@@ -331,57 +341,59 @@ fn a_balancer_that_is_replaced_stays_until_no_machine_that_runs_names_it() {
     ] {
         assert!(again.out.contains(words), "{words}: {}", again.out);
     }
-    replace(&simulator, &format!("nodes-eu-west-1a.{NAME}"));
+    replace_instances(&simulator, &format!("nodes-eu-west-1a.{NAME}"));
     let later = kctl.run(&["update", "--exit-code"]);
     assert_eq!(later.code, 10, "{}{}", later.out, later.err);
     assert!(!later.out.contains("Kept"), "{}", later.out);
-    kctl.run(&["update", "--yes"]).good();
-    assert_eq!(balancing(&simulator), [1, 2, 2, 2]);
+    kctl.run(&["update", "--yes"]).expect_success();
+    assert_eq!(count_balancing(&simulator), [1, 2, 2, 2]);
     assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
 }
 
 #[test]
 fn a_balancer_stays_while_a_group_without_instances_may_launch_one_that_names_it() {
-    let simulator = Simulator::start();
-    let kctl = made(&simulator, &["--dns", "none"]);
+    let simulator = Simulator::start_simulator();
+    let kctl = made_cluster(&simulator, &["--dns", "none"]);
     let group = "nodes-eu-west-1a";
     let none = ["--set", "spec.minSize=0", "--set", "spec.maxSize=0"];
     kctl.run(&[&["edit", "instancegroup", group][..], &none].concat())
-        .good();
-    kctl.run(&["update", "--yes"]).good();
-    kctl.run(&["edit", "cluster", "--set", INTERNAL]).good();
-    let made = kctl.run(&["update", "--yes"]).good();
+        .expect_success();
+    kctl.run(&["update", "--yes"]).expect_success();
+    kctl.run(&["edit", "cluster", "--set", INTERNAL])
+        .expect_success();
+    let made = kctl.run(&["update", "--yes"]).expect_success();
     assert!(
         made.contains(&format!("(until group {group}.{NAME} is")),
         "{made}"
     );
-    assert_eq!(balancing(&simulator), [2, 4, 4, 4]);
+    assert_eq!(count_balancing(&simulator), [2, 4, 4, 4]);
     // The group launches what knows the successor now.
-    kctl.run(&["update", "--yes"]).good();
-    assert_eq!(balancing(&simulator), [1, 2, 2, 2]);
+    kctl.run(&["update", "--yes"]).expect_success();
+    assert_eq!(count_balancing(&simulator), [1, 2, 2, 2]);
     assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
 }
 
 #[test]
 fn where_names_are_published_a_balancer_that_is_replaced_goes_at_once() {
-    let simulator = Simulator::start();
-    simulator.python(
+    let simulator = Simulator::start_simulator();
+    simulator.run_python(
         REGION,
         "boto('route53').create_hosted_zone(Name='example.com', CallerReference='1')",
     );
-    let kctl = made(
+    let kctl = made_cluster(
         &simulator,
         &["--dns", "public", "--api-loadbalancer-type", "public"],
     );
-    assert_eq!(balancing(&simulator)[0], 1);
-    kctl.run(&["edit", "cluster", "--set", INTERNAL]).good();
-    kctl.run(&["update", "--yes"]).good();
-    assert_eq!(balancing(&simulator)[0], 1);
+    assert_eq!(count_balancing(&simulator)[0], 1);
+    kctl.run(&["edit", "cluster", "--set", INTERNAL])
+        .expect_success();
+    kctl.run(&["update", "--yes"]).expect_success();
+    assert_eq!(count_balancing(&simulator)[0], 1);
     assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
 }
 
 /// What bears that tag, but for what machines bring along, which have the tags of their launch.
-fn tagged(simulator: &Simulator, key: &str) -> BTreeSet<String> {
+fn tagged_resources(simulator: &Simulator, key: &str) -> BTreeSet<String> {
     let code = format!(
         "
 ec2, elb, iam, asg, sqs, events = (boto(s) for s in ('ec2', 'elbv2', 'iam', 'autoscaling', 'sqs', 'events'))
@@ -400,13 +412,13 @@ for p in iam.list_instance_profiles()['InstanceProfiles']:
 for q in sqs.list_queues().get('QueueUrls', []): told('queue', q, [{{'Key': k}} for k in sqs.list_queue_tags(QueueUrl=q).get('Tags', {{}})])
 for r in events.list_rules()['Rules']: told('rule', r['Name'], events.list_tags_for_resource(ResourceARN=r['Arn'])['Tags'])"
     );
-    let text = simulator.python(REGION, &code);
+    let text = simulator.run_python(REGION, &code);
     text.lines().map(ToOwned::to_owned).collect()
 }
 
 /// The newest versions of launch templates.
-fn versions(simulator: &Simulator) -> String {
-    simulator.python(
+fn template_versions(simulator: &Simulator) -> String {
+    simulator.run_python(
         REGION,
         "print(sorted((t['LaunchTemplateName'], t['LatestVersionNumber']) for t in boto('ec2').describe_launch_templates()['LaunchTemplates']))",
     )
@@ -439,14 +451,14 @@ fn make_with_everything(kctl: &Kctl) {
             "spec.etcdClusters[*].etcdMembers[*].encryptedVolume=false",
         ],
     ];
-    kctl.run(&create.concat()).good();
+    kctl.run(&create.concat()).expect_success();
 }
 
 #[test]
 fn an_account_that_tags_encrypts_and_rewrites_what_it_keeps_makes_no_changes() {
-    let simulator = Simulator::start();
-    let kctl = cloud(&simulator);
-    simulator.python(
+    let simulator = Simulator::start_simulator();
+    let kctl = kctl_with_cloud(&simulator);
+    simulator.run_python(
         REGION,
         "
 boto('ec2').enable_ebs_encryption_by_default()
@@ -454,8 +466,8 @@ boto('s3').put_bucket_encryption(Bucket='state', ServerSideEncryptionConfigurati
 boto('route53').create_hosted_zone(Name='example.com', CallerReference='1')",
     );
     simulator.foreign_tags(&json!({"cost-centre": "4711"}));
-    simulator.lag(500);
-    let empty = simulator.listing(REGION);
+    simulator.set_lag(500);
+    let empty = simulator.list_resources(REGION);
     let no_changes = || {
         let ran = kctl.run(&["update", "--exit-code"]);
         assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
@@ -467,19 +479,21 @@ boto('route53').create_hosted_zone(Name='example.com', CallerReference='1')",
     };
     let changes = || {
         assert_eq!(kctl.run(&["update", "--exit-code"]).code, 10);
-        kctl.run(&["update", "--yes"]).good();
+        kctl.run(&["update", "--yes"]).expect_success();
         no_changes();
     };
     make_with_everything(&kctl);
-    let spec = kctl.run(&["get", "cluster", NAME, "-o", "yaml"]).good();
+    let spec = kctl
+        .run(&["get", "cluster", NAME, "-o", "yaml"])
+        .expect_success();
     assert_eq!(spec.matches("encryptedVolume: false").count(), 6, "{spec}");
     assert_eq!(
-        simulator.python(REGION, KEPT),
+        simulator.run_python(REGION, KEPT),
         "6 {True}\nTrue\n['198.51.100.8/30', '2001:db8::/32', '203.0.113.0/24']"
     );
     no_changes();
-    let of_others = tagged(&simulator, "cost-centre");
-    let of_kctl = tagged(&simulator, "Team");
+    let of_others = tagged_resources(&simulator, "cost-centre");
+    let of_kctl = tagged_resources(&simulator, "Team");
     assert!(of_kctl.is_subset(&of_others), "{of_kctl:#?} {of_others:#?}");
     let kind = |one: &String| one.split(' ').next().unwrap_or_default().to_owned();
     let kinds: BTreeSet<String> = of_kctl.iter().map(kind).collect();
@@ -490,53 +504,67 @@ boto('route53').create_hosted_zone(Name='example.com', CallerReference='1')",
     no_changes();
 
     // Labels come, change and go, and those of others stay where they are.
-    let before = versions(&simulator);
+    let before = template_versions(&simulator);
     kctl.run(&["edit", "cluster", "--set", "spec.cloudLabels.Team=y"])
-        .good();
+        .expect_success();
     changes();
-    assert_eq!(tagged(&simulator, "Team"), of_kctl);
+    assert_eq!(tagged_resources(&simulator, "Team"), of_kctl);
     kctl.run(&["edit", "cluster", "--unset", "spec.cloudLabels.Team"])
-        .good();
+        .expect_success();
     changes();
-    assert_eq!(tagged(&simulator, "Team"), BTreeSet::new());
-    assert_eq!(tagged(&simulator, "Owner"), of_kctl);
+    assert_eq!(tagged_resources(&simulator, "Team"), BTreeSet::new());
+    assert_eq!(tagged_resources(&simulator, "Owner"), of_kctl);
     kctl.run(&["edit", "cluster", "--unset", "spec.cloudLabels"])
-        .good();
+        .expect_success();
     changes();
-    assert_eq!(tagged(&simulator, "Owner"), BTreeSet::new());
-    assert_ne!(versions(&simulator), before, "machines get other tags");
+    assert_eq!(tagged_resources(&simulator, "Owner"), BTreeSet::new());
+    assert_ne!(
+        template_versions(&simulator),
+        before,
+        "machines get other tags"
+    );
     for others in ["cost-centre", "audited"] {
-        assert_eq!(tagged(&simulator, others), of_others);
+        assert_eq!(tagged_resources(&simulator, others), of_others);
     }
 
-    kctl.run(&["delete", "cluster", NAME, "--yes"]).good();
-    assert_eq!(simulator.listing(REGION), empty);
+    kctl.run(&["delete", "cluster", NAME, "--yes"])
+        .expect_success();
+    assert_eq!(simulator.list_resources(REGION), empty);
 }
 
 #[test]
 fn a_tag_that_a_launch_template_itself_lacks_makes_no_new_version() {
-    let simulator = Simulator::start();
-    let kctl = made(&simulator, &["--cloud-labels", "Team=x"]);
-    let before = (tagged(&simulator, "Team"), versions(&simulator));
+    let simulator = Simulator::start_simulator();
+    let kctl = made_cluster(&simulator, &["--cloud-labels", "Team=x"]);
+    let before = (
+        tagged_resources(&simulator, "Team"),
+        template_versions(&simulator),
+    );
     let untag = "
 ec2 = boto('ec2')
 ids = [t['LaunchTemplateId'] for t in ec2.describe_launch_templates()['LaunchTemplates']]
 ec2.delete_tags(Resources=ids, Tags=[{'Key': 'Team'}])";
-    simulator.python(REGION, untag);
+    simulator.run_python(REGION, untag);
     assert_eq!(kctl.run(&["update", "--exit-code"]).code, 10);
-    kctl.run(&["update", "--yes"]).good();
-    assert_eq!((tagged(&simulator, "Team"), versions(&simulator)), before);
+    kctl.run(&["update", "--yes"]).expect_success();
+    assert_eq!(
+        (
+            tagged_resources(&simulator, "Team"),
+            template_versions(&simulator)
+        ),
+        before
+    );
     assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
 }
 
 /// The Kubernetes version that a group's new machines get, and that of its launch template's newest version.
-fn launched(simulator: &Simulator, group: &str) -> String {
+fn launched_versions(simulator: &Simulator, group: &str) -> String {
     let code = format!(
         "
 text = boto('s3').get_object(Bucket='state', Key='clusters/{NAME}/igconfig/{group}/nodeupconfig.yaml')['Body'].read().decode()
 print([line for line in text.splitlines() if line.startswith('kubernetesVersion:')][0].split()[1])"
     );
-    simulator.python(REGION, &code)
+    simulator.run_python(REGION, &code)
 }
 
 #[test]
@@ -544,9 +572,9 @@ fn workers_get_a_newer_version_once_the_control_plane_runs_it() {
     const WORKERS: &str = "node/nodes-eu-west-1a";
     const CONTROL_PLANE: &str = "control-plane/control-plane-eu-west-1a";
     let (old, new) = ("1.35.7", "1.36.3");
-    let simulator = Simulator::start();
-    let kctl = made(&simulator, &["--kubernetes-version", old]);
-    let versions = || [WORKERS, CONTROL_PLANE].map(|group| launched(&simulator, group));
+    let simulator = Simulator::start_simulator();
+    let kctl = made_cluster(&simulator, &["--kubernetes-version", old]);
+    let versions = || [WORKERS, CONTROL_PLANE].map(|group| launched_versions(&simulator, group));
     assert_eq!(versions(), [old, old]);
     kctl.run(&[
         "edit",
@@ -554,7 +582,7 @@ fn workers_get_a_newer_version_once_the_control_plane_runs_it() {
         "--set",
         &format!("spec.kubernetesVersion={new}"),
     ])
-    .good();
+    .expect_success();
     let ran = kctl.run(&["update", "--yes"]);
     let note = format!("workers keep Kubernetes {old} until every control plane runs {new} (i-");
     assert!(ran.code == 0 && ran.err.contains(&note), "{}", ran.err);
@@ -568,10 +596,10 @@ fn workers_get_a_newer_version_once_the_control_plane_runs_it() {
     );
     // A change of something else leaves that as it is.
     kctl.run(&["edit", "cluster", "--set", "spec.kubelet.maxPods=50"])
-        .good();
-    kctl.run(&["update", "--yes"]).good();
+        .expect_success();
+    kctl.run(&["update", "--yes"]).expect_success();
     assert_eq!(versions(), [old, new]);
-    replace(
+    replace_instances(
         &simulator,
         &format!("control-plane-eu-west-1a.masters.{NAME}"),
     );
@@ -582,25 +610,28 @@ fn workers_get_a_newer_version_once_the_control_plane_runs_it() {
         ran.out,
         ran.err
     );
-    kctl.run(&["update", "--yes"]).good();
+    kctl.run(&["update", "--yes"]).expect_success();
     assert_eq!(versions(), [new, new]);
     assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
 }
 
 #[test]
 fn workers_get_a_newer_version_at_once_where_the_user_says_so() {
-    let simulator = Simulator::start();
-    let kctl = made(&simulator, &["--kubernetes-version", "1.35.7"]);
+    let simulator = Simulator::start_simulator();
+    let kctl = made_cluster(&simulator, &["--kubernetes-version", "1.35.7"]);
     kctl.run(&["edit", "cluster", "--set", "spec.kubernetesVersion=1.36.3"])
-        .good();
+        .expect_success();
     kctl.run(&[
         "update",
         "--plan-out",
         "at-once.plan",
         "--ignore-kubelet-version-skew",
     ])
-    .good();
+    .expect_success();
     kctl.run(&["update", "--plan", "at-once.plan", "--yes"])
-        .good();
-    assert_eq!(launched(&simulator, "node/nodes-eu-west-1a"), "1.36.3");
+        .expect_success();
+    assert_eq!(
+        launched_versions(&simulator, "node/nodes-eu-west-1a"),
+        "1.36.3"
+    );
 }

@@ -2,7 +2,7 @@
 
 use crate::api_server::{ApiServer, another_authority};
 use crate::kctl::Kctl;
-use crate::scenario::{NAME, REGION, cloud};
+use crate::scenario::{NAME, REGION, kctl_with_cloud};
 use crate::simulator::Simulator;
 use node::pki::{Keyset, read_keyset};
 use serde_json::{Map, Value, json};
@@ -18,14 +18,14 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn made(workers: usize) -> Self {
+    fn new_cluster(workers: usize) -> Self {
         let simulator = Simulator::with_machines();
-        let kctl = cloud(&simulator);
+        let kctl = kctl_with_cloud(&simulator);
         let workers_wanted = workers.to_string();
         let create = ["create", "cluster", NAME, "--zones", "eu-west-1a"];
         kctl.run(&[&create[..], &["--node-count", &workers_wanted, "--yes"]].concat())
-            .good();
-        let found = simulator.python(
+            .expect_success();
+        let found = simulator.run_python(
             REGION,
             "for r in boto('ec2').describe_instances()['Reservations']:\n for i in r['Instances']:\n  print({t['Key']: t['Value'] for t in i['Tags']}['kops.k8s.io/instancegroup'], i['InstanceId'])",
         );
@@ -50,43 +50,43 @@ impl Cluster {
     }
 
     /// Everything runs; each of these machines has written that.
-    fn boots(&self, consoles: &[(&str, String)]) {
+    fn report_boots(&self, consoles: &[(&str, String)]) {
         let all = self.workers.iter().chain([&self.control_plane]);
         let running: Map<String, Value> = all.map(|id| (id.clone(), json!("running"))).collect();
         let base64 = |text: &String| {
             let code =
                 format!("import base64\nprint(base64.b64encode({text:?}.encode()).decode())");
-            self.simulator.python(REGION, &code)
+            self.simulator.run_python(REGION, &code)
         };
         let consoles: Map<String, Value> = consoles
             .iter()
             .map(|(id, text)| ((*id).to_owned(), json!(base64(text))))
             .collect();
         self.simulator
-            .report(&json!({"instances": running, "consoles": consoles}));
+            .report_hosts(&json!({"instances": running, "consoles": consoles}));
     }
 
     /// The authority of the cluster, from its store.
-    fn authority(&self) -> Keyset {
+    fn cluster_authority(&self) -> Keyset {
         let code = format!(
             "print(boto('s3').get_object(Bucket='state', Key='clusters/{NAME}/pki/private/kubernetes-ca/keyset.yaml')['Body'].read().decode())"
         );
-        read_keyset("kubernetes-ca", &self.simulator.python(REGION, &code)).expect("a keyset")
+        read_keyset("kubernetes-ca", &self.simulator.run_python(REGION, &code)).expect("a keyset")
     }
 
-    fn api(&self) -> ApiServer {
-        ApiServer::start(&self.authority(), &format!("api.internal.{NAME}"))
+    fn start_api(&self) -> ApiServer {
+        ApiServer::start_server(&self.cluster_authority(), &format!("api.internal.{NAME}"))
     }
 
     /// What the API says of a cluster in which these machines have joined, and its control plane runs its parts.
-    fn joined(&self, api: &ApiServer, workers: &[&str]) {
-        let control = node(&self.control_plane, "control-plane", true);
+    fn api_shows_joined(&self, api: &ApiServer, workers: &[&str]) {
+        let control = node_object(&self.control_plane, "control-plane", true);
         let mut nodes = vec![control];
-        nodes.extend(workers.iter().map(|id| node(id, "node", true)));
-        api.says(nodes, self.parts());
+        nodes.extend(workers.iter().map(|id| node_object(id, "node", true)));
+        api.set_objects(nodes, self.control_plane_pods());
     }
 
-    fn parts(&self) -> Vec<Value> {
+    fn control_plane_pods(&self) -> Vec<Value> {
         let part = |name: &str| {
             json!({
                 "metadata": {"name": format!("{name}-{}", self.control_plane), "labels": {"k8s-app": name}},
@@ -105,12 +105,14 @@ impl Cluster {
         .to_vec()
     }
 
-    fn calls(&self, name: &str) -> u64 {
-        self.simulator.calls()["calls"][name].as_u64().unwrap_or(0)
+    fn count_calls(&self, name: &str) -> u64 {
+        self.simulator.calls_by_operation()["calls"][name]
+            .as_u64()
+            .unwrap_or(0)
     }
 }
 
-fn node(id: &str, role: &str, ready: bool) -> Value {
+fn node_object(id: &str, role: &str, ready: bool) -> Value {
     let status = if ready { "True" } else { "False" };
     json!({
         "metadata": {"name": id, "labels": {format!("node-role.kubernetes.io/{role}"): ""}},
@@ -124,13 +126,13 @@ fn node(id: &str, role: &str, ready: bool) -> Value {
 }
 
 /// A line of a stage on a console.
-fn stage(source: &str, stage: &str, status: &str, detail: &str) -> String {
+fn stage_line(source: &str, stage: &str, status: &str, detail: &str) -> String {
     let line = json!({"time": "2026-11-21T10:00:00Z", "source": source, "stage": stage, "status": status, "detail": detail});
     format!("[   21.0] cloud-init[812]: {line}\r\n")
 }
 
 /// The row of a machine.
-fn row<'a>(table: &'a str, id: &str) -> &'a str {
+fn instance_row<'a>(table: &'a str, id: &str) -> &'a str {
     let mut lines = table.lines();
     lines
         .find(|line| line.starts_with(id))
@@ -165,20 +167,20 @@ struct Fault<'a> {
 impl Cluster {
     /// Its first workers come up with the faults of the promise: port 3988 closed, nodeup not to be fetched, an image that
     /// does not boot, a wrong hash; and one whose nodeup reported an error.
-    fn faulty(&self) -> [Fault<'_>; 5] {
+    fn faulty_workers(&self) -> [Fault<'_>; 5] {
         let [closed, fetchless, broken, wrong, reported, ..] = &self.workers[..] else {
             panic!("{:?}", self.workers);
         };
         let unreachable =
             "could not reach the control plane at https://lb.example.com:3988: connection refused";
-        let user_data = |detail| stage("user-data", "fetch", "failed", detail);
-        self.boots(&[
+        let user_data = |detail| stage_line("user-data", "fetch", "failed", detail);
+        self.report_boots(&[
             (
                 closed,
-                stage("user-data", "fetch", "finished", "")
-                    + &stage("user-data", "start", "finished", "")
-                    + &stage("nodeup", "fetch", "started", "")
-                    + &stage("nodeup", "fetch", "failed", unreachable),
+                stage_line("user-data", "fetch", "finished", "")
+                    + &stage_line("user-data", "start", "finished", "")
+                    + &stage_line("nodeup", "fetch", "started", "")
+                    + &stage_line("nodeup", "fetch", "failed", unreachable),
             ),
             (fetchless, user_data("s3://state/clusters: timed out")),
             (
@@ -187,7 +189,7 @@ impl Cluster {
             ),
             (wrong, user_data("s3://state/clusters: wrong sha256 00ff")),
         ]);
-        self.reports(reported, "containerd.service did not start: exit code 1");
+        self.store_report(reported, "containerd.service did not start: exit code 1");
         let fault = |id, source, line, next| Fault {
             id,
             source,
@@ -224,62 +226,65 @@ impl Cluster {
     }
 
     /// A machine's report is in the store.
-    fn reports(&self, id: &str, error: &str) {
+    fn store_report(&self, id: &str, error: &str) {
         let report = json!({
             "format": 1, "instance": id, "cluster": NAME, "group": "nodes-eu-west-1a", "release": "0.1.0", "nodeConfig": "",
             "started": "2026-11-21T10:00:00Z", "stages": [{"name": "apply", "status": "failed", "seconds": 2.0}],
             "changes": 3, "changed": ["unit/containerd.service"], "error": error,
         });
-        self.leaves(&format!("nodes/{id}.json"), &report.to_string());
+        self.store_object(&format!("nodes/{id}.json"), &report.to_string());
     }
 
     /// That is in the cluster's folder of the store.
-    fn leaves(&self, key: &str, body: &str) {
+    fn store_object(&self, key: &str, body: &str) {
         let key = format!("clusters/{NAME}/{key}");
         let code = format!("boto('s3').put_object(Bucket='state', Key={key:?}, Body={body:?})");
-        self.simulator.python(REGION, &code);
+        self.simulator.run_python(REGION, &code);
     }
 }
 
 #[test]
 fn a_machine_that_has_not_joined_shows_how_far_it_came_and_what_stopped_it() {
-    let cluster = Cluster::made(6);
-    let faults = cluster.faulty();
+    let cluster = Cluster::new_cluster(6);
+    let faults = cluster.faulty_workers();
     let well = cluster.workers.last().expect("a sixth");
-    let api = cluster.api();
-    cluster.joined(&api, &[well]);
+    let api = cluster.start_api();
+    cluster.api_shows_joined(&api, &[well]);
 
     cluster.simulator.forget_calls();
     let get = ["get", "instances", "--api-server", &api.url];
     let ran = cluster.kctl.run(&get);
     let hints = ran.err.clone();
-    let table = ran.good();
+    let table = ran.expect_success();
     for fault in &faults {
-        let row = row(&table, fault.id);
+        let row = instance_row(&table, fault.id);
         for words in ["not joined", fault.source, fault.line] {
             assert!(row.contains(words), "{words}: {row}");
         }
         assert!(hints.contains(fault.next), "{}: {hints}", fault.next);
     }
     for id in [well, &cluster.control_plane] {
-        let row = row(&table, id);
+        let row = instance_row(&table, id);
         assert!(row.contains(" Ready ") && row.contains(" yes "), "{row}");
     }
     // One sweep; then a console for each of those that have not joined and left no report.
-    assert_eq!(cluster.calls("autoscaling.DescribeAutoScalingGroups"), 1);
-    assert_eq!(cluster.calls("ec2.DescribeInstances"), 1);
-    assert_eq!(cluster.calls("ec2.GetConsoleOutput"), 4);
-    assert_eq!(cluster.simulator.calls()["aws"], json!(6));
+    assert_eq!(
+        cluster.count_calls("autoscaling.DescribeAutoScalingGroups"),
+        1
+    );
+    assert_eq!(cluster.count_calls("ec2.DescribeInstances"), 1);
+    assert_eq!(cluster.count_calls("ec2.GetConsoleOutput"), 4);
+    assert_eq!(cluster.simulator.calls_by_operation()["aws"], json!(6));
 
     let ran = cluster.kctl.run(&["validate", "--api-server", &api.url]);
-    assert_eq!(ran.code, 3, "{}", ran.all());
+    assert_eq!(ran.code, 3, "{}", ran.all_output());
     assert!(
         ran.err.contains("is not healthy: 5 problems"),
         "{}",
         ran.err
     );
     for fault in &faults {
-        let row = row(&ran.out, fault.id);
+        let row = instance_row(&ran.out, fault.id);
         assert!(
             row.contains(fault.source) && row.contains(fault.line),
             "{row}"
@@ -291,10 +296,10 @@ fn a_machine_that_has_not_joined_shows_how_far_it_came_and_what_stopped_it() {
             ran.out
         );
     }
-    assert_eq!(cluster.calls("ec2.GetConsoleOutput"), 8);
+    assert_eq!(cluster.count_calls("ec2.GetConsoleOutput"), 8);
 
     let json = cluster.kctl.run(&[&get[..], &["-o", "json"]].concat());
-    let machines: Value = serde_json::from_str(&json.good()).expect("JSON");
+    let machines: Value = serde_json::from_str(&json.expect_success()).expect("JSON");
     let mut all = machines.as_array().expect("a list").iter();
     let reported = all.find(|machine| machine["start"]["knownFrom"] == "report");
     let start = &reported.expect("one that reported")["start"];
@@ -305,14 +310,14 @@ fn a_machine_that_has_not_joined_shows_how_far_it_came_and_what_stopped_it() {
 /// All Nodes are Ready, and one control plane runs no etcd; what workers, machines that are gone and thieves wrote beside it says nothing.
 #[test]
 fn what_protokube_of_a_control_plane_refuses_is_shown_after_it_joined() {
-    let cluster = Cluster::made(1);
-    cluster.boots(&[]);
-    let api = cluster.api();
-    cluster.joined(&api, &[&cluster.workers[0]]);
+    let cluster = Cluster::new_cluster(1);
+    cluster.report_boots(&[]);
+    let api = cluster.start_api();
+    cluster.api_shows_joined(&api, &[&cluster.workers[0]]);
     let control = cluster.control_plane.as_str();
     let says = |id: &str, of: &str, waits: Value| {
         let said = json!({"format": 1, "instance": of, "release": "0.1.0", "written": "", "waits": waits, "new": 1});
-        cluster.leaves(&format!("nodes/{id}.protokube.json"), &said.to_string());
+        cluster.store_object(&format!("nodes/{id}.protokube.json"), &said.to_string());
     };
     let wait = |role: &str, about: &str, message: &str| json!({"role": role, "about": about, "failed": true, "message": message, "since": "2026-11-21T10:00:00Z"});
     let gone = "the log of member a of etcd main is gone\u{1b}[2J";
@@ -327,7 +332,7 @@ fn what_protokube_of_a_control_plane_refuses_is_shown_after_it_joined() {
 
     let validate = ["validate", "--api-server", &api.url];
     let ran = cluster.kctl.run(&validate);
-    assert_eq!(ran.code, 3, "{}", ran.all());
+    assert_eq!(ran.code, 3, "{}", ran.all_output());
     assert!(ran.err.contains("is not healthy: 1 problem"), "{}", ran.err);
     assert!(ran.err.contains("journalctl -u protokube"), "{}", ran.err);
     let problem = ran.out.lines().find(|line| line.contains("Machine/"));
@@ -344,12 +349,12 @@ fn what_protokube_of_a_control_plane_refuses_is_shown_after_it_joined() {
     assert!(message.contains(line), "{message}");
 
     let get = ["get", "instances", "--api-server", &api.url];
-    let table = cluster.kctl.run(&get).good();
-    let own = row(&table, control);
+    let table = cluster.kctl.run(&get).expect_success();
+    let own = instance_row(&table, control);
     assert!(own.contains(" Ready ") && own.contains(line), "{own}");
-    assert!(!row(&table, others[0]).contains("etcd"), "{table}");
+    assert!(!instance_row(&table, others[0]).contains("etcd"), "{table}");
     let json = cluster.kctl.run(&[&get[..], &["-o", "json"]].concat());
-    let machines: Value = serde_json::from_str(&json.good()).expect("JSON");
+    let machines: Value = serde_json::from_str(&json.expect_success()).expect("JSON");
     let mut all = machines.as_array().expect("a list").iter();
     let own = all.find(|machine| machine["id"] == control).expect("it");
     let roles: Vec<&Value> = own["waits"]
@@ -362,7 +367,7 @@ fn what_protokube_of_a_control_plane_refuses_is_shown_after_it_joined() {
 
     let healthy = |told: &str| {
         let ran = cluster.kctl.run(&validate);
-        assert_eq!(ran.code, 0, "{}", ran.all());
+        assert_eq!(ran.code, 0, "{}", ran.all_output());
         assert!(ran.err.contains(told), "{}", ran.err);
     };
     says(control, control, json!([]));
@@ -371,17 +376,17 @@ fn what_protokube_of_a_control_plane_refuses_is_shown_after_it_joined() {
     healthy("is not what protokube waits for: the report belongs to another instance");
     let key = format!("clusters/{NAME}/nodes/{control}.protokube.json");
     let long = format!("boto('s3').put_object(Bucket='state', Key={key:?}, Body=300000 * 'x')");
-    cluster.simulator.python(REGION, &long);
+    cluster.simulator.run_python(REGION, &long);
     healthy("is not what protokube waits for: the report has more than");
 }
 
 #[test]
 fn a_cluster_where_all_have_joined_is_healthy_and_costs_two_calls() {
-    let cluster = Cluster::made(2);
-    cluster.boots(&[]);
-    let api = cluster.api();
+    let cluster = Cluster::new_cluster(2);
+    cluster.report_boots(&[]);
+    let api = cluster.start_api();
     let workers: Vec<&str> = cluster.workers.iter().map(String::as_str).collect();
-    cluster.joined(&api, &workers);
+    cluster.api_shows_joined(&api, &workers);
     cluster.simulator.forget_calls();
     let ran = cluster.kctl.run(&[
         "validate",
@@ -394,16 +399,20 @@ fn a_cluster_where_all_have_joined_is_healthy_and_costs_two_calls() {
         "--interval",
         "50ms",
     ]);
-    assert_eq!(ran.code, 0, "{}", ran.all());
+    assert_eq!(ran.code, 0, "{}", ran.all_output());
     assert!(ran.err.contains("is healthy"), "{}", ran.err);
-    assert_eq!(cluster.simulator.calls()["aws"], json!(4), "two looks");
+    assert_eq!(
+        cluster.simulator.calls_by_operation()["aws"],
+        json!(4),
+        "two looks"
+    );
     let shown = without_ids(&ran.out);
     insta::assert_snapshot!("healthy", shown);
 
     let json = cluster
         .kctl
         .run(&["validate", "-o", "json", "--api-server", &api.url])
-        .good();
+        .expect_success();
     let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(
         (&json["format"], &json["healthy"]),
@@ -413,21 +422,21 @@ fn a_cluster_where_all_have_joined_is_healthy_and_costs_two_calls() {
     let yaml = cluster
         .kctl
         .run(&["validate", "-o", "yaml", "--api-server", &api.url])
-        .good();
+        .expect_success();
     assert!(yaml.contains("healthy: true"), "{yaml}");
     let names = cluster
         .kctl
         .run(&["get", "instances", "-o", "name", "--api-server", &api.url])
-        .good();
+        .expect_success();
     assert_eq!(names.lines().count(), 3);
 }
 
 #[test]
 fn a_machine_from_an_older_launch_template_is_not_up_to_date() {
-    let cluster = Cluster::made(1);
-    cluster.boots(&[]);
-    let api = cluster.api();
-    cluster.joined(&api, &[&cluster.workers[0]]);
+    let cluster = Cluster::new_cluster(1);
+    cluster.report_boots(&[]);
+    let api = cluster.start_api();
+    cluster.api_shows_joined(&api, &[&cluster.workers[0]]);
     let edit = [
         "edit",
         "ig",
@@ -435,12 +444,12 @@ fn a_machine_from_an_older_launch_template_is_not_up_to_date() {
         "--set",
         "spec.machineType=t3.large",
     ];
-    cluster.kctl.run(&edit).good();
-    cluster.kctl.run(&["update", "--yes"]).good();
+    cluster.kctl.run(&edit).expect_success();
+    cluster.kctl.run(&["update", "--yes"]).expect_success();
     let json = cluster
         .kctl
         .run(&["get", "instances", "-o", "json", "--api-server", &api.url])
-        .good();
+        .expect_success();
     let machines: Value = serde_json::from_str(&json).expect("JSON");
     let of = |id: &str| {
         let mut all = machines.as_array().expect("a list").iter();
@@ -453,16 +462,16 @@ fn a_machine_from_an_older_launch_template_is_not_up_to_date() {
 
 #[test]
 fn without_an_api_both_commands_say_why_and_show_what_aws_knows() {
-    let cluster = Cluster::made(1);
+    let cluster = Cluster::new_cluster(1);
     let worker = &cluster.workers[0];
     // An address that was closed a moment ago.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let closed = format!("https://{}", listener.local_addr().expect("an address"));
     drop(listener);
-    let stranger = ApiServer::start(&another_authority(), &format!("api.internal.{NAME}"));
-    let misnamed = ApiServer::start(&cluster.authority(), "api.other.example.com");
-    let failing = cluster.api();
-    failing.fails(500);
+    let stranger = ApiServer::start_server(&another_authority(), &format!("api.internal.{NAME}"));
+    let misnamed = ApiServer::start_server(&cluster.cluster_authority(), "api.other.example.com");
+    let failing = cluster.start_api();
+    failing.set_failure(500);
     for (url, words) in [
         (closed.as_str(), "onnection refused"),
         (&stranger.url, "a certificate that is not this cluster's"),
@@ -475,19 +484,19 @@ fn without_an_api_both_commands_say_why_and_show_what_aws_knows() {
         ("https://nowhere.invalid", "has no address"),
     ] {
         let ran = cluster.kctl.run(&["get", "instances", "--api-server", url]);
-        assert_eq!(ran.code, 0, "{}", ran.all());
+        assert_eq!(ran.code, 0, "{}", ran.all_output());
         assert!(
             ran.err.contains(words) && ran.err.contains("hint: "),
             "{words}: {}",
             ran.err
         );
-        let row = row(&ran.out, worker);
+        let row = instance_row(&ran.out, worker);
         assert!(
             row.contains("unknown") && row.contains("pending") && row.contains("EC2 starts it"),
             "{row}"
         );
         let ran = cluster.kctl.run(&["validate", "--api-server", url]);
-        assert_eq!(ran.code, 3, "{}", ran.all());
+        assert_eq!(ran.code, 3, "{}", ran.all_output());
         assert!(
             ran.out.contains(words) && ran.out.contains("next: "),
             "{words}: {}",
@@ -495,23 +504,23 @@ fn without_an_api_both_commands_say_why_and_show_what_aws_knows() {
         );
         assert!(!ran.out.contains("nothing is known"), "{}", ran.out);
     }
-    cluster.boots(&[]);
+    cluster.report_boots(&[]);
     let ran = cluster
         .kctl
         .run(&["get", "instances", "--api-server", &closed]);
-    let out = ran.good();
+    let out = ran.expect_success();
     assert!(
-        row(&out, worker).contains("nothing is known yet; launched"),
+        instance_row(&out, worker).contains("nothing is known yet; launched"),
         "{out}"
     );
 }
 
 #[test]
 fn waiting_survives_an_api_that_comes_and_goes_and_ends_when_all_is_well() {
-    let cluster = Cluster::made(1);
-    cluster.boots(&[]);
-    let api = cluster.api();
-    api.fails(503);
+    let cluster = Cluster::new_cluster(1);
+    cluster.report_boots(&[]);
+    let api = cluster.start_api();
+    api.set_failure(503);
     let wait = [
         "validate",
         "--wait",
@@ -523,26 +532,26 @@ fn waiting_survives_an_api_that_comes_and_goes_and_ends_when_all_is_well() {
         "--api-server",
         &api.url,
     ];
-    let mut waits = cluster.kctl.start(&wait, Stdio::null());
+    let mut waits = cluster.kctl.start_command(&wait, Stdio::null());
     let mut told = BufReader::new(waits.stderr.take().expect("its words")).lines();
     let mut hears = |words: &str| {
         let said = told.find(|line| line.as_ref().is_ok_and(|line| line.contains(words)));
         assert!(said.is_some(), "it never says {words}");
     };
     hears("answers 503");
-    cluster.joined(&api, &[]);
+    cluster.api_shows_joined(&api, &[]);
     hears("has not joined");
-    cluster.simulator.faults(&json!([{"service": "ec2", "operation": "DescribeInstances", "times": 1, "code": "InternalFailure", "status": 400}]));
+    cluster.simulator.set_faults(&json!([{"service": "ec2", "operation": "DescribeInstances", "times": 1, "code": "InternalFailure", "status": 400}]));
     hears("could not be looked at");
-    cluster.joined(&api, &[&cluster.workers[0]]);
+    cluster.api_shows_joined(&api, &[&cluster.workers[0]]);
     hears("is healthy, 1 of 2 times");
     hears("demo.example.com is healthy");
-    let ran = cluster.kctl.end(waits);
-    assert_eq!(ran.code, 0, "{}", ran.all());
+    let ran = cluster.kctl.wait_for_end(waits);
+    assert_eq!(ran.code, 0, "{}", ran.all_output());
     // The last state, once.
     assert_eq!(ran.out.matches("DESIRED").count(), 1, "{}", ran.out);
 
-    api.fails(500);
+    api.set_failure(500);
     let ran = cluster.kctl.run(&[
         "validate",
         "--wait",
@@ -552,18 +561,18 @@ fn waiting_survives_an_api_that_comes_and_goes_and_ends_when_all_is_well() {
         "--api-server",
         &api.url,
     ]);
-    assert_eq!(ran.code, 3, "{}", ran.all());
+    assert_eq!(ran.code, 3, "{}", ran.all_output());
     assert!(ran.out.contains("answers 500"), "{}", ran.out);
 }
 
 #[test]
 fn a_cluster_that_was_never_made_says_so() {
-    let simulator = Simulator::start();
-    let kctl = cloud(&simulator);
+    let simulator = Simulator::start_simulator();
+    let kctl = kctl_with_cloud(&simulator);
     kctl.run(&["create", "cluster", NAME, "--zones", "eu-west-1a"])
-        .good();
+        .expect_success();
     let ran = kctl.run(&["validate"]);
-    assert_eq!(ran.code, 3, "{}", ran.all());
+    assert_eq!(ran.code, 3, "{}", ran.all_output());
     for words in [
         "the cluster has no keys yet",
         "kctl update demo.example.com --yes",
@@ -578,12 +587,12 @@ fn a_cluster_that_was_never_made_says_so() {
 
 #[test]
 fn a_kubeconfig_for_a_balancers_name_says_whose_certificate_to_expect() {
-    let cluster = Cluster::made(1);
+    let cluster = Cluster::new_cluster(1);
     cluster
         .kctl
         .run(&["export", "kubeconfig", "--admin"])
-        .good();
-    let path = cluster.kctl.path("kubeconfig");
+        .expect_success();
+    let path = cluster.kctl.home_path("kubeconfig");
     let text = std::fs::read_to_string(path).expect("a kubeconfig");
     let config: Value = serde_saphyr::from_str(&text).expect("YAML");
     let cluster_of = &config["clusters"][0]["cluster"];

@@ -11,7 +11,7 @@
 )]
 
 mod api_server;
-mod commands_named;
+mod documented_commands;
 mod help;
 mod json;
 mod kctl;
@@ -20,6 +20,7 @@ mod machines;
 mod not_yet;
 mod offline;
 mod operations;
+mod ownership;
 mod plans;
 mod render;
 mod scenario;
@@ -29,5 +30,4 @@ mod secrets;
 mod simulator;
 mod store;
 mod stored_secrets;
-mod stumbles;
-mod whose;
+mod usage_errors;

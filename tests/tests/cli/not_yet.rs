@@ -2,8 +2,8 @@
 //! leaves open.
 
 use crate::kctl::Kctl;
-use crate::plans::stored;
-use crate::scenario::{NAME, cloud};
+use crate::plans::stored_cluster;
+use crate::scenario::{NAME, kctl_with_cloud};
 use crate::simulator::Simulator;
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ const TOLD: [&str; 3] = [
     "warning: neither the EBS CSI driver nor a StorageClass",
 ];
 
-fn topics(document: &Value) -> Vec<&str> {
+fn list_topics(document: &Value) -> Vec<&str> {
     let warnings = document["warnings"].as_array().expect("warnings");
     let topics = warnings.iter().filter_map(|one| one["topic"].as_str());
     topics.collect()
@@ -21,8 +21,8 @@ fn topics(document: &Value) -> Vec<&str> {
 
 #[test]
 fn update_and_validate_say_what_nobody_does_yet() {
-    let simulator = Simulator::start();
-    let kctl = stored(&simulator);
+    let simulator = Simulator::start_simulator();
+    let kctl = stored_cluster(&simulator);
     for words in [
         &["update"][..],
         &["update", "--yes"],
@@ -42,14 +42,14 @@ fn update_and_validate_say_what_nobody_does_yet() {
     }
     for words in [&["update", "-o", "json"][..], &["validate", "-o", "json"]] {
         let document: Value = serde_json::from_str(&kctl.run(words).out).expect("JSON");
-        assert_eq!(topics(&document), ["backups", "draining", "volumes"]);
+        assert_eq!(list_topics(&document), ["backups", "draining", "volumes"]);
     }
-    let events = kctl.run(&["update", "-o", "events"]).good();
+    let events = kctl.run(&["update", "-o", "events"]).expect_success();
     let mut lines = events
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let line = lines.find(|line| line["event"] == "warnings");
-    assert_eq!(topics(&line.expect("a line")).len(), 3);
+    assert_eq!(list_topics(&line.expect("a line")).len(), 3);
 }
 
 #[test]
@@ -65,25 +65,26 @@ fn a_new_cluster_says_who_may_reach_it() {
     let said = |more: &[&str]| Kctl::new().run(&[&words[..], more].concat()).err;
     let open = said(&[]);
     assert!(
-        open.contains("warning: the API is open to everybody") && open.contains("--admin-access")
+        open.contains("warning: the API is open to the internet")
+            && open.contains("--admin-access")
     );
     assert!(
-        open.contains("warning: port 22 (SSH) is open to everybody")
+        open.contains("warning: port 22 (SSH) is open to the internet")
             && open.contains("--ssh-access")
     );
     let narrow = said(&["--admin-access", "203.0.113.0/24"]);
-    assert!(!narrow.contains("open to everybody"), "{narrow}");
+    assert!(!narrow.contains("open to the internet"), "{narrow}");
     let ssh = said(&["--ssh-access", "203.0.113.0/24"]);
     assert!(
         ssh.contains("the API is open") && !ssh.contains("port 22"),
         "{ssh}"
     );
 
-    let simulator = Simulator::start();
-    let kctl = cloud(&simulator);
+    let simulator = Simulator::start_simulator();
+    let kctl = kctl_with_cloud(&simulator);
     let stored = kctl.run(&words[..5]);
     assert!(
-        stored.err.contains("the API is open to everybody"),
+        stored.err.contains("the API is open to the internet"),
         "{}",
         stored.err
     );

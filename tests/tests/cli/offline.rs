@@ -23,8 +23,8 @@ fn dry_run(more: &[&str]) -> Vec<String> {
 fn a_dry_run_prints_the_spec_and_stores_nothing() {
     let kctl = Kctl::new();
     let ran = kctl.run(&DRY_RUN);
-    insta::assert_snapshot!(ran.all());
-    assert!(!kctl.path(".local").exists());
+    insta::assert_snapshot!(ran.all_output());
+    assert!(!kctl.home_path(".local").exists());
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn a_dry_run_in_json_is_one_document() {
     let words = dry_run(&["-o", "json"]);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let objects: serde_json::Value =
-        serde_json::from_str(&Kctl::new().run(&words).good()).expect("JSON");
+        serde_json::from_str(&Kctl::new().run(&words).expect_success()).expect("JSON");
     assert_eq!(objects[0]["kind"], "Cluster");
 }
 
@@ -47,13 +47,13 @@ fn deprecated_flags_of_kops_work_and_are_not_shown() {
         let with = |flag: &str| {
             let words = dry_run(&[flag, value]);
             kctl.run(&words.iter().map(String::as_str).collect::<Vec<_>>())
-                .good()
+                .expect_success()
         };
         assert_eq!(with(old), with(new));
         assert!(
             !kctl
                 .run(&["create", "cluster", "--help"])
-                .good()
+                .expect_success()
                 .contains(old)
         );
     }
@@ -70,14 +70,14 @@ fn everything_wrong_is_said_at_once_with_a_next_step() {
         "calico",
         "--bastion",
     ];
-    insta::assert_snapshot!(Kctl::new().run(&words).all());
+    insta::assert_snapshot!(Kctl::new().run(&words).all_output());
 }
 
 #[test]
 fn a_typo_in_a_field_is_an_error_with_the_nearest_name() {
     let words = dry_run(&["--set", "spec.sshAcess=10.0.0.0/8"]);
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    insta::assert_snapshot!(Kctl::new().run(&words).all());
+    insta::assert_snapshot!(Kctl::new().run(&words).all_output());
 }
 
 #[test]
@@ -110,21 +110,21 @@ fn colour_is_there_when_asked_for_and_never_else() {
         &[&wrong[..], &["--color", "always"]].concat()
     ));
     let mut forced = Kctl::new();
-    forced.set("CLICOLOR_FORCE", "1");
+    forced.set_variable("CLICOLOR_FORCE", "1");
     assert!(coloured(&forced, &wrong));
     assert!(!coloured(
         &forced,
         &[&wrong[..], &["--color", "never"]].concat()
     ));
-    forced.set("NO_COLOR", "1");
+    forced.set_variable("NO_COLOR", "1");
     assert!(!coloured(&forced, &wrong));
 }
 
 #[test]
 fn nobody_reading_is_no_failure() {
     let kctl = Kctl::new();
-    let mut child = kctl.start(&["completion", "bash"], std::process::Stdio::null());
+    let mut child = kctl.start_command(&["completion", "bash"], std::process::Stdio::null());
     drop(child.stdout.take());
-    let ran = kctl.end(child);
+    let ran = kctl.wait_for_end(child);
     assert_eq!((ran.code, ran.err.as_str()), (0, ""));
 }

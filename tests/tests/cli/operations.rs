@@ -1,54 +1,59 @@
 //! The log of operations: who did what to a cluster, and what came of it, however it ended.
 
 use crate::kctl::Kctl;
-use crate::plans::stored;
+use crate::plans::stored_cluster;
 use crate::scenario::{NAME, REGION};
 use crate::simulator::Simulator;
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-fn records(kctl: &Kctl) -> Vec<Value> {
-    let text = kctl.run(&["get", "operations", "-o", "json"]).good();
+fn list_records(kctl: &Kctl) -> Vec<Value> {
+    let text = kctl
+        .run(&["get", "operations", "-o", "json"])
+        .expect_success();
     serde_json::from_str(&text).expect("a list")
 }
 
 /// Command and result of each, the newest first.
-fn told(kctl: &Kctl) -> Vec<String> {
+fn commands_and_results(kctl: &Kctl) -> Vec<String> {
     let word = |record: &Value, name: &str| record[name].as_str().expect("text").to_owned();
     let line = |record: &Value| format!("{}: {}", word(record, "command"), word(record, "result"));
-    records(kctl).iter().map(line).collect()
+    list_records(kctl).iter().map(line).collect()
 }
 
-/// Starts an update, and waits until it is in the middle of its changes, which AWS lets it finish once [`Simulator::faults`] says
+/// Starts an update, and waits until it is in the middle of its changes, which AWS lets it finish once [`Simulator::set_faults`] says
 /// something else.
-fn started(simulator: &Simulator, kctl: &Kctl) -> std::process::Child {
-    let before = records(kctl).len();
-    simulator.faults(&json!([{"service": "ec2", "operation": "CreateSubnet", "times": 1_000_000, "code": "RequestLimitExceeded", "status": 503}]));
-    let child = kctl.start(&["update", "--yes"], Stdio::null());
-    while records(kctl).len() == before {
+fn start_update(simulator: &Simulator, kctl: &Kctl) -> std::process::Child {
+    let before = list_records(kctl).len();
+    simulator.set_faults(&json!([{"service": "ec2", "operation": "CreateSubnet", "times": 1_000_000, "code": "RequestLimitExceeded", "status": 503}]));
+    let child = kctl.start_command(&["update", "--yes"], Stdio::null());
+    while list_records(kctl).len() == before {
         std::thread::sleep(Duration::from_millis(20));
     }
     child
 }
 
 /// The newest operation in full.
-fn newest(kctl: &Kctl) -> String {
-    let id = records(kctl)[0]["id"].as_str().expect("an id").to_owned();
-    kctl.run(&["get", "operation", &id]).good()
+fn newest_operation(kctl: &Kctl) -> String {
+    let id = list_records(kctl)[0]["id"]
+        .as_str()
+        .expect("an id")
+        .to_owned();
+    kctl.run(&["get", "operation", &id]).expect_success()
 }
 
 #[test]
 fn success_failure_interrupt_and_kill_are_told_apart() {
-    let simulator = Simulator::start();
-    let kctl = stored(&simulator);
-    assert_eq!(told(&kctl), ["create cluster: done"]);
+    let simulator = Simulator::start_simulator();
+    let kctl = stored_cluster(&simulator);
+    assert_eq!(commands_and_results(&kctl), ["create cluster: done"]);
 
-    simulator.faults(&json!([{"service": "ec2", "operation": "CreateSubnet", "times": 1, "code": "SubnetLimitExceeded", "message": "too many subnets", "status": 400}]));
+    simulator.set_faults(&json!([{"service": "ec2", "operation": "CreateSubnet", "times": 1, "code": "SubnetLimitExceeded", "message": "too many subnets", "status": 400}]));
     assert_eq!(kctl.run(&["update", "--yes"]).code, 1);
-    simulator.faults(&json!([]));
-    assert_eq!(told(&kctl)[0], "update: failed");
-    let failed = newest(&kctl);
+    simulator.set_faults(&json!([]));
+    assert_eq!(commands_and_results(&kctl)[0], "update: failed");
+    let failed = newest_operation(&kctl);
     for words in [
         "ec2:CreateSubnet failed with SubnetLimitExceeded: too many subnets",
         "Result      failed",
@@ -58,30 +63,30 @@ fn success_failure_interrupt_and_kill_are_told_apart() {
         assert!(failed.contains(words), "{words}: {failed}");
     }
 
-    let mut child = started(&simulator, &kctl);
-    assert_eq!(told(&kctl)[0], "update: running");
+    let mut child = start_update(&simulator, &kctl);
+    assert_eq!(commands_and_results(&kctl)[0], "update: running");
     child.kill().expect("killed");
     child.wait().expect("gone");
-    simulator.faults(&json!([]));
-    assert_eq!(told(&kctl)[0], "update: no end recorded");
-    let killed = newest(&kctl);
+    simulator.set_faults(&json!([]));
+    assert_eq!(commands_and_results(&kctl)[0], "update: no end recorded");
+    let killed = newest_operation(&kctl);
     assert!(
         killed.contains("no end recorded: it was killed") && killed.contains(" to add, "),
         "{killed}"
     );
 
-    let child = started(&simulator, &kctl);
+    let child = start_update(&simulator, &kctl);
     Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status()
         .expect("kill");
-    simulator.faults(&json!([]));
-    assert_eq!(kctl.end(child).code, 130);
-    assert_eq!(told(&kctl)[0], "update: interrupted");
+    simulator.set_faults(&json!([]));
+    assert_eq!(kctl.wait_for_end(child).code, 130);
+    assert_eq!(commands_and_results(&kctl)[0], "update: interrupted");
 
-    kctl.run(&["update", "--yes"]).good();
+    kctl.run(&["update", "--yes"]).expect_success();
     assert_eq!(
-        told(&kctl),
+        commands_and_results(&kctl),
         [
             "update: done",
             "update: interrupted",
@@ -91,9 +96,9 @@ fn success_failure_interrupt_and_kill_are_told_apart() {
         ]
     );
     // Nothing to do is no operation.
-    kctl.run(&["update", "--yes"]).good();
-    assert_eq!(told(&kctl).len(), 5);
-    let table = kctl.run(&["get", "operations"]).good();
+    kctl.run(&["update", "--yes"]).expect_success();
+    assert_eq!(commands_and_results(&kctl).len(), 5);
+    let table = kctl.run(&["get", "operations"]).expect_success();
     for words in [
         "ID ",
         "STARTED",
@@ -106,13 +111,13 @@ fn success_failure_interrupt_and_kill_are_told_apart() {
     }
     assert!(
         kctl.run(&["get", "operations", "-o", "wide"])
-            .good()
+            .expect_success()
             .contains(REGION)
     );
 }
 
 /// A stored cluster in a folder, changed three times.
-fn edited() -> Kctl {
+fn edited_cluster() -> Kctl {
     let kctl = Kctl::with_store();
     let create = [
         "create",
@@ -122,8 +127,9 @@ fn edited() -> Kctl {
         "eu-west-1a,eu-west-1b",
         "--dry-run",
     ];
-    let spec = kctl.run(&create).good();
-    kctl.run_with(&["create", "-f", "-"], &spec).good();
+    let spec = kctl.run(&create).expect_success();
+    kctl.run_with(&["create", "-f", "-"], &spec)
+        .expect_success();
     kctl.run(&[
         "edit",
         "ig",
@@ -133,20 +139,20 @@ fn edited() -> Kctl {
         "--set",
         "spec.cloudLabels.Owner=hush",
     ])
-    .good();
+    .expect_success();
     kctl.run(&["delete", "ig", "nodes-eu-west-1b", "--yes"])
-        .good();
+        .expect_success();
     kctl
 }
 
 #[test]
 fn changes_of_the_spec_say_who_changed_what_and_no_value() {
-    let kctl = edited();
+    let kctl = edited_cluster();
     assert_eq!(
-        told(&kctl),
+        commands_and_results(&kctl),
         ["delete instancegroup: done", "edit: done", "create: done"]
     );
-    let all = records(&kctl);
+    let all = list_records(&kctl);
     let edit = &all[1]["objects"][0];
     assert_eq!(
         (&edit["object"], &edit["action"], &edit["fields"]),
@@ -157,7 +163,7 @@ fn changes_of_the_spec_say_who_changed_what_and_no_value() {
         )
     );
     let stored = std::fs::read(
-        kctl.path("store")
+        kctl.home_path("store")
             .join(NAME)
             .join("instancegroup/nodes-eu-west-1a"),
     )
@@ -172,22 +178,23 @@ fn changes_of_the_spec_say_who_changed_what_and_no_value() {
     assert!(
         !kctl
             .run(&["get", "operations", "-o", "yaml"])
-            .good()
+            .expect_success()
             .contains("hush")
     );
     // A save that changes nothing is no change.
-    let before = kctl.run(&["get", "all", "-o", "yaml"]).good();
-    kctl.run_with(&["replace", "-f", "-"], &before).good();
-    assert_eq!(told(&kctl).len(), 3);
+    let before = kctl.run(&["get", "all", "-o", "yaml"]).expect_success();
+    kctl.run_with(&["replace", "-f", "-"], &before)
+        .expect_success();
+    assert_eq!(commands_and_results(&kctl).len(), 3);
 }
 
 #[test]
 fn what_cannot_be_read_is_one_line_and_not_the_end() {
-    let kctl = edited();
-    let log = kctl.path("store").join(NAME).join("operations");
+    let kctl = edited_cluster();
+    let log = kctl.home_path("store").join(NAME).join("operations");
     std::fs::write(log.join("20990101T000000Z-000001.json"), "{\"format\": 2}").expect("a file");
     std::fs::write(log.join("20990101T000000Z-000002.json"), "{\"form").expect("a file");
-    let table = kctl.run(&["get", "operations"]).good();
+    let table = kctl.run(&["get", "operations"]).expect_success();
     assert!(
         table.contains("it has format 2, and this kctl reads 1") && table.contains("not JSON"),
         "{table}"
@@ -195,7 +202,7 @@ fn what_cannot_be_read_is_one_line_and_not_the_end() {
     assert_eq!(table.lines().count(), 6, "{table}");
     assert_eq!(
         kctl.run(&["get", "operations", "--limit", "1", "-o", "name"])
-            .good(),
+            .expect_success(),
         "operation/20990101T000000Z-000002\n"
     );
     let limited = kctl.run(&["get", "operations", "--limit", "2"]);
@@ -208,14 +215,14 @@ fn what_cannot_be_read_is_one_line_and_not_the_end() {
 
 #[test]
 fn an_operation_is_named_by_the_beginning_of_its_id() {
-    let kctl = edited();
-    let ids: Vec<String> = records(&kctl)
+    let kctl = edited_cluster();
+    let ids: Vec<String> = list_records(&kctl)
         .iter()
         .map(|one| one["id"].as_str().expect("an id").to_owned())
         .collect();
     let detail = kctl
         .run(&["get", "operation", &ids[1][..ids[1].len() - 1]])
-        .good();
+        .expect_success();
     assert!(
         detail.contains("InstanceGroup nodes-eu-west-1a (2 fields)"),
         "{detail}"

@@ -4,11 +4,11 @@ use crate::kctl::Kctl;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-fn tree(dir: &Path, under: &Path, into: &mut BTreeMap<String, String>) {
+fn read_tree(dir: &Path, under: &Path, into: &mut BTreeMap<String, String>) {
     for entry in std::fs::read_dir(dir).expect("a folder") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
-            tree(&path, under, into);
+            read_tree(&path, under, into);
         } else {
             let name = path
                 .strip_prefix(under)
@@ -20,7 +20,7 @@ fn tree(dir: &Path, under: &Path, into: &mut BTreeMap<String, String>) {
     }
 }
 
-fn rendered(kctl: &Kctl, zones: &str) -> BTreeMap<String, String> {
+fn render_files(kctl: &Kctl, zones: &str) -> BTreeMap<String, String> {
     let spec = kctl
         .run(&[
             "create",
@@ -30,26 +30,26 @@ fn rendered(kctl: &Kctl, zones: &str) -> BTreeMap<String, String> {
             zones,
             "--dry-run",
         ])
-        .good();
+        .expect_success();
     kctl.run_with(&["render", "-f", "-", "--out", "out"], &spec)
-        .good();
+        .expect_success();
     let mut files = BTreeMap::new();
-    tree(&kctl.path("out"), &kctl.path("out"), &mut files);
+    read_tree(&kctl.home_path("out"), &kctl.home_path("out"), &mut files);
     files
 }
 
 #[test]
 fn a_render_shows_everything_and_is_the_same_every_time() {
     let kctl = Kctl::new();
-    let first = rendered(&kctl, "eu-west-1a");
+    let first = render_files(&kctl, "eu-west-1a");
     let names: Vec<&str> = first.keys().map(String::as_str).collect();
     insta::assert_snapshot!(names.join("\n"));
     assert!(first["README.md"].contains("stand_in: true"));
-    assert_eq!(rendered(&kctl, "eu-west-1a"), first);
+    assert_eq!(render_files(&kctl, "eu-west-1a"), first);
     assert!(first.values().all(|text| !text.contains("PRIVATE KEY")));
     // What an earlier render left and this one does not have is gone.
     assert!(
-        rendered(&kctl, "eu-west-1b")
+        render_files(&kctl, "eu-west-1b")
             .keys()
             .all(|name| !name.contains("eu-west-1a"))
     );
@@ -57,7 +57,7 @@ fn a_render_shows_everything_and_is_the_same_every_time() {
 
 #[test]
 fn user_data_is_small() {
-    for (name, text) in rendered(&Kctl::new(), "eu-west-1a,eu-west-1b,eu-west-1c") {
+    for (name, text) in render_files(&Kctl::new(), "eu-west-1a,eu-west-1b,eu-west-1c") {
         assert!(
             !name.ends_with("user-data.sh") || text.len() < 8 * 1024,
             "{name} has {} bytes",
@@ -78,15 +78,15 @@ fn a_folder_of_somebody_elses_is_left_alone() {
             "eu-west-1a",
             "--dry-run",
         ])
-        .good();
-    std::fs::create_dir(kctl.path("out")).expect("a folder");
-    kctl.file("out/mine", "");
+        .expect_success();
+    std::fs::create_dir(kctl.home_path("out")).expect("a folder");
+    kctl.write_file("out/mine", "");
     assert_eq!(
         kctl.run_with(&["render", "-f", "-", "--out", "out"], &spec)
             .code,
         2
     );
-    assert!(kctl.path("out/mine").exists());
+    assert!(kctl.home_path("out/mine").exists());
 }
 
 #[test]
@@ -101,9 +101,9 @@ fn facts_take_the_place_of_what_is_made_up() {
             "eu-west-1a",
             "--dry-run",
         ])
-        .good();
+        .expect_success();
     let image = "099720109477/ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-amd64-server-20260714";
-    let facts = kctl.file(
+    let facts = kctl.write_file(
         "facts.yaml",
         &format!(
             "account: '111122223333'\npartition: aws\nimages:\n  {image}: {{id: ami-1, rootDevice: /dev/sda1, arch: amd64}}\n\
@@ -114,9 +114,9 @@ fn facts_take_the_place_of_what_is_made_up() {
         &["render", "-f", "-", "--out", "out", "--facts", &facts],
         &spec,
     )
-    .good();
-    let cloud = std::fs::read_to_string(kctl.path("out/cloud.json")).expect("text");
+    .expect_success();
+    let cloud = std::fs::read_to_string(kctl.home_path("out/cloud.json")).expect("text");
     assert!(cloud.contains("\"image_id\": \"ami-1\"") && cloud.contains("111122223333"));
-    let readme = std::fs::read_to_string(kctl.path("out/README.md")).expect("text");
+    let readme = std::fs::read_to_string(kctl.home_path("out/README.md")).expect("text");
     assert!(readme.contains("stand_in: false"));
 }

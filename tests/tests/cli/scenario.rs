@@ -12,16 +12,16 @@ pub const NAME: &str = "demo.example.com";
 pub const REGION: &str = "eu-west-1";
 
 /// kctl against a simulator with a bucket, and with binaries for machines.
-pub fn cloud(simulator: &Simulator) -> Kctl {
-    simulator.python(REGION, "boto('s3').create_bucket(Bucket='state', CreateBucketConfiguration={'LocationConstraint': 'eu-west-1'})");
+pub fn kctl_with_cloud(simulator: &Simulator) -> Kctl {
+    simulator.run_python(REGION, "boto('s3').create_bucket(Bucket='state', CreateBucketConfiguration={'LocationConstraint': 'eu-west-1'})");
     let mut kctl = Kctl::new();
-    let assets = kctl.path("assets/linux/amd64");
+    let assets = kctl.home_path("assets/linux/amd64");
     std::fs::create_dir_all(&assets).expect("a folder");
     for name in ["nodeup", "protokube"] {
         std::fs::write(assets.join(name), name).expect("a file");
     }
-    let assets = kctl.path("assets").display().to_string();
-    let kubeconfig = kctl.path("kubeconfig").display().to_string();
+    let assets = kctl.home_path("assets").display().to_string();
+    let kubeconfig = kctl.home_path("kubeconfig").display().to_string();
     for (name, value) in [
         ("AWS_ENDPOINT_URL", simulator.endpoint.as_str()),
         ("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE"),
@@ -30,12 +30,12 @@ pub fn cloud(simulator: &Simulator) -> Kctl {
         ("KCTL_ASSETS", &assets),
         ("KUBECONFIG", &kubeconfig),
     ] {
-        kctl.set(name, value);
+        kctl.set_variable(name, value);
     }
     kctl
 }
 
-pub fn create(kctl: &Kctl, more: &[&str]) -> crate::kctl::Ran {
+pub fn create_cluster(kctl: &Kctl, more: &[&str]) -> crate::kctl::KctlOutput {
     let words = [
         "create",
         "cluster",
@@ -48,7 +48,7 @@ pub fn create(kctl: &Kctl, more: &[&str]) -> crate::kctl::Ran {
 
 /// Ids of AWS, hashes and sizes are not the point; nor is whether YAML takes a hash for a number, and has it in quotes. Sizes
 /// depend on chance too: signatures of ECDSA, in the certificates that machines get, differ in length.
-pub fn told(text: &str) -> String {
+pub fn normalize_output(text: &str) -> String {
     let words = text.split_inclusive(|c: char| c.is_whitespace() || c == '/' || c == '-');
     let words: Vec<&str> = words.collect();
     let plain = |(word, next): (&str, Option<&&str>)| {
@@ -79,7 +79,11 @@ fn a_hash_is_masked_however_yaml_writes_it() {
             let hash = &format!("{first:02x}{rest}")[..length];
             let text = to_yaml(&json!({ "nodeConfig": hash })).expect("YAML");
             quoted += usize::from(text.contains('"'));
-            assert_eq!(told(&format!("+ {text}")), "+ nodeConfig: HASH\n", "{text}");
+            assert_eq!(
+                normalize_output(&format!("+ {text}")),
+                "+ nodeConfig: HASH\n",
+                "{text}"
+            );
         }
     }
     assert!(quoted > 100, "{quoted}");
@@ -87,27 +91,27 @@ fn a_hash_is_masked_however_yaml_writes_it() {
 
 #[test]
 fn a_cluster_is_made_found_unchanged_changed_and_deleted() {
-    let simulator = Simulator::start();
-    let kctl = cloud(&simulator);
-    let empty = simulator.listing(REGION);
+    let simulator = Simulator::start_simulator();
+    let kctl = kctl_with_cloud(&simulator);
+    let empty = simulator.list_resources(REGION);
 
-    let preview = create(&kctl, &["--cloud-labels", "Owner=me"]).good();
-    insta::assert_snapshot!("preview", told(&preview));
+    let preview = create_cluster(&kctl, &["--cloud-labels", "Owner=me"]).expect_success();
+    insta::assert_snapshot!("preview", normalize_output(&preview));
     let made = kctl.run(&["update", "--yes", "--create-kube-config"]);
     assert!(
         made.err.contains("made keyset kubernetes-ca"),
         "{}",
         made.err
     );
-    made.good();
-    let kubeconfig = std::fs::read_to_string(kctl.path("kubeconfig")).expect("a kubeconfig");
+    made.expect_success();
+    let kubeconfig = std::fs::read_to_string(kctl.home_path("kubeconfig")).expect("a kubeconfig");
     assert!(
         kubeconfig.contains("server: https://api-demo-example-com-"),
         "{kubeconfig}"
     );
 
     let unchanged = kctl.run(&["update", NAME, "--exit-code"]);
-    insta::assert_snapshot!("unchanged", unchanged.all());
+    insta::assert_snapshot!("unchanged", unchanged.all_output());
 
     kctl.run(&[
         "edit",
@@ -117,14 +121,14 @@ fn a_cluster_is_made_found_unchanged_changed_and_deleted() {
         "--set",
         "spec.kubelet.maxPods=50",
     ])
-    .good();
+    .expect_success();
     kctl.run(&["edit", "ig", "nodes-eu-west-1a", "--set", "spec.maxSize=3"])
-        .good();
+        .expect_success();
     let changes = kctl.run(&["update", "--exit-code"]);
     assert_eq!(changes.code, 10, "{}", changes.err);
-    insta::assert_snapshot!("changes", told(&changes.out));
+    insta::assert_snapshot!("changes", normalize_output(&changes.out));
     let document: Value =
-        serde_json::from_str(&kctl.run(&["update", "-o", "json"]).good()).expect("JSON");
+        serde_json::from_str(&kctl.run(&["update", "-o", "json"]).expect_success()).expect("JSON");
     assert_eq!(
         (&document["format"], &document["cluster"]),
         (&json!(1), &json!(NAME))
@@ -133,22 +137,32 @@ fn a_cluster_is_made_found_unchanged_changed_and_deleted() {
     let group =
         updates.find(|change| change["id"] == format!("autoscaling_group/nodes-eu-west-1a.{NAME}"));
     assert_eq!(group.expect("the group")["action"], "update");
-    kctl.run(&["update", "--yes"]).good();
+    kctl.run(&["update", "--yes"]).expect_success();
     assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
 
-    let shown = kctl.run(&["delete", "cluster", NAME]).good();
-    assert!(shown.contains("to delete.") && kctl.run(&["get", "-o", "name"]).good().contains(NAME));
-    kctl.run(&["delete", "cluster", NAME, "--yes"]).good();
-    assert_eq!(simulator.listing(REGION), empty);
-    assert_eq!(kctl.run(&["get", "-o", "json"]).good().trim(), "[]");
-    let kubeconfig = std::fs::read_to_string(kctl.path("kubeconfig")).expect("a kubeconfig");
+    let shown = kctl.run(&["delete", "cluster", NAME]).expect_success();
+    assert!(
+        shown.contains("to delete.")
+            && kctl
+                .run(&["get", "-o", "name"])
+                .expect_success()
+                .contains(NAME)
+    );
+    kctl.run(&["delete", "cluster", NAME, "--yes"])
+        .expect_success();
+    assert_eq!(simulator.list_resources(REGION), empty);
+    assert_eq!(
+        kctl.run(&["get", "-o", "json"]).expect_success().trim(),
+        "[]"
+    );
+    let kubeconfig = std::fs::read_to_string(kctl.home_path("kubeconfig")).expect("a kubeconfig");
     assert!(!kubeconfig.contains(NAME), "{kubeconfig}");
 }
 
 #[test]
 fn a_plan_without_changes_stays_in_its_budget() {
-    let simulator = Simulator::start();
-    let kctl = cloud(&simulator);
+    let simulator = Simulator::start_simulator();
+    let kctl = kctl_with_cloud(&simulator);
     let more = [
         "--control-plane-zones",
         "eu-west-1a,eu-west-1b,eu-west-1c",
@@ -156,10 +170,14 @@ fn a_plan_without_changes_stays_in_its_budget() {
         "private",
         "--yes",
     ];
-    create(&kctl, &more).good();
+    create_cluster(&kctl, &more).expect_success();
     simulator.forget_calls();
-    assert!(kctl.run(&["update", NAME]).good().contains("No changes."));
-    let calls = simulator.calls();
+    assert!(
+        kctl.run(&["update", NAME])
+            .expect_success()
+            .contains("No changes.")
+    );
+    let calls = simulator.calls_by_operation();
     let count = |name: &str| calls[name].as_u64().expect("a number");
     assert!(count("aws") <= 40, "{calls}");
     assert!(count("s3") <= 13, "{calls}");
@@ -167,10 +185,10 @@ fn a_plan_without_changes_stays_in_its_budget() {
 
 #[test]
 fn what_fails_is_told_with_its_cause_and_the_next_run_finishes() {
-    let simulator = Simulator::start();
-    let kctl = cloud(&simulator);
-    create(&kctl, &[]).good();
-    simulator.faults(&json!([
+    let simulator = Simulator::start_simulator();
+    let kctl = kctl_with_cloud(&simulator);
+    create_cluster(&kctl, &[]).expect_success();
+    simulator.set_faults(&json!([
         {"service": "ec2", "operation": "CreateSubnet", "times": 1, "code": "SubnetLimitExceeded", "message": "too many subnets", "status": 400},
         {"service": "iam", "operation": "*", "times": 5, "code": "Throttling", "message": "Rate exceeded", "status": 400},
     ]));
@@ -185,51 +203,57 @@ fn what_fails_is_told_with_its_cause_and_the_next_run_finishes() {
     ] {
         assert!(ran.err.contains(words), "{words}: {}", ran.err);
     }
-    simulator.faults(&json!([]));
-    kctl.run(&["update", "--yes"]).good();
+    simulator.set_faults(&json!([]));
+    kctl.run(&["update", "--yes"]).expect_success();
     assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
 }
 
 #[test]
 fn an_interrupt_ends_in_order_and_the_next_run_goes_on() {
-    let simulator = Simulator::start();
-    let kctl = cloud(&simulator);
-    create(&kctl, &[]).good();
-    simulator.latency(150);
-    let child = kctl.start(&["update", "--yes"], Stdio::null());
+    let simulator = Simulator::start_simulator();
+    let kctl = kctl_with_cloud(&simulator);
+    create_cluster(&kctl, &[]).expect_success();
+    simulator.set_latency(150);
+    let child = kctl.start_command(&["update", "--yes"], Stdio::null());
     let process = child.id().to_string();
-    while simulator.calls()["calls"].get("ec2.CreateVpc").is_none() {
+    while simulator.calls_by_operation()["calls"]
+        .get("ec2.CreateVpc")
+        .is_none()
+    {
         std::thread::sleep(Duration::from_millis(50));
     }
     Command::new("kill")
         .args(["-INT", &process])
         .status()
         .expect("kill");
-    let ran = kctl.end(child);
+    let ran = kctl.wait_for_end(child);
     assert_eq!(ran.code, 130, "{}", ran.err);
     assert!(ran.err.contains("changes left"), "{}", ran.err);
-    simulator.latency(0);
-    kctl.run(&["update", "--yes"]).good();
+    simulator.set_latency(0);
+    kctl.run(&["update", "--yes"]).expect_success();
     assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
 }
 
 #[test]
 fn a_second_interrupt_leaves_at_once_and_the_next_run_goes_on() {
-    let simulator = Simulator::start();
-    let kctl = cloud(&simulator);
-    create(&kctl, &[]).good();
-    simulator.latency(300);
-    let mut child = kctl.start(&["update", "--yes"], Stdio::null());
+    let simulator = Simulator::start_simulator();
+    let kctl = kctl_with_cloud(&simulator);
+    create_cluster(&kctl, &[]).expect_success();
+    simulator.set_latency(300);
+    let mut child = kctl.start_command(&["update", "--yes"], Stdio::null());
     let interrupt = |process: u32| {
         let mut kill = Command::new("kill");
         let sent = kill.args(["-INT", &process.to_string()]).status();
         assert!(sent.expect("kill").success());
     };
-    while simulator.calls()["calls"].get("ec2.CreateVpc").is_none() {
+    while simulator.calls_by_operation()["calls"]
+        .get("ec2.CreateVpc")
+        .is_none()
+    {
         std::thread::sleep(Duration::from_millis(50));
     }
     // What is begun from here on takes longer than anything that this test waits for, however busy the machine.
-    simulator.latency(600_000);
+    simulator.set_latency(600_000);
     interrupt(child.id());
     let mut said = String::new();
     let mut lines = BufReader::new(child.stderr.take().expect("standard error"));
@@ -244,37 +268,41 @@ fn a_second_interrupt_leaves_at_once_and_the_next_run_goes_on() {
         "it waited for an orderly end: {said}"
     );
     assert!(said.contains("goes on from there"), "{said}");
-    simulator.latency(0);
-    kctl.run(&["update", "--yes"]).good();
+    simulator.set_latency(0);
+    kctl.run(&["update", "--yes"]).expect_success();
     assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
 }
 
 #[test]
 fn a_kill_leaves_nothing_that_the_next_run_does_not_find() {
-    let simulator = Simulator::start();
-    let kctl = cloud(&simulator);
-    let empty = simulator.listing(REGION);
-    create(&kctl, &[]).good();
-    simulator.latency(50);
-    let mut child = kctl.start(&["update", "--yes"], Stdio::null());
-    while simulator.calls()["calls"].get("ec2.CreateSubnet").is_none() {
+    let simulator = Simulator::start_simulator();
+    let kctl = kctl_with_cloud(&simulator);
+    let empty = simulator.list_resources(REGION);
+    create_cluster(&kctl, &[]).expect_success();
+    simulator.set_latency(50);
+    let mut child = kctl.start_command(&["update", "--yes"], Stdio::null());
+    while simulator.calls_by_operation()["calls"]
+        .get("ec2.CreateSubnet")
+        .is_none()
+    {
         std::thread::sleep(Duration::from_millis(20));
     }
     child.kill().expect("killed");
     child.wait().expect("gone");
-    simulator.latency(0);
-    kctl.run(&["update", "--yes"]).good();
+    simulator.set_latency(0);
+    kctl.run(&["update", "--yes"]).expect_success();
     assert_eq!(kctl.run(&["update", "--exit-code"]).code, 0);
-    kctl.run(&["delete", "cluster", NAME, "--yes"]).good();
-    assert_eq!(simulator.listing(REGION), empty);
+    kctl.run(&["delete", "cluster", NAME, "--yes"])
+        .expect_success();
+    assert_eq!(simulator.list_resources(REGION), empty);
 }
 
 #[test]
 fn without_binaries_a_plan_is_shown_and_nothing_is_made() {
-    let simulator = Simulator::start();
-    let mut kctl = cloud(&simulator);
-    kctl.set("KCTL_ASSETS", "/nowhere");
-    let preview = create(&kctl, &[]);
+    let simulator = Simulator::start_simulator();
+    let mut kctl = kctl_with_cloud(&simulator);
+    kctl.set_variable("KCTL_ASSETS", "/nowhere");
+    let preview = create_cluster(&kctl, &[]);
     assert!(
         preview.err.contains("nodeup for linux/amd64 was not found"),
         "{}",
@@ -283,5 +311,9 @@ fn without_binaries_a_plan_is_shown_and_nothing_is_made() {
     let refused = kctl.run(&["update", "--yes"]);
     assert_eq!(refused.code, 4);
     assert!(refused.err.contains("KCTL_ASSETS"), "{}", refused.err);
-    assert!(simulator.calls()["calls"].get("ec2.CreateVpc").is_none());
+    assert!(
+        simulator.calls_by_operation()["calls"]
+            .get("ec2.CreateVpc")
+            .is_none()
+    );
 }

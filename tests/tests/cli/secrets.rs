@@ -1,7 +1,7 @@
 //! No secret of a cluster is in anything that kctl shows, keeps for review or logs.
 
 use crate::kctl::Kctl;
-use crate::plans::stored;
+use crate::plans::stored_cluster;
 use crate::scenario::REGION;
 use crate::simulator::Simulator;
 use std::collections::BTreeSet;
@@ -30,14 +30,14 @@ for page in s.get_paginator('list_objects_v2').paginate(Bucket='state'):
             if not line.startswith('-----') and line not in known: print(line)
 ";
 
-fn secrets(simulator: &Simulator) -> BTreeSet<String> {
-    let all = simulator.python(REGION, SECRETS);
+fn cluster_secrets(simulator: &Simulator) -> BTreeSet<String> {
+    let all = simulator.run_python(REGION, SECRETS);
     let telling = all.lines().filter(|line| line.len() >= TELLING);
     telling.map(str::to_owned).collect()
 }
 
 /// Runs kctl as loudly as it can, and keeps all it says.
-fn heard(kctl: &Kctl, words: &[&str], all: &mut Vec<(String, String)>) {
+fn run_verbosely(kctl: &Kctl, words: &[&str], all: &mut Vec<(String, String)>) {
     let ran = kctl.run(words);
     assert!([0, 10].contains(&ran.code), "{words:?}: {}", ran.err);
     all.push((words.join(" "), ran.out + &ran.err));
@@ -45,31 +45,31 @@ fn heard(kctl: &Kctl, words: &[&str], all: &mut Vec<(String, String)>) {
 
 #[test]
 fn no_secret_is_in_plans_json_events_operations_or_logs() {
-    let simulator = Simulator::start();
-    let mut kctl = stored(&simulator);
-    kctl.set("RUST_LOG", "trace");
-    kctl.set("AWS_SESSION_TOKEN", TOKEN);
+    let simulator = Simulator::start_simulator();
+    let mut kctl = stored_cluster(&simulator);
+    kctl.set_variable("RUST_LOG", "trace");
+    kctl.set_variable("AWS_SESSION_TOKEN", TOKEN);
     let mut all = Vec::new();
-    heard(
+    run_verbosely(
         &kctl,
         &["update", "--plan-out", "before.plan", "-o", "json"],
         &mut all,
     );
     // Keys are made here, and written to the store.
-    heard(
+    run_verbosely(
         &kctl,
         &["update", "--plan", "before.plan", "--yes", "-o", "events"],
         &mut all,
     );
     kctl.run(&["edit", "cluster", "--set", "spec.kubelet.maxPods=50"])
-        .good();
-    heard(
+        .expect_success();
+    run_verbosely(
         &kctl,
         &["update", "--plan-out", "after.plan", "-o", "wide", "-v"],
         &mut all,
     );
-    heard(&kctl, &["update", "-o", "events"], &mut all);
-    heard(
+    run_verbosely(&kctl, &["update", "-o", "events"], &mut all);
+    run_verbosely(
         &kctl,
         &[
             "update",
@@ -82,23 +82,23 @@ fn no_secret_is_in_plans_json_events_operations_or_logs() {
         ],
         &mut all,
     );
-    heard(&kctl, &["get", "operations", "-o", "json"], &mut all);
-    heard(&kctl, &["get", "keypairs", "-o", "wide"], &mut all);
-    heard(
+    run_verbosely(&kctl, &["get", "operations", "-o", "json"], &mut all);
+    run_verbosely(&kctl, &["get", "keypairs", "-o", "wide"], &mut all);
+    run_verbosely(
         &kctl,
         &["delete", "cluster", crate::scenario::NAME, "-o", "json"],
         &mut all,
     );
     for file in ["before.plan", "after.plan"] {
-        let text = std::fs::read_to_string(kctl.path(file)).expect("a plan");
+        let text = std::fs::read_to_string(kctl.home_path(file)).expect("a plan");
         all.push((file.to_owned(), text));
     }
     all.push((
         "everything in AWS, but for the private part of the store".to_owned(),
-        public(&simulator),
+        public_texts(&simulator),
     ));
 
-    let mut secrets = secrets(&simulator);
+    let mut secrets = cluster_secrets(&simulator);
     secrets.insert(TOKEN.to_owned());
     assert!(
         secrets.len() >= 20,
@@ -116,8 +116,8 @@ fn no_secret_is_in_plans_json_events_operations_or_logs() {
 }
 
 /// User data of every template version, and every other object of the store.
-fn public(simulator: &Simulator) -> String {
-    simulator.python(
+fn public_texts(simulator: &Simulator) -> String {
+    simulator.run_python(
         REGION,
         r"
 import base64

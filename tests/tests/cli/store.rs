@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 const ZONES: &str = "eu-west-1a,eu-west-1b";
 
 /// A stored cluster of two zones.
-fn stored() -> Kctl {
+fn stored_cluster() -> Kctl {
     let kctl = Kctl::with_store();
     let spec = kctl
         .run(&[
@@ -17,23 +17,24 @@ fn stored() -> Kctl {
             ZONES,
             "--dry-run",
         ])
-        .good();
-    kctl.run_with(&["create", "-f", "-"], &spec).good();
+        .expect_success();
+    kctl.run_with(&["create", "-f", "-"], &spec)
+        .expect_success();
     kctl
 }
 
 /// An editor that is a shell script; `$1` is the file.
-fn editor(kctl: &mut Kctl, script: &str) {
-    let path = kctl.file("editor", &format!("#!/bin/sh\n{script}\n"));
+fn set_editor(kctl: &mut Kctl, script: &str) {
+    let path = kctl.write_file("editor", &format!("#!/bin/sh\n{script}\n"));
     let run = std::fs::Permissions::from_mode(0o700);
     std::fs::set_permissions(&path, run).expect("an executable");
-    kctl.set("EDITOR", &path);
+    kctl.set_variable("EDITOR", &path);
 }
 
 #[test]
 fn what_is_stored_is_shown() {
-    let kctl = stored();
-    let shown = |words: &[&str]| kctl.run(words).good();
+    let kctl = stored_cluster();
+    let shown = |words: &[&str]| kctl.run(words).expect_success();
     let all = [
         shown(&["get"]),
         shown(&["get", "clusters", "-o", "name"]),
@@ -49,9 +50,9 @@ fn what_is_stored_is_shown() {
 
 #[test]
 fn lists_are_lists_and_one_object_is_one() {
-    let kctl = stored();
+    let kctl = stored_cluster();
     let json = |words: &[&str]| -> serde_json::Value {
-        serde_json::from_str(&kctl.run(words).good()).expect("JSON")
+        serde_json::from_str(&kctl.run(words).expect_success()).expect("JSON")
     };
     assert_eq!(
         json(&["get", "ig", "-o", "json"]).as_array().map(Vec::len),
@@ -66,55 +67,62 @@ fn lists_are_lists_and_one_object_is_one() {
         serde_json::json!([])
     );
     assert_eq!(
-        Kctl::with_store().run(&["get", "-o", "json"]).good().trim(),
+        Kctl::with_store()
+            .run(&["get", "-o", "json"])
+            .expect_success()
+            .trim(),
         "[]"
     );
 }
 
 #[test]
 fn what_get_prints_replace_takes_and_changes_nothing() {
-    let kctl = stored();
-    let before = kctl.run(&["get", "all", "-o", "yaml"]).good();
-    kctl.run_with(&["replace", "-f", "-"], &before).good();
-    assert_eq!(kctl.run(&["get", "all", "-o", "yaml"]).good(), before);
+    let kctl = stored_cluster();
+    let before = kctl.run(&["get", "all", "-o", "yaml"]).expect_success();
+    kctl.run_with(&["replace", "-f", "-"], &before)
+        .expect_success();
+    assert_eq!(
+        kctl.run(&["get", "all", "-o", "yaml"]).expect_success(),
+        before
+    );
 }
 
 #[test]
 fn what_exists_is_not_created_and_what_does_not_is_not_replaced() {
-    let kctl = stored();
-    let spec = kctl.run(&["get", "all", "-o", "yaml"]).good();
+    let kctl = stored_cluster();
+    let spec = kctl.run(&["get", "all", "-o", "yaml"]).expect_success();
     assert_eq!(kctl.run_with(&["create", "-f", "-"], &spec).code, 4);
     let other = spec.replace("nodes-eu-west-1a", "other");
     let refused = kctl.run_with(&["replace", "-f", "-"], &other);
     assert_eq!(refused.code, 2, "{}", refused.err);
     kctl.run_with(&["replace", "--force", "-f", "-"], &other)
-        .good();
+        .expect_success();
     assert!(
         kctl.run(&["get", "ig", "-o", "name"])
-            .good()
+            .expect_success()
             .contains("instancegroup/other")
     );
 }
 
 #[test]
 fn fields_are_set_and_checked_with_all_the_rest() {
-    let kctl = stored();
+    let kctl = stored_cluster();
     kctl.run(&["edit", "ig", "nodes-eu-west-1a", "--set", "spec.maxSize=5"])
-        .good();
+        .expect_success();
     assert!(
         kctl.run(&["get", "ig", "nodes-eu-west-1a"])
-            .good()
+            .expect_success()
             .contains("   5 ")
     );
     insta::assert_snapshot!(
         kctl.run(&["edit", "ig", "nodes-eu-west-1a", "--set", "spec.minSize=9"])
-            .all()
+            .all_output()
     );
 }
 
 #[test]
 fn a_wrong_name_is_an_error_with_the_nearest_one() {
-    let kctl = stored();
+    let kctl = stored_cluster();
     for words in [
         ["edit", "ig", "nodes-eu-west-1"],
         ["get", "ig", "node-eu-west-1a"],
@@ -128,23 +136,24 @@ fn a_wrong_name_is_an_error_with_the_nearest_one() {
 
 #[test]
 fn an_editor_is_opened_again_with_the_problems_until_the_text_is_right() {
-    let mut kctl = stored();
-    editor(
+    let mut kctl = stored_cluster();
+    set_editor(
         &mut kctl,
         "if grep -q 'did you mean' \"$1\"; then sed -i s/maxSizze/maxSize/ \"$1\"; else sed -i 's/maxSize: .*/maxSizze: 7/' \"$1\"; fi",
     );
-    kctl.run(&["edit", "ig", "nodes-eu-west-1a"]).good();
+    kctl.run(&["edit", "ig", "nodes-eu-west-1a"])
+        .expect_success();
     assert!(
         kctl.run(&["get", "ig", "nodes-eu-west-1a"])
-            .good()
+            .expect_success()
             .contains("   7 ")
     );
 }
 
 #[test]
 fn nobody_loses_a_text_to_a_mistake_or_a_race() {
-    let mut kctl = stored();
-    editor(
+    let mut kctl = stored_cluster();
+    set_editor(
         &mut kctl,
         "grep -q zzz \"$1\" || sed -i 's/maxSize: .*/zzz: 8/' \"$1\"",
     );
@@ -159,10 +168,10 @@ fn nobody_loses_a_text_to_a_mistake_or_a_race() {
     assert!(kept(&ran.err).contains("zzz: 8"), "{}", ran.err);
 
     let stored = kctl
-        .path("store/demo.example.com/instancegroup/nodes-eu-west-1a")
+        .home_path("store/demo.example.com/instancegroup/nodes-eu-west-1a")
         .display()
         .to_string();
-    editor(
+    set_editor(
         &mut kctl,
         &format!("sed -i 's/maxSize: .*/maxSize: 8/' \"$1\"; echo '# another' >> {stored}"),
     );
@@ -173,21 +182,22 @@ fn nobody_loses_a_text_to_a_mistake_or_a_race() {
 
 #[test]
 fn a_group_that_etcd_needs_stays_and_another_goes_when_confirmed() {
-    let kctl = stored();
+    let kctl = stored_cluster();
     assert_eq!(
         kctl.run(&["delete", "ig", "control-plane-eu-west-1a", "--yes"])
             .code,
         2
     );
-    kctl.run(&["delete", "ig", "nodes-eu-west-1b"]).good();
-    let there = kctl.run(&["get", "ig", "-o", "name"]).good();
+    kctl.run(&["delete", "ig", "nodes-eu-west-1b"])
+        .expect_success();
+    let there = kctl.run(&["get", "ig", "-o", "name"]).expect_success();
     assert!(there.contains("nodes-eu-west-1b"), "nobody confirmed it");
     kctl.run(&["delete", "ig", "nodes-eu-west-1b", "--yes"])
-        .good();
+        .expect_success();
     assert!(
         !kctl
             .run(&["get", "ig", "-o", "name"])
-            .good()
+            .expect_success()
             .contains("nodes-eu-west-1b")
     );
 }
@@ -201,7 +211,7 @@ fn without_a_store_one_is_made_among_the_users_data_and_that_is_said() {
         "{}",
         ran.err
     );
-    ran.good();
+    ran.expect_success();
 }
 
 #[test]
@@ -213,12 +223,13 @@ fn a_store_that_is_none_is_said_with_what_one_looks_like() {
 
 #[test]
 fn the_cluster_is_clear_or_asked_for() {
-    let kctl = stored();
+    let kctl = stored_cluster();
     let spec = kctl
         .run(&["get", "all", "-o", "yaml"])
-        .good()
+        .expect_success()
         .replace("demo.example.com", "other.example.com");
-    kctl.run_with(&["create", "-f", "-"], &spec).good();
+    kctl.run_with(&["create", "-f", "-"], &spec)
+        .expect_success();
     let which = kctl.run(&["get", "ig"]);
     assert_eq!(which.code, 2);
     assert!(
@@ -227,5 +238,5 @@ fn the_cluster_is_clear_or_asked_for() {
         which.err
     );
     kctl.run(&["get", "ig", "--name", "other.example.com"])
-        .good();
+        .expect_success();
 }

@@ -9,7 +9,7 @@ const DOCKER: &str =
 const TELLING: [&str; 2] = ["c3dvcmRmaXNoLWlz", "c3dvcmRmaXNoOnN3"];
 
 /// A cluster in a store that is a folder.
-fn stored() -> Kctl {
+fn stored_cluster() -> Kctl {
     let kctl = Kctl::with_store();
     let spec = kctl.run(&[
         "create",
@@ -19,32 +19,32 @@ fn stored() -> Kctl {
         "eu-west-1a",
         "--dry-run",
     ]);
-    let file = kctl.file("cluster.yaml", &spec.good());
-    kctl.run(&["create", "-f", &file]).good();
+    let file = kctl.write_file("cluster.yaml", &spec.expect_success());
+    kctl.run(&["create", "-f", &file]).expect_success();
     kctl
 }
 
-fn object(kctl: &Kctl, name: &str) -> Option<String> {
+fn read_object(kctl: &Kctl, name: &str) -> Option<String> {
     let path = format!("store/demo.example.com/secrets/{name}");
-    std::fs::read_to_string(kctl.path(&path)).ok()
+    std::fs::read_to_string(kctl.home_path(&path)).ok()
 }
 
 #[test]
 fn a_secret_is_put_listed_shown_on_demand_and_taken_out() {
-    let kctl = stored();
+    let kctl = stored_cluster();
     assert!(
         kctl.run(&["get", "secrets"])
             .err
             .contains("has no secrets of yours")
     );
-    let file = kctl.file("config.json", DOCKER);
+    let file = kctl.write_file("config.json", DOCKER);
     let put = kctl.run(&["create", "secret", "dockerconfig", "-f", &file]);
     assert_eq!(put.code, 0, "{}", put.err);
     assert!(put.err.contains("kctl update"), "{}", put.err);
     // As kOps writes it.
     let expected = "eyJhdXRocyI6IHsicmVnaXN0cnkuZXhhbXBsZS5jb20iOiB7ImF1dGgiOiAiYzNkdmNtUm1hWE5vT25OM2IzSmtabWx6YUMxaFoyRnBiZz09In19fQ==";
     assert_eq!(
-        object(&kctl, "dockerconfig").unwrap(),
+        read_object(&kctl, "dockerconfig").unwrap(),
         format!("{{\"Data\":\"{expected}\"}}")
     );
 
@@ -61,30 +61,35 @@ fn a_secret_is_put_listed_shown_on_demand_and_taken_out() {
         "-",
         "--force",
     ];
-    kctl.run_with(&forced, &other).good();
+    kctl.run_with(&forced, &other).expect_success();
 
-    assert_eq!(kctl.run(&["get", "secrets"]).good(), "NAME\ndockerconfig\n");
     assert_eq!(
-        kctl.run(&["get", "secrets", "-o", "name"]).good(),
+        kctl.run(&["get", "secrets"]).expect_success(),
+        "NAME\ndockerconfig\n"
+    );
+    assert_eq!(
+        kctl.run(&["get", "secrets", "-o", "name"]).expect_success(),
         "secret/dockerconfig\n"
     );
-    let listed = kctl.run(&["get", "secrets", "-o", "json"]).good();
+    let listed = kctl.run(&["get", "secrets", "-o", "json"]).expect_success();
     assert_eq!(
         serde_json::from_str::<serde_json::Value>(&listed).unwrap(),
         serde_json::json!([{"name": "dockerconfig"}])
     );
     let shown = kctl
         .run(&["get", "secret", "dockerconfig", "-o", "plaintext"])
-        .good();
+        .expect_success();
     assert_eq!(shown.trim_end(), other);
     assert_eq!(kctl.run(&["get", "secrets", "-o", "plaintext"]).code, 2);
 
-    let shown = kctl.run(&["delete", "secret", "dockerconfig"]).good();
+    let shown = kctl
+        .run(&["delete", "secret", "dockerconfig"])
+        .expect_success();
     assert!(shown.contains("would be deleted"), "{shown}");
-    assert!(object(&kctl, "dockerconfig").is_some());
+    assert!(read_object(&kctl, "dockerconfig").is_some());
     kctl.run(&["delete", "secret", "dockerconfig", "--yes"])
-        .good();
-    assert_eq!(object(&kctl, "dockerconfig"), None);
+        .expect_success();
+    assert_eq!(read_object(&kctl, "dockerconfig"), None);
     assert_eq!(
         kctl.run(&["delete", "secret", "dockerconfig", "--yes"])
             .code,
@@ -94,7 +99,7 @@ fn a_secret_is_put_listed_shown_on_demand_and_taken_out() {
 
 #[test]
 fn what_no_machine_could_use_is_refused_without_being_shown() {
-    let kctl = stored();
+    let kctl = stored_cluster();
     for (name, text) in [
         ("dockerconfig", DOCKER.replace("auths", "auth")),
         ("dockerconfig", DOCKER.replace('}', "")),
@@ -116,7 +121,7 @@ fn what_no_machine_could_use_is_refused_without_being_shown() {
             "{}",
             ran.err
         );
-        assert_eq!(object(&kctl, name), None);
+        assert_eq!(read_object(&kctl, name), None);
     }
     let unknown = kctl.run(&["create", "secret", "ciliumpassword", "-f", "-"]);
     assert_eq!(unknown.code, 2, "{}", unknown.err);
@@ -124,9 +129,9 @@ fn what_no_machine_could_use_is_refused_without_being_shown() {
 
 #[test]
 fn an_update_that_would_leave_the_api_server_without_its_secret_is_refused_and_names_the_command() {
-    let kctl = stored();
+    let kctl = stored_cluster();
     let set = ["edit", "cluster", "--set", "spec.encryptionConfig=true"];
-    kctl.run(&set).good();
+    kctl.run(&set).expect_success();
     let command = "kctl create secret encryptionconfig -f FILE --name demo.example.com";
     for words in [&["update"][..], &["update", "--yes"]] {
         let refused = kctl.run(words);
@@ -137,11 +142,11 @@ fn an_update_that_would_leave_the_api_server_without_its_secret_is_refused_and_n
         &["create", "secret", "encryptionconfig", "-f", "-"],
         ENCRYPTION,
     )
-    .good();
+    .expect_success();
     // Without credentials it comes no further than AWS.
     assert!(!kctl.run(&["update"]).err.contains("encryptionconfig"));
 
     let refused = kctl.run(&["delete", "secret", "encryptionconfig", "--yes"]);
     assert_eq!(refused.code, 4, "{}", refused.err);
-    assert!(object(&kctl, "encryptionconfig").is_some());
+    assert!(read_object(&kctl, "encryptionconfig").is_some());
 }

@@ -1,6 +1,6 @@
 //! `.ci/run`: nothing is left out because something is not there.
 
-use crate::checkout;
+use crate::checkout_folder;
 use std::path::Path;
 use std::process::{Command, Output};
 use test_support::write_script;
@@ -9,7 +9,7 @@ use test_support::write_script;
 fn run(parent: &Path) -> Output {
     let own = parent.join("checkout/.ci");
     std::fs::create_dir_all(&own).expect("a folder");
-    std::fs::copy(checkout().join(".ci/run"), own.join("run")).expect("a copy");
+    std::fs::copy(checkout_folder().join(".ci/run"), own.join("run")).expect("a copy");
     write_script(
         &parent.join("make"),
         "echo \"make $*: $KCTL_KOPS_FIXTURES\"",

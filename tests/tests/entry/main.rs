@@ -20,8 +20,7 @@ mod simulator;
 
 use std::path::{Path, PathBuf};
 
-/// The checkout.
-fn checkout() -> PathBuf {
+fn checkout_folder() -> PathBuf {
     let package = std::env::var("CARGO_MANIFEST_DIR").expect("cargo runs this");
     let checkout = Path::new(&package).parent();
     checkout.expect("the checkout").to_owned()

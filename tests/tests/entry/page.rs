@@ -2,13 +2,13 @@
 
 /// A command, and what the page says of it behind `#`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Typed {
+pub struct TypedCommand {
     pub command: String,
     pub comment: String,
 }
 
 /// All commands of a page in order: the lines of ```` ```sh ````, and those of ```` ```console ```` that begin with `$`.
-pub fn commands(page: &str) -> Vec<Typed> {
+pub fn page_commands(page: &str) -> Vec<TypedCommand> {
     let mut found = Vec::new();
     let mut block: Option<&str> = None;
     let mut begun = String::new();
@@ -32,7 +32,7 @@ pub fn commands(page: &str) -> Vec<Typed> {
         let whole = std::mem::take(&mut begun) + line;
         let (command, comment) = whole.split_once(" #").unwrap_or((&whole, ""));
         if !command.is_empty() {
-            found.push(Typed {
+            found.push(TypedCommand {
                 command: command.trim().to_owned(),
                 comment: comment.trim().to_owned(),
             });
@@ -44,7 +44,7 @@ pub fn commands(page: &str) -> Vec<Typed> {
 #[test]
 fn commands_are_found_in_blocks_of_shell_only() {
     let page = "a\n```sh\none    # with a comment\ntwo \\\n  three\n```\n`four`\n```yaml\nfive: 5\n```\n1. b\n\n   ```console\n   $ six\n   output\n   ```\n";
-    let typed = |command: &str, comment: &str| Typed {
+    let typed = |command: &str, comment: &str| TypedCommand {
         command: command.to_owned(),
         comment: comment.to_owned(),
     };
@@ -53,5 +53,5 @@ fn commands_are_found_in_blocks_of_shell_only() {
         typed("two three", ""),
         typed("six", ""),
     ];
-    assert_eq!(commands(page), expected);
+    assert_eq!(page_commands(page), expected);
 }

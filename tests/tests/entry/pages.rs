@@ -1,8 +1,8 @@
 //! Every command of README.md and of getting started, in order, as written, against the AWS simulator. What a page says of a
-//! command behind `#` is what is done with it: see [`step`].
+//! command behind `#` is what is done with it: see [`script_step`].
 
-use crate::checkout;
-use crate::page::{Typed, commands};
+use crate::checkout_folder;
+use crate::page::{TypedCommand, page_commands};
 use crate::simulator::Simulator;
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
@@ -21,8 +21,9 @@ const MACHINES: &str = "real machines";
 /// Said of what finds nothing to do, in the words that it has to say.
 const NOTHING: &str = "No changes.";
 
-fn commands_of(page: &str) -> Vec<Typed> {
-    let found = commands(&std::fs::read_to_string(checkout().join(page)).expect("a page"));
+fn commands_of(page: &str) -> Vec<TypedCommand> {
+    let found =
+        page_commands(&std::fs::read_to_string(checkout_folder().join(page)).expect("a page"));
     assert!(found.len() > 5, "{found:?}");
     found
 }
@@ -44,10 +45,10 @@ impl Reader {
     }
 
     /// What `program` runs in: nothing of AWS' and of kctl's but the simulator; the checkout builds where it always does.
-    fn environment(&self, program: &str) -> Command {
-        let venv = Command::new(checkout().join("tests/simulator/venv.sh")).output();
+    fn command_in_environment(&self, program: &str) -> Command {
+        let venv = Command::new(checkout_folder().join("tests/simulator/venv.sh")).output();
         let venv = String::from_utf8(venv.expect("Python").stdout).expect("a path");
-        let entry = checkout().join("tests/tests/entry");
+        let entry = checkout_folder().join("tests/tests/entry");
         let path = [entry, PathBuf::from(venv.trim()).join("bin"), kctl()];
         let path = path.map(|folder| folder.display().to_string()).join(":");
         let set = |name: &str| std::env::var(name).ok();
@@ -61,6 +62,7 @@ impl Reader {
                 "MAKE",
                 "CARGO_MANIFEST",
                 "CARGO_PKG",
+                "RUSTC_BOOTSTRAP",
             ];
             if name == "CARGO" || users.iter().any(|start| name.starts_with(start)) {
                 command.env_remove(name);
@@ -85,7 +87,7 @@ impl Reader {
                 format!("{path}:{}", set("PATH").unwrap_or_default()),
             )
             .env("HOME", self.home.path())
-            .env("CHECKOUT", checkout())
+            .env("CHECKOUT", checkout_folder())
             .env("EDITOR", "true")
             .env("AWS_EC2_METADATA_DISABLED", "true")
             .env("PORT", "0")
@@ -100,15 +102,15 @@ impl Reader {
     }
 
     /// Types all of it; fails with what was on the screen if a command fails.
-    fn types(&self, typed: &[Typed]) {
+    fn run_commands(&self, typed: &[TypedCommand]) {
         let mut script = String::from(
             "set -eu\nmake() { command make --no-print-directory -C \"$CHECKOUT\" \"$@\"; }\n",
         );
         for (number, one) in typed.iter().enumerate() {
-            script += &format!("echo '@@@ {number}'\n{}\n", step(one));
+            script += &format!("echo '@@@ {number}'\n{}\n", script_step(one));
         }
         let ran = self
-            .environment("bash")
+            .command_in_environment("bash")
             .args(["-c", &format!("exec 2>&1\n{script}")])
             .output();
         let ran = ran.expect("bash");
@@ -132,8 +134,8 @@ impl Reader {
 }
 
 /// A command as a script has it.
-fn step(typed: &Typed) -> String {
-    let Typed { command, comment } = typed;
+fn script_step(typed: &TypedCommand) -> String {
+    let TypedCommand { command, comment } = typed;
     if command == "make test" {
         // This is part of it.
         return "make --dry-run test >/dev/null".to_owned();
@@ -159,12 +161,12 @@ fn kctl() -> PathBuf {
 }
 
 /// A program that stays, and all that it started.
-struct Running(Child);
+struct RunningProgram(Child);
 
-impl Running {
+impl RunningProgram {
     /// Ctrl-C: to all of them. Where this test was started in the background of a script, SIGINT is ignored by whatever it
     /// starts (POSIX, 2.11): there SIGTERM has to do.
-    fn interrupt(&mut self) {
+    fn interrupt_group(&mut self) {
         let all = format!("-{}", self.0.id());
         for signal in ["-INT", "-TERM"] {
             // They may be gone already.
@@ -180,21 +182,21 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         if matches!(self.0.try_wait(), Ok(None)) {
-            self.interrupt();
+            self.interrupt_group();
         }
     }
 }
 
 /// A program that stays; what it said for the reader to set.
-fn begin(reader: &Reader, typed: &Typed) -> (Running, Vec<Typed>) {
+fn start_program(reader: &Reader, typed: &TypedCommand) -> (RunningProgram, Vec<TypedCommand>) {
     let words: Vec<&str> = typed.command.split(' ').collect();
-    let mut command = reader.environment(words[0]);
+    let mut command = reader.command_in_environment(words[0]);
     command
         .args(&words[1..])
-        .current_dir(checkout())
+        .current_dir(checkout_folder())
         .process_group(0);
     let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
     let out = BufReader::new(child.stdout.take().expect("its output"));
@@ -202,7 +204,7 @@ fn begin(reader: &Reader, typed: &Typed) -> (Running, Vec<Typed>) {
     for line in out.lines() {
         let line = line.expect("text");
         if line.starts_with("export ") {
-            set.push(Typed {
+            set.push(TypedCommand {
                 command: line,
                 comment: String::new(),
             });
@@ -211,15 +213,15 @@ fn begin(reader: &Reader, typed: &Typed) -> (Running, Vec<Typed>) {
         }
     }
     assert!(!set.is_empty(), "{} said nothing to set", typed.command);
-    (Running(child), set)
+    (RunningProgram(child), set)
 }
 
 #[test]
 fn the_readme_works_as_written() {
-    let simulator = Simulator::start();
+    let simulator = Simulator::start_simulator();
     let bucket = "boto('s3').create_bucket(Bucket='my-state', CreateBucketConfiguration={'LocationConstraint': 'eu-west-1'})";
-    simulator.python("eu-west-1", bucket);
-    Reader::new(Some(simulator)).types(&commands_of("README.md"));
+    simulator.run_python("eu-west-1", bucket);
+    Reader::new(Some(simulator)).run_commands(&commands_of("README.md"));
 }
 
 #[test]
@@ -241,7 +243,7 @@ fn getting_started_works_as_written() {
         .expect("on AWS");
 
     let reader = Reader::new(None);
-    let (mut running, mut second) = begin(&reader, simulator);
+    let (mut running, mut second) = start_program(&reader, simulator);
     let endpoint = second
         .iter()
         .find_map(|one| one.command.split_once("AWS_ENDPOINT_URL=http://"));
@@ -253,8 +255,8 @@ fn getting_started_works_as_written() {
         .expect("an address")
         .to_owned();
     second.extend_from_slice(&rest[..aws]);
-    reader.types(&second);
-    running.interrupt();
+    reader.run_commands(&second);
+    running.interrupt_group();
     // make is gone before what it ran.
     for _ in 0..600 {
         if TcpStream::connect(&endpoint).is_err() {
@@ -264,5 +266,5 @@ fn getting_started_works_as_written() {
     }
     assert!(TcpStream::connect(&endpoint).is_err(), "it still answers");
 
-    Reader::new(Some(Simulator::start())).types(&rest[aws..]);
+    Reader::new(Some(Simulator::start_simulator())).run_commands(&rest[aws..]);
 }

@@ -1,6 +1,6 @@
 //! `tests/release/run`: which programs it builds, and that its archives depend on the commit alone.
 
-use crate::checkout;
+use crate::checkout_folder;
 use std::path::Path;
 use std::process::{Command, Output};
 use test_support::write_script;
@@ -25,7 +25,7 @@ case $1 in
         ;;
 esac"#;
 
-fn git(folder: &Path, words: &[&str]) {
+fn run_git(folder: &Path, words: &[&str]) {
     let mut command = Command::new("git");
     command.args(["-c", "user.name=a", "-c", "user.email=a@example.com"]);
     let date = "2026-01-02T03:04:05Z";
@@ -36,23 +36,23 @@ fn git(folder: &Path, words: &[&str]) {
 }
 
 /// A checkout of the script, the license and what the script runs, below `parent`.
-fn prepare(parent: &Path) {
+fn prepare_checkout(parent: &Path) {
     let own = parent.join("checkout");
     std::fs::create_dir_all(own.join("tests/release")).expect("a folder");
     std::fs::create_dir_all(own.join("tests/assets")).expect("a folder");
     for file in ["tests/release/run", "LICENSE"] {
-        std::fs::copy(checkout().join(file), own.join(file)).expect("a copy");
+        std::fs::copy(checkout_folder().join(file), own.join(file)).expect("a copy");
     }
     write_script(&own.join("tests/assets/build"), "");
     write_script(&own.join("tests/venv"), "echo /nowhere");
     write_script(&parent.join("cargo"), CARGO);
     write_script(&parent.join("rustc"), "echo /toolchain");
-    git(&own, &["init", "--quiet"]);
-    git(&own, &["add", "--all"]);
-    git(&own, &["commit", "--quiet", "--message", "all"]);
+    run_git(&own, &["init", "--quiet"]);
+    run_git(&own, &["add", "--all"]);
+    run_git(&own, &["commit", "--quiet", "--message", "all"]);
 }
 
-fn release(parent: &Path, mask: &str) -> Output {
+fn run_release(parent: &Path, mask: &str) -> Output {
     let path = format!("{}:/usr/bin:/bin", parent.display());
     let run = format!("umask {mask}; exec /bin/sh checkout/tests/release/run");
     let mut command = Command::new("/bin/sh");
@@ -64,7 +64,7 @@ fn release(parent: &Path, mask: &str) -> Output {
 }
 
 /// The lines of SHA256SUMS.
-fn sums(ran: &Output) -> Vec<String> {
+fn checksum_lines(ran: &Output) -> Vec<String> {
     let said = String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.success(), "{said}");
     let folder = String::from_utf8_lossy(&ran.stdout);
@@ -76,10 +76,10 @@ fn sums(ran: &Output) -> Vec<String> {
 #[test]
 fn two_checkouts_of_a_commit_give_the_same_archives() {
     let [one, other] = [(), ()].map(|()| tempfile::tempdir().expect("a folder"));
-    prepare(one.path());
-    prepare(other.path());
-    let first = sums(&release(one.path(), "022"));
-    assert_eq!(first, sums(&release(other.path(), "077")));
+    prepare_checkout(one.path());
+    prepare_checkout(other.path());
+    let first = checksum_lines(&run_release(one.path(), "022"));
+    assert_eq!(first, checksum_lines(&run_release(other.path(), "077")));
     let files: Vec<&str> = first.iter().filter_map(|line| line.get(66..)).collect();
     assert_eq!(
         files,
@@ -119,21 +119,21 @@ fn two_checkouts_of_a_commit_give_the_same_archives() {
 #[test]
 fn archives_of_what_is_not_committed_are_named_so() {
     let parent = tempfile::tempdir().expect("a folder");
-    prepare(parent.path());
+    prepare_checkout(parent.path());
     std::fs::write(parent.path().join("checkout/LICENSE"), "another").expect("a change");
-    let ran = release(parent.path(), "022");
-    assert!(sums(&ran)[0].ends_with("  kctl-0.1.0-dirty-linux-amd64.tar.gz"));
+    let ran = run_release(parent.path(), "022");
+    assert!(checksum_lines(&ran)[0].ends_with("  kctl-0.1.0-dirty-linux-amd64.tar.gz"));
 }
 
 #[test]
 fn a_kctl_that_is_larger_than_promised_gets_no_archive() {
     let parent = tempfile::tempdir().expect("a folder");
-    prepare(parent.path());
+    prepare_checkout(parent.path());
     let script = parent.path().join("checkout/tests/release/run");
     let text = std::fs::read_to_string(&script).expect("the script");
     assert!(text.contains("limit=30000000\n"));
     std::fs::write(&script, text.replace("limit=30000000\n", "limit=10\n")).expect("a change");
-    let ran = release(parent.path(), "022");
+    let ran = run_release(parent.path(), "022");
     assert!(!ran.status.success());
     let said = String::from_utf8_lossy(&ran.stderr);
     assert!(said.contains("10 are promised"), "{said}");

@@ -1,6 +1,6 @@
 //! `tests/requirements`, the one list of what a machine needs, and `tests/install`, which goes through it first.
 
-use crate::checkout;
+use crate::checkout_folder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -8,8 +8,9 @@ use tempfile::TempDir;
 use test_support::write_script;
 
 /// Program, package, targets.
-fn list() -> Vec<(String, String, Vec<String>)> {
-    let text = std::fs::read_to_string(checkout().join("tests/requirements")).expect("the list");
+fn listed_requirements() -> Vec<(String, String, Vec<String>)> {
+    let text =
+        std::fs::read_to_string(checkout_folder().join("tests/requirements")).expect("the list");
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let lines = lines.map(|line| line.split_whitespace().map(str::to_owned));
     lines
@@ -18,9 +19,9 @@ fn list() -> Vec<(String, String, Vec<String>)> {
 }
 
 /// A machine with nothing of the list but what lies in its system's folders, and with an apt-get that installs what `gives` says.
-struct Machine(TempDir);
+struct FakeMachine(TempDir);
 
-impl Machine {
+impl FakeMachine {
     fn new(user: u32, gives: &BTreeMap<&str, Vec<&str>>) -> Self {
         let machine = Self(tempfile::tempdir().expect("a folder"));
         let bin = machine.0.path();
@@ -52,36 +53,36 @@ impl Machine {
         machine
     }
 
-    fn install(&self, target: &str) -> Output {
-        let mut command = Command::new(checkout().join("tests/install"));
+    fn run_install(&self, target: &str) -> Output {
+        let mut command = Command::new(checkout_folder().join("tests/install"));
         command.arg(target).env_clear().env("PATH", self.0.path());
         command.output().expect("it runs")
     }
 
-    fn asked(&self) -> Vec<String> {
+    fn requested_packages(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.0.path().join("log")).unwrap_or_default();
         log.lines().map(str::to_owned).collect()
     }
 
-    fn has(&self, program: &str) -> bool {
+    fn has_program(&self, program: &str) -> bool {
         let folders = [self.0.path(), Path::new("/usr/sbin"), Path::new("/sbin")];
         folders.iter().any(|folder| folder.join(program).exists())
     }
 
     /// Packages of what it lacks for a target, each once, sorted.
-    fn lacks(&self, target: &str) -> String {
-        let all = list();
+    fn missing_packages(&self, target: &str) -> String {
+        let all = listed_requirements();
         let wanted = all
             .iter()
             .filter(|(_, _, targets)| targets.iter().any(|one| one == target));
-        let missing = wanted.filter(|(program, ..)| !self.has(program));
+        let missing = wanted.filter(|(program, ..)| !self.has_program(program));
         let packages: BTreeSet<&str> = missing.map(|(_, package, _)| package.as_str()).collect();
         packages.into_iter().collect::<Vec<_>>().join(" ")
     }
 }
 
 /// What packages bring, by the list; a module of Python comes with the interpreter that has it.
-fn packages(all: &[(String, String, Vec<String>)]) -> BTreeMap<&str, Vec<&str>> {
+fn programs_by_package(all: &[(String, String, Vec<String>)]) -> BTreeMap<&str, Vec<&str>> {
     let mut gives: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (program, package, _) in all {
         let program = program.split(':').next().unwrap_or_default();
@@ -90,83 +91,94 @@ fn packages(all: &[(String, String, Vec<String>)]) -> BTreeMap<&str, Vec<&str>> 
     gives
 }
 
-fn targets(all: &[(String, String, Vec<String>)]) -> BTreeSet<&str> {
+fn all_targets(all: &[(String, String, Vec<String>)]) -> BTreeSet<&str> {
     let targets = all.iter().flat_map(|(.., targets)| targets);
     targets.map(String::as_str).collect()
 }
 
-fn said(ran: &Output) -> String {
+fn stderr_of(ran: &Output) -> String {
     String::from_utf8_lossy(&ran.stderr).into_owned()
 }
 
 #[test]
 fn whoever_is_not_root_is_told_all_that_is_missing_in_one_line() {
-    let all = list();
-    for target in targets(&all) {
-        let machine = Machine::new(1000, &BTreeMap::new());
-        let ran = machine.install(target);
+    let all = listed_requirements();
+    for target in all_targets(&all) {
+        let machine = FakeMachine::new(1000, &BTreeMap::new());
+        let ran = machine.run_install(target);
         let install = "sudo apt-get install --no-install-recommends";
         let line = format!(
             "this machine lacks programs: {install} {}\n",
-            machine.lacks(target)
+            machine.missing_packages(target)
         );
-        assert_eq!((ran.status.code(), said(&ran)), (Some(1), line), "{target}");
-        assert!(machine.asked().is_empty());
+        assert_eq!(
+            (ran.status.code(), stderr_of(&ran)),
+            (Some(1), line),
+            "{target}"
+        );
+        assert!(machine.requested_packages().is_empty());
     }
 }
 
 #[test]
 fn root_gets_all_that_is_missing_at_once() {
-    let all = list();
-    for target in targets(&all) {
-        let machine = Machine::new(0, &packages(&all));
-        let lacks = machine.lacks(target);
-        let ran = machine.install(target);
-        assert!(ran.status.success(), "{target}: {}", said(&ran));
-        let asked = machine.asked();
+    let all = listed_requirements();
+    for target in all_targets(&all) {
+        let machine = FakeMachine::new(0, &programs_by_package(&all));
+        let lacks = machine.missing_packages(target);
+        let ran = machine.run_install(target);
+        assert!(ran.status.success(), "{target}: {}", stderr_of(&ran));
+        let asked = machine.requested_packages();
         assert_eq!(asked.len(), 2, "{asked:?}");
         assert!(asked[0].ends_with(" update"), "{asked:?}");
         let end = format!("--no-install-recommends {lacks}");
         assert!(asked[1].ends_with(&end), "{target}: {asked:?}");
-        assert!(machine.install(target).status.success());
-        assert_eq!(machine.asked().len(), 2, "nothing is missing any more");
+        assert!(machine.run_install(target).status.success());
+        assert_eq!(
+            machine.requested_packages().len(),
+            2,
+            "nothing is missing any more"
+        );
     }
 }
 
 #[test]
 fn a_package_without_its_program_is_an_error() {
-    let machine = Machine::new(0, &BTreeMap::from([("build-essential", vec!["cc"])]));
-    assert!(machine.install("binaries").status.success());
-    let machine = Machine::new(0, &BTreeMap::from([("build-essential", vec!["c99"])]));
-    let ran = machine.install("binaries");
+    let machine = FakeMachine::new(0, &BTreeMap::from([("build-essential", vec!["cc"])]));
+    assert!(machine.run_install("binaries").status.success());
+    let machine = FakeMachine::new(0, &BTreeMap::from([("build-essential", vec!["c99"])]));
+    let ran = machine.run_install("binaries");
     assert!(!ran.status.success());
     assert!(
-        said(&ran).contains("build-essential came without"),
+        stderr_of(&ran).contains("build-essential came without"),
         "{}",
-        said(&ran)
+        stderr_of(&ran)
     );
 }
 
 /// What a target would run, line by line.
-fn recipe(target: &str) -> Vec<String> {
+fn target_recipe(target: &str) -> Vec<String> {
     let mut command = Command::new("make");
     command.args(["--dry-run", "--no-print-directory", target]);
     command.env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
-    let ran = command.current_dir(checkout()).output().expect("make");
-    assert!(ran.status.success(), "{}", said(&ran));
+    let ran = command
+        .current_dir(checkout_folder())
+        .output()
+        .expect("make");
+    assert!(ran.status.success(), "{}", stderr_of(&ran));
     let text = String::from_utf8(ran.stdout).expect("text");
     text.lines().map(str::to_owned).collect()
 }
 
 #[test]
 fn every_target_looks_at_the_list_before_it_does_anything() {
-    let all = list();
+    let all = listed_requirements();
     // Whoever makes an environment of Python looks at the list for it.
-    for target in targets(&all)
+    for target in all_targets(&all)
         .into_iter()
         .filter(|target| *target != "python")
     {
-        let recipe = recipe(target);
+        let recipe = target_recipe(target);
         assert_eq!(recipe[0], format!("tests/ready {target}"));
         assert!(recipe.len() > 1, "{recipe:?}");
     }

@@ -24,12 +24,10 @@ pub struct Operator {
 
 /// How a run ended.
 #[derive(Debug)]
-pub struct Ended {
+pub struct KctlOutput {
     /// The exit code; `None`: killed.
     pub code: Option<i32>,
-    /// The result.
     pub stdout: String,
-    /// The rest.
     pub stderr: String,
 }
 
@@ -38,19 +36,19 @@ impl Operator {
     pub fn new() -> Self {
         let home = tempfile::tempdir().expect("a folder");
         let keys = ("AKIAEXAMPLE".to_owned(), "secret".to_owned());
-        Self::settled(Simulator::start(), home, keys)
+        Self::with_keys(Simulator::start_simulator(), home, keys)
     }
 
     /// One who may do these actions, on anything, and no others.
-    pub fn allowed(actions: &BTreeSet<String>) -> Self {
+    pub fn with_permissions(actions: &BTreeSet<String>) -> Self {
         let home = tempfile::tempdir().expect("a folder");
-        let simulator = Simulator::strict(&home.path().join("administrator"));
+        let simulator = Simulator::start_strict(&home.path().join("administrator"));
         let actions: Vec<&String> = actions.iter().collect();
         let policy = json!({
             "Version": "2012-10-17",
             "Statement": [{"Effect": "Allow", "Action": actions, "Resource": "*"}],
         });
-        let made = simulator.python(
+        let made = simulator.run_python(
             REGION,
             &format!(
                 "i = boto('iam')\ni.create_user(UserName='operator')\ni.put_user_policy(UserName='operator', PolicyName='kctl', PolicyDocument={:?})\nk = i.create_access_key(UserName='operator')['AccessKey']\nprint(k['AccessKeyId'], k['SecretAccessKey'])",
@@ -59,11 +57,11 @@ impl Operator {
         );
         let (id, secret) = made.split_once(' ').expect("a key");
         let keys = (id.to_owned(), secret.to_owned());
-        Self::settled(simulator, home, keys)
+        Self::with_keys(simulator, home, keys)
     }
 
-    fn settled(simulator: Simulator, home: TempDir, keys: (String, String)) -> Self {
-        simulator.python(REGION, "boto('s3').create_bucket(Bucket='state')");
+    fn with_keys(simulator: Simulator, home: TempDir, keys: (String, String)) -> Self {
+        simulator.run_python(REGION, "boto('s3').create_bucket(Bucket='state')");
         let binaries = home.path().join("assets/linux/amd64");
         std::fs::create_dir_all(&binaries).expect("a folder");
         for name in ["nodeup", "protokube"] {
@@ -77,12 +75,12 @@ impl Operator {
     }
 
     /// A file of theirs.
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub fn home_path(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
     }
 
     /// The command with those arguments, in an environment that holds nothing else.
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub fn kctl_command(&self, arguments: &[&str]) -> Command {
         let exe = std::env::current_exe().expect("the test's own path");
         let kctl = exe
             .parent()
@@ -99,25 +97,28 @@ impl Operator {
             .args(arguments)
             .env_clear()
             .env("HOME", self.home.path())
-            .env("KUBECONFIG", self.path("kubeconfig"))
+            .env("KUBECONFIG", self.home_path("kubeconfig"))
             .env("AWS_ENDPOINT_URL", &self.simulator.endpoint)
             .env("AWS_ACCESS_KEY_ID", &self.keys.0)
             .env("AWS_SECRET_ACCESS_KEY", &self.keys.1)
             .env("AWS_EC2_METADATA_DISABLED", "true")
             .env("KCTL_STATE_STORE", "s3://state")
             .env("KCTL_CLUSTER_NAME", CLUSTER)
-            .env("KCTL_ASSETS", self.path("assets"))
+            .env("KCTL_ASSETS", self.home_path("assets"))
             .stdin(Stdio::null());
         command
     }
 
     /// Runs it to its end.
-    pub fn run(&self, arguments: &[&str]) -> Ended {
-        self.command(arguments).output().expect("kctl runs").into()
+    pub fn run(&self, arguments: &[&str]) -> KctlOutput {
+        self.kctl_command(arguments)
+            .output()
+            .expect("kctl runs")
+            .into()
     }
 
     /// Runs it and insists that it went well.
-    pub fn ok(&self, arguments: &[&str]) -> Ended {
+    pub fn run_ok(&self, arguments: &[&str]) -> KctlOutput {
         let ended = self.run(arguments);
         assert_eq!(
             ended.code,
@@ -130,13 +131,13 @@ impl Operator {
         ended
     }
 
-    /// Everything that exists.
-    pub fn listing(&self) -> std::collections::BTreeSet<String> {
-        self.simulator.listing(REGION)
+    /// Lists everything that exists in AWS, with boto3.
+    pub fn list_resources(&self) -> std::collections::BTreeSet<String> {
+        self.simulator.list_resources(REGION)
     }
 }
 
-impl From<Output> for Ended {
+impl From<Output> for KctlOutput {
     fn from(output: Output) -> Self {
         Self {
             code: output.status.code(),

@@ -8,9 +8,9 @@ const ZONES: &str = "us-east-1a,us-east-1b,us-east-1c";
 #[test]
 fn a_cluster_is_created_changed_and_deleted_without_a_trace() {
     let operator = Operator::new();
-    let before = operator.listing();
+    let before = operator.list_resources();
 
-    operator.ok(&[
+    operator.run_ok(&[
         "create",
         "cluster",
         "--zones",
@@ -26,13 +26,13 @@ fn a_cluster_is_created_changed_and_deleted_without_a_trace() {
         pending.stdout
     );
 
-    let made = operator.ok(&["update", "--yes"]);
+    let made = operator.run_ok(&["update", "--yes"]);
     assert!(!made.stdout.contains("PRIVATE KEY") && !made.stderr.contains("PRIVATE KEY"));
 
     operator.simulator.forget_calls();
-    let nothing = operator.ok(&["update", "--exit-code"]);
+    let nothing = operator.run_ok(&["update", "--exit-code"]);
     assert!(nothing.stdout.contains("No changes"), "{}", nothing.stdout);
-    let calls = operator.simulator.calls();
+    let calls = operator.simulator.calls_by_operation();
     assert!(
         calls["aws"].as_u64() <= Some(40),
         "a plan of 6 groups: {calls}"
@@ -42,8 +42,8 @@ fn a_cluster_is_created_changed_and_deleted_without_a_trace() {
         "a plan of 6 groups: {calls}"
     );
 
-    operator.ok(&["edit", "ig", "nodes-us-east-1a", "--set", "spec.maxSize=3"]);
-    let short = operator.ok(&["update"]);
+    operator.run_ok(&["edit", "ig", "nodes-us-east-1a", "--set", "spec.maxSize=3"]);
+    let short = operator.run_ok(&["update"]);
     assert!(
         short.stdout.contains("max_size  1 -> 3"),
         "{}",
@@ -54,18 +54,18 @@ fn a_cluster_is_created_changed_and_deleted_without_a_trace() {
         "{}",
         short.stdout
     );
-    operator.ok(&["update", "--yes"]);
-    operator.ok(&["update", "--exit-code"]);
+    operator.run_ok(&["update", "--yes"]);
+    operator.run_ok(&["update", "--exit-code"]);
 
-    operator.ok(&["export", "kubeconfig", "--admin"]);
-    let mode = std::fs::metadata(operator.path("kubeconfig"))
+    operator.run_ok(&["export", "kubeconfig", "--admin"]);
+    let mode = std::fs::metadata(operator.home_path("kubeconfig"))
         .expect("a kubeconfig")
         .permissions()
         .mode();
     assert_eq!(mode & 0o777, 0o600);
 
-    operator.ok(&["delete", "cluster", "prod.example.com", "--yes"]);
-    assert_eq!(operator.listing(), before);
+    operator.run_ok(&["delete", "cluster", "prod.example.com", "--yes"]);
+    assert_eq!(operator.list_resources(), before);
 }
 
 /// A bucket's name is free once it was deleted: nothing is written to one that another account has registered.
@@ -73,8 +73,8 @@ fn a_cluster_is_created_changed_and_deleted_without_a_trace() {
 fn nothing_is_written_to_another_accounts_bucket() {
     let operator = Operator::new();
     let create = ["create", "cluster", "--zones", "us-east-1a"];
-    let mut command = operator.command(&create);
-    let refused: crate::kctl::Ended = command
+    let mut command = operator.kctl_command(&create);
+    let refused: crate::kctl::KctlOutput = command
         .env("KCTL_STATE_OWNER", "210987654321")
         .output()
         .expect("kctl runs")
@@ -85,7 +85,7 @@ fn nothing_is_written_to_another_accounts_bucket() {
         "{}",
         refused.stderr
     );
-    operator.ok(&create);
+    operator.run_ok(&create);
 }
 
 /// What is deleted from a bucket with versioning can still be read: the plan says so, of such a bucket only.
@@ -93,26 +93,26 @@ fn nothing_is_written_to_another_accounts_bucket() {
 fn deleting_says_what_a_bucket_with_versioning_keeps() {
     const SAID: &str = "earlier versions of all of it, private keys too, stay there";
     let operator = Operator::new();
-    operator.ok(&["create", "cluster", "--zones", "us-east-1a"]);
-    let plain = operator.ok(&["delete", "cluster", "prod.example.com"]);
+    operator.run_ok(&["create", "cluster", "--zones", "us-east-1a"]);
+    let plain = operator.run_ok(&["delete", "cluster", "prod.example.com"]);
     assert!(!plain.stdout.contains(SAID), "{}", plain.stdout);
-    operator.simulator.python(
+    operator.simulator.run_python(
         crate::kctl::REGION,
         "boto('s3').put_bucket_versioning(Bucket='state', VersioningConfiguration={'Status': 'Enabled'})",
     );
-    let versioned = operator.ok(&["delete", "cluster", "prod.example.com"]);
+    let versioned = operator.run_ok(&["delete", "cluster", "prod.example.com"]);
     assert!(versioned.stdout.contains(SAID), "{}", versioned.stdout);
 }
 
 #[test]
 fn a_private_cluster_with_a_hosted_zone_settles_and_goes() {
     let operator = Operator::new();
-    operator.simulator.python(
+    operator.simulator.run_python(
         crate::kctl::REGION,
         "boto('route53').create_hosted_zone(Name='example.com', CallerReference='test')",
     );
-    let before = operator.listing();
-    operator.ok(&[
+    let before = operator.list_resources();
+    operator.run_ok(&[
         "create",
         "cluster",
         "--zones",
@@ -127,21 +127,21 @@ fn a_private_cluster_with_a_hosted_zone_settles_and_goes() {
         "--network-cidr",
         "10.20.0.0/16",
     ]);
-    operator.ok(&["update", "--yes"]);
+    operator.run_ok(&["update", "--yes"]);
     let settled = operator.run(&["update", "--exit-code"]);
     assert_eq!(settled.code, Some(0), "{}", settled.stdout);
-    operator.ok(&["delete", "cluster", "prod.example.com", "--yes"]);
-    assert_eq!(operator.listing(), before);
+    operator.run_ok(&["delete", "cluster", "prod.example.com", "--yes"]);
+    assert_eq!(operator.list_resources(), before);
 }
 
 #[test]
 fn every_network_plugin_and_a_network_of_the_users_settle() {
     let operator = Operator::new();
-    let vpc = operator.simulator.python(
+    let vpc = operator.simulator.run_python(
         crate::kctl::REGION,
         "e = boto('ec2')\nv = e.create_vpc(CidrBlock='172.31.0.0/16')['Vpc']['VpcId']\ng = e.create_internet_gateway()['InternetGateway']['InternetGatewayId']\ne.attach_internet_gateway(InternetGatewayId=g, VpcId=v)\nprint(v)",
     );
-    let before = operator.listing();
+    let before = operator.list_resources();
     for plugin in ["flannel", "kubenet", "cni", "external"] {
         let shared = ["--network-id", &vpc, "--network-cidr", "172.31.0.0/16"];
         let mut create = vec![
@@ -155,20 +155,20 @@ fn every_network_plugin_and_a_network_of_the_users_settle() {
         if plugin == "cni" {
             create.extend(shared);
         }
-        operator.ok(&create);
-        operator.ok(&["update", "--yes"]);
+        operator.run_ok(&create);
+        operator.run_ok(&["update", "--yes"]);
         let settled = operator.run(&["update", "--exit-code"]);
         assert_eq!(settled.code, Some(0), "{plugin}: {}", settled.stdout);
-        operator.ok(&["delete", "cluster", "prod.example.com", "--yes"]);
-        assert_eq!(operator.listing(), before, "{plugin}");
+        operator.run_ok(&["delete", "cluster", "prod.example.com", "--yes"]);
+        assert_eq!(operator.list_resources(), before, "{plugin}");
     }
 }
 
 #[test]
 fn mistakes_end_with_2_and_say_what_to_do() {
     let operator = Operator::new();
-    let spec = operator.path("cluster.yaml");
-    let made = operator.ok(&[
+    let spec = operator.home_path("cluster.yaml");
+    let made = operator.run_ok(&[
         "create",
         "cluster",
         "--zones",
@@ -184,7 +184,7 @@ fn mistakes_end_with_2_and_say_what_to_do() {
     assert!(typo.stderr.contains("networkCIDR"), "{}", typo.stderr);
     assert!(
         operator
-            .listing()
+            .list_resources()
             .iter()
             .all(|line| !line.contains("prod.example.com"))
     );

@@ -1,6 +1,6 @@
 //! Two operators at one cluster: who comes second is told, and who was stopped too long starts nothing more.
 
-use crate::kctl::{CLUSTER, Ended, Operator};
+use crate::kctl::{CLUSTER, KctlOutput, Operator};
 use serde_json::{Value, json};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -11,33 +11,36 @@ const LIFE: (&str, &str) = ("KCTL_LOCK_LIFE", "6s");
 /// What changes nothing, by how its operation's name begins.
 const READS: [&str; 4] = ["Describe", "Get", "Head", "List"];
 
-fn start(command: &mut Command) -> Child {
+fn start_command(command: &mut Command) -> Child {
     let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     piped.spawn().expect("kctl runs")
 }
 
-fn end(child: Child) -> Ended {
+fn wait_for_end(child: Child) -> KctlOutput {
     child.wait_with_output().expect("its end").into()
 }
 
-fn signal(name: &str, child: &Child) {
+fn send_signal(name: &str, child: &Child) {
     let mut kill = Command::new("kill");
     let sent = kill.args([name, &child.id().to_string()]).status();
     assert!(sent.expect("kill").success());
 }
 
-fn pause() {
+fn short_pause() {
     std::thread::sleep(Duration::from_millis(50));
 }
 
 fn until_called(operator: &Operator, call: &str) {
-    while operator.simulator.calls()["calls"].get(call).is_none() {
-        pause();
+    while operator.simulator.calls_by_operation()["calls"]
+        .get(call)
+        .is_none()
+    {
+        short_pause();
     }
 }
 
-fn status(operator: &Operator) -> Value {
-    let status = operator.ok(&["lock", "status", "-o", "json"]);
+fn operation_status(operator: &Operator) -> Value {
+    let status = operator.run_ok(&["lock", "status", "-o", "json"]);
     serde_json::from_str(&status.stdout).expect("JSON")
 }
 
@@ -47,17 +50,21 @@ fn held_up() -> Value {
 }
 
 /// A cloud, and a cluster that is not made yet.
-fn stored() -> Operator {
+fn stored_cluster() -> Operator {
     let operator = Operator::new();
-    operator.ok(&["create", "cluster", "--zones", "us-east-1a"]);
+    operator.run_ok(&["create", "cluster", "--zones", "us-east-1a"]);
     operator
 }
 
 #[test]
 fn of_two_operators_one_works_and_the_other_hears_who_it_is() {
-    let operator = stored();
-    operator.simulator.faults(&json!([held_up()]));
-    let mut first = start(operator.command(&["update", "--yes"]).env("USER", "alice"));
+    let operator = stored_cluster();
+    operator.simulator.set_faults(&json!([held_up()]));
+    let mut first = start_command(
+        operator
+            .kctl_command(&["update", "--yes"])
+            .env("USER", "alice"),
+    );
     until_called(&operator, "ec2.CreateVpc");
 
     let second = operator.run(&["update", "--yes"]);
@@ -70,7 +77,7 @@ fn of_two_operators_one_works_and_the_other_hears_who_it_is() {
     ] {
         assert!(second.stderr.contains(words), "{words}: {}", second.stderr);
     }
-    let seen = status(&operator);
+    let seen = operation_status(&operator);
     assert_eq!(
         (&seen["state"], &seen["command"]),
         (&json!("alive"), &json!("update"))
@@ -83,26 +90,30 @@ fn of_two_operators_one_works_and_the_other_hears_who_it_is() {
         "the second was told while the first was at it"
     );
 
-    operator.simulator.faults(&json!([]));
-    let first = end(first);
+    operator.simulator.set_faults(&json!([]));
+    let first = wait_for_end(first);
     assert_eq!(first.code, Some(0), "{}", first.stderr);
-    assert_eq!(status(&operator)["state"], "free");
-    operator.ok(&["update", "--exit-code"]);
+    assert_eq!(operation_status(&operator)["state"], "free");
+    operator.run_ok(&["update", "--exit-code"]);
 }
 
 #[test]
 fn who_was_stopped_past_the_life_of_the_lock_starts_no_write_when_it_goes_on() {
     let operator = Operator::new();
-    let before = operator.listing();
-    operator.ok(&["create", "cluster", "--zones", "us-east-1a"]);
-    operator.simulator.latency(100);
-    let first = start(operator.command(&["update", "--yes"]).env(LIFE.0, LIFE.1));
+    let before = operator.list_resources();
+    operator.run_ok(&["create", "cluster", "--zones", "us-east-1a"]);
+    operator.simulator.set_latency(100);
+    let first = start_command(
+        operator
+            .kctl_command(&["update", "--yes"])
+            .env(LIFE.0, LIFE.1),
+    );
     until_called(&operator, "ec2.CreateSubnet");
-    signal("-STOP", &first);
-    operator.simulator.latency(0);
+    send_signal("-STOP", &first);
+    operator.simulator.set_latency(0);
 
-    let mut second = operator.command(&["update", "--yes", "--lock-wait", "5m"]);
-    let second = end(start(&mut second));
+    let mut second = operator.kctl_command(&["update", "--yes", "--lock-wait", "5m"]);
+    let second = wait_for_end(start_command(&mut second));
     assert_eq!(second.code, Some(0), "{}", second.stderr);
     for words in [
         "waiting, for 5m00s at most: locked by",
@@ -112,9 +123,9 @@ fn who_was_stopped_past_the_life_of_the_lock_starts_no_write_when_it_goes_on() {
     }
 
     operator.simulator.forget_calls();
-    signal("-CONT", &first);
-    let first = end(first);
-    let calls = operator.simulator.calls();
+    send_signal("-CONT", &first);
+    let first = wait_for_end(first);
+    let calls = operator.simulator.calls_by_operation();
     assert_eq!(first.code, Some(4), "{}", first.stderr);
     assert!(
         first.stderr.contains("the lock was lost"),
@@ -131,26 +142,34 @@ fn who_was_stopped_past_the_life_of_the_lock_starts_no_write_when_it_goes_on() {
         .collect();
     assert!(writes.is_empty(), "after it went on: {writes:?}");
 
-    operator.ok(&["update", "--exit-code"]);
-    operator.ok(&["delete", "cluster", CLUSTER, "--yes"]);
-    assert_eq!(operator.listing(), before);
+    operator.run_ok(&["update", "--exit-code"]);
+    operator.run_ok(&["delete", "cluster", CLUSTER, "--yes"]);
+    assert_eq!(operator.list_resources(), before);
 }
 
 #[test]
 fn a_lock_is_renewed_through_failures_and_lost_when_they_do_not_end() {
-    let operator = stored();
+    let operator = stored_cluster();
     let broken = |times: u32| json!([{"service": "s3", "operation": "PutObject", "code": "InternalError", "status": 500, "times": times}, held_up()]);
-    operator.simulator.faults(&broken(0));
-    let going = start(operator.command(&["update", "--yes"]).env(LIFE.0, LIFE.1));
+    operator.simulator.set_faults(&broken(0));
+    let going = start_command(
+        operator
+            .kctl_command(&["update", "--yes"])
+            .env(LIFE.0, LIFE.1),
+    );
     until_called(&operator, "autoscaling.CreateAutoScalingGroup");
-    operator.simulator.faults(&broken(3));
-    let renewals = || status(&operator)["renewals"].as_u64().expect("it is held");
+    operator.simulator.set_faults(&broken(3));
+    let renewals = || {
+        operation_status(&operator)["renewals"]
+            .as_u64()
+            .expect("it is held")
+    };
     let before = renewals();
     while operator.simulator.faults_left()[0]["times"] != 0 || renewals() == before {
-        pause();
+        short_pause();
     }
-    operator.simulator.faults(&broken(1_000_000));
-    let lost = end(going);
+    operator.simulator.set_faults(&broken(1_000_000));
+    let lost = wait_for_end(going);
     assert_eq!(lost.code, Some(4), "{}", lost.stderr);
     for words in [
         "the lock could not be renewed in time",
@@ -158,22 +177,22 @@ fn a_lock_is_renewed_through_failures_and_lost_when_they_do_not_end() {
     ] {
         assert!(lost.stderr.contains(words), "{words}: {}", lost.stderr);
     }
-    operator.simulator.faults(&json!([]));
-    let again = operator.ok(&["update", "--yes"]);
+    operator.simulator.set_faults(&json!([]));
+    let again = operator.run_ok(&["update", "--yes"]);
     let took = "took over a lock whose holder on this machine has ended";
     assert!(again.stderr.contains(took), "{}", again.stderr);
-    operator.ok(&["update", "--exit-code"]);
+    operator.run_ok(&["update", "--exit-code"]);
 }
 
 #[test]
 fn a_lock_is_released_if_its_holder_is_dead_or_by_force() {
-    let operator = stored();
-    operator.simulator.faults(&json!([held_up()]));
-    let mut killed = start(&mut operator.command(&["update", "--yes"]));
+    let operator = stored_cluster();
+    operator.simulator.set_faults(&json!([held_up()]));
+    let mut killed = start_command(&mut operator.kctl_command(&["update", "--yes"]));
     until_called(&operator, "ec2.CreateVpc");
     killed.kill().expect("killed");
     killed.wait().expect("gone");
-    assert_eq!(status(&operator)["state"], "dead");
+    assert_eq!(operation_status(&operator)["state"], "dead");
     let asks = operator.run(&["lock", "release"]);
     assert_eq!(
         asks.code,
@@ -181,17 +200,21 @@ fn a_lock_is_released_if_its_holder_is_dead_or_by_force() {
         "without a terminal it needs --yes: {}",
         asks.stderr
     );
-    operator.ok(&["lock", "release", "--yes"]);
-    assert_eq!(status(&operator)["state"], "free");
+    operator.run_ok(&["lock", "release", "--yes"]);
+    assert_eq!(operation_status(&operator)["state"], "free");
 
     operator.simulator.forget_calls();
-    let alive = start(operator.command(&["update", "--yes"]).env(LIFE.0, LIFE.1));
+    let alive = start_command(
+        operator
+            .kctl_command(&["update", "--yes"])
+            .env(LIFE.0, LIFE.1),
+    );
     until_called(&operator, "autoscaling.CreateAutoScalingGroup");
-    operator.ok(&["lock", "release", "--force", "--yes"]);
-    let alive = end(alive);
+    operator.run_ok(&["lock", "release", "--force", "--yes"]);
+    let alive = wait_for_end(alive);
     assert_eq!(alive.code, Some(4), "{}", alive.stderr);
-    let lost = "somebody else took the lock over";
+    let lost = "another process took over the lock";
     assert!(alive.stderr.contains(lost), "{}", alive.stderr);
-    operator.simulator.faults(&json!([]));
-    operator.ok(&["update", "--yes"]);
+    operator.simulator.set_faults(&json!([]));
+    operator.run_ok(&["update", "--yes"]);
 }

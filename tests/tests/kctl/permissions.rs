@@ -43,7 +43,7 @@ const ELSEWHERE: [&str; 4] = [
 
 const TABLE: &str = "docs/getting-started.md";
 
-fn top() -> PathBuf {
+fn repository_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
@@ -79,16 +79,16 @@ fn is_action(text: &str) -> bool {
 }
 
 /// What is called, and what AWS does for it.
-fn needed() -> BTreeSet<String> {
+fn needed_actions() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    named_in(&top().join("aws"), &mut found);
-    named_in(&top().join("cli/src"), &mut found);
+    named_in(&repository_folder().join("aws"), &mut found);
+    named_in(&repository_folder().join("cli/src"), &mut found);
     found.extend(BEYOND_CALLS.map(str::to_owned));
     found
 }
 
 /// The rows of the table that these actions make.
-fn rows(actions: &BTreeSet<String>) -> String {
+fn table_rows(actions: &BTreeSet<String>) -> String {
     let mut rows = String::new();
     for (prefix, name) in SERVICES {
         let of = actions
@@ -101,8 +101,8 @@ fn rows(actions: &BTreeSet<String>) -> String {
 }
 
 /// The actions that the table names.
-fn documented() -> BTreeSet<String> {
-    let text = std::fs::read_to_string(top().join(TABLE)).expect("the page");
+fn documented_actions() -> BTreeSet<String> {
+    let text = std::fs::read_to_string(repository_folder().join(TABLE)).expect("the page");
     let mut found = BTreeSet::new();
     for (prefix, name) in SERVICES {
         let row = text
@@ -117,26 +117,26 @@ fn documented() -> BTreeSet<String> {
 
 #[test]
 fn the_table_of_permissions_has_what_is_called_and_nothing_else() {
-    let (needed, documented) = (needed(), documented());
+    let (needed, documented) = (needed_actions(), documented_actions());
     let missing: Vec<&String> = needed.difference(&documented).collect();
     let idle: Vec<&String> = documented.difference(&needed).collect();
     assert!(
         missing.is_empty() && idle.is_empty(),
         "{TABLE} lacks {missing:?} and has {idle:?} that nobody calls. Its rows are:\n{}",
-        rows(&needed)
+        table_rows(&needed)
     );
 }
 
 /// Created, changed and deleted by one who may do nothing else, with names, a bastion and private machines.
 #[test]
 fn a_cluster_lives_under_exactly_the_documented_permissions() {
-    let operator = Operator::allowed(&documented());
-    operator.simulator.python(
+    let operator = Operator::with_permissions(&documented_actions());
+    operator.simulator.run_python(
         REGION,
         "boto('route53').create_hosted_zone(Name='example.com', CallerReference='test')",
     );
-    let before = operator.listing();
-    operator.ok(&[
+    let before = operator.list_resources();
+    operator.run_ok(&[
         "create",
         "cluster",
         "--zones",
@@ -147,13 +147,13 @@ fn a_cluster_lives_under_exactly_the_documented_permissions() {
         "--dns-zone",
         "example.com",
     ]);
-    operator.ok(&["update", "--yes"]);
-    operator.ok(&["edit", "ig", "nodes-us-east-1a", "--set", "spec.maxSize=3"]);
-    operator.ok(&["edit", "cluster", "--set", "spec.cloudLabels.Owner=crew"]);
-    operator.ok(&["update", "--yes"]);
+    operator.run_ok(&["update", "--yes"]);
+    operator.run_ok(&["edit", "ig", "nodes-us-east-1a", "--set", "spec.maxSize=3"]);
+    operator.run_ok(&["edit", "cluster", "--set", "spec.cloudLabels.Owner=crew"]);
+    operator.run_ok(&["update", "--yes"]);
     let settled = operator.run(&["update", "--exit-code"]);
     assert_eq!(settled.code, Some(0), "{}", settled.stdout);
-    operator.ok(&["get", "instances"]);
-    operator.ok(&["delete", "cluster", "prod.example.com", "--yes"]);
-    assert_eq!(operator.listing(), before);
+    operator.run_ok(&["get", "instances"]);
+    operator.run_ok(&["delete", "cluster", "prod.example.com", "--yes"]);
+    assert_eq!(operator.list_resources(), before);
 }

@@ -1,6 +1,6 @@
 //! Many who change one stored object at once: each change is there in the end.
 
-use crate::kctl::{Ended, Operator};
+use crate::kctl::{KctlOutput, Operator};
 use serde_json::json;
 use std::fs::File;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ const CHANGES: usize = 100;
 const AT_ONCE: usize = 20;
 
 /// Repeats one change until nobody else was faster, later each time, as people would; counts the times somebody was.
-fn add(operator: &Operator, number: usize, lost: &AtomicUsize) {
+fn add_with_retries(operator: &Operator, number: usize, lost: &AtomicUsize) {
     let label = format!("spec.nodeLabels.label-{number}=x");
     for tries in 1.. {
         let ended = operator.run(&["edit", "ig", GROUP, "--set", &label]);
@@ -31,7 +31,7 @@ fn add(operator: &Operator, number: usize, lost: &AtomicUsize) {
 #[test]
 fn of_a_hundred_racing_edits_none_is_lost() {
     let operator = Operator::new();
-    operator.ok(&["create", "cluster", "--zones", "us-east-1a"]);
+    operator.run_ok(&["create", "cluster", "--zones", "us-east-1a"]);
     let (next, lost) = (AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
@@ -41,12 +41,12 @@ fn of_a_hundred_racing_edits_none_is_lost() {
                     if number >= CHANGES {
                         return;
                     }
-                    add(&operator, number, &lost);
+                    add_with_retries(&operator, number, &lost);
                 }
             });
         }
     });
-    let group = operator.ok(&["get", "ig", GROUP, "-o", "yaml"]).stdout;
+    let group = operator.run_ok(&["get", "ig", GROUP, "-o", "yaml"]).stdout;
     for number in 0..CHANGES {
         let label = format!("label-{number}: x\n");
         assert!(group.contains(&label), "{label} is lost\n{group}");
@@ -57,30 +57,30 @@ fn of_a_hundred_racing_edits_none_is_lost() {
 #[test]
 fn who_loses_a_race_with_replace_hears_of_what_and_where_the_text_is() {
     let operator = Operator::new();
-    operator.ok(&["create", "cluster", "--zones", "us-east-1a"]);
-    let stored = operator.ok(&["get", "ig", GROUP, "-o", "yaml"]).stdout;
+    operator.run_ok(&["create", "cluster", "--zones", "us-east-1a"]);
+    let stored = operator.run_ok(&["get", "ig", GROUP, "-o", "yaml"]).stdout;
     let text = stored.replace("maxSize: 1\n", "maxSize: 2\n");
     assert_ne!(text, stored);
-    let file = operator.path("group.yaml");
+    let file = operator.home_path("group.yaml");
     std::fs::write(&file, &text).expect("a file");
     let name = file.to_str().expect("a path");
     // What S3 says to whoever comes second.
     let lost = json!([{"service": "s3", "operation": "PutObject", "code": "PreconditionFailed", "status": 412}]);
-    let raced = |ended: &Ended| {
+    let raced = |ended: &KctlOutput| {
         assert_eq!(ended.code, Some(4), "{}", ended.stderr);
         let said = format!("InstanceGroup {GROUP} was changed by somebody else at the same time");
         assert!(ended.stderr.contains(&said), "{}", ended.stderr);
     };
-    operator.simulator.faults(&lost);
+    operator.simulator.set_faults(&lost);
     let from_file = operator.run(&["replace", "-f", name]);
     raced(&from_file);
     let told = format!("your text is in {name}");
     assert!(from_file.stderr.contains(&told), "{}", from_file.stderr);
 
-    operator.simulator.faults(&lost);
-    let mut command = operator.command(&["replace", "-f", "-"]);
+    operator.simulator.set_faults(&lost);
+    let mut command = operator.kctl_command(&["replace", "-f", "-"]);
     command
-        .env("TMPDIR", operator.path(""))
+        .env("TMPDIR", operator.home_path(""))
         .stdin(File::open(&file).expect("the file"));
     let from_pipe = command.output().expect("kctl runs").into();
     raced(&from_pipe);
@@ -91,5 +91,5 @@ fn who_loses_a_race_with_replace_hears_of_what_and_where_the_text_is() {
         .expect("a path");
     let kept = kept.split_whitespace().next().expect("a path");
     assert_eq!(std::fs::read_to_string(kept).expect("the text"), text);
-    operator.ok(&["replace", "-f", kept]);
+    operator.run_ok(&["replace", "-f", kept]);
 }

@@ -2,12 +2,12 @@
 
 use crate::cluster::InCluster;
 use crate::simulator::Simulator;
-use crate::spec::{desired, full, objects};
+use crate::spec::{desired_objects, full_spec, store_objects};
 use aws_cloud::collect_facts;
 use cloud::facts::FactsWanted;
 
 /// Without DNS and bastions, with the user's own policies left out: what most clusters are.
-fn usual(text: &mut String) {
+fn make_usual(text: &mut String) {
     for (from, to) in [
         ("dns: {type: Public}", "dns: {type: None}"),
         ("role: Bastion", "role: Node"),
@@ -26,7 +26,7 @@ fn usual(text: &mut String) {
 }
 
 fn with_more_groups(text: &mut String) {
-    usual(text);
+    make_usual(text);
     for number in 0..94 {
         text.push_str(&format!(
             "---\napiVersion: kops.k8s.io/v1alpha2\nkind: InstanceGroup\nmetadata: {{name: more-{number}, labels: {{kops.k8s.io/cluster: prod.example.com}}}}\nspec: {{role: Node, image: debian/debian-12-amd64-20260713-2537, machineType: m5.large, minSize: 0, maxSize: 1, subnets: [a]}}\n"
@@ -36,13 +36,13 @@ fn with_more_groups(text: &mut String) {
 
 /// AWS calls (S3 apart) and store reads of a plan without changes, facts included.
 async fn calls_of_a_plan(edit: fn(&mut String)) -> (u64, u64, String) {
-    let simulator = Simulator::start();
+    let simulator = Simulator::start_simulator();
     let mut cluster = InCluster::new(&simulator).await;
     // kctl has no hosted zone for a cluster without DNS (`commands/update.rs`).
     cluster.facts.hosted_zones.clear();
-    let spec = full(&cluster.facts, edit);
-    let wanted = desired(&spec, objects("completed: 1\n"));
-    cluster.converge(&wanted).await;
+    let spec = full_spec(&cluster.facts, edit);
+    let wanted = desired_objects(&spec, store_objects("completed: 1\n"));
+    cluster.run_until_converged(&wanted).await;
 
     simulator.forget_calls();
     let reads = cluster.store.reads();
@@ -56,7 +56,7 @@ async fn calls_of_a_plan(edit: fn(&mut String)) -> (u64, u64, String) {
         .expect("facts");
     cluster.facts.images.extend(facts.images);
     cluster.is_settled(&wanted).await;
-    let calls = simulator.calls();
+    let calls = simulator.calls_by_operation();
     let aws = calls["aws"].as_u64().expect("a number");
     (
         aws,
@@ -67,7 +67,7 @@ async fn calls_of_a_plan(edit: fn(&mut String)) -> (u64, u64, String) {
 
 #[tokio::test]
 async fn a_plan_without_changes_takes_at_most_40_calls_at_6_groups() {
-    let (aws, reads, calls) = calls_of_a_plan(usual).await;
+    let (aws, reads, calls) = calls_of_a_plan(make_usual).await;
     assert!(aws <= 40, "{aws}: {calls}");
     assert!(reads <= 5, "{reads}: {calls}");
 }

@@ -8,7 +8,7 @@ use cloud::Cloud;
 use cloud::facts::{Facts, FactsWanted};
 use cloud::settle::settle;
 use engine::{
-    Clock, Event, NoJournal, Options, Outside, Plan, Report, Snapshot, World, apply, plan,
+    Clock, EngineContext, Event, NoJournal, Options, Plan, Report, Snapshot, World, apply, plan,
 };
 use node::names;
 use std::cell::Cell;
@@ -35,9 +35,11 @@ impl InCluster {
     /// A bucket and a hosted zone, and what the spec needs to know.
     pub async fn new(simulator: &Simulator) -> Self {
         let clients = simulator.cloud_clients(REGION).await;
-        simulator.python(REGION, BESIDE);
+        simulator.run_python(REGION, BESIDE);
         let store = Store::open("s3://state/clusters", clients.shared()).expect("a store");
-        let facts = collect_facts(&clients, &wanted()).await.expect("facts");
+        let facts = collect_facts(&clients, &wanted_facts())
+            .await
+            .expect("facts");
         Self {
             clients,
             store,
@@ -47,7 +49,7 @@ impl InCluster {
         }
     }
 
-    pub fn scope(&self, expect: &[Cloud]) -> Scope {
+    pub fn cluster_scope(&self, expect: &[Cloud]) -> Scope {
         let roles = ["masters", "nodes", "bastions"];
         let records = [
             "api",
@@ -77,33 +79,33 @@ impl InCluster {
             generation: self.generation.get().to_string(),
             expect: expect.to_vec(),
             refresh: self.refresh,
-            assets: spec::assets(),
+            assets: spec::asset_source(),
         }
     }
 
-    pub fn world(&self, expect: &[Cloud]) -> AwsWorld {
+    pub fn aws_world(&self, expect: &[Cloud]) -> AwsWorld {
         let (clients, store) = (self.clients.clone(), self.store.clone());
-        AwsWorld::new(clients, store, self.scope(expect))
+        AwsWorld::new(clients, store, self.cluster_scope(expect))
     }
 
     /// What an update would do.
-    pub async fn plan(&self, desired: &[Cloud]) -> (Plan<Cloud>, Snapshot<Cloud>, AwsWorld) {
-        let world = self.world(desired);
+    pub async fn plan_update(&self, desired: &[Cloud]) -> (Plan<Cloud>, Snapshot<Cloud>, AwsWorld) {
+        let world = self.aws_world(desired);
         let seen = world.observe().await.expect("a sweep");
         let (desired, seen) = settle(desired.to_vec(), seen);
         let plan = plan(&desired, &seen).expect("a plan");
         (plan, seen, world)
     }
 
-    /// Does it.
-    pub async fn update(&self, desired: &[Cloud]) -> Report {
-        let (plan, seen, world) = self.plan(desired).await;
+    /// Applies the plan of an update.
+    pub async fn run_update(&self, desired: &[Cloud]) -> Report {
+        let (plan, seen, world) = self.plan_update(desired).await;
         run(&world, &plan, &seen).await
     }
 
     /// Does it and insists that all of it worked and that nothing is left to do.
-    pub async fn converge(&self, desired: &[Cloud]) -> Plan<Cloud> {
-        let (plan, seen, world) = self.plan(desired).await;
+    pub async fn run_until_converged(&self, desired: &[Cloud]) -> Plan<Cloud> {
+        let (plan, seen, world) = self.plan_update(desired).await;
         let report = run(&world, &plan, &seen).await;
         assert!(report.is_complete(), "{:#?}", report.failed);
         self.next_generation();
@@ -118,12 +120,12 @@ impl InCluster {
 
     /// Insists that there is nothing to do.
     pub async fn is_settled(&self, desired: &[Cloud]) {
-        let (again, _, _) = self.plan(desired).await;
-        assert!(again.is_empty(), "{}", shown(&again));
+        let (again, _, _) = self.plan_update(desired).await;
+        assert!(again.is_empty(), "{}", show_plan(&again));
     }
 }
 
-pub fn shown(plan: &Plan<Cloud>) -> String {
+pub fn show_plan(plan: &Plan<Cloud>) -> String {
     let line = |step: &engine::Step<Cloud>| {
         format!(
             "{:?} {} {:?} {:#?}",
@@ -134,7 +136,7 @@ pub fn shown(plan: &Plan<Cloud>) -> String {
 }
 
 pub async fn run(world: &AwsWorld, plan: &Plan<Cloud>, seen: &Snapshot<Cloud>) -> Report {
-    let outside = Outside {
+    let outside = EngineContext {
         world,
         journal: &NoJournal,
         clock: &WallClock(Instant::now()),
@@ -156,8 +158,8 @@ pub async fn run(world: &AwsWorld, plan: &Plan<Cloud>, seen: &Snapshot<Cloud>) -
 }
 
 /// What the spec in this folder asks about.
-fn wanted() -> FactsWanted {
-    let (_, groups) = spec::read(|_| {});
+fn wanted_facts() -> FactsWanted {
+    let (_, groups) = spec::read_spec(|_| {});
     let images = groups.iter().filter_map(|group| group.spec.image.clone());
     let types = groups
         .iter()

@@ -27,9 +27,9 @@ print(vpc, subnet, gateway, zone, image)
 
 #[tokio::test]
 async fn what_exists_is_found_and_what_does_not_is_left_out() {
-    let simulator = Simulator::start();
+    let simulator = Simulator::start_simulator();
     let clients = simulator.cloud_clients(REGION).await;
-    let made = simulator.python(REGION, WHAT_EXISTS);
+    let made = simulator.run_python(REGION, WHAT_EXISTS);
     let made: Vec<&str> = made.split_whitespace().collect();
     let [vpc, subnet, gateway, zone, image] = made[..] else {
         panic!("{made:?}");
@@ -92,7 +92,7 @@ async fn what_exists_is_found_and_what_does_not_is_left_out() {
 
 #[tokio::test]
 async fn images_named_in_ways_that_kctl_does_not_look_up_are_refused() {
-    let simulator = Simulator::start();
+    let simulator = Simulator::start_simulator();
     let clients = simulator.cloud_clients(REGION).await;
     let text = |text: &str| text.to_owned();
     let by_parameter = FactsWanted {
@@ -116,9 +116,9 @@ async fn images_named_in_ways_that_kctl_does_not_look_up_are_refused() {
 
 #[tokio::test]
 async fn an_elastic_ip_is_found_by_its_public_address() {
-    let simulator = Simulator::start();
+    let simulator = Simulator::start_simulator();
     let clients = simulator.cloud_clients(REGION).await;
-    let made = simulator.python(
+    let made = simulator.run_python(
         REGION,
         "a = boto('ec2').allocate_address(Domain='vpc')\nprint(a['PublicIp'], a['AllocationId'])",
     );

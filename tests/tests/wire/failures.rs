@@ -2,16 +2,16 @@
 
 use crate::cluster::{InCluster, run};
 use crate::simulator::Simulator;
-use crate::spec::{REGION, closure, desired, full, objects};
+use crate::spec::{REGION, dependency_closure, desired_objects, full_spec, store_objects};
 use engine::{Class, Failure, Id, World};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// How many of each kind and name there are: ids differ from run to run.
-fn census(simulator: &Simulator) -> BTreeMap<String, usize> {
+fn count_resources(simulator: &Simulator) -> BTreeMap<String, usize> {
     let mut census = BTreeMap::new();
-    for line in simulator.listing(REGION) {
+    for line in simulator.list_resources(REGION) {
         let words: Vec<&str> = line.split_whitespace().collect();
         // Names of machines and interfaces carry ids; what exists of them is a matter of moments.
         let (service, kind) = (words[0], words[1]);
@@ -35,9 +35,12 @@ fn census(simulator: &Simulator) -> BTreeMap<String, usize> {
 /// Every creating operation once takes effect without an answer: what it made is found, and nothing is made twice.
 #[tokio::test]
 async fn creations_whose_answers_get_lost_are_not_made_twice() {
-    let simulator = Simulator::start();
+    let simulator = Simulator::start_simulator();
     let cluster = InCluster::new(&simulator).await;
-    let wanted = desired(&full(&cluster.facts, |_| {}), objects("completed: 1\n"));
+    let wanted = desired_objects(
+        &full_spec(&cluster.facts, |_| {}),
+        store_objects("completed: 1\n"),
+    );
 
     let operations = [
         "CreateVpc",
@@ -77,51 +80,57 @@ async fn creations_whose_answers_get_lost_are_not_made_twice() {
     ];
     let lose = |operation: &&str| json!({"operation": operation, "code": "kill-connection", "after": true});
     let faults: Vec<Value> = operations.iter().map(lose).collect();
-    simulator.faults(&Value::from(faults));
-    cluster.converge(&wanted).await;
-    let lossy = census(&simulator);
+    simulator.set_faults(&Value::from(faults));
+    cluster.run_until_converged(&wanted).await;
+    let lossy = count_resources(&simulator);
 
-    cluster.converge(&[]).await;
-    cluster.converge(&wanted).await;
-    assert_eq!(lossy, census(&simulator));
+    cluster.run_until_converged(&[]).await;
+    cluster.run_until_converged(&wanted).await;
+    assert_eq!(lossy, count_resources(&simulator));
 }
 
 /// A run that dies at any moment is finished by the next.
 #[tokio::test]
 async fn a_run_that_dies_is_finished_by_the_next() {
-    let simulator = Simulator::start();
+    let simulator = Simulator::start_simulator();
     let cluster = InCluster::new(&simulator).await;
-    let wanted = desired(&full(&cluster.facts, |_| {}), objects("completed: 1\n"));
+    let wanted = desired_objects(
+        &full_spec(&cluster.facts, |_| {}),
+        store_objects("completed: 1\n"),
+    );
 
     for milliseconds in [150, 400, 300, 700, 500, 900, 1300] {
-        let (plan, seen, world) = cluster.plan(&wanted).await;
+        let (plan, seen, world) = cluster.plan_update(&wanted).await;
         let all = run(&world, &plan, &seen);
         let _ = tokio::time::timeout(Duration::from_millis(milliseconds), all).await;
         // Calls that were under way may still take effect; a journal would say so.
-        simulator.rests();
+        simulator.wait_until_idle();
     }
-    cluster.converge(&wanted).await;
-    let patched = census(&simulator);
+    cluster.run_until_converged(&wanted).await;
+    let patched = count_resources(&simulator);
 
     for milliseconds in [200, 500, 900] {
-        let (plan, seen, world) = cluster.plan(&[]).await;
+        let (plan, seen, world) = cluster.plan_update(&[]).await;
         let all = run(&world, &plan, &seen);
         let _ = tokio::time::timeout(Duration::from_millis(milliseconds), all).await;
-        simulator.rests();
+        simulator.wait_until_idle();
     }
-    cluster.converge(&[]).await;
-    cluster.converge(&wanted).await;
-    assert_eq!(patched, census(&simulator));
+    cluster.run_until_converged(&[]).await;
+    cluster.run_until_converged(&wanted).await;
+    assert_eq!(patched, count_resources(&simulator));
 }
 
 /// AWS holds addresses and rules for a while after what used them is gone, and calls the first a lack of permission.
 #[tokio::test]
 async fn what_aws_still_holds_is_waited_for() {
-    let simulator = Simulator::start();
+    let simulator = Simulator::start_simulator();
     let cluster = InCluster::new(&simulator).await;
-    let wanted = desired(&full(&cluster.facts, |_| {}), objects("completed: 1\n"));
-    cluster.converge(&wanted).await;
-    simulator.faults(&json!([
+    let wanted = desired_objects(
+        &full_spec(&cluster.facts, |_| {}),
+        store_objects("completed: 1\n"),
+    );
+    cluster.run_until_converged(&wanted).await;
+    simulator.set_faults(&json!([
         {
             "operation": "ReleaseAddress", "code": "AuthFailure", "status": 400, "times": 2,
             "message": "You do not have permission to access the specified resource.",
@@ -131,7 +140,7 @@ async fn what_aws_still_holds_is_waited_for() {
             "message": "Rule can't be deleted since it has targets.",
         },
     ]));
-    cluster.converge(&[]).await;
+    cluster.run_until_converged(&[]).await;
     let left = simulator.faults_left();
     assert!(
         left.as_array()
@@ -144,32 +153,35 @@ async fn what_aws_still_holds_is_waited_for() {
 /// the first apply and when a new version is made.
 #[tokio::test]
 async fn what_auto_scaling_does_not_see_yet_is_waited_for() {
-    let simulator = Simulator::start();
+    let simulator = Simulator::start_simulator();
     let cluster = InCluster::new(&simulator).await;
-    simulator.lag(1500);
-    let spec = full(&cluster.facts, |_| {});
+    simulator.set_lag(1500);
+    let spec = full_spec(&cluster.facts, |_| {});
     cluster
-        .converge(&desired(&spec, objects("completed: 1\n")))
+        .run_until_converged(&desired_objects(&spec, store_objects("completed: 1\n")))
         .await;
-    let changed = full(&cluster.facts, |text| {
+    let changed = full_spec(&cluster.facts, |text| {
         *text = text.replace("machineType: m5d.large", "machineType: m5.large");
     });
     cluster
-        .converge(&desired(&changed, objects("completed: 2\n")))
+        .run_until_converged(&desired_objects(&changed, store_objects("completed: 2\n")))
         .await;
 }
 
 #[expect(clippy::too_many_lines, reason = "a table of failures")]
 #[tokio::test]
 async fn failures_say_what_they_are_and_what_to_do() {
-    let simulator = Simulator::start();
+    let simulator = Simulator::start_simulator();
     let cluster = InCluster::new(&simulator).await;
-    let wanted = desired(&full(&cluster.facts, |_| {}), objects("completed: 1\n"));
-    let world = cluster.world(&wanted);
+    let wanted = desired_objects(
+        &full_spec(&cluster.facts, |_| {}),
+        store_objects("completed: 1\n"),
+    );
+    let world = cluster.aws_world(&wanted);
     let observe = async |service: &str, operation: &str, code: &str, status: u16| -> Failure {
         // Calls of the sweep before, which ended with its first failure, must not meet this one's.
-        simulator.rests();
-        simulator.faults(&json!([{
+        simulator.wait_until_idle();
+        simulator.set_faults(&json!([{
             "service": service, "operation": operation, "code": code, "status": status,
             "message": "No. Encoded authorization failure message: AQ0xyz",
         }]));
@@ -224,7 +236,7 @@ async fn failures_say_what_they_are_and_what_to_do() {
         assert!(said.contains(call), "{failure:?}");
     }
     // The SDK repeats what is throttled or broken by itself, and the sweep does not notice.
-    simulator.faults(&json!([
+    simulator.set_faults(&json!([
         {"service": "ec2", "operation": "DescribeVpcs", "code": "RequestLimitExceeded", "status": 503},
         {"service": "iam", "operation": "GetRole", "code": "Throttling", "status": 400},
         {"service": "sqs", "operation": "GetQueueUrl", "code": "InternalFailure", "status": 500},
@@ -232,8 +244,8 @@ async fn failures_say_what_they_are_and_what_to_do() {
     ]));
     world.observe().await.expect("a sweep");
 
-    simulator.faults(&json!([{"service": "ec2", "operation": "CreateVpc", "code": "VpcLimitExceeded", "status": 400}]));
-    let report = cluster.update(&wanted).await;
+    simulator.set_faults(&json!([{"service": "ec2", "operation": "CreateVpc", "code": "VpcLimitExceeded", "status": 400}]));
+    let report = cluster.run_update(&wanted).await;
     let (id, failure) = &report.failed[0];
     assert_eq!(id.to_string(), "vpc/prod.example.com");
     assert_eq!(failure.class, Class::Quota);
@@ -246,10 +258,13 @@ async fn failures_say_what_they_are_and_what_to_do() {
 #[tokio::test]
 async fn every_class_of_failure_has_its_next_step() {
     const WHO: &str = "arn:aws:sts::123456789012:assumed-role/deploy/jo";
-    let simulator = Simulator::start();
+    let simulator = Simulator::start_simulator();
     let cluster = InCluster::new(&simulator).await;
-    let wanted = desired(&full(&cluster.facts, |_| {}), objects("completed: 1\n"));
-    let world = cluster.world(&wanted);
+    let wanted = desired_objects(
+        &full_spec(&cluster.facts, |_| {}),
+        store_objects("completed: 1\n"),
+    );
+    let world = cluster.aws_world(&wanted);
     let denied = |end: &str| {
         format!(
             "You are not authorized to perform this operation. User: {WHO} is not authorized to perform: \
@@ -344,7 +359,7 @@ async fn every_class_of_failure_has_its_next_step() {
         ),
     ] {
         // The SDK repeats by itself what may go away.
-        simulator.faults(&json!([{
+        simulator.set_faults(&json!([{
             "service": "ec2", "operation": "DescribeVpcs", "times": 8, "code": code, "message": message, "status": status,
         }]));
         let failure = world.observe().await.expect_err("a failure");
@@ -362,14 +377,14 @@ async fn every_class_of_failure_has_its_next_step() {
 /// A deletion that somebody else's machine blocks says in the end which.
 #[tokio::test]
 async fn what_is_in_the_way_of_a_deletion_is_named() {
-    let simulator = Simulator::start();
+    let simulator = Simulator::start_simulator();
     let cluster = InCluster::new(&simulator).await;
-    let all = desired(&full(&cluster.facts, |_| {}), Vec::new());
+    let all = desired_objects(&full_spec(&cluster.facts, |_| {}), Vec::new());
     let subnet = Id::new("subnet", "a.prod.example.com");
     let group = Id::new("security_group", "nodes.prod.example.com");
-    let wanted = closure(&all, &[subnet.clone(), group.clone()]);
-    cluster.converge(&wanted).await;
-    let interface = simulator.python(
+    let wanted = dependency_closure(&all, &[subnet.clone(), group.clone()]);
+    cluster.run_until_converged(&wanted).await;
+    let interface = simulator.run_python(
         REGION,
         r"
 ec2 = boto('ec2')
@@ -378,7 +393,7 @@ group = ec2.describe_security_groups(Filters=[{'Name': 'group-name', 'Values': [
 print(ec2.create_network_interface(SubnetId=subnet, Groups=[group], Description='a database')['NetworkInterface']['NetworkInterfaceId'])
 ",
     );
-    let world = cluster.world(&[]);
+    let world = cluster.aws_world(&[]);
     let seen = world.observe().await.expect("a sweep");
     for id in [subnet, group] {
         let have = seen.find(&id).expect("the object");
@@ -401,18 +416,21 @@ print(ec2.create_network_interface(SubnetId=subnet, Groups=[group], Description=
 /// Names that are taken by somebody else's objects are said to be, and those objects are not touched.
 #[tokio::test]
 async fn what_is_not_ours_is_named_and_left_alone() {
-    let simulator = Simulator::start();
+    let simulator = Simulator::start_simulator();
     let cluster = InCluster::new(&simulator).await;
-    simulator.python(
+    simulator.run_python(
         REGION,
         "boto('iam').create_role(RoleName='nodes.prod.example.com', AssumeRolePolicyDocument='{\"Version\": \"2012-10-17\", \"Statement\": [{\"Effect\": \"Allow\", \"Action\": \"sts:AssumeRole\", \"Principal\": {\"Service\": \"lambda.amazonaws.com\"}}]}')",
     );
-    let wanted = desired(&full(&cluster.facts, |_| {}), objects("completed: 1\n"));
+    let wanted = desired_objects(
+        &full_spec(&cluster.facts, |_| {}),
+        store_objects("completed: 1\n"),
+    );
     let role = wanted.iter().find(|one| {
         matches!(one, cloud::Cloud::IamRole(role) if role.role_name == "nodes.prod.example.com")
     });
     let only = vec![role.expect("a role").clone()];
-    let report = cluster.update(&only).await;
+    let report = cluster.run_update(&only).await;
     let (_, failure) = &report.failed[0];
     assert_eq!(failure.class, Class::Invalid);
     assert!(
@@ -421,8 +439,8 @@ async fn what_is_not_ours_is_named_and_left_alone() {
             .contains("nodes.prod.example.com exists and does not belong to"),
         "{failure:?}"
     );
-    cluster.converge(&[]).await;
-    let left = simulator.listing(REGION);
+    cluster.run_until_converged(&[]).await;
+    let left = simulator.list_resources(REGION);
     assert!(
         left.iter()
             .any(|line| line.contains("nodes.prod.example.com"))

@@ -2,7 +2,7 @@
 
 use crate::cluster::InCluster;
 use crate::simulator::Simulator;
-use crate::spec::{desired, full, objects};
+use crate::spec::{desired_objects, full_spec, store_objects};
 use aws_client::store::{Expect, StoreError};
 use engine::{Refs, Resource, World};
 use serde_json::json;
@@ -10,24 +10,27 @@ use std::time::Duration;
 
 #[tokio::test]
 async fn no_write_and_no_repetition_of_one_begins_behind_a_fence() {
-    let simulator = Simulator::start();
+    let simulator = Simulator::start_simulator();
     let cluster = InCluster::new(&simulator).await;
-    let wanted = desired(&full(&cluster.facts, |_| {}), objects("completed: 1\n"));
+    let wanted = desired_objects(
+        &full_spec(&cluster.facts, |_| {}),
+        store_objects("completed: 1\n"),
+    );
     let role = wanted
         .iter()
         .find(|one| one.id().kind() == "iam_role")
         .expect("a role");
-    let world = cluster.world(&wanted);
+    let world = cluster.aws_world(&wanted);
     let elsewhere = cluster.clients.shared().in_region("eu-central-1");
     let call = "iam.CreateRole";
 
     // The SDK repeats a throttled call; after its first attempt the fence, which all clients share, is shut.
-    simulator.faults(
+    simulator.set_faults(
         &json!([{"operation": "CreateRole", "code": "Throttling", "status": 400, "times": 1000}]),
     );
     let refs = Refs::default();
     let shut = async {
-        while simulator.calls()["calls"].get(call).is_none() {
+        while simulator.calls_by_operation()["calls"].get(call).is_none() {
             tokio::task::yield_now().await;
         }
         elsewhere.fence().shut();
@@ -40,7 +43,7 @@ async fn no_write_and_no_repetition_of_one_begins_behind_a_fence() {
         "{failure}"
     );
 
-    simulator.faults(&json!([]));
+    simulator.set_faults(&json!([]));
     simulator.forget_calls();
     let failure = world
         .put(role, None, &Refs::default())
@@ -57,7 +60,7 @@ async fn no_write_and_no_repetition_of_one_begins_behind_a_fence() {
     }
     world.observe().await.expect("reads go on");
     assert!(cluster.store.get("key").await.expect("a read").is_none());
-    let calls = simulator.calls();
+    let calls = simulator.calls_by_operation();
     for write in [call, "s3.PutObject", "s3.DeleteObject"] {
         assert!(calls["calls"].get(write).is_none(), "{write}: {calls}");
     }

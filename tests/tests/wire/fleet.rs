@@ -34,17 +34,17 @@ nat = ec2.run_instances(ImageId=image, InstanceType='t3.nano', SubnetId=subnet, 
 print(*exact, *latest, nat['Instances'][0]['InstanceId'])
 ";
 
-struct Made {
+struct MadeFleet {
     simulator: Simulator,
     clients: CloudClients,
     ids: Vec<String>,
 }
 
-async fn made() -> Made {
+async fn made_fleet() -> MadeFleet {
     let simulator = Simulator::with_machines();
     let clients = simulator.cloud_clients(REGION).await;
-    let ids = simulator.python(REGION, MADE);
-    Made {
+    let ids = simulator.run_python(REGION, MADE);
+    MadeFleet {
         ids: ids.split_whitespace().map(str::to_owned).collect(),
         clients,
         simulator,
@@ -53,9 +53,9 @@ async fn made() -> Made {
 
 #[tokio::test]
 async fn every_instance_of_the_clusters_groups_is_found_with_what_it_was_launched_from() {
-    let made = made().await;
+    let made = made_fleet().await;
     made.simulator
-        .report(&json!({"instances": {&made.ids[0]: "running"}}));
+        .report_hosts(&json!({"instances": {&made.ids[0]: "running"}}));
     made.simulator.forget_calls();
     let fleet = observe_fleet(&made.clients, CLUSTER)
         .await
@@ -107,22 +107,22 @@ async fn every_instance_of_the_clusters_groups_is_found_with_what_it_was_launche
     );
     assert!(first.launched.is_some() && first.private_ip.is_some());
     // Groups, instances, and the templates of the one that says `$Latest`.
-    assert_eq!(made.simulator.calls()["aws"], json!(3));
+    assert_eq!(made.simulator.calls_by_operation()["aws"], json!(3));
 }
 
 #[tokio::test]
 async fn a_console_is_what_the_machine_wrote_and_nothing_before() {
-    let made = made().await;
+    let made = made_fleet().await;
     let id = &made.ids[0];
     assert_eq!(console(&made.clients, id).await.expect("an answer"), None);
     let report = json!({"instances": {id: "running"}, "consoles": {id: "aGVsbG8K"}});
-    made.simulator.report(&report);
+    made.simulator.report_hosts(&report);
     let heard = console(&made.clients, id).await.expect("an answer");
     let heard = heard.expect("a console");
     assert_eq!(heard.text, "hello\n");
     assert!(heard.at.is_some());
     // Without Nitro there is no newest output: the one that EC2 took by itself will do.
-    made.simulator.faults(&json!([
+    made.simulator.set_faults(&json!([
         {"service": "ec2", "operation": "GetConsoleOutput", "times": 1, "code": "UnsupportedOperation", "status": 400}
     ]));
     let heard = console(&made.clients, id).await.expect("an answer");
@@ -131,10 +131,10 @@ async fn a_console_is_what_the_machine_wrote_and_nothing_before() {
 
 #[tokio::test]
 async fn launches_that_went_well_are_no_failure() {
-    let made = made().await;
+    let made = made_fleet().await;
     for id in &made.ids {
         made.simulator
-            .report(&json!({"instances": {id: "running"}}));
+            .report_hosts(&json!({"instances": {id: "running"}}));
     }
     let failure = last_launch_failure(&made.clients, "nodes.a").await;
     assert_eq!(failure.expect("an answer"), None);

@@ -1,42 +1,45 @@
 //! Every kind of object: made, seen as wanted, changed, mended after a change from outside, removed without a trace.
 
-use crate::cluster::{InCluster, shown};
+use crate::cluster::{InCluster, show_plan};
 use crate::simulator::Simulator;
-use crate::spec::{REGION, closure, desired, full, objects};
+use crate::spec::{REGION, dependency_closure, desired_objects, full_spec, store_objects};
 use cloud::{Cloud, ObjectContent, S3Object, TYPES};
 use engine::{Id, Resource, Text};
 use full::objects;
 use std::collections::BTreeSet;
 
-fn kinds(of: &[Cloud]) -> BTreeSet<String> {
+fn kinds_of(of: &[Cloud]) -> BTreeSet<String> {
     of.iter().map(|one| one.id().kind().to_owned()).collect()
 }
 
 #[tokio::test]
 async fn a_cluster_is_made_changed_mended_and_removed_without_a_trace() {
-    let simulator = Simulator::start();
+    let simulator = Simulator::start_simulator();
     let mut cluster = InCluster::new(&simulator).await;
-    let before = simulator.listing(REGION);
+    let before = simulator.list_resources(REGION);
 
-    let first = desired(&full(&cluster.facts, |_| {}), objects("completed: 1\n"));
-    let made = kinds(&first);
+    let first = desired_objects(
+        &full_spec(&cluster.facts, |_| {}),
+        store_objects("completed: 1\n"),
+    );
+    let made = kinds_of(&first);
     let missing: Vec<&str> = (TYPES.iter().copied())
         .filter(|kind| !made.contains(*kind))
         .collect();
     assert_eq!(missing, ["route53_zone_association"], "of a private zone");
-    cluster.converge(&first).await;
+    cluster.run_until_converged(&first).await;
     cluster.refresh = true;
     cluster.is_settled(&first).await;
     cluster.refresh = false;
 
-    let changed = changes(&cluster).await;
+    let changed = make_changes(&cluster).await;
     is_mended(&simulator, &mut cluster, &changed).await;
 
     // What protokube publishes goes with the cluster, and not before.
-    simulator.python(REGION, ETCD_RECORD);
+    simulator.run_python(REGION, ETCD_RECORD);
     cluster.is_settled(&changed).await;
-    cluster.converge(&[]).await;
-    let after = simulator.listing(REGION);
+    cluster.run_until_converged(&[]).await;
+    let after = simulator.list_resources(REGION);
     let left: Vec<_> = after.difference(&before).collect();
     assert!(left.is_empty(), "{left:#?}");
 }
@@ -44,7 +47,7 @@ async fn a_cluster_is_made_changed_mended_and_removed_without_a_trace() {
 const ETCD_RECORD: &str = "dns = boto('route53')\nzone = dns.list_hosted_zones()['HostedZones'][0]['Id']\ndns.change_resource_record_sets(HostedZoneId=zone, ChangeBatch={'Changes': [{'Action': 'CREATE', 'ResourceRecordSet': {'Name': 'etcd-a.internal.prod.example.com', 'Type': 'A', 'TTL': 60, 'ResourceRecords': [{'Value': '10.0.0.1'}]}}]})";
 
 /// One change of the spec after the other, each seen and made; gives back what is wanted at the end.
-async fn changes(cluster: &InCluster) -> Vec<Cloud> {
+async fn make_changes(cluster: &InCluster) -> Vec<Cloud> {
     let edits: [(&str, &str, &str); 12] = [
         // The tags of everything.
         ("owner: team", "owner: crew\n    more: yes", "vpc"),
@@ -100,10 +103,10 @@ async fn changes(cluster: &InCluster) -> Vec<Cloud> {
             }
         };
         let completed = format!("completed: {number}\n");
-        wanted = desired(&full(&cluster.facts, edit), objects(&completed));
-        let plan = cluster.converge(&wanted).await;
+        wanted = desired_objects(&full_spec(&cluster.facts, edit), store_objects(&completed));
+        let plan = cluster.run_until_converged(&wanted).await;
         let changed = plan.steps.keys().any(|id| id.kind() == kind);
-        assert!(changed, "{to}: {}", shown(&plan));
+        assert!(changed, "{to}: {}", show_plan(&plan));
     }
     wanted
 }
@@ -212,13 +215,13 @@ const DRIFT: [(&str, &str); 24] = [
 /// Each change from outside shows, at the object it was made to, and is undone. Hooks show on demand only.
 async fn is_mended(simulator: &Simulator, cluster: &mut InCluster, wanted: &[Cloud]) {
     for (kind, change) in DRIFT {
-        simulator.python(REGION, change);
+        simulator.run_python(REGION, change);
         cluster.refresh = kind == "autoscaling_lifecycle_hook";
-        let plan = cluster.converge(wanted).await;
+        let plan = cluster.run_until_converged(wanted).await;
         cluster.refresh = false;
         let kinds: BTreeSet<&str> = plan.steps.keys().map(engine::Id::kind).collect();
-        assert!(kinds.contains(kind), "{change}: {}", shown(&plan));
-        assert!(plan.steps.len() <= 3, "{change}: {}", shown(&plan));
+        assert!(kinds.contains(kind), "{change}: {}", show_plan(&plan));
+        assert!(plan.steps.len() <= 3, "{change}: {}", show_plan(&plan));
     }
 }
 
@@ -226,9 +229,9 @@ async fn is_mended(simulator: &Simulator, cluster: &mut InCluster, wanted: &[Clo
 /// configurations that no version names any more go with the others.
 #[tokio::test]
 async fn old_versions_of_a_launch_template_go_and_used_ones_stay() {
-    let simulator = Simulator::start();
+    let simulator = Simulator::start_simulator();
     let cluster = InCluster::new(&simulator).await;
-    let spec = full(&cluster.facts, |_| {});
+    let spec = full_spec(&cluster.facts, |_| {});
     let group = Id::new("autoscaling_group", "nodes.prod.example.com");
     for number in 1..=16 {
         let digest = format!("{number:064x}");
@@ -238,14 +241,14 @@ async fn old_versions_of_a_launch_template_go_and_used_ones_stay() {
             content: ObjectContent::Text("a configuration".to_owned()),
         };
         let object = Cloud::from(configuration.clone()).id();
-        let all = objects::desired(&spec, &user_data.into(), vec![configuration]);
+        let all = objects::desired_objects(&spec, &user_data.into(), vec![configuration]);
         let range = Id::new("vpc_ipv4_cidr_block_association", "10.1.0.0/16");
-        let wanted = closure(&all, &[group.clone(), range, object]);
-        let report = cluster.update(&wanted).await;
+        let wanted = dependency_closure(&all, &[group.clone(), range, object]);
+        let report = cluster.run_update(&wanted).await;
         assert!(report.is_complete(), "{:#?}", report.failed);
         cluster.next_generation();
     }
-    let left = simulator.python(
+    let left = simulator.run_python(
         REGION,
         "print(*sorted(v['VersionNumber'] for v in boto('ec2').describe_launch_template_versions(LaunchTemplateName='nodes.prod.example.com')['LaunchTemplateVersions']))",
     );
@@ -266,11 +269,14 @@ async fn old_versions_of_a_launch_template_go_and_used_ones_stay() {
 /// What others put beside and into the cluster's objects is neither seen nor touched.
 #[tokio::test]
 async fn what_others_add_is_left_alone() {
-    let simulator = Simulator::start();
+    let simulator = Simulator::start_simulator();
     let cluster = InCluster::new(&simulator).await;
-    let wanted = desired(&full(&cluster.facts, |_| {}), objects("completed: 1\n"));
-    cluster.converge(&wanted).await;
-    simulator.python(
+    let wanted = desired_objects(
+        &full_spec(&cluster.facts, |_| {}),
+        store_objects("completed: 1\n"),
+    );
+    cluster.run_until_converged(&wanted).await;
+    simulator.run_python(
         REGION,
         r"
 ec2 = boto('ec2')
@@ -300,27 +306,30 @@ dns.change_resource_record_sets(HostedZoneId=zone, ChangeBatch={'Changes': [{'Ac
 boto('autoscaling').set_desired_capacity(AutoScalingGroupName='nodes.prod.example.com', DesiredCapacity=2)
 ",
     );
-    let before = simulator.listing(REGION);
+    let before = simulator.list_resources(REGION);
     cluster.is_settled(&wanted).await;
-    cluster.converge(&wanted).await;
-    assert_eq!(before, simulator.listing(REGION));
+    cluster.run_until_converged(&wanted).await;
+    assert_eq!(before, simulator.list_resources(REGION));
 }
 
 /// A route table can have one endpoint for S3: the user's stays, and the cluster gets none.
 #[tokio::test]
 async fn an_endpoint_of_the_users_stands_for_the_clusters() {
-    let simulator = Simulator::start();
+    let simulator = Simulator::start_simulator();
     let cluster = InCluster::new(&simulator).await;
-    let all = desired(&full(&cluster.facts, |_| {}), objects("completed: 1\n"));
+    let all = desired_objects(
+        &full_spec(&cluster.facts, |_| {}),
+        store_objects("completed: 1\n"),
+    );
     let endpoint = Id::new("vpc_endpoint", "s3.prod.example.com");
-    let with = closure(&all, std::slice::from_ref(&endpoint));
+    let with = dependency_closure(&all, std::slice::from_ref(&endpoint));
     let without: Vec<Cloud> = with
         .iter()
         .filter(|one| one.id() != endpoint)
         .cloned()
         .collect();
-    cluster.converge(&without).await;
-    simulator.python(
+    cluster.run_until_converged(&without).await;
+    simulator.run_python(
         REGION,
         "ec2 = boto('ec2')\ntable = ec2.describe_route_tables(Filters=[{'Name': 'tag:kubernetes.io/kops/role', 'Values': ['private-*']}])['RouteTables'][0]\nec2.create_vpc_endpoint(VpcId=table['VpcId'], ServiceName='com.amazonaws.eu-west-1.s3', VpcEndpointType='Gateway', RouteTableIds=[table['RouteTableId']])",
     );

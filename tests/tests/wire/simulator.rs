@@ -31,19 +31,19 @@ struct Prefork {
 static PREFORK: OnceLock<Prefork> = OnceLock::new();
 
 /// The tests' folder, also for tests of another package.
-fn folder() -> PathBuf {
+fn tests_folder() -> PathBuf {
     PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").expect("cargo runs this")).join("../tests")
 }
 
 impl Prefork {
-    fn start() -> Self {
-        let venv = Command::new(folder().join("simulator/venv.sh"))
+    fn start_prefork() -> Self {
+        let venv = Command::new(tests_folder().join("simulator/venv.sh"))
             .output()
             .expect("the simulator's Python environment");
         let venv = String::from_utf8(venv.stdout).expect("a path");
         let mut child = Command::new(PathBuf::from(venv.trim()).join("bin/python"))
             .args(["-m", "simulator.prefork"])
-            .current_dir(folder())
+            .current_dir(tests_folder())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -66,7 +66,7 @@ fn read_address(from: impl Read) -> String {
 
 /// Gives this code to a warm Python, whose standard input and output the connection is.
 fn run_python(code: &str) -> TcpStream {
-    let prefork = PREFORK.get_or_init(Prefork::start);
+    let prefork = PREFORK.get_or_init(Prefork::start_prefork);
     let mut python = TcpStream::connect(&prefork.address).expect("a warm Python");
     let line = serde_json::to_string(code).expect("JSON") + "\n";
     python.write_all(line.as_bytes()).expect("code");
@@ -86,7 +86,7 @@ fn print_with_python(code: &str) -> String {
 
 impl Simulator {
     /// Starts one and waits until it answers.
-    pub fn start() -> Self {
+    pub fn start_simulator() -> Self {
         Self::start_with(&[])
     }
 
@@ -96,7 +96,7 @@ impl Simulator {
     }
 
     /// One that lets nobody do what no policy allows. Its administrator's credentials are written to that file.
-    pub fn strict(credentials: &std::path::Path) -> Self {
+    pub fn start_strict(credentials: &std::path::Path) -> Self {
         let file = credentials.to_str().expect("a path");
         let mut started = Self::start_with(&["--strict", "--operator-credentials", file]);
         let text = std::fs::read_to_string(credentials).expect("credentials");
@@ -124,7 +124,7 @@ impl Simulator {
         }
     }
 
-    pub async fn clients(&self, region: &str) -> Clients {
+    pub async fn new_clients(&self, region: &str) -> Clients {
         Clients::reach(&Access {
             region: Some(region.to_owned()),
             profile: None,
@@ -140,11 +140,11 @@ impl Simulator {
     }
 
     pub async fn cloud_clients(&self, region: &str) -> CloudClients {
-        CloudClients::new(&self.clients(region).await)
+        CloudClients::new(&self.new_clients(region).await)
     }
 
     /// Everything that exists, tagged or not, by another client in another language.
-    pub fn listing(&self, region: &str) -> BTreeSet<String> {
+    pub fn list_resources(&self, region: &str) -> BTreeSet<String> {
         let (id, secret) = &self.keys;
         let text = print_with_python(&format!(
             "import os\nos.environ.update(AWS_ACCESS_KEY_ID={id:?}, AWS_SECRET_ACCESS_KEY={secret:?})\nfrom simulator.listing import main\nmain(['--region', {region:?}, '--endpoint', {:?}])",
@@ -154,7 +154,7 @@ impl Simulator {
     }
 
     /// Runs Python with `boto3` as `boto(SERVICE)` in the region; for what the tests need beside the cluster.
-    pub fn python(&self, region: &str, code: &str) -> String {
+    pub fn run_python(&self, region: &str, code: &str) -> String {
         let head = format!(
             "import boto3\ndef boto(s): return boto3.client(s, region_name={region:?}, endpoint_url={:?}, aws_access_key_id={:?}, aws_secret_access_key={:?})\n",
             self.endpoint, self.keys.0, self.keys.1
@@ -163,19 +163,21 @@ impl Simulator {
     }
 
     /// Calls by service and operation since the last reset of the counts.
-    pub fn calls(&self) -> Value {
-        serde_json::from_str(&self.control("GET", "calls", "")).expect("JSON")
+    pub fn calls_by_operation(&self) -> Value {
+        serde_json::from_str(&self.send_control("GET", "calls", "")).expect("JSON")
     }
 
     /// How many calls there were, S3's too.
-    pub fn count(&self) -> u64 {
-        self.calls()["total"].as_u64().expect("a number")
+    pub fn call_count(&self) -> u64 {
+        self.calls_by_operation()["total"]
+            .as_u64()
+            .expect("a number")
     }
 
     /// Waits until no call is under way any more, whoever made it and whether or not they still wait for its answer.
-    pub fn rests(&self) {
+    pub fn wait_until_idle(&self) {
         let look = || {
-            let calls = self.calls();
+            let calls = self.calls_by_operation();
             (calls["underway"].as_u64(), calls["total"].as_u64())
         };
         let mut seen = look();
@@ -191,40 +193,40 @@ impl Simulator {
     }
 
     pub fn forget_calls(&self) {
-        self.control("POST", "calls/reset", "");
+        self.send_control("POST", "calls/reset", "");
     }
 
     /// Milliseconds that every call takes longer.
-    pub fn latency(&self, milliseconds: u32) {
-        self.control("POST", "latency", &milliseconds.to_string());
+    pub fn set_latency(&self, milliseconds: u32) {
+        self.send_control("POST", "latency", &milliseconds.to_string());
     }
 
     /// Milliseconds for which Auto Scaling does not see what was made.
-    pub fn lag(&self, milliseconds: u32) {
+    pub fn set_lag(&self, milliseconds: u32) {
         let seconds = f64::from(milliseconds) / 1000.0;
-        self.control("POST", "lag", &seconds.to_string());
+        self.send_control("POST", "lag", &seconds.to_string());
     }
 
     /// Tags that somebody else puts on everything that has tags, from here on.
     pub fn foreign_tags(&self, tags: &Value) {
-        self.control("POST", "foreign-tags", &tags.to_string());
+        self.send_control("POST", "foreign-tags", &tags.to_string());
     }
 
     /// What is left of the faults.
     pub fn faults_left(&self) -> Value {
-        serde_json::from_str(&self.control("GET", "faults", "")).expect("JSON")
+        serde_json::from_str(&self.send_control("GET", "faults", "")).expect("JSON")
     }
 
-    pub fn faults(&self, faults: &Value) {
-        self.control("POST", "faults", &faults.to_string());
+    pub fn set_faults(&self, faults: &Value) {
+        self.send_control("POST", "faults", &faults.to_string());
     }
 
     /// What machines are reported to be; with [`Simulator::with_machines`].
-    pub fn report(&self, report: &Value) {
-        self.control("POST", "report", &report.to_string());
+    pub fn report_hosts(&self, report: &Value) {
+        self.send_control("POST", "report", &report.to_string());
     }
 
-    fn control(&self, method: &str, name: &str, body: &str) -> String {
+    fn send_control(&self, method: &str, name: &str, body: &str) -> String {
         let address = self.endpoint.trim_start_matches("http://");
         let mut simulator = TcpStream::connect(address).expect("the simulator");
         let length = body.len();

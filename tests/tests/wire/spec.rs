@@ -22,7 +22,7 @@ const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEmrKXh7lMNHVwDkUPSmfqT5v
 /// What nodeup would be.
 pub const ASSET: &[u8] = b"not really a program";
 /// The file that stands for it, made once.
-pub fn assets() -> aws_cloud::AssetSource {
+pub fn asset_source() -> aws_cloud::AssetSource {
     static FILE: LazyLock<tempfile::NamedTempFile> = LazyLock::new(|| {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), ASSET).expect("a file with something in it");
@@ -33,7 +33,7 @@ pub fn assets() -> aws_cloud::AssetSource {
 
 pub const ASSET_SHA256: &str = "6b2f4b53c4d4e86cfe2f16243d6b1f6bd109bfe54c7f239bc2ecc72da1f420f8";
 
-pub fn read(edit: impl Fn(&mut String)) -> (Cluster, Vec<InstanceGroup>) {
+pub fn read_spec(edit: impl Fn(&mut String)) -> (Cluster, Vec<InstanceGroup>) {
     let mut text = CLUSTER.to_owned();
     edit(&mut text);
     let documents = spec::read::read_documents("cluster.yaml", &text).expect("a spec");
@@ -48,8 +48,8 @@ pub fn read(edit: impl Fn(&mut String)) -> (Cluster, Vec<InstanceGroup>) {
     (cluster.expect("a cluster"), groups)
 }
 
-pub fn full(facts: &Facts, edit: impl Fn(&mut String)) -> FullSpec {
-    let (cluster, groups) = read(edit);
+pub fn full_spec(facts: &Facts, edit: impl Fn(&mut String)) -> FullSpec {
+    let (cluster, groups) = read_spec(edit);
     let catalog = Catalog::embedded().expect("a catalog");
     let keys = [KEY.to_owned()];
     let expanded = expand(&cluster, &groups, &keys, facts, &catalog);
@@ -58,7 +58,7 @@ pub fn full(facts: &Facts, edit: impl Fn(&mut String)) -> FullSpec {
 }
 
 /// The cluster's objects; user data name the balancer, as those of a cluster without DNS do.
-pub fn desired(full: &FullSpec, objects: Vec<S3Object>) -> Vec<Cloud> {
+pub fn desired_objects(full: &FullSpec, objects: Vec<S3Object>) -> Vec<Cloud> {
     let balancer = Id::new("lb", names::api_load_balancer(&full.name));
     let user_data = |group: &full::Group| {
         let late = Text::late(&balancer, "dns_name");
@@ -67,11 +67,11 @@ pub fn desired(full: &FullSpec, objects: Vec<S3Object>) -> Vec<Cloud> {
         (group.name.clone(), Text::of(parts))
     };
     let user_data: BTreeMap<String, Text> = full.groups.iter().map(user_data).collect();
-    objects::desired(full, &user_data, objects)
+    objects::desired_objects(full, &user_data, objects)
 }
 
 /// These objects and all that they need.
-pub fn closure(all: &[Cloud], of: &[Id]) -> Vec<Cloud> {
+pub fn dependency_closure(all: &[Cloud], of: &[Id]) -> Vec<Cloud> {
     let mut ids: BTreeSet<Id> = BTreeSet::new();
     let mut open = of.to_vec();
     while let Some(id) = open.pop() {
@@ -86,7 +86,7 @@ pub fn closure(all: &[Cloud], of: &[Id]) -> Vec<Cloud> {
         .collect()
 }
 
-pub fn objects(completed: &str) -> Vec<S3Object> {
+pub fn store_objects(completed: &str) -> Vec<S3Object> {
     vec![
         S3Object {
             key: "cluster-completed.spec".to_owned(),

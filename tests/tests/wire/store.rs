@@ -12,12 +12,12 @@ use std::time::Duration;
 
 const REGION: &str = "eu-west-1";
 
-fn runtime() -> tokio::runtime::Runtime {
+fn new_runtime() -> tokio::runtime::Runtime {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder.enable_all().build().expect("a runtime")
 }
 
-async fn offline() -> Clients {
+async fn offline_clients() -> Clients {
     Clients::reach(&Access {
         keys: Some(Keys {
             id: "none".to_owned(),
@@ -30,13 +30,13 @@ async fn offline() -> Clients {
 }
 
 fn in_directory(dir: &std::path::Path) -> Store {
-    let clients = runtime().block_on(offline());
+    let clients = new_runtime().block_on(offline_clients());
     Store::open(&format!("file://{}", dir.display()), &clients).expect("a store")
 }
 
 fn in_bucket(simulator: &Simulator) -> Store {
-    simulator.python(REGION, "boto('s3').create_bucket(Bucket='state', CreateBucketConfiguration={'LocationConstraint': 'eu-west-1'})");
-    let clients = runtime().block_on(simulator.clients(REGION));
+    simulator.run_python(REGION, "boto('s3').create_bucket(Bucket='state', CreateBucketConfiguration={'LocationConstraint': 'eu-west-1'})");
+    let clients = new_runtime().block_on(simulator.new_clients(REGION));
     Store::open("s3://state/some/prefix", &clients).expect("a store")
 }
 
@@ -58,7 +58,7 @@ enum Guess {
     AsRead,
 }
 
-fn ops() -> impl Strategy<Value = Vec<Op>> {
+fn any_ops() -> impl Strategy<Value = Vec<Op>> {
     let guess = || {
         prop_oneof![
             Just(Guess::Anything),
@@ -100,7 +100,7 @@ async fn is_a_map(store: &Store, ops: &[Op]) {
             }
             Op::Put(key, content, guess) => {
                 let (key, bytes) = (KEYS[*key as usize], vec![*content; 3]);
-                let Some((expect, holds)) = expectation(*guess, key, &map, &read) else {
+                let Some((expect, holds)) = expectation_for(*guess, key, &map, &read) else {
                     continue;
                 };
                 let done = store.put(key, bytes.clone(), expect).await;
@@ -113,7 +113,7 @@ async fn is_a_map(store: &Store, ops: &[Op]) {
             }
             Op::Delete(key, guess) => {
                 let key = KEYS[*key as usize];
-                let Some((expect, holds)) = expectation(*guess, key, &map, &read) else {
+                let Some((expect, holds)) = expectation_for(*guess, key, &map, &read) else {
                     continue;
                 };
                 let versioned = matches!(expect, Expect::Version(_));
@@ -144,15 +144,15 @@ async fn is_a_map(store: &Store, ops: &[Op]) {
     }
 }
 
-type Read<'a> = BTreeMap<&'a str, (aws_client::store::Version, Vec<u8>)>;
+type ReadVersions<'a> = BTreeMap<&'a str, (aws_client::store::Version, Vec<u8>)>;
 
 /// The expectation, and whether it holds. A version stands for its content, so an old one holds again once the
 /// content is the same again.
-fn expectation<'a>(
+fn expectation_for<'a>(
     guess: Guess,
     key: &'a str,
     map: &BTreeMap<&'a str, Vec<u8>>,
-    read: &Read<'a>,
+    read: &ReadVersions<'a>,
 ) -> Option<(Expect, bool)> {
     Some(match guess {
         Guess::Anything => (Expect::Any, true),
@@ -173,8 +173,8 @@ fn holds_for(store: &Store, cases: u32) {
         failure_persistence: None,
         ..Config::default()
     };
-    let runtime = runtime();
-    let ran = TestRunner::new(config).run(&ops(), |ops| {
+    let runtime = new_runtime();
+    let ran = TestRunner::new(config).run(&any_ops(), |ops| {
         runtime.block_on(is_a_map(store, &ops));
         Ok(())
     });
@@ -187,7 +187,7 @@ fn loses_no_writer(store: &Store, writers: usize) {
     let firsts: usize = std::thread::scope(|scope| {
         let write = |number: usize| {
             let store = store.clone();
-            scope.spawn(move || runtime().block_on(add(&store, number)))
+            scope.spawn(move || new_runtime().block_on(append_number(&store, number)))
         };
         let threads: Vec<_> = (0..writers).map(write).collect();
         threads
@@ -196,7 +196,7 @@ fn loses_no_writer(store: &Store, writers: usize) {
             .sum()
     });
     assert_eq!(firsts, 1);
-    let object = runtime().block_on(store.get("list")).expect("a read");
+    let object = new_runtime().block_on(store.get("list")).expect("a read");
     let text = String::from_utf8(object.expect("the list").bytes).expect("text");
     let mut numbers: Vec<usize> = text
         .split_whitespace()
@@ -212,7 +212,7 @@ fn lets_one_be_the_first(store: &Store) {
         let write = |number: u8| {
             let store = store.clone();
             let put = async move { store.put("first", vec![number], Expect::Absent).await };
-            scope.spawn(move || usize::from(runtime().block_on(put).is_ok()))
+            scope.spawn(move || usize::from(new_runtime().block_on(put).is_ok()))
         };
         let threads: Vec<_> = (0..100).map(write).collect();
         let ended = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
@@ -222,7 +222,7 @@ fn lets_one_be_the_first(store: &Store) {
 }
 
 /// True if this writer made the list.
-async fn add(store: &Store, number: usize) -> bool {
+async fn append_number(store: &Store, number: usize) -> bool {
     loop {
         let before = store.get("list").await.expect("a read");
         let first = before.is_none();
@@ -253,7 +253,7 @@ fn a_directory_is_a_map_that_loses_no_writer() {
 
 #[test]
 fn a_bucket_is_a_map_that_loses_no_writer() {
-    let simulator = Simulator::start();
+    let simulator = Simulator::start_simulator();
     let store = in_bucket(&simulator);
     holds_for(&store, 6);
     loses_no_writer(&store, 16);
@@ -264,11 +264,11 @@ fn a_bucket_is_a_map_that_loses_no_writer() {
 
 /// A write whose answer is lost is neither reported as lost nor made twice.
 fn answers_that_get_lost_change_nothing(simulator: &Simulator, store: &Store) {
-    let runtime = runtime();
+    let runtime = new_runtime();
     for after in [true, false] {
         let fault = |operation: &str| {
             let code = "kill-connection";
-            simulator.faults(&serde_json::json!([
+            simulator.set_faults(&serde_json::json!([
                 {"service": "s3", "operation": operation, "code": code, "after": after}
             ]));
         };
@@ -287,9 +287,11 @@ fn answers_that_get_lost_change_nothing(simulator: &Simulator, store: &Store) {
 }
 
 fn a_bucket_that_is_not_there_says_how_to_make_it(simulator: &Simulator) {
-    let clients = runtime().block_on(simulator.clients(REGION));
+    let clients = new_runtime().block_on(simulator.new_clients(REGION));
     let store = Store::open("s3://nowhere", &clients).expect("a store");
-    let error = runtime().block_on(store.get("key")).expect_err("no bucket");
+    let error = new_runtime()
+        .block_on(store.get("key"))
+        .expect_err("no bucket");
     assert!(
         error.to_string().contains("create-bucket --bucket nowhere"),
         "{error}"
@@ -301,7 +303,7 @@ fn nobody_else_reads_a_directory_and_no_key_leaves_it() {
     let dir = tempfile::tempdir().expect("a directory");
     let base = dir.path().join("store");
     let store = in_directory(&base);
-    let runtime = runtime();
+    let runtime = new_runtime();
     let put = |key: &str| runtime.block_on(store.put(key, b"x".to_vec(), Expect::Any));
     put("folder/key").expect("a write");
     let mode = |path: &str| {
@@ -332,7 +334,7 @@ fn nobody_else_reads_a_directory_and_no_key_leaves_it() {
 
 #[test]
 fn addresses_of_stores_are_checked() {
-    let clients = runtime().block_on(offline());
+    let clients = new_runtime().block_on(offline_clients());
     for url in [
         "s3://",
         "s3://b//x//y",
@@ -357,8 +359,8 @@ fn addresses_of_stores_are_checked() {
 /// A bucket of another region answers from there once S3 has said where it lies; later calls go there at once.
 #[test]
 fn a_bucket_of_another_region_is_found() {
-    let (endpoint, asked) = elsewhere::serve("eu-north-1");
-    runtime().block_on(async {
+    let (endpoint, asked) = elsewhere::serve_regions("eu-north-1");
+    new_runtime().block_on(async {
         let clients = Clients::reach(&Access {
             region: Some(REGION.to_owned()),
             endpoint: Some(endpoint),
@@ -387,7 +389,7 @@ mod elsewhere {
     use std::sync::{Arc, Mutex};
 
     /// The address, and the regions that requests were signed for.
-    pub fn serve(home: &'static str) -> (String, Arc<Mutex<Vec<String>>>) {
+    pub fn serve_regions(home: &'static str) -> (String, Arc<Mutex<Vec<String>>>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -431,13 +433,13 @@ mod elsewhere {
 /// A line so thin that a file takes longer than any other call may: it is sent whole, once, and alone.
 #[test]
 fn a_file_gets_through_a_thin_line() {
-    let (endpoint, puts) = thin::serve();
+    let (endpoint, puts) = thin::serve_puts();
     let dir = tempfile::tempdir().expect("a folder");
     let content = vec![7_u8; 400_000];
     let digest = Sha256::digest(&content).to_vec();
     let file = dir.path().join("nodeup");
     std::fs::write(&file, &content).expect("a file");
-    runtime().block_on(async {
+    new_runtime().block_on(async {
         let clients = Clients::reach(&Access {
             region: Some(REGION.to_owned()),
             endpoint: Some(endpoint),
@@ -477,7 +479,7 @@ mod thin {
     use std::time::Duration;
 
     /// One that was sent to its end.
-    pub struct Put {
+    pub struct PutRequest {
         pub bytes: usize,
         /// How many others were under way when it began.
         pub beside: usize,
@@ -485,7 +487,7 @@ mod thin {
         pub encryption: Option<String>,
     }
 
-    pub fn serve() -> (String, Arc<Mutex<Vec<Put>>>) {
+    pub fn serve_puts() -> (String, Arc<Mutex<Vec<PutRequest>>>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
         let puts = Arc::new(Mutex::new(Vec::new()));
@@ -496,7 +498,7 @@ mod thin {
                 let stream = stream.expect("a connection");
                 std::thread::spawn(move || {
                     let beside = under_way.fetch_add(1, Ordering::SeqCst);
-                    let put = receive(&stream, beside);
+                    let put = receive_put(&stream, beside);
                     under_way.fetch_sub(1, Ordering::SeqCst);
                     if let Some(put) = put {
                         log.lock().expect("a lock").push(put);
@@ -510,7 +512,7 @@ mod thin {
     }
 
     /// Reads a request slowly; `None`: whoever sent it gave up.
-    fn receive(stream: &TcpStream, beside: usize) -> Option<Put> {
+    fn receive_put(stream: &TcpStream, beside: usize) -> Option<PutRequest> {
         let mut reader = BufReader::new(stream);
         let (mut length, mut encryption) = (0, None);
         loop {
@@ -540,7 +542,7 @@ mod thin {
                 Ok(read) => bytes += read,
             }
         }
-        Some(Put {
+        Some(PutRequest {
             bytes,
             beside,
             encryption,
@@ -551,26 +553,29 @@ mod thin {
 /// Many objects go in few calls.
 #[test]
 fn a_thousand_objects_are_deleted_in_one_call() {
-    let simulator = Simulator::start();
+    let simulator = Simulator::start_simulator();
     let store = in_bucket(&simulator);
-    simulator.python(
+    simulator.run_python(
         REGION,
         "for n in range(1001): boto('s3').put_object(Bucket='state', Key=f'some/prefix/a/{n}', Body=b'x')",
     );
-    runtime().block_on(async {
+    new_runtime().block_on(async {
         let all = store.list("a/", None).await.expect("a list");
         let keys: Vec<String> = all.into_iter().map(|entry| entry.key).collect();
         assert_eq!(keys.len(), 1001);
         store.delete_all(&keys).await.expect("a deletion");
         assert!(store.list("", None).await.expect("a list").is_empty());
     });
-    assert_eq!(simulator.calls()["calls"]["s3.DeleteObjects"], 2);
+    assert_eq!(
+        simulator.calls_by_operation()["calls"]["s3.DeleteObjects"],
+        2
+    );
 }
 
 /// A file goes into both stores as it is, once, and only if it is what it is said to be.
 #[test]
 fn a_file_is_stored_once_and_only_with_the_content_it_is_said_to_have() {
-    let simulator = Simulator::start();
+    let simulator = Simulator::start_simulator();
     let dir = tempfile::tempdir().expect("a folder");
     let file = dir.path().join("binary");
     // More than a piece.
@@ -582,7 +587,7 @@ fn a_file_is_stored_once_and_only_with_the_content_it_is_said_to_have() {
         in_bucket(&simulator),
         in_directory(&dir.path().join("store")),
     ] {
-        runtime().block_on(async {
+        new_runtime().block_on(async {
             let key = "assets/nodeup";
             assert_eq!(store.sha256(key).await.expect("an answer"), None);
             store

@@ -50,6 +50,9 @@ pub(super) fn of(code: &str, message: &str) -> Option<Quota> {
             "elasticloadbalancing",
             "L-B22855CB",
         ),
+        "VpcEndpointLimitExceeded" => {
+            quota("Gateway VPC endpoints per Region", "vpc", "L-1B52E74A")
+        }
         "VpcLimitExceeded" => quota("VPCs per Region", "vpc", "L-F678F1CE"),
         "TooManyListeners" => unlisted("Listeners per Network Load Balancer"),
         // One for each type of volume.

@@ -9,9 +9,9 @@ use tokio::net::TcpListener;
 
 /// Shuts the fence after a write was let through, while its connection is made.
 #[derive(Debug)]
-struct Meanwhile(Fence);
+struct LockLostMeanwhile(Fence);
 
-impl Intercept for Meanwhile {
+impl Intercept for LockLostMeanwhile {
     fn name(&self) -> &'static str {
         "meanwhile"
     }
@@ -40,7 +40,7 @@ async fn a_write_whose_fence_is_shut_while_it_connects_sends_nothing() {
         let fence = Fence::default();
         let config = crate::s3_test::at(&address).interceptor(fence.clone());
         let s3 = aws_sdk_s3::Client::from_conf(config.build());
-        let meanwhile = Meanwhile(fence);
+        let meanwhile = LockLostMeanwhile(fence);
         let write = async {
             if with_body {
                 let put = s3.put_object().bucket("b").key("k");

@@ -1,30 +1,31 @@
-//! The user's editor, and the file between it and us.
+//! Runs the user's editor on a temporary file.
 
 use crate::env;
-use crate::error::{CommandError, Context};
+use crate::error::{CommandError, ErrorContext};
 use spec::read::{Problem, render};
 use std::fs;
 use std::io::Write;
 use std::process::Command;
 use tempfile::NamedTempFile;
 
-/// Lines with which comments of ours begin; they are taken out of what comes back.
-const OURS: &str = "#! ";
+/// Start of kctl's comment lines, which are removed from the edited text.
+const MARK: &str = "#! ";
 
 /// A text in an editor.
 #[derive(Debug)]
 pub struct Editor {
     command: String,
     file: NamedTempFile,
-    /// What the file held when the editor last opened.
+    /// Content of the file when the editor was last opened.
     shown: String,
-    complained: bool,
+    rejected: bool,
 }
 
 impl Editor {
-    /// Puts the text into a file that only this user can read.
+    /// Writes the text to a file that only this user can read.
     pub fn open(what: &str, text: &str) -> Result<Self, CommandError> {
-        let command = env::first(&[env::VISUAL, env::EDITOR]).unwrap_or_else(|| "vi".to_owned());
+        let command =
+            env::first_variable(&[env::VISUAL, env::EDITOR]).unwrap_or_else(|| "vi".to_owned());
         let name: String = what
             .chars()
             .map(|c| if c == '/' { '-' } else { c })
@@ -33,7 +34,7 @@ impl Editor {
             .prefix(&format!("kctl-{name}-"))
             .suffix(".yaml")
             .tempfile();
-        let file = file.failed(
+        let file = file.or_failed(
             "could not make a temporary file",
             "set TMPDIR to a folder with space",
         )?;
@@ -41,19 +42,19 @@ impl Editor {
             command,
             file,
             shown: String::new(),
-            complained: false,
+            rejected: false,
         };
         let head = format!(
-            "{OURS}{what}\n{OURS}Lines that begin with this mark are left out. Leave the text as it is to change nothing.\n"
+            "{MARK}{what}\n{MARK}Lines that begin with this mark are left out. Leave the text as it is to change nothing.\n"
         );
-        editor.show(&format!("{head}{text}"))?;
+        editor.write_file(&format!("{head}{text}"))?;
         Ok(editor)
     }
 
-    fn show(&mut self, text: &str) -> Result<(), CommandError> {
+    fn write_file(&mut self, text: &str) -> Result<(), CommandError> {
         let written =
             fs::File::create(self.file.path()).and_then(|mut file| file.write_all(text.as_bytes()));
-        written.failed(
+        written.or_failed(
             format!("could not write {}", self.file.path().display()),
             "set TMPDIR to a folder with space",
         )?;
@@ -61,8 +62,8 @@ impl Editor {
         Ok(())
     }
 
-    /// Runs the editor: the text without our comments, or `None` if it is as it was or empty.
-    pub fn edited(&mut self) -> Result<Option<String>, CommandError> {
+    /// Runs the editor. Returns the text without kctl's comments, or `None` if it is unchanged or empty.
+    pub fn run_editor(&mut self) -> Result<Option<String>, CommandError> {
         let path = self.file.path();
         // Through the shell, because the variable may hold options; the path is an argument of its own.
         let status = Command::new("sh")
@@ -73,16 +74,16 @@ impl Editor {
             .status();
         let failed = || format!("the editor `{}` did not run", self.command);
         const OTHERWISE: &str = "set EDITOR, or change single fields with --set PATH=VALUE";
-        let status = status.failed(failed(), OTHERWISE)?;
+        let status = status.or_failed(failed(), OTHERWISE)?;
         let text = fs::read_to_string(path)
-            .failed(format!("could not read {}", path.display()), OTHERWISE)?;
+            .or_failed(format!("could not read {}", path.display()), OTHERWISE)?;
         if !status.success() {
             let kept = if text == self.shown {
                 None
             } else {
-                Some(self.keep())
+                Some(self.keep_file())
             };
-            let error = CommandError::usage(
+            let error = CommandError::usage_error(
                 format!(
                     "the editor `{}` ended with {status}: nothing was stored",
                     self.command
@@ -90,7 +91,7 @@ impl Editor {
                 OTHERWISE,
             );
             return Err(kept.into_iter().fold(error, |error, path| {
-                error.hint(format!("your text is in {path}"))
+                error.with_hint(format!("your text is in {path}"))
             }));
         }
         let same = text == self.shown;
@@ -98,33 +99,33 @@ impl Editor {
         Ok((!same && !text.trim().is_empty()).then_some(text))
     }
 
-    /// Puts the findings above the user's text, for the next look.
-    pub fn complain(&mut self, text: &str, problems: &[Problem]) -> Result<(), CommandError> {
-        self.complained = true;
+    /// Writes the problems above the user's text, for the next run of the editor.
+    pub fn show_problems(&mut self, text: &str, problems: &[Problem]) -> Result<(), CommandError> {
+        self.rejected = true;
         let findings = render(problems);
         let comments: String = findings
             .lines()
-            .map(|line| format!("{OURS}{line}").trim_end().to_owned() + "\n")
+            .map(|line| format!("{MARK}{line}").trim_end().to_owned() + "\n")
             .collect();
-        self.show(&format!("{comments}{text}"))
+        self.write_file(&format!("{comments}{text}"))
     }
 
-    /// Whether the last text could not be used.
-    pub fn unusable(&self) -> bool {
-        self.complained
+    /// True if the last text was invalid.
+    pub fn was_rejected(&self) -> bool {
+        self.rejected
     }
 
-    /// Leaves the file where it is, and says where.
-    pub fn keep(&mut self) -> String {
+    /// Keeps the file and returns its path.
+    pub fn keep_file(&mut self) -> String {
         self.file.disable_cleanup(true);
         self.file.path().display().to_string()
     }
 }
 
 fn without_comments(text: &str) -> String {
-    let ours = |line: &&str| !line.starts_with(OURS.trim_end());
+    let is_own = |line: &&str| !line.starts_with(MARK.trim_end());
     text.lines()
-        .filter(ours)
+        .filter(is_own)
         .map(|line| format!("{line}\n"))
         .collect()
 }

@@ -2,8 +2,8 @@
 
 use super::super::session::Session;
 use crate::args::{GetObjects, GetOfCluster, ListFormat};
-use crate::error::{CommandError, Context};
-use crate::state::{ClusterState, Public};
+use crate::error::{CommandError, ErrorContext};
+use crate::state::{ClusterState, PublicKeys};
 use crate::ui::table;
 use node::pki::{Keyset, KeysetItem};
 use serde::Serialize;
@@ -32,9 +32,9 @@ struct KeyPair {
 }
 
 /// Shows the cluster's public SSH keys.
-pub async fn ssh(what: &GetOfCluster, session: &Session<'_>) -> Result<(), CommandError> {
-    let (state, public) = public(what.cluster.as_deref(), session).await?;
-    let prefix = state.keys.ssh_keys();
+pub async fn show_ssh_keys(args: &GetOfCluster, session: &Session<'_>) -> Result<(), CommandError> {
+    let (state, public) = read_public_keys(args.cluster.as_deref(), session).await?;
+    let prefix = state.keys.ssh_key_prefix();
     let fingerprints = state
         .entries
         .iter()
@@ -54,9 +54,13 @@ pub async fn ssh(what: &GetOfCluster, session: &Session<'_>) -> Result<(), Comma
             public_key: key.clone(),
         })
         .collect();
-    match what.form.output {
-        ListFormat::Yaml | ListFormat::Json => super::documents(session, &keys, what.form, false),
-        ListFormat::Name => super::lines(session, keys.into_iter().map(|key| key.fingerprint)),
+    match args.form.output {
+        ListFormat::Yaml | ListFormat::Json => {
+            super::print_documents(session, &keys, args.form, false)
+        }
+        ListFormat::Name => {
+            super::print_lines(session, keys.into_iter().map(|key| key.fingerprint))
+        }
         _ => {
             let rows: Vec<_> = keys
                 .into_iter()
@@ -64,34 +68,36 @@ pub async fn ssh(what: &GetOfCluster, session: &Session<'_>) -> Result<(), Comma
                 .collect();
             session
                 .shell
-                .result(&table::render(&["FINGERPRINT", "KEY"], &rows))
+                .print_result(&table::render(&["FINGERPRINT", "KEY"], &rows))
         }
     }
 }
 
 /// Shows the cluster's keysets.
-pub async fn pairs(what: &GetObjects, session: &Session<'_>) -> Result<(), CommandError> {
-    let (_, public) = public(None, session).await?;
-    let wanted = |set: &&Keyset| what.object.as_ref().is_none_or(|only| set.name == *only);
-    let mut pairs = Vec::new();
+pub async fn show_key_pairs(args: &GetObjects, session: &Session<'_>) -> Result<(), CommandError> {
+    let (_, public) = read_public_keys(None, session).await?;
+    let wanted = |set: &&Keyset| args.object.as_ref().is_none_or(|only| set.name == *only);
+    let mut key_pairs = Vec::new();
     for set in public.keysets.iter().filter(wanted) {
         for item in &set.items {
-            pairs.push(key_pair(set, item)?);
+            key_pairs.push(key_pair(set, item)?);
         }
     }
-    if let (Some(only), true) = (&what.object, pairs.is_empty()) {
+    if let (Some(only), true) = (&args.object, key_pairs.is_empty()) {
         let known: Vec<&str> = public.keysets.iter().map(|set| set.name.as_str()).collect();
         let hint = spec::read::nearest::hint(only, &known);
-        return Err(CommandError::usage(
+        return Err(CommandError::usage_error(
             format!("there is no keyset {only}"),
             hint,
         ));
     }
-    match what.form.output {
-        ListFormat::Yaml | ListFormat::Json => super::documents(session, &pairs, what.form, false),
-        ListFormat::Name => super::lines(
+    match args.form.output {
+        ListFormat::Yaml | ListFormat::Json => {
+            super::print_documents(session, &key_pairs, args.form, false)
+        }
+        ListFormat::Name => super::print_lines(
             session,
-            pairs
+            key_pairs
                 .into_iter()
                 .map(|pair| format!("{}/{}", pair.name, pair.id)),
         ),
@@ -110,8 +116,8 @@ pub async fn pairs(what: &GetObjects, session: &Session<'_>) -> Result<(), Comma
                     state(pair),
                 ]
             };
-            let rows: Vec<_> = pairs.iter().map(row).collect();
-            session.shell.result(&table::render(
+            let rows: Vec<_> = key_pairs.iter().map(row).collect();
+            session.shell.print_result(&table::render(
                 &["NAME", "ID", "ISSUED", "EXPIRES", "STATE"],
                 &rows,
             ))
@@ -119,21 +125,21 @@ pub async fn pairs(what: &GetObjects, session: &Session<'_>) -> Result<(), Comma
     }
 }
 
-async fn public(
+async fn read_public_keys(
     cluster: Option<&str>,
     session: &Session<'_>,
-) -> Result<(ClusterState, Public), CommandError> {
-    let name = session.cluster(cluster).await?;
+) -> Result<(ClusterState, PublicKeys), CommandError> {
+    let name = session.cluster_name(cluster).await?;
     let state = ClusterState::read(&session.store, &name, super::AS_STORED).await?;
-    let public = Public::read(&session.store, &state.keys, &state.entries).await?;
+    let public = PublicKeys::read(&session.store, &state.keys, &state.entries).await?;
     Ok((state, public))
 }
 
 fn key_pair(set: &Keyset, item: &KeysetItem) -> Result<KeyPair, CommandError> {
     let what = || format!("a certificate of the keyset {} cannot be read", set.name);
     const RESTORE: &str = "restore the keyset from the bucket's versions";
-    let (_, pem) = parse_x509_pem(item.certificate.as_bytes()).failed(what(), RESTORE)?;
-    let certificate = pem.parse_x509().failed(what(), RESTORE)?;
+    let (_, pem) = parse_x509_pem(item.certificate.as_bytes()).or_failed(what(), RESTORE)?;
+    let certificate = pem.parse_x509().or_failed(what(), RESTORE)?;
     let day = |time: x509_parser::time::ASN1Time| time.to_datetime().date().to_string();
     Ok(KeyPair {
         name: set.name.clone(),

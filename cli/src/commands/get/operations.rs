@@ -2,8 +2,8 @@
 
 use crate::args::{GetOperations, ListFormat};
 use crate::commands::session::Session;
-use crate::error::{CommandError, Context};
-use crate::state::{Keys, Listed, Operations};
+use crate::error::{CommandError, ErrorContext};
+use crate::state::{ListedOperation, OperationLog, StoreKeys};
 use crate::ui::operations as shown;
 use node::yaml;
 use serde::Serialize;
@@ -12,26 +12,26 @@ use spec::read::nearest;
 const DEFECT: &str = "report this: it is a defect of kctl";
 
 /// Shows the newest operations of a cluster, or one with its steps.
-pub async fn run(what: &GetOperations, session: &Session<'_>) -> Result<(), CommandError> {
-    let name = session.cluster(None).await?;
-    let keys = Keys::of(&name);
-    let log = Operations::list(&session.store, &keys).await?;
+pub async fn run(args: &GetOperations, session: &Session<'_>) -> Result<(), CommandError> {
+    let name = session.cluster_name(None).await?;
+    let keys = StoreKeys::new(&name);
+    let log = OperationLog::list(&session.store, &keys).await?;
     if log.ids().is_empty() {
-        session.existing(&name).await?;
+        session.check_cluster_exists(&name).await?;
     }
-    if let Some(prefix) = &what.id {
-        return one(prefix, &name, &log, what.output, session).await;
+    if let Some(prefix) = &args.id {
+        return show_operation(prefix, &name, &log, args.output, session).await;
     }
-    let newest: Vec<String> = log.ids().iter().take(what.limit).cloned().collect();
-    if what.output == ListFormat::Name {
+    let newest: Vec<String> = log.ids().iter().take(args.limit).cloned().collect();
+    if args.output == ListFormat::Name {
         let names = newest.iter().map(|id| format!("operation/{id}\n"));
-        return session.shell.result(&names.collect::<String>());
+        return session.shell.print_result(&names.collect::<String>());
     }
     let listed = log.read(&newest).await?;
-    match what.output {
+    match args.output {
         ListFormat::Json | ListFormat::Yaml => {
-            let all: Vec<_> = listed.iter().map(shown::record).collect();
-            document(&all, what.output, session)?;
+            let all: Vec<_> = listed.iter().map(shown::operation_json).collect();
+            print_records(&all, args.output, session)?;
         }
         _ if listed.is_empty() => {
             session
@@ -40,7 +40,7 @@ pub async fn run(what: &GetOperations, session: &Session<'_>) -> Result<(), Comm
         }
         form => session
             .shell
-            .result(&shown::table(&listed, form == ListFormat::Wide))?,
+            .print_result(&shown::operation_table(&listed, form == ListFormat::Wide))?,
     }
     let more = log.ids().len() - newest.len();
     if more > 0 {
@@ -54,26 +54,26 @@ pub async fn run(what: &GetOperations, session: &Session<'_>) -> Result<(), Comm
 }
 
 /// One operation, by its id or the beginning of it.
-async fn one(
+async fn show_operation(
     prefix: &str,
     cluster: &str,
-    log: &Operations<'_>,
+    log: &OperationLog<'_>,
     form: ListFormat,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
-    let id = named(prefix, cluster, log.ids())?;
+    let id = find_operation_id(prefix, cluster, log.ids())?;
     if form == ListFormat::Name {
-        return session.shell.result(&format!("operation/{id}"));
+        return session.shell.print_result(&format!("operation/{id}"));
     }
-    let found: Option<Listed> = log.read(std::slice::from_ref(&id)).await?.pop();
+    let found: Option<ListedOperation> = log.read(std::slice::from_ref(&id)).await?.pop();
     let Some(found) = found else { return Ok(()) };
     if matches!(form, ListFormat::Json | ListFormat::Yaml) {
-        return document(&shown::record(&found), form, session);
+        return print_records(&shown::operation_json(&found), form, session);
     }
-    session.shell.result(&shown::detail(&found))
+    session.shell.print_result(&shown::operation_detail(&found))
 }
 
-fn named(prefix: &str, cluster: &str, ids: &[String]) -> Result<String, CommandError> {
+fn find_operation_id(prefix: &str, cluster: &str, ids: &[String]) -> Result<String, CommandError> {
     let mut matching = ids.iter().filter(|id| id.starts_with(prefix));
     match (matching.next(), matching.next()) {
         (Some(only), None) => Ok(only.clone()),
@@ -84,7 +84,7 @@ fn named(prefix: &str, cluster: &str, ids: &[String]) -> Result<String, CommandE
                 .filter(|id| id.starts_with(prefix))
                 .collect();
             // An id may be the beginning of no other, but a time may be that of several.
-            Err(CommandError::usage(
+            Err(CommandError::usage_error(
                 format!(
                     "{} operations of {cluster} begin with {prefix}: {}",
                     all.len(),
@@ -100,7 +100,7 @@ fn named(prefix: &str, cluster: &str, ids: &[String]) -> Result<String, CommandE
                 true => "the cluster is named with --name".to_owned(),
                 false => nearest::hint(prefix, &known),
             };
-            Err(CommandError::usage(
+            Err(CommandError::usage_error(
                 format!("{cluster} has no operation {prefix}"),
                 hint,
             ))
@@ -108,15 +108,15 @@ fn named(prefix: &str, cluster: &str, ids: &[String]) -> Result<String, CommandE
     }
 }
 
-fn document<T: Serialize>(
+fn print_records<T: Serialize>(
     value: &T,
     form: ListFormat,
     session: &Session<'_>,
 ) -> Result<(), CommandError> {
     let text = match form {
         ListFormat::Json => serde_json::to_string_pretty(value)
-            .failed("the operations have no JSON form", DEFECT)?,
-        _ => yaml::to_yaml(value).failed("the operations have no YAML form", DEFECT)?,
+            .or_failed("the operations have no JSON form", DEFECT)?,
+        _ => yaml::to_yaml(value).or_failed("the operations have no YAML form", DEFECT)?,
     };
-    session.shell.document(&text)
+    session.shell.print_document(&text)
 }

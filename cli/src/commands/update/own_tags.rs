@@ -1,59 +1,65 @@
-//! The keys of the tags that kctl has ever set, remembered in the store: only those are compared and removed.
+//! The own tags of a cluster: the keys that kctl has ever set, stored in `tags.json`. kctl compares and removes only these.
 
-use crate::commands::assemble::Assembled;
-use crate::commands::look::Looked;
-use crate::commands::running::completed;
+use crate::commands::assemble::AssembledCluster;
+use crate::commands::existing_cluster::read_completed_spec;
+use crate::commands::observe::ObservedCluster;
 use crate::commands::session::Session;
-use crate::error::{CommandError, Kind};
+use crate::error::{CommandError, ErrorKind};
 use crate::state::store_error;
 use cloud::OwnTags;
-use spec::completed::Completed;
+use spec::completed::CompletedCluster;
 
-/// What is known of kctl's tags.
+/// Own tags, now and as stored.
 #[derive(Debug)]
-pub struct Known {
-    /// All that are set now or were set before.
+pub struct OwnTagHistory {
+    /// All keys that are set now or were set before.
     pub own: OwnTags,
-    /// Those that the store remembers.
-    remembered: Option<OwnTags>,
+    /// The keys in the store; `None`: the store has none.
+    stored: Option<OwnTags>,
 }
 
-impl Known {
-    /// What has to be written before any tag is: otherwise a tag of an interrupted run could not be told from others'.
-    pub fn to_remember(&self, looked: &Looked) -> Option<(String, String)> {
-        let news = self.remembered.as_ref() != Some(&self.own);
-        news.then(|| (looked.state.keys.below(OwnTags::KEY), self.own.to_json()))
+impl OwnTagHistory {
+    /// The object to write before any tag is set, if it changed. Otherwise the tags of an interrupted run would not be known as
+    /// own tags.
+    pub fn pending_write(&self, observed: &ObservedCluster) -> Option<(String, String)> {
+        let changed = self.stored.as_ref() != Some(&self.own);
+        changed.then(|| {
+            (
+                observed.state.keys.key_below(OwnTags::KEY),
+                self.own.to_json(),
+            )
+        })
     }
 }
 
-/// What the store remembers, with what is wanted now. A cluster that kOps or an earlier kctl made has nothing there: its
-/// last completed spec names the labels that were set.
-pub async fn known(
-    looked: &Looked,
-    assembled: &Assembled,
+/// Reads the own tags from the store and adds the desired ones. A cluster that kOps or an earlier kctl made has none stored:
+/// the labels come from its last completed spec.
+pub async fn read_own_tags(
+    observed: &ObservedCluster,
+    assembled: &AssembledCluster,
     session: &Session<'_>,
-) -> Result<Known, CommandError> {
+) -> Result<OwnTagHistory, CommandError> {
     let mut wanted = OwnTags::default();
     wanted.add(&assembled.desired);
-    let remembered = remembered(&wanted, looked, session).await?;
-    let mut own = remembered.clone().unwrap_or_default();
+    let stored = stored_own_tags(&wanted, observed, session).await?;
+    let mut own = stored.clone().unwrap_or_default();
     own.add(&assembled.desired);
-    if remembered.is_none()
-        && let Some(last) = completed(&looked.state, session).await?
+    if stored.is_none()
+        && let Some(last) = read_completed_spec(&observed.state, session).await?
     {
-        own.add_everywhere(Completed::read(&last).cloud_labels.iter());
+        own.add_everywhere(CompletedCluster::from_cluster(&last).cloud_labels.iter());
     }
-    Ok(Known { own, remembered })
+    Ok(OwnTagHistory { own, stored })
 }
 
-/// What the store remembers. Where that is what is wanted, the listing tells it.
-async fn remembered(
+/// Reads the stored own tags. If they equal the wanted ones, the listing's digest shows it without a read.
+async fn stored_own_tags(
     wanted: &OwnTags,
-    looked: &Looked,
+    observed: &ObservedCluster,
     session: &Session<'_>,
 ) -> Result<Option<OwnTags>, CommandError> {
-    let key = looked.state.keys.below(OwnTags::KEY);
-    let Some(entry) = looked.state.entry(&key) else {
+    let key = observed.state.keys.key_below(OwnTags::KEY);
+    let Some(entry) = observed.state.find_entry(&key) else {
         return Ok(None);
     };
     if session
@@ -70,6 +76,6 @@ async fn remembered(
         let error = anyhow::Error::new(error).context(format!("{key} in the store cannot be used"));
         let hint = "use the kctl that wrote it, or restore it from the bucket's versions; without it kctl forgets \
                     which tags of former labels are its own, and leaves them";
-        CommandError::new(Kind::Precondition, error, hint)
+        CommandError::new(ErrorKind::Precondition, error, hint)
     })
 }

@@ -1,90 +1,98 @@
-//! A plan on the terminal, or as JSON.
+//! Prints a plan as text, JSON or events.
 
-use super::Run;
+use super::UpdateRun;
 use crate::args::PlanFormat;
-use crate::commands::look::Looked;
+use crate::commands::observe::ObservedCluster;
 use crate::commands::session::Session;
-use crate::error::{CommandError, Context};
-use crate::planned::Target;
-use crate::saved_plan::{SavedPlan, Stale};
-use crate::ui::plan::{self, View};
-use crate::ui::plan_json::{Document, hide};
+use crate::error::{CommandError, ErrorContext};
+use crate::plan_target::ClusterTarget;
+use crate::saved_plan::{PlanDrift, SavedPlan};
+use crate::ui::plan::{self, PlanView};
+use crate::ui::plan_json::{PlanDocument, hide_stand_ins};
 use cloud::Cloud;
 use engine::{Plan, Report};
 use spec::not_yet::NotYet;
 
-/// What is shown.
-pub struct Shown<'a> {
-    /// The plan.
+/// A plan to print.
+pub struct PlanOutput<'a> {
     pub plan: &'a Plan<Cloud>,
-    /// Texts in it that will be others.
+    /// Placeholder texts in the plan.
     pub stand_ins: &'a [String],
-    /// For whom it is.
-    pub target: &'a Target,
-    /// What nobody does for it yet.
+    /// The cluster that the plan is for.
+    pub target: &'a ClusterTarget,
+    /// Features that the spec asks for and kctl does not implement yet.
     pub not_yet: &'a [NotYet],
-    /// How it went, if it was applied.
+    /// The report, if the plan was applied.
     pub report: Option<&'a Report>,
-    /// The saved plan that it is, and whether that still applies.
-    pub saved: Option<(&'a SavedPlan, &'a Stale)>,
+    /// The saved plan, if it comes from one, and its comparison with the current plan.
+    pub saved: Option<(&'a SavedPlan, &'a PlanDrift)>,
 }
 
-impl<'a> Shown<'a> {
-    /// A plan that was made now.
-    pub fn of(plan: &'a Plan<Cloud>, stand_ins: &'a [String], looked: &'a Looked) -> Self {
+impl<'a> PlanOutput<'a> {
+    /// A plan that is neither applied nor saved.
+    pub fn new(
+        plan: &'a Plan<Cloud>,
+        stand_ins: &'a [String],
+        observed: &'a ObservedCluster,
+    ) -> Self {
         Self {
             plan,
             stand_ins,
-            target: &looked.target,
-            not_yet: &looked.not_yet,
+            target: &observed.target,
+            not_yet: &observed.not_yet,
             report: None,
             saved: None,
         }
     }
 }
 
-/// Shows a plan in the form that is wanted.
-pub fn show(shown: &Shown<'_>, run: Run<'_>) -> Result<(), CommandError> {
+/// Prints a plan in the form of `--output`.
+pub fn show_plan(output: &PlanOutput<'_>, run: UpdateRun<'_>) -> Result<(), CommandError> {
     const DEFECT: &str = "report this: it is a defect of kctl";
-    let (plan, shell) = (shown.plan, run.session.shell);
+    let (plan, shell) = (output.plan, run.session.shell);
     if let Some(events) = run.events {
-        events.planned(plan, shown.stand_ins);
-        if let Some((_, stale)) = shown.saved {
-            events.stale(stale);
+        events.emit_plan(plan, output.stand_ins);
+        if let Some((_, stale)) = output.saved {
+            events.emit_drift(stale);
         }
         return Ok(());
     }
-    if run.how.output == PlanFormat::Json {
-        let mut document = Document::of(plan, shown.target, shown.report).warning(shown.not_yet);
-        if let Some((saved, stale)) = shown.saved {
-            document = document.from(saved, stale);
+    if run.options.output == PlanFormat::Json {
+        let mut document =
+            PlanDocument::new(plan, output.target, output.report).with_warnings(output.not_yet);
+        if let Some((saved, stale)) = output.saved {
+            document = document.with_saved_plan(saved, stale);
         }
         let json = serde_json::to_value(&document);
-        let mut json = json.failed("the plan has no JSON form", DEFECT)?;
-        hide(&mut json, shown.stand_ins);
+        let mut json = json.or_failed("the plan has no JSON form", DEFECT)?;
+        hide_stand_ins(&mut json, output.stand_ins);
         let text = serde_json::to_string_pretty(&json);
-        return shell.document(&text.failed("the plan has no JSON form", DEFECT)?);
+        return shell.print_document(&text.or_failed("the plan has no JSON form", DEFECT)?);
     }
-    let view = View {
+    let view = PlanView {
         plan,
-        wide: run.how.output == PlanFormat::Wide,
+        wide: run.options.output == PlanFormat::Wide,
         paint: shell.paint(),
-        stand_ins: shown.stand_ins,
+        stand_ins: output.stand_ins,
     };
     if plan.is_empty() {
-        let same = format!(
+        let message = format!(
             "No changes. AWS matches the spec of {}.\n",
-            shown.target.cluster
+            output.target.cluster
         );
         let kept = plan::render(view);
         let kept = Some(kept).filter(|kept| !kept.is_empty());
-        return shell.result(&format!("{}{same}", kept.unwrap_or_default()));
+        return shell.print_result(&format!("{}{message}", kept.unwrap_or_default()));
     }
-    shell.result(&format!("{}{}\n", plan::render(view), plan::summary(plan)))
+    shell.print_result(&format!(
+        "{}{}\n",
+        plan::render(view),
+        plan::summary_line(plan)
+    ))
 }
 
-/// What comes next.
-pub fn hints(plan: &Plan<Cloud>, report: &Report, session: &Session<'_>) {
+/// Prints a hint about launch templates that were changed.
+pub fn print_next_steps(plan: &Plan<Cloud>, report: &Report, session: &Session<'_>) {
     let steps = report.done.iter().filter_map(|id| plan.steps.get(id));
     let templates =
         steps.filter(|step| step.id.kind() == "launch_template" && step.before.is_some());
@@ -95,19 +103,19 @@ pub fn hints(plan: &Plan<Cloud>, report: &Report, session: &Session<'_>) {
         } else {
             format!("{templates} instance groups")
         };
-        session.shell.hint(&format!("new machines of {groups} get the new launch template; those that run keep the old one until they are replaced: `kctl get instances` shows which (UPTODATE no), docs/not-yet.md#rolling-updates how"));
+        session.shell.hint(&format!("new instances of {groups} get the new launch template; running instances keep the old one until they are replaced: `kctl get instances` shows which (UPTODATE no), docs/not-yet.md#rolling-updates how"));
     }
 }
 
-/// What comes after a cluster was made.
-pub fn first_steps(cluster: &str, run: Run<'_>) {
+/// Prints next steps after a cluster was created.
+pub fn print_first_steps(cluster: &str, run: UpdateRun<'_>) {
     let shell = run.session.shell;
-    if run.how.kubeconfig.is_none() {
+    if run.options.kubeconfig.is_none() {
         shell.hint(&format!(
             "kctl export kubeconfig {cluster}    lets kubectl reach it"
         ));
     }
     shell.hint(&format!(
-        "kctl validate {cluster} --wait 15m    waits until its machines have joined"
+        "kctl validate {cluster} --wait 15m    waits until its instances have joined"
     ));
 }

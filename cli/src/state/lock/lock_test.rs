@@ -9,7 +9,7 @@ use std::time::SystemTime;
 /// Nobody in these tests waits so long.
 const LONG: Duration = Duration::from_hours(1);
 
-const TERMS: Terms<'static> = Terms {
+const TERMS: LockOptions<'static> = LockOptions {
     what: "update",
     life: LONG,
     wait: Duration::ZERO,
@@ -17,14 +17,14 @@ const TERMS: Terms<'static> = Terms {
 
 struct Place {
     dir: tempfile::TempDir,
-    keys: Keys,
+    keys: StoreKeys,
 }
 
 impl Place {
     fn new() -> Self {
         Self {
             dir: tempfile::tempdir().unwrap(),
-            keys: Keys::of("demo.example.com"),
+            keys: StoreKeys::new("demo.example.com"),
         }
     }
 
@@ -62,10 +62,12 @@ impl Place {
 async fn one_at_a_time_and_the_other_hears_at_once_who_it_is() {
     let place = Place::new();
     let (one, two) = (place.store().await, place.store().await);
-    let lock = Lock::take(&one, &place.keys, &TERMS, |_| {}).await.unwrap();
-    let refused = Lock::take(&two, &place.keys, &TERMS, |_| {}).await;
+    let lock = ClusterLock::acquire(&one, &place.keys, &TERMS, |_| {})
+        .await
+        .unwrap();
+    let refused = ClusterLock::acquire(&two, &place.keys, &TERMS, |_| {}).await;
     let refused = refused.expect_err("a refusal");
-    assert_eq!(refused.kind, Kind::Precondition);
+    assert_eq!(refused.kind, ErrorKind::Precondition);
     let said = refused.cause.expect("a cause").to_string();
     for words in [
         "demo.example.com is locked by",
@@ -87,7 +89,9 @@ async fn one_at_a_time_and_the_other_hears_at_once_who_it_is() {
             .any(|hint| hint.contains("the lock is free in 1h00m"))
     );
     lock.release().await;
-    Lock::take(&two, &place.keys, &TERMS, |_| {}).await.unwrap();
+    ClusterLock::acquire(&two, &place.keys, &TERMS, |_| {})
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
@@ -97,14 +101,16 @@ async fn what_has_expired_is_taken_over_and_that_is_said() {
     place.put_foreign().await;
     place.aged(Duration::from_secs(29));
     assert!(
-        Lock::take(&store, &place.keys, &TERMS, |_| {})
+        ClusterLock::acquire(&store, &place.keys, &TERMS, |_| {})
             .await
             .is_err()
     );
     place.aged(Duration::from_secs(31));
     let all = RefCell::new(Vec::new());
     let hear = |words: &str| all.borrow_mut().push(words.to_owned());
-    Lock::take(&store, &place.keys, &TERMS, hear).await.unwrap();
+    ClusterLock::acquire(&store, &place.keys, &TERMS, hear)
+        .await
+        .unwrap();
     let all = all.into_inner();
     assert_eq!(all.len(), 1);
     assert!(
@@ -117,15 +123,17 @@ async fn what_has_expired_is_taken_over_and_that_is_said() {
 async fn who_waits_gets_it_when_the_other_gives_it_back() {
     let place = Place::new();
     let (one, two) = (place.store().await, place.store().await);
-    let lock = Lock::take(&one, &place.keys, &TERMS, |_| {}).await.unwrap();
-    let patient = Terms {
+    let lock = ClusterLock::acquire(&one, &place.keys, &TERMS, |_| {})
+        .await
+        .unwrap();
+    let patient = LockOptions {
         wait: LONG,
         ..TERMS
     };
     let all = RefCell::new(Vec::new());
     let hear = |words: &str| all.borrow_mut().push(words.to_owned());
     let given = RefCell::new(Some(lock));
-    let waits = Lock::take(&two, &place.keys, &patient, hear);
+    let waits = ClusterLock::acquire(&two, &place.keys, &patient, hear);
     let gives = async {
         while all.borrow().is_empty() {
             sleep(Duration::from_millis(1)).await;
@@ -153,7 +161,7 @@ async fn of_many_who_see_an_expired_lock_one_has_it() {
     }
     let all = stores
         .iter()
-        .map(|store| Lock::take(store, &place.keys, &TERMS, |_| {}));
+        .map(|store| ClusterLock::acquire(store, &place.keys, &TERMS, |_| {}));
     let taken = futures::future::join_all(all).await;
     assert_eq!(taken.iter().filter(|taken| taken.is_ok()).count(), 1);
 }
@@ -162,12 +170,12 @@ async fn of_many_who_see_an_expired_lock_one_has_it() {
 async fn a_renewal_makes_it_young_and_one_that_others_were_ahead_of_loses_it() {
     let place = Place::new();
     let store = place.store().await;
-    let lock = Lock::take(&store, &place.keys, &TERMS, |_| {})
+    let lock = ClusterLock::acquire(&store, &place.keys, &TERMS, |_| {})
         .await
         .unwrap();
     place.aged(Duration::from_mins(30));
-    lock.renew().await.unwrap();
-    let seen = Seen::read(&store, &place.keys)
+    lock.renew_once().await.unwrap();
+    let seen = ObservedLock::read(&store, &place.keys)
         .await
         .unwrap()
         .expect("a lock");
@@ -175,7 +183,7 @@ async fn a_renewal_makes_it_young_and_one_that_others_were_ahead_of_loses_it() {
     assert_eq!(seen.holder.expect("a holder").renewed, 1);
 
     let foreign = place.put_foreign().await;
-    assert!(matches!(lock.renew().await, Err(Lost::Taken)));
+    assert!(matches!(lock.renew_once().await, Err(LockLoss::Taken)));
     // It is said by `keep`, which renews when that is due: at once, if the last one is long ago.
     lock.sent.replace(fence::now());
     assert!(!lock.is_lost());
@@ -194,7 +202,7 @@ async fn a_renewal_makes_it_young_and_one_that_others_were_ahead_of_loses_it() {
 async fn after_its_time_nothing_is_written_and_no_renewal_comes_back_from_that() {
     let place = Place::new();
     let store = place.store().await;
-    let lock = Lock::take(&store, &place.keys, &TERMS, |_| {})
+    let lock = ClusterLock::acquire(&store, &place.keys, &TERMS, |_| {})
         .await
         .unwrap();
     let write = async |key: &str| store.put(key, Vec::new(), Expect::Any).await;
@@ -213,7 +221,7 @@ async fn after_its_time_nothing_is_written_and_no_renewal_comes_back_from_that()
             "{written:?}"
         );
     }
-    assert!(matches!(lock.renew().await, Err(Lost::Late(None))));
+    assert!(matches!(lock.renew_once().await, Err(LockLoss::Late(None))));
     assert!(matches!(
         write("after").await,
         Err(StoreError::Fenced { .. })
@@ -226,11 +234,11 @@ async fn after_its_time_nothing_is_written_and_no_renewal_comes_back_from_that()
 async fn it_is_given_back_even_if_a_renewal_was_cut_off() {
     let place = Place::new();
     let store = place.store().await;
-    let lock = Lock::take(&store, &place.keys, &TERMS, |_| {})
+    let lock = ClusterLock::acquire(&store, &place.keys, &TERMS, |_| {})
         .await
         .unwrap();
     let before = lock.held.borrow().clone();
-    lock.renew().await.unwrap();
+    lock.renew_once().await.unwrap();
     // The renewal happened, and its answer was not heard.
     lock.held.replace(before);
     lock.release().await;

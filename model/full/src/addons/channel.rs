@@ -1,4 +1,4 @@
-//! The list of a cluster's addons, as it is stored.
+//! The stored list of a cluster's addons (kOps: channel).
 
 use super::Addon;
 use node::addons::{Channel, ChannelAddon, ChannelMetadata, ChannelSpec};
@@ -13,8 +13,8 @@ fn manifest_path(addon: &Addon) -> String {
     format!("{}/{}.yaml", addon.name, addon.id)
 }
 
-/// The list of addons as it is stored.
-pub fn channel(addons: &[Addon]) -> Result<String, yaml::Error> {
+/// The list of addons as YAML.
+pub fn channel_yaml(addons: &[Addon]) -> Result<String, yaml::Error> {
     let listed = addons.iter().map(|addon| ChannelAddon {
         name: addon.name.to_owned(),
         id: addon.id.to_owned(),

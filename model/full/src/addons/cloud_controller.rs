@@ -1,21 +1,22 @@
-//! The AWS cloud controller manager: tells Nodes what EC2 knows of them, makes load balancers of Services, and with
+//! The AWS cloud controller manager: initializes Nodes with data from EC2, creates load balancers for Services, and with
 //! kubenet routes to pods.
 
-use crate::addons::manifest::Named;
+use crate::addons::manifest::AddonName;
 use crate::addons::{Addon, Error};
 use node::config::sha256_hex;
 use templates::addons::{CloudConfig, CloudControllerManager, CloudSetting};
 
-/// Where its configuration is in the pod.
+/// Folder of the configuration file in the pod.
 const FOLDER: &str = "/etc/kubernetes/cloud-controller-manager";
 
-/// The addon.
-pub(super) fn addon(manager: &crate::CloudControllerManager) -> Result<Addon, Error> {
-    let named = Named::new("aws-cloud-controller.addons.k8s.io", "k8s-1.18");
+pub(super) fn cloud_controller_addon(
+    manager: &crate::CloudControllerManager,
+) -> Result<Addon, Error> {
+    let named = AddonName::new("aws-cloud-controller.addons.k8s.io", "k8s-1.18");
     let mut flags = manager.flags.clone();
     flags.set("cloud-config", format!("{FOLDER}/cloud.config"));
     let settings = manager.settings.iter();
-    let cloud_config = named.render(&CloudConfig {
+    let cloud_config = named.render_template(&CloudConfig {
         settings: settings
             .map(|(name, value)| CloudSetting {
                 name: name.clone(),
@@ -31,5 +32,5 @@ pub(super) fn addon(manager: &crate::CloudControllerManager) -> Result<Addon, Er
         cloud_config,
         config_folder: FOLDER.to_owned(),
     };
-    named.addon(&[named.render(&context)?])
+    named.make_addon(&[named.render_template(&context)?])
 }

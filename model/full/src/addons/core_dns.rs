@@ -1,26 +1,25 @@
-//! CoreDNS, the cluster's DNS server, with what sets the number of its pods.
+//! CoreDNS, the cluster's DNS server, and the autoscaler of its pods.
 
 use crate::FullSpec;
-use crate::addons::manifest::Named;
+use crate::addons::manifest::AddonName;
 use crate::addons::{Addon, Error};
 use std::collections::BTreeMap;
 use templates::addons::{CoreDns, CoreDnsAutoscaler, Corefile, StubDomain};
 
-/// The instance's name servers: its pods get the file of kubelet's `resolvConf`.
+/// The instance's name servers: CoreDNS pods get the file that kubelet's `resolvConf` names.
 const HOST_SERVERS: &str = "/etc/resolv.conf";
 
-/// The addon.
-pub(super) fn addon(full: &FullSpec, dns: &crate::CoreDns) -> Result<Addon, Error> {
-    let named = Named::new("coredns.addons.k8s.io", "k8s-1.12");
+pub(super) fn core_dns_addon(full: &FullSpec, dns: &crate::CoreDns) -> Result<Addon, Error> {
+    let named = AddonName::new("coredns.addons.k8s.io", "k8s-1.12");
     let corefile = match &dns.corefile {
         crate::Corefile::Own(text) => text.clone(),
         crate::Corefile::Made {
             domain,
             upstreams,
             stub_domains,
-        } => named.render(&corefile(domain, upstreams, stub_domains))?,
+        } => named.render_template(&make_corefile(domain, upstreams, stub_domains))?,
     };
-    let mut rendered = vec![named.render(&CoreDns {
+    let mut rendered = vec![named.render_template(&CoreDns {
         corefile,
         image: dns.image.clone(),
         cluster_ip: full.pods.dns_service_ip.to_string(),
@@ -33,16 +32,16 @@ pub(super) fn addon(full: &FullSpec, dns: &crate::CoreDns) -> Result<Addon, Erro
         pod_annotations: Some(dns.pod_annotations.clone()).filter(|given| !given.is_empty()),
     })?];
     if dns.replicas.is_none() {
-        rendered.push(named.render(&CoreDnsAutoscaler {
+        rendered.push(named.render_template(&CoreDnsAutoscaler {
             image: dns.autoscaler_image.clone(),
             tolerations: dns.tolerations.clone(),
             affinity: dns.affinity.clone(),
         })?);
     }
-    named.addon(&rendered)
+    named.make_addon(&rendered)
 }
 
-fn corefile(
+fn make_corefile(
     domain: &str,
     upstreams: &[String],
     stub_domains: &BTreeMap<String, Vec<String>>,
@@ -55,7 +54,7 @@ fn corefile(
         domain: format!("{}:53", domain.trim_end_matches('.')),
         servers: servers.clone(),
     };
-    // A domain without servers would forward to nobody, which CoreDNS refuses.
+    // CoreDNS refuses a forward without servers.
     let stubs = stub_domains.iter();
     let stubs = stubs.filter(|(_, servers)| !servers.is_empty());
     Corefile {

@@ -1,26 +1,25 @@
 //! flannel, the network between pods of different nodes.
 
 use crate::FullSpec;
-use crate::addons::manifest::Named;
+use crate::addons::manifest::AddonName;
 use crate::addons::{Addon, Error};
 use node::config::sha256_hex;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use templates::addons::Flannel;
 
-/// flannel's own choice for its manifest.
+/// The port in flannel's own manifest.
 const HEALTH_PORT: u16 = 8081;
 
-/// The addon.
-pub(super) fn addon(full: &FullSpec, flannel: &crate::Flannel) -> Result<Addon, Error> {
-    let named = Named {
+pub(super) fn flannel_addon(full: &FullSpec, flannel: &crate::Flannel) -> Result<Addon, Error> {
+    let named = AddonName {
         name: "networking.flannel",
         id: "k8s-1.25",
         selector: ("role.kubernetes.io/networking", "1"),
     };
-    let cni_config = pretty(&cni_config());
-    let network_config = pretty(&json!({
-        // As kOps: what is not masqueraded on the way out of the cluster. Pods are inside.
+    let cni_config = indented_json(&cni_config());
+    let network_config = indented_json(&json!({
+        // As in kOps: traffic to this range, which contains the pods, is not masqueraded.
         "Network": full.pods.non_masquerade_cidr,
         "EnableNFTables": false,
         "Backend": { "Type": flannel.backend },
@@ -40,14 +39,14 @@ pub(super) fn addon(full: &FullSpec, flannel: &crate::Flannel) -> Result<Addon, 
             format!("--healthz-port={HEALTH_PORT}"),
         ],
         health_port: HEALTH_PORT,
-        // Its packets go through /dev/net/tun, which only privileged containers have.
+        // Packets go through /dev/net/tun, which only privileged containers have.
         privileged: flannel.backend == "udp",
         selinux: flannel.selinux.then(container_domain),
     };
-    named.addon(&[named.render(&context)?])
+    named.make_addon(&[named.render_template(&context)?])
 }
 
-/// The bridge plugin by way of flannel's, and host ports.
+/// CNI configuration: flannel's plugin, which delegates to the bridge plugin, and host ports.
 fn cni_config() -> Value {
     json!({
         "name": "cbr0",
@@ -62,14 +61,14 @@ fn cni_config() -> Value {
     })
 }
 
-/// SELinux must let it write to the host's folders.
+/// The SELinux options that let flannel write to the host's folders.
 fn container_domain() -> BTreeMap<String, String> {
     [("type", "spc_t"), ("level", "s0")]
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .into()
 }
 
-fn pretty(value: &Value) -> String {
+fn indented_json(value: &Value) -> String {
     // The alternate form is indented, and cannot fail.
     format!("{value:#}\n")
 }

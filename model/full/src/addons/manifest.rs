@@ -1,4 +1,4 @@
-//! From rendered or stored text to objects, and back: every addon's objects have one form and the same labels.
+//! Builds an addon from rendered templates: parses the objects, adds the addon's labels, and writes them as YAML.
 
 use super::{Addon, Error};
 use node::addons::{ADDON_LABEL, MANAGED_BY_LABEL, MANAGER, read_manifest};
@@ -7,35 +7,35 @@ use node::yaml::to_yaml_documents;
 use serde_json::{Map, Value};
 use templates::{Template, render};
 
-/// What an addon is called.
+/// Name, id and label of an addon.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Named {
+pub(super) struct AddonName {
     pub name: &'static str,
     pub id: &'static str,
     pub selector: (&'static str, &'static str),
 }
 
-impl Named {
-    /// An addon with the selector that most have.
+impl AddonName {
+    /// An addon with the selector `k8s-addon: NAME`.
     pub const fn new(name: &'static str, id: &'static str) -> Self {
         let selector = ("k8s-addon", name);
         Self { name, id, selector }
     }
 
-    /// Text of a template.
-    pub fn render<T: Template>(self, context: &T) -> Result<String, Error> {
+    /// Renders a template; errors name the addon.
+    pub fn render_template<T: Template>(self, context: &T) -> Result<String, Error> {
         render(context).map_err(|source| Error::Template {
             addon: self.name,
             source,
         })
     }
 
-    /// The addon of rendered documents.
-    pub fn addon(self, rendered: &[String]) -> Result<Addon, Error> {
+    /// Builds the addon from rendered YAML documents.
+    pub fn make_addon(self, rendered: &[String]) -> Result<Addon, Error> {
         let mut objects = Vec::new();
         for text in rendered {
             for object in read_manifest(self.name, text)? {
-                objects.push(self.labelled(without_nulls(object)));
+                objects.push(self.with_labels(without_nulls(object)));
             }
         }
         let manifest = to_yaml_documents(&objects)?;
@@ -49,30 +49,30 @@ impl Named {
         })
     }
 
-    /// With the labels of every object of the addon.
-    fn labelled(self, mut object: Value) -> Value {
-        let ours = [
+    /// Adds the labels that every object of the addon has.
+    fn with_labels(self, mut object: Value) -> Value {
+        let own_labels = [
             (ADDON_LABEL, self.name),
             (MANAGED_BY_LABEL, MANAGER),
             self.selector,
         ];
-        if let Some(labels) = map(&mut object, "metadata").and_then(|metadata| {
+        if let Some(labels) = object_field_mut(&mut object, "metadata").and_then(|metadata| {
             let labels = metadata
                 .entry("labels")
                 .or_insert_with(|| Map::new().into());
             labels.as_object_mut()
         }) {
-            labels.extend(ours.map(|(key, value)| (key.to_owned(), value.into())));
+            labels.extend(own_labels.map(|(key, value)| (key.to_owned(), value.into())));
         }
         object
     }
 }
 
-fn map<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut Map<String, Value>> {
+fn object_field_mut<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut Map<String, Value>> {
     object.get_mut(field)?.as_object_mut()
 }
 
-/// Without the fields that nobody gave a value.
+/// Removes all fields that are null.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -89,17 +89,17 @@ fn without_nulls(value: Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::{Named, without_nulls};
+    use super::{AddonName, without_nulls};
     use node::addons::read_manifest;
     use serde_json::json;
 
-    const NAMED: Named = Named::new("a.example.com", "v1");
+    const NAMED: AddonName = AddonName::new("a.example.com", "v1");
 
     #[test]
     fn every_object_carries_the_labels_of_its_addon_beside_its_own() {
         let text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {own: x}}\n---\n\
                     apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n";
-        let addon = NAMED.addon(&[text.to_owned()]).unwrap();
+        let addon = NAMED.make_addon(&[text.to_owned()]).unwrap();
         let ours = json!({
             "addon.kops.k8s.io/name": "a.example.com",
             "app.kubernetes.io/managed-by": "kctl",

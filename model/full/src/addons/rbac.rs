@@ -1,21 +1,21 @@
-//! Rules that Kubernetes does not come with, and what containers ask for that ask for nothing.
+//! Access rules that Kubernetes does not bring, and default requests of containers.
 
-use crate::addons::manifest::Named;
+use crate::addons::manifest::AddonName;
 use crate::addons::{Addon, Error};
 use crate::{FullSpec, NodeSettings};
 use templates::addons::{KubeletApi, LimitRange, NodeRegistration};
 
-/// kOps': the API server may use all of the kubelets' API.
+/// Lets the API server use the whole API of kubelets, as in kOps.
 pub(super) fn kubelet_api() -> Result<Addon, Error> {
-    let named = Named::new("kubelet-api.rbac.addons.k8s.io", "k8s-1.9");
+    let named = AddonName::new("kubelet-api.rbac.addons.k8s.io", "k8s-1.9");
     let context = KubeletApi {
         user: "kubelet-api".to_owned(),
     };
-    named.addon(&[named.render(&context)?])
+    named.make_addon(&[named.render_template(&context)?])
 }
 
-/// Nodes are made with the taint that only the cloud controller manager takes away. `None` where a group's kubelets are told of
-/// another cloud provider than `external`, and make their Nodes without it.
+/// Requires that Nodes are created with the taint that only the cloud controller manager removes. `None` if kubelets of a group
+/// have another cloud provider than `external`: they create their Nodes without the taint.
 pub(super) fn node_registration(full: &FullSpec) -> Result<Option<Addon>, Error> {
     let external =
         |node: &NodeSettings| node.kubelet.flags.get("cloud-provider") == Some("external");
@@ -23,16 +23,16 @@ pub(super) fn node_registration(full: &FullSpec) -> Result<Option<Addon>, Error>
     if !nodes.all(external) {
         return Ok(None);
     }
-    let named = Named::new("node-registration.kctl.dev", "v1");
-    let addon = named.addon(&[named.render(&NodeRegistration {})?])?;
+    let named = AddonName::new("node-registration.kctl.dev", "v1");
+    let addon = named.make_addon(&[named.render_template(&NodeRegistration {})?])?;
     Ok(Some(addon))
 }
 
-/// kOps': the namespace `default` without it would let any number of pods onto a node.
+/// Default CPU request of containers in the namespace `default`, as in kOps. Without it, any number of pods fits onto a node.
 pub(super) fn limit_range() -> Result<Addon, Error> {
-    let named = Named::new("limit-range.addons.k8s.io", "v1.5.0");
+    let named = AddonName::new("limit-range.addons.k8s.io", "v1.5.0");
     let context = LimitRange {
         cpu_request: "100m".to_owned(),
     };
-    named.addon(&[named.render(&context)?])
+    named.make_addon(&[named.render_template(&context)?])
 }

@@ -1,6 +1,6 @@
-//! What control planes may do: attach etcd's volumes, read and write the state store, publish names, and all that the
-//! cloud controller manager does. As kOps', also what the EBS CSI driver, the cluster autoscaler and the node termination
-//! handler do, for operators who install them: kctl does not yet (docs/compat.md, `addon-permissions`).
+//! Permissions of control planes: attach etcd volumes, access the state store, publish names, and everything that the
+//! cloud controller manager does. As in kOps, also the permissions of the EBS CSI driver, the cluster autoscaler and the
+//! node termination handler, which operators can install (docs/compat.md, `addon-permissions`).
 
 use crate::iam::document::Statement;
 use crate::iam::{endpoint_suffix, state};
@@ -10,8 +10,8 @@ use node::names;
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// Looking, in AWS' own words never limited to resources. Some of EC2 are what Elastic Load Balancing demands of who makes a
-/// balancer ("Elastic Load Balancing API permissions", Elastic Load Balancing User Guide).
+/// Read actions, which AWS does not limit to resources. Elastic Load Balancing requires some of the EC2 actions to create a
+/// load balancer ("Elastic Load Balancing API permissions", Elastic Load Balancing User Guide).
 const LOOK: &[&str] = &[
     "autoscaling:DescribeAutoScalingGroups",
     "autoscaling:DescribeAutoScalingInstances",
@@ -48,7 +48,7 @@ const LOOK: &[&str] = &[
     "kms:DescribeKey",
 ];
 
-/// Changing what carries the cluster's tag.
+/// Actions that change resources with the cluster's tag.
 const CHANGE: &[&str] = &[
     "autoscaling:SetDesiredCapacity",
     "autoscaling:TerminateInstanceInAutoScalingGroup",
@@ -83,7 +83,7 @@ const CHANGE: &[&str] = &[
     "elasticloadbalancing:SetLoadBalancerPoliciesOfListener",
 ];
 
-/// Making what will carry the cluster's tag.
+/// Actions that create resources with the cluster's tag.
 const CREATE: &[&str] = &[
     "ec2:CopyVolumes",
     "ec2:CreateSecurityGroup",
@@ -93,106 +93,117 @@ const CREATE: &[&str] = &[
     "elasticloadbalancing:CreateTargetGroup",
 ];
 
-/// The service whose role the cloud controller manager may have AWS make.
+/// The service whose service-linked role the cloud controller manager may create.
 const BALANCING: &str = "elasticloadbalancing.amazonaws.com";
 const RECORDS: &str = "route53:ChangeResourceRecordSetsNormalizedRecordNames";
 const RESOURCE_CLUSTER: &str = "aws:ResourceTag/KubernetesCluster";
 const REQUEST_CLUSTER: &str = "aws:RequestTag/KubernetesCluster";
 
-pub(super) fn statements(full: &FullSpec) -> Vec<Statement> {
+pub(super) fn control_plane_statements(full: &FullSpec) -> Vec<Statement> {
     let cluster = full.name.as_str();
     let volumes = Statement::allow_one("ec2:AttachVolume")
         .on_each(["*"])
         .when("StringEquals", RESOURCE_CLUSTER, cluster)
         .when("StringEquals", "aws:ResourceTag/k8s.io/role/master", "1");
     let mut all = vec![volumes];
-    all.extend(state::control_plane(full));
-    all.extend(zone(full));
-    all.extend(tagging(
+    all.extend(state::control_plane_state_access(full));
+    all.extend(dns_statements(full));
+    all.extend(tagging_statements(
         full,
         &["snapshot", "volume"],
         &["CopyVolumes", "CreateVolume"],
     ));
-    all.extend(tagging(full, &["security-group"], &["CreateSecurityGroup"]));
-    all.extend(keys(full));
+    all.extend(tagging_statements(
+        full,
+        &["security-group"],
+        &["CreateSecurityGroup"],
+    ));
+    all.extend(kms_statements(full));
     all.push(
-        // The one that the cloud controller manager needs with an account's first load balancer.
+        // Needed for an account's first load balancer.
         Statement::allow_one("iam:CreateServiceLinkedRole")
             .on_all()
             .when("StringEquals", "iam:AWSServiceName", BALANCING),
     );
     if handles_termination(full) {
-        all.push(Statement::allow(["sqs:DeleteMessage", "sqs:ReceiveMessage"]).on(queue_arn(full)));
+        all.push(
+            Statement::allow(["sqs:DeleteMessage", "sqs:ReceiveMessage"]).on_one(queue_arn(full)),
+        );
     }
     all.extend([
-        Statement::allow(look(full)).on_all(),
-        Statement::allow(change(full))
-            .on_all()
-            .when("StringEquals", RESOURCE_CLUSTER, cluster),
+        Statement::allow(read_actions(full)).on_all(),
+        Statement::allow(write_actions(full)).on_all().when(
+            "StringEquals",
+            RESOURCE_CLUSTER,
+            cluster,
+        ),
         Statement::allow(CREATE)
             .on_all()
             .when("StringEquals", REQUEST_CLUSTER, cluster),
-        // The VPC in which a security group is made carries no tag of the request.
-        Statement::allow_one("ec2:CreateSecurityGroup").on(arn(full, "ec2:*:*:vpc/*")),
+        // The request's tags do not apply to the VPC in which a security group is created.
+        Statement::allow_one("ec2:CreateSecurityGroup").on_one(make_arn(full, "ec2:*:*:vpc/*")),
     ]);
     all
 }
 
-fn arn(full: &FullSpec, rest: &str) -> String {
+fn make_arn(full: &FullSpec, rest: &str) -> String {
     format!("arn:{}:{rest}", full.placement.partition)
 }
 
-/// Publishing names in the cluster's zone: those that protokube keeps, and no others. The keys of the condition:
+/// Publishing exactly the names that protokube maintains in the cluster's zone. The condition keys:
 /// <https://docs.aws.amazon.com/Route53/latest/DeveloperGuide/specifying-rrset-conditions.html>.
-fn zone(full: &FullSpec) -> Vec<Statement> {
+fn dns_statements(full: &FullSpec) -> Vec<Statement> {
     let published = [
         full.dns.api_public_name.clone(),
         full.dns.api_internal_name.clone(),
         names::dns::bootstrap(&full.name),
     ];
-    let published: BTreeSet<String> = published.iter().map(|name| normalized(name)).collect();
+    let published: BTreeSet<String> = published
+        .iter()
+        .map(|name| normalize_record_name(name))
+        .collect();
     let zone = match (&full.dns.zone, full.dns.kind) {
         (Some(zone), DnsKind::Public | DnsKind::Private) => zone,
         (None, _) | (_, DnsKind::None) => return Vec::new(),
     };
-    let hosted_zone = arn(full, &format!("route53:::hostedzone/{}", zone.id));
+    let hosted_zone = make_arn(full, &format!("route53:::hostedzone/{}", zone.id));
     vec![
         Statement::allow(["route53:ChangeResourceRecordSets"])
             .on_each([&hosted_zone])
             .when("ForAllValues:StringEquals", RECORDS, json!(published)),
         Statement::allow(["route53:GetHostedZone", "route53:ListResourceRecordSets"])
             .on_each([&hosted_zone]),
-        Statement::allow(["route53:GetChange"]).on_each([arn(full, "route53:::change/*")]),
+        Statement::allow(["route53:GetChange"]).on_each([make_arn(full, "route53:::change/*")]),
     ]
 }
 
-/// As Route 53 compares names: in lower case, without the last dot. Names of clusters have no other characters than it
-/// leaves as they are.
-fn normalized(name: &str) -> String {
+/// The name as Route 53 compares it: in lower case, without the trailing dot. Cluster names have no characters that it
+/// escapes.
+fn normalize_record_name(name: &str) -> String {
     name.trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// Tagging things of some kinds: with the cluster's tag in the creating call, later on anything but that tag.
-fn tagging(full: &FullSpec, kinds: &[&str], creates: &[&str]) -> [Statement; 2] {
-    let things = kinds
+/// Tagging EC2 resources of these kinds: with the cluster's tag on creation, later with any other tag.
+fn tagging_statements(full: &FullSpec, kinds: &[&str], creates: &[&str]) -> [Statement; 2] {
+    let arns = kinds
         .iter()
-        .map(|kind| arn(full, &format!("ec2:*:*:{kind}/*")));
-    let things: Vec<String> = things.collect();
+        .map(|kind| make_arn(full, &format!("ec2:*:*:{kind}/*")));
+    let arns: Vec<String> = arns.collect();
     let cluster = full.name.as_str();
     [
         Statement::allow_one("ec2:CreateTags")
-            .on_each(&things)
+            .on_each(&arns)
             .when("StringEquals", REQUEST_CLUSTER, cluster)
             .when("StringEquals", "ec2:CreateAction", json!(creates)),
         Statement::allow(["ec2:CreateTags", "ec2:DeleteTags"])
-            .on_each(&things)
+            .on_each(&arns)
             .when("Null", REQUEST_CLUSTER, "true")
             .when("StringEquals", RESOURCE_CLUSTER, cluster),
     ]
 }
 
-/// Encrypted volumes and objects: only what EC2 and S3 do with keys on our behalf.
-fn keys(full: &FullSpec) -> [Statement; 2] {
+/// Access to KMS keys, only through EC2 and S3, for encrypted volumes and objects.
+fn kms_statements(full: &FullSpec) -> [Statement; 2] {
     let suffix = endpoint_suffix(&full.placement);
     let services = [
         format!("ec2.{}.{suffix}", full.placement.region),
@@ -216,7 +227,7 @@ fn keys(full: &FullSpec) -> [Statement; 2] {
     ]
 }
 
-fn look(full: &FullSpec) -> Vec<&'static str> {
+fn read_actions(full: &FullSpec) -> Vec<&'static str> {
     let mut actions = LOOK.to_vec();
     if full.iam.allow_container_registry {
         actions.extend(super::REGISTRY);
@@ -224,7 +235,7 @@ fn look(full: &FullSpec) -> Vec<&'static str> {
     actions
 }
 
-fn change(full: &FullSpec) -> Vec<&'static str> {
+fn write_actions(full: &FullSpec) -> Vec<&'static str> {
     let mut actions = CHANGE.to_vec();
     if handles_termination(full) {
         actions.push("autoscaling:CompleteLifecycleAction");

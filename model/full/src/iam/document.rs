@@ -1,4 +1,4 @@
-//! The form of a policy document: lists sorted and each entry once, a single entry as text where kOps writes text.
+//! Types of a policy document. Lists are sorted and without duplicates; a single entry is a string where kOps writes one.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -17,7 +17,7 @@ pub(super) struct Policy {
     version: &'static str,
 }
 
-/// What is allowed. Nothing of ours denies.
+/// A statement that allows actions. kctl writes no denying statements.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Statement {
@@ -36,31 +36,31 @@ enum OneOrMany {
 }
 
 impl Policy {
-    pub(super) fn of(statement: Vec<Statement>) -> Self {
+    pub(super) fn new(statement: Vec<Statement>) -> Self {
         Self {
             statement,
             version: VERSION,
         }
     }
 
-    /// The document. Text and lists of text always have a JSON form.
-    pub(super) fn json(&self) -> Value {
+    /// The document as JSON. Strings and lists of strings can always be serialized.
+    pub(super) fn to_json(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }
 }
 
 impl Statement {
-    /// Allows these actions, on nothing yet.
+    /// Allows these actions; the caller adds the resources.
     pub(super) fn allow<T: ToString>(actions: impl IntoIterator<Item = T>) -> Self {
         Self {
-            action: OneOrMany::Many(set(actions)),
+            action: OneOrMany::Many(string_set(actions)),
             condition: Condition::new(),
             effect: "Allow",
             resource: OneOrMany::Many(BTreeSet::new()),
         }
     }
 
-    /// Allows one action, written as text.
+    /// Allows one action, written as a string.
     pub(super) fn allow_one(action: &str) -> Self {
         Self {
             action: OneOrMany::One(action.to_owned()),
@@ -68,28 +68,27 @@ impl Statement {
         }
     }
 
-    /// On one resource, written as text.
-    pub(super) fn on(self, resource: impl Into<String>) -> Self {
+    /// On one resource, written as a string.
+    pub(super) fn on_one(self, resource: impl Into<String>) -> Self {
         Self {
             resource: OneOrMany::One(resource.into()),
             ..self
         }
     }
 
-    /// On every resource.
     pub(super) fn on_all(self) -> Self {
-        self.on("*")
+        self.on_one("*")
     }
 
     /// On these resources, written as a list.
     pub(super) fn on_each<T: ToString>(self, resources: impl IntoIterator<Item = T>) -> Self {
         Self {
-            resource: OneOrMany::Many(set(resources)),
+            resource: OneOrMany::Many(string_set(resources)),
             ..self
         }
     }
 
-    /// Under this condition besides those it has.
+    /// Adds a condition.
     pub(super) fn when(
         mut self,
         operator: &'static str,
@@ -104,6 +103,6 @@ impl Statement {
     }
 }
 
-fn set<T: ToString>(items: impl IntoIterator<Item = T>) -> BTreeSet<String> {
+fn string_set<T: ToString>(items: impl IntoIterator<Item = T>) -> BTreeSet<String> {
     items.into_iter().map(|item| item.to_string()).collect()
 }

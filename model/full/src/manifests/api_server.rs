@@ -8,8 +8,7 @@ use node::manifests::{
 
 const NAME: &str = "kube-apiserver";
 
-/// The pod.
-pub fn api_server(full: &FullSpec) -> Pod {
+pub fn api_server_pod(full: &FullSpec) -> Pod {
     let component = &full.control_plane.api_server;
     let flags = &component.flags;
     let port = flags
@@ -20,7 +19,7 @@ pub fn api_server(full: &FullSpec) -> Pod {
         .with_read_only("ca", &format!("{KUBERNETES}/ca.crt"))
         .with_read_only("pki", &format!("{KUBERNETES}/{NAME}"))
         .with_writable("log", &log_file(NAME), "FileOrCreate");
-    // The folder, not the file: the API server rotates its audit log by renaming it.
+    // Mount the folder, not the file: the API server renames the audit log to rotate it.
     let audit = flags
         .get("audit-log-path")
         .and_then(|path| path.rsplit_once('/'));
@@ -33,21 +32,21 @@ pub fn api_server(full: &FullSpec) -> Pod {
         command: logged_command(NAME),
         env: component.env.clone(),
         image: component.image.clone(),
-        liveness_probe: Some(probe("/livez", 10, 10, 8)),
+        liveness_probe: Some(http_probe("/livez", 10, 10, 8)),
         name: NAME.to_owned(),
         ports: vec![Port {
             container_port: port,
             host_port: port,
             name: "https".to_owned(),
         }],
-        readiness_probe: Some(probe("/readyz", 0, 1, 3)),
+        readiness_probe: Some(http_probe("/readyz", 0, 1, 3)),
         resources: component.resources.clone(),
         security_context: None,
-        startup_probe: Some(probe("/livez", 10, 10, 30)),
+        startup_probe: Some(http_probe("/livez", 10, 10, 30)),
         volume_mounts: mounts.mounts,
     };
     let mut pod = critical_pod(NAME, "system-cluster-critical", container, mounts.volumes);
-    for (what, name) in names(full) {
+    for (what, name) in published_names(full) {
         pod.metadata
             .annotations
             .insert(format!("dns.alpha.kubernetes.io/{what}"), name);
@@ -55,7 +54,7 @@ pub fn api_server(full: &FullSpec) -> Pod {
     pod
 }
 
-fn probe(path: &str, delay: i32, period: i32, failures: i32) -> Probe {
+fn http_probe(path: &str, delay: i32, period: i32, failures: i32) -> Probe {
     Probe {
         failure_threshold: failures,
         http_get: HttpGet {
@@ -70,8 +69,8 @@ fn probe(path: &str, delay: i32, period: i32, failures: i32) -> Probe {
     }
 }
 
-/// The names that follow the control plane's addresses: none without DNS, and not those that a load balancer has.
-fn names(full: &FullSpec) -> Vec<(&'static str, String)> {
+/// The DNS names that protokube points at the control planes: none without DNS, and none that point at a load balancer.
+fn published_names(full: &FullSpec) -> Vec<(&'static str, String)> {
     if full.dns.kind == DnsKind::None {
         return Vec::new();
     }

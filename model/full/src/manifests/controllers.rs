@@ -7,11 +7,10 @@ use node::manifests::{
 };
 use node::ports;
 
-/// kube-controller-manager's pod.
-pub fn controller_manager(full: &FullSpec) -> Pod {
+pub fn controller_manager_pod(full: &FullSpec) -> Pod {
     let component = &full.control_plane.controller_manager;
     let plugins = component.flags.get("flex-volume-plugin-dir");
-    let mounts = mounts("kube-controller-manager")
+    let mounts = component_mounts("kube-controller-manager")
         .with_read_only("ca", &format!("{KUBERNETES}/ca.crt"))
         .with_writable(
             "volume-plugins",
@@ -19,7 +18,7 @@ pub fn controller_manager(full: &FullSpec) -> Pod {
             "DirectoryOrCreate",
         )
         .with_flag_files(&component.flags);
-    pod(
+    component_pod(
         "kube-controller-manager",
         component,
         ports::CONTROLLER_MANAGER,
@@ -27,21 +26,20 @@ pub fn controller_manager(full: &FullSpec) -> Pod {
     )
 }
 
-/// kube-scheduler's pod.
-pub fn scheduler(full: &FullSpec) -> Pod {
+pub fn scheduler_pod(full: &FullSpec) -> Pod {
     let component = &full.control_plane.scheduler;
-    let mounts = mounts("kube-scheduler").with_flag_files(&component.flags);
-    pod("kube-scheduler", component, ports::SCHEDULER, mounts)
+    let mounts = component_mounts("kube-scheduler").with_flag_files(&component.flags);
+    component_pod("kube-scheduler", component, ports::SCHEDULER, mounts)
 }
 
-fn mounts(name: &str) -> HostPaths {
+fn component_mounts(name: &str) -> HostPaths {
     HostPaths::of_certificate_folders()
         .with_read_only("pki", &format!("{KUBERNETES}/{name}"))
         .with_read_only("config", &format!("/var/lib/{name}"))
         .with_writable("log", &log_file(name), "FileOrCreate")
 }
 
-fn pod(name: &str, component: &Component, port: u16, mounts: HostPaths) -> Pod {
+fn component_pod(name: &str, component: &Component, port: u16, mounts: HostPaths) -> Pod {
     let probe = |failures| Probe {
         failure_threshold: failures,
         http_get: HttpGet {

@@ -1,11 +1,11 @@
-//! User data of several parts. cloud-init takes MIME multipart; the form is kOps'.
+//! User data of several parts as MIME multipart for cloud-init, in kOps' format.
 
-/// kOps' boundary, fixed so that equal parts make equal text.
+/// kOps' boundary, fixed so that equal parts give equal text.
 const BOUNDARY: &str = "MIMEBOUNDARY";
 
-/// Parts (name, MIME type, content) as one multipart text. No line of a part may be the boundary's: a part that
-/// has one would end there, which is the part's author's to see.
-pub(super) fn multipart<'a>(
+/// Parts (name, MIME type, content) as one multipart text. A part must not contain the boundary on a line of its
+/// own: it would end there. This is not checked.
+pub(super) fn mime_multipart<'a>(
     parts: impl IntoIterator<Item = (&'a str, &'a str, &'a str)>,
 ) -> String {
     let head = format!(

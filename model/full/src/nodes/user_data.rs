@@ -1,7 +1,7 @@
 //! User data of an instance group: the boot script with BootConfig inside.
 
-use crate::nodes::mime::multipart;
-use crate::nodes::proxy::proxy_environment;
+use crate::nodes::egress_proxy::proxy_environment;
+use crate::nodes::mime::mime_multipart;
 use crate::{DnsKind, FullSpec, Group};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -16,38 +16,36 @@ use node::yaml::to_yaml;
 use node::{names, ports};
 use std::io::Write;
 
-/// Stands where a value that is known only later goes. No name, address or certificate can contain it.
+/// Placeholder for a value that is known only during apply. No name, address or certificate can contain it.
 const LATE: &str = "<late>";
 
-/// What EC2 takes.
+/// Maximum size of user data in EC2, in bytes.
 const LIMIT: usize = 16 * 1024;
 
-/// What user data is made from.
+/// Input of the user data.
 #[derive(Clone, Copy, Debug)]
 pub struct UserData<'a> {
-    /// The cluster.
     pub full: &'a FullSpec,
-    /// The group's name.
     pub group: &'a str,
     /// sha256 (hex) of the group's NodeConfig.
     pub node_config: &'a str,
     /// Certificates of `kubernetes-ca`, PEM.
     pub trust_bundle: &'a str,
-    /// Our binaries.
+    /// nodeup and protokube for every architecture.
     pub agents: &'a Agents,
 }
 
-/// User data of a group; `None` for a bastion that has no parts of its own. What is known only when the cluster's
-/// load balancer exists is a late part.
+/// User data of a group; `None` for bastions without additional user data. The addresses of the load balancer,
+/// which are known only when it exists, are a late part.
 pub fn user_data(of: &UserData<'_>) -> Result<Option<Text>, Error> {
     let full = of.full;
     let group = full.groups.iter().find(|group| group.name == of.group);
     let group = group.ok_or_else(|| Error::NoGroup(of.group.to_owned()))?;
     let script = match group.role {
         Role::Bastion => None,
-        Role::ControlPlane | Role::Node => Some(script(of, group)?),
+        Role::ControlPlane | Role::Node => Some(boot_script(of, group)?),
     };
-    // The script comes first, so the first places are its own whatever the user's parts contain.
+    // The script comes first, so the first placeholders are its own, whatever the user's parts contain.
     let late = script
         .as_ref()
         .map_or(0, |script| script.matches(LATE).count());
@@ -57,11 +55,11 @@ pub fn user_data(of: &UserData<'_>) -> Result<Option<Text>, Error> {
         };
         script
     } else {
-        let ours = script
+        let own_part = script
             .iter()
             .map(|script| ("nodeup.sh", "text/x-shellscript", script.as_str()));
         let parts = group.additional_user_data.iter();
-        multipart(ours.chain(
+        mime_multipart(own_part.chain(
             parts.map(|(name, kind, content)| (name.as_str(), kind.as_str(), content.as_str())),
         ))
     };
@@ -79,7 +77,7 @@ pub fn user_data(of: &UserData<'_>) -> Result<Option<Text>, Error> {
     )))
 }
 
-fn script(of: &UserData<'_>, group: &Group) -> Result<String, Error> {
+fn boot_script(of: &UserData<'_>, group: &Group) -> Result<String, Error> {
     let full = of.full;
     let boot = boot_config(of, group)?;
     let late = boot
@@ -88,7 +86,7 @@ fn script(of: &UserData<'_>, group: &Group) -> Result<String, Error> {
         .any(|addresses| addresses.contains(LATE));
     let boot = to_yaml(&boot)?;
     let nodeup = find_agent(&of.agents.nodeup, "nodeup", of.group, group.arch)?;
-    // A value that comes later could not be written into what is compressed already.
+    // A late value cannot be inserted into compressed text.
     let compress = group.compress_user_data && !late;
     let template = |source| Error::Template {
         group: group.name.clone(),
@@ -101,7 +99,7 @@ fn script(of: &UserData<'_>, group: &Group) -> Result<String, Error> {
         cluster: full.name.clone(),
         directory: DIRECTORY.to_owned(),
         environment: proxy_environment(full),
-        machine: machine(nodeup.arch).to_owned(),
+        machine: uname_machine(nodeup.arch).to_owned(),
         sha256: nodeup.sha256.clone(),
         key: format!("{}/{}", full.state.prefix, agent_key("nodeup", nodeup)),
         mirrors: nodeup.mirrors.clone(),
@@ -128,14 +126,18 @@ fn boot_config(of: &UserData<'_>, group: &Group) -> Result<BootConfig, Error> {
         node_config: of.node_config.to_owned(),
         config_base: (!worker).then(|| full.state.config_base.clone()),
         bootstrap_servers: if worker { vec![server] } else { Vec::new() },
-        control_plane_addresses: if worker { addresses(full)? } else { None },
+        control_plane_addresses: if worker {
+            control_plane_addresses(full)?
+        } else {
+            None
+        },
         ca_certificates: worker.then(|| of.trust_bundle.to_owned()),
     })
 }
 
-/// Where workers find the control plane if names are published nowhere: the load balancer's own addresses. Its name may
-/// mean addresses outside the VPC, from where security groups would not know the workers.
-fn addresses(full: &FullSpec) -> Result<Option<String>, Error> {
+/// Where workers find the control plane without DNS: the load balancer's private addresses. Its DNS name may resolve to
+/// public addresses, and then security groups would not recognize the workers.
+fn control_plane_addresses(full: &FullSpec) -> Result<Option<String>, Error> {
     match (full.dns.kind, &full.api.load_balancer) {
         (DnsKind::Public | DnsKind::Private, _) => Ok(None),
         (DnsKind::None, Some(_)) => Ok(Some(LATE.to_owned())),
@@ -143,7 +145,7 @@ fn addresses(full: &FullSpec) -> Result<Option<String>, Error> {
     }
 }
 
-/// The text with the late value in the first `places` places that wait for one.
+/// The text with the late value in place of the first `places` placeholders.
 fn with_late(text: &str, places: usize, late: &Text) -> Text {
     let mut parts = Vec::new();
     for (index, literal) in text.splitn(places + 1, LATE).enumerate() {
@@ -157,15 +159,15 @@ fn with_late(text: &str, places: usize, late: &Text) -> Text {
     Text::of(parts)
 }
 
-/// As `uname -m` says it.
-fn machine(arch: Arch) -> &'static str {
+/// The architecture as `uname -m` prints it.
+fn uname_machine(arch: Arch) -> &'static str {
     match arch {
         Arch::Amd64 => "x86_64",
         Arch::Arm64 => "aarch64",
     }
 }
 
-/// gzip without a time, so that equal text makes equal bytes, in base64.
+/// gzip without a timestamp, so that equal text gives equal bytes, in base64.
 fn gzip_base64(text: &str) -> String {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     // Writing to memory cannot fail; if it did, the shorter text would not decompress and show at once.

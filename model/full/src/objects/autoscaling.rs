@@ -10,7 +10,7 @@ use node::config::Role;
 use node::names;
 use sha2::{Digest, Sha256};
 
-/// All metrics of groups that cost nothing, sorted.
+/// All group metrics that are free of charge, sorted.
 const METRICS: [&str; 8] = [
     "GroupDesiredCapacity",
     "GroupInServiceInstances",
@@ -21,15 +21,16 @@ const METRICS: [&str; 8] = [
     "GroupTerminatingInstances",
     "GroupTotalInstances",
 ];
-/// Seconds that a terminating instance waits for its drain.
+/// Seconds that a terminating instance waits to be drained.
 const HEARTBEAT: i32 = 300;
 /// Bytes of the digest of a group's hooks.
 const DIGEST_BYTES: usize = 8;
 
-pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
+pub(super) fn build_autoscaling(full: &FullSpec) -> Vec<Cloud> {
     let mut all = Vec::new();
     for group in &full.groups {
-        let hooks: Vec<AutoscalingLifecycleHook> = hook(full, group).into_iter().collect();
+        let hooks: Vec<AutoscalingLifecycleHook> =
+            termination_hook(full, group).into_iter().collect();
         all.push(autoscaling_group(full, group, &hooks).into());
         all.extend(hooks.into_iter().map(Cloud::from));
     }
@@ -51,22 +52,25 @@ fn autoscaling_group(
             launch_template_id: Ref::own(&template),
             version: Text::late(&template, "latest_version"),
         },
-        load_balancer_names: super::sorted(
-            group.external_load_balancers.iter().filter_map(classic),
+        load_balancer_names: super::sort_unique(
+            group
+                .external_load_balancers
+                .iter()
+                .filter_map(classic_name),
         ),
         max_instance_lifetime: group.max_instance_lifetime,
         max_size: group.max_size,
         min_size: group.min_size,
         new_instances_protected_from_scale_in: group.instance_protection,
-        suspended_processes: super::sorted(group.suspend_processes.iter().cloned()),
+        suspended_processes: super::sort_unique(group.suspend_processes.iter().cloned()),
         tags: group_tags(full, group, hooks),
         target_group_arns: target_groups(full, group),
-        vpc_zone_identifier: super::subnets(full, &group.subnets),
+        vpc_zone_identifier: super::subnet_refs(full, &group.subnets),
     }
 }
 
 fn group_tags(full: &FullSpec, group: &Group, hooks: &[AutoscalingLifecycleHook]) -> Vec<GroupTag> {
-    let propagated = super::group_tags::of_group(full, group)
+    let propagated = super::group_tags::instance_group_tags(full, group)
         .into_iter()
         .map(|(key, value)| GroupTag {
             key,
@@ -78,15 +82,15 @@ fn group_tags(full: &FullSpec, group: &Group, hooks: &[AutoscalingLifecycleHook]
         value: hooks_digest(hooks),
         propagate_at_launch: false,
     });
-    super::sorted(propagated.chain(digest))
+    super::sort_unique(propagated.chain(digest))
 }
 
-/// The digest of a group's hooks: AWS describes hooks group by group only, a tag is seen with the group.
-/// 16 hex digits of the sha256 of the hooks' JSON, sorted by name.
+/// The digest of a group's hooks: the first 16 hex digits of the sha256 of their JSON, sorted by name. It is stored in a tag,
+/// because AWS describes hooks only for one group at a time, while tags come with the group.
 pub fn hooks_digest(hooks: &[AutoscalingLifecycleHook]) -> String {
     let mut hooks = hooks.to_vec();
     hooks.sort_by(|a, b| a.lifecycle_hook_name.cmp(&b.lifecycle_hook_name));
-    // Values of serde_json keep their keys sorted. A struct of strings and numbers always has a JSON form.
+    // `serde_json::Value` sorts its keys. A struct of strings and numbers can always be serialized.
     let json = serde_json::to_value(&hooks).unwrap_or_default().to_string();
     let digest = Sha256::digest(json);
     let bytes = digest.iter().take(DIGEST_BYTES);
@@ -94,12 +98,12 @@ pub fn hooks_digest(hooks: &[AutoscalingLifecycleHook]) -> String {
     pairs.concat()
 }
 
-fn hook(full: &FullSpec, group: &Group) -> Option<AutoscalingLifecycleHook> {
+fn termination_hook(full: &FullSpec, group: &Group) -> Option<AutoscalingLifecycleHook> {
     let name = names::autoscaling_group(&full.name, &group.name, group.role);
     let queue = full.node_termination.as_ref().is_some_and(|one| one.queue);
     queue.then(|| AutoscalingLifecycleHook {
         lifecycle_hook_name: names::lifecycle_hook(&group.name),
-        auto_scaling_group_name: super::own::<AutoscalingGroup>(name),
+        auto_scaling_group_name: super::own_ref::<AutoscalingGroup>(name),
         default_result: "CONTINUE".into(),
         heartbeat_timeout: HEARTBEAT,
         lifecycle_transition: "autoscaling:EC2_INSTANCE_TERMINATING".into(),
@@ -107,12 +111,12 @@ fn hook(full: &FullSpec, group: &Group) -> Option<AutoscalingLifecycleHook> {
 }
 
 fn target_groups(full: &FullSpec, group: &Group) -> Vec<Ref> {
-    let ours = match group.role {
+    let own = match group.role {
         Role::ControlPlane => super::load_balancer::target_groups(full),
         Role::Bastion => super::bastion::target_groups(full),
         Role::Node => Vec::new(),
     };
-    let ours = ours.into_iter().map(super::own::<LbTargetGroup>);
+    let own = own.into_iter().map(super::own_ref::<LbTargetGroup>);
     let given = group
         .external_load_balancers
         .iter()
@@ -120,10 +124,10 @@ fn target_groups(full: &FullSpec, group: &Group) -> Vec<Ref> {
             ExternalLoadBalancer::TargetGroup(arn) => Some(Ref::Given(arn.clone())),
             ExternalLoadBalancer::Classic(_) => None,
         });
-    super::sorted(ours.chain(given))
+    super::sort_unique(own.chain(given))
 }
 
-fn classic(balancer: &ExternalLoadBalancer) -> Option<String> {
+fn classic_name(balancer: &ExternalLoadBalancer) -> Option<String> {
     match balancer {
         ExternalLoadBalancer::Classic(name) => Some(name.clone()),
         ExternalLoadBalancer::TargetGroup(_) => None,

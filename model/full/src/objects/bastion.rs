@@ -1,9 +1,9 @@
-//! Bastions: their security group, and the network load balancer before them.
+//! Bastions: their security groups, and the network load balancer in front of them.
 
-use crate::objects::load_balancer::{scheme, target_group};
-use crate::objects::rules::{self, PATH_MTU, Peer, tcp};
+use crate::objects::load_balancer::{scheme_name, target_group};
+use crate::objects::rules::{self, PATH_MTU, Peer, tcp_ports};
 use crate::objects::security_groups;
-use crate::{FullSpec, Subnet, SubnetType, tags};
+use crate::{FullSpec, Subnet, SubnetType, cluster_tags};
 use cloud::{
     Cloud, Lb, LbListener, LbTargetGroup, SecurityGroup, SecurityGroupRule, SubnetMapping,
 };
@@ -14,62 +14,72 @@ use std::collections::BTreeMap;
 
 const SSH: u16 = 22;
 
-fn any(full: &FullSpec) -> bool {
+fn has_bastions(full: &FullSpec) -> bool {
     full.groups.iter().any(|group| group.role == Role::Bastion)
 }
 
-pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
-    if !any(full) {
+pub(super) fn build_bastion(full: &FullSpec) -> Vec<Cloud> {
+    if !has_bastions(full) {
         return Vec::new();
     }
     let logical_name = names::bastion_load_balancer(&full.name);
     let group = target_group(full, "bastion", SSH);
     let listener = LbListener {
         name: format!("{logical_name}-{SSH}"),
-        load_balancer_arn: super::own::<Lb>(&logical_name),
+        load_balancer_arn: super::own_ref::<Lb>(&logical_name),
         port: SSH.into(),
         protocol: "TCP".into(),
         certificate_arn: None,
         ssl_policy: None,
-        target_group_arn: super::own::<LbTargetGroup>(&group.name),
+        target_group_arn: super::own_ref::<LbTargetGroup>(&group.name),
     };
-    let mapping = places(full).into_iter().map(|place| SubnetMapping {
-        subnet_id: super::subnet(full, place),
-        allocation_id: None,
-        private_ipv4_address: None,
-    });
+    let mapping = load_balancer_subnets(full)
+        .into_iter()
+        .map(|place| SubnetMapping {
+            subnet_id: super::subnet_ref(full, place),
+            allocation_id: None,
+            private_ipv4_address: None,
+        });
     let more = full.bastion.additional_security_groups.iter();
     let balancer = Lb {
         name: names::load_balancer(&logical_name),
         lb_type: "network".into(),
-        scheme: scheme(full.bastion.internal).into(),
-        security_groups: super::sorted(more.cloned().map(Ref::Given).chain([front(full).group])),
-        subnet_mappings: super::sorted(mapping),
+        scheme: scheme_name(full.bastion.internal).into(),
+        security_groups: super::sort_unique(
+            more.cloned()
+                .map(Ref::Given)
+                .chain([load_balancer_peer(full).group]),
+        ),
+        subnet_mappings: super::sort_unique(mapping),
         cross_zone_enabled: false,
         access_logs: None,
-        tags: tags(full, &logical_name),
+        tags: cluster_tags(full, &logical_name),
         logical_name,
     };
     let name = names::bastion_security_group(&full.name);
-    let own_group = security_groups::group(full, name, "Security group for bastion ELB");
-    let of_machines = security_groups::of_role(full, Role::Bastion);
+    let own_group =
+        security_groups::own_security_group(full, name, "Security group for bastion ELB");
+    let of_machines = security_groups::role_security_group(full, Role::Bastion);
     let all = [own_group, group.into(), listener.into(), balancer.into()];
     all.into_iter().chain(of_machines).collect()
 }
 
-/// The name of the balancer in the hosted zone, if it has one.
+/// The load balancer's name in the hosted zone, if there are bastions and the spec sets one.
 pub(super) fn public_name(full: &FullSpec) -> Option<&String> {
-    full.bastion.public_name.as_ref().filter(|_| any(full))
+    full.bastion
+        .public_name
+        .as_ref()
+        .filter(|_| has_bastions(full))
 }
 
-/// Names of the target groups that bastions join.
+/// The names of the target groups that bastions join.
 pub(super) fn target_groups(full: &FullSpec) -> Vec<String> {
     vec![names::target_group(&full.name, "bastion")]
 }
 
-/// The subnets that the balancer stands in, private ones for an internal balancer: one a zone, a utility subnet
-/// before others, then one that bastions use.
-fn places(full: &FullSpec) -> Vec<&Subnet> {
+/// The subnets of the load balancer: one in each zone, private ones for an internal load balancer. Utility subnets are
+/// preferred, then those that bastions use.
+fn load_balancer_subnets(full: &FullSpec) -> Vec<&Subnet> {
     let used = |subnet: &Subnet| {
         let bastions = full.groups.iter().filter(|one| one.role == Role::Bastion);
         bastions
@@ -82,45 +92,48 @@ fn places(full: &FullSpec) -> Vec<&Subnet> {
         if (subnet.kind == SubnetType::Private) != full.bastion.internal {
             continue;
         }
-        let held = best.entry(&subnet.zone).or_insert(subnet);
-        if worth(subnet) > worth(held) {
-            *held = subnet;
+        let best_of_zone = best.entry(&subnet.zone).or_insert(subnet);
+        if worth(subnet) > worth(best_of_zone) {
+            *best_of_zone = subnet;
         }
     }
     best.into_values().collect()
 }
 
-fn front(full: &FullSpec) -> Peer {
+fn load_balancer_peer(full: &FullSpec) -> Peer {
     let name = names::bastion_security_group(&full.name);
     Peer {
         suffix: String::new(),
-        group: super::own::<SecurityGroup>(&name),
+        group: super::own_ref::<SecurityGroup>(&name),
         name,
     }
 }
 
-/// SSH goes from outside to the balancer, from there to bastions, and from bastions to all machines.
-pub(super) fn rules(full: &FullSpec) -> Vec<SecurityGroupRule> {
-    if !any(full) {
+/// SSH goes from outside to the load balancer, from there to bastions, and from bastions to all instances.
+pub(super) fn bastion_rules(full: &FullSpec) -> Vec<SecurityGroupRule> {
+    if !has_bastions(full) {
         return Vec::new();
     }
-    let front = front(full);
-    let ssh = tcp(SSH, SSH);
-    let mut all = rules::egress(&front);
-    // The balancer checks the health of bastions from its own subnets.
-    let checks = places(full).into_iter().map(|place| place.cidr.to_string());
+    let front = load_balancer_peer(full);
+    let ssh = tcp_ports(SSH, SSH);
+    let mut all = rules::egress_rules(&front);
+    // The load balancer's health checks come from its own subnets.
+    let checks = load_balancer_subnets(full)
+        .into_iter()
+        .map(|place| place.cidr.to_string());
     for from in full.ssh_access.iter().cloned().chain(checks) {
-        all.push(rules::from_outside(&from, ssh, &front));
-        all.extend(rules::path_mtu("ssh-nlb", &from, &front));
+        all.push(rules::range_rule(&from, ssh, &front));
+        all.extend(rules::path_mtu_rules("ssh-nlb", &from, &front));
     }
-    let machines = [Role::ControlPlane, Role::Node].map(|role| security_groups::peers(full, role));
-    for bastion in security_groups::peers(full, Role::Bastion) {
-        all.extend(rules::egress(&bastion));
-        all.push(rules::from_group(&front, ssh, &bastion));
-        all.push(rules::from_group(&front, PATH_MTU, &bastion));
-        all.push(rules::from_group(&bastion, PATH_MTU, &front));
+    let machines =
+        [Role::ControlPlane, Role::Node].map(|role| security_groups::role_peers(full, role));
+    for bastion in security_groups::role_peers(full, Role::Bastion) {
+        all.extend(rules::egress_rules(&bastion));
+        all.push(rules::group_rule(&front, ssh, &bastion));
+        all.push(rules::group_rule(&front, PATH_MTU, &bastion));
+        all.push(rules::group_rule(&bastion, PATH_MTU, &front));
         let to = machines.iter().flatten();
-        all.extend(to.map(|machine| rules::from_group(&bastion, ssh, machine)));
+        all.extend(to.map(|machine| rules::group_rule(&bastion, ssh, machine)));
     }
     all
 }

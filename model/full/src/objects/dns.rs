@@ -1,5 +1,5 @@
-//! The names of the API in Route 53: aliases of the load balancer, else placeholders that protokube fills; and the
-//! VPC in which a private zone is looked up.
+//! The DNS records of the API in Route 53: aliases of the load balancer, or placeholders that protokube fills; and the
+//! association of a private zone with the VPC.
 
 use crate::{DnsKind, FullSpec, Zone};
 use cloud::{AliasTarget, Cloud, Lb, Route53Record, Route53ZoneAssociation};
@@ -9,7 +9,7 @@ use node::names;
 /// Seconds that a placeholder may be cached.
 const PLACEHOLDER_TTL: i64 = 10;
 
-pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
+pub(super) fn build_dns(full: &FullSpec) -> Vec<Cloud> {
     let zone = match (&full.dns.zone, full.dns.kind) {
         (Some(zone), DnsKind::Public | DnsKind::Private) => zone,
         (None, _) | (_, DnsKind::None) => return Vec::new(),
@@ -25,30 +25,35 @@ pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
     let balancer = names::api_load_balancer(&full.name);
     let aliases = aliases
         .into_iter()
-        .flat_map(|name| alias(zone, name, &balancer));
+        .flat_map(|name| alias_records(zone, name, &balancer));
     let bastion = names::bastion_load_balancer(&full.name);
     let of_bastions = super::bastion::public_name(full);
     let of_bastions = of_bastions
         .into_iter()
-        .flat_map(|name| alias(zone, name, &bastion));
-    let placeholders = placeholders.into_iter().map(|name| placeholder(zone, name));
+        .flat_map(|name| alias_records(zone, name, &bastion));
+    let placeholders = placeholders
+        .into_iter()
+        .map(|name| placeholder_record(zone, name));
     let records = aliases.chain(of_bastions).chain(placeholders);
-    association(full, zone).into_iter().chain(records).collect()
+    vpc_association(full, zone)
+        .into_iter()
+        .chain(records)
+        .collect()
 }
 
-/// The cluster's machines can look up a private zone once their VPC, whoever's it is, is associated with it.
-fn association(full: &FullSpec, zone: &Zone) -> Option<Cloud> {
+/// Associates a private zone with the VPC, also a shared one, so that instances can resolve its names.
+fn vpc_association(full: &FullSpec, zone: &Zone) -> Option<Cloud> {
     let association = Route53ZoneAssociation {
         name: full.name.clone(),
-        vpc_id: super::vpc(full),
+        vpc_id: super::vpc_ref(full),
         vpc_region: full.placement.region.clone(),
         hosted_zone_id: zone.id.clone(),
     };
     (full.dns.kind == DnsKind::Private).then(|| association.into())
 }
 
-/// Both records of a name that follows a load balancer, by its logical name.
-fn alias(zone: &Zone, name: &str, balancer: &str) -> [Cloud; 2] {
+/// The A and AAAA alias records of a name for a load balancer, given by its logical name.
+fn alias_records(zone: &Zone, name: &str, balancer: &str) -> [Cloud; 2] {
     let balancer = super::id_of::<Lb>(balancer);
     ["A", "AAAA"].map(|record_type| {
         Route53Record {
@@ -69,7 +74,7 @@ fn alias(zone: &Zone, name: &str, balancer: &str) -> [Cloud; 2] {
     })
 }
 
-fn placeholder(zone: &Zone, name: &str) -> Cloud {
+fn placeholder_record(zone: &Zone, name: &str) -> Cloud {
     Route53Record {
         name: name.to_owned(),
         record_type: "A".into(),

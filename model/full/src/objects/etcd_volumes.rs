@@ -1,21 +1,21 @@
 //! The volumes of etcd members; protokube finds them by their tags.
 
-use crate::{EtcdCluster, EtcdMember, FullSpec, tags};
+use crate::{EtcdCluster, EtcdMember, FullSpec, cluster_tags};
 use cloud::{Cloud, EbsVolume};
 use node::names;
 
-pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
-    let of = |etcd| move |member| volume(full, etcd, member).into();
+pub(super) fn build_etcd_volumes(full: &FullSpec) -> Vec<Cloud> {
+    let of = |etcd| move |member| member_volume(full, etcd, member).into();
     full.etcd
         .iter()
         .flat_map(|etcd| etcd.members.iter().map(of(etcd)))
         .collect()
 }
 
-fn volume(full: &FullSpec, etcd: &EtcdCluster, member: &EtcdMember) -> EbsVolume {
+fn member_volume(full: &FullSpec, etcd: &EtcdCluster, member: &EtcdMember) -> EbsVolume {
     let name = names::etcd_volume(&full.name, &etcd.name, &member.name);
-    let all = super::sorted(etcd.members.iter().map(|one| one.name.as_str())).join(",");
-    let mut tags = tags(full, &name);
+    let all = super::sort_unique(etcd.members.iter().map(|one| one.name.as_str())).join(",");
+    let mut tags = cluster_tags(full, &name);
     tags.insert(
         format!("k8s.io/etcd/{}", etcd.name),
         format!("{}/{all}", member.name),

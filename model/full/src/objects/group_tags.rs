@@ -1,19 +1,19 @@
-//! The tags of an instance group: on its Auto Scaling group, its launch template, and all that is launched from it.
+//! The tags of an instance group: on its Auto Scaling group, its launch template, and everything launched from it.
 
 use crate::{FullSpec, Group};
 use cloud::Tags;
 use node::config::Role;
 use node::names;
 
-/// How the cluster autoscaler learns what a node of an empty group would look like.
+/// Prefix of the tags from which the cluster autoscaler learns labels and taints of nodes in an empty group.
 const NODE_TEMPLATE: &str = "k8s.io/cluster-autoscaler/node-template";
-/// The taint that every control plane has; no autoscaler needs to know it.
+/// The taint of every control plane, which the autoscaler does not need.
 const CONTROL_PLANE_TAINT: &str = "node-role.kubernetes.io/control-plane";
 
-/// The user's labels first, then what the system needs: the later wins.
-pub(super) fn of_group(full: &FullSpec, group: &Group) -> Tags {
+/// The tags of a group. The user's labels come first; tags that kctl needs win over them.
+pub(super) fn instance_group_tags(full: &FullSpec, group: &Group) -> Tags {
     let name = names::autoscaling_group(&full.name, &group.name, group.role);
-    let mut tags = crate::tags(full, &name);
+    let mut tags = crate::cluster_tags(full, &name);
     tags.extend(group.cloud_labels.clone());
     for (label, value) in &group.node_labels {
         tags.insert(format!("{NODE_TEMPLATE}/label/{label}"), value.clone());
@@ -27,11 +27,11 @@ pub(super) fn of_group(full: &FullSpec, group: &Group) -> Tags {
             tags.insert(format!("{NODE_TEMPLATE}/taint/{key}"), value.to_owned());
         }
     }
-    for role in roles(group.role) {
+    for role in role_tags(group.role) {
         tags.insert(format!("k8s.io/role/{role}"), "1".into());
     }
     tags.insert(names::INSTANCE_GROUP_TAG.into(), group.name.clone());
-    tags.extend(crate::tags(full, &name));
+    tags.extend(crate::cluster_tags(full, &name));
     if let Some(termination) = full.node_termination.as_ref().filter(|one| one.queue) {
         // A tag that is there for another reason marks the instances as well.
         tags.entry(termination.managed_tag.clone()).or_default();
@@ -39,7 +39,7 @@ pub(super) fn of_group(full: &FullSpec, group: &Group) -> Tags {
     tags
 }
 
-fn roles(role: Role) -> &'static [&'static str] {
+fn role_tags(role: Role) -> &'static [&'static str] {
     match role {
         Role::ControlPlane => &["control-plane", "master"],
         Role::Node => &["node"],

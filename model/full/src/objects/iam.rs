@@ -1,11 +1,11 @@
-//! IAM roles, their policies and instance profiles, for each role with a machine that has no profile of the user's.
+//! IAM roles, policies and instance profiles, for each role with a group that has no instance profile of the user.
 
-use crate::{FullSpec, iam, tags};
+use crate::{FullSpec, cluster_tags, iam};
 use cloud::{Cloud, IamInstanceProfile, IamRole, IamRolePolicy, IamRolePolicyAttachment};
 use node::config::Role;
 use node::names;
 
-pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
+pub(super) fn build_iam(full: &FullSpec) -> Vec<Cloud> {
     let used = |role: &Role| {
         let mut groups = full.groups.iter();
         groups.any(|one| one.role == *role && one.iam_profile.is_none())
@@ -13,18 +13,18 @@ pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
     [Role::ControlPlane, Role::Node, Role::Bastion]
         .into_iter()
         .filter(used)
-        .flat_map(|role| of_role(full, role))
+        .flat_map(|role| build_role(full, role))
         .collect()
 }
 
-fn of_role(full: &FullSpec, role: Role) -> Vec<Cloud> {
+fn build_role(full: &FullSpec, role: Role) -> Vec<Cloud> {
     let name = names::iam(&full.name, role);
-    let reference = super::own::<IamRole>(&name);
-    let tags = tags(full, &name);
+    let reference = super::own_ref::<IamRole>(&name);
+    let tags = cluster_tags(full, &name);
     let mut all: Vec<Cloud> = vec![
         IamRole {
             role_name: name.clone(),
-            assume_role_policy_document: iam::trust(&full.placement),
+            assume_role_policy_document: iam::trust_policy(&full.placement),
             permissions_boundary: full.iam.permissions_boundary.clone(),
             tags: tags.clone(),
         }
@@ -37,8 +37,11 @@ fn of_role(full: &FullSpec, role: Role) -> Vec<Cloud> {
         .into(),
     ];
     let policies = [
-        (name.clone(), iam::policy(full, role)),
-        (format!("additional.{name}"), iam::additional(full, role)),
+        (name.clone(), iam::role_policy(full, role)),
+        (
+            format!("additional.{name}"),
+            iam::additional_policy(full, role),
+        ),
     ];
     for (policy_name, document) in policies {
         all.extend(document.map(|policy_document| {
@@ -49,8 +52,8 @@ fn of_role(full: &FullSpec, role: Role) -> Vec<Cloud> {
             })
         }));
     }
-    let attached = full.iam.external_policies.get(iam::key(role));
-    for policy_arn in super::sorted(attached.into_iter().flatten().cloned()) {
+    let attached = full.iam.external_policies.get(iam::role_key(role));
+    for policy_arn in super::sort_unique(attached.into_iter().flatten().cloned()) {
         let role_name = reference.clone();
         all.push(
             IamRolePolicyAttachment {

@@ -10,26 +10,29 @@ use node::config::Role;
 use node::names;
 use std::collections::BTreeMap;
 
-pub(super) fn build(full: &FullSpec, user_data: &BTreeMap<String, Text>) -> Vec<Cloud> {
+pub(super) fn build_launch_templates(
+    full: &FullSpec,
+    user_data: &BTreeMap<String, Text>,
+) -> Vec<Cloud> {
     full.groups
         .iter()
-        .map(|group| template(full, group, user_data.get(&group.name)).into())
+        .map(|group| launch_template(full, group, user_data.get(&group.name)).into())
         .collect()
 }
 
-fn template(full: &FullSpec, group: &Group, user_data: Option<&Text>) -> LaunchTemplate {
+fn launch_template(full: &FullSpec, group: &Group, user_data: Option<&Text>) -> LaunchTemplate {
     LaunchTemplate {
         launch_template_name: names::autoscaling_group(&full.name, &group.name, group.role),
         block_device_mappings: block_devices(group),
         credit_specification: group.cpu_credits.clone(),
-        iam_instance_profile: profile(full, group),
+        iam_instance_profile: instance_profile_ref(full, group),
         image_id: group.image_id.clone(),
         instance_type: group.machine_type.clone(),
         instance_market_options: group.max_price.clone().map(|max_price| MarketOptions {
             max_price,
             instance_interruption_behavior: group.instance_interruption_behavior.clone(),
         }),
-        key_name: full.ssh_key.as_ref().map(key),
+        key_name: full.ssh_key.as_ref().map(key_pair_ref),
         metadata_options: MetadataOptions {
             http_endpoint: "enabled".into(),
             http_protocol_ipv6: "disabled".into(),
@@ -42,34 +45,34 @@ fn template(full: &FullSpec, group: &Group, user_data: Option<&Text>) -> LaunchT
             associate_public_ip_address: group.associate_public_ip,
             delete_on_termination: true,
             ipv6_address_count: 0,
-            groups: security_groups_of(full, group),
+            groups: security_group_refs(full, group),
         },
         tenancy: group.tenancy.clone(),
-        tags: super::group_tags::of_group(full, group),
+        tags: super::group_tags::instance_group_tags(full, group),
         user_data: user_data.cloned(),
     }
 }
 
-fn key(key: &SshKey) -> Ref {
+fn key_pair_ref(key: &SshKey) -> Ref {
     match key {
         SshKey::Existing(name) => Ref::Given(name.clone()),
-        SshKey::Ours { name, .. } => super::own::<KeyPair>(name),
+        SshKey::Ours { name, .. } => super::own_ref::<KeyPair>(name),
     }
 }
 
-fn profile(full: &FullSpec, group: &Group) -> Ref {
+fn instance_profile_ref(full: &FullSpec, group: &Group) -> Ref {
     match &group.iam_profile {
         Some(name) => Ref::Given(name.clone()),
-        None => super::own::<IamInstanceProfile>(names::iam(&full.name, group.role)),
+        None => super::own_ref::<IamInstanceProfile>(names::iam(&full.name, group.role)),
     }
 }
 
-/// The role's group or the one in its place, the user's own, and on control planes those that the user gave the
-/// API's load balancer: what may reach the one may reach the other.
-fn security_groups_of(full: &FullSpec, group: &Group) -> Vec<Ref> {
+/// The security group of the role or its override, additional ones, and on control planes also the additional ones of
+/// the API's load balancer, so that the same clients reach both.
+fn security_group_refs(full: &FullSpec, group: &Group) -> Vec<Ref> {
     let base = match &group.security_group_override {
         Some(id) => Ref::Given(id.clone()),
-        None => super::own::<SecurityGroup>(names::security_group(&full.name, group.role)),
+        None => super::own_ref::<SecurityGroup>(names::security_group(&full.name, group.role)),
     };
     let balancer = full
         .api
@@ -78,12 +81,12 @@ fn security_groups_of(full: &FullSpec, group: &Group) -> Vec<Ref> {
         .filter(|_| group.role == Role::ControlPlane)
         .flat_map(|balancer| &balancer.additional_security_groups);
     let more = group.additional_security_groups.iter().chain(balancer);
-    super::sorted(std::iter::once(base).chain(more.cloned().map(Ref::Given)))
+    super::sort_unique(std::iter::once(base).chain(more.cloned().map(Ref::Given)))
 }
 
 fn block_devices(group: &Group) -> Vec<BlockDevice> {
-    let root = ebs(&group.root_device, &group.root_volume);
-    // Instance store disks start at c, as Amazon's own images map them.
+    let root = ebs_device(&group.root_device, &group.root_volume);
+    // Instance store disks start at c, as in Amazon's images.
     let letters = ('c'..='z').zip(0..group.instance_store_disks);
     let stores = letters.map(|(letter, number)| BlockDevice {
         device_name: format!("/dev/sd{letter}"),
@@ -93,11 +96,11 @@ fn block_devices(group: &Group) -> Vec<BlockDevice> {
     let more = group
         .volumes
         .iter()
-        .map(|volume| ebs(&volume.device, volume));
+        .map(|volume| ebs_device(&volume.device, volume));
     std::iter::once(root).chain(stores).chain(more).collect()
 }
 
-fn ebs(device: &str, volume: &Volume) -> BlockDevice {
+fn ebs_device(device: &str, volume: &Volume) -> BlockDevice {
     BlockDevice {
         device_name: device.to_owned(),
         ebs: Some(Ebs {

@@ -1,8 +1,8 @@
 //! The API's network load balancer: listeners, target groups, and the rules around it.
 
-use crate::objects::rules::{self, ALL, PATH_MTU, Peer, tcp};
+use crate::objects::rules::{self, ALL, PATH_MTU, Peer, tcp_ports};
 use crate::objects::security_groups;
-use crate::{ApiLoadBalancer, DnsKind, FullSpec, tags};
+use crate::{ApiLoadBalancer, DnsKind, FullSpec, cluster_tags};
 use cloud::{
     AccessLogs, Cloud, HealthCheck, Lb, LbListener, LbTargetGroup, SecurityGroup,
     SecurityGroupRule, SubnetMapping,
@@ -13,11 +13,11 @@ use node::config::Role;
 use node::names;
 use node::ports::{API, API_BESIDE_ACM_CERTIFICATE, BOOTSTRAP};
 
-/// What AWS gives a TLS listener without a policy.
+/// The policy that AWS gives a TLS listener without one.
 const TLS_POLICY: &str = "ELBSecurityPolicy-2016-08";
 
 /// A listener and the target group behind it.
-struct Front {
+struct ApiListener {
     port: u16,
     target_port: u16,
     /// Prefix of the target group's name.
@@ -25,21 +25,21 @@ struct Front {
     tls: bool,
 }
 
-pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
+pub(super) fn build_load_balancer(full: &FullSpec) -> Vec<Cloud> {
     let Some(balancer) = &full.api.load_balancer else {
         return Vec::new();
     };
     let mut all: Vec<Cloud> = vec![load_balancer(full, balancer).into()];
     if balancer.security_group_override.is_none() {
         let name = names::api_security_group(&full.name);
-        all.push(security_groups::group(
+        all.push(security_groups::own_security_group(
             full,
             name,
             "Security group for api ELB",
         ));
     }
-    for front in fronts(full, balancer) {
-        all.push(listener(full, balancer, &front).into());
+    for front in api_listeners(full, balancer) {
+        all.push(lb_listener(full, balancer, &front).into());
         let mut group = target_group(full, front.target, front.target_port);
         if front.tls {
             group.protocol = "TLS".into();
@@ -48,25 +48,25 @@ pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
             group.health_check.health_check_path = Some(HEALTH_PATH.into());
             group.health_check.health_check_protocol = "HTTPS".into();
         } else {
-            group.health_check = api_ready();
+            group.health_check = api_health_check();
         }
         all.push(group.into());
     }
     all
 }
 
-/// Names of the target groups that control planes join.
+/// The names of the target groups that control planes join.
 pub(super) fn target_groups(full: &FullSpec) -> Vec<String> {
     let balancers = full.api.load_balancer.iter();
     balancers
-        .flat_map(|balancer| fronts(full, balancer))
+        .flat_map(|balancer| api_listeners(full, balancer))
         .map(|front| names::target_group(&full.name, front.target))
         .collect()
 }
 
-fn fronts(full: &FullSpec, balancer: &ApiLoadBalancer) -> Vec<Front> {
+fn api_listeners(full: &FullSpec, balancer: &ApiLoadBalancer) -> Vec<ApiListener> {
     let certificate = balancer.ssl_certificate.is_some();
-    let api = Front {
+    let api = ApiListener {
         port: if certificate {
             API_BESIDE_ACM_CERTIFICATE
         } else {
@@ -76,14 +76,14 @@ fn fronts(full: &FullSpec, balancer: &ApiLoadBalancer) -> Vec<Front> {
         target: "tcp",
         tls: false,
     };
-    let tls = certificate.then_some(Front {
+    let tls = certificate.then_some(ApiListener {
         port: API,
         target_port: API,
         target: "tls",
         tls: true,
     });
-    // Without DNS, machines know the balancer only.
-    let bootstrap = (full.dns.kind == DnsKind::None).then_some(Front {
+    // Without DNS, instances know only the load balancer.
+    let bootstrap = (full.dns.kind == DnsKind::None).then_some(ApiListener {
         port: BOOTSTRAP,
         target_port: BOOTSTRAP,
         target: "kops-controller",
@@ -98,7 +98,7 @@ fn load_balancer(full: &FullSpec, balancer: &ApiLoadBalancer) -> Lb {
     let named = |name: &String| full.network.subnets.iter().find(|one| one.name == *name);
     let mapping = balancer.subnets.iter().filter_map(|place| {
         Some(SubnetMapping {
-            subnet_id: super::subnet(full, named(&place.name)?),
+            subnet_id: super::subnet_ref(full, named(&place.name)?),
             allocation_id: place.allocation_id.clone(),
             private_ipv4_address: place.private_ipv4_address.clone(),
         })
@@ -106,25 +106,25 @@ fn load_balancer(full: &FullSpec, balancer: &ApiLoadBalancer) -> Lb {
     Lb {
         name: names::load_balancer(&logical_name),
         lb_type: "network".into(),
-        scheme: scheme(balancer.internal).into(),
-        security_groups: super::sorted(
+        scheme: scheme_name(balancer.internal).into(),
+        security_groups: super::sort_unique(
             more.cloned()
                 .map(Ref::Given)
-                .chain([peer(full, balancer).group]),
+                .chain([load_balancer_peer(full, balancer).group]),
         ),
-        subnet_mappings: super::sorted(mapping),
+        subnet_mappings: super::sort_unique(mapping),
         cross_zone_enabled: balancer.cross_zone,
         access_logs: balancer
             .access_log
             .clone()
             .map(|(bucket, prefix)| AccessLogs { bucket, prefix }),
-        tags: tags(full, &logical_name),
+        tags: cluster_tags(full, &logical_name),
         logical_name,
     }
 }
 
-/// AWS' word for who can reach a load balancer.
-pub(super) fn scheme(internal: bool) -> &'static str {
+/// The scheme of a load balancer in AWS.
+pub(super) fn scheme_name(internal: bool) -> &'static str {
     if internal {
         "internal"
     } else {
@@ -132,7 +132,7 @@ pub(super) fn scheme(internal: bool) -> &'static str {
     }
 }
 
-fn listener(full: &FullSpec, balancer: &ApiLoadBalancer, front: &Front) -> LbListener {
+fn lb_listener(full: &FullSpec, balancer: &ApiLoadBalancer, front: &ApiListener) -> LbListener {
     let logical_name = names::api_load_balancer(&full.name);
     let policy = || {
         balancer
@@ -142,24 +142,24 @@ fn listener(full: &FullSpec, balancer: &ApiLoadBalancer, front: &Front) -> LbLis
     };
     LbListener {
         name: format!("{logical_name}-{}", front.port),
-        load_balancer_arn: super::own::<Lb>(logical_name),
+        load_balancer_arn: super::own_ref::<Lb>(logical_name),
         port: front.port.into(),
         protocol: if front.tls { "TLS" } else { "TCP" }.into(),
         certificate_arn: balancer.ssl_certificate.clone().filter(|_| front.tls),
         ssl_policy: front.tls.then(policy),
-        target_group_arn: super::own::<LbTargetGroup>(names::target_group(
+        target_group_arn: super::own_ref::<LbTargetGroup>(names::target_group(
             &full.name,
             front.target,
         )),
     }
 }
 
-/// Whether the API server is ready, which its machine's protokube knows: the API's own port is open while the server hangs, or has lost
-/// its etcd, and nobody may ask it without a certificate. As often as AWS checks (5 to 300 seconds, 2 to 10 times in a row:
+/// Asks protokube whether the API server is ready. The API's own port stays open while the server hangs or has lost etcd, and
+/// requests need a certificate. Interval and counts are the shortest that AWS allows (5 to 300 seconds, 2 to 10 times in a row:
 /// <https://docs.aws.amazon.com/elasticloadbalancing/latest/network/target-group-health-checks.html>), with a timeout below that.
-/// AWS changes protocol, port and path of a group that exists
+/// AWS can change protocol, port and path of an existing target group
 /// (<https://docs.aws.amazon.com/elasticloadbalancing/latest/network/modify-health-check-settings.html>).
-fn api_ready() -> HealthCheck {
+fn api_health_check() -> HealthCheck {
     HealthCheck {
         healthy_threshold_count: 2,
         health_check_interval_seconds: 5,
@@ -171,49 +171,49 @@ fn api_ready() -> HealthCheck {
     }
 }
 
-/// A target group of TCP, as all of ours are but for what the caller changes.
+/// A TCP target group. Callers change fields where theirs differs.
 pub(super) fn target_group(full: &FullSpec, prefix: &str, port: u16) -> LbTargetGroup {
     let name = names::target_group(&full.name, prefix);
     LbTargetGroup {
         protocol: "TCP".into(),
         port: port.into(),
-        vpc_id: super::vpc(full),
+        vpc_id: super::vpc_ref(full),
         connection_termination: true,
         deregistration_delay_seconds: 30,
         health_check: HealthCheck {
             healthy_threshold_count: 2,
             health_check_interval_seconds: 10,
-            // AWS' own for TCP and HTTPS.
+            // The default of AWS for TCP and HTTPS.
             health_check_timeout_seconds: 10,
             health_check_port: None,
             health_check_path: None,
             health_check_protocol: "TCP".into(),
             unhealthy_threshold_count: 2,
         },
-        tags: tags(full, &name),
+        tags: cluster_tags(full, &name),
         name,
     }
 }
 
-/// The balancer's security group: ours, or the user's in its place.
-fn peer(full: &FullSpec, balancer: &ApiLoadBalancer) -> Peer {
+/// The load balancer's security group: the cluster's own or its override.
+fn load_balancer_peer(full: &FullSpec, balancer: &ApiLoadBalancer) -> Peer {
     let name = names::api_security_group(&full.name);
     Peer {
         suffix: String::new(),
         group: match &balancer.security_group_override {
             Some(id) => Ref::Given(id.clone()),
-            None => super::own::<SecurityGroup>(&name),
+            None => super::own_ref::<SecurityGroup>(&name),
         },
         name,
     }
 }
 
-pub(super) fn rules(full: &FullSpec) -> Vec<SecurityGroupRule> {
+pub(super) fn load_balancer_rules(full: &FullSpec) -> Vec<SecurityGroupRule> {
     let Some(balancer) = &full.api.load_balancer else {
         return Vec::new();
     };
-    let front = peer(full, balancer);
-    let mut all = rules::egress(&front);
+    let front = load_balancer_peer(full, balancer);
+    let mut all = rules::egress_rules(&front);
     let mut ports = vec![API];
     if balancer.ssl_certificate.is_some() {
         ports.push(API_BESIDE_ACM_CERTIFICATE);
@@ -222,19 +222,26 @@ pub(super) fn rules(full: &FullSpec) -> Vec<SecurityGroupRule> {
         all.extend(
             ports
                 .iter()
-                .map(|port| rules::from_outside(from, tcp(*port, *port), &front)),
+                .map(|port| rules::range_rule(from, tcp_ports(*port, *port), &front)),
         );
-        all.extend(rules::path_mtu("api-elb", from, &front));
+        all.extend(rules::path_mtu_rules("api-elb", from, &front));
     }
-    for machine in security_groups::peers(full, Role::ControlPlane) {
+    for machine in security_groups::role_peers(full, Role::ControlPlane) {
         all.extend(to_control_plane(balancer, &front, &machine));
     }
-    // Nodes come through the balancer where it is their only way to the API, whatever the user's access list says.
+    // If the load balancer is the nodes' only way to the API, they may use it whatever the user's access list says.
     if full.dns.kind == DnsKind::None || balancer.use_for_internal_api {
         all.extend(
-            security_groups::peers(full, Role::Node)
+            security_groups::role_peers(full, Role::Node)
                 .iter()
-                .map(|node| rules::named(format!("node-to-elb{}", node.suffix), node, ALL, &front)),
+                .map(|node| {
+                    rules::named_group_rule(
+                        format!("node-to-elb{}", node.suffix),
+                        node,
+                        ALL,
+                        &front,
+                    )
+                }),
         );
     }
     all
@@ -246,17 +253,23 @@ fn to_control_plane(
     machine: &Peer,
 ) -> Vec<SecurityGroupRule> {
     let suffix = &machine.suffix;
-    let to_machine =
-        |name: &str, port| rules::named(format!("{name}{suffix}"), front, tcp(port, port), machine);
+    let to_machine = |name: &str, port| {
+        rules::named_group_rule(
+            format!("{name}{suffix}"),
+            front,
+            tcp_ports(port, port),
+            machine,
+        )
+    };
     let mut all = vec![
         to_machine("https-elb-to-master", API),
-        rules::named(
+        rules::named_group_rule(
             format!("icmp-pmtu-elb-to-cp{suffix}"),
             front,
             PATH_MTU,
             machine,
         ),
-        rules::named(
+        rules::named_group_rule(
             format!("icmp-pmtu-cp{suffix}-to-elb"),
             machine,
             PATH_MTU,
@@ -266,7 +279,7 @@ fn to_control_plane(
     if balancer.ssl_certificate.is_some() {
         all.push(to_machine("tcp-api-cp", API_BESIDE_ACM_CERTIFICATE));
     }
-    // Where the balancer asks whether the API server is ready, and machines without DNS for their certificates.
+    // For the health check of the API server, and for certificates of instances without DNS.
     all.push(to_machine("kops-controller-elb-to-cp", BOOTSTRAP));
     all
 }

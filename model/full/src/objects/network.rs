@@ -1,44 +1,44 @@
-//! The VPC, its address ranges, DHCP options, internet gateway and subnets. Nothing of a shared VPC is ours.
+//! The VPC, its address ranges, DHCP options, internet gateway and subnets. For a shared VPC, only the subnets without an id are built.
 
-use crate::{FullSpec, SubnetType, tags};
+use crate::{FullSpec, SubnetType, cluster_tags};
 use cloud::{
     Cloud, InternetGateway, Subnet, Tags, Vpc, VpcDhcpOptions, VpcDhcpOptionsAssociation,
     VpcIpv4CidrBlockAssociation,
 };
 use node::names;
 
-pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
+pub(super) fn build_network(full: &FullSpec) -> Vec<Cloud> {
     let mut all: Vec<Cloud> = Vec::new();
     if full.network.shared_vpc.is_none() {
-        all.push(vpc(full).into());
+        all.push(own_vpc(full).into());
         all.extend(dhcp_options(full));
-        all.extend(more_ranges(full));
+        all.extend(additional_cidr_blocks(full));
         if super::routing::any_managed(full) {
             all.push(internet_gateway(full).into());
         }
     }
-    let ours = full
+    let own_subnets = full
         .network
         .subnets
         .iter()
         .filter(|one| one.shared.is_none());
-    all.extend(ours.map(|one| Cloud::from(subnet(full, one))));
+    all.extend(own_subnets.map(|one| Cloud::from(own_subnet(full, one))));
     all
 }
 
-fn vpc(full: &FullSpec) -> Vpc {
+fn own_vpc(full: &FullSpec) -> Vpc {
     Vpc {
         name: full.name.clone(),
         cidr_block: full.network.cidr.to_string(),
         amazon_provided_ipv6_cidr_block: true,
         enable_dns_hostnames: true,
         enable_dns_support: true,
-        tags: tags(full, &full.name),
+        tags: cluster_tags(full, &full.name),
     }
 }
 
 fn dhcp_options(full: &FullSpec) -> [Cloud; 2] {
-    // The first region is older than the rule.
+    // us-east-1 has its own domain for historical reasons.
     let domain_name = match full.placement.region.as_str() {
         "us-east-1" => "ec2.internal".to_owned(),
         region => format!("{region}.compute.internal"),
@@ -47,20 +47,20 @@ fn dhcp_options(full: &FullSpec) -> [Cloud; 2] {
         name: full.name.clone(),
         domain_name,
         domain_name_servers: vec!["AmazonProvidedDNS".into()],
-        tags: tags(full, &full.name),
+        tags: cluster_tags(full, &full.name),
     };
     let association = VpcDhcpOptionsAssociation {
         name: full.name.clone(),
-        vpc_id: super::vpc(full),
-        dhcp_options_id: super::own::<VpcDhcpOptions>(&full.name),
+        vpc_id: super::vpc_ref(full),
+        dhcp_options_id: super::own_ref::<VpcDhcpOptions>(&full.name),
     };
     [options.into(), association.into()]
 }
 
-fn more_ranges(full: &FullSpec) -> impl Iterator<Item = Cloud> {
+fn additional_cidr_blocks(full: &FullSpec) -> impl Iterator<Item = Cloud> {
     full.network.additional_cidrs.iter().map(|range| {
         Cloud::from(VpcIpv4CidrBlockAssociation {
-            vpc_id: super::vpc(full),
+            vpc_id: super::vpc_ref(full),
             cidr_block: range.to_string(),
         })
     })
@@ -69,15 +69,15 @@ fn more_ranges(full: &FullSpec) -> impl Iterator<Item = Cloud> {
 fn internet_gateway(full: &FullSpec) -> InternetGateway {
     InternetGateway {
         name: full.name.clone(),
-        vpc_id: Some(super::vpc(full)),
-        tags: tags(full, &full.name),
+        vpc_id: Some(super::vpc_ref(full)),
+        tags: cluster_tags(full, &full.name),
     }
 }
 
-fn subnet(full: &FullSpec, subnet: &crate::Subnet) -> Subnet {
+fn own_subnet(full: &FullSpec, subnet: &crate::Subnet) -> Subnet {
     let name = names::subnet(&full.name, &subnet.name);
     Subnet {
-        vpc_id: super::vpc(full),
+        vpc_id: super::vpc_ref(full),
         availability_zone: subnet.zone.clone(),
         cidr_block: subnet.cidr.to_string(),
         private_dns_hostname_type_on_launch: "resource-name".into(),
@@ -87,10 +87,11 @@ fn subnet(full: &FullSpec, subnet: &crate::Subnet) -> Subnet {
     }
 }
 
-/// Tags by which load balancers find subnets: internal ones go into public subnets only where there are no private ones.
+/// The tags of a subnet, with those by which controllers find subnets for load balancers. Internal load balancers use public
+/// subnets only if there are no private ones.
 fn subnet_tags(full: &FullSpec, subnet: &crate::Subnet, name: &str) -> Tags {
-    let mut tags = tags(full, name);
-    tags.insert("SubnetType".into(), kind(subnet.kind).into());
+    let mut tags = cluster_tags(full, name);
+    tags.insert("SubnetType".into(), subnet_type_name(subnet.kind).into());
     if full.network.disable_subnet_tags {
         return tags;
     }
@@ -105,7 +106,7 @@ fn subnet_tags(full: &FullSpec, subnet: &crate::Subnet, name: &str) -> Tags {
     tags
 }
 
-fn kind(kind: SubnetType) -> &'static str {
+fn subnet_type_name(kind: SubnetType) -> &'static str {
     match kind {
         SubnetType::Public => "Public",
         SubnetType::Private => "Private",

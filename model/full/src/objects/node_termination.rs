@@ -1,25 +1,25 @@
-//! The queue in which the node termination handler hears of ending instances, and the rules that fill it.
+//! The SQS queue of the node termination handler, and the EventBridge rules that send events to it.
 
-use crate::{FullSpec, queue_arn, tags};
+use crate::{FullSpec, cluster_tags, queue_arn};
 use cloud::{Cloud, CloudwatchEventRule, CloudwatchEventTarget, SqsQueue};
 use node::names;
 use serde_json::{Value, json};
 
-/// Seconds that a message stays: older than that, the instance is gone.
+/// Retention of messages in seconds. After that time, the instance no longer exists.
 const RETENTION: i32 = 300;
 
-pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
+pub(super) fn build_node_termination(full: &FullSpec) -> Vec<Cloud> {
     let Some(termination) = full.node_termination.as_ref().filter(|one| one.queue) else {
         return Vec::new();
     };
-    let mut all = vec![queue(full).into()];
-    for (event, pattern) in events(termination.rebalance) {
-        all.extend(rule(full, event, pattern));
+    let mut all = vec![sqs_queue(full).into()];
+    for (event, pattern) in event_patterns(termination.rebalance) {
+        all.extend(event_rule(full, event, pattern));
     }
     all
 }
 
-fn queue(full: &FullSpec) -> SqsQueue {
+fn sqs_queue(full: &FullSpec) -> SqsQueue {
     let queue_name = names::queue(&full.name);
     SqsQueue {
         message_retention_period: RETENTION,
@@ -27,7 +27,7 @@ fn queue(full: &FullSpec) -> SqsQueue {
             "Statement": [{
                 "Action": "sqs:SendMessage",
                 "Effect": "Allow",
-                // Rules of our own account only: anybody's EventBridge is the same principal
+                // Only rules of the same account: EventBridge is the same principal in all accounts
                 // (https://docs.aws.amazon.com/IAM/latest/UserGuide/confused-deputy.html).
                 "Condition": {"StringEquals": {"aws:SourceAccount": full.placement.account}},
                 "Principal": {"Service": "events.amazonaws.com"},
@@ -35,12 +35,12 @@ fn queue(full: &FullSpec) -> SqsQueue {
             }],
             "Version": crate::iam::VERSION,
         }),
-        tags: tags(full, &queue_name),
+        tags: cluster_tags(full, &queue_name),
         queue_name,
     }
 }
 
-fn events(rebalance: bool) -> Vec<(&'static str, Value)> {
+fn event_patterns(rebalance: bool) -> Vec<(&'static str, Value)> {
     let of =
         |source: &str, detail_type: &str| json!({"source": [source], "detail-type": [detail_type]});
     let mut events = vec![
@@ -72,16 +72,16 @@ fn events(rebalance: bool) -> Vec<(&'static str, Value)> {
     events
 }
 
-fn rule(full: &FullSpec, event: &str, event_pattern: Value) -> [Cloud; 2] {
+fn event_rule(full: &FullSpec, event: &str, event_pattern: Value) -> [Cloud; 2] {
     let name = names::event_rule(&full.name, event);
     let target = CloudwatchEventTarget {
         name: format!("{name}-Target"),
-        rule: super::own::<CloudwatchEventRule>(&name),
-        arn: super::own::<SqsQueue>(names::queue(&full.name)),
+        rule: super::own_ref::<CloudwatchEventRule>(&name),
+        arn: super::own_ref::<SqsQueue>(names::queue(&full.name)),
     };
     let rule = CloudwatchEventRule {
         event_pattern,
-        tags: tags(full, &name),
+        tags: cluster_tags(full, &name),
         name,
     };
     [rule.into(), target.into()]

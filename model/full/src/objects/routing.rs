@@ -1,7 +1,7 @@
-//! Route tables, routes, the NAT gateways behind which private subnets stand, and their endpoint for S3. Only our own subnets are
-//! routed, and of those only the ones whose egress is not `External`.
+//! Route tables, routes, NAT gateways of private subnets, and the VPC endpoint for S3. Only the cluster's own subnets whose
+//! egress is not `External` are routed.
 
-use crate::{FullSpec, Subnet, SubnetType, tags};
+use crate::{FullSpec, Subnet, SubnetType, cluster_tags};
 use cloud::{
     Cloud, Eip, InternetGateway, NatGateway, Route, RouteTable, RouteTableAssociation, RouteTarget,
     VpcEndpoint,
@@ -10,18 +10,18 @@ use engine::Ref;
 use node::names;
 use std::collections::BTreeMap;
 
-/// The default routes.
+/// Destinations of the default routes, IPv4 and IPv6.
 const EVERYWHERE: &str = "0.0.0.0/0";
 const EVERYWHERE_V6: &str = "::/0";
 
-pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
-    let mut all = public(full);
+pub(super) fn build_routing(full: &FullSpec) -> Vec<Cloud> {
+    let mut all = public_routing(full);
     let mut zones: BTreeMap<&str, Vec<&Subnet>> = BTreeMap::new();
-    for subnet in routed(full).filter(|one| one.kind == SubnetType::Private) {
+    for subnet in routed_subnets(full).filter(|one| one.kind == SubnetType::Private) {
         zones.entry(&subnet.zone).or_default().push(subnet);
     }
     for (zone, subnets) in &zones {
-        all.extend(private(full, zone, subnets));
+        all.extend(private_routing(full, zone, subnets));
     }
     let behind_own_nat = zones
         .iter()
@@ -31,104 +31,104 @@ pub(super) fn build(full: &FullSpec) -> Vec<Cloud> {
     all
 }
 
-/// A gateway endpoint that takes traffic for S3 off the NAT gateways of these route tables. Only in a VPC of the cluster's own,
-/// and only for tables whose way out is the cluster's own: another egress, or an address that the user chose, may be what
-/// bucket policies of the user's go by, and S3 sees neither behind an endpoint. The service has this name in China too.
+/// A gateway endpoint that takes S3 traffic off the NAT gateways of these route tables. It exists only in the cluster's own VPC,
+/// and only for tables with the cluster's own NAT gateway and address: bucket policies of the user may depend on another egress or
+/// address, which S3 does not see behind an endpoint. The service has this name in China too.
 fn s3_endpoint(full: &FullSpec, tables: impl Iterator<Item = String>) -> Option<Cloud> {
-    let tables = super::sorted(tables.map(super::own::<RouteTable>));
+    let tables = super::sort_unique(tables.map(super::own_ref::<RouteTable>));
     if full.network.shared_vpc.is_some() || tables.is_empty() {
         return None;
     }
     let name = format!("s3.{}", full.name);
     let endpoint = VpcEndpoint {
-        vpc_id: super::vpc(full),
+        vpc_id: super::vpc_ref(full),
         service_name: format!("com.amazonaws.{}.s3", full.placement.region),
         vpc_endpoint_type: VpcEndpoint::GATEWAY.to_owned(),
         route_table_ids: tables,
-        tags: tags(full, &name),
+        tags: cluster_tags(full, &name),
         name,
     };
     Some(endpoint.into())
 }
 
-/// True if any subnet, shared ones included, leaves its routing to the cluster.
+/// True if the cluster routes any subnet, shared ones included.
 pub(super) fn any_managed(full: &FullSpec) -> bool {
-    full.network.subnets.iter().any(managed)
+    full.network.subnets.iter().any(is_managed)
 }
 
-fn managed(subnet: &Subnet) -> bool {
+fn is_managed(subnet: &Subnet) -> bool {
     subnet.egress.as_deref() != Some("External")
 }
 
-fn routed(full: &FullSpec) -> impl Iterator<Item = &Subnet> {
-    let ours = |one: &&Subnet| one.shared.is_none() && managed(one);
-    full.network.subnets.iter().filter(ours)
+fn routed_subnets(full: &FullSpec) -> impl Iterator<Item = &Subnet> {
+    let is_routed = |one: &&Subnet| one.shared.is_none() && is_managed(one);
+    full.network.subnets.iter().filter(is_routed)
 }
 
-/// The table of public and utility subnets. It exists as soon as one subnet is ours.
-fn public(full: &FullSpec) -> Vec<Cloud> {
-    let any_ours = full.network.subnets.iter().any(|one| one.shared.is_none());
-    if !any_ours || !any_managed(full) {
+/// Route table, routes and associations of public and utility subnets. They exist if the cluster has a subnet of its own.
+fn public_routing(full: &FullSpec) -> Vec<Cloud> {
+    let any_own = full.network.subnets.iter().any(|one| one.shared.is_none());
+    if !any_own || !any_managed(full) {
         return Vec::new();
     }
     let table = route_table(full, &full.name, "public");
-    let to = super::own::<RouteTable>(&full.name);
+    let to = super::own_ref::<RouteTable>(&full.name);
     let gateway = match &full.network.shared_vpc {
-        None => Some(super::own::<InternetGateway>(&full.name)),
+        None => Some(super::own_ref::<InternetGateway>(&full.name)),
         Some(_) => full.network.shared_internet_gateway.clone().map(Ref::Given),
     };
     let routes = gateway.into_iter().flat_map(|gateway| {
         [EVERYWHERE, EVERYWHERE_V6].map(|destination| {
             let target = RouteTarget::GatewayId(gateway.clone());
-            route(format!("route-{destination}"), &to, destination, target)
+            make_route(format!("route-{destination}"), &to, destination, target)
         })
     });
-    let associations = routed(full)
+    let associations = routed_subnets(full)
         .filter(|one| one.kind != SubnetType::Private)
-        .map(|one| association(names::subnet(&full.name, &one.name), full, one, &to));
+        .map(|one| table_association(names::subnet(&full.name, &one.name), full, one, &to));
     std::iter::once(table)
         .chain(routes)
         .chain(associations)
         .collect()
 }
 
-/// One zone's private subnets: they share a table and a way out.
-fn private(full: &FullSpec, zone: &str, subnets: &[&Subnet]) -> Vec<Cloud> {
+/// Routing of the private subnets of a zone, which share a route table and a default route.
+fn private_routing(full: &FullSpec, zone: &str, subnets: &[&Subnet]) -> Vec<Cloud> {
     let name = names::private_route_table(&full.name, zone);
-    let to = super::own::<RouteTable>(&name);
+    let to = super::own_ref::<RouteTable>(&name);
     let egress = subnets.iter().find_map(|one| one.egress.as_deref());
     let mut all = vec![route_table(full, &name, &format!("private-{zone}"))];
     all.extend(nat_gateway(full, zone, egress));
-    let way_out = match egress {
-        Some(given) if !given.starts_with("eipalloc-") => target(given),
+    let default_target = match egress {
+        Some(given) if !given.starts_with("eipalloc-") => route_target(given),
         _ => {
             let name = names::nat_gateway(&full.name, zone);
-            RouteTarget::NatGatewayId(super::own::<NatGateway>(name))
+            RouteTarget::NatGatewayId(super::own_ref::<NatGateway>(name))
         }
     };
     let default = format!("route-private-{zone}-{EVERYWHERE}");
-    all.push(route(default, &to, EVERYWHERE, way_out));
+    all.push(make_route(default, &to, EVERYWHERE, default_target));
     for subnet in subnets {
         let name = format!("private-{}", names::subnet(&full.name, &subnet.name));
-        all.push(association(name, full, subnet, &to));
+        all.push(table_association(name, full, subnet, &to));
         all.extend(subnet.additional_routes.iter().map(|(cidr, via)| {
             let name = format!("route-{}-{cidr}", subnet.name);
-            route(name, &to, cidr, target(via))
+            make_route(name, &to, cidr, route_target(via))
         }));
     }
     all
 }
 
-/// The zone's NAT gateway and its address, unless the user gave the way out.
+/// The zone's NAT gateway and its address, unless the spec sets another egress.
 fn nat_gateway(full: &FullSpec, zone: &str, egress: Option<&str>) -> Vec<Cloud> {
     if egress.is_some_and(|given| !given.starts_with("eipalloc-")) {
         return Vec::new();
     }
-    let Some(place) = place_of_nat_gateway(full, zone) else {
+    let Some(place) = nat_gateway_subnet(full, zone) else {
         return Vec::new();
     };
     let name = names::nat_gateway(&full.name, zone);
-    let tags = tags(full, &name);
+    let tags = cluster_tags(full, &name);
     let given = egress.map(|given| Ref::Given(given.into()));
     let address = given.is_none().then(|| {
         Cloud::from(Eip {
@@ -138,16 +138,16 @@ fn nat_gateway(full: &FullSpec, zone: &str, egress: Option<&str>) -> Vec<Cloud> 
         })
     });
     let gateway = NatGateway {
-        subnet_id: super::subnet(full, place),
-        allocation_id: given.unwrap_or_else(|| super::own::<Eip>(&name)),
+        subnet_id: super::subnet_ref(full, place),
+        allocation_id: given.unwrap_or_else(|| super::own_ref::<Eip>(&name)),
         name,
         tags,
     };
     address.into_iter().chain([gateway.into()]).collect()
 }
 
-/// The subnet of the zone that a NAT gateway stands in: a utility subnet, else a public one.
-fn place_of_nat_gateway<'a>(full: &'a FullSpec, zone: &str) -> Option<&'a Subnet> {
+/// The subnet of the zone's NAT gateway: a utility subnet, else a public one.
+fn nat_gateway_subnet<'a>(full: &'a FullSpec, zone: &str) -> Option<&'a Subnet> {
     let in_zone = |kind| {
         let fits = move |one: &&Subnet| one.zone == zone && one.kind == kind;
         full.network.subnets.iter().find(fits)
@@ -155,8 +155,8 @@ fn place_of_nat_gateway<'a>(full: &'a FullSpec, zone: &str) -> Option<&'a Subnet
     in_zone(SubnetType::Utility).or_else(|| in_zone(SubnetType::Public))
 }
 
-/// What a target of the user's is, by the prefix of its id; gateways of all other kinds go by one field in AWS.
-fn target(id: &str) -> RouteTarget {
+/// The route target of an id in the spec, by its prefix. Gateways of all other kinds share one field in AWS.
+fn route_target(id: &str) -> RouteTarget {
     let to = Ref::Given(id.to_owned());
     match id.split_once('-').map(|(prefix, _)| prefix) {
         Some("nat") => RouteTarget::NatGatewayId(to),
@@ -169,17 +169,17 @@ fn target(id: &str) -> RouteTarget {
 }
 
 fn route_table(full: &FullSpec, name: &str, role: &str) -> Cloud {
-    let mut tags = tags(full, name);
+    let mut tags = cluster_tags(full, name);
     tags.insert(names::ROUTE_TABLE_ROLE_TAG.into(), role.into());
     RouteTable {
         name: name.to_owned(),
-        vpc_id: super::vpc(full),
+        vpc_id: super::vpc_ref(full),
         tags,
     }
     .into()
 }
 
-fn route(name: String, table: &Ref, destination: &str, target: RouteTarget) -> Cloud {
+fn make_route(name: String, table: &Ref, destination: &str, target: RouteTarget) -> Cloud {
     Route {
         name,
         route_table_id: table.clone(),
@@ -189,11 +189,11 @@ fn route(name: String, table: &Ref, destination: &str, target: RouteTarget) -> C
     .into()
 }
 
-fn association(name: String, full: &FullSpec, subnet: &Subnet, table: &Ref) -> Cloud {
+fn table_association(name: String, full: &FullSpec, subnet: &Subnet, table: &Ref) -> Cloud {
     RouteTableAssociation {
         name,
         route_table_id: table.clone(),
-        subnet_id: super::subnet(full, subnet),
+        subnet_id: super::subnet_ref(full, subnet),
     }
     .into()
 }

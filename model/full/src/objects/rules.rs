@@ -1,21 +1,20 @@
-//! How security group rules are written: one peer, one range of ports, kOps' name.
+//! Helpers that build security group rules: each has one peer, one range of ports, and kOps' name.
 
 use cloud::{Cloud, RuleSource, SecurityGroupRule};
 use engine::Ref;
 use std::collections::BTreeMap;
 
-/// A security group on one side of a rule: its name in rule names, and what it is.
+/// A security group on one side of a rule.
 #[derive(Clone, Debug)]
 pub(super) struct Peer {
-    /// `masters.NAME`; `SG-ID-ControlPlane` for one of the user's.
+    /// Its name in rule names: `masters.NAME`, or `SG-ID-ControlPlane` for one of the user.
     pub(super) name: String,
-    /// `-SG-ID` for one of the user's, behind rule names that would be equal otherwise.
+    /// `-SG-ID` for one of the user, to make rule names unique; otherwise empty.
     pub(super) suffix: String,
-    /// The group.
     pub(super) group: Ref,
 }
 
-/// Protocol and ports.
+/// Protocol and range of ports, as in AWS.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Traffic {
     protocol: &'static str,
@@ -23,7 +22,7 @@ pub(super) struct Traffic {
     to: i32,
 }
 
-/// Everything.
+/// All protocols and ports.
 pub(super) const ALL: Traffic = Traffic {
     protocol: "-1",
     from: -1,
@@ -42,8 +41,7 @@ pub(super) const PATH_MTU_V6: Traffic = Traffic {
     to: -1,
 };
 
-/// TCP ports.
-pub(super) const fn tcp(from: u16, to: u16) -> Traffic {
+pub(super) const fn tcp_ports(from: u16, to: u16) -> Traffic {
     Traffic {
         protocol: "tcp",
         from: from as i32,
@@ -51,8 +49,7 @@ pub(super) const fn tcp(from: u16, to: u16) -> Traffic {
     }
 }
 
-/// UDP ports.
-pub(super) const fn udp(from: u16, to: u16) -> Traffic {
+pub(super) const fn udp_ports(from: u16, to: u16) -> Traffic {
     Traffic {
         protocol: "udp",
         from: from as i32,
@@ -60,49 +57,54 @@ pub(super) const fn udp(from: u16, to: u16) -> Traffic {
     }
 }
 
-/// Everything out, to IPv4 and IPv6.
-pub(super) fn egress(of: &Peer) -> Vec<SecurityGroupRule> {
+/// Rules that allow all outgoing traffic, IPv4 and IPv6.
+pub(super) fn egress_rules(of: &Peer) -> Vec<SecurityGroupRule> {
     ["0.0.0.0/0", "::/0"]
         .map(|to| SecurityGroupRule {
-            name: format!("from-{}-egress-{}-{to}", of.name, described(ALL)),
+            name: format!("from-{}-egress-{}-{to}", of.name, traffic_name(ALL)),
             is_egress: true,
-            ..rule(String::new(), of, RuleSource::of(to), ALL)
+            ..ingress_rule(String::new(), of, RuleSource::of(to), ALL)
         })
         .into()
 }
 
-/// In, from a range or prefix list, with a name that says so.
-pub(super) fn from_outside(text: &str, traffic: Traffic, to: &Peer) -> SecurityGroupRule {
-    let name = format!("from-{text}-ingress-{}-{}", described(traffic), to.name);
-    rule(name, to, RuleSource::of(text), traffic)
+/// An ingress rule from a range or prefix list, with a derived name.
+pub(super) fn range_rule(text: &str, traffic: Traffic, to: &Peer) -> SecurityGroupRule {
+    let name = format!("from-{text}-ingress-{}-{}", traffic_name(traffic), to.name);
+    ingress_rule(name, to, RuleSource::of(text), traffic)
 }
 
-/// In, from another group, with a name that says so.
-pub(super) fn from_group(from: &Peer, traffic: Traffic, to: &Peer) -> SecurityGroupRule {
+/// An ingress rule from another security group, with a derived name.
+pub(super) fn group_rule(from: &Peer, traffic: Traffic, to: &Peer) -> SecurityGroupRule {
     let name = format!(
         "from-{}-ingress-{}-{}",
         from.name,
-        described(traffic),
+        traffic_name(traffic),
         to.name
     );
-    named(name, from, traffic, to)
+    named_group_rule(name, from, traffic, to)
 }
 
-/// In, from another group, under a name of its own.
-pub(super) fn named(name: String, from: &Peer, traffic: Traffic, to: &Peer) -> SecurityGroupRule {
+/// An ingress rule from another security group, with a given name.
+pub(super) fn named_group_rule(
+    name: String,
+    from: &Peer,
+    traffic: Traffic,
+    to: &Peer,
+) -> SecurityGroupRule {
     let source = RuleSource::ReferencedGroupId(from.group.clone());
-    rule(name, to, source, traffic)
+    ingress_rule(name, to, source, traffic)
 }
 
-/// Path MTU discovery from a range: ICMP or ICMPv6, a prefix list both. `what` is the middle of the name.
-pub(super) fn path_mtu(what: &str, text: &str, to: &Peer) -> Vec<SecurityGroupRule> {
+/// Ingress rules for path MTU discovery from a range: ICMP or ICMPv6, for a prefix list both. `what` is the middle of the name.
+pub(super) fn path_mtu_rules(what: &str, text: &str, to: &Peer) -> Vec<SecurityGroupRule> {
     let v4 = || {
         let name = format!("icmp-pmtu-{what}-{text}");
-        rule(name, to, RuleSource::of(text), PATH_MTU)
+        ingress_rule(name, to, RuleSource::of(text), PATH_MTU)
     };
     let v6 = || {
         let name = format!("icmpv6-pmtu-{what}-{text}");
-        rule(name, to, RuleSource::of(text), PATH_MTU_V6)
+        ingress_rule(name, to, RuleSource::of(text), PATH_MTU_V6)
     };
     match RuleSource::of(text) {
         RuleSource::CidrIpv6(_) => vec![v6()],
@@ -111,8 +113,8 @@ pub(super) fn path_mtu(what: &str, text: &str, to: &Peer) -> Vec<SecurityGroupRu
     }
 }
 
-/// In, under a given name.
-pub(super) fn rule(
+/// An ingress rule with a given name.
+pub(super) fn ingress_rule(
     name: String,
     to: &Peer,
     source: RuleSource,
@@ -129,8 +131,8 @@ pub(super) fn rule(
     }
 }
 
-/// Rules of one content once: AWS refuses a second, and two roles may share a group of the user's.
-pub(super) fn distinct(rules: Vec<SecurityGroupRule>) -> Vec<Cloud> {
+/// Removes rules with equal content: AWS refuses duplicates, and two roles may share a security group of the user.
+pub(super) fn distinct_rules(rules: Vec<SecurityGroupRule>) -> Vec<Cloud> {
     let mut by_content = BTreeMap::new();
     let mut rules = rules;
     rules.sort_by(|a, b| a.name.cmp(&b.name));
@@ -140,7 +142,7 @@ pub(super) fn distinct(rules: Vec<SecurityGroupRule>) -> Vec<Cloud> {
     by_content.into_values().map(Cloud::from).collect()
 }
 
-fn described(traffic: Traffic) -> String {
+fn traffic_name(traffic: Traffic) -> String {
     match traffic.protocol {
         "-1" => "all-0to0".to_owned(),
         protocol => format!("{protocol}-{}to{}", traffic.from, traffic.to),

@@ -8,17 +8,14 @@ use std::collections::BTreeMap;
 /// The components of the control plane.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ControlPlane {
-    /// kube-apiserver.
     pub api_server: Component,
-    /// kube-controller-manager.
     pub controller_manager: Component,
-    /// kube-scheduler.
     pub scheduler: Component,
-    /// KubeSchedulerConfiguration.
+    /// The content of kube-scheduler's configuration file.
     pub scheduler_config: Value,
 }
 
-/// What kctl deploys into the cluster.
+/// The addons that kctl deploys into the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Addons {
     /// CoreDNS; `None`: the user brings a DNS server.
@@ -29,12 +26,10 @@ pub struct Addons {
     pub flannel: Option<Flannel>,
 }
 
-/// CoreDNS.
+/// Settings of the addon CoreDNS.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoreDns {
-    /// Its configuration.
     pub corefile: Corefile,
-    /// Image.
     pub image: String,
     /// Number of pods; `None`: the autoscaler sets it.
     pub replicas: Option<i32>,
@@ -54,14 +49,14 @@ pub struct CoreDns {
     pub pod_annotations: BTreeMap<String, String>,
 }
 
-/// A Corefile.
+/// CoreDNS' configuration file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Corefile {
-    /// The user's own text.
+    /// The whole text, from the spec.
     Own(String),
-    /// Made of these.
+    /// kctl's Corefile with these settings.
     Made {
-        /// The cluster's domain.
+        /// The cluster's DNS domain.
         domain: String,
         /// Name servers of everything else; none: the instance's.
         upstreams: Vec<String>,
@@ -73,27 +68,24 @@ pub enum Corefile {
 /// The AWS cloud controller manager.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CloudControllerManager {
-    /// Image.
     pub image: String,
     /// Flags, without that of its configuration file.
     pub flags: Flags,
-    /// CPU request.
     pub cpu_request: Option<String>,
     /// Settings of its configuration file, in the order of the file.
     pub settings: Vec<(String, String)>,
 }
 
-/// flannel.
+/// Settings of the addon flannel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flannel {
     /// `vxlan` or `udp`.
     pub backend: String,
-    /// Image.
     pub image: String,
     /// Image of its CNI plugin.
     pub plugin_image: String,
     /// Seconds between checks of its iptables rules.
     pub iptables_resync_seconds: i32,
-    /// SELinux labels containers.
+    /// SELinux is enabled for containers.
     pub selinux: bool,
 }

@@ -4,50 +4,44 @@ use node::config::{Arch, Containerd, File, Kubelet, Role, UnitFile, VolumeMount}
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// An instance group, fully decided.
+/// The full spec of an instance group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Group {
-    /// The spec's name.
+    /// The name in the spec.
     pub name: String,
-    /// Its role.
     pub role: Role,
-    /// AMI id.
+    /// Id of the AMI.
     pub image_id: String,
     /// The image's root device: `/dev/xvda`, `/dev/sda1`.
     pub root_device: String,
-    /// The image's architecture.
     pub arch: Arch,
-    /// First machine type.
+    /// Instance type; the first one if the spec lists several.
     pub machine_type: String,
     /// Instance store disks of that type.
     pub instance_store_disks: u32,
-    /// Lower bound.
     pub min_size: i32,
-    /// Upper bound.
     pub max_size: i32,
     /// Names of its subnets in the spec.
     pub subnets: Vec<String>,
     /// Instances get public addresses.
     pub associate_public_ip: bool,
-    /// Root volume.
     pub root_volume: Volume,
-    /// More volumes.
+    /// Additional volumes.
     pub volumes: Vec<Volume>,
     /// Tags on the group and its instances, besides those of every object.
     pub cloud_labels: BTreeMap<String, String>,
-    /// Node labels.
     pub node_labels: BTreeMap<String, String>,
-    /// Taints, `key=value:Effect`.
+    /// Taints of Nodes: `key=value:Effect`.
     pub taints: Vec<String>,
-    /// More security groups of the user's, by id.
+    /// Ids of additional security groups.
     pub additional_security_groups: Vec<String>,
-    /// One of the user's in place of the role's.
+    /// Id of a security group to use instead of the role's.
     pub security_group_override: Option<String>,
-    /// Instance profile of the user's, by name, in place of ours.
+    /// Name of the user's instance profile; `None`: kctl creates one.
     pub iam_profile: Option<String>,
-    /// The role in that profile, by name: profile and role have names of their own.
+    /// Name of the IAM role in the user's instance profile.
     pub iam_role: Option<String>,
-    /// Detailed monitoring.
+    /// Metrics of EC2 every minute instead of every five.
     pub detailed_monitoring: bool,
     /// Dedicated bandwidth to EBS; `None`: as the instance type has it.
     pub ebs_optimized: Option<bool>,
@@ -55,21 +49,19 @@ pub struct Group {
     pub http_tokens: String,
     /// IMDS: hop limit.
     pub http_put_response_hop_limit: i32,
-    /// Spot price.
+    /// Maximum spot price; `None`: on-demand instances.
     pub max_price: Option<String>,
-    /// Spot interruption behaviour.
+    /// What EC2 does with an interrupted spot instance: `hibernate`, `stop` or `terminate`.
     pub instance_interruption_behavior: Option<String>,
-    /// Tenancy.
     pub tenancy: Option<String>,
-    /// CPU credits.
+    /// `standard` or `unlimited`, for burstable instance types.
     pub cpu_credits: Option<String>,
-    /// Capacity rebalancing.
     pub capacity_rebalance: bool,
-    /// Protected from scale-in.
+    /// New instances are protected from scale-in.
     pub instance_protection: bool,
-    /// Suspended processes.
+    /// Processes of the Auto Scaling group that are suspended.
     pub suspend_processes: Vec<String>,
-    /// Seconds; 0: no limit.
+    /// In seconds; 0: no limit.
     pub max_instance_lifetime: i32,
     /// Classic load balancers by name, target groups by ARN.
     pub external_load_balancers: Vec<ExternalLoadBalancer>,
@@ -84,9 +76,7 @@ pub struct Group {
 /// How the instances of a group run as nodes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NodeSettings {
-    /// kubelet.
     pub kubelet: Kubelet,
-    /// containerd.
     pub containerd: Containerd,
     /// The user's files, in the spec's order.
     pub files: Vec<File>,
@@ -98,38 +88,37 @@ pub struct NodeSettings {
     pub packages: Vec<String>,
     /// File systems on further volumes.
     pub volume_mounts: Vec<VolumeMount>,
-    /// chrony keeps the time.
+    /// nodeup sets up chrony.
     pub ntp: bool,
-    /// The distribution installs its security updates by itself.
+    /// The distribution installs security updates automatically.
     pub automatic_updates: bool,
 }
 
-/// A load balancer of the user's that a group joins.
+/// An existing load balancer that a group joins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ExternalLoadBalancer {
-    /// Classic, by name.
+    /// Name of a Classic Load Balancer.
     Classic(String),
-    /// A target group, by ARN.
+    /// ARN of a target group.
     TargetGroup(String),
 }
 
-/// A volume of an instance group's machines.
+/// A volume of an instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Volume {
-    /// Device; the root volume's is the image's.
+    /// Device name; for the root volume, the root device of the image.
     pub device: String,
-    /// GiB.
+    /// In GiB.
     pub size: i32,
-    /// `gp3`.
+    /// For example `gp3`.
     pub volume_type: String,
-    /// IOPS.
     pub iops: Option<i32>,
-    /// MiB/s.
+    /// In MiB/s.
     pub throughput: Option<i32>,
-    /// Encrypted.
+    /// `None`: the account's default.
     pub encrypted: Option<bool>,
-    /// KMS key ARN.
+    /// ARN of the KMS key.
     pub kms_key_id: Option<String>,
-    /// Goes with the instance.
+    /// The volume is deleted with the instance.
     pub delete_on_termination: bool,
 }

@@ -1,25 +1,20 @@
-//! What is downloaded onto machines, where each version of it lies, and which version goes with
-//! which Kubernetes.
+//! The components that are downloaded onto instances: their download paths, and the version that goes
+//! with each Kubernetes version.
 
 use crate::validate::versions::Version;
 use node::config::Arch;
 
-/// Something downloaded onto machines.
+/// A component that is downloaded onto instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Component {
-    /// CNI plugins.
     CniPlugins,
     /// containerd, ctr and the shims.
     Containerd,
-    /// crictl.
     Crictl,
-    /// Credentials of ECR for kubelet.
+    /// kubelet's plugin that gets credentials for ECR.
     EcrCredentialProvider,
-    /// kubectl.
     Kubectl,
-    /// kubelet.
     Kubelet,
-    /// runc.
     Runc,
 }
 
@@ -40,12 +35,12 @@ impl Component {
         match self {
             Self::Kubelet => "kubelet",
             Self::Kubectl => "kubectl",
-            other => other.section(),
+            other => other.catalog_section(),
         }
     }
 
     /// Its section of the catalog.
-    pub(super) fn section(self) -> &'static str {
+    pub(super) fn catalog_section(self) -> &'static str {
         match self {
             Self::CniPlugins => "cni-plugins",
             Self::Containerd => "containerd",
@@ -56,8 +51,8 @@ impl Component {
         }
     }
 
-    /// Where it lies below its base URL.
-    pub(super) fn path(self, version: &str, arch: Arch) -> String {
+    /// The path of the download below the base URL.
+    pub(super) fn download_path(self, version: &str, arch: Arch) -> String {
         let arch = arch.as_str();
         match self {
             Self::CniPlugins => format!("v{version}/cni-plugins-linux-{arch}-v{version}.tgz"),
@@ -72,8 +67,8 @@ impl Component {
         }
     }
 
-    /// The version that goes with a Kubernetes version, without `v`. As kOps pairs them.
-    pub fn version(self, kubernetes: &Version) -> String {
+    /// The version that goes with a Kubernetes version, without `v`, as in kOps.
+    pub fn version_for(self, kubernetes: &Version) -> String {
         let fixed = match self {
             Self::Kubectl | Self::Kubelet => return kubernetes.to_string(),
             Self::CniPlugins => match kubernetes.minor {

@@ -1,7 +1,7 @@
-//! Which patch of each Kubernetes minor is recommended.
+//! The recommended patch release of each Kubernetes minor.
 
 /// The patch release of a minor that new clusters get, as kOps' stable channel of August 2026.
-pub fn recommended(minor: u32) -> Option<&'static str> {
+pub fn recommended_patch(minor: u32) -> Option<&'static str> {
     match minor {
         32 => Some("1.32.13"),
         33 => Some("1.33.13"),
@@ -14,15 +14,15 @@ pub fn recommended(minor: u32) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::recommended;
+    use super::recommended_patch;
     use crate::validate::versions::{NEWEST_MINOR, OLDEST_MINOR, Version};
 
     #[test]
     fn every_known_minor_has_a_recommended_patch() {
         for minor in OLDEST_MINOR..=NEWEST_MINOR {
-            let version = Version::parse(recommended(minor).unwrap()).unwrap();
+            let version = Version::parse(recommended_patch(minor).unwrap()).unwrap();
             assert_eq!((version.major, version.minor), (1, minor));
         }
-        assert_eq!(recommended(NEWEST_MINOR + 1), None);
+        assert_eq!(recommended_patch(NEWEST_MINOR + 1), None);
     }
 }

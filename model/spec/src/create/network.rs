@@ -5,7 +5,7 @@ use crate::api::cluster::ClusterSpec;
 use crate::api::subnet::ClusterSubnetSpec;
 use crate::api::topology::{BastionSpec, DNSSpec, TopologySpec};
 use crate::api::{DnsType, SubnetType};
-use crate::expand::{DEFAULT_NETWORK, with_ranges};
+use crate::expand::{DEFAULT_NETWORK, plan_subnet_ranges};
 use crate::read::Problem;
 use cloud::facts::Facts;
 use node::names::dns;
@@ -181,7 +181,7 @@ pub(super) fn assign(spec: &mut ClusterSpec, facts: &Facts, problems: &mut Vec<P
         refuse(format!("{text:?} is not an IPv4 range"));
         return;
     };
-    match with_ranges(network, &spec.subnets) {
+    match plan_subnet_ranges(network, &spec.subnets) {
         Ok(ranges) => {
             for (subnet, range) in spec.subnets.iter_mut().zip(ranges) {
                 subnet.cidr.get_or_insert_with(|| range.to_string());

@@ -2,7 +2,7 @@
 
 use super::CreateOptions;
 use crate::api::InstanceGroupRole;
-use crate::expand::usual_machine_types;
+use crate::expand::candidate_machine_types;
 use crate::validate::subnets::region_of;
 use cloud::facts::FactsWanted;
 use std::collections::BTreeSet;
@@ -19,12 +19,12 @@ pub fn wanted_facts(options: &CreateOptions) -> FactsWanted {
     ];
     for (role, said) in roles {
         if said.is_empty() {
-            machine_types.extend(usual_machine_types(role));
+            machine_types.extend(candidate_machine_types(role));
         }
         machine_types.extend(said.iter().cloned());
     }
     if options.bastion {
-        machine_types.extend(usual_machine_types(InstanceGroupRole::Bastion));
+        machine_types.extend(candidate_machine_types(InstanceGroupRole::Bastion));
     }
     let images = [
         &options.image,

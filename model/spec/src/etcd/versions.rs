@@ -1,32 +1,32 @@
-//! Which version of etcd a spec may ask for: that which runs, or the next minor. etcd goes up one minor at a time
-//! (etcd.io/docs/v3.6/upgrades/upgrading-etcd), and an older minor than the cluster has come to ends at once with "cluster cannot be
-//! downgraded" (kubernetes/kubernetes#54027): the data would be there, and nothing that reads it.
+//! Checks the etcd version of a spec: the running minor or the next one. etcd is upgraded one minor at a time
+//! (etcd.io/docs/v3.6/upgrades/upgrading-etcd), and an older minor exits at once with "cluster cannot be downgraded"
+//! (kubernetes/kubernetes#54027), so nothing could read the data.
 
 use crate::read::Problem;
 use crate::validate::versions::Version;
 use full::EtcdCluster;
 
-/// A version that an etcd cluster runs, or was to run.
+/// A version that a member runs, or that the last update set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Runs {
-    /// `3.6.12`
+pub struct RunningVersion {
+    /// Without `v`: `3.6.12`.
     pub version: String,
-    /// Who says so: an instance, or the last update.
+    /// The source of this information: an instance, or the last update.
     pub by: String,
 }
 
-/// Why an etcd cluster cannot go to the version that the spec wants, if it cannot. `index` is its place in the spec;
-/// `kubernetes` the version of Kubernetes that etcd's follows from, where the spec names none.
-pub fn version_edit(
+/// An error if the etcd cluster cannot be changed to the version of the spec. `index` is its index in the spec.
+/// `kubernetes` is the Kubernetes version that determined the etcd version, if the spec sets none.
+pub fn check_version(
     index: usize,
     spec: &EtcdCluster,
     kubernetes: Option<&str>,
-    runs: &[Runs],
+    runs: &[RunningVersion],
 ) -> Option<Problem> {
-    let wanted = minor(&spec.version)?;
+    let wanted = major_and_minor(&spec.version)?;
     let known = runs
         .iter()
-        .filter_map(|runs| Some((minor(&runs.version)?, runs)));
+        .filter_map(|runs| Some((major_and_minor(&runs.version)?, runs)));
     let oldest = known.clone().min_by_key(|(minor, _)| *minor)?;
     let newest = known.max_by_key(|(minor, _)| *minor)?;
     let field = format!("spec.etcdClusters[{index}].version");
@@ -42,7 +42,7 @@ pub fn version_edit(
     } else {
         return None;
     };
-    let from = kubernetes.map(|version| format!(", as goes with Kubernetes {version}"));
+    let from = kubernetes.map(|version| format!(", which goes with Kubernetes {version}"));
     let message = format!(
         "etcd cluster {} runs etcd {} ({}), and the spec wants {}{}: {why}",
         spec.name,
@@ -58,8 +58,7 @@ pub fn version_edit(
     Some(Problem::error(at, message).hint(hint))
 }
 
-/// What matters of a version here.
-fn minor(version: &str) -> Option<(u32, u32)> {
+fn major_and_minor(version: &str) -> Option<(u32, u32)> {
     let version = Version::parse(version)?;
     Some((version.major, version.minor))
 }
@@ -68,42 +67,47 @@ fn minor(version: &str) -> Option<(u32, u32)> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use test_support::etcd;
+    use test_support::etcd_cluster;
 
-    fn wanting(version: &str) -> EtcdCluster {
+    fn etcd_of_version(version: &str) -> EtcdCluster {
         EtcdCluster {
             version: version.to_owned(),
-            ..etcd("main", &["a"])
+            ..etcd_cluster("main", &["a"])
         }
     }
 
-    fn run(versions: &[&str]) -> Vec<Runs> {
-        let runs = |(index, version): (usize, &&str)| Runs {
+    fn running_versions(versions: &[&str]) -> Vec<RunningVersion> {
+        let runs = |(index, version): (usize, &&str)| RunningVersion {
             version: (*version).to_owned(),
             by: format!("i-{index}"),
         };
         versions.iter().enumerate().map(runs).collect()
     }
 
-    fn told(problem: Option<Problem>) -> String {
-        let told = |problem: Problem| {
+    fn problem_text(problem: Option<Problem>) -> String {
+        let text = |problem: Problem| {
             let hint = problem.hint.unwrap_or_default();
             format!("{}: {}; {hint}", problem.path, problem.message)
         };
-        problem.map(told).unwrap_or_default()
+        problem.map(text).unwrap_or_default()
     }
 
     #[test]
     fn a_refusal_says_where_who_runs_what_and_what_to_do() {
-        let runs = run(&["3.6.12", "3.5.31"]);
+        let runs = running_versions(&["3.6.12", "3.5.31"]);
         assert_eq!(
-            told(version_edit(1, &wanting("3.5.31"), None, &runs)),
+            problem_text(check_version(1, &etcd_of_version("3.5.31"), None, &runs)),
             "spec.etcdClusters[1].version: etcd cluster main runs etcd 3.6.12 (i-0), and the spec wants 3.5.31: no older minor can \
              read its data; set spec.etcdClusters[1].version to 3.6.12"
         );
         assert_eq!(
-            told(version_edit(0, &wanting("3.7.0"), Some("1.37.0"), &runs)),
-            "spec.kubernetesVersion: etcd cluster main runs etcd 3.5.31 (i-1), and the spec wants 3.7.0, as goes with Kubernetes \
+            problem_text(check_version(
+                0,
+                &etcd_of_version("3.7.0"),
+                Some("1.37.0"),
+                &runs
+            )),
+            "spec.kubernetesVersion: etcd cluster main runs etcd 3.5.31 (i-1), and the spec wants 3.7.0, which goes with Kubernetes \
              1.37.0: it goes up one minor at a time; set spec.etcdClusters[0].version to a version of 3.6 first, update, and replace \
              every control plane"
         );
@@ -118,7 +122,7 @@ mod tests {
             let written = |(minor, patch): &(u32, u32)| format!("3.{minor}.{patch}");
             let versions: Vec<String> = members.iter().map(written).collect();
             let versions: Vec<&str> = versions.iter().map(String::as_str).collect();
-            let edit = version_edit(0, &wanting(&written(&wanted)), None, &run(&versions));
+            let edit = check_version(0, &etcd_of_version(&written(&wanted)), None, &running_versions(&versions));
             let goes = |(minor, _): &(u32, u32)| wanted.0 == *minor || wanted.0 == minor + 1;
             prop_assert_eq!(edit.is_none(), members.iter().all(goes));
         }

@@ -1,8 +1,8 @@
-//! What kctl deploys into the cluster, of a completed spec, in full.
+//! The addons of the full spec, from a completed spec.
 
 use super::assets::remapped_image;
-use super::components::made_of;
-use super::{Found, flags};
+use super::components::value_or_error;
+use super::{Findings, flags};
 use crate::api::cloud::CloudConfiguration;
 use crate::api::cluster::ClusterSpec;
 use crate::api::dns::KubeDNSConfig;
@@ -10,27 +10,31 @@ use full::{Addons, CloudControllerManager, CoreDns, Corefile, Flannel};
 use node::config::Networking;
 use serde_json::json;
 
-/// What kOps installs with the Kubernetes versions that kctl knows, and the plugin that its makers name beside it.
+/// The flannel version that kOps installs, and the CNI plugin version that this flannel release names.
 const FLANNEL: &str = "ghcr.io/flannel-io/flannel:v0.28.9";
 const FLANNEL_PLUGIN: &str = "ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel3";
 
-/// Seconds between flannel's checks of its iptables rules, unless the spec says.
+/// Seconds between flannel's checks of its iptables rules, unless the spec sets them.
 const RESYNC: i32 = 5;
 
-/// The addons of a cluster with that network plugin.
-pub(super) fn full(spec: &ClusterSpec, networking: &Networking, found: &mut Found) -> Addons {
+/// The addons of a cluster with this network plugin.
+pub(super) fn full_addons(
+    spec: &ClusterSpec,
+    networking: &Networking,
+    findings: &mut Findings,
+) -> Addons {
     let dns = spec.kube_dns.clone().unwrap_or_default();
     Addons {
-        core_dns: (dns.provider.as_deref() != Some("None")).then(|| core_dns(dns)),
-        cloud_controller_manager: cloud_controller_manager(spec, found),
+        core_dns: (dns.provider.as_deref() != Some("None")).then(|| full_core_dns(dns)),
+        cloud_controller_manager: full_cloud_controller_manager(spec, findings),
         flannel: match networking {
-            Networking::Flannel(backend) => Some(flannel(spec, backend)),
+            Networking::Flannel(backend) => Some(full_flannel(spec, backend)),
             _ => None,
         },
     }
 }
 
-fn core_dns(dns: KubeDNSConfig) -> CoreDns {
+fn full_core_dns(dns: KubeDNSConfig) -> CoreDns {
     let made = |dns: &KubeDNSConfig| Corefile::Made {
         domain: dns.domain.clone().unwrap_or_default(),
         upstreams: dns.upstream_nameservers.clone(),
@@ -55,19 +59,23 @@ fn core_dns(dns: KubeDNSConfig) -> CoreDns {
     }
 }
 
-fn cloud_controller_manager(spec: &ClusterSpec, found: &mut Found) -> CloudControllerManager {
+fn full_cloud_controller_manager(
+    spec: &ClusterSpec,
+    findings: &mut Findings,
+) -> CloudControllerManager {
     let manager = spec.cloud_controller_manager.clone().unwrap_or_default();
-    let made = flags::cloud_controller_manager(&manager);
+    let made = flags::cloud_controller_manager_flags(&manager);
     CloudControllerManager {
         image: manager.image.unwrap_or_default(),
-        flags: made_of("spec.cloudControllerManager", made, found),
+        flags: value_or_error("spec.cloudControllerManager", made, findings),
         cpu_request: manager.cpu_request,
-        settings: settings(&spec.cloud_config.clone().unwrap_or_default()),
+        settings: cloud_config_settings(&spec.cloud_config.clone().unwrap_or_default()),
     }
 }
 
-/// Its configuration file. kOps has the same in a file of the instance; in the addon a change needs no new instance.
-fn settings(config: &CloudConfiguration) -> Vec<(String, String)> {
+/// Lines of the cloud controller manager's configuration file. kOps writes this file on the instance; as part of the addon, a
+/// change needs no new instance.
+fn cloud_config_settings(config: &CloudConfiguration) -> Vec<(String, String)> {
     let ingress = config.disable_security_group_ingress;
     let one = |name: &str, value: Option<String>| value.map(|value| (name.to_owned(), value));
     let families = config.node_ip_families.iter();
@@ -88,7 +96,7 @@ fn settings(config: &CloudConfiguration) -> Vec<(String, String)> {
     .collect()
 }
 
-fn flannel(spec: &ClusterSpec, backend: &str) -> Flannel {
+fn full_flannel(spec: &ClusterSpec, backend: &str) -> Flannel {
     let assets = spec.assets.clone().unwrap_or_default();
     let settings = spec.networking.as_ref();
     let settings = settings.and_then(|networking| networking.flannel.as_ref());

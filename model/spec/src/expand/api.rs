@@ -1,7 +1,7 @@
-//! How the API is reached: by the names of its machines, or by a load balancer.
+//! How the API is reached: by DNS names of the control planes, or through a load balancer.
 
 use super::fill::fill;
-use super::{Found, dns};
+use super::{Findings, dns};
 use crate::api::api_access::{
     APISpec, DNSAccessSpec, LoadBalancerAccessSpec, LoadBalancerSubnetSpec,
 };
@@ -13,16 +13,20 @@ use crate::api::{
 use full::{Api, ApiLoadBalancer, ApiLoadBalancerSubnet, DnsKind};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The TLS policy of load balancers with a certificate, as kOps.
+/// The TLS policy of load balancers with a certificate, as in kOps.
 const SSL_POLICY: &str = "ELBSecurityPolicy-2016-08";
 
-/// Names or load balancer; the load balancer's subnets.
-pub(super) fn complete(spec: &mut ClusterSpec, groups: &[InstanceGroup], found: &mut Found) {
+/// Chooses between DNS names and a load balancer, and the load balancer's subnets.
+pub(super) fn complete_api(
+    spec: &mut ClusterSpec,
+    groups: &[InstanceGroup],
+    findings: &mut Findings,
+) {
     if spec.kubernetes_api_access.is_empty() {
-        found.warning(
+        findings.add_warning(
             "spec.kubernetesApiAccess",
-            "nobody outside the VPC may reach the API",
-            "name the ranges from which kubectl is used, such as 203.0.113.0/24",
+            "no address outside the VPC is allowed to reach the API",
+            "add the ranges from which kubectl is used, such as 203.0.113.0/24",
         );
     }
     let unreachable_by_name = dns::dns_kind(spec) == DnsKind::None;
@@ -46,9 +50,9 @@ pub(super) fn complete(spec: &mut ClusterSpec, groups: &[InstanceGroup], found: 
     }
     let subnets = spec.subnets.clone();
     if let Some(balancer) = &mut api.load_balancer {
-        // Without names workers know the load balancer alone, and it stands for every control plane.
+        // Without DNS names, workers know only the load balancer, so it must reach every control plane.
         fill(&mut balancer.cross_zone_load_balancing, unreachable_by_name);
-        complete_load_balancer(balancer, &subnets, groups, found);
+        complete_load_balancer(balancer, &subnets, groups, findings);
     }
 }
 
@@ -71,7 +75,7 @@ fn complete_load_balancer(
     balancer: &mut LoadBalancerAccessSpec,
     subnets: &[ClusterSubnetSpec],
     groups: &[InstanceGroup],
-    found: &mut Found,
+    findings: &mut Findings,
 ) {
     fill(&mut balancer.class, LoadBalancerClass::Network);
     fill(&mut balancer.type_, LoadBalancerType::Public);
@@ -81,11 +85,11 @@ fn complete_load_balancer(
     }
     if balancer.subnets.is_empty() {
         let internal = balancer.type_ == Some(LoadBalancerType::Internal);
-        balancer.subnets = one_per_zone(internal, subnets, groups);
+        balancer.subnets = load_balancer_subnets(internal, subnets, groups);
         if balancer.subnets.is_empty() {
-            found.error(
+            findings.add_error(
                 "spec.api.loadBalancer.subnets",
-                "no subnet is fit for this load balancer",
+                "no subnet is suitable for this load balancer",
                 "add a Public or Utility subnet, or make the load balancer Internal",
             );
         }
@@ -95,7 +99,7 @@ fn complete_load_balancer(
 /// The best subnet of each zone. Public load balancers are in utility or public subnets, internal
 /// ones in private subnets, or in public ones where there are no others. In a zone, utility
 /// subnets and those of control planes are preferred, then the first by name.
-fn one_per_zone(
+fn load_balancer_subnets(
     internal: bool,
     subnets: &[ClusterSubnetSpec],
     groups: &[InstanceGroup],
@@ -114,8 +118,8 @@ fn one_per_zone(
             -i32::from(utility) - i32::from(preferred),
             subnet.name.as_str(),
         );
-        let held = best.entry(&subnet.zone).or_insert(rank);
-        *held = rank.min(*held);
+        let best_of_zone = best.entry(&subnet.zone).or_insert(rank);
+        *best_of_zone = rank.min(*best_of_zone);
     }
     best.into_values()
         .map(|(_, name)| LoadBalancerSubnetSpec {
@@ -129,8 +133,8 @@ fn is_private(subnet: &ClusterSubnetSpec) -> bool {
     subnet.type_ == Some(SubnetType::Private)
 }
 
-/// How the API of a completed spec is reached.
-pub(super) fn full(spec: &ClusterSpec) -> Api {
+/// API access of a completed spec.
+pub(super) fn full_api(spec: &ClusterSpec) -> Api {
     let balancer = spec.api.as_ref().and_then(|api| api.load_balancer.as_ref());
     Api {
         access: spec.kubernetes_api_access.clone(),

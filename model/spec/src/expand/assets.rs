@@ -1,6 +1,6 @@
-//! Where images and downloads come from.
+//! The sources of container images and downloads.
 
-use super::Known;
+use super::Context;
 use crate::api::assets::AssetsSpec;
 use crate::api::cluster::ClusterSpec;
 use crate::api::containerd::PackagesConfig;
@@ -8,23 +8,24 @@ use crate::catalog::Component;
 use full::Group;
 use node::config::{Arch, Asset};
 
-/// Kubernetes' own registry.
 const REGISTRY: &str = "registry.k8s.io";
 
-/// An image of Kubernetes' registry.
-pub(super) fn image(name: &str, tag: &str) -> String {
+/// The full name of an image in the registry of the Kubernetes project.
+pub(super) fn registry_image(name: &str, tag: &str) -> String {
     format!("{REGISTRY}/{name}:{tag}")
 }
 
-/// The image of a component of Kubernetes itself, from where the spec wants images to come.
-pub(super) fn component_image(name: &str, spec: &ClusterSpec, known: &Known) -> String {
+/// The image of a Kubernetes component, from the registry or proxy that `spec.assets` sets.
+pub(super) fn component_image(name: &str, spec: &ClusterSpec, context: &Context) -> String {
     let assets = spec.assets.clone().unwrap_or_default();
-    remapped_image(&image(name, &format!("v{}", known.version)), &assets)
+    remapped_image(
+        &registry_image(name, &format!("v{}", context.version)),
+        &assets,
+    )
 }
 
-/// An image from where `spec.assets` wants images to come, by kOps' rules: behind a pull-through
-/// proxy the registry's host is swapped; in a registry of copies `registry.k8s.io/` goes and the
-/// other slashes become dashes.
+/// Rewrites an image name by `spec.assets`, with kOps' rules: `containerProxy` replaces the
+/// registry's host; `containerRegistry` drops `registry.k8s.io/` and turns other slashes into dashes.
 pub(super) fn remapped_image(image: &str, assets: &AssetsSpec) -> String {
     if let Some(proxy) = &assets.container_proxy {
         let proxy = proxy.trim_end_matches('/');
@@ -52,28 +53,33 @@ pub(super) fn remapped_image(image: &str, assets: &AssetsSpec) -> String {
 }
 
 /// Downloads of every architecture in use, sorted by name and architecture.
-pub(super) fn full(spec: &ClusterSpec, groups: &[Group], known: &Known) -> Vec<Asset> {
+pub(super) fn full_assets(spec: &ClusterSpec, groups: &[Group], context: &Context) -> Vec<Asset> {
     let mut archs: Vec<Arch> = groups.iter().map(|group| group.arch).collect();
     archs.sort();
     archs.dedup();
     Component::ALL
         .into_iter()
-        .filter(|component| installed(*component, spec))
+        .filter(|component| is_downloaded(*component, spec))
         .flat_map(|component| archs.iter().map(move |arch| (component, *arch)))
-        .filter_map(|(component, arch)| asset(component, arch, spec, known))
+        .filter_map(|(component, arch)| find_asset(component, arch, spec, context))
         .collect()
 }
 
-/// False for what the machine image brings.
-fn installed(component: Component, spec: &ClusterSpec) -> bool {
+/// False for components that the image of the instances already contains (`skipInstall`).
+fn is_downloaded(component: Component, spec: &ClusterSpec) -> bool {
     let containerd = spec.containerd.as_ref();
-    let brought = containerd.and_then(|containerd| containerd.skip_install) == Some(true);
-    !(brought && matches!(component, Component::Containerd | Component::Runc))
+    let preinstalled = containerd.and_then(|containerd| containerd.skip_install) == Some(true);
+    !(preinstalled && matches!(component, Component::Containerd | Component::Runc))
 }
 
-fn asset(component: Component, arch: Arch, spec: &ClusterSpec, known: &Known) -> Option<Asset> {
-    let (version, packages) = chosen(component, spec);
-    if let Some((url, sha256)) = packages.and_then(|packages| own_package(packages, arch)) {
+fn find_asset(
+    component: Component,
+    arch: Arch,
+    spec: &ClusterSpec,
+    context: &Context,
+) -> Option<Asset> {
+    let (version, packages) = version_and_packages(component, spec);
+    if let Some((url, sha256)) = packages.and_then(|packages| user_package(packages, arch)) {
         return Some(Asset {
             name: component.name().to_owned(),
             arch,
@@ -81,16 +87,16 @@ fn asset(component: Component, arch: Arch, spec: &ClusterSpec, known: &Known) ->
             sha256,
         });
     }
-    let version = version.unwrap_or_else(|| component.version(&known.version));
+    let version = version.unwrap_or_else(|| component.version_for(&context.version));
     let version = version.strip_prefix('v').unwrap_or(&version);
-    let download = known.catalog.download(component, version, arch)?;
+    let download = context.catalog.find_download(component, version, arch)?;
     let assets = spec.assets.as_ref();
     let repository = assets.and_then(|assets| assets.file_repository.as_deref());
     let url = match repository {
-        Some(repository) => in_repository(&download.url, repository),
+        Some(repository) => mirrored_url(&download.url, repository),
         None => download.url.clone(),
     };
-    let published = &known.facts.published_hashes;
+    let published = &context.facts.published_hashes;
     let sha256 = download
         .sha256
         .or_else(|| published.get(&download.url).cloned())
@@ -103,8 +109,11 @@ fn asset(component: Component, arch: Arch, spec: &ClusterSpec, known: &Known) ->
     })
 }
 
-/// What the spec says of a component's version and packages.
-fn chosen(component: Component, spec: &ClusterSpec) -> (Option<String>, Option<&PackagesConfig>) {
+/// The version and packages that the spec sets for a component.
+fn version_and_packages(
+    component: Component,
+    spec: &ClusterSpec,
+) -> (Option<String>, Option<&PackagesConfig>) {
     let containerd = spec.containerd.as_ref();
     match component {
         Component::Containerd => (
@@ -122,8 +131,8 @@ fn chosen(component: Component, spec: &ClusterSpec) -> (Option<String>, Option<&
     }
 }
 
-/// The user's own package for an architecture: URL and hash.
-fn own_package(packages: &PackagesConfig, arch: Arch) -> Option<(String, Option<String>)> {
+/// URL and hash of the package that the spec sets for an architecture.
+fn user_package(packages: &PackagesConfig, arch: Arch) -> Option<(String, Option<String>)> {
     let (url, hash) = match arch {
         Arch::Amd64 => (&packages.url_amd64, &packages.hash_amd64),
         Arch::Arm64 => (&packages.url_arm64, &packages.hash_arm64),
@@ -131,8 +140,8 @@ fn own_package(packages: &PackagesConfig, arch: Arch) -> Option<(String, Option<
     Some((url.clone()?, hash.clone()))
 }
 
-/// A download's place in a repository of copies: the repository's URL and the download's path.
-fn in_repository(url: &str, repository: &str) -> String {
+/// The URL of a download in the file repository: the repository's URL with the path of the original URL.
+fn mirrored_url(url: &str, repository: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let path = rest.split_once('/').map_or("", |(_, path)| path);
     format!("{}/{path}", repository.trim_end_matches('/'))
@@ -140,7 +149,7 @@ fn in_repository(url: &str, repository: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{in_repository, remapped_image};
+    use super::{mirrored_url, remapped_image};
     use crate::api::assets::AssetsSpec;
 
     #[test]
@@ -185,7 +194,7 @@ mod tests {
     #[test]
     fn a_repository_of_copies_keeps_the_paths() {
         assert_eq!(
-            in_repository(
+            mirrored_url(
                 "https://dl.k8s.io/release/v1/bin/kubelet",
                 "https://own/files/"
             ),

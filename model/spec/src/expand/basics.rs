@@ -1,36 +1,36 @@
-//! The first decisions: Kubernetes version, stores, account and region.
+//! The first defaults: Kubernetes version, state store, account and region.
 
 use super::fill::fill;
-use super::{Found, Known};
+use super::{Context, Findings};
 use crate::api::authorization::{AuthorizationSpec, RBACAuthorizationSpec};
 use crate::api::cluster::ClusterSpec;
-use crate::catalog::recommended;
+use crate::catalog::recommended_patch;
 use crate::validate::subnets::region_of;
 use crate::validate::versions::{NEWEST_MINOR, OLDEST_MINOR, Version};
 use full::{Placement, StateLocation};
 
-/// The Kubernetes version; `None` if the spec's is none that kctl can do.
-pub(super) fn version(spec: &ClusterSpec, found: &mut Found) -> Option<Version> {
-    let default = recommended(NEWEST_MINOR).unwrap_or_default();
+/// The Kubernetes version; `None`, with a finding, if kctl does not support the one in the spec.
+pub(super) fn kubernetes_version(spec: &ClusterSpec, findings: &mut Findings) -> Option<Version> {
+    let default = recommended_patch(NEWEST_MINOR).unwrap_or_default();
     let text = spec.kubernetes_version.as_deref().unwrap_or(default);
-    let known = |version: &Version| {
+    let supported = |version: &Version| {
         version.major == 1 && (OLDEST_MINOR..=NEWEST_MINOR).contains(&version.minor)
     };
-    let version = Version::parse(text).filter(known);
+    let version = Version::parse(text).filter(supported);
     if version.is_none() {
         let message = format!("{text:?} is not a Kubernetes version that kctl knows");
         let hint = format!("use 1.{OLDEST_MINOR}.0 to {default}");
-        found.error("spec.kubernetesVersion", message, &hint);
+        findings.add_error("spec.kubernetesVersion", message, &hint);
     }
     version
 }
 
-/// Versions, stores, and who may do what.
-pub(super) fn complete(spec: &mut ClusterSpec, known: &Known, found: &mut Found) {
+/// Fills in the version, stores and authorization.
+pub(super) fn complete_basics(spec: &mut ClusterSpec, context: &Context, findings: &mut Findings) {
     fill(&mut spec.channel, "stable");
     fill(&mut spec.cloud_provider, "aws");
     fill(&mut spec.update_policy, "automatic");
-    spec.kubernetes_version = Some(known.version.to_string());
+    spec.kubernetes_version = Some(context.version.to_string());
     if spec.authorization.is_none() {
         spec.authorization = Some(AuthorizationSpec {
             rbac: Some(RBACAuthorizationSpec {}),
@@ -38,16 +38,16 @@ pub(super) fn complete(spec: &mut ClusterSpec, known: &Known, found: &mut Found)
         });
     }
     let Some(base) = spec.config_base.clone() else {
-        found.error(
+        findings.add_error(
             "spec.configBase",
-            "where the cluster's state lies is not known",
+            "the location of the cluster's state is not known",
             "set it to s3://BUCKET/NAME, or pass the state store",
         );
         return;
     };
     let base = base.trim_end_matches('/');
     if !base.contains("://") {
-        found.error(
+        findings.add_error(
             "spec.configBase",
             format!("{base:?} is not a URL"),
             "write s3://BUCKET/NAME or file://DIR/NAME",
@@ -57,8 +57,8 @@ pub(super) fn complete(spec: &mut ClusterSpec, known: &Known, found: &mut Found)
     fill(&mut spec.secret_store, format!("{base}/secrets"));
 }
 
-/// Where the cluster's state lies.
-pub(super) fn state(spec: &ClusterSpec) -> StateLocation {
+/// The location of the cluster in the state store.
+pub(super) fn state_location(spec: &ClusterSpec) -> StateLocation {
     let base = spec.config_base.as_deref().unwrap_or_default();
     let base = base.trim_end_matches('/');
     let (scheme, rest) = base.split_once("://").unwrap_or(("", base));
@@ -74,14 +74,18 @@ pub(super) fn state(spec: &ClusterSpec) -> StateLocation {
     }
 }
 
-/// Account and region.
-pub(super) fn placement(spec: &ClusterSpec, known: &Known, found: &mut Found) -> Option<Placement> {
+/// Account, partition and region; the region follows from the subnets' zones.
+pub(super) fn find_placement(
+    spec: &ClusterSpec,
+    context: &Context,
+    findings: &mut Findings,
+) -> Option<Placement> {
     let zones = spec.subnets.iter().map(|subnet| subnet.zone.as_str());
     let mut regions: Vec<&str> = zones.filter_map(region_of).collect();
     regions.sort_unstable();
     regions.dedup();
     let [region] = regions.as_slice() else {
-        found.error(
+        findings.add_error(
             "spec.subnets",
             match regions.as_slice() {
                 [] => "no subnet has a zone, so the region is not known".to_owned(),
@@ -91,15 +95,15 @@ pub(super) fn placement(spec: &ClusterSpec, known: &Known, found: &mut Found) ->
         );
         return None;
     };
-    let facts = known.facts;
-    let or = |said: &str, default: &str| {
-        let said = if said.is_empty() { default } else { said };
-        said.to_owned()
+    let facts = context.facts;
+    let or_default = |value: &str, default: &str| {
+        let value = if value.is_empty() { default } else { value };
+        value.to_owned()
     };
     Some(Placement {
         region: (*region).to_owned(),
-        partition: or(&facts.partition, partition_of_region(region)),
-        account: or(&facts.account, "000000000000"),
+        partition: or_default(&facts.partition, partition_of_region(region)),
+        account: or_default(&facts.account, "000000000000"),
     })
 }
 
@@ -116,25 +120,31 @@ fn partition_of_region(region: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::state;
+    use super::state_location;
     use crate::api::cluster::ClusterSpec;
 
     #[test]
     fn state_lies_in_a_bucket_or_a_directory() {
-        let of = |base: &str| {
+        let bucket_and_prefix = |base: &str| {
             let spec = ClusterSpec {
                 config_base: Some(base.to_owned()),
                 ..ClusterSpec::default()
             };
-            let state = state(&spec);
+            let state = state_location(&spec);
             (state.bucket, state.prefix)
         };
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(
-            of("s3://b/a.example.com"),
+            bucket_and_prefix("s3://b/a.example.com"),
             (some("b"), "a.example.com".into())
         );
-        assert_eq!(of("s3://b/x/y/n/"), (some("b"), "x/y/n".into()));
-        assert_eq!(of("file:///srv/state/n"), (None, "/srv/state/n".into()));
+        assert_eq!(
+            bucket_and_prefix("s3://b/x/y/n/"),
+            (some("b"), "x/y/n".into())
+        );
+        assert_eq!(
+            bucket_and_prefix("file:///srv/state/n"),
+            (None, "/srv/state/n".into())
+        );
     }
 }

@@ -1,11 +1,11 @@
-//! The load balancer before bastions.
+//! The load balancer in front of bastions.
 
 use crate::api::LoadBalancerType;
 use crate::api::cluster::ClusterSpec;
 use full::Bastion;
 
-/// What the spec says of it; nothing said: public, with no name of its own.
-pub(super) fn full(spec: &ClusterSpec) -> Bastion {
+/// The bastion load balancer of the spec. The default is a public one without a DNS name.
+pub(super) fn full_bastion(spec: &ClusterSpec) -> Bastion {
     let bastion = spec
         .topology
         .as_ref()

@@ -1,6 +1,6 @@
-//! The components of Kubernetes of a completed spec, in full: image, flags, environment, requests and limits of each.
+//! The Kubernetes components of the full spec: image, flags, environment, requests and limits of each.
 
-use super::{Found, flags};
+use super::{Findings, flags};
 use crate::api::cluster::ClusterSpec;
 use full::ControlPlane;
 use node::components::Component;
@@ -8,14 +8,17 @@ use node::manifests::{EnvVar, Resources};
 use std::collections::BTreeMap;
 use std::error::Error;
 
-/// Requested where the spec requests nothing. kOps'.
+/// CPU requests where the spec sets none, as in kOps.
 const API_SERVER_CPU: &str = "150m";
 const CPU: &str = "100m";
 
 /// kube-apiserver, kube-controller-manager and kube-scheduler; `None` only where a problem was found.
-pub(super) fn control_plane(spec: &ClusterSpec, found: &mut Found) -> Option<ControlPlane> {
+pub(super) fn full_control_plane(
+    spec: &ClusterSpec,
+    findings: &mut Findings,
+) -> Option<ControlPlane> {
     let config = spec.kube_api_server.clone().unwrap_or_default();
-    let made = flags::api_server(&config, spec.encryption_config == Some(true));
+    let made = flags::make_api_server_flags(&config, spec.encryption_config == Some(true));
     let env = config.env.iter().map(|variable| EnvVar {
         name: variable.name.clone(),
         value: variable.value.clone(),
@@ -23,21 +26,21 @@ pub(super) fn control_plane(spec: &ClusterSpec, found: &mut Found) -> Option<Con
     });
     let api_server = Component {
         image: config.image.clone().unwrap_or_default(),
-        flags: made_of("spec.kubeAPIServer", made, found),
+        flags: value_or_error("spec.kubeAPIServer", made, findings),
         env: env.collect(),
-        resources: resources(
+        resources: component_resources(
             API_SERVER_CPU,
             (&config.cpu_request, &config.memory_request),
             (&config.cpu_limit, &config.memory_limit),
         ),
     };
     let config = spec.kube_controller_manager.clone().unwrap_or_default();
-    let made = flags::controller_manager(&config);
+    let made = flags::controller_manager_flags(&config);
     let controller_manager = Component {
         image: config.image.clone().unwrap_or_default(),
-        flags: made_of("spec.kubeControllerManager", made, found),
+        flags: value_or_error("spec.kubeControllerManager", made, findings),
         env: Vec::new(),
-        resources: resources(
+        resources: component_resources(
             CPU,
             (&config.cpu_request, &config.memory_request),
             (&config.cpu_limit, &config.memory_limit),
@@ -49,18 +52,18 @@ pub(super) fn control_plane(spec: &ClusterSpec, found: &mut Found) -> Option<Con
         value: Some(most.to_string()),
         value_from: None,
     });
-    let made = flags::scheduler(&config);
+    let made = flags::scheduler_flags(&config);
     let scheduler = Component {
         image: config.image.clone().unwrap_or_default(),
-        flags: made_of("spec.kubeScheduler", made, found),
+        flags: value_or_error("spec.kubeScheduler", made, findings),
         env: volumes.into_iter().collect(),
-        resources: resources(
+        resources: component_resources(
             CPU,
             (&config.cpu_request, &config.memory_request),
             (&config.cpu_limit, &config.memory_limit),
         ),
     };
-    (!found.has_errors()).then(|| ControlPlane {
+    (!findings.has_errors()).then(|| ControlPlane {
         api_server,
         controller_manager,
         scheduler,
@@ -69,14 +72,14 @@ pub(super) fn control_plane(spec: &ClusterSpec, found: &mut Found) -> Option<Con
 }
 
 /// kube-proxy; `None` where the spec turns it off.
-pub(super) fn kube_proxy(spec: &ClusterSpec, found: &mut Found) -> Option<Component> {
+pub(super) fn full_kube_proxy(spec: &ClusterSpec, findings: &mut Findings) -> Option<Component> {
     let config = spec.kube_proxy.as_ref();
     let config = config.filter(|proxy| proxy.enabled != Some(false))?;
     Some(Component {
         image: config.image.clone().unwrap_or_default(),
-        flags: made_of("spec.kubeProxy", flags::proxy(config), found),
+        flags: value_or_error("spec.kubeProxy", flags::kube_proxy_flags(config), findings),
         env: Vec::new(),
-        resources: resources(
+        resources: component_resources(
             CPU,
             (&config.cpu_request, &config.memory_request),
             (&config.cpu_limit, &config.memory_limit),
@@ -84,22 +87,22 @@ pub(super) fn kube_proxy(spec: &ClusterSpec, found: &mut Found) -> Option<Compon
     })
 }
 
-/// What was made of a part of the spec; a failure is a problem at its path.
-pub(super) fn made_of<T: Default>(
+/// The value, or a default and a finding at `path` if it could not be made.
+pub(super) fn value_or_error<T: Default>(
     path: &str,
     made: Result<T, flags::Error>,
-    found: &mut Found,
+    findings: &mut Findings,
 ) -> T {
     made.unwrap_or_else(|error| {
         let cause = error.source().map(|cause| format!(": {cause}"));
         let message = format!("{error}{}", cause.unwrap_or_default());
-        found.error(path, message, "correct its fields");
+        findings.add_error(path, message, "correct its fields");
         T::default()
     })
 }
 
 /// Requests and limits, each CPU and memory, where the spec has them; `cpu` is requested where it requests none.
-fn resources(
+fn component_resources(
     cpu: &str,
     requests: (&Option<String>, &Option<String>),
     limits: (&Option<String>, &Option<String>),

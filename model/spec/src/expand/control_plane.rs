@@ -1,12 +1,12 @@
 //! The control plane's components: kube-apiserver, the controller managers, kube-scheduler.
 
-use super::assets::{component_image, image, remapped_image};
+use super::assets::{component_image, registry_image, remapped_image};
 use super::fill::{fill, fill_list};
-use super::{Found, Known};
+use super::{Context, Findings};
 use crate::api::cluster::ClusterSpec;
 use crate::api::kube_controller_manager::LeaderElectionConfiguration;
 
-/// Admission plugins of kube-apiserver, as kOps.
+/// Admission plugins of kube-apiserver, as in kOps.
 const ADMISSION_PLUGINS: [&str; 11] = [
     "DefaultStorageClass",
     "DefaultTolerationSeconds",
@@ -24,21 +24,21 @@ const ADMISSION_PLUGINS: [&str; 11] = [
 /// The AWS cloud controller manager that goes with every Kubernetes version kctl reads.
 const CLOUD_CONTROLLER_MANAGER: &str = "v1.36.1";
 
-/// Node ports of clusters that name no range: Kubernetes' own.
+/// The range of node ports if the spec sets none: Kubernetes' default.
 const NODE_PORTS: (u16, u16) = (30_000, 32_767);
 
-/// Flags as kOps has them.
-pub(super) fn complete(spec: &mut ClusterSpec, known: &Known) {
-    api_server(spec, known);
-    admission(spec);
-    service_accounts(spec);
-    controller_manager(spec, known);
-    cloud_controller_manager(spec, known);
-    scheduler(spec, known);
+/// Fills in the settings of all control-plane components, with kOps' defaults.
+pub(super) fn complete_control_plane(spec: &mut ClusterSpec, context: &Context) {
+    complete_api_server(spec, context);
+    fill_admission_plugins(spec);
+    fill_service_accounts(spec);
+    complete_controller_manager(spec, context);
+    complete_cloud_controller_manager(spec, context);
+    complete_scheduler(spec, context);
 }
 
-fn api_server(spec: &mut ClusterSpec, known: &Known) {
-    let image = component_image("kube-apiserver", spec, known);
+fn complete_api_server(spec: &mut ClusterSpec, context: &Context) {
+    let image = component_image("kube-apiserver", spec, context);
     let main = spec.etcd_clusters.iter().find(|etcd| etcd.name == "main");
     let servers = main.map_or(1, |etcd| etcd.etcd_members.len());
     let services = spec.service_cluster_ip_range.clone().unwrap_or_default();
@@ -61,7 +61,7 @@ fn api_server(spec: &mut ClusterSpec, known: &Known) {
     };
     fill(&mut api.authorization_mode, mode);
     fill(&mut api.bind_address, "0.0.0.0");
-    if known.version.minor < 33 {
+    if context.version.minor < 33 {
         fill(&mut api.cloud_provider, "external");
     }
     fill_list(&mut api.etcd_servers, &["https://127.0.0.1:4001"]);
@@ -86,9 +86,9 @@ fn api_server(spec: &mut ClusterSpec, known: &Known) {
     fill(&mut api.storage_backend, "etcd3");
 }
 
-/// Admission plugins: the user's, or the default ones without those he disables; then those he
-/// appends, for which kube-apiserver has no flag.
-fn admission(spec: &mut ClusterSpec) {
+/// Fills in the admission plugins: the user's, or the defaults without `disableAdmissionPlugins`; then
+/// `appendAdmissionPlugins`, for which kube-apiserver has no flag.
+fn fill_admission_plugins(spec: &mut ClusterSpec) {
     let api = spec.kube_api_server.get_or_insert_default();
     if !api.admission_control.is_empty() {
         return;
@@ -106,8 +106,8 @@ fn admission(spec: &mut ClusterSpec) {
     }
 }
 
-/// Who issues service account tokens: the API's name inside the cluster.
-fn service_accounts(spec: &mut ClusterSpec) {
+/// Fills in the issuer of service account tokens: the internal name of the API.
+fn fill_service_accounts(spec: &mut ClusterSpec) {
     let name = spec.master_internal_name.clone().unwrap_or_default();
     let api = spec.kube_api_server.get_or_insert_default();
     fill(&mut api.service_account_issuer, format!("https://{name}"));
@@ -119,8 +119,8 @@ fn service_accounts(spec: &mut ClusterSpec) {
     fill_list(&mut api.api_audiences, &["kubernetes.svc.default"]);
 }
 
-fn controller_manager(spec: &mut ClusterSpec, known: &Known) {
-    let image = component_image("kube-controller-manager", spec, known);
+fn complete_controller_manager(spec: &mut ClusterSpec, context: &Context) {
+    let image = component_image("kube-controller-manager", spec, context);
     let pods = spec.pod_cidr.clone().unwrap_or_default();
     let manager = spec.kube_controller_manager.get_or_insert_default();
     fill(&mut manager.image, image);
@@ -130,21 +130,21 @@ fn controller_manager(spec: &mut ClusterSpec, known: &Known) {
     }
     fill(&mut manager.cloud_provider, "external");
     fill(&mut manager.cluster_cidr, pods);
-    fill(&mut manager.cluster_name, known.name.as_str());
-    // Routes are the cloud controller manager's.
+    fill(&mut manager.cluster_name, context.name.as_str());
+    // The cloud controller manager configures routes.
     fill(&mut manager.configure_cloud_routes, false);
-    elect(&mut manager.leader_election);
+    enable_leader_election(&mut manager.leader_election);
     fill(&mut manager.log_level, 2);
     fill(&mut manager.use_service_account_credentials, true);
 }
 
-fn cloud_controller_manager(spec: &mut ClusterSpec, known: &Known) {
+fn complete_cloud_controller_manager(spec: &mut ClusterSpec, context: &Context) {
     let assets = spec.assets.clone().unwrap_or_default();
     let pods = spec.pod_cidr.clone().unwrap_or_default();
     let networking = spec.networking.as_ref();
     let kubenet = networking.is_some_and(|networking| networking.kubenet.is_some());
     let manager = spec.cloud_controller_manager.get_or_insert_default();
-    let default = image(
+    let default = registry_image(
         "provider-aws/cloud-controller-manager",
         CLOUD_CONTROLLER_MANAGER,
     );
@@ -152,28 +152,28 @@ fn cloud_controller_manager(spec: &mut ClusterSpec, known: &Known) {
     fill(&mut manager.allocate_node_cidrs, true);
     fill(&mut manager.cloud_provider, "aws");
     fill(&mut manager.cluster_cidr, pods);
-    fill(&mut manager.cluster_name, known.name.as_str());
+    fill(&mut manager.cluster_name, context.name.as_str());
     fill(&mut manager.configure_cloud_routes, kubenet);
     fill(&mut manager.cpu_request, "200m");
-    elect(&mut manager.leader_election);
+    enable_leader_election(&mut manager.leader_election);
     fill(&mut manager.log_level, 2);
     fill(&mut manager.use_service_account_credentials, true);
 }
 
-fn scheduler(spec: &mut ClusterSpec, known: &Known) {
-    let image = component_image("kube-scheduler", spec, known);
+fn complete_scheduler(spec: &mut ClusterSpec, context: &Context) {
+    let image = component_image("kube-scheduler", spec, context);
     let scheduler = spec.kube_scheduler.get_or_insert_default();
     fill(&mut scheduler.image, image);
-    elect(&mut scheduler.leader_election);
+    enable_leader_election(&mut scheduler.leader_election);
     fill(&mut scheduler.log_level, 2);
 }
 
-fn elect(election: &mut Option<LeaderElectionConfiguration>) {
+fn enable_leader_election(election: &mut Option<LeaderElectionConfiguration>) {
     fill(&mut election.get_or_insert_default().leader_elect, true);
 }
 
-/// The node ports of a completed spec.
-pub(super) fn node_port_range(spec: &ClusterSpec, found: &mut Found) -> Option<(u16, u16)> {
+/// First and last node port of a completed spec.
+pub(super) fn node_port_range(spec: &ClusterSpec, findings: &mut Findings) -> Option<(u16, u16)> {
     let api = spec.kube_api_server.as_ref();
     let Some(text) = api.and_then(|api| api.service_node_port_range.as_deref()) else {
         return Some(NODE_PORTS);
@@ -183,7 +183,7 @@ pub(super) fn node_port_range(spec: &ClusterSpec, found: &mut Found) -> Option<(
         .and_then(|(first, last)| Some((first.trim().parse().ok()?, last.trim().parse().ok()?)))
         .filter(|(first, last): &(u16, u16)| first <= last);
     if range.is_none() {
-        found.error(
+        findings.add_error(
             "spec.kubeAPIServer.serviceNodePortRange",
             format!("{text:?} is not a range of ports"),
             "write it as 30000-32767",

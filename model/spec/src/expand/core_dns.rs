@@ -1,12 +1,12 @@
-//! CoreDNS.
+//! Defaults of CoreDNS and the node-local DNS cache.
 
-use super::assets::{image, remapped_image};
+use super::assets::{registry_image, remapped_image};
 use super::fill::fill;
 use super::pods;
 use crate::api::cluster::ClusterSpec;
 
-/// Cache, requests, address and images, as kOps.
-pub(super) fn complete(spec: &mut ClusterSpec) {
+/// Fills in cache sizes, requests, address and images, as in kOps.
+pub(super) fn complete_core_dns(spec: &mut ClusterSpec) {
     let server = pods::dns_address(spec);
     let domain = spec.cluster_dns_domain.clone().unwrap_or_default();
     let assets = spec.assets.clone().unwrap_or_default();
@@ -23,12 +23,12 @@ pub(super) fn complete(spec: &mut ClusterSpec) {
     fill(&mut dns.memory_limit, "170Mi");
     fill(
         &mut dns.core_dns_image,
-        remapped_image(&image("coredns/coredns", "v1.14.2"), &assets),
+        remapped_image(&registry_image("coredns/coredns", "v1.14.2"), &assets),
     );
     fill(
         &mut dns.cpa_image,
         remapped_image(
-            &image("cpa/cluster-proportional-autoscaler", "v1.9.0"),
+            &registry_image("cpa/cluster-proportional-autoscaler", "v1.9.0"),
             &assets,
         ),
     );
@@ -40,7 +40,7 @@ pub(super) fn complete(spec: &mut ClusterSpec) {
         fill(&mut local.memory_request, "5Mi");
         fill(
             &mut local.image,
-            remapped_image(&image("dns/k8s-dns-node-cache", "1.26.0"), &assets),
+            remapped_image(&registry_image("dns/k8s-dns-node-cache", "1.26.0"), &assets),
         );
     }
 }

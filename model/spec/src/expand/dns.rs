@@ -1,19 +1,19 @@
-//! The cluster's names, and the hosted zone they are published in.
+//! The cluster's DNS names, and the hosted zone of its records.
 
 use super::fill::fill;
-use super::{Found, Known};
+use super::{Context, Findings};
 use crate::api::DnsType;
 use crate::api::cluster::ClusterSpec;
 use cloud::facts::{HostedZone, hosted_zone};
 use full::{Dns, DnsKind, Zone};
 use node::names::dns;
 
-/// The id of a hosted zone that nobody could look up.
+/// Placeholder for the id of a hosted zone if AWS was not queried.
 pub const STAND_IN_ZONE: &str = "Z00000000000000000000";
 
-/// Names of the API, and the hosted zone.
-pub(super) fn complete(spec: &mut ClusterSpec, known: &Known, found: &mut Found) {
-    let name = &known.name;
+/// Fills in the names of the API and the hosted zone.
+pub(super) fn complete_dns(spec: &mut ClusterSpec, context: &Context, findings: &mut Findings) {
+    let name = &context.name;
     fill(&mut spec.master_public_name, dns::api(name));
     fill(&mut spec.master_internal_name, dns::api_internal(name));
     let topology = spec.topology.get_or_insert_default();
@@ -24,30 +24,36 @@ pub(super) fn complete(spec: &mut ClusterSpec, known: &Known, found: &mut Found)
     }
     let external = spec.external_dns.get_or_insert_default();
     fill(&mut external.provider, "dns-controller");
-    match zone(spec, known) {
-        // Its id, also where the spec names it: whoever reads the completed spec needs no list of zones.
+    match find_zone(spec, context) {
+        // Write the id even if the spec has the zone's name: readers of the completed spec need no list of zones.
         Some(zone) => spec.dns_zone = Some(zone.id.clone()),
-        // A made-up id must not be written down.
-        None if known.facts.stand_in => {}
-        None => found.error(
+        // A placeholder must not be stored in the completed spec.
+        None if context.facts.stand_in => {}
+        None => findings.add_error(
             "spec.dnsZone",
             match &spec.dns_zone {
-                Some(zone) => format!("{zone} is no {} hosted zone of this account", word(spec)),
-                None => format!("no {} hosted zone of this account holds {name}", word(spec)),
+                Some(zone) => format!(
+                    "this account has no {} hosted zone {zone}",
+                    zone_kind_name(spec)
+                ),
+                None => format!(
+                    "this account has no {} hosted zone that contains {name}",
+                    zone_kind_name(spec)
+                ),
             },
             "create the hosted zone, name another, or use topology.dns.type None",
         ),
     }
 }
 
-fn word(spec: &ClusterSpec) -> &'static str {
+fn zone_kind_name(spec: &ClusterSpec) -> &'static str {
     match dns_kind(spec) {
         DnsKind::Private => "private",
         _ => "public",
     }
 }
 
-/// Where names are published.
+/// The kind of hosted zone in which the cluster's names are published.
 pub fn dns_kind(spec: &ClusterSpec) -> DnsKind {
     let dns = spec
         .topology
@@ -60,22 +66,22 @@ pub fn dns_kind(spec: &ClusterSpec) -> DnsKind {
     }
 }
 
-/// The account's zone, if it is of the kind that the spec wants.
-fn zone<'a>(spec: &ClusterSpec, known: &'a Known) -> Option<&'a HostedZone> {
+/// The hosted zone in the facts, if it is public or private as the spec requires.
+fn find_zone<'a>(spec: &ClusterSpec, context: &'a Context) -> Option<&'a HostedZone> {
     let private = dns_kind(spec) == DnsKind::Private;
-    let zones = &known.facts.hosted_zones;
-    hosted_zone(zones, spec.dns_zone.as_deref(), &known.name, private)
+    let zones = &context.facts.hosted_zones;
+    hosted_zone(zones, spec.dns_zone.as_deref(), &context.name, private)
         .filter(|zone| zone.private == private)
 }
 
-/// The names of a completed spec.
-pub(super) fn full(spec: &ClusterSpec, known: &Known) -> Dns {
+/// DNS names and zone of a completed spec.
+pub(super) fn full_dns(spec: &ClusterSpec, context: &Context) -> Dns {
     let kind = dns_kind(spec);
     Dns {
         kind,
         zone: (kind != DnsKind::None).then(|| {
-            zone(spec, known).map_or_else(
-                || stand_in(spec, &known.name),
+            find_zone(spec, context).map_or_else(
+                || stand_in_zone(spec, &context.name),
                 |zone| Zone {
                     id: zone.id.clone(),
                     name: zone.name.clone(),
@@ -87,12 +93,12 @@ pub(super) fn full(spec: &ClusterSpec, known: &Known) -> Dns {
     }
 }
 
-/// What the spec says of its zone, and the rest made up.
-fn stand_in(spec: &ClusterSpec, name: &str) -> Zone {
+/// A zone from the spec's `dnsZone`, with placeholders for what it does not say.
+fn stand_in_zone(spec: &ClusterSpec, name: &str) -> Zone {
     let parent = name.split_once('.').map_or(name, |(_, parent)| parent);
     let (id, name) = match spec.dns_zone.as_deref() {
-        Some(said) if said.contains('.') => (STAND_IN_ZONE, said.trim_end_matches('.')),
-        Some(said) => (said.trim_start_matches("/hostedzone/"), parent),
+        Some(name) if name.contains('.') => (STAND_IN_ZONE, name.trim_end_matches('.')),
+        Some(id) => (id.trim_start_matches("/hostedzone/"), parent),
         None => (STAND_IN_ZONE, parent),
     };
     Zone {

@@ -4,7 +4,7 @@ use crate::api::cluster::ClusterSpec;
 use full::EgressProxy;
 
 /// `spec.egressProxy` of a completed spec.
-pub(super) fn full(spec: &ClusterSpec) -> Option<EgressProxy> {
+pub(super) fn full_egress_proxy(spec: &ClusterSpec) -> Option<EgressProxy> {
     let egress = spec.egress_proxy.as_ref()?;
     let proxy = egress.http_proxy.as_ref()?;
     let port = proxy

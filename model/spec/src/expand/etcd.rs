@@ -4,7 +4,7 @@ use super::assets::{self, remapped_image};
 use super::etcd_clusters::etcd_clusters;
 use super::fill::fill;
 use super::volumes::{self, DEFAULT_TYPE};
-use super::{Found, Known};
+use super::{Context, Findings};
 use crate::api::assets::AssetsSpec;
 use crate::api::cluster::ClusterSpec;
 use crate::api::etcd::{EnvVar, EtcdClusterSpec, EtcdMemberSpec};
@@ -15,14 +15,14 @@ use node::components::{EtcdSetting, etcd_setting};
 use node::duration::parse_milliseconds;
 use std::collections::BTreeMap;
 
-/// Addresses for metrics: all that the spec gives, wherever it gives them.
+/// Variable with the metrics addresses. The spec has two places for them; both count.
 const METRICS: &str = "ETCD_LISTEN_METRICS_URLS";
 
-/// GiB of a member's volume.
+/// Default size of a member's volume, in GiB.
 const VOLUME_SIZE: i32 = 20;
 
 /// The etcd version that goes with a Kubernetes version, as kOps pairs them.
-fn version(kubernetes: &Version) -> &'static str {
+fn default_etcd_version(kubernetes: &Version) -> &'static str {
     match kubernetes.minor {
         ..=33 => "3.5.31",
         34..=36 => "3.6.12",
@@ -30,9 +30,9 @@ fn version(kubernetes: &Version) -> &'static str {
     }
 }
 
-/// Versions, requests, snapshots, and every member's volume. A spec without etcd clusters gets
-/// those of a new cluster.
-pub(super) fn complete(spec: &mut ClusterSpec, groups: &[InstanceGroup], known: &Known) {
+/// Fills in versions, requests, backups and volumes. A spec without etcd clusters gets those of a new
+/// cluster.
+pub(super) fn complete_etcd(spec: &mut ClusterSpec, groups: &[InstanceGroup], context: &Context) {
     if spec.etcd_clusters.is_empty() {
         let control_planes: Vec<&str> = groups
             .iter()
@@ -44,14 +44,14 @@ pub(super) fn complete(spec: &mut ClusterSpec, groups: &[InstanceGroup], known: 
     let base = spec.config_base.as_deref().unwrap_or_default();
     let base = base.trim_end_matches('/').to_owned();
     for etcd in &mut spec.etcd_clusters {
-        complete_cluster(etcd, &base, known);
+        complete_cluster(etcd, &base, context);
         etcd.etcd_members.iter_mut().for_each(complete_member);
     }
 }
 
-fn complete_cluster(etcd: &mut EtcdClusterSpec, base: &str, known: &Known) {
+fn complete_cluster(etcd: &mut EtcdClusterSpec, base: &str, context: &Context) {
     fill(&mut etcd.provider, "Manager");
-    fill(&mut etcd.version, version(&known.version));
+    fill(&mut etcd.version, default_etcd_version(&context.version));
     let cpu = if etcd.name == "main" { "200m" } else { "100m" };
     fill(&mut etcd.cpu_request, cpu);
     fill(&mut etcd.memory_request, "100Mi");
@@ -66,7 +66,7 @@ fn complete_cluster(etcd: &mut EtcdClusterSpec, base: &str, known: &Known) {
 fn complete_member(member: &mut EtcdMemberSpec) {
     fill(&mut member.volume_type, DEFAULT_TYPE);
     fill(&mut member.volume_size, VOLUME_SIZE);
-    // As kOps: only who asks gets it. `create` asks.
+    // As in kOps, encryption is opt-in. `kctl create cluster` sets it.
     fill(&mut member.encrypted_volume, false);
     let volume_type = member.volume_type.clone().unwrap_or_default();
     volumes::fill_performance(
@@ -77,10 +77,10 @@ fn complete_member(member: &mut EtcdMemberSpec) {
 }
 
 /// The etcd clusters of a completed spec.
-pub(super) fn full(
+pub(super) fn full_etcd_clusters(
     spec: &ClusterSpec,
     groups: &[InstanceGroup],
-    found: &mut Found,
+    findings: &mut Findings,
 ) -> Option<Vec<EtcdCluster>> {
     let assets = spec.assets.clone().unwrap_or_default();
     let mut clusters = Vec::with_capacity(spec.etcd_clusters.len());
@@ -89,9 +89,9 @@ pub(super) fn full(
         let mut members = Vec::with_capacity(etcd.etcd_members.len());
         for (index, member) in etcd.etcd_members.iter().enumerate() {
             let path = format!("{path}.etcdMembers[{index}].instanceGroup");
-            match zone(&member.instance_group, groups, spec) {
+            match group_zone(&member.instance_group, groups, spec) {
                 Some(zone) => members.push(full_member(member, zone)),
-                None => found.error(
+                None => findings.add_error(
                     path,
                     format!("no group {:?} with a subnet", member.instance_group),
                     "name a control-plane group of this cluster",
@@ -100,26 +100,27 @@ pub(super) fn full(
         }
         clusters.push(EtcdCluster {
             name: etcd.name.clone(),
-            version: bare(etcd.version.as_deref().unwrap_or_default()),
+            version: without_v(etcd.version.as_deref().unwrap_or_default()),
             members,
             cpu_request: etcd.cpu_request.clone().unwrap_or_default(),
             memory_request: etcd.memory_request.clone().unwrap_or_default(),
-            image: image(etcd, &assets),
-            environment: environment(etcd),
+            image: etcd_image(etcd, &assets),
+            environment: etcd_environment(etcd),
         });
     }
-    (!found.has_errors()).then_some(clusters)
+    (!findings.has_errors()).then_some(clusters)
 }
 
-/// The spec's image, or Kubernetes' own of that version, from where images come.
-fn image(etcd: &EtcdClusterSpec, assets: &AssetsSpec) -> String {
-    let version = bare(etcd.version.as_deref().unwrap_or_default());
-    let default = || assets::image("etcd", &format!("{version}-0"));
+/// The image in the spec, or the Kubernetes project's image of that version.
+fn etcd_image(etcd: &EtcdClusterSpec, assets: &AssetsSpec) -> String {
+    let version = without_v(etcd.version.as_deref().unwrap_or_default());
+    let default = || assets::registry_image("etcd", &format!("{version}-0"));
     remapped_image(&etcd.image.clone().unwrap_or_else(default), assets)
 }
 
-/// What tunes the members: of the user's variables those that do only that; they win over the fields of the spec.
-fn environment(etcd: &EtcdClusterSpec) -> BTreeMap<String, String> {
+/// Environment variables that tune the members. Of the user's variables, only tuning ones are taken; they win over the
+/// fields of the spec.
+fn etcd_environment(etcd: &EtcdClusterSpec) -> BTreeMap<String, String> {
     let mut environment = BTreeMap::new();
     for (name, time) in [
         ("ETCD_HEARTBEAT_INTERVAL", &etcd.heartbeat_interval),
@@ -151,12 +152,12 @@ fn environment(etcd: &EtcdClusterSpec) -> BTreeMap<String, String> {
     environment
 }
 
-fn bare(version: &str) -> String {
+fn without_v(version: &str) -> String {
     version.strip_prefix('v').unwrap_or(version).to_owned()
 }
 
-/// The zone of a group's first subnet: validation has seen that all are in it.
-fn zone<'a>(group: &str, groups: &[InstanceGroup], spec: &'a ClusterSpec) -> Option<&'a str> {
+/// The zone of a group's first subnet. Validation ensures that all its subnets are in one zone.
+fn group_zone<'a>(group: &str, groups: &[InstanceGroup], spec: &'a ClusterSpec) -> Option<&'a str> {
     let group = groups.iter().find(|candidate| candidate.name() == group)?;
     let first = group.spec.subnets.first()?;
     let subnet = spec.subnets.iter().find(|subnet| subnet.name == *first)?;
@@ -170,8 +171,8 @@ fn full_member(member: &EtcdMemberSpec, zone: &str) -> EtcdMember {
         group: member.instance_group.clone(),
         zone: zone.to_owned(),
         volume_size: member.volume_size.unwrap_or(VOLUME_SIZE),
-        volume_iops: volumes::iops(&volume_type, member.volume_iops),
-        volume_throughput: volumes::throughput(&volume_type, member.volume_throughput),
+        volume_iops: volumes::accepted_iops(&volume_type, member.volume_iops),
+        volume_throughput: volumes::accepted_throughput(&volume_type, member.volume_throughput),
         volume_type,
         encrypted: member.encrypted_volume == Some(true),
         kms_key_id: member.kms_key_id.clone(),
@@ -190,7 +191,7 @@ mod tests {
             value: Some(value.into()),
             ..EnvVar::default()
         };
-        let environment = environment(&EtcdClusterSpec {
+        let environment = etcd_environment(&EtcdClusterSpec {
             heartbeat_interval: Some("250ms".into()),
             leader_election_timeout: Some("1m2s".into()),
             manager: Some(EtcdManagerSpec {

@@ -2,7 +2,7 @@
 
 use crate::api::etcd::{EtcdClusterSpec, EtcdManagerSpec, EtcdMemberSpec};
 
-/// Days snapshots are kept.
+/// Days that etcd backups are kept.
 const RETENTION_DAYS: i32 = 90;
 
 /// etcd clusters of these names with one member in each control-plane group, as kOps' `create
@@ -45,8 +45,8 @@ pub fn etcd_clusters<S: AsRef<str>>(
     names.iter().map(cluster).collect()
 }
 
-/// Short names for the members in these groups: what tells the groups apart, at least one letter;
-/// `etcd-` goes before a digit.
+/// Short names for the members in these groups: the group names without their common prefix, at least
+/// one character. A name that starts with a digit gets the prefix `etcd-`.
 fn member_names(groups: &[&str]) -> Vec<String> {
     let mut names: Vec<&str> = groups.iter().map(|group| without_role(group)).collect();
     while let Some(rest) = without_first(&names) {
@@ -66,7 +66,7 @@ fn without_role(group: &str) -> &str {
     name.strip_prefix("master-").unwrap_or(name)
 }
 
-/// The names without their first letter, if they share it and the first name has another.
+/// The names without their first letter, if all share it and the first name is longer.
 fn without_first<'a>(names: &[&'a str]) -> Option<Vec<&'a str>> {
     let mut letters = names.first()?.chars();
     let (first, _second) = (letters.next()?, letters.next()?);

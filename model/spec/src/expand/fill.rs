@@ -1,10 +1,10 @@
-//! Filling what nobody said: a value that is there is never touched.
+//! Helpers that fill in defaults. A value that is set is never changed.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Sets a field that nobody set.
+/// Sets a field that is not set.
 pub(super) fn fill<T>(field: &mut Option<T>, value: impl Into<T>) {
     field.get_or_insert_with(|| value.into());
 }
@@ -16,23 +16,22 @@ pub(super) fn fill_list(field: &mut Vec<String>, values: &[&str]) {
     }
 }
 
-/// `base` with everything that `over` says on top, field by field, maps key by key. The fields of
-/// the spec's structs are left out of their serialized form where nobody set them, so what is in
-/// `over`'s form is what somebody said.
-pub(super) fn overlay<T: Serialize + DeserializeOwned>(
+/// `base` with all set fields of `over` on top, maps key by key. Fields of the spec's structs that
+/// are not set are not serialized, so everything in the serialized form of `over` was set.
+pub(super) fn overlay_fields<T: Serialize + DeserializeOwned>(
     base: &T,
     over: &T,
 ) -> Result<T, serde_json::Error> {
     let mut merged = serde_json::to_value(base)?;
-    merge(&mut merged, serde_json::to_value(over)?);
+    merge_values(&mut merged, serde_json::to_value(over)?);
     serde_json::from_value(merged)
 }
 
-fn merge(base: &mut Value, over: Value) {
+fn merge_values(base: &mut Value, over: Value) {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {
             for (key, value) in over {
-                merge(base.entry(key).or_insert(Value::Null), value);
+                merge_values(base.entry(key).or_insert(Value::Null), value);
             }
         }
         (base, over) => *base = over,
@@ -41,7 +40,7 @@ fn merge(base: &mut Value, over: Value) {
 
 #[cfg(test)]
 mod tests {
-    use super::{fill, fill_list, overlay};
+    use super::{fill, fill_list, overlay_fields};
     use crate::api::kubelet::KubeletConfigSpec;
 
     #[test]
@@ -74,7 +73,7 @@ mod tests {
             feature_gates: gates(&[("B", "false")]),
             ..KubeletConfigSpec::default()
         };
-        let merged = overlay(&base, &over).unwrap();
+        let merged = overlay_fields(&base, &over).unwrap();
         assert_eq!(merged.log_level, Some(2));
         assert_eq!(merged.max_pods, Some(30));
         assert_eq!(merged.fail_swap_on, Some(false));

@@ -1,5 +1,5 @@
-//! Flags and configuration files of the components of Kubernetes, from what the completed spec says of each. What the user
-//! said wins over every path and default written here.
+//! Flags and configuration files of the Kubernetes components, from a completed spec. Values set by the user win over
+//! the paths and defaults here.
 
 mod api_server;
 mod cloud_controller_manager;
@@ -12,13 +12,13 @@ mod naming_test;
 mod proxy;
 mod scheduler;
 
-pub(crate) use api_server::api_server;
-pub(super) use cloud_controller_manager::cloud_controller_manager;
-pub(super) use controller_manager::controller_manager;
-pub(super) use kubelet::kubelet;
+pub(crate) use api_server::make_api_server_flags;
+pub(super) use cloud_controller_manager::cloud_controller_manager_flags;
+pub(super) use controller_manager::controller_manager_flags;
+pub(super) use kubelet::kubelet_flags;
 pub(super) use kubelet_config::kubelet_config;
-pub(super) use proxy::proxy;
-pub(super) use scheduler::{scheduler, scheduler_config};
+pub(super) use proxy::kube_proxy_flags;
+pub(super) use scheduler::{scheduler_config, scheduler_flags};
 
 /// The settings of a component could not be turned into flags or a file.
 #[derive(Debug, thiserror::Error)]

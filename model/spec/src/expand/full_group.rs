@@ -1,8 +1,8 @@
-//! Instance groups of a completed spec, in full.
+//! The instance groups of the full spec.
 
-use super::groups::{in_public_subnets, zones};
-use super::machines::{first_type, machine};
-use super::{Found, Known, labels, node_settings, volumes};
+use super::groups::{group_zones, in_public_subnets};
+use super::instances::{first_machine_type, resolve_instance};
+use super::{Context, Findings, labels, node_settings, volumes};
 use crate::api::cluster::ClusterSpec;
 use crate::api::instance_group::InstanceGroupSpec;
 use crate::api::machine::VolumeSpec;
@@ -12,17 +12,17 @@ use full::{ExternalLoadBalancer, Group, Volume};
 use node::config::Role;
 use node::duration;
 
-/// A completed group; `None` only where a problem was found.
-pub(super) fn full(
+/// Derives the full spec of a completed group; `None` only if a problem was reported.
+pub(super) fn full_group(
     group: &InstanceGroup,
     spec: &ClusterSpec,
-    known: &Known,
-    found: &mut Found,
+    context: &Context,
+    findings: &mut Findings,
 ) -> Option<Group> {
-    let machine = machine(group, &zones(group, spec), known, found)?;
-    let lifetime = max_lifetime(group, found);
-    let volumes = more_full_volumes(group, found);
-    let taints = labels::taints(group);
+    let machine = resolve_instance(group, &group_zones(group, spec), context, findings)?;
+    let lifetime = max_lifetime(group, findings);
+    let volumes = full_additional_volumes(group, findings);
+    let taints = labels::node_taints(group);
     let said = &group.spec;
     let metadata = said.instance_metadata.clone().unwrap_or_default();
     Some(Group {
@@ -37,20 +37,20 @@ pub(super) fn full(
         root_volume: full_root_volume(said, &machine.root_device)?,
         root_device: machine.root_device,
         arch: machine.arch,
-        machine_type: first_type(said)?.to_owned(),
+        machine_type: first_machine_type(said)?.to_owned(),
         instance_store_disks: machine.instance_store_disks,
         min_size: said.min_size?,
         max_size: said.max_size?,
         subnets: said.subnets.clone(),
-        // In a private subnet a public address would be of no use.
+        // A public address has no use in a private subnet.
         associate_public_ip: said.associate_public_ip? && in_public_subnets(said, spec),
         volumes: volumes?,
         cloud_labels: said.cloud_labels.clone(),
         node_labels: said.node_labels.clone(),
         additional_security_groups: said.additional_security_groups.clone(),
         security_group_override: said.security_group_override.clone(),
-        iam_profile: profile_name(said),
-        iam_role: own_role(group, known.facts, found),
+        iam_profile: user_profile_name(said),
+        iam_role: user_profile_role(group, context.facts, findings),
         detailed_monitoring: said.detailed_instance_monitoring == Some(true),
         ebs_optimized: said.root_volume_optimization,
         http_tokens: metadata.http_tokens?,
@@ -70,7 +70,7 @@ pub(super) fn full(
             .map(|part| (part.name.clone(), part.type_.clone(), part.content.clone()))
             .collect(),
         compress_user_data: said.compress_user_data == Some(true),
-        node: node_settings::full(group, &taints, spec, found),
+        node: node_settings::full_node_settings(group, &taints, spec, findings),
         taints,
     })
 }
@@ -80,8 +80,8 @@ fn full_root_volume(said: &InstanceGroupSpec, device: &str) -> Option<Volume> {
     Some(Volume {
         device: device.to_owned(),
         size: said.root_volume_size?,
-        iops: volumes::iops(&volume_type, said.root_volume_iops),
-        throughput: volumes::throughput(&volume_type, said.root_volume_throughput),
+        iops: volumes::accepted_iops(&volume_type, said.root_volume_iops),
+        throughput: volumes::accepted_throughput(&volume_type, said.root_volume_throughput),
         volume_type,
         encrypted: said.root_volume_encryption,
         kms_key_id: said.root_volume_encryption_key.clone(),
@@ -89,13 +89,13 @@ fn full_root_volume(said: &InstanceGroupSpec, device: &str) -> Option<Volume> {
     })
 }
 
-fn more_full_volumes(group: &InstanceGroup, found: &mut Found) -> Option<Vec<Volume>> {
+fn full_additional_volumes(group: &InstanceGroup, findings: &mut Findings) -> Option<Vec<Volume>> {
     let volumes = group.spec.volumes.iter().enumerate();
     let mut full = Vec::new();
     for (index, volume) in volumes {
         match full_volume(volume) {
             Some(volume) => full.push(volume),
-            None => found.group_error(
+            None => findings.add_group_error(
                 group,
                 format!("spec.volumes[{index}].size"),
                 "a volume needs a size",
@@ -111,8 +111,8 @@ fn full_volume(volume: &VolumeSpec) -> Option<Volume> {
     Some(Volume {
         device: volume.device.clone(),
         size: volume.size?,
-        iops: volumes::iops(&volume_type, volume.iops),
-        throughput: volumes::throughput(&volume_type, volume.throughput),
+        iops: volumes::accepted_iops(&volume_type, volume.iops),
+        throughput: volumes::accepted_throughput(&volume_type, volume.throughput),
         volume_type,
         encrypted: volume.encrypted,
         kms_key_id: volume.key.clone(),
@@ -120,14 +120,14 @@ fn full_volume(volume: &VolumeSpec) -> Option<Volume> {
     })
 }
 
-/// Seconds a machine lives at most; 0: no limit.
-fn max_lifetime(group: &InstanceGroup, found: &mut Found) -> Option<i32> {
+/// Maximum lifetime of an instance in seconds; 0: no limit.
+fn max_lifetime(group: &InstanceGroup, findings: &mut Findings) -> Option<i32> {
     let Some(text) = &group.spec.max_instance_lifetime else {
         return Some(0);
     };
     let seconds = duration::parse_whole_seconds(text);
     if seconds.is_none() {
-        found.group_error(
+        findings.add_group_error(
             group,
             "spec.maxInstanceLifetime",
             format!("{text:?} is not a duration"),
@@ -137,23 +137,27 @@ fn max_lifetime(group: &InstanceGroup, found: &mut Found) -> Option<i32> {
     seconds
 }
 
-/// The role in the user's instance profile. Machines sign with the role, and profiles are free to be called otherwise.
-fn own_role(group: &InstanceGroup, facts: &Facts, found: &mut Found) -> Option<String> {
-    let profile = profile_name(&group.spec)?;
+/// The IAM role in the user's instance profile. Instances sign requests with the role, whose name can differ from the profile's.
+fn user_profile_role(
+    group: &InstanceGroup,
+    facts: &Facts,
+    findings: &mut Findings,
+) -> Option<String> {
+    let profile = user_profile_name(&group.spec)?;
     let role = facts.profile_roles.get(&profile);
     if role.is_none() && !facts.stand_in {
-        found.group_error(
+        findings.add_group_error(
             group,
             "spec.iam.profile",
             format!("this account has no instance profile {profile} with a role in it"),
-            "create it, add a role to it, or leave spec.iam out to get both made",
+            "create it, add a role to it, or remove spec.iam to have kctl create both",
         );
     }
     role.cloned()
 }
 
 /// The name of the user's instance profile: the last part of its ARN.
-pub(super) fn profile_name(said: &InstanceGroupSpec) -> Option<String> {
+pub(super) fn user_profile_name(said: &InstanceGroupSpec) -> Option<String> {
     let arn = said.iam.as_ref()?.profile.as_deref()?;
     arn.rsplit('/').next().map(str::to_owned)
 }

@@ -1,19 +1,23 @@
-//! Instance groups: where they are, how many, which machines, what they are called.
+//! Defaults of instance groups: subnets, sizes, images, instance types, volumes, labels and kubelet.
 
-use super::fill::{fill, overlay};
+use super::fill::{fill, overlay_fields};
+use super::instances::{arch_of_image, arch_of_type};
 use super::machine_type::default_machine_type;
-use super::machines::{arch_of_image, arch_of_type};
 use super::volumes::{self, DEFAULT_TYPE};
-use super::{Found, Known, labels};
+use super::{Context, Findings, labels};
 use crate::api::cluster::ClusterSpec;
 use crate::api::instance_group::InstanceGroupSpec;
 use crate::api::subnet::ClusterSubnetSpec;
 use crate::api::{InstanceGroup, InstanceGroupRole, SubnetType};
 use crate::catalog::default_image;
 
-/// Subnets of groups that name none: those of their zones, else for workers and bastions all but
-/// utility subnets.
-pub(super) fn place(groups: &mut [InstanceGroup], spec: &ClusterSpec, found: &mut Found) {
+/// Fills in the subnets of groups that name none: those in the group's zones; for workers and bastions
+/// without zones, all but utility subnets.
+pub(super) fn assign_subnets(
+    groups: &mut [InstanceGroup],
+    spec: &ClusterSpec,
+    findings: &mut Findings,
+) {
     for group in groups {
         let zones = &group.spec.zones;
         let worker = group.spec.role != Some(InstanceGroupRole::ControlPlane);
@@ -26,42 +30,42 @@ pub(super) fn place(groups: &mut [InstanceGroup], spec: &ClusterSpec, found: &mu
         }
         if group.spec.subnets.is_empty() {
             let hint = "name a subnet of the cluster";
-            found.group_error(group, "spec.subnets", "a group needs a subnet", hint);
+            findings.add_group_error(group, "spec.subnets", "a group needs a subnet", hint);
         }
         for index in 0..group.spec.subnets.len() {
             let name = group.spec.subnets.get(index);
-            if let Some(name) = name.filter(|name| subnet(spec, name).is_none()) {
+            if let Some(name) = name.filter(|name| find_subnet(spec, name).is_none()) {
                 let path = format!("spec.subnets[{index}]");
                 let message = format!("the cluster has no subnet {name}");
-                found.group_error(group, path, message, "name a subnet of the cluster");
+                findings.add_group_error(group, path, message, "name a subnet of the cluster");
             }
         }
     }
 }
 
-fn subnet<'a>(spec: &'a ClusterSpec, name: &str) -> Option<&'a ClusterSubnetSpec> {
+fn find_subnet<'a>(spec: &'a ClusterSpec, name: &str) -> Option<&'a ClusterSubnetSpec> {
     spec.subnets.iter().find(|subnet| subnet.name == name)
 }
 
-/// Zones of a group's subnets.
-pub(super) fn zones<'a>(group: &InstanceGroup, spec: &'a ClusterSpec) -> Vec<&'a str> {
+/// The zones of a group's subnets, in the subnets' order.
+pub(super) fn group_zones<'a>(group: &InstanceGroup, spec: &'a ClusterSpec) -> Vec<&'a str> {
     let subnets = group.spec.subnets.iter();
     subnets
-        .filter_map(|name| Some(subnet(spec, name)?.zone.as_str()))
+        .filter_map(|name| Some(find_subnet(spec, name)?.zone.as_str()))
         .collect()
 }
 
-/// Sizes, machines, volumes, labels and kubelet of every group.
-pub(super) fn complete(
+/// Fills in all other defaults of every group.
+pub(super) fn complete_groups(
     groups: &mut [InstanceGroup],
     spec: &ClusterSpec,
-    known: &Known,
-    found: &mut Found,
+    context: &Context,
+    findings: &mut Findings,
 ) {
     for group in groups {
         let role = match group.spec.role {
             Some(InstanceGroupRole::ApiServer) => {
-                found.group_error(
+                findings.add_group_error(
                     group,
                     "spec.role",
                     "kctl does not do this yet: groups that run kube-apiserver alone",
@@ -72,28 +76,28 @@ pub(super) fn complete(
             Some(role) => role,
             None => {
                 let hint = "set it to Master, Node or Bastion";
-                found.group_error(group, "spec.role", "a group needs a role", hint);
+                findings.add_group_error(group, "spec.role", "a group needs a role", hint);
                 continue;
             }
         };
-        let zones = zones(group, spec);
-        sizes(&mut group.spec, role);
-        machines(group, role, &zones, known, found);
-        root_volume(&mut group.spec, role);
-        more_volumes(&mut group.spec);
+        let zones = group_zones(group, spec);
+        fill_sizes(&mut group.spec, role);
+        fill_image_and_type(group, role, &zones, context, findings);
+        fill_root_volume(&mut group.spec, role);
+        fill_additional_volumes(&mut group.spec);
         let metadata = group.spec.instance_metadata.get_or_insert_default();
         fill(&mut metadata.http_tokens, "required");
         fill(&mut metadata.http_put_response_hop_limit, 1);
-        public_address(&mut group.spec, spec);
-        kubelet(group, role, spec, found);
-        runtime(group, found);
-        group.spec.node_labels = labels::labels(group, role);
+        fill_public_address(&mut group.spec, spec);
+        merge_kubelet(group, role, spec, findings);
+        check_container_runtime(group, findings);
+        group.spec.node_labels = labels::node_labels(group, role);
         labels::fill_taints(group);
     }
 }
 
-/// One machine, or two workers; a bound that was said moves the other.
-fn sizes(group: &mut InstanceGroupSpec, role: InstanceGroupRole) {
+/// Fills in the sizes: one instance, or two for workers. A bound that is set moves the other one.
+fn fill_sizes(group: &mut InstanceGroupSpec, role: InstanceGroupRole) {
     let default = if role == InstanceGroupRole::Node {
         2
     } else {
@@ -105,14 +109,14 @@ fn sizes(group: &mut InstanceGroupSpec, role: InstanceGroupRole) {
     fill(&mut group.max_size, max);
 }
 
-fn machines(
+fn fill_image_and_type(
     group: &mut InstanceGroup,
     role: InstanceGroupRole,
     zones: &[&str],
-    known: &Known,
-    found: &mut Found,
+    context: &Context,
+    findings: &mut Findings,
 ) {
-    let facts = known.facts;
+    let facts = context.facts;
     if group.spec.image.is_none() {
         let machine_type = group.spec.machine_type.as_deref().unwrap_or_default();
         group.spec.image = Some(default_image(arch_of_type(machine_type, facts)));
@@ -122,17 +126,17 @@ fn machines(
         let arch = arch_of_image(image, facts);
         group.spec.machine_type = default_machine_type(role, arch, zones, facts);
         if group.spec.machine_type.is_none() {
-            found.group_error(
+            findings.add_group_error(
                 group,
                 "spec.machineType",
-                "no machine type that groups get by default is offered here",
+                "none of the default machine types is offered in all zones of the group",
                 "name a machine type that all zones of the group offer",
             );
         }
     }
 }
 
-fn root_volume(group: &mut InstanceGroupSpec, role: InstanceGroupRole) {
+fn fill_root_volume(group: &mut InstanceGroupSpec, role: InstanceGroupRole) {
     let size = match role {
         InstanceGroupRole::ControlPlane | InstanceGroupRole::ApiServer => 64,
         InstanceGroupRole::Node => 128,
@@ -150,7 +154,7 @@ fn root_volume(group: &mut InstanceGroupSpec, role: InstanceGroupRole) {
     );
 }
 
-fn more_volumes(group: &mut InstanceGroupSpec) {
+fn fill_additional_volumes(group: &mut InstanceGroupSpec) {
     for volume in &mut group.volumes {
         fill(&mut volume.type_, DEFAULT_TYPE);
         fill(&mut volume.encrypted, true);
@@ -160,25 +164,28 @@ fn more_volumes(group: &mut InstanceGroupSpec) {
     }
 }
 
-/// Machines in public subnets get public addresses unless the group says no.
-fn public_address(group: &mut InstanceGroupSpec, spec: &ClusterSpec) {
+/// Instances in public subnets get public addresses unless the group sets otherwise.
+fn fill_public_address(group: &mut InstanceGroupSpec, spec: &ClusterSpec) {
     let public = in_public_subnets(group, spec);
     fill(&mut group.associate_public_ip, public);
 }
 
-/// True if machines of a group can have public addresses.
+/// True if all subnets of the group are public, so that public addresses work.
 pub(super) fn in_public_subnets(group: &InstanceGroupSpec, spec: &ClusterSpec) -> bool {
-    let mut subnets = group.subnets.iter().filter_map(|name| subnet(spec, name));
+    let mut subnets = group
+        .subnets
+        .iter()
+        .filter_map(|name| find_subnet(spec, name));
     subnets.all(|subnet| matches!(subnet.type_, Some(SubnetType::Public | SubnetType::Utility)))
 }
 
-/// Downloads are the same for all groups.
-fn runtime(group: &InstanceGroup, found: &mut Found) {
+/// Reports a group with its own container runtime: downloads are the same for all groups.
+fn check_container_runtime(group: &InstanceGroup, findings: &mut Findings) {
     let own = group.spec.containerd.as_ref().is_some_and(|containerd| {
         containerd.version.is_some() || containerd.packages.is_some() || containerd.runc.is_some()
     });
     if own {
-        found.group_error(
+        findings.add_group_error(
             group,
             "spec.containerd",
             "kctl does not do this yet: a container runtime of one group's own",
@@ -187,22 +194,24 @@ fn runtime(group: &InstanceGroup, found: &mut Found) {
     }
 }
 
-/// What runs on the group's machines: the cluster's kubelet with the group's on top.
-fn kubelet(
+/// Merges the group's kubelet settings over the cluster's.
+fn merge_kubelet(
     group: &mut InstanceGroup,
     role: InstanceGroupRole,
     spec: &ClusterSpec,
-    found: &mut Found,
+    findings: &mut Findings,
 ) {
-    let of_cluster = match role {
+    let cluster_kubelet = match role {
         InstanceGroupRole::Bastion => return,
         InstanceGroupRole::ControlPlane => &spec.master_kubelet,
         InstanceGroupRole::Node | InstanceGroupRole::ApiServer => &spec.kubelet,
     };
-    let of_cluster = of_cluster.clone().unwrap_or_default();
-    let of_group = group.spec.kubelet.clone().unwrap_or_default();
-    match overlay(&of_cluster, &of_group) {
+    let cluster_kubelet = cluster_kubelet.clone().unwrap_or_default();
+    let group_kubelet = group.spec.kubelet.clone().unwrap_or_default();
+    match overlay_fields(&cluster_kubelet, &group_kubelet) {
         Ok(merged) => group.spec.kubelet = Some(merged),
-        Err(error) => found.group_error(group, "spec.kubelet", error.to_string(), "correct it"),
+        Err(error) => {
+            findings.add_group_error(group, "spec.kubelet", error.to_string(), "correct it")
+        }
     }
 }

@@ -1,19 +1,19 @@
-//! What machines may do in AWS.
+//! IAM settings of instances.
 
-use super::Found;
+use super::Findings;
 use super::fill::fill;
 use crate::api::cluster::ClusterSpec;
 use full::Iam;
 
-/// The permissions of kOps' non-legacy roles.
-pub(super) fn complete(spec: &mut ClusterSpec) {
+/// Fills in the defaults, which are those of kOps' non-legacy roles.
+pub(super) fn complete_iam(spec: &mut ClusterSpec) {
     let iam = spec.iam.get_or_insert_default();
     fill(&mut iam.legacy, false);
     fill(&mut iam.allow_container_registry, false);
 }
 
 /// The IAM settings of a completed spec; policies are keyed `control-plane`, `node`, `bastion`.
-pub(super) fn full(spec: &ClusterSpec, found: &mut Found) -> Option<Iam> {
+pub(super) fn full_iam(spec: &ClusterSpec, findings: &mut Findings) -> Option<Iam> {
     let mut policies = Ok(std::collections::BTreeMap::new());
     for (role, text) in &spec.additional_policies {
         match serde_json::from_str(text) {
@@ -23,7 +23,7 @@ pub(super) fn full(spec: &ClusterSpec, found: &mut Found) -> Option<Iam> {
                 }
             }
             Err(error) => {
-                found.error(
+                findings.add_error(
                     format!("spec.additionalPolicies.{role}"),
                     format!("this is not JSON: {error}"),
                     "write a JSON list of policy statements",
@@ -45,7 +45,7 @@ pub(super) fn full(spec: &ClusterSpec, found: &mut Found) -> Option<Iam> {
     })
 }
 
-/// v1alpha2 says `master` for what is a control plane everywhere else.
+/// The role's name in the full spec. kOps' v1alpha2 format calls control planes `master`.
 fn role_name(role: &str) -> String {
     match role.to_ascii_lowercase().as_str() {
         "master" | "controlplane" => "control-plane".to_owned(),

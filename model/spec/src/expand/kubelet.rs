@@ -1,17 +1,17 @@
-//! kubelet of all machines and of control planes.
+//! Defaults of kubelet, for all instances and for control planes.
 
-use super::fill::{fill, overlay};
-use super::{Found, Known};
+use super::fill::{fill, overlay_fields};
+use super::{Context, Findings};
 use crate::api::cluster::ClusterSpec;
 use crate::api::kubelet::KubeletConfigSpec;
 
-/// When kubelet evicts pods, as kOps.
+/// kubelet's hard eviction thresholds, as in kOps.
 const EVICTION_HARD: &str = "memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%,\
                              imagefs.available<10%,imagefs.inodesFree<5%";
 
-/// `spec.kubelet`, and `spec.masterKubelet` as what control planes run: all of `spec.kubelet` with
-/// what was said for control planes on top.
-pub(super) fn complete(spec: &mut ClusterSpec, known: &Known, found: &mut Found) {
+/// Fills in `spec.kubelet`, and makes `spec.masterKubelet` complete: `spec.kubelet` with the settings for
+/// control planes on top.
+pub(super) fn complete_kubelet(spec: &mut ClusterSpec, context: &Context, findings: &mut Findings) {
     let dns = spec.kube_dns.as_ref();
     let cluster_dns = dns
         .and_then(|dns| dns.server_ip.clone())
@@ -19,24 +19,24 @@ pub(super) fn complete(spec: &mut ClusterSpec, known: &Known, found: &mut Found)
     let domain = spec.cluster_dns_domain.clone().unwrap_or_default();
     let kubelet = spec.kubelet.get_or_insert_default();
     let master = spec.master_kubelet.get_or_insert_default();
-    // What was said for all machines holds for control planes too: before any default.
-    match overlay(kubelet, master) {
+    // Merge before any default is filled in: settings for all instances apply to control planes too.
+    match overlay_fields(kubelet, master) {
         Ok(merged) => *master = merged,
-        Err(error) => found.error("spec.masterKubelet", error.to_string(), "correct it"),
+        Err(error) => findings.add_error("spec.masterKubelet", error.to_string(), "correct it"),
     }
-    // Possible by default since 1.35: containers of the control plane come back soon.
-    if known.version.minor >= 35 {
+    // Enabled by default since Kubernetes 1.35. Control-plane containers restart soon after a crash.
+    if context.version.minor >= 35 {
         let period = &mut master.crash_loop_back_off_max_container_restart_period;
         fill(period, "1m0s");
     }
     for kubelet in [kubelet, master] {
-        defaults(kubelet, known);
+        fill_defaults(kubelet, context);
         fill(&mut kubelet.cluster_dns, cluster_dns.as_str());
         fill(&mut kubelet.cluster_domain, domain.as_str());
     }
 }
 
-fn defaults(kubelet: &mut KubeletConfigSpec, known: &Known) {
+fn fill_defaults(kubelet: &mut KubeletConfigSpec, context: &Context) {
     fill(&mut kubelet.anonymous_auth, false);
     fill(&mut kubelet.authentication_token_webhook, true);
     fill(&mut kubelet.authorization_mode, "Webhook");
@@ -49,10 +49,10 @@ fn defaults(kubelet: &mut KubeletConfigSpec, known: &Known) {
     fill(&mut kubelet.log_level, 2);
     fill(&mut kubelet.pod_manifest_path, "/etc/kubernetes/manifests");
     fill(&mut kubelet.protect_kernel_defaults, true);
-    if known.version.minor < 34 {
+    if context.version.minor < 34 {
         fill(&mut kubelet.register_schedulable, true);
     }
-    // Unlike kOps: kubelet renews both its certificates, so nodes do not expire with age.
+    // Unlike in kOps, kubelet renews both its certificates, so old nodes keep working.
     fill(&mut kubelet.rotate_certificates, true);
     fill(&mut kubelet.runtime_request_timeout, "15m0s");
     fill(&mut kubelet.shutdown_grace_period, "30s");

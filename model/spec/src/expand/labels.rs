@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 /// The taint that keeps pods off control planes.
 const CONTROL_PLANE_TAINT: &str = "node-role.kubernetes.io/control-plane=:NoSchedule";
 
-/// Labels every Node of a role gets. kubelet may not set those of the role on its own Node, so the
-/// control plane does. The group's name is not among them: it is read from the machine's tag.
-fn of_role(role: InstanceGroupRole) -> &'static [&'static str] {
+/// The labels of every Node of a role. kubelet may not set role labels on its own Node, so the control
+/// plane sets them. The group's name is not among them: it is read from the instance's tag.
+fn role_labels(role: InstanceGroupRole) -> &'static [&'static str] {
     match role {
         InstanceGroupRole::ControlPlane => &[
             "kops.k8s.io/kops-controller-pki",
@@ -20,10 +20,13 @@ fn of_role(role: InstanceGroupRole) -> &'static [&'static str] {
     }
 }
 
-/// Labels of a group's Nodes: the role's, kubelet's, then the group's, each winning over those before.
-pub(super) fn labels(group: &InstanceGroup, role: InstanceGroupRole) -> BTreeMap<String, String> {
+/// Labels of a group's Nodes: those of the role, of kubelet and of the group. Later ones win.
+pub(super) fn node_labels(
+    group: &InstanceGroup,
+    role: InstanceGroupRole,
+) -> BTreeMap<String, String> {
     let mut labels = BTreeMap::new();
-    for label in of_role(role) {
+    for label in role_labels(role) {
         labels.insert((*label).to_owned(), String::new());
     }
     if role == InstanceGroupRole::Bastion {
@@ -36,16 +39,16 @@ pub(super) fn labels(group: &InstanceGroup, role: InstanceGroupRole) -> BTreeMap
     labels
 }
 
-/// Control planes for which nobody names a taint keep pods off.
+/// Adds the control-plane taint to control-plane groups without taints.
 pub(super) fn fill_taints(group: &mut InstanceGroup) {
     let control_plane = group.spec.role == Some(InstanceGroupRole::ControlPlane);
-    if control_plane && taints(group).is_empty() {
+    if control_plane && node_taints(group).is_empty() {
         group.spec.taints.push(CONTROL_PLANE_TAINT.to_owned());
     }
 }
 
 /// Taints of a group's Nodes: kubelet's and the group's, each once.
-pub(super) fn taints(group: &InstanceGroup) -> Vec<String> {
+pub(super) fn node_taints(group: &InstanceGroup) -> Vec<String> {
     let kubelet = group.spec.kubelet.iter();
     let kubelet = kubelet.flat_map(|kubelet| &kubelet.taints);
     let mut taints: Vec<String> = Vec::new();

@@ -1,11 +1,11 @@
-//! The machine type of groups that name none.
+//! The default instance type of groups.
 
 use crate::api::InstanceGroupRole;
 use cloud::facts::Facts;
 use node::config::Arch;
 
-/// What is taken, first choice first: kOps' order, then types of regions that have nothing newer.
-fn candidates(role: InstanceGroupRole) -> &'static [(&'static str, Arch)] {
+/// Candidates in order of preference: kOps' order, then types for regions without newer ones.
+fn default_candidates(role: InstanceGroupRole) -> &'static [(&'static str, Arch)] {
     const AMD64: Arch = Arch::Amd64;
     const ARM64: Arch = Arch::Arm64;
     match role {
@@ -31,13 +31,15 @@ fn candidates(role: InstanceGroupRole) -> &'static [(&'static str, Arch)] {
     }
 }
 
-/// Machine types that groups of a role may get, first choice first.
-pub fn usual_machine_types(role: InstanceGroupRole) -> impl Iterator<Item = String> {
-    candidates(role).iter().map(|(name, _)| (*name).to_owned())
+/// The instance types that a group of this role can get by default, first choice first.
+pub fn candidate_machine_types(role: InstanceGroupRole) -> impl Iterator<Item = String> {
+    default_candidates(role)
+        .iter()
+        .map(|(name, _)| (*name).to_owned())
 }
 
-/// The first candidate of a role that has the architecture and is offered in all zones. Without
-/// any machine types in the facts, the first of that architecture. `None`: none is offered.
+/// The first candidate of a role that has the architecture and is offered in all zones. If the
+/// facts contain no instance types, the first of that architecture. `None`: none is offered.
 pub fn default_machine_type(
     role: InstanceGroupRole,
     arch: Arch,
@@ -45,16 +47,16 @@ pub fn default_machine_type(
     facts: &Facts,
 ) -> Option<String> {
     let offered = |name: &str| {
-        let Some(known) = facts.instance_types.get(name) else {
+        let Some(offered_type) = facts.instance_types.get(name) else {
             return facts.instance_types.is_empty();
         };
-        let everywhere = known.zones.is_empty();
+        let everywhere = offered_type.zones.is_empty();
         everywhere
             || zones
                 .iter()
-                .all(|zone| known.zones.iter().any(|offer| offer == zone))
+                .all(|zone| offered_type.zones.iter().any(|offer| offer == zone))
     };
-    candidates(role)
+    default_candidates(role)
         .iter()
         .find(|(name, of)| *of == arch && offered(name))
         .map(|(name, _)| (*name).to_owned())
@@ -67,7 +69,7 @@ mod tests {
     use cloud::facts::{Facts, InstanceType};
     use node::config::Arch::{self, Amd64, Arm64};
 
-    fn offering(types: &[(&str, Arch, &[&str])]) -> Facts {
+    fn facts_offering(types: &[(&str, Arch, &[&str])]) -> Facts {
         let types = types.iter().map(|(name, arch, zones)| {
             let kind = InstanceType {
                 arch: *arch,
@@ -84,23 +86,23 @@ mod tests {
 
     #[test]
     fn the_first_candidate_offered_in_all_zones_is_taken() {
-        let facts = offering(&[
+        let facts = facts_offering(&[
             ("t3.medium", Amd64, &["a"]),
             ("c4.large", Amd64, &["a", "b"]),
             ("t4g.medium", Arm64, &[]),
         ]);
-        let of = |arch, zones: &[&str]| default_machine_type(Node, arch, zones, &facts);
-        assert_eq!(of(Amd64, &["a"]).unwrap(), "t3.medium");
-        assert_eq!(of(Amd64, &["a", "b"]).unwrap(), "c4.large");
-        assert_eq!(of(Arm64, &["a", "b"]).unwrap(), "t4g.medium");
-        assert_eq!(of(Amd64, &["c"]), None);
+        let default_type = |arch, zones: &[&str]| default_machine_type(Node, arch, zones, &facts);
+        assert_eq!(default_type(Amd64, &["a"]).unwrap(), "t3.medium");
+        assert_eq!(default_type(Amd64, &["a", "b"]).unwrap(), "c4.large");
+        assert_eq!(default_type(Arm64, &["a", "b"]).unwrap(), "t4g.medium");
+        assert_eq!(default_type(Amd64, &["c"]), None);
     }
 
     #[test]
     fn without_anybody_to_ask_the_first_one_is_taken() {
-        let of = |role, arch| default_machine_type(role, arch, &["a"], &Facts::default());
-        assert_eq!(of(ControlPlane, Amd64).unwrap(), "t3.medium");
-        assert_eq!(of(Node, Arm64).unwrap(), "t4g.medium");
-        assert_eq!(of(Bastion, Amd64).unwrap(), "t3.micro");
+        let default_type = |role, arch| default_machine_type(role, arch, &["a"], &Facts::default());
+        assert_eq!(default_type(ControlPlane, Amd64).unwrap(), "t3.medium");
+        assert_eq!(default_type(Node, Arm64).unwrap(), "t4g.medium");
+        assert_eq!(default_type(Bastion, Amd64).unwrap(), "t3.micro");
     }
 }

@@ -1,53 +1,53 @@
 //! VPC and subnets: ranges, zones and types.
 
 use super::fill::fill;
-use super::{Found, Known};
+use super::{Context, Findings};
 use crate::api::SubnetType as Type;
 use crate::api::cluster::ClusterSpec;
 use crate::api::subnet::ClusterSubnetSpec;
-use crate::cidr::{self, Share, Wanted};
+use crate::cidr::{self, Share, SubnetRequest};
 use cloud::facts::SharedSubnet;
 use full::{Network, Subnet, SubnetType};
 use ipnet::Ipv4Net;
 
-/// The range of VPCs whose spec names none, as kOps.
+/// The default range of VPCs, as in kOps.
 pub(crate) const DEFAULT_NETWORK: &str = "172.20.0.0/16";
 
-/// The allocation id of an Elastic IP that nobody could look up.
+/// Placeholder for the allocation id of an Elastic IP if AWS was not queried.
 pub const STAND_IN_ADDRESS: &str = "eipalloc-00000000000000000";
 
-/// The VPC's range, and zone, type and range of each subnet.
-pub(super) fn complete(spec: &mut ClusterSpec, known: &Known, found: &mut Found) {
-    network_cidr(spec, known, found);
+/// Fills in the VPC's range, and zone, type and range of each subnet.
+pub(super) fn complete_network(spec: &mut ClusterSpec, context: &Context, findings: &mut Findings) {
+    fill_network_cidr(spec, context, findings);
     for index in 0..spec.subnets.len() {
         if let Some(subnet) = spec.subnets.get_mut(index) {
             let path = format!("spec.subnets[{index}]");
-            as_shared(subnet, &path, known, found);
+            fill_from_shared(subnet, &path, context, findings);
             fill(&mut subnet.type_, Type::Public);
             if subnet.zone.is_empty() && subnet.id.is_none() {
-                found.error(format!("{path}.zone"), "a subnet needs a zone", "set it");
+                findings.add_error(format!("{path}.zone"), "a subnet needs a zone", "set it");
             }
         }
     }
     if spec.subnets.is_empty() {
-        found.error(
+        findings.add_error(
             "spec.subnets",
             "a cluster needs a subnet",
             "add one per zone",
         );
     }
-    assign(spec, found);
+    assign_ranges(spec, findings);
 }
 
-fn network_cidr(spec: &mut ClusterSpec, known: &Known, found: &mut Found) {
+fn fill_network_cidr(spec: &mut ClusterSpec, context: &Context, findings: &mut Findings) {
     let Some(id) = &spec.network_id else {
         fill(&mut spec.network_cidr, DEFAULT_NETWORK);
         return;
     };
-    match known.facts.vpcs.get(id) {
+    match context.facts.vpcs.get(id) {
         Some(vpc) => fill(&mut spec.network_cidr, vpc.cidr.as_str()),
-        None if known.facts.stand_in => fill(&mut spec.network_cidr, DEFAULT_NETWORK),
-        None => found.error(
+        None if context.facts.stand_in => fill(&mut spec.network_cidr, DEFAULT_NETWORK),
+        None => findings.add_error(
             "spec.networkID",
             format!("{id} is not in this account and region"),
             "name a VPC of the cluster's region",
@@ -55,12 +55,17 @@ fn network_cidr(spec: &mut ClusterSpec, known: &Known, found: &mut Found) {
     }
 }
 
-/// What AWS knows of a subnet of the user's goes into the spec, or must agree with it.
-fn as_shared(subnet: &mut ClusterSubnetSpec, path: &str, known: &Known, found: &mut Found) {
+/// Fills in range and zone of an existing subnet from AWS. Values in the spec must agree.
+fn fill_from_shared(
+    subnet: &mut ClusterSubnetSpec,
+    path: &str,
+    context: &Context,
+    findings: &mut Findings,
+) {
     let Some(id) = subnet.id.clone() else { return };
-    let Some(real) = known.facts.subnets.get(&id) else {
-        if !known.facts.stand_in {
-            found.error(
+    let Some(real) = context.facts.subnets.get(&id) else {
+        if !context.facts.stand_in {
+            findings.add_error(
                 format!("{path}.id"),
                 format!("{id} is not in this account and region"),
                 "name a subnet of the cluster's VPC",
@@ -68,40 +73,47 @@ fn as_shared(subnet: &mut ClusterSubnetSpec, path: &str, known: &Known, found: &
         }
         return;
     };
-    agree(subnet, &id, real, path, found);
+    check_shared(subnet, &id, real, path, findings);
     fill(&mut subnet.cidr, real.cidr.as_str());
     if subnet.zone.is_empty() {
         subnet.zone.clone_from(&real.zone);
     }
 }
 
-fn agree(subnet: &ClusterSubnetSpec, id: &str, real: &SharedSubnet, path: &str, found: &mut Found) {
+fn check_shared(
+    subnet: &ClusterSubnetSpec,
+    id: &str,
+    real: &SharedSubnet,
+    path: &str,
+    findings: &mut Findings,
+) {
     let hint = "correct it, or leave it out";
     if let Some(cidr) = subnet.cidr.as_ref().filter(|cidr| **cidr != real.cidr) {
         let message = format!("{id} has the range {}, not {cidr}", real.cidr);
-        found.error(format!("{path}.cidr"), message, hint);
+        findings.add_error(format!("{path}.cidr"), message, hint);
     }
     if !subnet.zone.is_empty() && subnet.zone != real.zone {
         let message = format!("{id} is in {}, not in {}", real.zone, subnet.zone);
-        found.error(format!("{path}.zone"), message, hint);
+        findings.add_error(format!("{path}.zone"), message, hint);
     }
 }
 
-/// Ranges of the subnets that have none.
-fn assign(spec: &mut ClusterSpec, found: &mut Found) {
+/// Assigns ranges to the subnets that have none.
+fn assign_ranges(spec: &mut ClusterSpec, findings: &mut Findings) {
     if spec.subnets.iter().all(|subnet| subnet.cidr.is_some()) {
         return;
     }
-    let Some(network) = range(spec.network_cidr.as_deref(), "spec.networkCIDR", found) else {
+    let Some(network) = parse_range(spec.network_cidr.as_deref(), "spec.networkCIDR", findings)
+    else {
         return;
     };
-    match with_ranges(network, &spec.subnets) {
+    match plan_subnet_ranges(network, &spec.subnets) {
         Ok(ranges) => {
             for (subnet, range) in spec.subnets.iter_mut().zip(ranges) {
                 fill(&mut subnet.cidr, range.to_string());
             }
         }
-        Err(error) => found.error(
+        Err(error) => findings.add_error(
             "spec.subnets",
             error.to_string(),
             "set spec.subnets[].cidr, or a larger spec.networkCIDR",
@@ -110,13 +122,13 @@ fn assign(spec: &mut ClusterSpec, found: &mut Found) {
 }
 
 /// The range of each subnet, in order.
-pub(crate) fn with_ranges(
+pub(crate) fn plan_subnet_ranges(
     network: Ipv4Net,
     subnets: &[ClusterSubnetSpec],
 ) -> Result<Vec<Ipv4Net>, cidr::NoRoom> {
-    let wanted: Vec<Wanted> = subnets
+    let wanted: Vec<SubnetRequest> = subnets
         .iter()
-        .map(|subnet| Wanted {
+        .map(|subnet| SubnetRequest {
             zone: &subnet.zone,
             share: match subnet.type_ {
                 Some(Type::Utility) => Share::Little,
@@ -125,39 +137,43 @@ pub(crate) fn with_ranges(
             preset: subnet.cidr.as_deref().and_then(|cidr| cidr.parse().ok()),
         })
         .collect();
-    cidr::assign(network, &wanted)
+    cidr::assign_ranges(network, &wanted)
 }
 
-/// A range in a spec; a problem if it is none.
-fn range(text: Option<&str>, path: &str, found: &mut Found) -> Option<Ipv4Net> {
+/// Parses a range of the spec; an error is added to the findings if it is not one.
+fn parse_range(text: Option<&str>, path: &str, findings: &mut Findings) -> Option<Ipv4Net> {
     let text = text?;
     let range = text.parse().ok();
     if range.is_none() {
         let message = format!("{text:?} is not an IPv4 range");
-        found.error(path, message, "write it as 172.20.0.0/16");
+        findings.add_error(path, message, "write it as 172.20.0.0/16");
     }
     range
 }
 
 /// The network of a completed spec.
-pub(super) fn full(spec: &ClusterSpec, known: &Known, found: &mut Found) -> Option<Network> {
-    let cidr = range(spec.network_cidr.as_deref(), "spec.networkCIDR", found);
+pub(super) fn full_network(
+    spec: &ClusterSpec,
+    context: &Context,
+    findings: &mut Findings,
+) -> Option<Network> {
+    let cidr = parse_range(spec.network_cidr.as_deref(), "spec.networkCIDR", findings);
     let more = spec.additional_network_cidrs.iter().enumerate();
     let additional_cidrs = more
         .filter_map(|(index, text)| {
             let path = format!("spec.additionalNetworkCIDRs[{index}]");
-            range(Some(text), &path, found)
+            parse_range(Some(text), &path, findings)
         })
         .collect();
     let mut subnets = Vec::with_capacity(spec.subnets.len());
     for (index, subnet) in spec.subnets.iter().enumerate() {
-        subnets.extend(full_subnet(subnet, index, known, found));
+        subnets.extend(full_subnet(subnet, index, context, findings));
     }
     let vpc = spec.network_id.as_ref();
     Some(Network {
         shared_vpc: vpc.cloned(),
         shared_internet_gateway: vpc
-            .and_then(|id| known.facts.vpcs.get(id))
+            .and_then(|id| context.facts.vpcs.get(id))
             .and_then(|vpc| vpc.internet_gateway.clone()),
         cidr: cidr?,
         additional_cidrs,
@@ -169,13 +185,13 @@ pub(super) fn full(spec: &ClusterSpec, known: &Known, found: &mut Found) -> Opti
 fn full_subnet(
     subnet: &ClusterSubnetSpec,
     index: usize,
-    known: &Known,
-    found: &mut Found,
+    context: &Context,
+    findings: &mut Findings,
 ) -> Option<Subnet> {
-    let cidr = range(
+    let cidr = parse_range(
         subnet.cidr.as_deref(),
         &format!("spec.subnets[{index}].cidr"),
-        found,
+        findings,
     )?;
     let routes = subnet.additional_routes.iter();
     Some(Subnet {
@@ -188,35 +204,35 @@ fn full_subnet(
             Type::Utility => SubnetType::Utility,
         },
         shared: subnet.id.clone(),
-        egress: way_out(subnet, index, known, found),
+        egress: egress_target(subnet, index, context, findings),
         additional_routes: routes
             .map(|route| (route.cidr.clone(), route.target.clone()))
             .collect(),
     })
 }
 
-/// The public address of the user's that a NAT gateway of ours is to have: a way out that is there already wins.
-pub(super) fn wanted_address(subnet: &ClusterSubnetSpec) -> Option<&String> {
+/// The public address that the user chose for the cluster's NAT gateway. `egress` and existing subnets win over it.
+pub(super) fn nat_address(subnet: &ClusterSubnetSpec) -> Option<&String> {
     let own = subnet.egress.as_deref().unwrap_or_default().is_empty() && subnet.id.is_none();
     subnet.public_ip.as_ref().filter(|_| own)
 }
 
-/// How machines of the subnet reach the internet; an address of the user's as its allocation id.
-fn way_out(
+/// How instances in the subnet reach the internet: `egress`, or the allocation id of the user's public address.
+fn egress_target(
     subnet: &ClusterSubnetSpec,
     index: usize,
-    known: &Known,
-    found: &mut Found,
+    context: &Context,
+    findings: &mut Findings,
 ) -> Option<String> {
-    let Some(address) = wanted_address(subnet) else {
+    let Some(address) = nat_address(subnet) else {
         return subnet.egress.clone().filter(|egress| !egress.is_empty());
     };
-    let allocation = known.facts.addresses.get(address);
-    if allocation.is_none() && !known.facts.stand_in {
-        found.error(
+    let allocation = context.facts.addresses.get(address);
+    if allocation.is_none() && !context.facts.stand_in {
+        findings.add_error(
             format!("spec.subnets[{index}].publicIP"),
-            format!("{address} is no Elastic IP of this account and region"),
-            "name one that `aws ec2 describe-addresses` lists there, or leave publicIP out for a new one",
+            format!("{address} is not an Elastic IP of this account and region"),
+            "use one that `aws ec2 describe-addresses` lists there, or remove publicIP to get a new one",
         );
         return None;
     }

@@ -1,8 +1,8 @@
-//! How the instances of a group run as nodes: what the cluster's spec and the group's say together.
+//! Node settings of an instance group, merged from the cluster's spec and the group's.
 
-use super::components::made_of;
-use super::fill::overlay;
-use super::{Found, flags, user_files};
+use super::components::value_or_error;
+use super::fill::overlay_fields;
+use super::{Findings, flags, user_files};
 use crate::api::cluster::ClusterSpec;
 use crate::api::containerd::ContainerdConfig;
 use crate::api::machine::VolumeMountSpec;
@@ -12,25 +12,25 @@ use full::NodeSettings;
 use node::config::{Containerd, Kubelet, VolumeMount};
 use serde_json::Value;
 
-/// Of a completed group; `None` for bastions, and where a problem was found.
-pub(super) fn full(
+/// The node settings of a completed group; `None` for bastions, and if a problem was reported.
+pub(super) fn full_node_settings(
     group: &InstanceGroup,
     taints: &[String],
     spec: &ClusterSpec,
-    found: &mut Found,
+    findings: &mut Findings,
 ) -> Option<NodeSettings> {
     let own = &group.spec;
     let role = own
         .role
         .filter(|role| *role != InstanceGroupRole::Bastion)?;
-    let containerd = overlay(
+    let containerd = overlay_fields(
         &spec.containerd.clone().unwrap_or_default(),
         &own.containerd.clone().unwrap_or_default(),
     );
     let containerd = match containerd {
         Ok(merged) => full_containerd(merged),
         Err(error) => {
-            found.group_error(group, "spec.containerd", error.to_string(), "correct it");
+            findings.add_group_error(group, "spec.containerd", error.to_string(), "correct it");
             return None;
         }
     };
@@ -39,16 +39,16 @@ pub(super) fn full(
     let updates = own.update_policy.as_ref().or(spec.update_policy.as_ref());
     Some(NodeSettings {
         kubelet: Kubelet {
-            flags: made_of("spec.kubelet", flags::kubelet(&kubelet), found),
-            config: made_of(
+            flags: value_or_error("spec.kubelet", flags::kubelet_flags(&kubelet), findings),
+            config: value_or_error(
                 "spec.kubelet",
                 flags::kubelet_config(&kubelet, taints),
-                found,
+                findings,
             ),
         },
         containerd,
-        files: user_files::file_assets(&spec.file_assets, group, role, found),
-        units: user_files::hooks(&spec.hooks, group, role, found),
+        files: user_files::file_assets(&spec.file_assets, group, role, findings),
+        units: user_files::hook_units(&spec.hooks, group, role, findings),
         sysctls: [&spec.sysctl_parameters[..], &own.sysctl_parameters].concat(),
         packages: [&spec.packages[..], &own.packages].concat(),
         volume_mounts: own.volume_mounts.iter().map(full_mount).collect(),

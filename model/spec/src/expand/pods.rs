@@ -1,6 +1,6 @@
-//! Addresses inside the cluster, and the CNI.
+//! The network inside the cluster: pod and service ranges, and the network plugin.
 
-use super::Found;
+use super::Findings;
 use super::fill::fill;
 use crate::api::cluster::ClusterSpec;
 use crate::api::networking::{FlannelNetworkingSpec, NetworkingSpec};
@@ -9,8 +9,8 @@ use full::PodNetwork;
 use ipnet::IpNet;
 use node::config::Networking;
 
-/// The CNI, and the ranges of pods and services.
-pub(super) fn complete(spec: &mut ClusterSpec, found: &mut Found) {
+/// Fills in the network plugin, and the ranges of pods and services.
+pub(super) fn complete_pod_network(spec: &mut ClusterSpec, findings: &mut Findings) {
     let networking = spec.networking.get_or_insert_default();
     if *networking == NetworkingSpec::default() {
         networking.flannel = Some(FlannelNetworkingSpec::default());
@@ -20,9 +20,9 @@ pub(super) fn complete(spec: &mut ClusterSpec, found: &mut Found) {
     }
     fill(&mut spec.cluster_dns_domain, "cluster.local");
     fill(&mut spec.non_masquerade_cidr, "100.64.0.0/10");
-    let Some(range) = parsed(spec.non_masquerade_cidr.as_deref()) else {
+    let Some(range) = parse_range(spec.non_masquerade_cidr.as_deref()) else {
         let path = "spec.nonMasqueradeCIDR";
-        found.error(path, "this is not a range", "write it as 100.64.0.0/10");
+        findings.add_error(path, "this is not a range", "write it as 100.64.0.0/10");
         return;
     };
     if let Some(pods) = cidr::pod_range(range) {
@@ -33,27 +33,27 @@ pub(super) fn complete(spec: &mut ClusterSpec, found: &mut Found) {
     }
 }
 
-fn parsed(text: Option<&str>) -> Option<IpNet> {
+fn parse_range(text: Option<&str>) -> Option<IpNet> {
     text?.parse().ok()
 }
 
-/// The address of the cluster's DNS service: the tenth of the services.
+/// The address of the cluster's DNS service: the tenth of the service range.
 pub(super) fn dns_address(spec: &ClusterSpec) -> Option<String> {
-    let services = parsed(spec.service_cluster_ip_range.as_deref())?;
+    let services = parse_range(spec.service_cluster_ip_range.as_deref())?;
     Some(cidr::nth_address(services, 10)?.to_string())
 }
 
 /// The pod network of a completed spec.
-pub(super) fn full(spec: &ClusterSpec, found: &mut Found) -> Option<PodNetwork> {
+pub(super) fn full_pod_network(spec: &ClusterSpec, findings: &mut Findings) -> Option<PodNetwork> {
     let mut range = |text: &Option<String>, path: &str| {
-        let range = parsed(text.as_deref());
+        let range = parse_range(text.as_deref());
         if range.is_none() {
             let hint = "write a range such as 100.64.0.0/13";
-            found.error(path, "an IPv4 range is needed here", hint);
+            findings.add_error(path, "an IPv4 range is needed here", hint);
         }
         range
     };
-    let non_masquerade_cidr = parsed(spec.non_masquerade_cidr.as_deref());
+    let non_masquerade_cidr = parse_range(spec.non_masquerade_cidr.as_deref());
     let pod_cidr = range(&spec.pod_cidr, "spec.podCIDR");
     let service_cidr = range(&spec.service_cluster_ip_range, "spec.serviceClusterIPRange");
     let server = spec
@@ -63,10 +63,10 @@ pub(super) fn full(spec: &ClusterSpec, found: &mut Found) -> Option<PodNetwork> 
     let dns_service_ip = server.and_then(|ip| ip.parse().ok());
     if service_cidr.is_some() && dns_service_ip.is_none() {
         let hint = "set it to an address of spec.serviceClusterIPRange";
-        found.error("spec.kubeDNS.serverIP", "an address is needed here", hint);
+        findings.add_error("spec.kubeDNS.serverIP", "an address is needed here", hint);
     }
     Some(PodNetwork {
-        networking: networking(spec, found),
+        networking: full_networking(spec, findings),
         non_masquerade_cidr: non_masquerade_cidr?,
         pod_cidr: pod_cidr?,
         service_cidr: service_cidr?,
@@ -75,8 +75,8 @@ pub(super) fn full(spec: &ClusterSpec, found: &mut Found) -> Option<PodNetwork> 
     })
 }
 
-/// The CNI of a completed spec.
-fn networking(spec: &ClusterSpec, found: &mut Found) -> Networking {
+/// The network plugin of a completed spec.
+fn full_networking(spec: &ClusterSpec, findings: &mut Findings) -> Networking {
     let default = NetworkingSpec::default();
     let networking = spec.networking.as_ref().unwrap_or(&default);
     if let Some(flannel) = &networking.flannel {
@@ -89,7 +89,7 @@ fn networking(spec: &ClusterSpec, found: &mut Found) -> Networking {
         return Networking::External;
     }
     if networking.cni.is_none() {
-        found.warning(
+        findings.add_warning(
             "spec.networking",
             "kctl does not install this network plugin",
             "install it yourself once the API answers, as with \"cni: {}\"; nodes are not ready before",

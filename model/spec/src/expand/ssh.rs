@@ -1,18 +1,18 @@
-//! The SSH key of machines.
+//! The SSH key of instances.
 
-use super::{Found, Known};
+use super::{Context, Findings};
 use crate::api::cluster::ClusterSpec;
 use full::SshKey;
 use node::names;
 
-/// The key pair instances get: an existing one (`spec.sshKeyName`; empty: none at all), or ours with
-/// the first of the cluster's public keys, or none. The outer `None` is a problem.
+/// The key pair of instances: an existing one (`spec.sshKeyName`; empty: none at all), or one that kctl
+/// creates from the first public key of the cluster, or none. The outer `None` is a reported problem.
 #[expect(clippy::option_option, reason = "a problem, no key, a key")]
-pub(super) fn key(
+pub(super) fn ssh_key(
     spec: &ClusterSpec,
-    known: &Known,
+    context: &Context,
     public_keys: &[String],
-    found: &mut Found,
+    findings: &mut Findings,
 ) -> Option<Option<SshKey>> {
     match spec.ssh_key_name.as_deref() {
         Some("") => return Some(None),
@@ -23,14 +23,14 @@ pub(super) fn key(
         return Some(None);
     };
     if public_keys.len() > 1 {
-        found.warning(
+        findings.add_warning(
             "",
-            "machines get the first of the cluster's SSH keys only",
-            "remove the others, or have them written by a hook or fileAssets",
+            "instances get only the first of the cluster's SSH keys",
+            "remove the others, or install them with a hook or fileAssets",
         );
     }
-    let Some(name) = names::key_pair(&known.name, first) else {
-        found.error(
+    let Some(name) = names::key_pair(&context.name, first) else {
+        findings.add_error(
             "",
             "the cluster's SSH key is not an OpenSSH public key",
             "pass the file that ends in .pub",
@@ -43,7 +43,7 @@ pub(super) fn key(
     }))
 }
 
-/// Type and base64: AWS does not give the comment back reliably.
+/// The key's type and base64 part. AWS does not return the comment reliably.
 fn without_comment(key: &str) -> String {
     let words: Vec<&str> = key.split_whitespace().take(2).collect();
     words.join(" ")

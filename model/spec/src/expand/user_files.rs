@@ -1,18 +1,18 @@
-//! What users put on instances: files (`fileAssets`) and units (`hooks`).
+//! Files (`fileAssets`) and systemd units (`hooks`) of the user on instances.
 
-use super::Found;
+use super::Findings;
 use crate::api::host::{FileAssetSpec, HookSpec};
 use crate::api::{InstanceGroup, InstanceGroupRole};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use node::config::{File, UnitFile};
 
-/// Files for instances of this role; those of the group replace the cluster's at the same path.
+/// Files for instances of this role. A file of the group replaces the cluster's file at the same path.
 pub(super) fn file_assets(
     cluster: &[FileAssetSpec],
     group: &InstanceGroup,
     role: InstanceGroupRole,
-    found: &mut Found,
+    findings: &mut Findings,
 ) -> Vec<File> {
     let mut files: Vec<File> = Vec::new();
     for asset in cluster.iter().chain(&group.spec.file_assets) {
@@ -23,7 +23,7 @@ pub(super) fn file_assets(
                     files.push(file);
                 }
                 Err((message, hint)) => {
-                    found.group_error(group, "spec.fileAssets", message, hint);
+                    findings.add_group_error(group, "spec.fileAssets", message, hint);
                 }
             }
         }
@@ -31,7 +31,7 @@ pub(super) fn file_assets(
     files
 }
 
-/// The file, or what is wrong with it and what to do.
+/// The file; the error is a message and a hint.
 fn file_asset(asset: &FileAssetSpec) -> Result<File, (String, &'static str)> {
     let default = || format!("/srv/kubernetes/assets/{}", asset.name);
     let path = asset
@@ -67,12 +67,12 @@ fn file_asset(asset: &FileAssetSpec) -> Result<File, (String, &'static str)> {
     })
 }
 
-/// Units of hooks for instances of this role. A hook without a name is called after its place in its list, as in kOps.
-pub(super) fn hooks(
+/// Units of hooks for instances of this role. A hook without a name is named after its index, as in kOps.
+pub(super) fn hook_units(
     cluster: &[HookSpec],
     group: &InstanceGroup,
     role: InstanceGroupRole,
-    found: &mut Found,
+    findings: &mut Findings,
 ) -> Vec<UnitFile> {
     let mut units: Vec<UnitFile> = Vec::new();
     let numbered = |hooks: &[HookSpec], suffix: &str| -> Vec<(String, HookSpec)> {
@@ -87,7 +87,7 @@ pub(super) fn hooks(
             })
             .collect()
     };
-    // The group's come first: a hook of the cluster's with the same name gives way.
+    // The group's hooks come first: they win over hooks of the cluster with the same name.
     let all = numbered(&group.spec.hooks, "-ig")
         .into_iter()
         .chain(numbered(cluster, ""));
@@ -108,7 +108,7 @@ pub(super) fn hooks(
                 enabled: hook.disabled != Some(true),
             }),
             Err(error) => {
-                found.group_error(
+                findings.add_group_error(
                     group,
                     "spec.hooks",
                     format!("{name}: {error}"),

@@ -1,17 +1,17 @@
-//! What EBS volumes get where the spec says nothing.
+//! Defaults of EBS volumes.
 
 use super::fill::fill;
 
-/// Type of volumes that name none.
+/// The default volume type.
 pub(super) const DEFAULT_TYPE: &str = "gp3";
-/// IOPS of gp3 volumes: what is free of charge.
+/// Default IOPS of gp3 volumes: the included amount.
 const GP3_IOPS: i32 = 3000;
-/// MiB/s of gp3 volumes: what is free of charge.
+/// Default throughput of gp3 volumes in MiB/s: the included amount.
 const GP3_THROUGHPUT: i32 = 125;
-/// IOPS of io1 and io2 volumes.
+/// Default IOPS of io1 and io2 volumes.
 const IO_IOPS: i32 = 100;
 
-/// IOPS and throughput of a volume of a type. Types without a choice of them get none.
+/// Fills in IOPS and throughput, where the volume type lets them be chosen.
 pub(super) fn fill_performance(
     volume_type: &str,
     iops: &mut Option<i32>,
@@ -27,19 +27,19 @@ pub(super) fn fill_performance(
     }
 }
 
-/// IOPS that AWS accepts for a type: none where there is no choice.
-pub(super) fn iops(volume_type: &str, iops: Option<i32>) -> Option<i32> {
+/// The IOPS to send to AWS: none for types where it cannot be chosen.
+pub(super) fn accepted_iops(volume_type: &str, iops: Option<i32>) -> Option<i32> {
     iops.filter(|_| matches!(volume_type, "gp3" | "io1" | "io2"))
 }
 
-/// Throughput that AWS accepts for a type: none where there is no choice.
-pub(super) fn throughput(volume_type: &str, throughput: Option<i32>) -> Option<i32> {
+/// The throughput to send to AWS: none for types where it cannot be chosen.
+pub(super) fn accepted_throughput(volume_type: &str, throughput: Option<i32>) -> Option<i32> {
     throughput.filter(|_| volume_type == "gp3")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{fill_performance, iops, throughput};
+    use super::{accepted_iops, accepted_throughput, fill_performance};
 
     #[test]
     fn a_type_gets_what_it_lets_be_chosen() {
@@ -54,7 +54,7 @@ mod tests {
             fill_performance(volume_type, &mut filled.0, &mut filled.1);
             assert_eq!(filled, expected, "{volume_type}");
         }
-        assert_eq!(iops("gp2", Some(3000)), None);
-        assert_eq!(throughput("io1", Some(125)), None);
+        assert_eq!(accepted_iops("gp2", Some(3000)), None);
+        assert_eq!(accepted_throughput("io1", Some(125)), None);
     }
 }

@@ -1,8 +1,8 @@
-//! Which facts the expansion of a cluster needs.
+//! Determines which facts the expansion of a cluster needs.
 
-use super::full_group::profile_name;
-use super::machine_type::usual_machine_types;
-use super::machines::first_type;
+use super::full_group::user_profile_name;
+use super::instances::first_machine_type;
+use super::machine_type::candidate_machine_types;
 use super::{dns, network};
 use crate::api::{Cluster, InstanceGroup, InstanceGroupRole};
 use crate::catalog::default_image;
@@ -29,7 +29,7 @@ pub fn wanted_facts(cluster: &Cluster, groups: &[InstanceGroup]) -> FactsWanted 
         addresses: spec
             .subnets
             .iter()
-            .filter_map(network::wanted_address)
+            .filter_map(network::nat_address)
             .cloned()
             .collect(),
         hosted_zones: dns::dns_kind(spec) != DnsKind::None,
@@ -37,13 +37,13 @@ pub fn wanted_facts(cluster: &Cluster, groups: &[InstanceGroup]) -> FactsWanted 
     };
     for group in groups {
         let role = group.spec.role.unwrap_or(InstanceGroupRole::Node);
-        match first_type(&group.spec) {
-            Some(said) => wanted.machine_types.extend([said.to_owned()]),
-            None => wanted.machine_types.extend(usual_machine_types(role)),
+        match first_machine_type(&group.spec) {
+            Some(name) => wanted.machine_types.extend([name.to_owned()]),
+            None => wanted.machine_types.extend(candidate_machine_types(role)),
         }
-        wanted.profiles.extend(profile_name(&group.spec));
+        wanted.profiles.extend(user_profile_name(&group.spec));
         match &group.spec.image {
-            Some(said) => wanted.images.extend([said.clone()]),
+            Some(image) => wanted.images.extend([image.clone()]),
             None => wanted
                 .images
                 .extend([Arch::Amd64, Arch::Arm64].map(default_image)),

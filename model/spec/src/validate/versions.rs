@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::api::cluster::ClusterSpec;
-use crate::catalog::recommended;
+use crate::catalog::recommended_patch;
 use crate::read::Problem;
 
 /// A version as far as it is compared: `v1.36.0-rc.1` is 1.36.0 before its release.
@@ -93,7 +93,7 @@ fn kubernetes(text: &str, problems: &mut Vec<Problem>) {
             path,
             format!("Kubernetes {version} is newer than this kctl knows"),
         );
-        let newest = recommended(NEWEST_MINOR).unwrap_or(&newest);
+        let newest = recommended_patch(NEWEST_MINOR).unwrap_or(&newest);
         problems.push(problem.hint(format!("use {newest} or older, or a newer kctl")));
     } else if minor < OLDEST_MINOR {
         let problem = Problem::error(

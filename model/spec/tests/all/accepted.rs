@@ -1,10 +1,10 @@
-//! Specs that kOps takes and that look wrong at first.
+//! Specs that look wrong but that kOps accepts.
 use spec::read::{Problem, read_documents, render};
 use spec::validate::validate_documents;
 
 const SPEC: &str = test_support::CLUSTER;
 
-fn errors(spec: &str) -> String {
+fn error_text(spec: &str) -> String {
     let documents = read_documents("cluster.yaml", spec);
     let found = documents.map_or_else(|refused| refused, |read| validate_documents(&read));
     let errors: Vec<Problem> = found.into_iter().filter(Problem::is_error).collect();
@@ -14,21 +14,21 @@ fn errors(spec: &str) -> String {
 #[test]
 fn a_gossip_name_is_only_a_name_where_there_is_no_dns() {
     let gossip = SPEC.replace("a.example.com", "a.k8s.local");
-    assert!(errors(&gossip).contains("gossip names"));
+    assert!(error_text(&gossip).contains("gossip names"));
     let without_dns = gossip
         .replace("      type: Public\n---", "      type: None\n---")
         .replace(
             "    dns: {}\n",
             "    loadBalancer: {class: Network, type: Public}\n",
         );
-    assert_eq!(errors(&without_dns), "");
+    assert_eq!(error_text(&without_dns), "");
 }
 
 #[test]
 fn subnets_of_any_type_may_be_routed_by_somebody_else() {
     let with = |kind: &str, egress: &str| {
         let subnet = format!("    type: {kind}\n    egress: {egress}\n    zone: eu-west-1a");
-        errors(&SPEC.replace("    type: Public\n    zone: eu-west-1a", &subnet))
+        error_text(&SPEC.replace("    type: Public\n    zone: eu-west-1a", &subnet))
     };
     for kind in ["Public", "Utility"] {
         let found = with(kind, "External");

@@ -1,6 +1,6 @@
 //! The addons of a cluster: which there are, in which order, and what follows from the spec's fields.
 use cloud::{ObjectContent, S3Object};
-use full::addons::{Addon, addons, channel, manifest_key};
+use full::addons::{Addon, channel_yaml, make_addons, manifest_key};
 use full::objects::addon_objects;
 use node::addons::{
     ADDON_LABEL, CHANNEL_KEY, MANAGED_BY_LABEL, MANAGER, read_channel, read_manifest,
@@ -20,37 +20,37 @@ const IMAGES: [&str; 5] = [
 ];
 
 /// The addons of the sample with its spec changed as JSON.
-fn with(change: &Value) -> Vec<Addon> {
-    addons(&expanded_with_fields(change).full).unwrap()
+fn addons_with(change: &Value) -> Vec<Addon> {
+    make_addons(&expanded_with_fields(change).full).unwrap()
 }
 
-fn flannel() -> Vec<Addon> {
-    with(&json!({"networking": {"flannel": {}}}))
+fn flannel_addons() -> Vec<Addon> {
+    addons_with(&json!({"networking": {"flannel": {}}}))
 }
 
-fn names(addons: &[Addon]) -> Vec<&str> {
+fn addon_names(addons: &[Addon]) -> Vec<&str> {
     addons.iter().map(|addon| addon.name).collect()
 }
 
 /// An object of any addon; null if there is none.
-fn object<'a>(addons: &'a [Addon], kind: &str, name: &str) -> &'a Value {
+fn find_object<'a>(addons: &'a [Addon], kind: &str, name: &str) -> &'a Value {
     let mut objects = addons.iter().flat_map(|addon| &addon.objects);
     let found = objects.find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
     found.unwrap_or(&Value::Null)
 }
 
-fn pod<'a>(addons: &'a [Addon], kind: &str, name: &str) -> &'a Value {
-    &object(addons, kind, name)["spec"]["template"]
+fn pod_template<'a>(addons: &'a [Addon], kind: &str, name: &str) -> &'a Value {
+    &find_object(addons, kind, name)["spec"]["template"]
 }
 
 /// Values of all fields `image`.
-fn images(value: &Value, into: &mut BTreeSet<String>) {
+fn collect_images(value: &Value, into: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => fields.iter().for_each(|(key, value)| match value {
             Value::String(image) if key == "image" => drop(into.insert(image.clone())),
-            other => images(other, into),
+            other => collect_images(other, into),
         }),
-        Value::Array(items) => items.iter().for_each(|item| images(item, into)),
+        Value::Array(items) => items.iter().for_each(|item| collect_images(item, into)),
         _ => {}
     }
 }
@@ -68,40 +68,40 @@ fn access_comes_first_then_the_network_then_what_needs_it() {
     ];
     let network = ["networking.flannel"];
     for backend in ["vxlan", "udp"] {
-        let of = with(&json!({"networking": {"flannel": {"backend": backend}}}));
-        assert_eq!(names(&of), [&first[..], &network, &rest].concat());
+        let of = addons_with(&json!({"networking": {"flannel": {"backend": backend}}}));
+        assert_eq!(addon_names(&of), [&first[..], &network, &rest].concat());
     }
     for own in ["kubenet", "cni", "external"] {
-        let of = with(&json!({"networking": {own: {}}}));
-        assert_eq!(names(&of), [&first[..], &rest].concat(), "{own}");
+        let of = addons_with(&json!({"networking": {own: {}}}));
+        assert_eq!(addon_names(&of), [&first[..], &rest].concat(), "{own}");
     }
-    let without_dns = with(&json!({"kubeDNS": {"provider": "None"}}));
-    assert_eq!(names(&without_dns), [&first[..], &rest[1..]].concat());
+    let without_dns = addons_with(&json!({"kubeDNS": {"provider": "None"}}));
+    assert_eq!(addon_names(&without_dns), [&first[..], &rest[1..]].concat());
 }
 
 #[test]
 fn nodes_need_the_taint_that_kubelets_set_where_all_of_them_do() {
-    let all = with(&json!({}));
-    assert!(names(&all).contains(&"node-registration.kctl.dev"));
-    let other = with(&json!({"kubelet": {"cloudProvider": ""}}));
-    assert!(!names(&other).contains(&"node-registration.kctl.dev"));
+    let all = addons_with(&json!({}));
+    assert!(addon_names(&all).contains(&"node-registration.kctl.dev"));
+    let other = addons_with(&json!({"kubelet": {"cloudProvider": ""}}));
+    assert!(!addon_names(&other).contains(&"node-registration.kctl.dev"));
 }
 
 #[test]
 fn they_are_the_same_every_time() {
-    assert_eq!(flannel(), flannel());
+    assert_eq!(flannel_addons(), flannel_addons());
 }
 
 #[test]
 fn manifests_read_as_reviewed() {
-    for addon in flannel() {
+    for addon in flannel_addons() {
         insta::assert_snapshot!(addon.name, addon.manifest);
     }
 }
 
 #[test]
 fn every_object_says_which_addon_it_belongs_to_and_whose_it_is() {
-    for addon in flannel() {
+    for addon in flannel_addons() {
         assert!(!addon.objects.is_empty());
         for object in &addon.objects {
             let labels = &object["metadata"]["labels"];
@@ -114,7 +114,7 @@ fn every_object_says_which_addon_it_belongs_to_and_whose_it_is() {
 
 #[test]
 fn no_object_is_in_two_addons() {
-    let all = flannel();
+    let all = flannel_addons();
     let objects = all.iter().flat_map(|addon| &addon.objects);
     let ids: Vec<String> = objects
         .map(|object| {
@@ -130,7 +130,7 @@ fn no_object_is_in_two_addons() {
 
 #[test]
 fn a_namespace_stands_before_what_is_in_it() {
-    let of = flannel();
+    let of = flannel_addons();
     for addon in &of {
         let mut known: BTreeSet<&str> = ["default", "kube-system"].into();
         for object in &addon.objects {
@@ -147,11 +147,11 @@ fn a_namespace_stands_before_what_is_in_it() {
 #[test]
 fn images_are_the_public_ones_and_come_from_where_the_spec_wants_them() {
     let wanted = |assets: Value| {
-        let of = with(&json!({"networking": {"flannel": {}}, "assets": assets}));
+        let of = addons_with(&json!({"networking": {"flannel": {}}, "assets": assets}));
         let mut found = BTreeSet::new();
         of.iter()
             .flat_map(|addon| &addon.objects)
-            .for_each(|object| images(object, &mut found));
+            .for_each(|object| collect_images(object, &mut found));
         found
     };
     assert_eq!(wanted(json!({})), IMAGES.map(str::to_owned).into());
@@ -167,7 +167,7 @@ fn images_are_the_public_ones_and_come_from_where_the_spec_wants_them() {
 
 #[test]
 fn the_store_holds_the_list_and_what_it_names() {
-    let of = flannel();
+    let of = flannel_addons();
     let objects = addon_objects(&of).unwrap();
     let text = |key: &str| {
         let found: Vec<&S3Object> = objects.iter().filter(|object| object.key == key).collect();
@@ -184,7 +184,7 @@ fn the_store_holds_the_list_and_what_it_names() {
     };
     assert_eq!(objects.len(), of.len() + 1);
     let list = text(CHANNEL_KEY);
-    assert_eq!(list, channel(&of).unwrap());
+    assert_eq!(list, channel_yaml(&of).unwrap());
     let list = read_channel(&list).unwrap();
     assert_eq!(list.kind, "Addons");
     let listed: Vec<&str> = list
@@ -193,7 +193,7 @@ fn the_store_holds_the_list_and_what_it_names() {
         .iter()
         .map(|one| one.name.as_str())
         .collect();
-    assert_eq!(listed, names(&of));
+    assert_eq!(listed, addon_names(&of));
     for (listed, addon) in list.spec.addons.iter().zip(&of) {
         assert_eq!(listed.manifest_key(), manifest_key(addon));
         let manifest = text(&listed.manifest_key());
@@ -231,9 +231,11 @@ fn a_list_of_kops_is_read_and_one_with_an_addon_twice_is_not() {
 #[test]
 fn flannel_has_the_network_and_the_backend_of_the_spec() {
     let config = |networking: Value| {
-        let of = with(&json!({"networking": networking, "nonMasqueradeCIDR": "100.64.0.0/10"}));
-        let text = object(&of, "ConfigMap", "kube-flannel-cfg")["data"]["net-conf.json"].clone();
-        let pod = pod(&of, "DaemonSet", "kube-flannel-ds").clone();
+        let of =
+            addons_with(&json!({"networking": networking, "nonMasqueradeCIDR": "100.64.0.0/10"}));
+        let text =
+            find_object(&of, "ConfigMap", "kube-flannel-cfg")["data"]["net-conf.json"].clone();
+        let pod = pod_template(&of, "DaemonSet", "kube-flannel-ds").clone();
         let config: Value = serde_json::from_str(text.as_str().unwrap()).unwrap();
         (config, pod)
     };
@@ -259,7 +261,7 @@ fn flannel_has_the_network_and_the_backend_of_the_spec() {
 
 #[test]
 fn core_dns_is_what_the_spec_says_of_it() {
-    let of = with(&json!({"kubeDNS": {
+    let of = addons_with(&json!({"kubeDNS": {
         "domain": "cluster.test",
         "serverIP": "100.64.0.99",
         "stubDomains": {"corp.example.com": ["10.1.0.2", "10.1.0.3:5353"], "empty.example.com": []},
@@ -274,10 +276,10 @@ fn core_dns_is_what_the_spec_says_of_it() {
         "coreDNSImage": "mirror.example.com/coredns:v1",
     }}));
     assert_eq!(
-        object(&of, "Service", "kube-dns")["spec"]["clusterIP"],
+        find_object(&of, "Service", "kube-dns")["spec"]["clusterIP"],
         "100.64.0.99"
     );
-    let corefile = object(&of, "ConfigMap", "coredns")["data"]["Corefile"]
+    let corefile = find_object(&of, "ConfigMap", "coredns")["data"]["Corefile"]
         .as_str()
         .unwrap();
     for part in [
@@ -292,9 +294,12 @@ fn core_dns_is_what_the_spec_says_of_it() {
         !corefile.contains("empty"),
         "CoreDNS refuses a forward to nobody"
     );
-    assert_eq!(object(&of, "Deployment", "coredns")["spec"]["replicas"], 3);
-    assert!(object(&of, "Deployment", "coredns-autoscaler").is_null());
-    let pod = pod(&of, "Deployment", "coredns");
+    assert_eq!(
+        find_object(&of, "Deployment", "coredns")["spec"]["replicas"],
+        3
+    );
+    assert!(find_object(&of, "Deployment", "coredns-autoscaler").is_null());
+    let pod = pod_template(&of, "Deployment", "coredns");
     assert_eq!(pod["metadata"]["annotations"], json!({"a": "b"}));
     assert_eq!(pod["spec"]["tolerations"], json!([{"operator": "Exists"}]));
     assert_eq!(pod["spec"]["affinity"], json!({"nodeAffinity": {}}));
@@ -308,20 +313,20 @@ fn core_dns_is_what_the_spec_says_of_it() {
 
 #[test]
 fn the_number_of_dns_pods_is_the_autoscalers_unless_the_spec_fixes_it() {
-    let of = flannel();
+    let of = flannel_addons();
     assert!(
-        object(&of, "Deployment", "coredns")["spec"]
+        find_object(&of, "Deployment", "coredns")["spec"]
             .get("replicas")
             .is_none()
     );
-    assert!(object(&of, "Deployment", "coredns-autoscaler").is_object());
+    assert!(find_object(&of, "Deployment", "coredns-autoscaler").is_object());
 }
 
 #[test]
 fn a_whole_corefile_takes_the_place_of_ours() {
-    let of = with(&json!({"kubeDNS": {"externalCoreFile": ".:53 {\n  whoami\n}\n"}}));
+    let of = addons_with(&json!({"kubeDNS": {"externalCoreFile": ".:53 {\n  whoami\n}\n"}}));
     assert_eq!(
-        object(&of, "ConfigMap", "coredns")["data"]["Corefile"],
+        find_object(&of, "ConfigMap", "coredns")["data"]["Corefile"],
         ".:53 {\n  whoami\n}\n"
     );
 }
@@ -329,8 +334,8 @@ fn a_whole_corefile_takes_the_place_of_ours() {
 #[test]
 fn the_cloud_controller_makes_routes_for_kubenet_and_runs_before_nodes_are_initialized() {
     let arguments = |networking: Value| {
-        let of = with(&json!({"networking": networking}));
-        let pod = pod(&of, "DaemonSet", "aws-cloud-controller-manager").clone();
+        let of = addons_with(&json!({"networking": networking}));
+        let pod = pod_template(&of, "DaemonSet", "aws-cloud-controller-manager").clone();
         assert_eq!(pod["spec"]["hostNetwork"], true);
         assert_eq!(pod["spec"]["tolerations"], json!([{"operator": "Exists"}]));
         serde_json::from_value::<Vec<String>>(pod["spec"]["containers"][0]["args"].clone()).unwrap()
@@ -355,10 +360,11 @@ fn the_cloud_controller_makes_routes_for_kubenet_and_runs_before_nodes_are_initi
 #[test]
 fn settings_of_the_cloud_controller_restart_it() {
     let config = |cloud: Value| {
-        let of = with(&json!({"cloudConfig": cloud}));
-        let text = object(&of, "ConfigMap", "aws-cloud-controller-manager")["data"]["cloud.config"]
-            .clone();
-        let pod = pod(&of, "DaemonSet", "aws-cloud-controller-manager");
+        let of = addons_with(&json!({"cloudConfig": cloud}));
+        let text =
+            find_object(&of, "ConfigMap", "aws-cloud-controller-manager")["data"]["cloud.config"]
+                .clone();
+        let pod = pod_template(&of, "DaemonSet", "aws-cloud-controller-manager");
         (
             text,
             pod["metadata"]["annotations"]["kctl.dev/config-sha256"].clone(),

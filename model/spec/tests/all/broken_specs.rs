@@ -14,7 +14,7 @@ use spec::read::{
 };
 use spec::validate::{locate, validate_documents};
 
-fn specs() -> Vec<PathBuf> {
+fn spec_files() -> Vec<PathBuf> {
     let folder = Path::new("tests/broken_specs");
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
         .into_iter()
@@ -31,7 +31,7 @@ fn specs() -> Vec<PathBuf> {
 }
 
 /// What is found in a spec; where facts lie beside it in `NN-NAME.facts`, of a valid one also what its expansion finds.
-fn findings(path: &Path) -> Vec<Problem> {
+fn findings_of_file(path: &Path) -> Vec<Problem> {
     findings_with(path, ReadOptions::default())
 }
 
@@ -49,12 +49,12 @@ fn findings_with(path: &Path, options: ReadOptions) -> Vec<Problem> {
         && !problems.iter().any(Problem::is_error)
     {
         let facts: Facts = serde_saphyr::from_str(&facts).unwrap();
-        problems.extend(expansion(&documents, &facts));
+        problems.extend(expansion_findings(&documents, &facts));
     }
     problems
 }
 
-fn expansion(documents: &[Document], facts: &Facts) -> Vec<Problem> {
+fn expansion_findings(documents: &[Document], facts: &Facts) -> Vec<Problem> {
     let (mut clusters, mut groups, mut keys) = (Vec::new(), Vec::new(), Vec::new());
     for document in documents {
         match document.object.clone() {
@@ -89,7 +89,7 @@ const UNREACHED: &[(&str, &str)] = &[
         "validation refuses it: scalars.rs",
     ),
     (
-        "found.group_error(group, path, message, \"name a subnet of the cluster\")",
+        "findings.add_group_error(group, path, message, \"name a subnet of the cluster\")",
         "validation refuses it: instance_groups.rs",
     ),
     (
@@ -97,19 +97,19 @@ const UNREACHED: &[(&str, &str)] = &[
         "validation refuses it: instance_groups.rs",
     ),
     (
-        "found.group_error(group, \"spec.kubelet\", error.to_string()",
+        "findings.add_group_error(group, \"spec.kubelet\", error.to_string()",
         "a kubelet section always has a JSON form",
     ),
     (
-        "found.group_error(group, \"spec.containerd\", error.to_string()",
+        "findings.add_group_error(group, \"spec.containerd\", error.to_string()",
         "a containerd section always has a JSON form",
     ),
     (
-        "found.error(path, message, \"correct its fields\")",
+        "findings.add_error(path, message, \"correct its fields\")",
         "the settings of a component always have a JSON form",
     ),
     (
-        "found.group_error(group, \"spec.fileAssets\", message, hint)",
+        "findings.add_group_error(group, \"spec.fileAssets\", message, hint)",
         "validation refuses it: host.rs",
     ),
     (
@@ -117,7 +117,7 @@ const UNREACHED: &[(&str, &str)] = &[
         "a hook that validation lets through renders: host.rs",
     ),
     (
-        "found.error(\"spec.masterKubelet\", error.to_string()",
+        "findings.add_error(\"spec.masterKubelet\", error.to_string()",
         "a kubelet section always has a JSON form",
     ),
     (
@@ -133,7 +133,7 @@ const UNREACHED: &[(&str, &str)] = &[
         "validation refuses it: subnets.rs",
     ),
     (
-        "found.error(path, message, \"write it as 172.20.0.0/16\")",
+        "findings.add_error(path, message, \"write it as 172.20.0.0/16\")",
         "validation refuses it: network.rs",
     ),
     (
@@ -181,7 +181,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The places in kctl's source where findings of the reader, of validation and of expansion are told.
-fn rules() -> BTreeSet<(String, usize, String)> {
+fn rules_in_source() -> BTreeSet<(String, usize, String)> {
     let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap());
     let mut files: Vec<PathBuf> = ["read", "validate", "expand"]
         .iter()
@@ -192,14 +192,15 @@ fn rules() -> BTreeSet<(String, usize, String)> {
         })
         .collect();
     // They make findings of what others tell them.
-    files.retain(|file| !file.ends_with("read/problem.rs") && !file.ends_with("expand/found.rs"));
+    files
+        .retain(|file| !file.ends_with("read/problem.rs") && !file.ends_with("expand/findings.rs"));
     let told = [
         " refused(",
         "Problem::error(",
         "Problem::warning(",
-        "found.error(",
-        "found.warning(",
-        "group_error(",
+        ".add_error(",
+        ".add_warning(",
+        ".add_group_error(",
     ];
     let mut rules = BTreeSet::new();
     for file in files {
@@ -223,7 +224,7 @@ fn rules() -> BTreeSet<(String, usize, String)> {
 #[test]
 fn every_rule_has_a_broken_spec() {
     // What kctl does not do is refused before anything else is looked at, unless that is allowed.
-    let reached: BTreeSet<(String, usize)> = specs()
+    let reached: BTreeSet<(String, usize)> = spec_files()
         .iter()
         .flat_map(|path| {
             [false, true]
@@ -236,7 +237,7 @@ fn every_rule_has_a_broken_spec() {
             (file, problem.rule.line() as usize)
         })
         .collect();
-    let rules = rules();
+    let rules = rules_in_source();
     assert!(rules.len() > 200, "{} rules", rules.len());
     let excused = |text: &str| UNREACHED.iter().any(|(piece, _)| text.contains(piece));
     let (mut missing, mut stale) = (Vec::new(), Vec::new());
@@ -263,11 +264,11 @@ fn every_rule_has_a_broken_spec() {
 #[test]
 fn the_findings_are_those_reviewed() {
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();
-    let files = specs();
+    let files = spec_files();
     assert!(files.len() >= 20, "{} specs", files.len());
     let mut changed = Vec::new();
     for path in files {
-        let text = render(&findings(&path));
+        let text = render(&findings_of_file(&path));
         let golden = path.with_extension("txt");
         if update {
             std::fs::write(&golden, &text).unwrap();
@@ -280,8 +281,8 @@ fn the_findings_are_those_reviewed() {
 
 #[test]
 fn every_finding_says_where_why_and_what_next() {
-    for path in specs() {
-        let found = findings(&path);
+    for path in spec_files() {
+        let found = findings_of_file(&path);
         assert!(!found.is_empty(), "{} is not broken", path.display());
         for problem in found {
             let place = problem
@@ -297,15 +298,15 @@ fn every_finding_says_where_why_and_what_next() {
 
 #[test]
 fn no_finding_sends_control_characters_to_the_terminal() {
-    for path in specs() {
-        let text = render(&findings(&path));
+    for path in spec_files() {
+        let text = render(&findings_of_file(&path));
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text}");
     }
 }
 
 #[test]
 fn what_kctl_does_not_do_is_a_warning_where_that_is_allowed() {
-    let path = specs()
+    let path = spec_files()
         .into_iter()
         .find(|path| path.to_string_lossy().contains("not-done-by-kctl"))
         .unwrap();
@@ -339,7 +340,7 @@ fn what_kctl_does_not_do_is_a_warning_where_that_is_allowed() {
 
 #[test]
 fn a_cluster_name_too_long_for_a_role_is_no_mistake_since_the_role_is_cut_as_in_kops() {
-    let path = specs()
+    let path = spec_files()
         .into_iter()
         .find(|path| path.to_string_lossy().contains("name-too-long"))
         .unwrap();

@@ -6,8 +6,10 @@ use node::manifests::{self, Pod};
 use serde_json::{Value, json};
 use spec::api::kube_apiserver::KubeAPIServerConfig;
 use std::collections::BTreeSet;
-use test_support::trace::{Takes, leaves};
-use test_support::{expanded_with, expanded_with_fields, full, node_config_of, try_expanded_with};
+use test_support::trace::{LeafType, type_leaves};
+use test_support::{
+    expanded_with, expanded_with_fields, full_spec, node_config_of, try_expanded_with,
+};
 
 /// kOps' flags of plain AWS clusters, and --kubelet-certificate-authority, which is ours; `NAME` being the cluster's name. One flag a line.
 const API_SERVER: &str = "
@@ -101,7 +103,7 @@ const KUBELET: &str = "
 --v=2
 ";
 
-fn same(arguments: &[String], expected: &str) {
+fn assert_same_arguments(arguments: &[String], expected: &str) {
     let expected = expected.replace("NAME", "a.example.com");
     let mut expected: Vec<&str> = expected.trim().lines().collect();
     let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -110,7 +112,7 @@ fn same(arguments: &[String], expected: &str) {
     assert_eq!(arguments, expected);
 }
 
-fn proxy(full: &FullSpec) -> Pod {
+fn proxy_pod(full: &FullSpec) -> Pod {
     manifests::build_proxy_pod(
         full.kube_proxy.as_ref().unwrap(),
         "https://127.0.0.1",
@@ -125,40 +127,40 @@ fn control_plane(full: &FullSpec) -> NodeConfig {
     node_config_of(full, Role::ControlPlane, "")
 }
 
-fn etcd(full: &FullSpec, name: &str) -> Pod {
+fn member_pod(full: &FullSpec, name: &str) -> Pod {
     let config = control_plane(full);
     let data = "/mnt/master-vol-1/var/etcd/data";
     etcd_pod(&config, name, "a", &components::EtcdStart::Existing, data).unwrap()
 }
 
-fn pods(full: &FullSpec) -> Vec<Pod> {
+fn all_pods(full: &FullSpec) -> Vec<Pod> {
     vec![
-        full::manifests::api_server(full),
-        full::manifests::controller_manager(full),
-        full::manifests::scheduler(full),
-        proxy(full),
-        etcd(full, "main"),
-        etcd(full, "events"),
+        full::manifests::api_server_pod(full),
+        full::manifests::controller_manager_pod(full),
+        full::manifests::scheduler_pod(full),
+        proxy_pod(full),
+        member_pod(full, "main"),
+        member_pod(full, "events"),
     ]
 }
 
 #[test]
 fn command_lines_are_kops() {
-    let full = full();
-    let pods = pods(&full);
+    let full = full_spec();
+    let pods = all_pods(&full);
     for (pod, expected) in pods
         .iter()
         .zip([API_SERVER, CONTROLLER_MANAGER, SCHEDULER, PROXY])
     {
-        same(&pod.spec.containers[0].args, expected);
+        assert_same_arguments(&pod.spec.containers[0].args, expected);
     }
     let kubelet = control_plane(&full).kubelet;
-    same(&kubelet.flags.arguments(), KUBELET);
+    assert_same_arguments(&kubelet.flags.arguments(), KUBELET);
 }
 
 #[test]
 fn kubelets_file_is_kops_but_for_certificates_that_it_renews_itself() {
-    let file = control_plane(&full()).kubelet.config;
+    let file = control_plane(&full_spec()).kubelet.config;
     let expected = json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -193,7 +195,7 @@ fn kubelets_file_is_kops_but_for_certificates_that_it_renews_itself() {
 
 #[test]
 fn manifests_read_back_as_they_were() {
-    for pod in pods(&full()) {
+    for pod in all_pods(&full_spec()) {
         let yaml = node::yaml::to_yaml(&pod).unwrap();
         let read: Pod = serde_saphyr::from_str(&yaml).unwrap();
         assert_eq!(read, pod, "{yaml}");
@@ -202,7 +204,7 @@ fn manifests_read_back_as_they_were() {
 
 #[test]
 fn every_mount_has_its_volume_and_every_volume_is_mounted_once() {
-    for pod in pods(&full()) {
+    for pod in all_pods(&full_spec()) {
         let container = &pod.spec.containers[0];
         let mut volumes: Vec<&str> = pod
             .spec
@@ -229,7 +231,7 @@ fn every_mount_has_its_volume_and_every_volume_is_mounted_once() {
 
 #[test]
 fn every_file_a_flag_names_is_mounted() {
-    for pod in pods(&full()) {
+    for pod in all_pods(&full_spec()) {
         let container = &pod.spec.containers[0];
         let values = container
             .args
@@ -258,16 +260,16 @@ fn every_file_a_flag_names_is_mounted() {
 fn api_server_with(field: &str, value: &Value) -> Option<Pod> {
     let config: KubeAPIServerConfig = serde_json::from_value(json!({ field: value })).ok()?;
     let expanded = try_expanded_with(|cluster, _| cluster.spec.kube_api_server = Some(config));
-    Some(full::manifests::api_server(&expanded.ok()?.full))
+    Some(full::manifests::api_server_pod(&expanded.ok()?.full))
 }
 
 #[test]
 fn every_file_that_the_spec_can_name_reaches_the_api_server() {
     const FILE: &str = "/elsewhere/file";
     let mut named = Vec::new();
-    for leaf in leaves::<KubeAPIServerConfig>("")
+    for leaf in type_leaves::<KubeAPIServerConfig>("")
         .iter()
-        .filter(|leaf| leaf.takes == Takes::Text)
+        .filter(|leaf| leaf.takes == LeafType::Text)
     {
         let field = leaf.path.trim_start_matches('.');
         let (field, value) = match field.strip_suffix("[]") {
@@ -312,7 +314,7 @@ fn every_file_that_the_spec_can_name_reaches_the_api_server() {
 #[test]
 fn a_file_that_is_mounted_already_and_one_that_two_flags_name_are_mounted_once() {
     let inside = json!("/srv/kubernetes/kube-apiserver/policy.yaml");
-    let plain = full::manifests::api_server(&full()).spec.volumes;
+    let plain = full::manifests::api_server_pod(&full_spec()).spec.volumes;
     let pod = api_server_with("auditPolicyFile", &inside).unwrap();
     assert_eq!(pod.spec.volumes, plain);
     let twice = json!(["/elsewhere/a.pub", "/elsewhere/b.pub", "/elsewhere/a.pub"]);
@@ -324,7 +326,7 @@ fn a_file_that_is_mounted_already_and_one_that_two_flags_name_are_mounted_once()
 
 #[test]
 fn etcd_cannot_start_without_its_volume() {
-    let pod = etcd(&full(), "main");
+    let pod = member_pod(&full_spec(), "main");
     let data = pod
         .spec
         .volumes
@@ -351,9 +353,9 @@ fn etcd_cannot_start_without_its_volume() {
 
 #[test]
 fn two_etcd_clusters_share_a_machine() {
-    let full = full();
+    let full = full_spec();
     let own = |name| {
-        let pod = etcd(&full, name);
+        let pod = member_pod(&full, name);
         let container = pod.spec.containers[0].clone();
         let probe = container.liveness_probe.unwrap().http_get.port.to_string();
         let mut ports: Vec<String> = container
@@ -381,7 +383,7 @@ fn two_etcd_clusters_share_a_machine() {
 
 #[test]
 fn probes_ask_protokube_so_anonymous_access_stays_off() {
-    let pod = full::manifests::api_server(&full());
+    let pod = full::manifests::api_server_pod(&full_spec());
     let container = &pod.spec.containers[0];
     assert!(
         container
@@ -405,7 +407,7 @@ fn probes_ask_protokube_so_anonymous_access_stays_off() {
 fn names_follow_the_control_planes_unless_a_load_balancer_has_them() {
     let names = |change: Value| -> Vec<String> {
         let expanded = expanded_with_fields(&change);
-        let pod = full::manifests::api_server(&expanded.full);
+        let pod = full::manifests::api_server_pod(&expanded.full);
         pod.metadata.annotations.values().cloned().collect()
     };
     let balancer = json!({ "loadBalancer": { "class": "Network", "type": "Public" } });
@@ -430,7 +432,7 @@ fn images_come_from_where_the_spec_wants_them() {
         let assets = cluster.spec.assets.get_or_insert_default();
         assets.container_registry = Some("registry.example.com".into());
     });
-    for pod in pods(&expanded.full) {
+    for pod in all_pods(&expanded.full) {
         let image = &pod.spec.containers[0].image;
         assert!(image.starts_with("registry.example.com/"), "{image}");
     }
@@ -442,7 +444,7 @@ fn an_audit_log_can_be_written() {
         let api = cluster.spec.kube_api_server.get_or_insert_default();
         api.audit_log_path = Some("/var/log/audit/kube.log".into());
     });
-    let pod = full::manifests::api_server(&expanded.full);
+    let pod = full::manifests::api_server_pod(&expanded.full);
     let mounts = &pod.spec.containers[0].volume_mounts;
     assert!(
         mounts

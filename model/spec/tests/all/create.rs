@@ -52,20 +52,20 @@ fn old_region() -> Facts {
     }
 }
 
-fn options(zones: &[&str]) -> CreateOptions {
+fn zone_options(zones: &[&str]) -> CreateOptions {
     CreateOptions {
         name: "dev.example.com".into(),
         state_store: "s3://state".into(),
-        zones: strings(zones),
+        zones: owned_strings(zones),
         ..CreateOptions::default()
     }
 }
 
-fn strings(values: &[&str]) -> Vec<String> {
+fn owned_strings(values: &[&str]) -> Vec<String> {
     values.iter().map(|value| (*value).to_owned()).collect()
 }
 
-fn created(options: &CreateOptions) -> Created {
+fn create_offline(options: &CreateOptions) -> Created {
     let facts = Facts {
         stand_in: true,
         ..Facts::default()
@@ -74,7 +74,7 @@ fn created(options: &CreateOptions) -> Created {
 }
 
 /// All objects as they are printed.
-fn printed(created: &Created) -> String {
+fn printed_objects(created: &Created) -> String {
     let mut documents = vec![serde_json::to_value(&created.cluster).unwrap()];
     let groups = created.groups.iter();
     documents.extend(groups.map(|group| serde_json::to_value(group).unwrap()));
@@ -83,7 +83,9 @@ fn printed(created: &Created) -> String {
 
 #[test]
 fn one_zone() {
-    insta::assert_snapshot!(printed(&created(&options(&["eu-west-1a"]))));
+    insta::assert_snapshot!(printed_objects(&create_offline(&zone_options(&[
+        "eu-west-1a"
+    ]))));
 }
 
 #[test]
@@ -95,23 +97,23 @@ fn three_zones_private_with_bastion_and_a_zone_for_names() {
         bastion: true,
         dns_zone: Some("example.com".into()),
         cloud_labels: "Owner=\"Jo, at work\",team=a".into(),
-        node_security_groups: strings(&["sg-1", "sg-2"]),
+        node_security_groups: owned_strings(&["sg-1", "sg-2"]),
         node_volume_size: Some(200),
         control_plane_volume_type: Some("io2".into()),
-        kubernetes_feature_gates: strings(&["+On", "-Off"]),
-        ..options(&["eu-west-1a", "eu-west-1b", "eu-west-1c"])
+        kubernetes_feature_gates: owned_strings(&["+On", "-Off"]),
+        ..zone_options(&["eu-west-1a", "eu-west-1b", "eu-west-1c"])
     };
-    insta::assert_snapshot!(printed(&created(&options)));
+    insta::assert_snapshot!(printed_objects(&create_offline(&options)));
 }
 
 #[test]
 fn further_ranges_hold_the_workers() {
     let options = CreateOptions {
-        network_cidrs: strings(&["10.0.0.0/16", "10.1.0.0/16", "10.2.0.0/16", "10.3.0.0/16"]),
+        network_cidrs: owned_strings(&["10.0.0.0/16", "10.1.0.0/16", "10.2.0.0/16", "10.3.0.0/16"]),
         networking: Some("cni".into()),
-        ..options(&["eu-west-1a", "eu-west-1b"])
+        ..zone_options(&["eu-west-1a", "eu-west-1b"])
     };
-    let created = created(&options);
+    let created = create_offline(&options);
     let subnets = &created.cluster.spec.subnets;
     let ranges: Vec<_> = subnets
         .iter()
@@ -127,13 +129,13 @@ fn further_ranges_hold_the_workers() {
             "eu-west-1a-3 10.3.0.0/16",
         ]
     );
-    let of = |name| &group(&created, name).spec.subnets;
+    let of = |name| &find_group(&created, name).spec.subnets;
     assert_eq!(*of("control-plane-eu-west-1a"), ["eu-west-1a"]);
     assert_eq!(*of("nodes-eu-west-1a"), ["eu-west-1a-1", "eu-west-1a-3"]);
     assert_eq!(*of("nodes-eu-west-1b"), ["eu-west-1b-2"]);
 }
 
-fn group<'a>(created: &'a Created, name: &str) -> &'a InstanceGroup {
+fn find_group<'a>(created: &'a Created, name: &str) -> &'a InstanceGroup {
     let group = created.groups.iter().find(|group| group.name() == name);
     group.unwrap_or_else(|| panic!("no group {name}"))
 }
@@ -141,10 +143,10 @@ fn group<'a>(created: &'a Created, name: &str) -> &'a InstanceGroup {
 #[test]
 fn subnets_of_the_users_are_taken_by_their_zones() {
     let options = CreateOptions {
-        subnets: strings(&["subnet-2", "subnet-1"]),
-        utility_subnets: strings(&["subnet-3"]),
+        subnets: owned_strings(&["subnet-2", "subnet-1"]),
+        utility_subnets: owned_strings(&["subnet-3"]),
         topology: Topology::Private,
-        ..options(&["us-test-1a", "us-test-1b"])
+        ..zone_options(&["us-test-1a", "us-test-1b"])
     };
     let created = create(&options, &old_region()).unwrap();
     let spec = &created.cluster.spec;
@@ -167,7 +169,7 @@ fn subnets_of_the_users_are_taken_by_their_zones() {
     assert!(spec.subnets.iter().all(|subnet| subnet.cidr.is_some()));
 
     let twice = CreateOptions {
-        subnets: strings(&["subnet-1", "subnet-3", "subnet-9"]),
+        subnets: owned_strings(&["subnet-1", "subnet-3", "subnet-9"]),
         topology: Topology::Public,
         ..options
     };
@@ -177,7 +179,7 @@ fn subnets_of_the_users_are_taken_by_their_zones() {
 
 #[test]
 fn what_is_set_on_the_way_counts_for_the_ranges() {
-    let options = options(&["eu-west-1a", "eu-west-1b"]);
+    let options = zone_options(&["eu-west-1a", "eu-west-1b"]);
     let created = create_with(&options, &old_region(), |cluster| {
         set::set(cluster, "spec.networkCIDR", "10.9.0.0/16")?;
         set::set(cluster, "spec.subnets[0].cidr", "10.9.0.0/20")
@@ -201,9 +203,9 @@ fn the_api_has_a_load_balancer_unless_names_lead_to_public_machines() {
             dns,
             topology,
             api_load_balancer_type: asked,
-            ..options(&["eu-west-1a"])
+            ..zone_options(&["eu-west-1a"])
         };
-        let created = created(&options);
+        let created = create_offline(&options);
         let api = created.cluster.spec.api.unwrap();
         assert_ne!(api.dns.is_some(), api.load_balancer.is_some());
         let balancer = api.load_balancer;
@@ -227,7 +229,7 @@ fn tls_policies(created: &Created) -> Vec<String> {
     let catalog = Catalog::embedded().unwrap();
     let expanded = expand(&created.cluster, &created.groups, &[], &facts, &catalog);
     let expanded = expanded.unwrap_or_else(|problems| panic!("{}", spec::read::render(&problems)));
-    let all = objects::desired(&expanded.full, &BTreeMap::new(), Vec::new());
+    let all = objects::desired_objects(&expanded.full, &BTreeMap::new(), Vec::new());
     let policy = |one: Cloud| match one {
         Cloud::LbListener(listener) if listener.protocol == "TLS" => listener.ssl_policy,
         _ => None,
@@ -240,9 +242,9 @@ fn a_new_cluster_with_a_certificate_takes_tls_1_2_and_1_3_alone_and_one_of_kops_
     let arn = "arn:aws:acm:eu-west-1:123456789012:certificate/1";
     let options = CreateOptions {
         api_ssl_certificate: Some(arn.into()),
-        ..options(&["eu-west-1a"])
+        ..zone_options(&["eu-west-1a"])
     };
-    let mut created = created(&options);
+    let mut created = create_offline(&options);
     assert_eq!(
         tls_policies(&created),
         ["ELBSecurityPolicy-TLS13-1-2-2021-06"]
@@ -254,12 +256,12 @@ fn a_new_cluster_with_a_certificate_takes_tls_1_2_and_1_3_alone_and_one_of_kops_
 #[test]
 fn machine_types_and_images_fit_each_other() {
     let arm = CreateOptions {
-        node_sizes: strings(&["m6g.xlarge"]),
-        ..options(&["us-test-1a"])
+        node_sizes: owned_strings(&["m6g.xlarge"]),
+        ..zone_options(&["us-test-1a"])
     };
     let created = create(&arm, &old_region()).unwrap();
     let of = |name| {
-        let spec = &group(&created, name).spec;
+        let spec = &find_group(&created, name).spec;
         let image = spec.image.as_deref().unwrap();
         (spec.machine_type.clone().unwrap(), image.contains("arm64"))
     };
@@ -268,7 +270,7 @@ fn machine_types_and_images_fit_each_other() {
 
     let none = CreateOptions {
         image: Some("own/arm64-image".into()),
-        ..options(&["us-test-1a"])
+        ..zone_options(&["us-test-1a"])
     };
     let problems = create(&none, &old_region()).unwrap_err();
     assert!(problems[0].message.contains("arm64"), "{problems:?}");
@@ -279,12 +281,12 @@ fn every_problem_is_said_at_once_under_its_flag() {
     let wrong = CreateOptions {
         name: String::new(),
         state_store: "s3://state".into(),
-        control_plane_zones: strings(&["eu-west-1a", "eu-west-1b", "eu-west-1c"]),
+        control_plane_zones: owned_strings(&["eu-west-1a", "eu-west-1b", "eu-west-1c"]),
         control_plane_count: Some(1),
         bastion: true,
         networking: Some("cilium".into()),
         cloud_labels: "Owner".into(),
-        network_cidrs: strings(&["ten"]),
+        network_cidrs: owned_strings(&["ten"]),
         kubernetes_version: Some("1.99.0".into()),
         authorization: Authorization::AlwaysAllow,
         ..CreateOptions::default()
@@ -314,11 +316,11 @@ fn every_problem_is_said_at_once_under_its_flag() {
 fn a_zone_that_the_account_does_not_have_is_named_with_those_that_it_has() {
     let facts = Facts {
         account: "123456789012".to_owned(),
-        zones: strings(&["us-east-1a", "us-east-1b"]),
+        zones: owned_strings(&["us-east-1a", "us-east-1b"]),
         stand_in: true,
         ..Facts::default()
     };
-    let of = |zones: &[&str]| create(&options(zones), &facts).map(|_| ());
+    let of = |zones: &[&str]| create(&zone_options(zones), &facts).map(|_| ());
     assert!(of(&["us-east-1a"]).is_ok());
     let said = spec::read::render(&of(&["us-east-1a", "us-east-1z"]).unwrap_err());
     assert!(said.contains("--zones: us-east-1z is no zone"), "{said}");
@@ -336,9 +338,9 @@ fn what_is_created_is_valid() {
                 topology,
                 bastion: topology == Topology::Private,
                 control_plane_count: Some(zones.len()),
-                ..options(zones)
+                ..zone_options(zones)
             };
-            let created = created(&options);
+            let created = create_offline(&options);
             let input = spec::validate::ClusterInput {
                 cluster: &created.cluster,
                 instance_groups: &created.groups,
@@ -395,8 +397,8 @@ fn kops_expectations_hold() {
             })
         };
         let created = create_with(&options, &old_region(), change).unwrap();
-        let actual = comparable(documents(&printed(&created)));
-        let expected = comparable(documents(&read("expected.yaml")));
+        let actual = without_creation_time(parse_documents(&printed_objects(&created)));
+        let expected = without_creation_time(parse_documents(&read("expected.yaml")));
         let show = |documents: &[Value]| serde_json::to_string_pretty(documents).unwrap();
         assert_eq!(show(&actual), show(&expected), "{}", folder.display());
         checked += 1;
@@ -404,14 +406,14 @@ fn kops_expectations_hold() {
     assert!(checked > 0);
 }
 
-fn documents(text: &str) -> Vec<Value> {
+fn parse_documents(text: &str) -> Vec<Value> {
     text.split("\n---\n")
         .map(|document| serde_saphyr::from_str(document).unwrap())
         .collect()
 }
 
 /// Without when it was made, which is not `create`'s to say.
-fn comparable(mut documents: Vec<Value>) -> Vec<Value> {
+fn without_creation_time(mut documents: Vec<Value>) -> Vec<Value> {
     for document in &mut documents {
         document["metadata"]
             .as_object_mut()
@@ -442,13 +444,14 @@ fn as_options(said: &Value) -> Option<(CreateOptions, Vec<(String, String)>)> {
             return None;
         }
         if key == "Sets" {
-            sets = strings_of(value)
+            sets = string_list(value)
                 .into_iter()
-                .map(|set| owned(set.split_once('=').unwrap()))
+                .map(|set| owned_pair(set.split_once('=').unwrap()))
                 .collect();
         } else {
             assert!(
-                placed_or_access(&mut options, key, value) || machine(&mut options, key, value),
+                set_cluster_option(&mut options, key, value)
+                    || set_machine_option(&mut options, key, value),
                 "{key}: {value}"
             );
         }
@@ -456,18 +459,18 @@ fn as_options(said: &Value) -> Option<(CreateOptions, Vec<(String, String)>)> {
     Some((options, sets))
 }
 
-fn owned((path, value): (&str, &str)) -> (String, String) {
+fn owned_pair((path, value): (&str, &str)) -> (String, String) {
     (path.to_owned(), value.to_owned())
 }
 
-fn strings_of(value: &Value) -> Vec<String> {
+fn string_list(value: &Value) -> Vec<String> {
     serde_json::from_value(value.clone()).unwrap()
 }
 
 /// Options about names, places and access; false for others.
-fn placed_or_access(options: &mut CreateOptions, key: &str, value: &Value) -> bool {
+fn set_cluster_option(options: &mut CreateOptions, key: &str, value: &Value) -> bool {
     let text = || value.as_str().unwrap().to_owned();
-    let list = || strings_of(value);
+    let list = || string_list(value);
     match key {
         "ClusterName" => options.name = text(),
         "CloudProvider" | "InstanceManager" => {}
@@ -502,9 +505,9 @@ fn placed_or_access(options: &mut CreateOptions, key: &str, value: &Value) -> bo
 }
 
 /// Options about machines and volumes; false for others.
-fn machine(options: &mut CreateOptions, key: &str, value: &Value) -> bool {
+fn set_machine_option(options: &mut CreateOptions, key: &str, value: &Value) -> bool {
     let text = || value.as_str().unwrap().to_owned();
-    let list = || strings_of(value);
+    let list = || string_list(value);
     let number = || usize::try_from(value.as_u64().unwrap()).unwrap();
     let size = || i32::try_from(value.as_i64().unwrap()).unwrap();
     match key {

@@ -16,7 +16,7 @@ fn all_seeds() -> BTreeMap<&'static str, Vec<Vec<u8>>> {
 }
 
 /// A stretch of a seed replaced by a word, some bytes, or a stretch of another seed.
-fn input(seeds: Vec<Vec<u8>>, words: Vec<String>) -> impl Strategy<Value = Vec<u8>> {
+fn fuzz_input(seeds: Vec<Vec<u8>>, words: Vec<String>) -> impl Strategy<Value = Vec<u8>> {
     let others = prop::sample::select(seeds.clone());
     let piece = prop_oneof![
         prop::sample::select(words).prop_map(String::into_bytes),
@@ -40,7 +40,7 @@ fn input(seeds: Vec<Vec<u8>>, words: Vec<String>) -> impl Strategy<Value = Vec<u
 }
 
 /// Tries the law on at most `first` of the seeds, spread over all of them, and on so many changes of seeds.
-fn holds(name: &str, first: usize, cases: u32) {
+fn assert_law(name: &str, first: usize, cases: u32) {
     let (_, law) = TARGETS.iter().find(|(of, _)| *of == name).unwrap();
     let seeds = all_seeds().remove(name).unwrap();
     assert!(
@@ -57,7 +57,7 @@ fn holds(name: &str, first: usize, cases: u32) {
         ..ProptestConfig::default()
     };
     let words = words().into_iter().collect();
-    let tried = TestRunner::new(config).run(&input(seeds, words), |bytes| {
+    let tried = TestRunner::new(config).run(&fuzz_input(seeds, words), |bytes| {
         let broken = std::panic::catch_unwind(|| law(&bytes)).is_err();
         prop_assert!(!broken);
         Ok(())
@@ -70,32 +70,32 @@ fn holds(name: &str, first: usize, cases: u32) {
 
 #[test]
 fn spec_files() {
-    holds("read", 100, 1000);
+    assert_law("read", 100, 1000);
 }
 
 #[test]
 fn what_follows_from_specs() {
-    holds("expand", 120, 150);
+    assert_law("expand", 120, 150);
 }
 
 #[test]
 fn configurations_of_machines() {
-    holds("node_config", 100, 600);
+    assert_law("node_config", 100, 600);
 }
 
 #[test]
 fn saved_plans() {
-    holds("plan", 200, 3000);
+    assert_law("plan", 200, 3000);
 }
 
 #[test]
 fn address_ranges() {
-    holds("cidr", 100, 3000);
+    assert_law("cidr", 100, 3000);
 }
 
 #[test]
 fn messages_of_machines() {
-    holds("messages", 100, 3000);
+    assert_law("messages", 100, 3000);
 }
 
 /// For libFuzzer: inputs in `KCTL_FUZZ_SEEDS/TARGET/`, words of texts in `KCTL_FUZZ_SEEDS/words`.

@@ -1,11 +1,11 @@
-//! The desired state of machines: what is in it, what goes before what, what it must not hold.
+//! The desired state of instances: its content, its order, and what it must not contain.
 use engine::{Resource, Snapshot, plan};
 use node::config::{Asset, Distribution, InstanceFacts, NodeConfig, Role};
 use node::host::{Certificate, HostObject, HostResource, desired_resources};
 use serde_json::json;
 use spec::expand::Expanded;
 use std::collections::BTreeMap;
-use test_support::{expanded, expanded_with, full, node_config_of};
+use test_support::{expanded_spec, expanded_with, full_spec, node_config_of};
 
 fn config_of(expanded: &Expanded, role: Role) -> NodeConfig {
     let mut config = node_config_of(&expanded.full, role, "-----BEGIN CERTIFICATE-----\n");
@@ -18,7 +18,7 @@ fn config_of(expanded: &Expanded, role: Role) -> NodeConfig {
     config
 }
 
-fn machine(cgroup_v1: bool) -> InstanceFacts {
+fn instance_facts(cgroup_v1: bool) -> InstanceFacts {
     InstanceFacts {
         instance_id: "i-0abc".into(),
         zone: "eu-west-1a".into(),
@@ -27,12 +27,12 @@ fn machine(cgroup_v1: bool) -> InstanceFacts {
     }
 }
 
-fn of(role: Role) -> Vec<HostResource> {
-    desired_resources(&config_of(&expanded(), role), &machine(false)).unwrap()
+fn role_resources(role: Role) -> Vec<HostResource> {
+    desired_resources(&config_of(&expanded_spec(), role), &instance_facts(false)).unwrap()
 }
 
 /// Each thing with what it needs, but for parameters of the kernel, of which there are many of one kind.
-fn listed(all: &[HostResource]) -> String {
+fn resource_list(all: &[HostResource]) -> String {
     let brief = |id: String| {
         if id.starts_with("sysctl/") {
             "sysctl/*".to_owned()
@@ -58,7 +58,7 @@ fn listed(all: &[HostResource]) -> String {
     lines.join("\n")
 }
 
-fn unit(all: &[HostResource], name: &str) -> (String, Vec<String>) {
+fn find_unit(all: &[HostResource], name: &str) -> (String, Vec<String>) {
     let found = all.iter().find_map(|resource| match &resource.thing {
         HostObject::Unit(unit) if unit.name == name => {
             let needs = resource.needs.iter().map(ToString::to_string).collect();
@@ -71,12 +71,12 @@ fn unit(all: &[HostResource], name: &str) -> (String, Vec<String>) {
 
 #[test]
 fn a_control_plane_is_made_of_these() {
-    insta::assert_snapshot!(listed(&of(Role::ControlPlane)));
+    insta::assert_snapshot!(resource_list(&role_resources(Role::ControlPlane)));
 }
 
 #[test]
 fn a_worker_is_made_of_these() {
-    insta::assert_snapshot!(listed(&of(Role::Node)));
+    insta::assert_snapshot!(resource_list(&role_resources(Role::Node)));
 }
 
 #[test]
@@ -97,12 +97,12 @@ fn every_machine_can_be_made_from_nothing() {
             group.spec.hooks = serde_json::from_value(hooks.clone()).unwrap();
         }
     });
-    for expanded in std::iter::once(expanded()).chain([busy]) {
+    for expanded in std::iter::once(expanded_spec()).chain([busy]) {
         for role in [Role::ControlPlane, Role::Node] {
             for distribution in [Distribution::Debian, Distribution::AmazonLinux] {
                 let host = InstanceFacts {
                     distribution,
-                    ..machine(false)
+                    ..instance_facts(false)
                 };
                 let all = desired_resources(&config_of(&expanded, role), &host).unwrap();
                 let plan = plan(&all, &Snapshot::default()).unwrap();
@@ -121,7 +121,7 @@ fn folders_of_volumes_are_made_on_the_volumes() {
             group.spec.volume_mounts = serde_json::from_value(volumes.clone()).unwrap();
         }
     });
-    let all = desired_resources(&config_of(&expanded, Role::Node), &machine(false)).unwrap();
+    let all = desired_resources(&config_of(&expanded, Role::Node), &instance_facts(false)).unwrap();
     let needs: BTreeMap<String, String> = all
         .iter()
         .map(|resource| (resource.id().to_string(), format!("{:?}", resource.needs)))
@@ -129,7 +129,7 @@ fn folders_of_volumes_are_made_on_the_volumes() {
     assert!(needs["directory//var/lib/kubelet"].contains("\"mount\""));
     assert!(!needs["mount//var/lib/kubelet"].contains("\"directory\""));
     assert!(
-        unit(&all, "kubelet.service")
+        find_unit(&all, "kubelet.service")
             .1
             .contains(&"mount//var/lib/kubelet".to_owned())
     );
@@ -138,26 +138,30 @@ fn folders_of_volumes_are_made_on_the_volumes() {
 
 #[test]
 fn a_unit_starts_again_exactly_when_something_it_needs_is_another() {
-    let before = of(Role::Node);
-    let mut config = config_of(&expanded(), Role::Node);
+    let before = role_resources(Role::Node);
+    let mut config = config_of(&expanded_spec(), Role::Node);
     config.kubelet.config["maxPods"] = json!(7);
-    let after = desired_resources(&config, &machine(false)).unwrap();
+    let after = desired_resources(&config, &instance_facts(false)).unwrap();
     assert_ne!(
-        unit(&before, "kubelet.service").0,
-        unit(&after, "kubelet.service").0
+        find_unit(&before, "kubelet.service").0,
+        find_unit(&after, "kubelet.service").0
     );
     assert_eq!(
-        unit(&before, "containerd.service").0,
-        unit(&after, "containerd.service").0
+        find_unit(&before, "containerd.service").0,
+        find_unit(&after, "containerd.service").0
     );
-    let v1 = desired_resources(&config_of(&expanded(), Role::Node), &machine(true)).unwrap();
+    let v1 = desired_resources(
+        &config_of(&expanded_spec(), Role::Node),
+        &instance_facts(true),
+    )
+    .unwrap();
     assert_ne!(
-        unit(&before, "kubelet.service").0,
-        unit(&v1, "kubelet.service").0
+        find_unit(&before, "kubelet.service").0,
+        find_unit(&v1, "kubelet.service").0
     );
     assert_eq!(
-        unit(&before, "containerd.service").0,
-        unit(&v1, "containerd.service").0
+        find_unit(&before, "containerd.service").0,
+        find_unit(&v1, "containerd.service").0
     );
 }
 
@@ -167,9 +171,9 @@ fn what_is_only_good_to_have_keeps_no_machine_out() {
         cluster.spec.sysctl_parameters = vec!["no.such.key=1".into(), "vm.max_map_count=7".into()];
         cluster.spec.packages = vec!["nfs-common".into()];
     });
-    let all = desired_resources(&config_of(&users, Role::Node), &machine(false)).unwrap();
+    let all = desired_resources(&config_of(&users, Role::Node), &instance_facts(false)).unwrap();
     for name in ["containerd.service", "kubelet.service"] {
-        let needs = unit(&all, name).1;
+        let needs = find_unit(&all, name).1;
         for other in [
             "packages/upkeep",
             "packages/user",
@@ -192,19 +196,19 @@ fn hooks_come_before_what_they_say_and_never_in_a_circle() {
     let expanded = expanded_with(|cluster, _| {
         cluster.spec.hooks = serde_json::from_value(hooks).unwrap();
     });
-    let all = desired_resources(&config_of(&expanded, Role::Node), &machine(false)).unwrap();
+    let all = desired_resources(&config_of(&expanded, Role::Node), &instance_facts(false)).unwrap();
     assert!(
-        unit(&all, "kubelet.service")
+        find_unit(&all, "kubelet.service")
             .1
             .contains(&"unit/early.service".to_owned())
     );
     assert!(
-        unit(&all, "pull.service")
+        find_unit(&all, "pull.service")
             .1
             .contains(&"unit/containerd.service".to_owned())
     );
     assert!(
-        !unit(&all, "containerd.service")
+        !find_unit(&all, "containerd.service")
             .1
             .contains(&"unit/pull.service".to_owned())
     );
@@ -213,7 +217,7 @@ fn hooks_come_before_what_they_say_and_never_in_a_circle() {
 #[test]
 fn certificates_say_who_signs_them_and_whom_they_name() {
     let certificates = |role| -> BTreeMap<String, Certificate> {
-        let all = of(role).into_iter();
+        let all = role_resources(role).into_iter();
         let certificates = all.filter_map(|resource| match resource.thing {
             HostObject::Certificate(certificate) => {
                 Some((certificate.path().to_owned(), certificate))
@@ -271,8 +275,11 @@ fn kubelets_certificates_live_as_long_as_kubernetes_signs_and_others_for_a_year(
             let manager = cluster.spec.kube_controller_manager.get_or_insert_default();
             manager.cluster_signing_duration = said.map(str::to_owned);
         });
-        let all =
-            desired_resources(&config_of(&expanded, Role::ControlPlane), &machine(false)).unwrap();
+        let all = desired_resources(
+            &config_of(&expanded, Role::ControlPlane),
+            &instance_facts(false),
+        )
+        .unwrap();
         for thing in all.into_iter().map(|resource| resource.thing) {
             if let HostObject::Certificate(certificate) = thing {
                 let own = certificate.common_name == "system:node:i-0abc";
@@ -287,16 +294,16 @@ fn kubelets_certificates_live_as_long_as_kubernetes_signs_and_others_for_a_year(
 #[test]
 fn no_desired_state_holds_a_key() {
     for role in [Role::ControlPlane, Role::Node] {
-        let text = serde_json::to_string(&of(role)).unwrap();
+        let text = serde_json::to_string(&role_resources(role)).unwrap();
         assert!(!text.contains("PRIVATE KEY") && !text.contains("client-key-data"));
     }
 }
 
 #[test]
 fn an_offline_render_can_be_shown_and_not_installed() {
-    let mut config = node_config_of(&full(), Role::Node, "");
+    let mut config = node_config_of(&full_spec(), Role::Node, "");
     config.assets[0].sha256 = None;
-    let error = desired_resources(&config, &machine(false)).unwrap_err();
+    let error = desired_resources(&config, &instance_facts(false)).unwrap_err();
     assert!(
         error.to_string().contains(&config.assets[0].name),
         "{error}"

@@ -1,8 +1,8 @@
-//! What no honest spec reaches is refused with its cause and a next step, before it takes the machine's memory or the
-//! evening; and what a large cluster reaches takes time in proportion.
+//! Oversized input is refused with cause and next step before it takes much memory or time, and the time for large clusters
+//! grows linearly.
 use cloud::facts::Facts;
 use engine::{Snapshot, plan};
-use full::objects::desired;
+use full::objects::desired_objects;
 use node::config::{NODE_FORMAT, read_node_config, sha256_hex};
 use node::yaml::MAX_BYTES;
 use spec::api::set::set;
@@ -13,42 +13,42 @@ use spec::read::{Problem, read_documents, render};
 use spec::validate::{ClusterInput, validate, validate_documents};
 use std::collections::BTreeMap;
 
-fn refused(text: &str) -> Vec<Problem> {
+fn refused_problems(text: &str) -> Vec<Problem> {
     match read_documents("spec.yaml", text) {
         Ok(documents) => validate_documents(&documents),
         Err(problems) => problems,
     }
 }
 
-fn cluster(fields: &str) -> String {
+fn cluster_text(fields: &str) -> String {
     format!(
         "apiVersion: kops.k8s.io/v1alpha2\nkind: Cluster\nmetadata:\n  name: a.example.com\nspec:\n{fields}"
     )
 }
 
-fn times(count: usize, line: impl Fn(usize) -> String) -> String {
+fn repeat_line(count: usize, line: impl Fn(usize) -> String) -> String {
     (0..count).map(line).collect()
 }
 
 #[test]
 fn each_limit_is_told_with_a_next_step() {
-    let list = |key: &str| format!("{key}: [{}]\n", times(40_000, |_| "a,".into()));
+    let list = |key: &str| format!("{key}: [{}]\n", repeat_line(40_000, |_| "a,".into()));
     let cases = [
         ("bytes", "#".repeat(MAX_BYTES + 1), "has 4194305 bytes"),
         (
             "one long text",
-            cluster(&format!("  channel: \"{}", "a".repeat(MAX_BYTES))),
+            cluster_text(&format!("  channel: \"{}", "a".repeat(MAX_BYTES))),
             "bytes, more than",
         ),
         ("values", list("a").repeat(3), "larger than any spec"),
         (
             "documents",
-            times(60_000, |_| "---\na: 1\n".into()),
+            repeat_line(60_000, |_| "---\na: 1\n".into()),
             "larger than any spec",
         ),
         (
             "anchors in each other",
-            times(12, |n| {
+            repeat_line(12, |n| {
                 format!(
                     "x{}: &x{} [{}]\n",
                     n + 1,
@@ -62,7 +62,7 @@ fn each_limit_is_told_with_a_next_step() {
         ("depth", "[".repeat(1000), "nested deeper"),
         (
             "depth in blocks",
-            times(1000, |n| format!("{}a:\n", " ".repeat(n))),
+            repeat_line(1000, |n| format!("{}a:\n", " ".repeat(n))),
             "nested deeper",
         ),
         (
@@ -72,7 +72,7 @@ fn each_limit_is_told_with_a_next_step() {
         ),
     ];
     for (case, text, said) in cases {
-        let problems = refused(&text);
+        let problems = refused_problems(&text);
         let shown = render(&problems);
         assert!(
             shown.contains(said),
@@ -92,41 +92,41 @@ fn of_very_many_findings_the_first_are_told() {
     let cases = [
         (
             "unknown fields",
-            cluster(&times(3_000, |n| format!("  x{n}: 1\n"))),
+            cluster_text(&repeat_line(3_000, |n| format!("  x{n}: 1\n"))),
         ),
         ("on one line", {
-            let fields = times(3_000, |n| format!("\"x{n}\": \"{}\",", "y".repeat(80)));
+            let fields = repeat_line(3_000, |n| format!("\"x{n}\": \"{}\",", "y".repeat(80)));
             format!(
                 "{{\"apiVersion\": \"kops.k8s.io/v1alpha2\", \"kind\": \"Cluster\", \"spec\": {{{fields}}}}}"
             )
         }),
         (
             "given twice",
-            cluster(&times(3_000, |_| "  channel: a\n".into())),
+            cluster_text(&repeat_line(3_000, |_| "  channel: a\n".into())),
         ),
         (
             "wrong types",
-            cluster(&format!(
+            cluster_text(&format!(
                 "  sshAccess:\n{}",
-                times(3_000, |_| "  - {}\n".into())
+                repeat_line(3_000, |_| "  - {}\n".into())
             )),
         ),
         (
             "overlapping subnets",
-            cluster(&format!(
+            cluster_text(&format!(
                 "  networkCIDR: 10.0.0.0/16\n  subnets:\n{}",
-                times(2_000, |n| format!(
+                repeat_line(2_000, |n| format!(
                     "  - {{name: a{n}, zone: eu-west-1a, cidr: 10.0.0.0/24}}\n"
                 ))
             )),
         ),
         (
             "documents",
-            times(900, |n| format!("---\nkind: Cluster{n}\n")),
+            repeat_line(900, |n| format!("---\nkind: Cluster{n}\n")),
         ),
     ];
     for (case, text) in cases {
-        let problems = refused(&text);
+        let problems = refused_problems(&text);
         let shown = render(&problems);
         assert_eq!(problems.len(), 101, "{case}");
         assert!(shown.len() < 100_000, "{case}: {} bytes", shown.len());
@@ -152,14 +152,14 @@ fn a_configuration_of_a_machine_has_the_same_limits() {
 }
 
 /// CPU time of this thread so far, nanoseconds: unlike wall time it does not depend on what else runs.
-fn cpu() -> u64 {
+fn cpu_nanoseconds() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split(' ').next().unwrap().parse().unwrap()
 }
 
 /// CPU time from validation to the plan of a cluster with so many groups of workers.
-fn cost(count: usize, catalog: &Catalog) -> u64 {
-    let sample = test_support::expanded();
+fn planning_cost(count: usize, catalog: &Catalog) -> u64 {
+    let sample = test_support::expanded_spec();
     let worker = sample
         .groups
         .iter()
@@ -179,7 +179,7 @@ fn cost(count: usize, catalog: &Catalog) -> u64 {
         stand_in: true,
         ..Facts::default()
     };
-    let begun = cpu();
+    let begun = cpu_nanoseconds();
     let problems = validate(&ClusterInput {
         cluster: &sample.cluster,
         instance_groups: &groups,
@@ -191,16 +191,21 @@ fn cost(count: usize, catalog: &Catalog) -> u64 {
         render(&problems)
     );
     let expanded = expand(&sample.cluster, &groups, &[], &facts, catalog).unwrap();
-    let wanted = desired(&expanded.full, &BTreeMap::new(), Vec::new());
+    let wanted = desired_objects(&expanded.full, &BTreeMap::new(), Vec::new());
     let made = plan(&wanted, &Snapshot::default()).unwrap();
     assert!(made.steps.len() > count);
-    cpu() - begun
+    cpu_nanoseconds() - begun
 }
 
 #[test]
 fn ten_times_the_groups_take_about_ten_times_the_work() {
     let catalog = Catalog::embedded().unwrap();
-    let least = |count| (0..2).map(|_| cost(count, &catalog)).min().unwrap();
+    let least = |count| {
+        (0..2)
+            .map(|_| planning_cost(count, &catalog))
+            .min()
+            .unwrap()
+    };
     let (few, many) = (least(50), least(500));
     // In proportion it is ten, with squares a hundred.
     assert!(many < 25 * few, "{few} ns and {many} ns");

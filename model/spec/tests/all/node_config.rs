@@ -8,7 +8,9 @@ use node::manifests::Pod;
 use serde_json::{Value, json};
 use spec::expand::Expanded;
 use std::process::Command;
-use test_support::{agents, expanded, expanded_with, expanded_with_fields, full, node_config_of};
+use test_support::{
+    expanded_spec, expanded_with, expanded_with_fields, full_spec, made_up_agents, node_config_of,
+};
 
 const CERTIFICATES: &str = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
 
@@ -16,7 +18,7 @@ fn config_of(expanded: &Expanded, role: Role) -> NodeConfig {
     node_config_of(&expanded.full, role, CERTIFICATES)
 }
 
-fn machine() -> InstanceFacts {
+fn render_machine() -> InstanceFacts {
     InstanceFacts {
         instance_id: "i-0abc".into(),
         zone: "eu-west-1a".into(),
@@ -24,20 +26,20 @@ fn machine() -> InstanceFacts {
     }
 }
 
-fn content(files: &[File], path: &str) -> String {
+fn file_content(files: &[File], path: &str) -> String {
     let file = files.iter().find(|file| file.path == path);
     file.unwrap_or_else(|| panic!("no {path}")).content.clone()
 }
 
-fn yaml(files: &[File], path: &str) -> Value {
-    serde_saphyr::from_str(&content(files, path)).unwrap()
+fn config_yaml(files: &[File], path: &str) -> Value {
+    serde_saphyr::from_str(&file_content(files, path)).unwrap()
 }
 
 /// With the cluster's spec changed as JSON.
 #[test]
 fn it_is_stored_under_its_own_hash_and_reads_back_as_it_was() {
     for role in [Role::ControlPlane, Role::Node] {
-        let config = config_of(&expanded(), role);
+        let config = config_of(&expanded_spec(), role);
         let stored = to_stored(&config).unwrap();
         assert_eq!(
             read_node_config(&stored.text, &stored.sha256).unwrap(),
@@ -50,12 +52,12 @@ fn it_is_stored_under_its_own_hash_and_reads_back_as_it_was() {
             Err(Error::WrongHash { .. })
         ));
     }
-    let config = config_of(&expanded(), Role::Node);
+    let config = config_of(&expanded_spec(), Role::Node);
     assert_eq!(
         to_stored(&config).unwrap().keys[1],
         "igconfig/node/nodes-eu-west-1a/nodeupconfig.yaml"
     );
-    let config = config_of(&expanded(), Role::ControlPlane);
+    let config = config_of(&expanded_spec(), Role::ControlPlane);
     assert_eq!(
         to_stored(&config).unwrap().keys[1],
         "igconfig/control-plane/control-plane-eu-west-1a/nodeupconfig.yaml"
@@ -81,9 +83,9 @@ fn equal_specs_make_equal_text_and_only_what_a_machine_is_made_of_changes_it() {
     );
     let before = expanded_with_fields(&json!({ "masterKubelet": { "maxPods": 110 } }));
     for role in [Role::ControlPlane, Role::Node] {
-        assert_eq!(text(&expanded(), role), text(&expanded(), role));
+        assert_eq!(text(&expanded_spec(), role), text(&expanded_spec(), role));
         assert_eq!(
-            text(&expanded(), role),
+            text(&expanded_spec(), role),
             text(&followed, role),
             "these follow without a new machine"
         );
@@ -97,7 +99,9 @@ fn equal_specs_make_equal_text_and_only_what_a_machine_is_made_of_changes_it() {
 
 #[test]
 fn formats_of_other_releases_are_refused_by_number() {
-    let text = to_stored(&config_of(&expanded(), Role::Node)).unwrap().text;
+    let text = to_stored(&config_of(&expanded_spec(), Role::Node))
+        .unwrap()
+        .text;
     let newer = text.replace("\nformat: 1\n", "\nformat: 3\nfromTheFuture: true\n");
     assert_ne!(newer, text);
     let hash = node::config::sha256_hex(&newer);
@@ -118,22 +122,28 @@ fn formats_of_other_releases_are_refused_by_number() {
 #[test]
 fn bastions_are_no_nodes() {
     assert!(
-        node_config(&full(), "bastions", CERTIFICATES, &agents())
+        node_config(&full_spec(), "bastions", CERTIFICATES, &made_up_agents())
             .unwrap()
             .is_none()
     );
     assert!(matches!(
-        node_config(&full(), "other", CERTIFICATES, &agents()),
+        node_config(&full_spec(), "other", CERTIFICATES, &made_up_agents()),
         Err(Error::NoGroup(_))
     ));
 }
 
 #[test]
 fn a_group_without_our_binaries_is_refused_by_name() {
-    let mut none = agents();
+    let mut none = made_up_agents();
     none.protokube.clear();
-    assert!(node_config(&full(), "nodes-eu-west-1a", CERTIFICATES, &none).is_ok());
-    let error = node_config(&full(), "control-plane-eu-west-1a", CERTIFICATES, &none).unwrap_err();
+    assert!(node_config(&full_spec(), "nodes-eu-west-1a", CERTIFICATES, &none).is_ok());
+    let error = node_config(
+        &full_spec(),
+        "control-plane-eu-west-1a",
+        CERTIFICATES,
+        &none,
+    )
+    .unwrap_err();
     assert_eq!(
         error.to_string(),
         "instance group control-plane-eu-west-1a needs protokube for amd64, which this kctl does not have"
@@ -142,7 +152,9 @@ fn a_group_without_our_binaries_is_refused_by_name() {
 
 #[test]
 fn workers_know_nothing_of_the_control_plane_and_of_the_store() {
-    let text = to_stored(&config_of(&expanded(), Role::Node)).unwrap().text;
+    let text = to_stored(&config_of(&expanded_spec(), Role::Node))
+        .unwrap()
+        .text;
     for part in ["etcd", "s3://", "protokube", "kube-apiserver"] {
         // An empty list of protokube's binaries is all.
         let found = text
@@ -158,7 +170,11 @@ fn workers_know_nothing_of_the_control_plane_and_of_the_store() {
 
 #[test]
 fn a_control_plane_gets_these_files() {
-    let all = host_files(&config_of(&expanded(), Role::ControlPlane), &machine()).unwrap();
+    let all = host_files(
+        &config_of(&expanded_spec(), Role::ControlPlane),
+        &render_machine(),
+    )
+    .unwrap();
     let listed: Vec<String> = all
         .iter()
         .map(|file| format!("{} {}", file.mode, file.path))
@@ -168,7 +184,7 @@ fn a_control_plane_gets_these_files() {
 
 #[test]
 fn a_worker_gets_these_files() {
-    let all = host_files(&config_of(&expanded(), Role::Node), &machine()).unwrap();
+    let all = host_files(&config_of(&expanded_spec(), Role::Node), &render_machine()).unwrap();
     let listed: Vec<String> = all
         .iter()
         .map(|file| format!("{} {}", file.mode, file.path))
@@ -178,13 +194,13 @@ fn a_worker_gets_these_files() {
 
 #[test]
 fn a_node_is_called_after_its_instance() {
-    let all = host_files(&config_of(&expanded(), Role::Node), &machine()).unwrap();
-    assert!(content(&all, "/etc/sysconfig/kubelet").contains("--hostname-override=i-0abc"));
+    let all = host_files(&config_of(&expanded_spec(), Role::Node), &render_machine()).unwrap();
+    assert!(file_content(&all, "/etc/sysconfig/kubelet").contains("--hostname-override=i-0abc"));
     assert_eq!(
-        yaml(&all, "/var/lib/kubelet/kubelet.conf")["providerID"],
+        config_yaml(&all, "/var/lib/kubelet/kubelet.conf")["providerID"],
         "aws:///eu-west-1a/i-0abc"
     );
-    let proxy: Pod = serde_saphyr::from_str(&content(
+    let proxy: Pod = serde_saphyr::from_str(&file_content(
         &all,
         "/etc/kubernetes/manifests/kube-proxy.manifest",
     ))
@@ -199,15 +215,15 @@ fn a_node_is_called_after_its_instance() {
 #[test]
 fn components_find_the_api_wherever_it_is() {
     let server = |expanded: &Expanded, role| -> Vec<String> {
-        let all = host_files(&config_of(expanded, role), &machine()).unwrap();
+        let all = host_files(&config_of(expanded, role), &render_machine()).unwrap();
         let of = |component: &str| {
-            let config = yaml(&all, &format!("/var/lib/{component}/kubeconfig"));
+            let config = config_yaml(&all, &format!("/var/lib/{component}/kubeconfig"));
             config["clusters"][0]["cluster"]["server"]
                 .as_str()
                 .unwrap()
                 .to_owned()
         };
-        let proxy: Pod = serde_saphyr::from_str(&content(
+        let proxy: Pod = serde_saphyr::from_str(&file_content(
             &all,
             "/etc/kubernetes/manifests/kube-proxy.manifest",
         ))
@@ -224,7 +240,7 @@ fn components_find_the_api_wherever_it_is() {
         "topology": { "dns": { "type": "None" } },
     }));
     assert_eq!(
-        server(&expanded(), Role::ControlPlane),
+        server(&expanded_spec(), Role::ControlPlane),
         [
             "https://127.0.0.1",
             "https://127.0.0.1",
@@ -232,7 +248,7 @@ fn components_find_the_api_wherever_it_is() {
         ]
     );
     assert_eq!(
-        server(&expanded(), Role::Node),
+        server(&expanded_spec(), Role::Node),
         [
             "https://api.internal.a.example.com",
             "https://api.internal.a.example.com",
@@ -242,23 +258,23 @@ fn components_find_the_api_wherever_it_is() {
     // Where DNS does not have the name, the machine's own list of hosts does.
     assert_eq!(
         server(&without_dns, Role::Node),
-        server(&expanded(), Role::Node)
+        server(&expanded_spec(), Role::Node)
     );
 }
 
 #[test]
 fn what_a_machine_lacks_is_taken_into_account() {
-    let config = config_of(&expanded(), Role::Node);
-    let usual = host_files(&config, &machine()).unwrap();
+    let config = config_of(&expanded_spec(), Role::Node);
+    let usual = host_files(&config, &render_machine()).unwrap();
     let odd = InstanceFacts {
         cgroup_v1: true,
         restrict_oom_score_adj: true,
         systemd_resolved: false,
-        ..machine()
+        ..render_machine()
     };
     let odd = host_files(&config, &odd).unwrap();
     let kubelet = |files: &[File], field: &str| {
-        yaml(files, "/var/lib/kubelet/kubelet.conf")
+        config_yaml(files, "/var/lib/kubelet/kubelet.conf")
             .get(field)
             .cloned()
     };
@@ -269,8 +285,12 @@ fn what_a_machine_lacks_is_taken_into_account() {
         Some(json!("/run/systemd/resolve/resolv.conf"))
     );
     assert_eq!(kubelet(&odd, "resolvConf"), None);
-    assert!(!content(&usual, "/etc/containerd/config.toml").contains("restrict_oom_score_adj"));
-    assert!(content(&odd, "/etc/containerd/config.toml").contains("restrict_oom_score_adj = true"));
+    assert!(
+        !file_content(&usual, "/etc/containerd/config.toml").contains("restrict_oom_score_adj")
+    );
+    assert!(
+        file_content(&odd, "/etc/containerd/config.toml").contains("restrict_oom_score_adj = true")
+    );
 }
 
 #[test]
@@ -278,26 +298,29 @@ fn kube_proxy_leaves_the_table_of_connections_alone_where_it_may_not_size_it() {
     let size = |expanded: &Expanded, fixed| {
         let host = InstanceFacts {
             conntrack_max_fixed: fixed,
-            ..machine()
+            ..render_machine()
         };
         let all = host_files(&config_of(expanded, Role::Node), &host).unwrap();
-        let pod = content(&all, "/etc/kubernetes/manifests/kube-proxy.manifest");
+        let pod = file_content(&all, "/etc/kubernetes/manifests/kube-proxy.manifest");
         let pod: Pod = serde_saphyr::from_str(&pod).unwrap();
         let mut flags = pod.spec.containers[0].args.iter();
         let size = flags.find_map(|flag| flag.strip_prefix("--conntrack-max-per-core="));
         size.unwrap().to_owned()
     };
     let users = expanded_with_fields(&json!({ "kubeProxy": { "conntrackMaxPerCore": 7 } }));
-    assert_eq!(size(&expanded(), false), "131072");
-    assert_eq!(size(&expanded(), true), "0");
+    assert_eq!(size(&expanded_spec(), false), "131072");
+    assert_eq!(size(&expanded_spec(), true), "0");
     assert_eq!(size(&users, true), "7");
 }
 
 #[test]
 fn every_file_in_a_format_parses() {
     for role in [Role::ControlPlane, Role::Node] {
-        for file in
-            host_files(&config_of(&expanded(), role), &InstanceFacts::placeholder()).unwrap()
+        for file in host_files(
+            &config_of(&expanded_spec(), role),
+            &InstanceFacts::placeholder(),
+        )
+        .unwrap()
         {
             let yaml = [".yaml", ".conf", "kubeconfig", ".manifest"]
                 .iter()
@@ -318,10 +341,10 @@ fn every_file_in_a_format_parses() {
 
 #[test]
 fn environment_files_mean_to_the_shell_what_they_mean_to_systemd() {
-    let all = host_files(&config_of(&expanded(), Role::Node), &machine()).unwrap();
+    let all = host_files(&config_of(&expanded_spec(), Role::Node), &render_machine()).unwrap();
     let script = format!(
         "{}\nprintf %s \"$DAEMON_ARGS\"",
-        content(&all, "/etc/sysconfig/kubelet")
+        file_content(&all, "/etc/sysconfig/kubelet")
     );
     let output = Command::new("sh").args(["-c", &script]).output().unwrap();
     let arguments = String::from_utf8(output.stdout).unwrap();
@@ -341,8 +364,8 @@ fn the_users_kernel_parameters_come_last_and_node_ports_are_nobodys() {
             group.spec.sysctl_parameters = vec!["a.b = 2".into()];
         }
     });
-    let all = host_files(&config_of(&expanded, Role::Node), &machine()).unwrap();
-    let file = content(&all, "/etc/sysctl.d/99-k8s-general.conf");
+    let all = host_files(&config_of(&expanded, Role::Node), &render_machine()).unwrap();
+    let file = file_content(&all, "/etc/sysctl.d/99-k8s-general.conf");
     let last = |name: &str| {
         let mut lines = file.lines().filter_map(|line| line.split_once(" = "));
         lines
@@ -366,9 +389,13 @@ fn files_of_the_users_are_written_for_their_roles_and_keep_their_bytes() {
         { "name": "bytes", "path": "/etc/bytes", "content": "/wA=", "isBase64": true },
         { "name": "ours", "path": "/etc/crictl.yaml", "content": "mine\n" },
     ] }));
-    let control_plane = host_files(&config_of(&expanded, Role::ControlPlane), &machine()).unwrap();
-    let worker = host_files(&config_of(&expanded, Role::Node), &machine()).unwrap();
-    assert_eq!(content(&worker, "/srv/kubernetes/assets/all"), "text\n");
+    let control_plane =
+        host_files(&config_of(&expanded, Role::ControlPlane), &render_machine()).unwrap();
+    let worker = host_files(&config_of(&expanded, Role::Node), &render_machine()).unwrap();
+    assert_eq!(
+        file_content(&worker, "/srv/kubernetes/assets/all"),
+        "text\n"
+    );
     assert!(worker.iter().all(|file| file.path != "/etc/some"));
     let some = control_plane
         .iter()
@@ -386,7 +413,7 @@ fn files_of_the_users_are_written_for_their_roles_and_keep_their_bytes() {
         (bytes.content.as_str(), bytes.mode.as_str(), bytes.base64),
         ("/wA=", "0440", true)
     );
-    assert_eq!(content(&worker, "/etc/crictl.yaml"), "mine\n");
+    assert_eq!(file_content(&worker, "/etc/crictl.yaml"), "mine\n");
     assert_eq!(
         worker
             .iter()
@@ -510,7 +537,7 @@ fn packages_have_the_names_of_their_distribution_and_the_users_are_added() {
 #[test]
 fn no_file_of_a_group_and_no_configuration_holds_a_private_key() {
     for role in [Role::ControlPlane, Role::Node] {
-        let config = config_of(&expanded(), role);
+        let config = config_of(&expanded_spec(), role);
         let text = to_stored(&config).unwrap().text;
         let files = host_files(&config, &InstanceFacts::placeholder()).unwrap();
         let all: String = files

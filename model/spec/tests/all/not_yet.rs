@@ -1,9 +1,9 @@
-//! What nobody does yet is told, each in a line, and its page says what to do meanwhile.
+//! Each function that is missing so far is reported in one line, and its page has a workaround.
 use serde_json::json;
 use spec::not_yet::{NotYet, PAGE, not_yet};
 use test_support::expanded_with;
 
-fn topics(found: &[NotYet]) -> Vec<&str> {
+fn documented_topics(found: &[NotYet]) -> Vec<&str> {
     found.iter().map(|one| one.topic).collect()
 }
 
@@ -11,7 +11,7 @@ fn topics(found: &[NotYet]) -> Vec<&str> {
 fn what_kops_does_unasked_and_nobody_does_here_is_told_of_every_cluster() {
     let expanded = expanded_with(|_, _| ());
     let said = not_yet(&expanded.cluster, &expanded.groups);
-    assert_eq!(topics(&said), ["backups", "draining", "volumes"]);
+    assert_eq!(documented_topics(&said), ["backups", "draining", "volumes"]);
 }
 
 #[test]
@@ -26,7 +26,10 @@ fn what_a_spec_asks_for_is_told_and_what_it_declines_is_not() {
         groups[2].spec.autoscale = Some(true);
     });
     let told = not_yet(&expanded.cluster, &expanded.groups);
-    assert_eq!(topics(&told), ["backups", "rolling-updates", "autoscaling"]);
+    assert_eq!(
+        documented_topics(&told),
+        ["backups", "rolling-updates", "autoscaling"]
+    );
     assert!(told[2].message.contains("nodes-eu-west-1a"), "{told:?}");
 }
 

@@ -10,11 +10,11 @@ use x509_parser::prelude::X509Certificate;
 
 const NOW: OffsetDateTime = datetime!(2026-11-21 12:00 UTC);
 
-fn keys() -> SystemKeys {
+fn key_algorithms() -> SystemKeys {
     SystemKeys::at(NOW)
 }
 
-fn administrator(validity: Duration) -> Leaf {
+fn issue_administrator(validity: Duration) -> Leaf {
     Leaf {
         common_name: "kubecfg-alice".into(),
         organization: Some("system:masters".into()),
@@ -25,13 +25,13 @@ fn administrator(validity: Duration) -> Leaf {
 }
 
 /// Parses a PEM certificate and hands it to `look`.
-fn parsed<T>(pem: &str, look: impl FnOnce(&X509Certificate<'_>) -> T) -> T {
+fn parse_certificate<T>(pem: &str, look: impl FnOnce(&X509Certificate<'_>) -> T) -> T {
     let (_, pem) = x509_parser::pem::parse_x509_pem(pem.as_bytes()).unwrap();
     look(&pem.parse_x509().unwrap())
 }
 
 /// Runs openssl on standard input.
-fn openssl(arguments: &[&str], input: &str) -> String {
+fn run_openssl(arguments: &[&str], input: &str) -> String {
     let mut child = Command::new("openssl")
         .args(arguments)
         .stdin(Stdio::piped())
@@ -55,8 +55,8 @@ fn openssl(arguments: &[&str], input: &str) -> String {
 #[test]
 fn an_authority_is_what_kops_makes() {
     for algorithm in [KeyAlgorithm::EcdsaP256, KeyAlgorithm::Rsa2048] {
-        let keyset = mint_keyset(KUBERNETES_CA, algorithm, &mut keys()).unwrap();
-        parsed(&keyset.items[0].certificate, |certificate| {
+        let keyset = mint_keyset(KUBERNETES_CA, algorithm, &mut key_algorithms()).unwrap();
+        parse_certificate(&keyset.items[0].certificate, |certificate| {
             assert_eq!(certificate.subject().to_string(), "CN=kubernetes-ca");
             assert_eq!(certificate.issuer(), certificate.subject());
             let validity = certificate.validity();
@@ -80,8 +80,8 @@ fn an_authority_is_what_kops_makes() {
 #[test]
 fn keys_are_p256_and_where_asked_for_rsa_of_2048_bits() {
     let bits = |algorithm| {
-        let keyset = mint_keyset("service-account", algorithm, &mut keys()).unwrap();
-        parsed(&keyset.items[0].certificate, |certificate| {
+        let keyset = mint_keyset("service-account", algorithm, &mut key_algorithms()).unwrap();
+        parse_certificate(&keyset.items[0].certificate, |certificate| {
             certificate.public_key().parsed().unwrap().key_size()
         })
     };
@@ -92,14 +92,18 @@ fn keys_are_p256_and_where_asked_for_rsa_of_2048_bits() {
 #[test]
 fn a_stored_keyset_reads_back_as_it_was_and_still_signs() {
     for algorithm in [KeyAlgorithm::EcdsaP256, KeyAlgorithm::Rsa2048] {
-        let keyset = mint_keyset(KUBERNETES_CA, algorithm, &mut keys()).unwrap();
+        let keyset = mint_keyset(KUBERNETES_CA, algorithm, &mut key_algorithms()).unwrap();
         let file = write_keyset(&keyset).unwrap();
         let read = read_keyset(KUBERNETES_CA, file.reveal()).unwrap();
         assert_eq!(read, keyset);
-        let issued =
-            issue_certificate(&read, &administrator(Duration::hours(18)), &mut keys()).unwrap();
-        parsed(&keyset.items[0].certificate, |authority| {
-            parsed(&issued.certificate, |leaf| {
+        let issued = issue_certificate(
+            &read,
+            &issue_administrator(Duration::hours(18)),
+            &mut key_algorithms(),
+        )
+        .unwrap();
+        parse_certificate(&keyset.items[0].certificate, |authority| {
+            parse_certificate(&issued.certificate, |leaf| {
                 leaf.verify_signature(Some(authority.public_key())).unwrap();
                 assert_eq!(
                     leaf.tbs_certificate.issuer.as_raw(),
@@ -133,7 +137,7 @@ fn keys_in_the_forms_that_kops_and_openssl_write_can_sign() {
         "-",
     ];
     let made = |kind: &[&str]| {
-        let text = openssl(&[&["req"], &subject[..], &["-newkey"], kind].concat(), "");
+        let text = run_openssl(&[&["req"], &subject[..], &["-newkey"], kind].concat(), "");
         let certificate = text.find("-----BEGIN CERTIFICATE").unwrap();
         let key = text.find("-----BEGIN PRIVATE").unwrap();
         (
@@ -143,8 +147,8 @@ fn keys_in_the_forms_that_kops_and_openssl_write_can_sign() {
     };
     let rsa = made(&["rsa:2048"]);
     let ec = made(&["ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"]);
-    let pkcs1 = openssl(&["rsa", "-traditional"], &rsa.1);
-    let sec1 = openssl(&["ec"], &ec.1);
+    let pkcs1 = run_openssl(&["rsa", "-traditional"], &rsa.1);
+    let sec1 = run_openssl(&["ec"], &ec.1);
     for (form, certificate, key) in [
         ("BEGIN PRIVATE KEY", &rsa.0, &rsa.1),
         (
@@ -171,10 +175,14 @@ fn keys_in_the_forms_that_kops_and_openssl_write_can_sign() {
         // Before kOps 1.15 the group had another name.
         let older = yaml.replace("kops.k8s.io/", "kops/");
         assert_eq!(read_keyset(KUBERNETES_CA, &older).unwrap().items.len(), 1);
-        let issued =
-            issue_certificate(&keyset, &administrator(Duration::hours(1)), &mut keys()).unwrap();
-        parsed(certificate, |authority| {
-            parsed(&issued.certificate, |leaf| {
+        let issued = issue_certificate(
+            &keyset,
+            &issue_administrator(Duration::hours(1)),
+            &mut key_algorithms(),
+        )
+        .unwrap();
+        parse_certificate(certificate, |authority| {
+            parse_certificate(&issued.certificate, |leaf| {
                 leaf.verify_signature(Some(authority.public_key())).unwrap();
             });
         });
@@ -212,7 +220,7 @@ fn openssl_trusts_a_server_certificate_under_every_name_it_was_issued_for() {
     std::fs::write(&authority, trust_bundle(&keyset)).unwrap();
     let authority = authority.to_str().unwrap();
     let verify = |check: &[&str]| {
-        openssl(
+        run_openssl(
             &[
                 &["verify", "-purpose", "sslserver", "-CAfile", authority],
                 check,
@@ -229,10 +237,19 @@ fn openssl_trusts_a_server_certificate_under_every_name_it_was_issued_for() {
 
 #[test]
 fn no_certificate_outlives_its_authority() {
-    let keyset = mint_keyset(KUBERNETES_CA, KeyAlgorithm::EcdsaP256, &mut keys()).unwrap();
-    let issued =
-        issue_certificate(&keyset, &administrator(Duration::days(36500)), &mut keys()).unwrap();
-    parsed(&issued.certificate, |leaf| {
+    let keyset = mint_keyset(
+        KUBERNETES_CA,
+        KeyAlgorithm::EcdsaP256,
+        &mut key_algorithms(),
+    )
+    .unwrap();
+    let issued = issue_certificate(
+        &keyset,
+        &issue_administrator(Duration::days(36500)),
+        &mut key_algorithms(),
+    )
+    .unwrap();
+    parse_certificate(&issued.certificate, |leaf| {
         assert_eq!(
             leaf.validity().not_after.to_datetime(),
             NOW + Duration::days(3650)
@@ -308,9 +325,13 @@ fn what_is_no_keyset_is_refused_without_showing_it() {
             "{error}"
         );
     }
-    let mut keyset = mint_keyset("a", KeyAlgorithm::EcdsaP256, &mut keys()).unwrap();
+    let mut keyset = mint_keyset("a", KeyAlgorithm::EcdsaP256, &mut key_algorithms()).unwrap();
     keyset.items[0].key = None;
-    let refused = issue_certificate(&keyset, &administrator(Duration::hours(1)), &mut keys());
+    let refused = issue_certificate(
+        &keyset,
+        &issue_administrator(Duration::hours(1)),
+        &mut key_algorithms(),
+    );
     assert!(matches!(refused, Err(Error::NoPrivateKey(_))));
 }
 
@@ -327,15 +348,20 @@ fn whole_text(error: &Error) -> String {
 
 #[test]
 fn names_that_cannot_stand_in_a_certificate_are_refused() {
-    let keyset = mint_keyset(KUBERNETES_CA, KeyAlgorithm::EcdsaP256, &mut keys()).unwrap();
+    let keyset = mint_keyset(
+        KUBERNETES_CA,
+        KeyAlgorithm::EcdsaP256,
+        &mut key_algorithms(),
+    )
+    .unwrap();
     for name in ["", "a b", "ü.example.com"] {
         let leaf = Leaf {
             names: vec![name.into()],
-            ..administrator(Duration::hours(1))
+            ..issue_administrator(Duration::hours(1))
         };
         assert!(
             matches!(
-                issue_certificate(&keyset, &leaf, &mut keys()),
+                issue_certificate(&keyset, &leaf, &mut key_algorithms()),
                 Err(Error::BadName(_))
             ),
             "{name:?}"
@@ -345,9 +371,18 @@ fn names_that_cannot_stand_in_a_certificate_are_refused() {
 
 #[test]
 fn private_keys_show_in_no_debug_output() {
-    let keyset = mint_keyset(KUBERNETES_CA, KeyAlgorithm::EcdsaP256, &mut keys()).unwrap();
-    let issued =
-        issue_certificate(&keyset, &administrator(Duration::hours(1)), &mut keys()).unwrap();
+    let keyset = mint_keyset(
+        KUBERNETES_CA,
+        KeyAlgorithm::EcdsaP256,
+        &mut key_algorithms(),
+    )
+    .unwrap();
+    let issued = issue_certificate(
+        &keyset,
+        &issue_administrator(Duration::hours(1)),
+        &mut key_algorithms(),
+    )
+    .unwrap();
     let file = write_keyset(&keyset).unwrap();
     let shown = format!("{keyset:?} {issued:?} {file:?}");
     for key in [keyset.items[0].key.clone().unwrap(), issued.key] {
@@ -359,9 +394,18 @@ fn private_keys_show_in_no_debug_output() {
 
 #[test]
 fn a_kubeconfig_holds_what_kubectl_needs() {
-    let keyset = mint_keyset(KUBERNETES_CA, KeyAlgorithm::EcdsaP256, &mut keys()).unwrap();
-    let issued =
-        issue_certificate(&keyset, &administrator(Duration::hours(18)), &mut keys()).unwrap();
+    let keyset = mint_keyset(
+        KUBERNETES_CA,
+        KeyAlgorithm::EcdsaP256,
+        &mut key_algorithms(),
+    )
+    .unwrap();
+    let issued = issue_certificate(
+        &keyset,
+        &issue_administrator(Duration::hours(18)),
+        &mut key_algorithms(),
+    )
+    .unwrap();
     let config = Kubeconfig {
         name: "a.example.com".into(),
         server: "https://api.a.example.com".into(),

@@ -25,7 +25,7 @@ fn yaml_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn samples() -> Vec<(String, String)> {
+fn sample_files() -> Vec<(String, String)> {
     let folder = Path::new("tests/specs");
     let name = |path: &Path| {
         path.file_name()
@@ -46,7 +46,7 @@ fn samples() -> Vec<(String, String)> {
 
 #[test]
 fn what_is_written_as_kops_writes_it_comes_back_letter_by_letter() {
-    let samples = samples();
+    let samples = sample_files();
     assert!(samples.len() >= 4);
     for (name, text) in samples {
         let documents =
@@ -61,7 +61,7 @@ fn what_is_written_as_kops_writes_it_comes_back_letter_by_letter() {
 
 #[test]
 fn the_samples_are_valid() {
-    for (name, text) in samples() {
+    for (name, text) in sample_files() {
         let documents =
             read_documents(&name, &text).unwrap_or_else(|problems| panic!("{}", render(&problems)));
         let problems = validate_documents(&documents);
@@ -71,7 +71,7 @@ fn the_samples_are_valid() {
 
 #[test]
 fn json_is_read_like_yaml() {
-    for (name, text) in samples() {
+    for (name, text) in sample_files() {
         let documents =
             read_documents(&name, &text).unwrap_or_else(|problems| panic!("{}", render(&problems)));
         for document in documents {
@@ -138,7 +138,7 @@ fn kops_fixtures_keep_their_meaning() {
             before["spec"]
                 .as_object_mut()
                 .and_then(|spec| spec.remove("serviceOIDCProvider"));
-            assert_eq!(meaning(&after), meaning(&before), "{name}");
+            assert_eq!(parsed_meaning(&after), parsed_meaning(&before), "{name}");
             read += 1;
         }
     }
@@ -146,15 +146,15 @@ fn kops_fixtures_keep_their_meaning() {
 }
 
 /// A value with all scalars as text and nothing that is empty, which is "not set" in a spec.
-fn meaning(value: &Value) -> Value {
+fn parsed_meaning(value: &Value) -> Value {
     match value {
-        Value::Array(elements) => Value::Array(elements.iter().map(meaning).collect()),
+        Value::Array(elements) => Value::Array(elements.iter().map(parsed_meaning).collect()),
         Value::Object(fields) => {
             let set = fields.iter().filter(|(_, value)| {
                 !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
             });
             Value::Object(
-                set.map(|(key, value)| (key.clone(), meaning(value)))
+                set.map(|(key, value)| (key.clone(), parsed_meaning(value)))
                     .collect(),
             )
         }
@@ -164,7 +164,7 @@ fn meaning(value: &Value) -> Value {
 }
 
 /// A sample with one stretch of it replaced.
-fn mutated() -> impl Strategy<Value = String> {
+fn mutate_text() -> impl Strategy<Value = String> {
     let pieces = prop_oneof![
         Just(String::new()),
         "[ -~\n\t]{0,12}",
@@ -178,7 +178,7 @@ fn mutated() -> impl Strategy<Value = String> {
         Just("\r\n\u{feff}\u{2028}".to_owned()),
         "[0-9]{1,40}",
     ];
-    let sample = prop::sample::select(samples());
+    let sample = prop::sample::select(sample_files());
     (sample, any::<prop::sample::Index>(), 0usize..40, pieces).prop_map(
         |((_, text), start, length, piece)| {
             let start = start.index(text.chars().count());
@@ -195,7 +195,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_text_makes_the_reader_panic_and_every_finding_points_into_it(text in mutated()) {
+    fn no_text_makes_the_reader_panic_and_every_finding_points_into_it(text in mutate_text()) {
         let problems = match read_documents("spec.yaml", &text) {
             Ok(documents) => validate_documents(&documents),
             Err(problems) => problems,
@@ -212,7 +212,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_read_is_read_the_same_after_it_is_written(text in mutated()) {
+    fn what_is_read_is_read_the_same_after_it_is_written(text in mutate_text()) {
         let Ok(documents) = read_documents("spec.yaml", &text) else { return Ok(()) };
         for document in documents {
             let written = to_yaml(&document.object).unwrap();

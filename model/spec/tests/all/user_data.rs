@@ -11,11 +11,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use test_support::{agents, expanded, expanded_with, group_of, write_script};
+use test_support::{expanded_spec, expanded_with, group_of, made_up_agents, write_script};
 
 const CERTIFICATES: &str = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
 
-fn rendered(expanded: &Expanded, role: Role, agents: &Agents) -> Option<Text> {
+fn render_user_data(expanded: &Expanded, role: Role, agents: &Agents) -> Option<Text> {
     let group = group_of(&expanded.full, role);
     let of = UserData {
         full: &expanded.full,
@@ -27,8 +27,8 @@ fn rendered(expanded: &Expanded, role: Role, agents: &Agents) -> Option<Text> {
     user_data(&of).unwrap()
 }
 
-fn script(expanded: &Expanded, role: Role, agents: &Agents) -> String {
-    rendered(expanded, role, agents)
+fn script_text(expanded: &Expanded, role: Role, agents: &Agents) -> String {
+    render_user_data(expanded, role, agents)
         .unwrap()
         .as_known()
         .unwrap()
@@ -46,7 +46,7 @@ fn without_dns() -> Expanded {
 }
 
 /// Every group wants its user data compressed.
-fn compressed(expanded: &mut Expanded) {
+fn compress_user_data(expanded: &mut Expanded) {
     for group in &mut expanded.full.groups {
         group.compress_user_data = true;
     }
@@ -86,7 +86,7 @@ impl Server {
     }
 
     /// What it answered so far.
-    fn answered(&self) -> Vec<String> {
+    fn answered_requests(&self) -> Vec<String> {
         std::thread::sleep(Duration::from_millis(100));
         self.lines.try_iter().collect()
     }
@@ -123,7 +123,7 @@ impl Machine {
     }
 
     /// Our binaries: the content, for both architectures.
-    fn agents(&self, mirrors: &[String]) -> Agents {
+    fn test_agents(&self, mirrors: &[String]) -> Agents {
         let agent = |arch| Agent {
             arch,
             sha256: self.content_sha256(),
@@ -160,7 +160,7 @@ impl Machine {
     }
 
     /// Runs the script to its end; its stages.
-    fn boots(&self, script: &str, server: &Server) -> Vec<Value> {
+    fn run_to_end(&self, script: &str, server: &Server) -> Vec<Value> {
         let mut child = self.run(script, server);
         let deadline = Instant::now() + Duration::from_mins(1);
         while child.try_wait().unwrap().is_none() {
@@ -175,7 +175,7 @@ impl Machine {
         assert!(
             output.status.success(),
             "{stages}\n{errors}\n{:?}",
-            server.answered()
+            server.answered_requests()
         );
         assert_eq!(errors, "");
         stages
@@ -191,12 +191,12 @@ impl Drop for Machine {
     }
 }
 
-fn mode(path: &Path) -> u32 {
+fn file_mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
 /// `stage status` of each line.
-fn outline(stages: &[Value]) -> Vec<String> {
+fn stage_outline(stages: &[Value]) -> Vec<String> {
     let text = |stage: &Value, key: &str| stage[key].as_str().unwrap().to_owned();
     stages
         .iter()
@@ -205,8 +205,8 @@ fn outline(stages: &[Value]) -> Vec<String> {
 }
 
 /// A store whose bucket holds the content where `full` says, and a full spec.
-fn store(machine: &Machine, settings: &Value) -> (Expanded, Server) {
-    let mut expanded = expanded();
+fn start_server(machine: &Machine, settings: &Value) -> (Expanded, Server) {
+    let mut expanded = expanded_spec();
     let full = &mut expanded.full;
     full.groups
         .iter_mut()
@@ -239,21 +239,21 @@ fn own_arch() -> Arch {
 fn a_machine_fetches_nodeup_with_a_valid_signature_and_starts_it() {
     for token in [None, Some("session/token+with=signs")] {
         let machine = Machine::new(&format!("boots-{}", token.is_some()));
-        let (expanded, server) = store(&machine, &json!({ "token": token }));
-        let script = script(&expanded, Role::ControlPlane, &machine.agents(&[]));
-        let stages = machine.boots(&script, &server);
+        let (expanded, server) = start_server(&machine, &json!({ "token": token }));
+        let script = script_text(&expanded, Role::ControlPlane, &machine.test_agents(&[]));
+        let stages = machine.run_to_end(&script, &server);
         assert_eq!(
-            outline(&stages),
+            stage_outline(&stages),
             ["fetch started", "fetch finished", "start finished"]
         );
-        assert_eq!(server.answered().last().unwrap(), "s3");
+        assert_eq!(server.answered_requests().last().unwrap(), "s3");
 
         let nodeup = machine.root.join("kctl/nodeup");
         assert_eq!(
             std::fs::read(&nodeup).unwrap(),
             std::fs::read(machine.root.join("content")).unwrap()
         );
-        assert_eq!(mode(&nodeup) & 0o100, 0o100, "executable");
+        assert_eq!(file_mode(&nodeup) & 0o100, 0o100, "executable");
         let boot = std::fs::read_to_string(machine.root.join("kctl/boot.yaml")).unwrap();
         let boot: BootConfig = serde_saphyr::from_str(&boot).unwrap();
         assert_eq!(boot.group, "control-plane-eu-west-1a");
@@ -275,20 +275,20 @@ fn a_machine_fetches_nodeup_with_a_valid_signature_and_starts_it() {
         assert!(unit.contains("/kctl/nodeup --boot-config "), "{unit}");
 
         // A second boot finds it there and asks nobody.
-        machine.boots(&script, &server);
-        assert_eq!(server.answered(), Vec::<String>::new());
+        machine.run_to_end(&script, &server);
+        assert_eq!(server.answered_requests(), Vec::<String>::new());
     }
 }
 
 #[test]
 fn a_bucket_in_another_region_is_asked_there() {
     let machine = Machine::new("region");
-    let (expanded, server) = store(&machine, &json!({ "bucket_region": "us-west-2" }));
-    machine.boots(
-        &script(&expanded, Role::ControlPlane, &machine.agents(&[])),
+    let (expanded, server) = start_server(&machine, &json!({ "bucket_region": "us-west-2" }));
+    machine.run_to_end(
+        &script_text(&expanded, Role::ControlPlane, &machine.test_agents(&[])),
         &server,
     );
-    let answered = server.answered();
+    let answered = server.answered_requests();
     assert_eq!(
         answered[answered.len() - 2..],
         ["s3 in another region", "s3"]
@@ -298,13 +298,13 @@ fn a_bucket_in_another_region_is_asked_there() {
 #[test]
 fn failures_are_retried_and_told() {
     let machine = Machine::new("retry");
-    let (expanded, server) = store(&machine, &json!({ "failures": [500, 503] }));
-    let stages = machine.boots(
-        &script(&expanded, Role::ControlPlane, &machine.agents(&[])),
+    let (expanded, server) = start_server(&machine, &json!({ "failures": [500, 503] }));
+    let stages = machine.run_to_end(
+        &script_text(&expanded, Role::ControlPlane, &machine.test_agents(&[])),
         &server,
     );
     assert_eq!(
-        outline(&stages),
+        stage_outline(&stages),
         [
             "fetch started",
             "fetch failed",
@@ -318,15 +318,16 @@ fn failures_are_retried_and_told() {
         detail.contains("500") && detail.contains("s3://store/"),
         "{detail}"
     );
-    assert_eq!(server.answered().last().unwrap(), "s3");
+    assert_eq!(server.answered_requests().last().unwrap(), "s3");
 }
 
 #[test]
 fn what_has_the_wrong_hash_is_never_executable() {
     let machine = Machine::new("hash");
-    let (expanded, server) = store(&machine, &json!({ "body": "#!/bin/sh\ntouch executed\n" }));
+    let (expanded, server) =
+        start_server(&machine, &json!({ "body": "#!/bin/sh\ntouch executed\n" }));
     let mut child = machine.run(
-        &script(&expanded, Role::ControlPlane, &machine.agents(&[])),
+        &script_text(&expanded, Role::ControlPlane, &machine.test_agents(&[])),
         &server,
     );
     let deadline = Instant::now() + Duration::from_mins(1);
@@ -339,7 +340,7 @@ fn what_has_the_wrong_hash_is_never_executable() {
             .flatten()
         {
             let path = entry.unwrap().path();
-            assert_eq!(mode(&path), 0o600, "{}", path.display());
+            assert_eq!(file_mode(&path), 0o600, "{}", path.display());
             assert_ne!(path.file_name().unwrap(), "nodeup");
         }
     }
@@ -356,20 +357,24 @@ fn what_has_the_wrong_hash_is_never_executable() {
 #[test]
 fn mirrors_stand_in_for_the_store_and_a_lying_one_is_passed_over() {
     let machine = Machine::new("mirror");
-    let (expanded, server) = store(&machine, &json!({ "failures": [403] }));
+    let (expanded, server) = start_server(&machine, &json!({ "failures": [403] }));
     let mirrors = [
         format!("{}/wrong/nodeup", server.address),
         format!("{}/mirror/nodeup", server.address),
     ];
-    let stages = machine.boots(
-        &script(&expanded, Role::ControlPlane, &machine.agents(&mirrors)),
+    let stages = machine.run_to_end(
+        &script_text(
+            &expanded,
+            Role::ControlPlane,
+            &machine.test_agents(&mirrors),
+        ),
         &server,
     );
     assert_eq!(
-        outline(&stages),
+        stage_outline(&stages),
         ["fetch started", "fetch finished", "start finished"]
     );
-    let answered = server.answered();
+    let answered = server.answered_requests();
     assert_eq!(
         answered[answered.len() - 3..],
         ["failed", "wrong mirror", "mirror"]
@@ -378,16 +383,20 @@ fn mirrors_stand_in_for_the_store_and_a_lying_one_is_passed_over() {
     let mut without_bucket = expanded;
     without_bucket.full.state.bucket = None;
     let other = Machine::new("mirror-only");
-    other.boots(
-        &script(&without_bucket, Role::ControlPlane, &other.agents(&mirrors)),
+    other.run_to_end(
+        &script_text(
+            &without_bucket,
+            Role::ControlPlane,
+            &other.test_agents(&mirrors),
+        ),
         &server,
     );
-    assert_eq!(server.answered(), ["wrong mirror", "mirror"]);
+    assert_eq!(server.answered_requests(), ["wrong mirror", "mirror"]);
 }
 
 #[test]
 fn workers_learn_where_to_ask_and_whom_to_trust_and_nothing_of_the_store() {
-    let script = script(&expanded(), Role::Node, &agents());
+    let script = script_text(&expanded_spec(), Role::Node, &made_up_agents());
     assert!(script.contains("https://kops-controller.internal.a.example.com:3988"));
     assert!(!script.contains("configBase"));
     let boot = script
@@ -402,8 +411,8 @@ fn workers_learn_where_to_ask_and_whom_to_trust_and_nothing_of_the_store() {
 fn without_dns_workers_wait_for_the_load_balancers_private_addresses() {
     let mut expanded = without_dns();
     // Even where the group wants it compressed: what is not known yet could not be written in later.
-    compressed(&mut expanded);
-    let text = rendered(&expanded, Role::Node, &agents()).unwrap();
+    compress_user_data(&mut expanded);
+    let text = render_user_data(&expanded, Role::Node, &made_up_agents()).unwrap();
     let load_balancer = Id::new("lb", "api.a.example.com");
     assert_eq!(text.needs(), [load_balancer]);
     let resolved = text.resolved(&|_, attribute| {
@@ -416,7 +425,7 @@ fn without_dns_workers_wait_for_the_load_balancers_private_addresses() {
             .contains("controlPlaneAddresses: 10.0.0.4,10.0.1.4")
     );
     assert!(
-        rendered(&expanded, Role::ControlPlane, &agents())
+        render_user_data(&expanded, Role::ControlPlane, &made_up_agents())
             .unwrap()
             .needs()
             .is_empty()
@@ -435,7 +444,7 @@ fn parts_of_the_users_follow_ours_and_keep_their_text() {
         )];
     }
     for role in [Role::Node, Role::Bastion] {
-        let text = rendered(&expanded, role, &agents()).unwrap();
+        let text = render_user_data(&expanded, role, &made_up_agents()).unwrap();
         let late = text
             .parts()
             .iter()
@@ -463,7 +472,11 @@ fn parts_of_the_users_follow_ours_and_keep_their_text() {
         assert_eq!(last.replace("\r\n", "\n").trim_end(), content.trim_end());
     }
     assert_eq!(
-        rendered(&test_support::expanded(), Role::Bastion, &agents()),
+        render_user_data(
+            &test_support::expanded_spec(),
+            Role::Bastion,
+            &made_up_agents()
+        ),
         None
     );
 }
@@ -471,15 +484,15 @@ fn parts_of_the_users_follow_ours_and_keep_their_text() {
 #[test]
 fn compressed_user_data_boots_the_same() {
     let machine = Machine::new("compressed");
-    let (mut expanded, server) = store(&machine, &json!({}));
-    let plain = script(&expanded, Role::Node, &machine.agents(&[]));
-    compressed(&mut expanded);
-    let compressed = script(&expanded, Role::Node, &machine.agents(&[]));
+    let (mut expanded, server) = start_server(&machine, &json!({}));
+    let plain = script_text(&expanded, Role::Node, &machine.test_agents(&[]));
+    compress_user_data(&mut expanded);
+    let compressed = script_text(&expanded, Role::Node, &machine.test_agents(&[]));
     assert!(!compressed.contains("kops-controller"));
-    machine.boots(&plain, &server);
+    machine.run_to_end(&plain, &server);
     let boot = std::fs::read(machine.root.join("kctl/boot.yaml")).unwrap();
     std::fs::remove_file(machine.root.join("kctl/boot.yaml")).unwrap();
-    machine.boots(&compressed, &server);
+    machine.run_to_end(&compressed, &server);
     assert_eq!(
         std::fs::read(machine.root.join("kctl/boot.yaml")).unwrap(),
         boot
@@ -489,7 +502,7 @@ fn compressed_user_data_boots_the_same() {
 #[test]
 fn a_machine_behind_a_proxy_uses_it_and_so_does_what_follows() {
     let machine = Machine::new("proxy");
-    let (mut expanded, server) = store(&machine, &json!({}));
+    let (mut expanded, server) = start_server(&machine, &json!({}));
     expanded.full.egress_proxy = Some(EgressProxy {
         url: "http://127.0.0.1:9".into(),
         excludes: vec!["mine.example.com".into()],
@@ -499,9 +512,9 @@ fn a_machine_behind_a_proxy_uses_it_and_so_does_what_follows() {
         "https_proxy=\"http://other\"\n",
     )
     .unwrap();
-    let script = script(&expanded, Role::Node, &machine.agents(&[]));
+    let script = script_text(&expanded, Role::Node, &machine.test_agents(&[]));
     // Nothing listens there: the machine boots because the store, like the metadata service, is excluded.
-    machine.boots(&script, &server);
+    machine.run_to_end(&script, &server);
     let written = std::fs::read_to_string(machine.root.join("environment")).unwrap();
     let lines: Vec<&str> = written.lines().collect();
     assert_eq!(
@@ -522,7 +535,7 @@ fn a_machine_behind_a_proxy_uses_it_and_so_does_what_follows() {
             "{direct}"
         );
     }
-    machine.boots(&script, &server);
+    machine.run_to_end(&script, &server);
     assert_eq!(
         std::fs::read_to_string(machine.root.join("environment")).unwrap(),
         written,
@@ -540,7 +553,7 @@ fn the_largest_user_data_is_under_8_kb() {
     let bundle = [mint(), mint()]
         .map(|keyset| node::pki::trust_bundle(&keyset))
         .concat();
-    let mut expanded = expanded();
+    let mut expanded = expanded_spec();
     let full = &mut expanded.full;
     full.name = format!("{}.{}.example.com", "a".repeat(40), "b".repeat(20));
     full.state.prefix = format!("prefix/{}", full.name);
@@ -549,7 +562,7 @@ fn the_largest_user_data_is_under_8_kb() {
         group: "nodes-eu-west-1a",
         node_config: &"3".repeat(64),
         trust_bundle: &bundle,
-        agents: &agents(),
+        agents: &made_up_agents(),
     };
     let size = user_data(&of).unwrap().unwrap().as_known().unwrap().len();
     assert!(size < 8192, "{size}");
@@ -561,10 +574,10 @@ fn shells_and_their_critics_accept_the_script() {
     let mut expanded = expanded_with(|cluster, _| {
         cluster.spec.egress_proxy = serde_json::from_value(egress).unwrap();
     });
-    let mut agents = agents();
+    let mut agents = made_up_agents();
     agents.nodeup[0].mirrors = vec!["https://mirror.example.com/node up".into()];
-    let plain = script(&expanded, Role::Node, &agents);
-    compressed(&mut expanded);
+    let plain = script_text(&expanded, Role::Node, &agents);
+    compress_user_data(&mut expanded);
     let machine = Machine::new("shellcheck");
     let file = machine.root.join("nodeup.sh");
     let checks = [
@@ -573,7 +586,7 @@ fn shells_and_their_critics_accept_the_script() {
         ("bash", &["--posix", "-n"]),
         ("shellcheck", &[]),
     ];
-    for script in [plain, script(&expanded, Role::Node, &agents)] {
+    for script in [plain, script_text(&expanded, Role::Node, &agents)] {
         std::fs::write(&file, script).unwrap();
         for (shell, arguments) in checks {
             let output = Command::new(shell).args(arguments).arg(&file).output();

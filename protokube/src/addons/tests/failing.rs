@@ -1,7 +1,7 @@
-//! What fails is said once and tried again, and keeps nothing else away.
+//! Failures are logged once and retried, and affect nothing else.
 
-use super::scene::{Scene, applied, manifest, map};
-use crate::addons::{AddonPace, follow_list};
+use super::fixture::{AddonFixture, applied_paths, config_map, manifest_text};
+use crate::addons::{AddonPace, keep_list_applied};
 use aws_client::store::Expect;
 use hyper::Method;
 use node::report::Status;
@@ -9,15 +9,18 @@ use std::time::Duration;
 
 #[tokio::test]
 async fn an_error_of_the_server_is_said_once_and_tried_again() {
-    let scene = Scene::new().await;
-    scene
-        .want(&[("first", &[map("a"), map("b")]), ("second", &[map("c")])])
+    let fixture = AddonFixture::new().await;
+    fixture
+        .store_addons(&[
+            ("first", &[config_map("a"), config_map("b")]),
+            ("second", &[config_map("c")]),
+        ])
         .await;
-    scene.server.fail(Method::PATCH, "/a", 500, 2);
-    let mut follower = scene.follower();
-    assert!(!follower.run_round().await);
+    fixture.server.fail_requests(Method::PATCH, "/a", 500, 2);
+    let mut reconciler = fixture.new_reconciler();
+    assert!(!reconciler.run_round().await);
     assert_eq!(
-        scene.said(),
+        fixture.take_log_lines(),
         [
             (
                 Status::Failed,
@@ -27,24 +30,24 @@ async fn an_error_of_the_server_is_said_once_and_tried_again() {
             (Status::Finished, "second: 1 object applied".to_owned()),
         ]
     );
-    assert!(scene.record("first")["sha256"].is_null());
-    assert!(!follower.run_round().await);
-    assert_eq!(scene.said(), []);
-    scene.server.take_requests();
-    scene.looks(&mut follower).await;
+    assert!(fixture.addon_record("first")["sha256"].is_null());
+    assert!(!reconciler.run_round().await);
+    assert_eq!(fixture.take_log_lines(), []);
+    fixture.server.take_requests();
+    fixture.run_healthy_round(&mut reconciler).await;
     assert_eq!(
-        applied(&scene.server.take_requests()),
+        applied_paths(&fixture.server.take_requests()),
         ["a", "b"],
         "the addon that is done is left alone"
     );
-    assert_eq!(scene.changes(), ["first: 2 objects applied"]);
-    // The same error would be news again.
-    scene.server.fail(Method::PATCH, "/a", 500, 1);
-    scene.want(&[("first", &[map("a")])]).await;
-    assert!(!follower.run_round().await);
+    assert_eq!(fixture.take_changes(), ["first: 2 objects applied"]);
+    // The same error is logged again after it was resolved.
+    fixture.server.fail_requests(Method::PATCH, "/a", 500, 1);
+    fixture.store_addons(&[("first", &[config_map("a")])]).await;
+    assert!(!reconciler.run_round().await);
     assert!(
-        scene
-            .said()
+        fixture
+            .take_log_lines()
             .iter()
             .any(|(status, _)| *status == Status::Failed)
     );
@@ -52,52 +55,62 @@ async fn an_error_of_the_server_is_said_once_and_tried_again() {
 
 #[tokio::test]
 async fn a_conflict_is_tried_again() {
-    let scene = Scene::new().await;
-    scene.want(&[("first", &[map("a")])]).await;
-    scene.server.fail(Method::PATCH, "/a", 409, 1);
-    let mut follower = scene.follower();
-    assert!(!follower.run_round().await);
-    scene.looks(&mut follower).await;
-    assert_eq!(scene.server.names(), ["a"]);
+    let fixture = AddonFixture::new().await;
+    fixture.store_addons(&[("first", &[config_map("a")])]).await;
+    fixture.server.fail_requests(Method::PATCH, "/a", 409, 1);
+    let mut reconciler = fixture.new_reconciler();
+    assert!(!reconciler.run_round().await);
+    fixture.run_healthy_round(&mut reconciler).await;
+    assert_eq!(fixture.server.object_names(), ["a"]);
 }
 
 #[tokio::test]
 async fn a_manifest_that_is_not_the_listed_one_is_not_applied() {
-    let scene = Scene::new().await;
-    scene
-        .want(&[("first", &[map("a")]), ("second", &[map("b")])])
+    let fixture = AddonFixture::new().await;
+    fixture
+        .store_addons(&[
+            ("first", &[config_map("a")]),
+            ("second", &[config_map("b")]),
+        ])
         .await;
-    scene
-        .put("addons/first/v1.yaml", manifest("first", &[map("evil")]))
+    fixture
+        .put_object(
+            "addons/first/v1.yaml",
+            manifest_text("first", &[config_map("evil")]),
+        )
         .await;
-    let mut follower = scene.follower();
-    assert!(!follower.run_round().await);
-    assert_eq!(scene.server.names(), ["b"]);
-    let said = scene.said();
+    let mut reconciler = fixture.new_reconciler();
+    assert!(!reconciler.run_round().await);
+    assert_eq!(fixture.server.object_names(), ["b"]);
+    let lines = fixture.take_log_lines();
     assert!(
-        said[0].1.starts_with(
+        lines[0].1.starts_with(
             "first: addons/first/v1.yaml does not have the sha256 in addons/bootstrap-channel.yaml"
         ),
-        "{said:?}"
+        "{lines:?}"
     );
-    scene
-        .want(&[("first", &[map("a")]), ("second", &[map("b")])])
+    fixture
+        .store_addons(&[
+            ("first", &[config_map("a")]),
+            ("second", &[config_map("b")]),
+        ])
         .await;
-    scene.looks(&mut follower).await;
-    assert_eq!(scene.server.names(), ["a", "b"]);
+    fixture.run_healthy_round(&mut reconciler).await;
+    assert_eq!(fixture.server.object_names(), ["a", "b"]);
 }
 
 #[tokio::test]
 async fn a_store_without_a_list_says_what_to_do_and_removes_nothing() {
-    let (scene, mut follower) = Scene::applied(&[("first", &[map("a")])]).await;
-    scene
+    let (fixture, mut reconciler) =
+        AddonFixture::with_applied_addons(&[("first", &[config_map("a")])]).await;
+    fixture
         .store
         .delete("addons/bootstrap-channel.yaml", Expect::Any)
         .await
         .unwrap();
-    assert!(!follower.run_round().await);
-    assert_eq!(scene.server.names(), ["a"]);
-    let [(Status::Failed, why)] = &scene.said()[..] else {
+    assert!(!reconciler.run_round().await);
+    assert_eq!(fixture.server.object_names(), ["a"]);
+    let [(Status::Failed, why)] = &fixture.take_log_lines()[..] else {
         panic!()
     };
     assert!(why.contains("run `kctl update --yes`"), "{why}");
@@ -105,31 +118,33 @@ async fn a_store_without_a_list_says_what_to_do_and_removes_nothing() {
 
 #[tokio::test]
 async fn it_goes_on_for_ever_whatever_fails() {
-    let scene = Scene::new().await;
+    let fixture = AddonFixture::new().await;
     let pace = AddonPace {
         usual: Duration::from_millis(5),
         retry: Duration::from_millis(1),
         longest: Duration::from_mins(1),
     };
-    let running = tokio::spawn(follow_list(scene.follower(), pace));
+    let running = tokio::spawn(keep_list_applied(fixture.new_reconciler(), pace));
     let eventually = async |wanted: &dyn Fn() -> bool| {
         let wait = async {
             while !wanted() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
-        // Rather an error than a test without an end.
+        // An error instead of a test that never ends.
         tokio::time::timeout(Duration::from_mins(2), wait)
             .await
             .unwrap();
     };
-    // First there is nothing in the store, then the server fails, then all is well, then the list changes.
-    eventually(&|| !scene.lines.lock().unwrap().is_empty()).await;
-    scene.server.fail(Method::GET, "/kctl-addons", 500, 3);
-    scene.want(&[("first", &[map("a")])]).await;
-    eventually(&|| scene.server.names() == ["a"]).await;
-    scene.want(&[("first", &[map("b")])]).await;
-    eventually(&|| scene.server.names() == ["b"]).await;
+    // First the store is empty, then the server fails, then all is well, then the list changes.
+    eventually(&|| !fixture.lines.lock().unwrap().is_empty()).await;
+    fixture
+        .server
+        .fail_requests(Method::GET, "/kctl-addons", 500, 3);
+    fixture.store_addons(&[("first", &[config_map("a")])]).await;
+    eventually(&|| fixture.server.object_names() == ["a"]).await;
+    fixture.store_addons(&[("first", &[config_map("b")])]).await;
+    eventually(&|| fixture.server.object_names() == ["b"]).await;
     assert!(!running.is_finished());
     running.abort();
 }

@@ -1,10 +1,10 @@
-//! The follower against an API server on loopback and a store in a folder.
+//! Tests of the reconciler with a fake API server and a store in a folder.
 
 mod applying;
 mod failing;
+mod fixture;
 mod recording;
 mod removing;
-mod scene;
 mod server;
 #[path = "../../../tests/support/store.rs"]
 mod store;

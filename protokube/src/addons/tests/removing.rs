@@ -1,19 +1,25 @@
-//! What is not wanted any more is removed, if it is ours.
+//! Objects that are not desired any more are removed if they belong to kctl.
 
-use super::scene::{Scene, map, namespace, of};
+use super::fixture::{AddonFixture, config_map, namespace_object, object_of_kind};
 use hyper::Method;
 use serde_json::json;
 
 #[tokio::test]
 async fn what_left_an_addon_and_addons_that_left_the_list_are_removed_the_last_first() {
-    let second = [namespace("own"), of("apps/v1", "DaemonSet", "d")];
-    let (scene, mut follower) =
-        Scene::applied(&[("first", &[map("a"), map("b")]), ("second", &second)]).await;
-    scene.want(&[("first", &[map("b")])]).await;
-    scene.looks(&mut follower).await;
-    assert_eq!(scene.server.names(), ["b"]);
+    let second = [
+        namespace_object("own"),
+        object_of_kind("apps/v1", "DaemonSet", "d"),
+    ];
+    let (fixture, mut reconciler) = AddonFixture::with_applied_addons(&[
+        ("first", &[config_map("a"), config_map("b")]),
+        ("second", &second),
+    ])
+    .await;
+    fixture.store_addons(&[("first", &[config_map("b")])]).await;
+    fixture.run_healthy_round(&mut reconciler).await;
+    assert_eq!(fixture.server.object_names(), ["b"]);
     assert_eq!(
-        scene.changes(),
+        fixture.take_changes(),
         [
             "first: 1 object applied",
             "first: ConfigMap kube-system/a removed",
@@ -21,62 +27,68 @@ async fn what_left_an_addon_and_addons_that_left_the_list_are_removed_the_last_f
             "second: Namespace own removed",
         ]
     );
-    assert!(scene.record("second").is_null());
-    scene.want(&[]).await;
-    scene.looks(&mut follower).await;
-    assert_eq!(scene.server.names(), Vec::<String>::new());
+    assert!(fixture.addon_record("second").is_null());
+    fixture.store_addons(&[]).await;
+    fixture.run_healthy_round(&mut reconciler).await;
+    assert_eq!(fixture.server.object_names(), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn only_ours_is_removed() {
     let names = ["kept", "theirs", "other", "plain"];
-    let (scene, mut follower) = Scene::applied(&[("first", &names.map(map))]).await;
-    scene.server.change("theirs", |object| {
+    let (fixture, mut reconciler) =
+        AddonFixture::with_applied_addons(&[("first", &names.map(config_map))]).await;
+    fixture.server.change_object("theirs", |object| {
         object["metadata"]["labels"]["app.kubernetes.io/managed-by"] = json!("kops");
     });
-    scene.server.change("other", |object| {
+    fixture.server.change_object("other", |object| {
         object["metadata"]["labels"]["addon.kops.k8s.io/name"] = json!("second");
     });
-    scene.server.change("plain", |object| {
+    fixture.server.change_object("plain", |object| {
         object["metadata"] = json!({"name": "plain", "namespace": "kube-system"});
     });
-    // Never applied by us, though labelled as if: nobody recorded it.
+    // An object with the right labels that is not in the record, so kctl never applied it.
     let stranger = json!({"metadata": {"name": "stranger", "labels": {"addon.kops.k8s.io/name": "first", "app.kubernetes.io/managed-by": "kctl"}}});
     let path = "/api/v1/namespaces/kube-system/configmaps/stranger";
-    scene
+    fixture
         .server
-        .world
+        .server_state
         .lock()
         .unwrap()
         .objects
         .insert(path.into(), stranger);
-    scene.want(&[]).await;
-    scene.looks(&mut follower).await;
+    fixture.store_addons(&[]).await;
+    fixture.run_healthy_round(&mut reconciler).await;
     assert_eq!(
-        scene.server.names(),
+        fixture.server.object_names(),
         ["other", "plain", "stranger", "theirs"]
     );
-    let said = scene.changes();
+    let changes = fixture.take_changes();
     assert_eq!(
-        said.iter()
+        changes
+            .iter()
             .filter(|line| line.contains("left alone"))
             .count(),
         3,
-        "{said:?}"
+        "{changes:?}"
     );
-    assert!(said.contains(&"first: ConfigMap kube-system/kept removed".to_owned()));
+    assert!(changes.contains(&"first: ConfigMap kube-system/kept removed".to_owned()));
 }
 
 #[tokio::test]
 async fn an_object_that_moves_to_another_addon_is_not_removed() {
-    let (scene, mut follower) = Scene::applied(&[("first", &[map("a"), map("b")])]).await;
-    scene
-        .want(&[("first", &[map("a")]), ("second", &[map("b")])])
+    let (fixture, mut reconciler) =
+        AddonFixture::with_applied_addons(&[("first", &[config_map("a"), config_map("b")])]).await;
+    fixture
+        .store_addons(&[
+            ("first", &[config_map("a")]),
+            ("second", &[config_map("b")]),
+        ])
         .await;
-    scene.looks(&mut follower).await;
-    assert_eq!(scene.server.names(), ["a", "b"]);
+    fixture.run_healthy_round(&mut reconciler).await;
+    assert_eq!(fixture.server.object_names(), ["a", "b"]);
     assert!(
-        !scene
+        !fixture
             .server
             .take_requests()
             .iter()
@@ -86,12 +98,15 @@ async fn an_object_that_moves_to_another_addon_is_not_removed() {
 
 #[tokio::test]
 async fn what_could_not_be_removed_is_tried_again() {
-    let (scene, mut follower) = Scene::applied(&[("first", &[map("a"), map("b")])]).await;
-    scene.want(&[]).await;
-    scene.server.fail(Method::DELETE, "/a", 500, 1);
-    assert!(!follower.run_round().await);
-    assert_eq!(scene.server.names(), ["a"]);
-    // Whoever goes on.
-    scene.looks(&mut scene.follower()).await;
-    assert_eq!(scene.server.names(), Vec::<String>::new());
+    let (fixture, mut reconciler) =
+        AddonFixture::with_applied_addons(&[("first", &[config_map("a"), config_map("b")])]).await;
+    fixture.store_addons(&[]).await;
+    fixture.server.fail_requests(Method::DELETE, "/a", 500, 1);
+    assert!(!reconciler.run_round().await);
+    assert_eq!(fixture.server.object_names(), ["a"]);
+    // Another control plane continues.
+    fixture
+        .run_healthy_round(&mut fixture.new_reconciler())
+        .await;
+    assert_eq!(fixture.server.object_names(), Vec::<String>::new());
 }

@@ -1,7 +1,7 @@
-//! STS that tells who signed, and EC2 that describes instances; both in one place.
+//! Fake STS and EC2 on one address: STS verifies signatures, EC2 describes instances.
 
-use super::http::{Received, Reply, reply, serve};
-use super::signature::{expected, part};
+use super::http::{ReceivedRequest, Reply, serve_http, text_reply};
+use super::signature::{authorization_part, expected_signature};
 use futures::FutureExt;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -9,22 +9,22 @@ use std::time::Duration;
 
 pub const ACCOUNT: &str = "123456789012";
 
-/// What AWS knows.
+/// State of the fake services.
 #[derive(Default)]
-pub struct Aws {
-    /// By access key: its secret and its ARN.
+pub struct AwsState {
+    /// Secret key and ARN by access key.
     pub keys: BTreeMap<String, (String, String)>,
-    pub instances: Vec<Instance>,
-    /// Actions that were asked for.
+    pub instances: Vec<FakeInstance>,
+    /// Actions of all requests.
     pub calls: Vec<String>,
     /// Actions that fail with this status and code.
     pub failing: Option<(u16, &'static str)>,
-    /// How long STS takes, how many ask it now, and how many did at most.
+    /// Duration of an STS call, current and highest number of parallel calls.
     pub sts: (Duration, usize, usize),
 }
 
 #[derive(Clone)]
-pub struct Instance {
+pub struct FakeInstance {
     pub id: String,
     pub state: String,
     pub private_ip: String,
@@ -34,49 +34,49 @@ pub struct Instance {
 }
 
 #[derive(Clone, Default)]
-pub struct FakeAws(Arc<Mutex<Aws>>);
+pub struct FakeAws(Arc<Mutex<AwsState>>);
 
 impl FakeAws {
-    /// What it knows, to change or look at.
-    pub fn state(&self) -> MutexGuard<'_, Aws> {
+    /// Locks the state for reading or changing.
+    pub fn lock_state(&self) -> MutexGuard<'_, AwsState> {
         self.0.lock().unwrap()
     }
 
-    /// How often an action was asked for.
-    pub fn calls(&self, action: &str) -> usize {
-        let calls = &self.state().calls;
+    /// Number of requests of an action.
+    pub fn count_calls(&self, action: &str) -> usize {
+        let calls = &self.lock_state().calls;
         calls.iter().filter(|call| *call == action).count()
     }
 
     pub async fn start(&self) -> String {
         let aws = self.clone();
-        serve(move |request| {
+        serve_http(move |request| {
             let aws = aws.clone();
             async move { aws.answer_in_time(&request).await }.boxed()
         })
         .await
     }
 
-    async fn answer_in_time(&self, request: &Received) -> Reply {
+    async fn answer_in_time(&self, request: &ReceivedRequest) -> Reply {
         let sts = request
             .body
             .windows(17)
             .any(|part| part == b"GetCallerIdentity");
         if sts {
             let pause = {
-                let mut state = self.state();
+                let mut state = self.lock_state();
                 let (pause, now, most) = &mut state.sts;
                 *now += 1;
                 *most = (*most).max(*now);
                 *pause
             };
             tokio::time::sleep(pause).await;
-            self.state().sts.1 -= 1;
+            self.lock_state().sts.1 -= 1;
         }
-        self.answer(request)
+        self.answer_request(request)
     }
 
-    fn answer(&self, request: &Received) -> Reply {
+    fn answer_request(&self, request: &ReceivedRequest) -> Reply {
         let form: BTreeMap<String, String> = reqwest::Url::parse("http://form/")
             .map(|mut url| {
                 url.set_query(Some(std::str::from_utf8(&request.body).unwrap()));
@@ -84,69 +84,76 @@ impl FakeAws {
             })
             .unwrap();
         let action = form["Action"].clone();
-        let mut aws = self.state();
+        let mut aws = self.lock_state();
         aws.calls.push(action.clone());
         if let Some((status, code)) = aws.failing {
-            return error(status, code, "");
+            return error_reply(status, code, "");
         }
-        let key = part(&request.headers, "Credential=").split('/').next();
+        let key = authorization_part(&request.headers, "Credential=")
+            .split('/')
+            .next();
         let Some((secret, arn)) = aws.keys.get(key.unwrap()) else {
-            return error(403, "InvalidClientTokenId", "no such key");
+            return error_reply(403, "InvalidClientTokenId", "no such key");
         };
-        if part(&request.headers, "Signature=") != expected(&request.headers, &request.body, secret)
+        if authorization_part(&request.headers, "Signature=")
+            != expected_signature(&request.headers, &request.body, secret)
         {
-            // As the real one does: everything that was signed, the session's token too.
+            // STS also quotes everything that was signed, including the session token.
             let message = format!(
                 "The Canonical String should have been {:?}",
                 request.headers
             );
-            return error(403, "SignatureDoesNotMatch", &message);
+            return error_reply(403, "SignatureDoesNotMatch", &message);
         }
         match action.as_str() {
-            "GetCallerIdentity" => reply(200, identity(arn)),
-            "DescribeInstances" => reply(200, describe(&aws.instances, &form)),
+            "GetCallerIdentity" => text_reply(200, caller_identity(arn)),
+            "DescribeInstances" => text_reply(200, describe_instances(&aws.instances, &form)),
             other => panic!("nobody asks for {other}"),
         }
     }
 }
 
-fn error(status: u16, code: &str, message: &str) -> Reply {
+fn error_reply(status: u16, code: &str, message: &str) -> Reply {
     let message = message.replace('"', "&quot;").replace(['<', '&'], " ");
-    reply(
+    text_reply(
         status,
         format!("<E><Error><Code>{code}</Code><Message>{message}</Message></Error></E>"),
     )
 }
 
-fn identity(arn: &str) -> String {
+fn caller_identity(arn: &str) -> String {
     let account = arn.split(':').nth(4).unwrap();
     format!(
         "<R><GetCallerIdentityResult><Arn>{arn}</Arn><UserId>AROA:x</UserId><Account>{account}</Account></GetCallerIdentityResult></R>"
     )
 }
 
-fn describe(instances: &[Instance], form: &BTreeMap<String, String>) -> String {
+fn describe_instances(instances: &[FakeInstance], form: &BTreeMap<String, String>) -> String {
     let name = &form["Filter.1.Name"];
     let values: Vec<&String> = form
         .iter()
         .filter(|(key, _)| key.starts_with("Filter.1.Value."))
         .map(|(_, value)| value)
         .collect();
-    let matches = |instance: &&Instance| match name.strip_prefix("tag:") {
+    let matches = |instance: &&FakeInstance| match name.strip_prefix("tag:") {
         Some(tag) => instance
             .tags
             .get(tag)
             .is_some_and(|value| values.contains(&value)),
         None => values.contains(&&instance.id),
     };
-    let items: String = instances.iter().filter(matches).map(item).collect();
+    let items: String = instances
+        .iter()
+        .filter(matches)
+        .map(instance_item)
+        .collect();
     format!(
         "<R><reservationSet><item><instancesSet>{items}</instancesSet></item></reservationSet></R>"
     )
 }
 
-fn item(instance: &Instance) -> String {
-    let Instance {
+fn instance_item(instance: &FakeInstance) -> String {
+    let FakeInstance {
         id,
         state,
         private_ip,

@@ -1,7 +1,7 @@
-//! A cluster with one worker, and its bootstrap endpoint.
+//! A test cluster with one worker and the bootstrap endpoint.
 
-use super::aws::{ACCOUNT, FakeAws, Instance};
-use super::{Lines, Worker};
+use super::aws::{ACCOUNT, FakeAws, FakeInstance};
+use super::{FakeWorker, LogLines};
 use crate::store::store_in;
 use aws_client::machine::Machine;
 use aws_client::store::{Expect, Store};
@@ -16,7 +16,7 @@ use protokube::identity::{Clock, system_clock};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
-use test_support::{agents, expanded};
+use test_support::{expanded_spec, made_up_agents};
 use time::{Duration, OffsetDateTime};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -25,17 +25,17 @@ pub const NAME: &str = "a.example.com";
 pub const GROUP: &str = "nodes-eu-west-1a";
 pub const INSTANCE: &str = "i-0123456789abcdef0";
 
-pub struct Cluster {
+pub struct TestCluster {
     pub aws: FakeAws,
     pub aws_url: String,
     pub store: Store,
     pub authority: Keyset,
     pub node_config: StoredNodeConfig,
     pub address: SocketAddr,
-    pub lines: Lines,
-    /// Whether the API says that there are Nodes; `None`: it says nothing.
+    pub lines: LogLines,
+    /// Whether the API has a Node of each instance; `None` if the API is unavailable.
     pub node: Arc<Mutex<Option<bool>>>,
-    /// Whether its API server is ready.
+    /// Whether the local API server is ready.
     pub ready: watch::Sender<bool>,
     _folder: TempDir,
 }
@@ -49,22 +49,22 @@ impl NodeLookup for FakeNodes {
     }
 }
 
-impl Cluster {
-    /// With protokube's endpoint at the machine's time.
+impl TestCluster {
+    /// A cluster whose endpoint uses the system clock.
     pub async fn start() -> Self {
         Self::start_at(system_clock()).await
     }
 
-    /// With another clock.
+    /// A cluster whose endpoint uses this clock.
     pub async fn start_at(clock: Clock) -> Self {
         let none = std::time::Duration::ZERO;
         Self::start_with(clock, none, none).await
     }
 
-    /// Where lines of one cause, and requests of one instance, are that far apart too.
+    /// A cluster with this interval between log lines of one cause and between requests of one instance.
     pub async fn start_with(
         clock: Clock,
-        told: std::time::Duration,
+        log_interval: std::time::Duration,
         pause: std::time::Duration,
     ) -> Self {
         let aws = FakeAws::default();
@@ -74,7 +74,7 @@ impl Cluster {
         let keys = &mut SystemKeys::at(now);
         let authority = mint_keyset("kubernetes-ca", KeyAlgorithm::EcdsaP256, keys).unwrap();
         let trusted = trust_bundle(&authority);
-        let config = node_config(&expanded().full, GROUP, &trusted, &agents());
+        let config = node_config(&expanded_spec().full, GROUP, &trusted, &made_up_agents());
         let node_config = to_stored(&config.unwrap().unwrap()).unwrap();
         let machine = control_plane(&aws, &aws_url).await;
         let store = store_in(folder.path()).await;
@@ -85,7 +85,7 @@ impl Cluster {
             .unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let lines = Lines::default();
+        let lines = LogLines::default();
         let node = Arc::new(Mutex::new(Some(false)));
         let ready = watch::Sender::new(false);
         let context = EndpointContext {
@@ -100,9 +100,9 @@ impl Cluster {
             clock,
             signing: Duration::minutes(10),
             ready: ready.subscribe(),
-            log: lines.log(),
-            told,
-            pause,
+            log: lines.new_log(),
+            log_interval,
+            request_interval: pause,
         };
         tokio::spawn(bootstrap::serve_endpoint_on(Arc::new(context), listener));
         let cluster = Self {
@@ -117,35 +117,39 @@ impl Cluster {
             ready,
             _folder: folder,
         };
-        cluster.aws.state().instances.push(instance(INSTANCE));
+        cluster
+            .aws
+            .lock_state()
+            .instances
+            .push(running_instance(INSTANCE));
         cluster
     }
 
-    /// A worker of the group that runs.
-    pub async fn worker(&self) -> Worker {
+    /// A worker of the group of nodes.
+    pub async fn new_worker(&self) -> FakeWorker {
         self.worker_of("nodes.a.example.com", INSTANCE).await
     }
 
-    /// A machine with a session of that role, named as that.
-    pub async fn worker_of(&self, role: &str, session: &str) -> Worker {
+    /// A worker with a session of this role.
+    pub async fn worker_of(&self, role: &str, session: &str) -> FakeWorker {
         let key = format!("AKIA{}", session.to_uppercase());
-        let machine = machine(&self.aws, &self.aws_url, &key, role, session).await;
-        Worker::new(self, machine)
+        let machine = machine_clients(&self.aws, &self.aws_url, &key, role, session).await;
+        FakeWorker::new(self, machine)
     }
 
-    /// Changes the worker's instance.
-    pub fn change_instance(&self, change: impl FnOnce(&mut Instance)) {
-        change(&mut self.aws.state().instances[0]);
+    /// Changes the worker's instance in EC2.
+    pub fn change_instance(&self, change: impl FnOnce(&mut FakeInstance)) {
+        change(&mut self.aws.lock_state().instances[0]);
     }
 
-    /// Whether it has a Node from now on; `None`: the API does not answer.
-    pub fn has_node(&self, exists: Option<bool>) {
+    /// Sets whether the worker has a Node; `None` if the API is unavailable.
+    pub fn set_node_exists(&self, exists: Option<bool>) {
         *self.node.lock().unwrap() = exists;
     }
 }
 
-/// A running instance of the group.
-pub fn instance(id: &str) -> Instance {
+/// A running instance of the group of nodes.
+pub fn running_instance(id: &str) -> FakeInstance {
     let tags = [
         ("KubernetesCluster", NAME),
         ("kubernetes.io/cluster/a.example.com", "owned"),
@@ -153,7 +157,7 @@ pub fn instance(id: &str) -> Instance {
         ("k8s.io/role/node", "1"),
         ("k8s.io/cluster-autoscaler/node-template/label/disk", "fast"),
     ];
-    Instance {
+    FakeInstance {
         id: id.to_owned(),
         state: "running".to_owned(),
         private_ip: "172.20.1.7".to_owned(),
@@ -165,18 +169,24 @@ pub fn instance(id: &str) -> Instance {
     }
 }
 
-/// protokube's own machine.
+/// Clients with the credentials of protokube's own instance.
 pub async fn control_plane(aws: &FakeAws, url: &str) -> Machine {
     let role = "masters.a.example.com";
-    machine(aws, url, "AKIAPROTOKUBE", role, "i-0fedcba9876543210").await
+    machine_clients(aws, url, "AKIAPROTOKUBE", role, "i-0fedcba9876543210").await
 }
 
-/// A machine whose credentials AWS knows as that session of that role.
-async fn machine(aws: &FakeAws, url: &str, key: &str, role: &str, session: &str) -> Machine {
+/// Clients whose credentials belong to this session of this role.
+async fn machine_clients(
+    aws: &FakeAws,
+    url: &str,
+    key: &str,
+    role: &str,
+    session: &str,
+) -> Machine {
     let arn = format!("arn:aws:sts::{ACCOUNT}:assumed-role/{role}/{session}");
     let secret = format!("secret of {key}");
     let known = (secret.clone(), arn);
-    aws.state().keys.insert(key.to_owned(), known);
+    aws.lock_state().keys.insert(key.to_owned(), known);
     let clients = Clients::reach(&Access {
         region: Some("eu-west-1".to_owned()),
         keys: Some(Keys {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 
 /// A request as it arrived.
-pub struct Received {
+pub struct ReceivedRequest {
     pub method: String,
     pub path: String,
     pub query: String,
@@ -24,9 +24,9 @@ pub struct Received {
 
 pub type Reply = Response<BoxBody<Bytes, Infallible>>;
 
-/// Serves until the runtime ends; its URL.
-pub async fn serve(
-    answer: impl Fn(Received) -> BoxFuture<'static, Reply> + Send + Sync + 'static,
+/// Starts a server that runs until the runtime ends. Returns its URL.
+pub async fn serve_http(
+    answer: impl Fn(ReceivedRequest) -> BoxFuture<'static, Reply> + Send + Sync + 'static,
 ) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -37,7 +37,7 @@ pub async fn serve(
             let answer = Arc::clone(&answer);
             let service = service_fn(move |request: Request<Incoming>| {
                 let answer = Arc::clone(&answer);
-                async move { Ok::<_, Infallible>(answer(received(request).await).await) }
+                async move { Ok::<_, Infallible>(answer(read_request(request).await).await) }
             });
             tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
         }
@@ -45,10 +45,10 @@ pub async fn serve(
     url
 }
 
-async fn received(request: Request<Incoming>) -> Received {
+async fn read_request(request: Request<Incoming>) -> ReceivedRequest {
     let (parts, body) = request.into_parts();
     let headers = parts.headers.iter();
-    Received {
+    ReceivedRequest {
         method: parts.method.to_string(),
         path: parts.uri.path().to_owned(),
         query: parts.uri.query().unwrap_or_default().to_owned(),
@@ -59,8 +59,8 @@ async fn received(request: Request<Incoming>) -> Received {
     }
 }
 
-/// A whole answer.
-pub fn reply(status: u16, text: impl Into<Bytes>) -> Reply {
+/// A response with this status and body.
+pub fn text_reply(status: u16, text: impl Into<Bytes>) -> Reply {
     let body = Full::new(text.into()).boxed();
     Response::builder().status(status).body(body).unwrap()
 }

@@ -1,13 +1,13 @@
-//! What protokube talks to, made up: AWS, the API server, and workers who ask it.
+//! Fakes of what protokube communicates with: AWS, the API server and workers.
 
 pub mod api;
 pub mod aws;
 mod cluster;
 pub mod http;
-mod lines;
+mod log_lines;
 mod signature;
 mod worker;
 
-pub use cluster::{Cluster, GROUP, INSTANCE, NAME, control_plane, instance};
-pub use lines::Lines;
-pub use worker::{Answer, Worker};
+pub use cluster::{GROUP, INSTANCE, NAME, TestCluster, control_plane, running_instance};
+pub use log_lines::LogLines;
+pub use worker::{EndpointReply, FakeWorker};

@@ -1,6 +1,6 @@
-//! A worker that asks to join: by the words of the contract, with each of them open to change.
+//! A fake worker that joins according to the protocol; tests change single parts of its requests.
 
-use super::{Cluster, GROUP, INSTANCE, NAME};
+use super::{GROUP, INSTANCE, NAME, TestCluster};
 use aws_client::machine::Machine;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,41 +13,41 @@ use node::secret::Secret;
 use std::time::SystemTime;
 use time::{Duration, OffsetDateTime};
 
-pub struct Worker {
+pub struct FakeWorker {
     machine: Machine,
     http: reqwest::Client,
     port: u16,
     pub trusted: String,
     pub cluster: String,
-    /// When it signs.
+    /// Time of its signatures.
     pub now: SystemTime,
     pub group: String,
     pub node_config: String,
-    /// Whose certificate it asks for.
+    /// Instance id in its certificate requests.
     pub node: String,
     pub key: Secret,
 }
 
-/// What it was told.
+/// Reply of the endpoint.
 #[derive(Debug)]
-pub struct Answer {
+pub struct EndpointReply {
     pub status: u16,
     pub body: String,
 }
 
-impl Answer {
-    pub fn joined(&self) -> JoinReply {
+impl EndpointReply {
+    pub fn join_reply(&self) -> JoinReply {
         assert_eq!(self.status, 200, "{}", self.body);
         serde_json::from_str(&self.body).unwrap()
     }
 
-    pub fn refused(&self) -> RefusalReply {
+    pub fn refusal_reply(&self) -> RefusalReply {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("not refused: {self:?}"))
     }
 }
 
-impl Worker {
-    pub fn new(cluster: &Cluster, machine: Machine) -> Self {
+impl FakeWorker {
+    pub fn new(cluster: &TestCluster, machine: Machine) -> Self {
         let trusted = trust_bundle(&cluster.authority);
         let roots = reqwest::Certificate::from_pem_bundle(trusted.as_bytes()).unwrap();
         let http = reqwest::Client::builder()
@@ -68,8 +68,8 @@ impl Worker {
         }
     }
 
-    /// What a load balancer is told, which asks without saying who it is.
-    pub async fn get(&self, path: &str) -> u16 {
+    /// Status of an unauthenticated GET, as from a load balancer.
+    pub async fn get_status(&self, path: &str) -> u16 {
         let url = format!(
             "https://kops-controller.internal.a.example.com:{}{path}",
             self.port
@@ -77,12 +77,12 @@ impl Worker {
         self.http.get(url).send().await.unwrap().status().as_u16()
     }
 
-    /// The body of its request.
-    pub fn body(&self) -> Vec<u8> {
+    /// Body of the default join request.
+    pub fn join_body(&self) -> Vec<u8> {
         self.body_for(&[CertificateKind::Kubelet, CertificateKind::KubeProxy])
     }
 
-    /// The same for these certificates.
+    /// Body of a join request for these certificates.
     fn body_for(&self, certificates: &[CertificateKind]) -> Vec<u8> {
         let request = |certificate: &CertificateKind| {
             let leaf = certificate_leaf(*certificate, &self.node, Duration::DAY);
@@ -98,8 +98,8 @@ impl Worker {
         serde_json::to_vec(&join).unwrap()
     }
 
-    /// Its identity, bound to that body.
-    pub async fn identity(&self, body: &[u8]) -> SignedIdentity {
+    /// The signed identity for this body.
+    pub async fn signed_identity(&self, body: &[u8]) -> SignedIdentity {
         let binding = Binding::for_request(body, &self.cluster, &self.trusted).headers();
         let signed = self.machine.sign_identity(&binding, self.now);
         SignedIdentity {
@@ -107,32 +107,32 @@ impl Worker {
         }
     }
 
-    /// Joins as it should.
-    pub async fn join(&self) -> Answer {
+    /// Sends the default join request.
+    pub async fn join(&self) -> EndpointReply {
         self.join_for(&[CertificateKind::Kubelet, CertificateKind::KubeProxy])
             .await
     }
 
-    /// Asks for those certificates only.
-    pub async fn join_for(&self, certificates: &[CertificateKind]) -> Answer {
+    /// Sends a join request for these certificates.
+    pub async fn join_for(&self, certificates: &[CertificateKind]) -> EndpointReply {
         let body = self.body_for(certificates);
-        let identity = self.identity(&body).await;
-        self.send(JOIN_PATH, Some(&identity), body).await
+        let identity = self.signed_identity(&body).await;
+        self.send_request(JOIN_PATH, Some(&identity), body).await
     }
 
-    /// Brings a report.
-    pub async fn report(&self, body: Vec<u8>) -> Answer {
-        let identity = self.identity(&body).await;
-        self.send(REPORT_PATH, Some(&identity), body).await
+    /// Sends a boot report.
+    pub async fn send_report(&self, body: Vec<u8>) -> EndpointReply {
+        let identity = self.signed_identity(&body).await;
+        self.send_request(REPORT_PATH, Some(&identity), body).await
     }
 
-    /// Sends anything.
-    pub async fn send(
+    /// Sends a request with any identity and body.
+    pub async fn send_request(
         &self,
         path: &str,
         identity: Option<&SignedIdentity>,
         body: Vec<u8>,
-    ) -> Answer {
+    ) -> EndpointReply {
         let url = format!(
             "https://kops-controller.internal.a.example.com:{}{path}",
             self.port
@@ -143,14 +143,14 @@ impl Worker {
             request = request.header(IDENTITY_HEADER, STANDARD.encode(json));
         }
         let reply = request.send().await.unwrap();
-        Answer {
+        EndpointReply {
             status: reply.status().as_u16(),
             body: reply.text().await.unwrap(),
         }
     }
 }
 
-/// A key as kubelet makes it.
+/// A private key of the type that kubelet uses.
 pub fn new_key() -> Secret {
     let mut keys = SystemKeys::at(OffsetDateTime::now_utc());
     let leaf = certificate_leaf(CertificateKind::Kubelet, INSTANCE, Duration::DAY);

@@ -3,9 +3,9 @@
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::Table;
-use lab::host::{self, Detached, Host, Image, State, VolumeSpec};
+use lab::host::{self, DetachResult, Host, HostState, Image, VolumeSpec};
+use lab::lab_paths::LabPaths;
 use lab::ledger::Ledger;
-use lab::place::Place;
 use lab::teardown;
 use serde::Serialize;
 use std::io::{Write, stdout};
@@ -80,24 +80,24 @@ pub enum Format {
 
 /// A line of `lab list`.
 #[derive(Serialize)]
-struct Line {
+struct HostLine {
     #[serde(flatten)]
     host: Host,
-    state: State,
+    state: HostState,
     /// As the machine sees it.
     init: Option<u32>,
-    volumes: Vec<host::Attached>,
+    volumes: Vec<host::HostVolume>,
 }
 
-pub fn run(place: &Place, command: HostCommand) -> Result<ExitCode> {
+pub fn run(place: &LabPaths, command: HostCommand) -> Result<ExitCode> {
     match command {
         HostCommand::Image => {
-            let image = Image::ready(&host::cache()?)?;
+            let image = Image::prepare_image(&host::cache_folder()?)?;
             writeln!(stdout(), "{}", image.root.display())?;
         }
-        HostCommand::List { output } => list(place, output)?,
+        HostCommand::List { output } => list_hosts(place, output)?,
         HostCommand::Exec { instance, words } => {
-            let status = host::exec(place, &instance, &words)?;
+            let status = host::exec_in_host(place, &instance, &words)?;
             // Ended by a signal: as a shell says it, without the signal's number.
             let code = status
                 .code()
@@ -108,39 +108,39 @@ pub fn run(place: &Place, command: HostCommand) -> Result<ExitCode> {
         HostCommand::Console {
             instance,
             follow: true,
-        } => host::follow(place, &instance, &mut stdout())?,
+        } => host::follow_console(place, &instance, &mut stdout())?,
         HostCommand::Console {
             instance,
             follow: false,
-        } => stdout().write_all(&host::console(place, &instance)?)?,
+        } => stdout().write_all(&host::read_console(place, &instance)?)?,
         HostCommand::Kill { instance } => host::kill9(place, &instance)?,
         HostCommand::Poweroff { instance } => {
-            host::poweroff(place, &instance, PATIENCE).map(drop)?;
+            host::power_off(place, &instance, PATIENCE).map(drop)?;
         }
         HostCommand::Start { instance } => {
-            host::start(place, &Ledger::open(place)?, &instance).map(drop)?;
+            host::start_host(place, &Ledger::open(place)?, &instance).map(drop)?;
         }
         HostCommand::Reboot { instance } => {
-            host::reboot(place, &Ledger::open(place)?, &instance, PATIENCE)?;
+            host::reboot_host(place, &Ledger::open(place)?, &instance, PATIENCE)?;
         }
-        HostCommand::Attach(arguments) => attach(place, arguments)?,
+        HostCommand::Attach(arguments) => attach_volume(place, arguments)?,
         HostCommand::Detach {
             instance,
             volume,
             force,
         } => {
-            if host::detach_volume(place, &instance, &volume, force)? == Detached::Busy {
+            if host::detach_volume(place, &instance, &volume, force)? == DetachResult::Busy {
                 bail!(
                     "{volume} is in use in {instance}: unmount it there, or detach it with --force"
                 );
             }
         }
-        HostCommand::Down => teardown::down(place)?,
+        HostCommand::Down => teardown::remove_lab(place)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn attach(place: &Place, arguments: AttachArguments) -> Result<()> {
+fn attach_volume(place: &LabPaths, arguments: AttachArguments) -> Result<()> {
     let AttachArguments {
         instance,
         volume,
@@ -153,16 +153,16 @@ fn attach(place: &Place, arguments: AttachArguments) -> Result<()> {
         device,
     };
     let attached = host::attach_volume(place, &Ledger::open(place)?, &instance, &spec)?;
-    writeln!(stdout(), "/dev/{}", attached.node())?;
+    writeln!(stdout(), "/dev/{}", attached.device_node())?;
     Ok(())
 }
 
-fn list(place: &Place, output: Format) -> Result<()> {
+fn list_hosts(place: &LabPaths, output: Format) -> Result<()> {
     let mut lines = Vec::new();
-    for host in host::hosts(place)? {
-        let (state, volumes) = (host.state(place)?, host.volumes(place)?);
-        let init = host.init()?.map(|process| process.pid);
-        lines.push(Line {
+    for host in host::list_hosts(place)? {
+        let (state, volumes) = (host.current_state(place)?, host.read_volumes(place)?);
+        let init = host.init_process()?.map(|process| process.pid);
+        lines.push(HostLine {
             host,
             state,
             init,
@@ -174,12 +174,12 @@ fn list(place: &Place, output: Format) -> Result<()> {
             serde_json::to_writer_pretty(stdout(), &lines)?;
             writeln!(stdout())?;
         }
-        Format::Table => writeln!(stdout(), "{}", table(&lines))?,
+        Format::Table => writeln!(stdout(), "{}", host_table(&lines))?,
     }
     Ok(())
 }
 
-fn table(lines: &[Line]) -> Table {
+fn host_table(lines: &[HostLine]) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     table.set_header(["INSTANCE", "TYPE", "STATE", "INIT", "VOLUMES"]);
@@ -187,7 +187,7 @@ fn table(lines: &[Line]) -> Table {
         let volumes: Vec<String> = line
             .volumes
             .iter()
-            .map(|attached| format!("{}={}", attached.node(), attached.volume))
+            .map(|attached| format!("{}={}", attached.device_node(), attached.volume))
             .collect();
         table.add_row([
             line.host.spec.instance.clone(),

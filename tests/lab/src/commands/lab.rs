@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use lab::daemon::{self, Options, Up, begin};
-use lab::place::Place;
+use lab::daemon::{self, DaemonOptions, LabAddresses, start};
+use lab::lab_paths::LabPaths;
 use lab::{json_file, operator, report};
 use std::io::{Write, stderr, stdout};
 use std::os::unix::process::CommandExt;
@@ -54,11 +54,16 @@ pub struct UpArguments {
     pace: f64,
 }
 
-pub fn run(place: &Place, command: LabCommand) -> Result<ExitCode> {
+pub fn run(place: &LabPaths, command: LabCommand) -> Result<ExitCode> {
     match command {
         LabCommand::Up(arguments) => {
             let hosts = arguments.hosts;
-            let up = begin::begin(place, &options(*arguments)?, &own()?, hosts)?;
+            let up = start::start_daemon(
+                place,
+                &daemon_options(*arguments)?,
+                &current_program()?,
+                hosts,
+            )?;
             writeln!(
                 stdout(),
                 "lab {} is up: the AWS simulator answers at {}, instances of {} become hosts",
@@ -68,18 +73,18 @@ pub fn run(place: &Place, command: LabCommand) -> Result<ExitCode> {
             )?;
         }
         LabCommand::Serve => {
-            log();
-            let options = json_file::read(&begin::options_path(place))?;
-            let options: Options = options.context("no options: `lab up` writes them")?;
-            daemon::serve(place, &options)?;
+            init_log();
+            let options = json_file::read_json(&start::options_path(place))?;
+            let options: DaemonOptions = options.context("no options: `lab up` writes them")?;
+            daemon::run_daemon(place, &options)?;
         }
         LabCommand::Run { words } => {
-            let mut command = operator::command(place, &lab(place)?, &words)?;
+            let mut command = operator::operator_command(place, &read_running_lab(place)?, &words)?;
             return Err(command.exec()).context("running nsenter");
         }
-        LabCommand::Env => env(place)?,
+        LabCommand::Env => print_environment(place)?,
         LabCommand::Report { folder } => {
-            report::write(place, &folder)?;
+            report::write_report(place, &folder)?;
             writeln!(stdout(), "{}", folder.display())?;
         }
     }
@@ -87,7 +92,7 @@ pub fn run(place: &Place, command: LabCommand) -> Result<ExitCode> {
 }
 
 /// What the daemon does goes to its log; `RUST_LOG` asks for more or less.
-fn log() {
+fn init_log() {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
     tracing_subscriber::fmt()
         .with_env_filter(filter.unwrap_or_else(|_| "lab=info".into()))
@@ -95,16 +100,16 @@ fn log() {
         .init();
 }
 
-fn own() -> Result<PathBuf> {
+fn current_program() -> Result<PathBuf> {
     std::env::current_exe().context("finding this program")
 }
 
-fn lab(place: &Place) -> Result<Up> {
-    let up = Up::read(place)?;
+fn read_running_lab(place: &LabPaths) -> Result<LabAddresses> {
+    let up = LabAddresses::read(place)?;
     up.with_context(|| format!("lab {} is not up: `lab up` starts it", place.name()))
 }
 
-fn options(arguments: UpArguments) -> Result<Options> {
+fn daemon_options(arguments: UpArguments) -> Result<DaemonOptions> {
     let tests = arguments.tests.canonicalize();
     let tests = tests.with_context(|| format!("{} is no folder", arguments.tests.display()))?;
     let (mirror, registry, catalog, tools) = match (arguments.mirror, arguments.registry) {
@@ -114,18 +119,18 @@ fn options(arguments: UpArguments) -> Result<Options> {
                 // Progress that nobody can read is no reason to stop.
                 let _ = writeln!(stderr(), "{line}");
             };
-            let served = begin::served(&mut say)?;
+            let served = start::prepare_content(&mut say)?;
             (
-                mirror.unwrap_or_else(|| served.mirror()),
-                registry.unwrap_or_else(|| served.registry()),
-                Some(served.catalog()),
-                Some(served.tools()),
+                mirror.unwrap_or_else(|| served.mirror_folder()),
+                registry.unwrap_or_else(|| served.registry_folder()),
+                Some(served.catalog_file()),
+                Some(served.tools_folder()),
             )
         }
     };
-    Ok(Options {
+    Ok(DaemonOptions {
         region: arguments.region,
-        python: begin::python(&tests)?,
+        python: start::simulator_python(&tests)?,
         mirror,
         registry,
         catalog,
@@ -135,10 +140,10 @@ fn options(arguments: UpArguments) -> Result<Options> {
     })
 }
 
-fn env(place: &Place) -> Result<()> {
-    let up = lab(place)?;
+fn print_environment(place: &LabPaths) -> Result<()> {
+    let up = read_running_lab(place)?;
     let mut out = stdout();
-    for (name, value) in operator::environment(place, &up)? {
+    for (name, value) in operator::operator_environment(place, &up)? {
         writeln!(out, "export {name}='{value}'")?;
     }
     writeln!(out, "export AWS_ENDPOINT_URL='{}'", up.simulator)?;

@@ -44,55 +44,55 @@ pub struct Tree(BTreeMap<String, Node>);
 impl Tree {
     /// A program: the file at `source`, executable.
     #[must_use]
-    pub fn program(self, path: &str, source: PathBuf) -> Self {
-        self.file(path, 0o755, Content::Of(source), false)
+    pub fn add_program(self, path: &str, source: PathBuf) -> Self {
+        self.add_file(path, 0o755, Content::Of(source), false)
     }
 
     /// A shell script, executable.
     #[must_use]
-    pub fn script(self, path: &str, text: &str) -> Self {
-        self.file(path, 0o755, Content::Bytes(text.into()), false)
+    pub fn add_script(self, path: &str, text: &str) -> Self {
+        self.add_file(path, 0o755, Content::Bytes(text.into()), false)
     }
 
     /// A program that may listen below port 1024 without being root.
     #[must_use]
     pub fn low_port_program(self, path: &str, source: PathBuf) -> Self {
-        self.file(path, 0o755, Content::Of(source), true)
+        self.add_file(path, 0o755, Content::Of(source), true)
     }
 
     #[must_use]
-    pub fn text(self, path: &str, text: &str) -> Self {
-        self.file(path, 0o644, Content::Bytes(text.into()), false)
+    pub fn add_text(self, path: &str, text: &str) -> Self {
+        self.add_file(path, 0o644, Content::Bytes(text.into()), false)
     }
 
-    fn file(self, path: &str, mode: u32, content: Content, low_ports: bool) -> Self {
+    fn add_file(self, path: &str, mode: u32, content: Content, low_ports: bool) -> Self {
         let file = Node::File {
             mode,
             content,
             low_ports,
         };
-        self.with(path, file)
+        self.with_node(path, file)
     }
 
     #[must_use]
-    pub fn folder(self, path: &str, mode: u32) -> Self {
-        self.with(path, Node::Folder { mode })
+    pub fn add_folder(self, path: &str, mode: u32) -> Self {
+        self.with_node(path, Node::Folder { mode })
     }
 
     #[must_use]
-    pub fn symlink(self, path: &str, target: impl Into<PathBuf>) -> Self {
-        self.with(path, Node::Symlink(target.into()))
+    pub fn add_symlink(self, path: &str, target: impl Into<PathBuf>) -> Self {
+        self.with_node(path, Node::Symlink(target.into()))
     }
 
     /// Another name of a file of this tree.
     #[must_use]
-    pub fn link(self, path: &str, target: &str) -> Self {
-        self.with(path, Node::Link(target.to_owned()))
+    pub fn add_hard_link(self, path: &str, target: &str) -> Self {
+        self.with_node(path, Node::Link(target.to_owned()))
     }
 
     /// Everything below a folder of this machine whose path `wanted` says yes to.
-    pub fn import(mut self, root: &Path, wanted: impl Fn(&str) -> bool) -> Result<Self> {
-        for source in super::key::files(root)? {
+    pub fn import_folder(mut self, root: &Path, wanted: impl Fn(&str) -> bool) -> Result<Self> {
+        for source in super::key::list_files(root)? {
             let path = source
                 .strip_prefix(root)
                 .unwrap_or(&source)
@@ -114,12 +114,12 @@ impl Tree {
                     low_ports: false,
                 }
             };
-            self = self.with(&path, node);
+            self = self.with_node(&path, node);
         }
         Ok(self)
     }
 
-    fn with(mut self, path: &str, node: Node) -> Self {
+    fn with_node(mut self, path: &str, node: Node) -> Self {
         for (at, _) in path.match_indices('/') {
             let above = path.get(..at).unwrap_or_default().to_owned();
             self.0.entry(above).or_insert(Node::Folder { mode: 0o755 });
@@ -129,14 +129,14 @@ impl Tree {
     }
 
     /// As a tar archive.
-    pub fn tar(&self, out: impl Write) -> Result<()> {
+    pub fn write_tar(&self, out: impl Write) -> Result<()> {
         let mut archive = Builder::new(out);
         let is_link = |node: &Node| matches!(node, Node::Link(_));
         // Other names after all files: what they name has to be there first.
         let first = self.0.iter().filter(|(_, node)| !is_link(node));
         let nodes = first.chain(self.0.iter().filter(|(_, node)| is_link(node)));
         for (path, node) in nodes {
-            append(&mut archive, path, node).with_context(|| format!("archiving {path}"))?;
+            append_node(&mut archive, path, node).with_context(|| format!("archiving {path}"))?;
         }
         archive
             .into_inner()
@@ -146,15 +146,15 @@ impl Tree {
     }
 
     /// As a tar archive in gzip's form, but stored: every host unpacks it, and CPU is what a lab is short of.
-    pub fn tgz(&self, out: impl Write) -> Result<()> {
+    pub fn write_tgz(&self, out: impl Write) -> Result<()> {
         let mut gzip = GzBuilder::new().write(out, Compression::none());
-        self.tar(&mut gzip)?;
+        self.write_tar(&mut gzip)?;
         gzip.finish().context("ending the gzip file")?.flush()?;
         Ok(())
     }
 }
 
-fn append(archive: &mut Builder<impl Write>, path: &str, node: &Node) -> Result<()> {
+fn append_node(archive: &mut Builder<impl Write>, path: &str, node: &Node) -> Result<()> {
     let mut header = Header::new_gnu();
     header.set_mtime(TIME);
     header.set_uid(0);

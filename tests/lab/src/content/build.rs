@@ -1,7 +1,7 @@
 //! Building one Go module into the cache: found again by everything it was made from.
 
 use super::go::Go;
-use super::key::Key;
+use super::key::CacheKey;
 use super::modules::Module;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ const RECORD: &str = "built.json";
 
 /// A module's programs in the cache.
 #[derive(Debug, Clone)]
-pub struct Built {
+pub struct BuiltModule {
     pub module: &'static Module,
     /// Without `v`; empty for our own programs.
     pub version: String,
@@ -31,14 +31,14 @@ pub struct Built {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Record {
     pub seconds: u64,
-    /// Of all programs.
+    /// Size of all programs together.
     pub bytes: u64,
     pub go: String,
 }
 
 /// Where a module is, or would be, in the cache.
 #[derive(Debug, Clone)]
-pub struct Slot {
+pub struct ModuleSlot {
     module: &'static Module,
     source: PathBuf,
     version: String,
@@ -46,19 +46,19 @@ pub struct Slot {
     folder: PathBuf,
 }
 
-impl Slot {
+impl ModuleSlot {
     pub fn new(module: &'static Module, go: &Go, sources: &Path, cache: &Path) -> Result<Self> {
-        let version = module.version(sources)?;
+        let version = module.read_version(sources)?;
         let source = sources.join(module.name);
-        let mut key = Key::default();
-        key.add(&go.version)
-            .add(module.tags)
-            .add(module.linker_flags(&version));
+        let mut key = CacheKey::default();
+        key.add_part(&go.version)
+            .add_part(module.tags)
+            .add_part(module.linker_flags(&version));
         for binary in module.binaries {
-            key.add(binary.name).add(binary.package);
+            key.add_part(binary.name).add_part(binary.package);
         }
         key.add_folder(&source)?;
-        let key = key.text();
+        let key = key.to_hex();
         let folder = cache.join(format!("{}-{key}", module.name));
         Ok(Self {
             module,
@@ -83,7 +83,7 @@ impl Slot {
     }
 
     /// What the cache has of it.
-    pub fn find(&self) -> Result<Option<Built>> {
+    pub fn find_built(&self) -> Result<Option<BuiltModule>> {
         let path = self.folder.join(RECORD);
         if !self.folder.exists() {
             return Ok(None);
@@ -91,16 +91,21 @@ impl Slot {
         let text = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
         let record =
             serde_json::from_slice(&text).with_context(|| format!("reading {}", path.display()))?;
-        Ok(Some(self.built(record, true)))
+        Ok(Some(self.built_module(record, true)))
     }
 
     /// Builds it beside its place and moves it there, so that the place holds all or nothing. The caller holds the
     /// cache's lock.
-    pub fn build(&self, go: &Go, lock: &fs::File, say: &mut dyn FnMut(&str)) -> Result<Built> {
+    pub fn build_module(
+        &self,
+        go: &Go,
+        lock: &fs::File,
+        say: &mut dyn FnMut(&str),
+    ) -> Result<BuiltModule> {
         let started = Instant::now();
         let part = self.folder.with_extension("part");
-        fresh(&part)?;
-        go.build(self.module, &self.version, (&self.source, &part), lock, say)?;
+        create_empty_folder(&part)?;
+        go.build_programs(self.module, &self.version, (&self.source, &part), lock, say)?;
         let mut record = Record {
             go: go.version.clone(),
             ..Record::default()
@@ -116,11 +121,11 @@ impl Slot {
             .context("writing down the build")?;
         fs::rename(&part, &self.folder)
             .with_context(|| format!("naming {}", self.folder.display()))?;
-        Ok(self.built(record, false))
+        Ok(self.built_module(record, false))
     }
 
-    fn built(&self, record: Record, cached: bool) -> Built {
-        Built {
+    fn built_module(&self, record: Record, cached: bool) -> BuiltModule {
+        BuiltModule {
             module: self.module,
             version: self.version.clone(),
             key: self.key.clone(),
@@ -131,15 +136,15 @@ impl Slot {
     }
 }
 
-impl Built {
+impl BuiltModule {
     /// The path of one of its programs.
-    pub fn program(&self, name: &str) -> PathBuf {
+    pub fn program_path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 }
 
 /// An empty folder, whatever an earlier run left there.
-pub fn fresh(folder: &Path) -> Result<()> {
+pub fn create_empty_folder(folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("removing {}", folder.display()))?;
     }

@@ -18,8 +18,8 @@ struct File {
     sha256: String,
 }
 
-/// The catalog's YAML.
-pub fn yaml(all: &[Published]) -> Result<String> {
+/// Returns the catalog as YAML.
+pub fn catalog_yaml(all: &[Published]) -> Result<String> {
     let mut sections: BTreeMap<&str, Section> = BTreeMap::new();
     for file in all {
         // Paths below a base begin with the version's folder, at every site.
@@ -28,7 +28,9 @@ pub fn yaml(all: &[Published]) -> Result<String> {
             .url
             .split_once(&folder)
             .with_context(|| format!("{} does not have {folder} in it", file.url))?;
-        let section = sections.entry(section(file.component.name())).or_default();
+        let section = sections
+            .entry(section_of_component(file.component.name()))
+            .or_default();
         base.clone_into(&mut section.base);
         section.files.push(File {
             path: format!("v{}/{rest}", file.version),
@@ -39,7 +41,7 @@ pub fn yaml(all: &[Published]) -> Result<String> {
 }
 
 /// The catalog's section of a component.
-fn section(component: &str) -> &str {
+fn section_of_component(component: &str) -> &str {
     match component {
         "kubelet" | "kubectl" => "kubernetes",
         other => other,

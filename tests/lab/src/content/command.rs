@@ -1,8 +1,8 @@
 //! `lab content`: builds what the lab serves, and shows it.
 
-use super::build::{Built, Slot};
-use super::modules::{MODULES, module};
-use super::{Served, Store};
+use super::build::{BuiltModule, ModuleSlot};
+use super::modules::{MODULES, find_module};
+use super::{ContentStore, ServedContent};
 use anyhow::{Context, Result};
 use clap::Args;
 use comfy_table::Table;
@@ -34,39 +34,43 @@ impl Content {
         out: &mut dyn Write,
         progress: &mut dyn Write,
     ) -> Result<()> {
-        let store = Store::open(cache)?;
+        let store = ContentStore::open(cache)?;
         let mut say = |line: &str| {
             // Progress that nobody can read is no reason to stop.
             let _ = writeln!(progress, "{line}");
         };
         if self.list {
-            return list(&store, out);
+            return list_modules(&store, out);
         }
         if let Some(name) = &self.only {
-            let built = store.build(module(name)?, &mut say)?;
+            let built = store.build_module(find_module(name)?, &mut say)?;
             let folder = built.folder.display().to_string();
-            show(&[built], None, out)?;
+            show_content(&[built], None, out)?;
             return writeln!(out, "programs {folder}").context("saying where they are");
         }
-        let (served, built) = store.ready(roots, &mut say)?;
+        let (served, built) = store.prepare_content(roots, &mut say)?;
         if self.prune {
-            store.prune(&served)?;
+            store.prune_cache(&served)?;
         }
-        show(&built, Some(&served), out)
+        show_content(&built, Some(&served), out)
     }
 }
 
-fn list(store: &Store, out: &mut dyn Write) -> Result<()> {
-    let mut table = table(["MODULE", "VERSION", "BUILT", "WHAT"]);
+fn list_modules(store: &ContentStore, out: &mut dyn Write) -> Result<()> {
+    let mut table = new_table(["MODULE", "VERSION", "BUILT", "WHAT"]);
     for module in MODULES {
-        let slot = store.slot(module)?;
-        let built = if slot.find()?.is_some() { "yes" } else { "no" };
-        table.add_row([module.name, version(&slot), built, module.about]);
+        let slot = store.module_slot(module)?;
+        let built = if slot.find_built()?.is_some() {
+            "yes"
+        } else {
+            "no"
+        };
+        table.add_row([module.name, shown_version(&slot), built, module.about]);
     }
     writeln!(out, "{table}").context("writing the table")
 }
 
-fn version(slot: &Slot) -> &str {
+fn shown_version(slot: &ModuleSlot) -> &str {
     if slot.module().upstream.is_none() {
         "-"
     } else {
@@ -74,8 +78,12 @@ fn version(slot: &Slot) -> &str {
     }
 }
 
-fn show(all: &[Built], served: Option<&Served>, out: &mut dyn Write) -> Result<()> {
-    let mut table = table(["MODULE", "VERSION", "MB", "SECONDS", "", "WHAT"]);
+fn show_content(
+    all: &[BuiltModule],
+    served: Option<&ServedContent>,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let mut table = new_table(["MODULE", "VERSION", "MB", "SECONDS", "", "WHAT"]);
     for built in all {
         table.add_row([
             built.module.name,
@@ -92,15 +100,15 @@ fn show(all: &[Built], served: Option<&Served>, out: &mut dyn Write) -> Result<(
     }
     writeln!(out, "{table}").context("writing the table")?;
     if let Some(served) = served {
-        writeln!(out, "mirror   {}", served.mirror().display())?;
-        writeln!(out, "registry {}", served.registry().display())?;
-        writeln!(out, "catalog  {}", served.catalog().display())?;
-        writeln!(out, "tools    {}", served.tools().display())?;
+        writeln!(out, "mirror   {}", served.mirror_folder().display())?;
+        writeln!(out, "registry {}", served.registry_folder().display())?;
+        writeln!(out, "catalog  {}", served.catalog_file().display())?;
+        writeln!(out, "tools    {}", served.tools_folder().display())?;
     }
     Ok(())
 }
 
-fn table<const N: usize>(header: [&str; N]) -> Table {
+fn new_table<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING);
     table.set_header(header);

@@ -1,8 +1,8 @@
 //! What comes from Debian rather than from Go modules: runc, busybox, and iptables with its libraries. mmdebstrap
 //! downloads and unpacks the packages without installing them, so it changes nothing on this machine.
 
-use super::build::fresh;
-use super::key::{Key, files};
+use super::build::create_empty_folder;
+use super::key::{CacheKey, list_files};
 use crate::tool;
 use anyhow::{Context, Result};
 use std::fs;
@@ -24,7 +24,7 @@ const PACKAGES: [&str; 5] = [
 const APPLETS: &str = "applets";
 const CONTENT: &str = "content";
 
-/// Unpacked packages.
+/// Debian packages unpacked in the cache.
 #[derive(Debug, Clone)]
 pub struct Debian {
     pub root: PathBuf,
@@ -36,19 +36,19 @@ pub struct Debian {
 
 /// Where they are, or would be, in the cache.
 #[derive(Debug, Clone)]
-pub struct Slot {
+pub struct DebianSlot {
     folder: PathBuf,
 }
 
-impl Slot {
+impl DebianSlot {
     pub fn new(cache: &Path) -> Self {
-        let mut key = Key::default();
-        key.add(SUITE);
+        let mut key = CacheKey::default();
+        key.add_part(SUITE);
         for package in PACKAGES {
-            key.add(package);
+            key.add_part(package);
         }
         Self {
-            folder: cache.join(format!("debian-{}", key.text())),
+            folder: cache.join(format!("debian-{}", key.to_hex())),
         }
     }
 
@@ -60,7 +60,7 @@ impl Slot {
             .into_owned()
     }
 
-    pub fn find(&self) -> Result<Option<Debian>> {
+    pub fn find_packages(&self) -> Result<Option<Debian>> {
         if !self.folder.exists() {
             return Ok(None);
         }
@@ -76,9 +76,9 @@ impl Slot {
     }
 
     /// Downloads and unpacks. The caller holds the cache's lock.
-    pub fn fetch(&self, lock: &fs::File) -> Result<Debian> {
+    pub fn fetch_packages(&self, lock: &fs::File) -> Result<Debian> {
         let part = self.folder.with_extension("part");
-        fresh(&part)?;
+        create_empty_folder(&part)?;
         let root = part.join("root");
         tool::run(
             Command::new("mmdebstrap")
@@ -97,23 +97,24 @@ impl Slot {
         let listed = tool::run(Command::new(root.join("bin/busybox")).arg("--list"))?;
         let applets: Vec<_> = listed.lines().filter(|name| *name != "busybox").collect();
         fs::write(part.join(APPLETS), applets.join("\n")).context("writing busybox' applets")?;
-        let mut key = Key::default();
-        for file in files(&root)? {
+        let mut key = CacheKey::default();
+        for file in list_files(&root)? {
             let name = file.strip_prefix(&root).unwrap_or(&file);
-            if served(&name.to_string_lossy()) && file.is_file() && !file.is_symlink() {
-                key.add(name.as_os_str().as_encoded_bytes())
-                    .add(fs::read(&file)?);
+            if is_served(&name.to_string_lossy()) && file.is_file() && !file.is_symlink() {
+                key.add_part(name.as_os_str().as_encoded_bytes())
+                    .add_part(fs::read(&file)?);
             }
         }
-        fs::write(part.join(CONTENT), key.text()).context("writing the packages' hash")?;
+        fs::write(part.join(CONTENT), key.to_hex()).context("writing the packages' hash")?;
         fs::rename(&part, &self.folder)
             .with_context(|| format!("naming {}", self.folder.display()))?;
-        self.find()?.context("Debian's packages are gone again")
+        self.find_packages()?
+            .context("Debian's packages are gone again")
     }
 }
 
 /// Files that programs need to run: no manuals, no package system, no devices.
-pub fn served(path: &str) -> bool {
+pub fn is_served(path: &str) -> bool {
     let needed = [
         "bin/",
         "sbin/",

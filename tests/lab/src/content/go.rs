@@ -21,14 +21,14 @@ const PAUSE: Duration = Duration::from_secs(20);
 /// A Go toolchain with caches of its own.
 #[derive(Debug, Clone)]
 pub struct Go {
-    /// `go1.26.8`.
+    /// Version as Go prints it, for example `go1.26.8`.
     pub version: String,
     caches: PathBuf,
 }
 
 impl Go {
     /// The machine's toolchain, with its build and module caches below `caches`.
-    pub fn find(caches: PathBuf) -> Result<Self> {
+    pub fn find_toolchain(caches: PathBuf) -> Result<Self> {
         ensure!(
             std::env::consts::ARCH == "x86_64",
             "what the lab serves is built for amd64 machines only, and this one is {}",
@@ -38,7 +38,7 @@ impl Go {
             version: String::new(),
             caches,
         };
-        let mut command = go.command();
+        let mut command = go.go_command();
         let output = command
             .args(["env", "GOVERSION"])
             .output()
@@ -53,7 +53,7 @@ impl Go {
     }
 
     /// `go` with nothing of the user's settings that could change a binary.
-    fn command(&self) -> Command {
+    fn go_command(&self) -> Command {
         let mut command = Command::new("go");
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
@@ -88,7 +88,7 @@ impl Go {
 
     /// Builds a module's programs into `out`, under the names `go` gives them. `go` shares `lock`, for the case that
     /// this program is killed and leaves it running. `say` hears how far it is.
-    pub fn build(
+    pub fn build_programs(
         &self,
         module: &Module,
         version: &str,
@@ -96,7 +96,7 @@ impl Go {
         lock: &File,
         say: &mut dyn FnMut(&str),
     ) -> Result<()> {
-        let mut command = self.command();
+        let mut command = self.go_command();
         command.stdin(Stdio::from(lock.try_clone()?));
         command
             .current_dir(source)
@@ -112,7 +112,7 @@ impl Go {
     /// Removes the caches: what they are for is built. Go keeps its module cache read-only, so Go removes it.
     pub fn drop_caches(&self) -> Result<()> {
         let status = self
-            .command()
+            .go_command()
             .args(["clean", "-cache", "-modcache"])
             .status()
             .context(MISSING)?;
@@ -121,7 +121,7 @@ impl Go {
     }
 }
 
-/// At least 1.26.
+/// Whether a Go version is at least 1.26.
 fn new_enough(version: &str) -> bool {
     let mut numbers = version
         .trim_start_matches("go")

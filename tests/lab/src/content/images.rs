@@ -2,7 +2,7 @@
 
 use super::archive::Tree;
 use super::debian;
-use super::kit::Kit;
+use super::kit::ContentKit;
 use super::oci::Image;
 use anyhow::Result;
 use std::rc::Rc;
@@ -56,23 +56,23 @@ struct Layers {
     busybox: Rc<Tree>,
 }
 
-/// All images.
-pub fn images(kit: &Kit) -> Result<Vec<Image>> {
+/// Returns all container images that the lab serves.
+pub fn all_images(kit: &ContentKit) -> Result<Vec<Image>> {
     let layers = Layers {
-        base: Rc::new(base(kit)),
-        kubernetes: Rc::new(kubernetes(kit)?),
-        iptables: Rc::new(iptables(kit)?),
-        busybox: Rc::new(busybox(kit)),
+        base: Rc::new(base_layer(kit)),
+        kubernetes: Rc::new(kubernetes_layer(kit)?),
+        iptables: Rc::new(iptables_layer(kit)?),
+        busybox: Rc::new(busybox_layer(kit)),
     };
     let mut images = control_plane(kit, &layers)?;
-    images.extend(addons(kit, &layers)?);
-    images.extend(network(kit, &layers)?);
+    images.extend(addon_images(kit, &layers)?);
+    images.extend(network_images(kit, &layers)?);
     images.extend(for_tests(kit, &layers)?);
     Ok(images)
 }
 
-fn control_plane(kit: &Kit, layers: &Layers) -> Result<Vec<Image>> {
-    let version = kit.version("kubernetes")?;
+fn control_plane(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
+    let version = kit.module_version("kubernetes")?;
     let mut images = Vec::new();
     for component in [
         "kube-apiserver",
@@ -85,7 +85,7 @@ fn control_plane(kit: &Kit, layers: &Layers) -> Result<Vec<Image>> {
             stack.insert(1, layers.iptables.clone());
         }
         let entrypoint: &[&str] = &["/go-runner"];
-        images.push(image(
+        images.push(new_image(
             (KUBERNETES, component),
             format!("v{version}"),
             stack,
@@ -93,18 +93,24 @@ fn control_plane(kit: &Kit, layers: &Layers) -> Result<Vec<Image>> {
         ));
     }
     let etcd = Tree::default()
-        .program("usr/local/bin/etcd", kit.program("etcd", "etcd")?)
-        .program("usr/local/bin/etcdctl", kit.program("etcdctl", "etcdctl")?)
-        .program("usr/local/bin/etcdutl", kit.program("etcdctl", "etcdutl")?);
-    let tag = format!("{}-0", kit.version("etcd")?);
-    images.push(image(
+        .add_program("usr/local/bin/etcd", kit.program_path("etcd", "etcd")?)
+        .add_program(
+            "usr/local/bin/etcdctl",
+            kit.program_path("etcdctl", "etcdctl")?,
+        )
+        .add_program(
+            "usr/local/bin/etcdutl",
+            kit.program_path("etcdctl", "etcdutl")?,
+        );
+    let tag = format!("{}-0", kit.module_version("etcd")?);
+    images.push(new_image(
         (KUBERNETES, "etcd"),
         tag,
         vec![layers.base.clone(), Rc::new(etcd)],
         &[],
     ));
-    let pause = Tree::default().program("pause", kit.program("small", "pause")?);
-    let pause = image(
+    let pause = Tree::default().add_program("pause", kit.program_path("small", "pause")?);
+    let pause = new_image(
         (KUBERNETES, "pause"),
         PAUSE.to_owned(),
         vec![Rc::new(pause)],
@@ -117,32 +123,32 @@ fn control_plane(kit: &Kit, layers: &Layers) -> Result<Vec<Image>> {
     Ok(images)
 }
 
-fn addons(kit: &Kit, layers: &Layers) -> Result<Vec<Image>> {
+fn addon_images(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
     let with = |tree: Tree| vec![layers.base.clone(), Rc::new(tree)];
-    let dns = Tree::default().low_port_program("coredns", kit.program("coredns", "coredns")?);
-    let tag = format!("v{}", kit.version("coredns")?);
-    let dns = image(
+    let dns = Tree::default().low_port_program("coredns", kit.program_path("coredns", "coredns")?);
+    let tag = format!("v{}", kit.module_version("coredns")?);
+    let dns = new_image(
         (KUBERNETES, "coredns/coredns"),
         tag,
         with(dns),
         &["/coredns"],
     );
     let name = "cluster-proportional-autoscaler";
-    let autoscaler = Tree::default().program(name, kit.program("autoscaler", name)?);
-    let autoscaler = image(
+    let autoscaler = Tree::default().add_program(name, kit.program_path("autoscaler", name)?);
+    let autoscaler = new_image(
         (KUBERNETES, "cpa/cluster-proportional-autoscaler"),
         AUTOSCALER.to_owned(),
         with(autoscaler),
         &["/cluster-proportional-autoscaler"],
     );
     let name = "aws-cloud-controller-manager";
-    let cloud = Tree::default().program(
+    let cloud = Tree::default().add_program(
         "bin/aws-cloud-controller-manager",
-        kit.program("cloud-provider", name)?,
+        kit.program_path("cloud-provider", name)?,
     );
-    let cloud = image(
+    let cloud = new_image(
         (KUBERNETES, "provider-aws/cloud-controller-manager"),
-        format!("v{}", kit.version("cloud-provider")?),
+        format!("v{}", kit.module_version("cloud-provider")?),
         with(cloud),
         &["/bin/aws-cloud-controller-manager"],
     );
@@ -159,50 +165,51 @@ fn addons(kit: &Kit, layers: &Layers) -> Result<Vec<Image>> {
     ])
 }
 
-fn network(kit: &Kit, layers: &Layers) -> Result<Vec<Image>> {
+fn network_images(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
     let flannel = Tree::default()
-        .program("opt/bin/flanneld", kit.program("flannel", "flanneld")?)
-        .program(
+        .add_program("opt/bin/flanneld", kit.program_path("flannel", "flanneld")?)
+        .add_program(
             "opt/bin/install-conf",
-            kit.program("flannel", "install-conf")?,
+            kit.program_path("flannel", "install-conf")?,
         );
     let shell = [layers.base.clone(), layers.busybox.clone()];
     let mut stack = shell.to_vec();
     stack.extend([layers.iptables.clone(), Rc::new(flannel)]);
-    let tag = format!("v{}", kit.version("flannel")?);
-    let flannel = image(
+    let tag = format!("v{}", kit.module_version("flannel")?);
+    let flannel = new_image(
         (GITHUB, "flannel-io/flannel"),
         tag,
         stack,
         &["/opt/bin/flanneld"],
     );
     // Its manifest copies the plugin out with cp.
-    let plugin = Tree::default().program("flannel", kit.program("cni-flannel", "flannel")?);
+    let plugin =
+        Tree::default().add_program("flannel", kit.program_path("cni-flannel", "flannel")?);
     let mut stack = shell.to_vec();
     stack.push(Rc::new(plugin));
     let name = (GITHUB, "flannel-io/flannel-cni-plugin");
     Ok(vec![
         flannel,
-        image(name, CNI_FLANNEL.to_owned(), stack, &[]),
+        new_image(name, CNI_FLANNEL.to_owned(), stack, &[]),
     ])
 }
 
-fn for_tests(kit: &Kit, layers: &Layers) -> Result<Vec<Image>> {
+fn for_tests(kit: &ContentKit, layers: &Layers) -> Result<Vec<Image>> {
     let shell = vec![layers.base.clone(), layers.busybox.clone()];
-    let busybox = image(
+    let busybox = new_image(
         ("docker.io", "library/busybox"),
         BUSYBOX.to_owned(),
         shell.clone(),
         &[],
     );
-    let web = Tree::default().program("web", kit.program("small", "web")?);
+    let web = Tree::default().add_program("web", kit.program_path("small", "web")?);
     let mut stack = shell;
     stack.push(Rc::new(web));
-    let web = image((GITHUB, "kctl/lab-test"), TEST.to_owned(), stack, &["/web"]);
+    let web = new_image((GITHUB, "kctl/lab-test"), TEST.to_owned(), stack, &["/web"]);
     Ok(vec![busybox, web])
 }
 
-fn image(
+fn new_image(
     (host, repository): (&'static str, &'static str),
     tag: String,
     layers: Vec<Rc<Tree>>,
@@ -219,45 +226,46 @@ fn image(
 }
 
 /// Users, a place for temporary files, whom to trust.
-fn base(kit: &Kit) -> Tree {
+fn base_layer(kit: &ContentKit) -> Tree {
     let tree = Tree::default()
-        .text("etc/passwd", PASSWD)
-        .text("etc/group", GROUP)
-        .text("etc/nsswitch.conf", "hosts: files dns\n")
-        .folder("root", 0o700)
-        .folder("tmp", 0o1777)
-        .folder("var/tmp", 0o1777);
+        .add_text("etc/passwd", PASSWD)
+        .add_text("etc/group", GROUP)
+        .add_text("etc/nsswitch.conf", "hosts: files dns\n")
+        .add_folder("root", 0o700)
+        .add_folder("tmp", 0o1777)
+        .add_folder("var/tmp", 0o1777);
     match &kit.roots {
-        Some(roots) => tree.text("etc/ssl/certs/ca-certificates.crt", roots),
+        Some(roots) => tree.add_text("etc/ssl/certs/ca-certificates.crt", roots),
         None => tree,
     }
 }
 
 /// The one binary under all its names, and the runner that the static pods start it with.
-fn kubernetes(kit: &Kit) -> Result<Tree> {
-    let mut tree = Tree::default().program("go-runner", kit.program("kubernetes", "go-runner")?);
+fn kubernetes_layer(kit: &ContentKit) -> Result<Tree> {
+    let mut tree =
+        Tree::default().add_program("go-runner", kit.program_path("kubernetes", "go-runner")?);
     let mut names = COMPONENTS
         .iter()
         .map(|name| format!("usr/local/bin/{name}"));
     let first = names.next().unwrap_or_default();
-    tree = tree.program(&first, kit.program("kubernetes", "kubernetes")?);
-    Ok(names.fold(tree, |tree, name| tree.link(&name, &first)))
+    tree = tree.add_program(&first, kit.program_path("kubernetes", "kubernetes")?);
+    Ok(names.fold(tree, |tree, name| tree.add_hard_link(&name, &first)))
 }
 
-fn iptables(kit: &Kit) -> Result<Tree> {
+fn iptables_layer(kit: &ContentKit) -> Result<Tree> {
     let wanted = |path: &str| {
         let others = ["usr/sbin/runc", "bin/busybox"];
-        debian::served(path) && !others.contains(&path)
+        debian::is_served(path) && !others.contains(&path)
     };
-    let tree = Tree::default().import(&kit.debian.root, wanted)?;
+    let tree = Tree::default().import_folder(&kit.debian.root, wanted)?;
     Ok(XTABLES.iter().fold(tree, |tree, name| {
-        tree.symlink(&format!("usr/sbin/{name}"), "xtables-nft-multi")
+        tree.add_symlink(&format!("usr/sbin/{name}"), "xtables-nft-multi")
     }))
 }
 
-fn busybox(kit: &Kit) -> Tree {
-    let tree = Tree::default().program("bin/busybox", kit.debian.root.join("bin/busybox"));
+fn busybox_layer(kit: &ContentKit) -> Tree {
+    let tree = Tree::default().add_program("bin/busybox", kit.debian.root.join("bin/busybox"));
     kit.debian.applets.iter().fold(tree, |tree, applet| {
-        tree.symlink(&format!("bin/{applet}"), "busybox")
+        tree.add_symlink(&format!("bin/{applet}"), "busybox")
     })
 }

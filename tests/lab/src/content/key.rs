@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 /// A hash of parts in their order; two lists of parts that differ have different hashes.
 #[derive(Clone, Default)]
-pub struct Key(Sha256);
+pub struct CacheKey(Sha256);
 
-impl Key {
-    pub fn add(&mut self, part: impl AsRef<[u8]>) -> &mut Self {
+impl CacheKey {
+    pub fn add_part(&mut self, part: impl AsRef<[u8]>) -> &mut Self {
         let part = part.as_ref();
         self.0.update((part.len() as u64).to_be_bytes());
         self.0.update(part);
@@ -20,16 +20,17 @@ impl Key {
 
     /// Every file below a folder: path and content.
     pub fn add_folder(&mut self, folder: &Path) -> Result<&mut Self> {
-        for path in files(folder)? {
+        for path in list_files(folder)? {
             let name = path.strip_prefix(folder).unwrap_or(&path);
             let content = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
-            self.add(name.as_os_str().as_encoded_bytes()).add(content);
+            self.add_part(name.as_os_str().as_encoded_bytes())
+                .add_part(content);
         }
         Ok(self)
     }
 
-    /// 16 hex digits.
-    pub fn text(&self) -> String {
+    /// Returns the key as 16 hexadecimal digits.
+    pub fn to_hex(&self) -> String {
         let mut text = format!("{:x}", self.0.clone().finalize());
         text.truncate(16);
         text
@@ -37,7 +38,7 @@ impl Key {
 }
 
 /// All files and links below a folder, sorted.
-pub fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+pub fn list_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -69,16 +70,16 @@ pub fn sha256(path: &Path) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::Key;
+    use super::CacheKey;
 
     #[test]
     fn parts_do_not_run_into_each_other() {
         let of = |parts: &[&str]| {
-            let mut key = Key::default();
+            let mut key = CacheKey::default();
             for part in parts {
-                key.add(part);
+                key.add_part(part);
             }
-            key.text()
+            key.to_hex()
         };
         assert_eq!(of(&["a", "bc"]), of(&["a", "bc"]));
         assert_ne!(of(&["a", "bc"]), of(&["ab", "c"]));

@@ -4,7 +4,7 @@
 use super::archive::Tree;
 use super::images::COMPONENTS;
 use super::key::sha256;
-use super::kit::Kit;
+use super::kit::ContentKit;
 use anyhow::{Context, Result, bail};
 use node::config::Arch;
 use spec::catalog::{Catalog, Component};
@@ -32,29 +32,29 @@ pub struct Published {
 }
 
 /// What a download holds.
-enum Form {
-    /// The program itself.
+enum FileForm {
+    /// A program, served as it is.
     Program(PathBuf),
     /// An archive of a folder.
     Archive(Tree),
 }
 
 /// Lays out all files, each with its `.sha256` beside it.
-pub fn write(mirror: &Path, kit: &Kit) -> Result<Vec<Published>> {
+pub fn write_mirror(mirror: &Path, kit: &ContentKit) -> Result<Vec<Published>> {
     let catalog = Catalog::embedded().context("kctl's catalog")?;
-    let kubernetes = kit.version("kubernetes")?;
+    let kubernetes = kit.module_version("kubernetes")?;
     let Some(version) = Version::parse(kubernetes) else {
         bail!("{kubernetes} is no version of Kubernetes");
     };
     let mut all = Vec::new();
     for component in Component::ALL {
-        let version = component.version(&version);
+        let version = component.version_for(&version);
         let download = catalog
-            .download(component, &version, Arch::Amd64)
+            .find_download(component, &version, Arch::Amd64)
             .with_context(|| format!("kctl's catalog has no {}", component.name()))?;
-        let path = place(mirror, &download.url)?;
-        put(&path, &form(component, kit)?)?;
-        let sha256 = describe(&path)?;
+        let path = file_of_url(mirror, &download.url)?;
+        write_file(&path, &component_form(component, kit)?)?;
+        let sha256 = write_sha256(&path)?;
         all.push(Published {
             component,
             version,
@@ -67,50 +67,50 @@ pub fn write(mirror: &Path, kit: &Kit) -> Result<Vec<Published>> {
     Ok(all)
 }
 
-fn form(component: Component, kit: &Kit) -> Result<Form> {
+fn component_form(component: Component, kit: &ContentKit) -> Result<FileForm> {
     Ok(match component {
-        Component::CniPlugins => Form::Archive(folder_of(kit, "cni", "")?),
-        Component::Containerd => Form::Archive(folder_of(kit, "containerd", "bin/")?),
-        Component::Crictl => Form::Archive(Tree::default().script("crictl", CRICTL)),
+        Component::CniPlugins => FileForm::Archive(folder_of(kit, "cni", "")?),
+        Component::Containerd => FileForm::Archive(folder_of(kit, "containerd", "bin/")?),
+        Component::Crictl => FileForm::Archive(Tree::default().add_script("crictl", CRICTL)),
         Component::EcrCredentialProvider => {
-            Form::Program(kit.program("cloud-provider", "ecr-credential-provider")?)
+            FileForm::Program(kit.program_path("cloud-provider", "ecr-credential-provider")?)
         }
-        Component::Kubectl => Form::Program(kit.program("kubernetes", "kubectl")?),
-        Component::Kubelet => Form::Program(kit.program("kubernetes", "kubernetes")?),
-        Component::Runc => Form::Program(kit.debian.root.join("usr/sbin/runc")),
+        Component::Kubectl => FileForm::Program(kit.program_path("kubernetes", "kubectl")?),
+        Component::Kubelet => FileForm::Program(kit.program_path("kubernetes", "kubernetes")?),
+        Component::Runc => FileForm::Program(kit.debian.root.join("usr/sbin/runc")),
     })
 }
 
 /// All programs of a module.
-fn folder_of(kit: &Kit, module: &str, prefix: &str) -> Result<Tree> {
-    let binaries = super::modules::module(module)?.binaries;
+fn folder_of(kit: &ContentKit, module: &str, prefix: &str) -> Result<Tree> {
+    let binaries = super::modules::find_module(module)?.binaries;
     binaries.iter().try_fold(Tree::default(), |tree, binary| {
-        Ok(tree.program(
+        Ok(tree.add_program(
             &format!("{prefix}{}", binary.name),
-            kit.program(module, binary.name)?,
+            kit.program_path(module, binary.name)?,
         ))
     })
 }
 
 /// The rest of Kubernetes' binaries, beside kubelet, for whoever wants them by hand.
-fn others_of_kubernetes(all: &[Published], kit: &Kit) -> Result<()> {
+fn others_of_kubernetes(all: &[Published], kit: &ContentKit) -> Result<()> {
     let kubelet = all.iter().find(|file| file.component == Component::Kubelet);
     let folder = kubelet
         .and_then(|file| file.path.parent())
         .context("kubelet is not in the mirror")?;
     for component in COMPONENTS.iter().filter(|name| **name != "kubelet") {
         let path = folder.join(component);
-        put(
+        write_file(
             &path,
-            &Form::Program(kit.program("kubernetes", "kubernetes")?),
+            &FileForm::Program(kit.program_path("kubernetes", "kubernetes")?),
         )?;
-        describe(&path)?;
+        write_sha256(&path)?;
     }
     Ok(())
 }
 
 /// Where a URL's file lies.
-fn place(mirror: &Path, url: &str) -> Result<PathBuf> {
+fn file_of_url(mirror: &Path, url: &str) -> Result<PathBuf> {
     let rest = url
         .strip_prefix("https://")
         .with_context(|| format!("{url} is not https"))?;
@@ -118,24 +118,24 @@ fn place(mirror: &Path, url: &str) -> Result<PathBuf> {
 }
 
 /// Programs are other names of the built ones; archives are made.
-fn put(path: &Path, form: &Form) -> Result<()> {
+fn write_file(path: &Path, form: &FileForm) -> Result<()> {
     let making = || format!("making {}", path.display());
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).with_context(making)?;
     }
     match form {
-        Form::Program(source) => fs::hard_link(source, path)
+        FileForm::Program(source) => fs::hard_link(source, path)
             .with_context(|| format!("linking {} to {}", path.display(), source.display())),
-        Form::Archive(tree) => {
+        FileForm::Archive(tree) => {
             let file = fs::File::create(path).with_context(making)?;
-            tree.tgz(BufWriter::with_capacity(1 << 20, file))
+            tree.write_tgz(BufWriter::with_capacity(1 << 20, file))
                 .with_context(making)
         }
     }
 }
 
 /// Writes the `.sha256` beside a file: the hash alone, as Kubernetes publishes it.
-fn describe(path: &Path) -> Result<String> {
+fn write_sha256(path: &Path) -> Result<String> {
     let hash = sha256(path)?;
     let mut beside = path.as_os_str().to_owned();
     beside.push(".sha256");

@@ -8,7 +8,7 @@ use std::path::Path;
 /// A Go module of the lab.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Module {
-    /// Its folder.
+    /// Name of the module, and of its folder in the checkout.
     pub name: &'static str,
     pub about: &'static str,
     /// The module whose version this is; `None`: programs of ours over Go's own library.
@@ -189,7 +189,7 @@ pub const MODULES: &[Module] = &[
 ];
 
 /// The row of that name.
-pub fn module(name: &str) -> Result<&'static Module> {
+pub fn find_module(name: &str) -> Result<&'static Module> {
     MODULES
         .iter()
         .find(|module| module.name == name)
@@ -201,14 +201,14 @@ pub fn module(name: &str) -> Result<&'static Module> {
 
 impl Module {
     /// Version without `v`, as the `go.mod` of its folder below `sources` has it; empty for our own programs.
-    pub fn version(&self, sources: &Path) -> Result<String> {
+    pub fn read_version(&self, sources: &Path) -> Result<String> {
         let Some(upstream) = self.upstream else {
             return Ok(String::new());
         };
         let path = sources.join(self.name).join("go.mod");
         let text =
             fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-        required(&text, upstream)
+        required_version(&text, upstream)
             .with_context(|| format!("{} requires no version of {upstream}", path.display()))
     }
 
@@ -243,7 +243,7 @@ impl Binary {
 }
 
 /// The version of a module that a `go.mod` requires, without `v`.
-fn required(text: &str, module: &str) -> Option<String> {
+fn required_version(text: &str, module: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let line = line.trim().trim_start_matches("require ").trim();
         let (name, rest) = line.split_once(' ')?;
@@ -254,8 +254,8 @@ fn required(text: &str, module: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sources;
-    use super::{MODULES, module};
+    use super::super::module_sources;
+    use super::{MODULES, find_module};
     use std::collections::BTreeSet;
 
     #[test]
@@ -264,13 +264,13 @@ mod tests {
             .iter()
             .map(|module| module.name.to_owned())
             .collect();
-        let folders: BTreeSet<_> = std::fs::read_dir(sources())
+        let folders: BTreeSet<_> = std::fs::read_dir(module_sources())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         assert_eq!(rows, folders);
         for module in MODULES {
-            let version = module.version(&sources()).unwrap();
+            let version = module.read_version(&module_sources()).unwrap();
             let numbers = version
                 .split('.')
                 .filter(|part| part.parse::<u32>().is_ok());
@@ -285,11 +285,16 @@ mod tests {
     /// One Kubernetes: what links its libraries has the same patch of them.
     #[test]
     fn programs_of_ours_use_the_libraries_of_the_kubernetes_that_is_served() {
-        let version = |name| module(name).unwrap().version(&sources()).unwrap();
+        let version = |name| {
+            find_module(name)
+                .unwrap()
+                .read_version(&module_sources())
+                .unwrap()
+        };
         let kubernetes = version("kubernetes");
         let library = format!("0.{}", kubernetes.split_once('.').unwrap().1);
         assert_eq!(version("autoscaler"), library);
-        let text = std::fs::read_to_string(sources().join("kubernetes/go.mod")).unwrap();
+        let text = std::fs::read_to_string(module_sources().join("kubernetes/go.mod")).unwrap();
         let replaced: Vec<_> = text.lines().filter(|line| line.contains(" => ")).collect();
         assert!(replaced.len() > 30);
         for line in replaced {
@@ -299,7 +304,7 @@ mod tests {
 
     #[test]
     fn the_linker_sets_the_version_in_full_and_in_parts() {
-        let flags = module("kubernetes").unwrap().linker_flags("1.36.3");
+        let flags = find_module("kubernetes").unwrap().linker_flags("1.36.3");
         for set in [".gitVersion=v1.36.3", ".gitMajor=1 ", ".gitMinor=36 "] {
             assert!(flags.contains(set), "{flags}");
         }

@@ -48,7 +48,7 @@ impl Blob {
 
 /// Writes the layouts of all images below `registry`: HOST/REPOSITORY/{oci-layout,index.json,blobs/sha256/...}. Blobs of
 /// several repositories are one file with several names.
-pub fn write(registry: &Path, images: &[Image]) -> Result<()> {
+pub fn write_layouts(registry: &Path, images: &[Image]) -> Result<()> {
     let blobs = Blobs {
         folder: registry.join(".blobs"),
     };
@@ -64,7 +64,7 @@ pub fn write(registry: &Path, images: &[Image]) -> Result<()> {
             let blob = match known {
                 Some((_, blob)) => blob.clone(),
                 None => blobs
-                    .layer(tree)
+                    .write_layer(tree)
                     .with_context(|| format!("a layer of {}", image.reference()))?,
             };
             if known.is_none() {
@@ -72,7 +72,7 @@ pub fn write(registry: &Path, images: &[Image]) -> Result<()> {
             }
             own.push(blob);
         }
-        let manifest = blobs.manifest(image, &own, &layout)?;
+        let manifest = blobs.write_manifest(image, &own, &layout)?;
         repositories.entry(layout).or_default().push(manifest);
     }
     for (layout, manifests) in repositories {
@@ -81,8 +81,8 @@ pub fn write(registry: &Path, images: &[Image]) -> Result<()> {
             "mediaType": "application/vnd.oci.image.index.v1+json",
             "manifests": manifests,
         });
-        put(&layout.join("index.json"), index.to_string().as_bytes())?;
-        put(
+        write_if_absent(&layout.join("index.json"), index.to_string().as_bytes())?;
+        write_if_absent(
             &layout.join("oci-layout"),
             br#"{"imageLayoutVersion":"1.0.0"}"#,
         )?;
@@ -96,7 +96,7 @@ struct Blobs {
 }
 
 impl Blobs {
-    fn layer(&self, tree: &Tree) -> Result<Blob> {
+    fn write_layer(&self, tree: &Tree) -> Result<Blob> {
         let part = self.folder.join("part");
         let file = fs::File::create(&part).with_context(|| format!("making {}", part.display()))?;
         let mut out = Hashing {
@@ -104,7 +104,7 @@ impl Blobs {
             hash: Sha256::new(),
             size: 0,
         };
-        tree.tar(&mut out)?;
+        tree.write_tar(&mut out)?;
         let blob = Blob {
             sha256: format!("{:x}", out.hash.finalize()),
             size: out.size,
@@ -113,18 +113,18 @@ impl Blobs {
         Ok(blob)
     }
 
-    fn bytes(&self, bytes: &[u8]) -> Result<Blob> {
+    fn write_blob(&self, bytes: &[u8]) -> Result<Blob> {
         let blob = Blob {
             sha256: format!("{:x}", Sha256::digest(bytes)),
             size: bytes.len() as u64,
         };
-        put(&self.folder.join(&blob.sha256), bytes)?;
+        write_if_absent(&self.folder.join(&blob.sha256), bytes)?;
         Ok(blob)
     }
 
     /// Puts an image's blobs into its layout; gives the manifest's entry in the layout's index.
-    fn manifest(&self, image: &Image, layers: &[Blob], layout: &Path) -> Result<Value> {
-        let config = self.bytes(config(image, layers).to_string().as_bytes())?;
+    fn write_manifest(&self, image: &Image, layers: &[Blob], layout: &Path) -> Result<Value> {
+        let config = self.write_blob(image_config(image, layers).to_string().as_bytes())?;
         let list: Vec<_> = layers
             .iter()
             .map(|layer| layer.descriptor("layer.v1.tar"))
@@ -135,7 +135,7 @@ impl Blobs {
             "config": config.descriptor("config.v1+json"),
             "layers": list,
         });
-        let manifest = self.bytes(manifest.to_string().as_bytes())?;
+        let manifest = self.write_blob(manifest.to_string().as_bytes())?;
         let folder = layout.join("blobs/sha256");
         fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
         for blob in layers.iter().chain([&config, &manifest]) {
@@ -160,7 +160,7 @@ impl Blobs {
     }
 }
 
-fn config(image: &Image, layers: &[Blob]) -> Value {
+fn image_config(image: &Image, layers: &[Blob]) -> Value {
     let digests: Vec<_> = layers
         .iter()
         .map(|layer| format!("sha256:{}", layer.sha256))
@@ -180,7 +180,7 @@ fn config(image: &Image, layers: &[Blob]) -> Value {
     })
 }
 
-fn put(path: &Path, bytes: &[u8]) -> Result<()> {
+fn write_if_absent(path: &Path, bytes: &[u8]) -> Result<()> {
     fs::write(path, bytes).with_context(|| format!("writing {}", path.display()))
 }
 

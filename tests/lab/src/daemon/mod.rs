@@ -1,16 +1,16 @@
 //! The lab's daemon: reads what the simulator says exists, makes hosts and network match it, and tells back how they are.
 //! Level-triggered: each round looks at the whole world, so that nothing depends on having seen a change.
 
-pub mod begin;
-mod machines;
+mod host_orders;
 mod orders;
 mod rounds;
 pub mod simulator;
+pub mod start;
 
-use crate::host::{Image, cache, requirements_ready};
-use crate::ledger::{Ledger, Made};
-use crate::network::{self, Health, Router, dhcp, health};
-use crate::place::Place;
+use crate::host::{Image, cache_folder, requirements_ready};
+use crate::lab_paths::LabPaths;
+use crate::ledger::{Ledger, LedgerEntry};
+use crate::network::{self, Router, TargetHealth, dhcp, health};
 use crate::process::Process;
 use crate::services::ca::Ca;
 use crate::services::{self, Services};
@@ -18,7 +18,7 @@ use crate::{cgroup, json_file};
 use anyhow::{Context, Result};
 use rounds::Rounds;
 use serde::{Deserialize, Serialize};
-use simulator::Simulator;
+use simulator::SimulatorClient;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ use tokio::sync::{mpsc, watch};
 
 /// What a lab can choose.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Options {
+pub struct DaemonOptions {
     /// Region whose instances become hosts.
     pub region: String,
     /// `tests/` of the checkout: the simulator is there.
@@ -36,7 +36,7 @@ pub struct Options {
     pub python: PathBuf,
     /// HOST/PATH, what download sites serve.
     pub mirror: PathBuf,
-    /// HOST/REPOSITORY, OCI layouts.
+    /// Folder of the registries: HOST/REPOSITORY with OCI image layouts.
     pub registry: PathBuf,
     /// For operators: the catalog of what the mirror serves, and kubectl's folder; none with other mirrors.
     pub catalog: Option<PathBuf>,
@@ -47,7 +47,7 @@ pub struct Options {
 
 /// Where a lab that is up can be reached; `run/up.json`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Up {
+pub struct LabAddresses {
     pub daemon: Process,
     /// On the machine's own loopback.
     pub simulator: String,
@@ -56,52 +56,52 @@ pub struct Up {
     pub credentials: PathBuf,
     /// PEM: the lab's authority.
     pub authority: PathBuf,
-    /// For `spec.assets.catalog`.
+    /// The catalog of all downloads, for `spec.assets.catalog`.
     pub catalog: Option<PathBuf>,
-    /// kubectl, etcdctl, etcdutl.
+    /// Folder with kubectl, etcdctl and etcdutl.
     pub tools: Option<PathBuf>,
 }
 
-impl Up {
-    pub fn path(place: &Place) -> PathBuf {
+impl LabAddresses {
+    pub fn state_file(place: &LabPaths) -> PathBuf {
         place.run().join("up.json")
     }
 
     /// What the daemon wrote once everything answered; `None` before.
-    pub fn read(place: &Place) -> Result<Option<Self>> {
-        Ok(json_file::read(&Self::path(place))?)
+    pub fn read(place: &LabPaths) -> Result<Option<Self>> {
+        Ok(json_file::read_json(&Self::state_file(place))?)
     }
 }
 
 /// Where the authority of this machine's labs is: images carry its certificate, so it outlives labs.
-pub fn authority() -> Result<PathBuf> {
-    Ok(cache()?.join("ca"))
+pub fn authority_folder() -> Result<PathBuf> {
+    Ok(cache_folder()?.join("ca"))
 }
 
 /// Runs the lab until it is told to end (SIGTERM, SIGINT) or something it needs ends. Everything it made stays for
-/// [`crate::teardown::down`].
-pub fn serve(place: &Place, options: &Options) -> Result<()> {
+/// [`crate::teardown::remove_lab`].
+pub fn run_daemon(place: &LabPaths, options: &DaemonOptions) -> Result<()> {
     requirements_ready()?;
     let ledger = Ledger::begin(place).context("beginning the lab")?;
-    let own = Process::of(std::process::id())?;
-    ledger.record(&Made::Process(own))?;
+    let own = Process::from_pid(std::process::id())?;
+    ledger.record(&LedgerEntry::Process(own))?;
     // Daemon and simulator get their share of the lab's CPU time: machines wait for both.
-    cgroup::join(&ledger, &place.cgroup().join("daemon"))?;
-    let ca = Arc::new(Ca::open(&authority()?)?);
-    let image = Image::ready(&cache()?)?;
-    let lower = image.with_layer(place, &ledger, Some(ca.pem()))?;
+    cgroup::join_cgroup(&ledger, &place.cgroup_path().join("daemon"))?;
+    let ca = Arc::new(Ca::open(&authority_folder()?)?);
+    let image = Image::prepare_image(&cache_folder()?)?;
+    let lower = image.with_layer(place, &ledger, Some(ca.certificate_pem()))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("starting the runtime")?;
     let ledger = Arc::new(ledger);
     let work = async {
-        let started = Simulator::start(place, &ledger, options).await?;
+        let started = SimulatorClient::start_simulator(place, &ledger, options).await?;
         let simulator = started.simulator;
-        let router = Router::up(place, &ledger)?;
-        let first = simulator.world(None, Duration::ZERO).await?;
+        let router = Router::set_up(place, &ledger)?;
+        let first = simulator.fetch_world(None, Duration::ZERO).await?;
         let (worlds, world) = watch::channel(Arc::new(first));
-        let mut services = services::start(Services {
+        let mut services = services::start_services(Services {
             netns: place.router_netns(),
             world: world.clone(),
             simulator: started.address,
@@ -111,18 +111,18 @@ pub fn serve(place: &Place, options: &Options) -> Result<()> {
             access_log: place.run().join("access.log"),
         })?;
         let (ends, ended) = mpsc::unbounded_channel();
-        let verdicts = beside(place, &world, options.pace, &ends);
-        let up = Up {
+        let verdicts = start_network_services(place, &world, options.pace, &ends);
+        let up = LabAddresses {
             daemon: own,
             simulator: simulator.url().to_owned(),
             region: options.region.clone(),
             credentials: started.credentials.clone(),
-            authority: authority()?.join("ca.crt"),
+            authority: authority_folder()?.join("ca.crt"),
             catalog: options.catalog.clone(),
             tools: options.tools.clone(),
         };
         let rounds = Rounds::new(place, &ledger, lower, router, simulator, worlds, verdicts);
-        json_file::write(&Up::path(place), &up)?;
+        json_file::write_json(&LabAddresses::state_file(place), &up)?;
         let mut terminate = signal(SignalKind::terminate())?;
         tokio::select! {
             ended = rounds.run() => ended,
@@ -136,27 +136,27 @@ pub fn serve(place: &Place, options: &Options) -> Result<()> {
 
 /// Starts what runs beside the rounds: health checks, DHCP. The verdicts come out of the receiver; whoever ends
 /// says so to `ends`.
-fn beside(
-    place: &Place,
-    world: &watch::Receiver<Arc<crate::world::World>>,
+fn start_network_services(
+    place: &LabPaths,
+    world: &watch::Receiver<Arc<crate::aws_state::AwsState>>,
     pace: f64,
     ends: &mpsc::UnboundedSender<anyhow::Error>,
-) -> watch::Receiver<Health> {
-    let (told, verdicts) = watch::channel(Health::new());
+) -> watch::Receiver<TargetHealth> {
+    let (told, verdicts) = watch::channel(TargetHealth::new());
     let (checked, worlds, end) = (place.clone(), world.clone(), ends.clone());
     std::thread::spawn(move || {
-        let result = health::check(&checked, worlds, &told, pace);
-        tell(&end, "health checks", result.map_err(Into::into));
+        let result = health::check_health(&checked, worlds, &told, pace);
+        report_end(&end, "health checks", result.map_err(Into::into));
     });
     let (served, worlds, end) = (place.clone(), world.clone(), ends.clone());
     tokio::spawn(async move {
-        let result: network::Result<()> = dhcp::serve(&served, worlds).await;
-        tell(&end, "DHCP", result.map_err(Into::into));
+        let result: network::Result<()> = dhcp::serve_dhcp(&served, worlds).await;
+        report_end(&end, "DHCP", result.map_err(Into::into));
     });
     verdicts
 }
 
-fn tell(ends: &mpsc::UnboundedSender<anyhow::Error>, what: &str, result: Result<()>) {
+fn report_end(ends: &mpsc::UnboundedSender<anyhow::Error>, what: &str, result: Result<()>) {
     let error = match result {
         Ok(()) => anyhow::anyhow!("{what} ended"),
         Err(error) => error.context(format!("{what} ended")),

@@ -1,10 +1,10 @@
 //! What to do with a machine or a volume, from what AWS says of it and how it is: pure, so that it can be tested whole.
 
-use crate::world::{Instance, InstanceState, Volume};
+use crate::aws_state::{Instance, InstanceState, Volume};
 
 /// A machine as the daemon knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Machine {
+pub struct HostStatus {
     /// Not switched off by AWS. A crashed machine is on: AWS sees no difference.
     pub on: bool,
     /// As many reboots as were done for AWS.
@@ -23,15 +23,15 @@ pub enum Order {
 }
 
 /// The next step for an instance, if any.
-pub fn machine(instance: &Instance, now: Option<Machine>) -> Option<Order> {
+pub fn next_host_order(instance: &Instance, now: Option<HostStatus>) -> Option<Order> {
     use InstanceState::{Pending, Running, ShuttingDown, Stopped, Stopping, Terminated};
     match (instance.state, now) {
         (Pending | Running, None) => Some(Order::Boot),
-        (Pending, Some(Machine { on: false, .. })) => Some(Order::Start),
+        (Pending, Some(HostStatus { on: false, .. })) => Some(Order::Start),
         (Running, Some(machine)) if machine.on && instance.reboots > machine.reboots => {
             Some(Order::Reboot)
         }
-        (Stopping | Stopped, Some(Machine { on: true, .. })) | (Stopping, None) => {
+        (Stopping | Stopped, Some(HostStatus { on: true, .. })) | (Stopping, None) => {
             Some(Order::Stop)
         }
         (ShuttingDown, _) | (Terminated, Some(_)) => Some(Order::Terminate),
@@ -58,16 +58,16 @@ pub enum VolumeOrder {
 
 /// Where a volume is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attached {
+pub struct VolumeAttachment {
     pub instance: String,
     /// GiB that the machine sees.
     pub size: u32,
 }
 
 /// The next step for a volume, if its machine is there to do it; `attached`: to which machine it is now.
-pub fn volume(
+pub fn next_volume_order(
     volume: &Volume,
-    attached: Option<&Attached>,
+    attached: Option<&VolumeAttachment>,
     is_on: impl Fn(&str) -> bool,
 ) -> Option<VolumeOrder> {
     let wanted = volume
@@ -94,13 +94,13 @@ pub fn volume(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::Attachment;
+    use crate::aws_state::Attachment;
 
-    fn instance(state: InstanceState, reboots: u32) -> Instance {
+    fn new_instance(state: InstanceState, reboots: u32) -> Instance {
         Instance {
             state,
             reboots,
-            ..Instance::plain("i-1", [10, 0, 0, 4].into())
+            ..Instance::new_running("i-1", [10, 0, 0, 4].into())
         }
     }
 
@@ -110,11 +110,11 @@ mod tests {
         use InstanceState::{Pending, Running, ShuttingDown, Stopped, Stopping, Terminated};
         let machine_states = [
             None,
-            Some(Machine {
+            Some(HostStatus {
                 on: true,
                 reboots: 0,
             }),
-            Some(Machine {
+            Some(HostStatus {
                 on: false,
                 reboots: 0,
             }),
@@ -131,16 +131,17 @@ mod tests {
                 for mut now in machine_states {
                     let mut state = state;
                     for _ in 0..3 {
-                        let Some(order) = machine(&instance(state, reboots), now) else {
+                        let Some(order) = next_host_order(&new_instance(state, reboots), now)
+                        else {
                             break;
                         };
                         match order {
                             Order::Boot | Order::Start | Order::Reboot => {
-                                now = Some(Machine { on: true, reboots });
+                                now = Some(HostStatus { on: true, reboots });
                                 state = Running;
                             }
                             Order::Stop => {
-                                now = now.map(|machine| Machine {
+                                now = now.map(|machine| HostStatus {
                                     on: false,
                                     ..machine
                                 });
@@ -153,7 +154,7 @@ mod tests {
                         }
                     }
                     assert_eq!(
-                        machine(&instance(state, reboots), now),
+                        next_host_order(&new_instance(state, reboots), now),
                         None,
                         "{state:?} {now:?}"
                     );
@@ -184,19 +185,25 @@ mod tests {
         let detach = |from: &str| VolumeOrder::Detach {
             instance: from.into(),
         };
-        let at = |instance: &str| Attached {
+        let at = |instance: &str| VolumeAttachment {
             instance: instance.into(),
             size: 1,
         };
-        assert_eq!(volume(&of("attaching"), None, |_| true), Some(attach));
-        assert_eq!(volume(&of("attaching"), None, |_| false), None);
-        assert_eq!(volume(&of("attached"), Some(&at("i-1")), |_| true), None);
         assert_eq!(
-            volume(&of("attaching"), Some(&at("i-0")), |_| true),
+            next_volume_order(&of("attaching"), None, |_| true),
+            Some(attach)
+        );
+        assert_eq!(next_volume_order(&of("attaching"), None, |_| false), None);
+        assert_eq!(
+            next_volume_order(&of("attached"), Some(&at("i-1")), |_| true),
+            None
+        );
+        assert_eq!(
+            next_volume_order(&of("attaching"), Some(&at("i-0")), |_| true),
             Some(detach("i-0"))
         );
         assert_eq!(
-            volume(&of("detaching"), Some(&at("i-1")), |_| true),
+            next_volume_order(&of("detaching"), Some(&at("i-1")), |_| true),
             Some(detach("i-1"))
         );
         let larger = Volume {
@@ -207,15 +214,18 @@ mod tests {
             instance: "i-1".into(),
             device: "/dev/xvdu".into(),
         };
-        assert_eq!(volume(&larger, Some(&at("i-1")), |_| true), Some(grow));
+        assert_eq!(
+            next_volume_order(&larger, Some(&at("i-1")), |_| true),
+            Some(grow)
+        );
         let free = Volume {
             attachment: None,
             ..of("")
         };
         assert_eq!(
-            volume(&free, Some(&at("i-1")), |_| true),
+            next_volume_order(&free, Some(&at("i-1")), |_| true),
             Some(detach("i-1"))
         );
-        assert_eq!(volume(&free, None, |_| true), None);
+        assert_eq!(next_volume_order(&free, None, |_| true), None);
     }
 }

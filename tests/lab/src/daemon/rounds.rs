@@ -1,13 +1,13 @@
 //! Rounds of the daemon: a world, a verdict of a health check or the end of some work begins one; each does what can be
 //! done now, and reports what was done.
 
-use super::machines::{Done, Machines};
-use super::simulator::Simulator;
-use crate::host::Lower;
+use super::host_orders::{FinishedOrder, HostOrders};
+use super::simulator::SimulatorClient;
+use crate::aws_state::{AwsState, HostReport, InstanceState};
+use crate::host::LowerLayers;
+use crate::lab_paths::LabPaths;
 use crate::ledger::Ledger;
-use crate::network::{Health, Router, attach_host};
-use crate::place::Place;
-use crate::world::{InstanceState, Report, World};
+use crate::network::{Router, TargetHealth, attach_host};
 use anyhow::{Context, Result, anyhow};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,30 +22,30 @@ const CONSOLES: Duration = Duration::from_secs(2);
 
 /// All that a round needs.
 pub struct Rounds {
-    place: Place,
+    place: LabPaths,
     ledger: Arc<Ledger>,
     /// Taken while it works on a thread of its own.
     router: Option<Router>,
-    simulator: Arc<Simulator>,
-    worlds: watch::Sender<Arc<World>>,
-    verdicts: watch::Receiver<Health>,
-    machines: Machines,
+    simulator: Arc<SimulatorClient>,
+    worlds: watch::Sender<Arc<AwsState>>,
+    verdicts: watch::Receiver<TargetHealth>,
+    machines: HostOrders,
     /// Instances that have a link: it is made once, since a host that boots again moves it to a new namespace.
     linked: BTreeSet<String>,
-    done: mpsc::UnboundedReceiver<Done>,
+    done: mpsc::UnboundedReceiver<FinishedOrder>,
     /// Size of each console when it was told.
     consoles: BTreeMap<String, usize>,
 }
 
 impl Rounds {
     pub fn new(
-        place: &Place,
+        place: &LabPaths,
         ledger: &Arc<Ledger>,
-        lower: Lower,
+        lower: LowerLayers,
         router: Router,
-        simulator: Simulator,
-        worlds: watch::Sender<Arc<World>>,
-        verdicts: watch::Receiver<Health>,
+        simulator: SimulatorClient,
+        worlds: watch::Sender<Arc<AwsState>>,
+        verdicts: watch::Receiver<TargetHealth>,
     ) -> Self {
         let (told, done) = mpsc::unbounded_channel();
         Self {
@@ -55,7 +55,7 @@ impl Rounds {
             simulator: Arc::new(simulator),
             worlds,
             verdicts,
-            machines: Machines::new(place, ledger, lower, told),
+            machines: HostOrders::new(place, ledger, lower, told),
             linked: BTreeSet::new(),
             done,
             consoles: BTreeMap::new(),
@@ -69,7 +69,7 @@ impl Rounds {
         let mut serial = self.worlds.borrow().serial;
         let poll = async move {
             loop {
-                let world = asked.world(Some(serial), POLL).await?;
+                let world = asked.fetch_world(Some(serial), POLL).await?;
                 if world.serial != serial {
                     serial = world.serial;
                     news.send(world)
@@ -79,28 +79,28 @@ impl Rounds {
             }
         };
         let rounds = async {
-            self.round(None).await?;
+            self.run_round(None).await?;
             let mut consoles = tokio::time::interval(CONSOLES);
             consoles.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
             loop {
                 tokio::select! {
                     world = worlds.recv() => {
                         let world = world.context("the simulator is not asked any more")?;
-                        self.round(Some(world)).await?;
+                        self.run_round(Some(world)).await?;
                     }
                     changed = self.verdicts.changed() => {
                         changed.context("nobody checks targets any more")?;
                         let targets = self.verdicts.borrow_and_update().clone();
-                        self.simulator.report(&Report { targets, ..Report::default() }).await?;
-                        self.round(None).await?;
+                        self.simulator.send_report(&HostReport { targets, ..HostReport::default() }).await?;
+                        self.run_round(None).await?;
                     }
                     done = self.done.recv() => {
                         let done = done.context("no work is done any more")?;
-                        let report = self.machines.done(done)?;
-                        self.simulator.report(&report).await?;
-                        self.round(None).await?;
+                        let report = self.machines.finish_order(done)?;
+                        self.simulator.send_report(&report).await?;
+                        self.run_round(None).await?;
                     }
-                    _ = consoles.tick() => self.look().await?,
+                    _ = consoles.tick() => self.report_consoles().await?,
                 }
             }
         };
@@ -112,15 +112,15 @@ impl Rounds {
 
     /// One round: links for new machines, then filters and routes, then everybody learns of the world, then machines and
     /// volumes get their orders.
-    async fn round(&mut self, world: Option<World>) -> Result<()> {
+    async fn run_round(&mut self, world: Option<AwsState>) -> Result<()> {
         let world = world.map_or_else(|| Arc::clone(&self.worlds.borrow()), Arc::new);
         let mut router = self.router.take().context("a round ended within a round")?;
         let (place, ledger) = (self.place.clone(), Arc::clone(&self.ledger));
         let (seen, health) = (Arc::clone(&world), self.verdicts.borrow().clone());
         let linked = std::mem::take(&mut self.linked);
         let work = move || -> Result<(Router, BTreeSet<String>)> {
-            let linked = attach(&place, &ledger, &seen, &linked)?;
-            router.apply(&seen, &health)?;
+            let linked = attach_links(&place, &ledger, &seen, &linked)?;
+            router.apply_world(&seen, &health)?;
             Ok((router, linked))
         };
         let (router, linked) = tokio::task::spawn_blocking(work).await??;
@@ -130,40 +130,40 @@ impl Rounds {
             *now = Arc::clone(&world);
             new
         });
-        let report = self.machines.order(&world);
-        if report != Report::default() {
-            self.simulator.report(&report).await?;
+        let report = self.machines.begin_orders(&world);
+        if report != HostReport::default() {
+            self.simulator.send_report(&report).await?;
         }
         Ok(())
     }
 
     /// Tells new console text, and machines that switched themselves off.
-    async fn look(&mut self) -> Result<()> {
+    async fn report_consoles(&mut self) -> Result<()> {
         let mut report = self.machines.switched_off()?;
-        for (instance, text) in self.machines.consoles()? {
+        for (instance, text) in self.machines.read_consoles()? {
             if self.consoles.insert(instance.clone(), text.len()) != Some(text.len()) {
-                report.consoles.insert(instance, tail(&text));
+                report.consoles.insert(instance, console_tail(&text));
             }
         }
-        if report != Report::default() {
-            self.simulator.report(&report).await?;
+        if report != HostReport::default() {
+            self.simulator.send_report(&report).await?;
         }
         Ok(())
     }
 }
 
 /// Base64 of the last 64 KiB, which is what EC2 keeps.
-fn tail(text: &[u8]) -> String {
+fn console_tail(text: &[u8]) -> String {
     use base64::Engine;
     let from = text.len().saturating_sub(64 << 10);
     base64::engine::general_purpose::STANDARD.encode(text.get(from..).unwrap_or_default())
 }
 
 /// Links for instances that are to have one and are not among those that do; all that do then.
-fn attach(
-    place: &Place,
+fn attach_links(
+    place: &LabPaths,
     ledger: &Ledger,
-    world: &World,
+    world: &AwsState,
     linked: &BTreeSet<String>,
 ) -> Result<BTreeSet<String>> {
     use InstanceState::{Pending, Running};

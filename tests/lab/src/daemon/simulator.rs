@@ -1,10 +1,10 @@
 //! The AWS simulator as the daemon's child: started, asked for its world, told how machines are.
 
-use super::Options;
-use crate::ledger::{Ledger, Made};
-use crate::place::Place;
+use super::DaemonOptions;
+use crate::aws_state::{AwsState, HostReport};
+use crate::lab_paths::LabPaths;
+use crate::ledger::{Ledger, LedgerEntry};
 use crate::process::Process;
-use crate::world::{Report, World};
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,17 +17,17 @@ const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A running simulator, asked about one region.
 #[derive(Debug)]
-pub struct Simulator {
+pub struct SimulatorClient {
     client: reqwest::Client,
-    /// `http://ADDRESS:PORT`.
+    /// URL of the form `http://ADDRESS:PORT`.
     url: String,
     region: String,
 }
 
 /// A simulator and the process that it is; it ends with whoever started it.
 #[derive(Debug)]
-pub struct Started {
-    pub simulator: Simulator,
+pub struct StartedSimulator {
+    pub simulator: SimulatorClient,
     /// On the machine's own loopback.
     pub address: SocketAddr,
     /// An AWS credentials file of an administrator.
@@ -36,9 +36,13 @@ pub struct Started {
     _child: Child,
 }
 
-impl Simulator {
+impl SimulatorClient {
     /// Starts it strict and with machines, and waits until it answers.
-    pub async fn start(place: &Place, ledger: &Ledger, options: &Options) -> Result<Started> {
+    pub async fn start_simulator(
+        place: &LabPaths,
+        ledger: &Ledger,
+        options: &DaemonOptions,
+    ) -> Result<StartedSimulator> {
         let (port_file, credentials) = (place.run().join("port"), place.run().join("credentials"));
         let log = place.run().join("simulator.log");
         let output = File::create(&log).with_context(|| format!("writing {}", log.display()))?;
@@ -63,7 +67,7 @@ impl Simulator {
             .stderr(output);
         let mut child = command.spawn().context("starting the AWS simulator")?;
         if let Some(pid) = child.id() {
-            ledger.record(&Made::Process(Process::of(pid)?))?;
+            ledger.record(&LedgerEntry::Process(Process::from_pid(pid)?))?;
         }
         let end = Instant::now() + PATIENCE;
         let port: u16 = loop {
@@ -85,8 +89,8 @@ impl Simulator {
             tokio::time::sleep(Duration::from_millis(50)).await;
         };
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        Ok(Started {
-            simulator: Self::at(format!("http://{address}"), options.region.clone())?,
+        Ok(StartedSimulator {
+            simulator: Self::connect_to(format!("http://{address}"), options.region.clone())?,
             address,
             credentials,
             _child: child,
@@ -94,7 +98,7 @@ impl Simulator {
     }
 
     /// One that runs already.
-    pub fn at(url: String, region: String) -> Result<Self> {
+    pub fn connect_to(url: String, region: String) -> Result<Self> {
         let client = reqwest::Client::builder().no_proxy().build()?;
         Ok(Self {
             client,
@@ -108,7 +112,7 @@ impl Simulator {
     }
 
     /// The world, once its serial differs from `after` or `wait` is over.
-    pub async fn world(&self, after: Option<u64>, wait: Duration) -> Result<World> {
+    pub async fn fetch_world(&self, after: Option<u64>, wait: Duration) -> Result<AwsState> {
         let mut url = format!("{}/_simulator/world?region={}", self.url, self.region);
         if let Some(serial) = after {
             url = format!("{url}&after={serial}&wait={}", wait.as_secs_f64());
@@ -124,7 +128,7 @@ impl Simulator {
     }
 
     /// Lets calls fail from now on, as `tests/simulator/README.md` describes it; an empty list ends that.
-    pub async fn faults(&self, faults: &serde_json::Value) -> Result<()> {
+    pub async fn set_faults(&self, faults: &serde_json::Value) -> Result<()> {
         let url = format!("{}/_simulator/faults", self.url);
         let response = self.client.post(url).json(faults).send().await;
         response
@@ -134,7 +138,7 @@ impl Simulator {
     }
 
     /// Tells how machines are. What does not fit any more is the simulator's to ignore.
-    pub async fn report(&self, report: &Report) -> Result<()> {
+    pub async fn send_report(&self, report: &HostReport) -> Result<()> {
         let url = format!("{}/_simulator/report", self.url);
         let response = self.client.post(url).json(report).send().await;
         response

@@ -1,11 +1,11 @@
 //! Booting: a disk of layers, cgroups, and a process that runs the host in its network namespace.
 
-use super::image::write;
-use super::layer::Lower;
-use super::state::{Host, HostSpec, Paths};
+use super::image::write_file;
+use super::layer::LowerLayers;
+use super::state::{Host, HostPaths, HostSpec};
 use super::{recipe, volume};
-use crate::ledger::{Ledger, Made};
-use crate::place::Place;
+use crate::lab_paths::LabPaths;
+use crate::ledger::{Ledger, LedgerEntry};
 use crate::process::Process;
 use crate::{cgroup, json_file, mounts, netns, tool};
 use anyhow::{Context, Result, bail};
@@ -29,44 +29,52 @@ const DIRECT: [(&str, &str); 2] = [
 /// Taken from every host: both would reach the machine.
 const DROPPED: &str = "CAP_SYS_TIME,CAP_SYS_MODULE";
 
-/// Boots a new host, in the network namespace [`Place::host_netns`], which has to be there with the interface `eth0`.
+/// Boots a new host in the network namespace [`LabPaths::host_netns`], which must exist and have the interface `eth0`.
 /// Returns when its first process is begun, before systemd has booted.
-pub fn boot(place: &Place, ledger: &Ledger, lower: &Lower, spec: &HostSpec) -> Result<Host> {
-    let paths = Paths::of(place, &spec.instance);
+pub fn boot_host(
+    place: &LabPaths,
+    ledger: &Ledger,
+    lower: &LowerLayers,
+    spec: &HostSpec,
+) -> Result<Host> {
+    let paths = HostPaths::for_host(place, &spec.instance);
     let begun = || -> Result<Host> {
-        if paths.host().exists() {
+        if paths.host_file().exists() {
             bail!("it was booted before: start it, or terminate it first");
         }
-        disk(ledger, &paths, lower)?;
-        begin(place, ledger, &paths, spec, false)
+        mount_root(ledger, &paths, lower)?;
+        begin_boot(place, ledger, &paths, spec, false)
     };
     begun().with_context(|| format!("booting host {} of lab {}", spec.instance, place.name()))
 }
 
 /// Boots a host that is off from its disk, with its network namespace renewed.
-pub(super) fn boot_again(place: &Place, ledger: &Ledger, spec: &HostSpec) -> Result<Host> {
-    let paths = Paths::of(place, &spec.instance);
+pub(super) fn boot_again(place: &LabPaths, ledger: &Ledger, spec: &HostSpec) -> Result<Host> {
+    let paths = HostPaths::for_host(place, &spec.instance);
     let begun = || -> Result<Host> {
-        if Host::read(place, &spec.instance)?.launcher.alive()? {
+        if Host::read_host(place, &spec.instance)?
+            .launcher
+            .is_alive()?
+        {
             bail!("it is on");
         }
-        begin(place, ledger, &paths, spec, true)
+        begin_boot(place, ledger, &paths, spec, true)
     };
     begun().with_context(|| format!("starting host {} of lab {}", spec.instance, place.name()))
 }
 
-fn begin(
-    place: &Place,
+fn begin_boot(
+    place: &LabPaths,
     ledger: &Ledger,
-    paths: &Paths,
+    paths: &HostPaths,
     spec: &HostSpec,
     again: bool,
 ) -> Result<Host> {
-    identity(paths, spec)?;
+    write_dmi(paths, spec)?;
     volume::write_devices(place, &spec.instance)?;
     // What a crash left behind: nothing of it runs, and the new systemd begins with empty cgroups.
-    cgroup::remove(&place.host_cgroup(&spec.instance))?;
-    let launcher = launch(place, ledger, paths, spec, again)?;
+    cgroup::remove_cgroup(&place.host_cgroup(&spec.instance))?;
+    let launcher = launch_container(place, ledger, paths, spec, again)?;
     Ok(Host {
         spec: spec.clone(),
         launcher,
@@ -74,14 +82,14 @@ fn begin(
 }
 
 /// Makes the directories and mounts the root file system; both may be there already.
-fn disk(ledger: &Ledger, paths: &Paths, lower: &Lower) -> Result<()> {
+fn mount_root(ledger: &Ledger, paths: &HostPaths, lower: &LowerLayers) -> Result<()> {
     for folder in [&paths.run, &paths.data] {
-        ledger.record(&Made::Directory {
+        ledger.record(&LedgerEntry::Directory {
             path: folder.clone(),
         })?;
     }
     let (root, upper, work) = (
-        paths.root(),
+        paths.root_folder(),
         paths.data.join("upper"),
         paths.data.join("work"),
     );
@@ -89,10 +97,10 @@ fn disk(ledger: &Ledger, paths: &Paths, lower: &Lower) -> Result<()> {
     for folder in [&root, &upper, &work].into_iter().chain(&direct) {
         fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     }
-    if mounts::below(&root)?.contains(&root) {
+    if mounts::mount_points_below(&root)?.contains(&root) {
         return Ok(());
     }
-    ledger.record(&Made::Mount { path: root.clone() })?;
+    ledger.record(&LedgerEntry::Mount { path: root.clone() })?;
     let mut options = OsString::from("lowerdir=");
     for (position, folder) in lower.0.iter().enumerate() {
         options.push(if position == 0 { "" } else { ":" });
@@ -102,7 +110,7 @@ fn disk(ledger: &Ledger, paths: &Paths, lower: &Lower) -> Result<()> {
         options.push(option);
         options.push(folder);
     }
-    let mut mount = ledger.command("mount")?;
+    let mut mount = ledger.locked_command("mount")?;
     mount
         .args(["-t", "overlay", "kctl-lab", "-o"])
         .arg(options)
@@ -111,7 +119,7 @@ fn disk(ledger: &Ledger, paths: &Paths, lower: &Lower) -> Result<()> {
 }
 
 /// What the firmware of an EC2 machine says of it.
-fn identity(paths: &Paths, spec: &HostSpec) -> Result<()> {
+fn write_dmi(paths: &HostPaths, spec: &HostSpec) -> Result<()> {
     let hex = format!("{:x}", Sha256::digest(&spec.instance));
     let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
     // Begins with ec2, as cloud-init expects of the platform.
@@ -125,23 +133,23 @@ fn identity(paths: &Paths, spec: &HostSpec) -> Result<()> {
     );
     let (instance, kind) = (&spec.instance, &spec.instance_type);
     let text = format!("INSTANCE={instance}\nTYPE={kind}\nUUID={uuid}\n");
-    write(&paths.root().join("etc/kctl-lab/dmi"), 0o644, &text)
+    write_file(&paths.root_folder().join("etc/kctl-lab/dmi"), 0o644, &text)
 }
 
 /// Starts the process that runs the host, and lets it go on once it is in the ledger.
-fn launch(
-    place: &Place,
+fn launch_container(
+    place: &LabPaths,
     ledger: &Ledger,
-    paths: &Paths,
+    paths: &HostPaths,
     spec: &HostSpec,
     again: bool,
 ) -> Result<Process> {
     let netns = place.host_netns(&spec.instance);
-    ledger.record(&Made::Netns {
+    ledger.record(&LedgerEntry::Netns {
         name: format!("{netns}.new"),
     })?;
-    let own = cgroup::make(ledger, &place.cgroup().join("launchers"))?;
-    let host = cgroup::make(ledger, &place.host_cgroup(&spec.instance))?;
+    let own = cgroup::create_cgroup(ledger, &place.cgroup_path().join("launchers"))?;
+    let host = cgroup::create_cgroup(ledger, &place.host_cgroup(&spec.instance))?;
     let joined = |cgroups: &[PathBuf]| {
         cgroups
             .iter()
@@ -152,22 +160,22 @@ fn launch(
     let console = File::options()
         .create(true)
         .append(true)
-        .open(paths.console())
-        .with_context(|| format!("opening {}", paths.console().display()))?;
-    let exit = paths.exit();
+        .open(paths.console_file())
+        .with_context(|| format!("opening {}", paths.console_file().display()))?;
+    let exit = paths.exit_file();
     if exit.exists() {
         fs::remove_file(&exit).with_context(|| format!("removing {}", exit.display()))?;
     }
     let mut command = Command::new("setsid");
     command
         .args(["--fork", "sh", "-c", LAUNCH, "kctl-lab-launch"])
-        .args(runtime(paths, spec, &netns)?)
+        .args(runtime_command(paths, spec, &netns)?)
         .env("PATH", SEARCH)
         .env("NETNS", &netns)
         .env("RENEW", if again { "1" } else { "" })
         .env("OWN_CGROUPS", joined(&own))
         .env("HOST_CGROUPS", joined(&host))
-        .env("CONSOLE", paths.console())
+        .env("CONSOLE", paths.console_file())
         .env("EXIT", &exit)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -185,10 +193,10 @@ fn launch(
         .trim()
         .parse()
         .with_context(|| format!("the launcher said {pid:?}, not its pid"))?;
-    let launcher = Process::of(pid)?;
-    ledger.record(&Made::Process(launcher))?;
-    json_file::write(
-        &paths.host(),
+    let launcher = Process::from_pid(pid)?;
+    ledger.record(&LedgerEntry::Process(launcher))?;
+    json_file::write_json(
+        &paths.host_file(),
         &Host {
             spec: spec.clone(),
             launcher,
@@ -201,7 +209,7 @@ fn launch(
 }
 
 /// The container runtime and its arguments.
-fn runtime(paths: &Paths, spec: &HostSpec, namespace: &str) -> Result<Vec<OsString>> {
+fn runtime_command(paths: &HostPaths, spec: &HostSpec, namespace: &str) -> Result<Vec<OsString>> {
     let unified = cgroup::only_unified()?;
     let mut words = ["env", "-i"].map(OsString::from).to_vec();
     words.push(format!("PATH={SEARCH}").into());
@@ -233,13 +241,16 @@ fn runtime(paths: &Paths, spec: &HostSpec, namespace: &str) -> Result<Vec<OsStri
         word.push(path);
         word
     };
-    words.push(option("--network-namespace-path=", netns::path(namespace)));
-    words.push(option("--directory=", paths.root()));
+    words.push(option(
+        "--network-namespace-path=",
+        netns::netns_path(namespace),
+    ));
+    words.push(option("--directory=", paths.root_folder()));
     for (folder, inside) in DIRECT {
         let mut word = option("--bind=", paths.data.join(folder));
         word.push(format!(":{inside}"));
         words.push(word);
     }
-    words.push(recipe::init(&spec.image).into());
+    words.push(recipe::init_program(&spec.image).into());
     Ok(words)
 }

@@ -1,10 +1,10 @@
 //! Detaching volumes: refused by what is in use, as EC2 does, unless forced, which is pulling the plug. A crash pulls all of
 //! them.
 
-use super::state::{Host, Paths, State};
-use super::volume::{Attached, file, lock, write_devices};
+use super::state::{Host, HostPaths, HostState};
+use super::volume::{HostVolume, lock_attachments, volume_file, write_devices};
+use crate::lab_paths::LabPaths;
 use crate::ledger::Ledger;
-use crate::place::Place;
 use crate::{cgroup, json_file, mounts, process, teardown, tool};
 use anyhow::{Context, Result, bail};
 use rustix::fs::OFlags;
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// What became of a detachment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Detached {
+pub enum DetachResult {
     Done,
     /// Mounted or otherwise held in the host: EC2 stays at `detaching` until it is not.
     Busy,
@@ -33,52 +33,65 @@ const SHUTDOWN: &str = "import fcntl, os, struct, sys\n\
 /// How long the kernel may take to let go of what a machine had mounted.
 const LET_GO: Duration = Duration::from_secs(20);
 
-/// Detaches a volume from a host; not attached is [`Detached::Done`].
-pub fn detach_volume(place: &Place, instance: &str, volume: &str, force: bool) -> Result<Detached> {
-    detach(place, instance, volume, force)
+/// Detaches a volume from a host; not attached is [`DetachResult::Done`].
+pub fn detach_volume(
+    place: &LabPaths,
+    instance: &str,
+    volume: &str,
+    force: bool,
+) -> Result<DetachResult> {
+    detach_locked(place, instance, volume, force)
         .with_context(|| format!("detaching {volume} from {instance}"))
 }
 
-fn detach(place: &Place, instance: &str, volume: &str, force: bool) -> Result<Detached> {
+fn detach_locked(
+    place: &LabPaths,
+    instance: &str,
+    volume: &str,
+    force: bool,
+) -> Result<DetachResult> {
     let ledger = Ledger::open(place).context("opening the ledger")?;
-    let _lock = lock(place)?;
-    let host = Host::read(place, instance)?;
-    let mut volumes = host.volumes(place)?;
+    let _lock = lock_attachments(place)?;
+    let host = Host::read_host(place, instance)?;
+    let mut volumes = host.read_volumes(place)?;
     let Some(position) = volumes
         .iter()
         .position(|attached| attached.volume == volume)
     else {
-        return Ok(Detached::Done);
+        return Ok(DetachResult::Done);
     };
     let attached = volumes.remove(position);
     // Held while the devices go, so that nobody begins to use them.
-    let held = hold(&attached)?;
+    let held = open_exclusively(&attached)?;
     if held.is_none() {
         if !force {
-            return Ok(Detached::Busy);
+            return Ok(DetachResult::Busy);
         }
         shut_down(place, instance, &attached)?;
     }
-    hide(place, &host, &attached)?;
-    json_file::write(&Paths::of(place, instance).volumes(), &volumes)?;
+    hide_device(place, &host, &attached)?;
+    json_file::write_json(
+        &HostPaths::for_host(place, instance).volumes_file(),
+        &volumes,
+    )?;
     write_devices(place, instance)?;
     drop(held);
     if force {
         // A file system that was cut off keeps the loop device until it is unmounted.
         tool::run(
             ledger
-                .command("losetup")?
+                .locked_command("losetup")?
                 .arg("--detach")
                 .arg(&attached.loop_device),
         )?;
     } else {
-        teardown::release_device(&ledger, &file(place, volume), &attached.loop_device)?;
+        teardown::release_device(&ledger, &volume_file(place, volume), &attached.loop_device)?;
     }
-    Ok(Detached::Done)
+    Ok(DetachResult::Done)
 }
 
 /// The device, exclusively; `None` while a file system is mounted from it, in whatever namespace.
-fn hold(attached: &Attached) -> Result<Option<File>> {
+fn open_exclusively(attached: &HostVolume) -> Result<Option<File>> {
     let flags = i32::try_from(OFlags::EXCL.bits()).context("O_EXCL")?;
     match File::options()
         .read(true)
@@ -94,18 +107,21 @@ fn hold(attached: &Attached) -> Result<Option<File>> {
 }
 
 /// Removes node and links from the host, if it runs; at its next boot they are not made.
-fn hide(place: &Place, host: &Host, attached: &Attached) -> Result<()> {
-    if matches!(host.state(place)?, State::Off | State::Crashed) {
+fn hide_device(place: &LabPaths, host: &Host, attached: &HostVolume) -> Result<()> {
+    if matches!(
+        host.current_state(place)?,
+        HostState::Off | HostState::Crashed
+    ) {
         return Ok(());
     }
     let mut words = vec![
         "rm".to_owned(),
         "-f".to_owned(),
-        format!("/dev/{}", attached.node()),
+        format!("/dev/{}", attached.device_node()),
     ];
     words.extend(
         attached
-            .links()
+            .device_links()
             .into_iter()
             .map(|(link, _)| format!("/dev/{link}")),
     );
@@ -120,32 +136,32 @@ fn hide(place: &Place, host: &Host, attached: &Attached) -> Result<()> {
 }
 
 /// Cuts off the file system of the device, wherever in the host it is mounted: from now on it answers with errors.
-fn shut_down(place: &Place, instance: &str, attached: &Attached) -> Result<()> {
-    let points = points(place, instance, std::slice::from_ref(attached))?;
+fn shut_down(place: &LabPaths, instance: &str, attached: &HostVolume) -> Result<()> {
+    let points = mount_points_of(place, instance, std::slice::from_ref(attached))?;
     if points.is_empty() {
         let device = attached.loop_device.display();
         bail!(
             "{device} is in use, but no file system of it is mounted in the host: end what has it open"
         );
     }
-    shut(&points)
+    shut_down_file_systems(&points)
 }
 
 /// Cuts off the file systems of all volumes of a host at once: what was not flushed is lost, as when the power fails.
-pub(super) fn cut_off(place: &Place, host: &Host) -> Result<()> {
-    let points = points(place, &host.spec.instance, &host.volumes(place)?)?;
+pub(super) fn cut_off(place: &LabPaths, host: &Host) -> Result<()> {
+    let points = mount_points_of(place, &host.spec.instance, &host.read_volumes(place)?)?;
     if points.is_empty() {
         return Ok(());
     }
-    shut(&points)
+    shut_down_file_systems(&points)
 }
 
 /// Waits until nothing of a host that has crashed holds its volumes: a file system that was cut off stays so while it is
 /// mounted anywhere, and the next boot would get that one.
-pub(super) fn wait_let_go(place: &Place, host: &Host) -> Result<()> {
+pub(super) fn wait_let_go(place: &LabPaths, host: &Host) -> Result<()> {
     let end = Instant::now() + LET_GO;
-    for attached in host.volumes(place)? {
-        while hold(&attached)?.is_none() {
+    for attached in host.read_volumes(place)? {
+        while open_exclusively(&attached)?.is_none() {
             if Instant::now() > end {
                 let (volume, device) = (&attached.volume, attached.loop_device.display());
                 bail!("{volume} ({device}) is still in use {LET_GO:?} after its machine crashed");
@@ -157,16 +173,24 @@ pub(super) fn wait_let_go(place: &Place, host: &Host) -> Result<()> {
 }
 
 /// One place of each file system that lies on one of the volumes; a file system may be mounted often.
-fn points(place: &Place, instance: &str, volumes: &[Attached]) -> Result<Vec<PathBuf>> {
+fn mount_points_of(
+    place: &LabPaths,
+    instance: &str,
+    volumes: &[HostVolume],
+) -> Result<Vec<PathBuf>> {
     let mut points = Vec::new();
     for attached in volumes {
         let device = format!("{}:{}", attached.major, attached.minor);
-        points.extend(mounted(place, instance, &device)?.into_iter().next());
+        points.extend(
+            mount_points_in_host(place, instance, &device)?
+                .into_iter()
+                .next(),
+        );
     }
     Ok(points)
 }
 
-fn shut(points: &[PathBuf]) -> Result<()> {
+fn shut_down_file_systems(points: &[PathBuf]) -> Result<()> {
     let mut python = Command::new("python3");
     python.args(["-c", SHUTDOWN]).args(points);
     tool::run(&mut python)
@@ -175,17 +199,17 @@ fn shut(points: &[PathBuf]) -> Result<()> {
 }
 
 /// Where a device is mounted in the host's namespaces, as paths the machine can open.
-fn mounted(place: &Place, instance: &str, device: &str) -> Result<Vec<PathBuf>> {
+fn mount_points_in_host(place: &LabPaths, instance: &str, device: &str) -> Result<Vec<PathBuf>> {
     let mut seen = BTreeSet::new();
     let mut points = Vec::new();
-    for pid in cgroup::processes(&place.host_cgroup(instance))? {
+    for pid in cgroup::pids_in_cgroup(&place.host_cgroup(instance))? {
         let Ok(namespace) = fs::read_link(format!("/proc/{pid}/ns/mnt")) else {
             continue; // The process ended meanwhile.
         };
         if !seen.insert(namespace) || process::namespace_pids(pid)?.len() < 2 {
             continue;
         }
-        for mount in mounts::of(&pid.to_string())?
+        for mount in mounts::read_mounts(&pid.to_string())?
             .into_iter()
             .filter(|mount| mount.device == device)
         {
@@ -201,16 +225,16 @@ fn mounted(place: &Place, instance: &str, device: &str) -> Result<Vec<PathBuf>> 
 }
 
 /// Takes all volumes from a host whose processes are gone.
-pub(super) fn release_all(place: &Place, host: &Host) -> Result<()> {
+pub(super) fn release_all(place: &LabPaths, host: &Host) -> Result<()> {
     let ledger = Ledger::open(place).context("opening the ledger")?;
-    let _lock = lock(place)?;
-    for attached in host.volumes(place)? {
+    let _lock = lock_attachments(place)?;
+    for attached in host.read_volumes(place)? {
         teardown::release_device(
             &ledger,
-            &file(place, &attached.volume),
+            &volume_file(place, &attached.volume),
             &attached.loop_device,
         )?;
     }
-    let volumes = Paths::of(place, &host.spec.instance).volumes();
-    Ok(json_file::write(&volumes, &Vec::<Attached>::new())?)
+    let volumes = HostPaths::for_host(place, &host.spec.instance).volumes_file();
+    Ok(json_file::write_json(&volumes, &Vec::<HostVolume>::new())?)
 }

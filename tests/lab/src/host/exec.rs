@@ -1,8 +1,8 @@
 //! Running a program inside a host, as one of its processes: its namespaces, its cgroups, its capabilities.
 
-use super::state::{Host, State, wait};
+use super::state::{Host, HostState, wait_for_state};
 use crate::cgroup;
-use crate::place::Place;
+use crate::lab_paths::LabPaths;
 use crate::tool;
 use anyhow::{Context, Result};
 use std::ffi::OsStr;
@@ -23,27 +23,36 @@ const JOIN: &str =
 const RUN: &str = r#""$@"; exit $?"#;
 
 /// Runs with this program's standard input, output and error; the program's exit status.
-pub fn exec<S: AsRef<OsStr>>(place: &Place, instance: &str, words: &[S]) -> Result<ExitStatus> {
-    let mut command = command(place, instance, words)?;
+pub fn exec_in_host<S: AsRef<OsStr>>(
+    place: &LabPaths,
+    instance: &str,
+    words: &[S],
+) -> Result<ExitStatus> {
+    let mut command = host_command(place, instance, words)?;
     command
         .status()
         .with_context(|| format!("entering host {instance}"))
 }
 
 /// Runs with no input; what it printed, and its exit status.
-pub fn exec_output<S: AsRef<OsStr>>(place: &Place, instance: &str, words: &[S]) -> Result<Output> {
-    let mut command = command(place, instance, words)?;
-    tool::output(command.stdin(Stdio::null())).with_context(|| format!("entering host {instance}"))
+pub fn exec_output<S: AsRef<OsStr>>(
+    place: &LabPaths,
+    instance: &str,
+    words: &[S],
+) -> Result<Output> {
+    let mut command = host_command(place, instance, words)?;
+    tool::run_tool(command.stdin(Stdio::null()))
+        .with_context(|| format!("entering host {instance}"))
 }
 
-fn command<S: AsRef<OsStr>>(place: &Place, instance: &str, words: &[S]) -> Result<Command> {
-    wait(place, instance, &[State::Running], BOOT)?;
-    let host = Host::read(place, instance)?;
+fn host_command<S: AsRef<OsStr>>(place: &LabPaths, instance: &str, words: &[S]) -> Result<Command> {
+    wait_for_state(place, instance, &[HostState::Running], BOOT)?;
+    let host = Host::read_host(place, instance)?;
     let init = host
-        .init()?
+        .init_process()?
         .with_context(|| format!("host {instance} is off: see `lab console {instance}`"))?;
     let mut cgroups = Vec::new();
-    for path in joinable(place, instance)? {
+    for path in joinable_cgroups(place, instance)? {
         cgroups.push(path.display().to_string());
     }
     let mut command = Command::new("sh");
@@ -79,11 +88,11 @@ fn command<S: AsRef<OsStr>>(place: &Place, instance: &str, words: &[S]) -> Resul
 
 /// Where a process from outside can go: the root of what the host sees, which in some hierarchies is a cgroup `payload` that
 /// the container runtime made. In version 2 only leaves hold processes.
-fn joinable(place: &Place, instance: &str) -> Result<Vec<PathBuf>> {
+fn joinable_cgroups(place: &LabPaths, instance: &str) -> Result<Vec<PathBuf>> {
     let host = place.host_cgroup(instance);
     let unified = cgroup::only_unified()?;
     let mut paths = Vec::new();
-    for hierarchy in cgroup::hierarchies()? {
+    for hierarchy in cgroup::list_hierarchies()? {
         let mut path = hierarchy.root.join(&host);
         if path.join("payload").is_dir() {
             path.push("payload");

@@ -17,7 +17,7 @@ pub struct Image {
 }
 
 /// Where images are kept: `KCTL_CACHE`, else `XDG_CACHE_HOME/kctl`, else `~/.cache/kctl`; below it `lab`.
-pub fn cache() -> Result<PathBuf> {
+pub fn cache_folder() -> Result<PathBuf> {
     let set = |name: &str| {
         std::env::var_os(name)
             .filter(|value| !value.is_empty())
@@ -33,8 +33,8 @@ pub fn cache() -> Result<PathBuf> {
 impl Image {
     /// The image of this program's recipe, made first if the cache does not have it: about a minute on two quiet cores, and
     /// 300 MB. Of several callers one makes it, the others wait.
-    pub fn ready(cache: &Path) -> Result<Self> {
-        let name = format!("image-{}", recipe::key());
+    pub fn prepare_image(cache: &Path) -> Result<Self> {
+        let name = format!("image-{}", recipe::recipe_key());
         let root = cache.join(&name);
         if root.exists() {
             requirements::ready()?;
@@ -49,7 +49,7 @@ impl Image {
         if !root.exists() {
             requirements::ready()?;
             let part = cache.join(format!("{name}.part"));
-            build(&part, &lock).context("making the machine image")?;
+            build_image(&part, &lock).context("making the machine image")?;
             fs::rename(&part, &root).with_context(|| format!("naming {}", root.display()))?;
         }
         Ok(Self { root })
@@ -57,8 +57,8 @@ impl Image {
 }
 
 /// Builds into `part`, where an earlier build may have been cut off.
-fn build(part: &Path, lock: &File) -> Result<()> {
-    for point in mounts::below(part)? {
+fn build_image(part: &Path, lock: &File) -> Result<()> {
+    for point in mounts::mount_points_below(part)? {
         unmount(&point, UnmountFlags::DETACH)
             .with_context(|| format!("unmounting {}", point.display()))?;
     }
@@ -68,7 +68,10 @@ fn build(part: &Path, lock: &File) -> Result<()> {
         .args(["--variant=minbase", "--components=main"])
         .arg("--aptopt=APT::Install-Recommends \"false\"")
         .args(recipe::LEFT_OUT.map(|path| format!("--dpkgopt=path-exclude={path}")))
-        .arg(format!("--include={}", recipe::packages().join(",")))
+        .arg(format!(
+            "--include={}",
+            recipe::requested_packages().join(",")
+        ))
         .arg(format!(
             "--customize-hook=chroot \"$1\" systemctl enable {}",
             recipe::ENABLED.join(" ")
@@ -80,7 +83,7 @@ fn build(part: &Path, lock: &File) -> Result<()> {
 }
 
 /// Writes a file of a root file system, with the folders it needs; one that is there as it should be is not touched.
-pub(super) fn write(path: &Path, mode: u32, content: &str) -> Result<()> {
+pub(super) fn write_file(path: &Path, mode: u32, content: &str) -> Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     }

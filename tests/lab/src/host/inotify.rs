@@ -18,10 +18,10 @@ pub fn ensure_left(hosts: usize) -> Result<()> {
         .parse()
         .with_context(|| format!("{path} says {text:?}"))?;
     let user = rustix::process::geteuid().as_raw();
-    judge(limit, count(Path::new("/proc"), user)?, hosts)
+    check_instances(limit, count_instances(Path::new("/proc"), user)?, hosts)
 }
 
-fn judge(limit: usize, used: usize, hosts: usize) -> Result<()> {
+fn check_instances(limit: usize, used: usize, hosts: usize) -> Result<()> {
     let wanted = hosts * OF_A_HOST;
     ensure!(
         used + wanted <= limit,
@@ -32,7 +32,7 @@ fn judge(limit: usize, used: usize, hosts: usize) -> Result<()> {
 }
 
 /// Counts the inotify descriptors of a user's processes.
-fn count(proc: &Path, user: u32) -> Result<usize> {
+fn count_instances(proc: &Path, user: u32) -> Result<usize> {
     let mut found = 0;
     for entry in fs::read_dir(proc).with_context(|| format!("reading {}", proc.display()))? {
         let process = entry?.path();
@@ -68,18 +68,18 @@ mod tests {
             symlink(target, descriptors.join(number)).unwrap();
         }
         let user = rustix::process::geteuid().as_raw();
-        assert_eq!(count(proc.path(), user).unwrap(), 2);
-        assert_eq!(count(proc.path(), user + 1).unwrap(), 0);
+        assert_eq!(count_instances(proc.path(), user).unwrap(), 2);
+        assert_eq!(count_instances(proc.path(), user + 1).unwrap(), 0);
     }
 
     #[test]
     fn a_second_lab_of_five_hosts_exceeds_the_usual_limit() {
-        assert!(judge(128, 3, 5).is_ok());
-        let refused = judge(128, 125, 5).unwrap_err().to_string();
+        assert!(check_instances(128, 3, 5).is_ok());
+        let refused = check_instances(128, 125, 5).unwrap_err().to_string();
         assert!(
             refused.contains("sysctl -w fs.inotify.max_user_instances=1024"),
             "{refused}"
         );
-        assert!(judge(1024, 125, 5).is_ok());
+        assert!(check_instances(1024, 125, 5).is_ok());
     }
 }

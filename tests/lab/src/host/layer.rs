@@ -1,10 +1,10 @@
 //! The layer between image and host: what makes a distribution a machine image of EC2, and what depends on the machine the
 //! lab runs on and on the lab.
 
-use super::image::{Image, write};
+use super::image::{Image, write_file};
 use super::recipe;
-use crate::ledger::{Ledger, Made};
-use crate::place::Place;
+use crate::lab_paths::LabPaths;
+use crate::ledger::{Ledger, LedgerEntry};
 use anyhow::{Context, Result};
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ use std::process::Command;
 
 /// All that a host's root file system lies on, uppermost first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lower(pub Vec<PathBuf>);
+pub struct LowerLayers(pub Vec<PathBuf>);
 
 /// A module of the kernel that Kubernetes, its companions or the lab load: where it lies in a tree of modules, and the
 /// option of the kernel that builds it in.
@@ -42,29 +42,29 @@ impl Image {
     /// before the first host boots: a layer in use may not change.
     pub fn with_layer(
         &self,
-        place: &Place,
+        place: &LabPaths,
         ledger: &Ledger,
         authority: Option<&str>,
-    ) -> Result<Lower> {
-        let layer = place.data().join("layer");
-        ledger.record(&Made::Directory {
+    ) -> Result<LowerLayers> {
+        let layer = place.data_folder().join("layer");
+        ledger.record(&LedgerEntry::Directory {
             path: layer.clone(),
         })?;
-        system(&layer)?;
-        modules(&layer)?;
+        write_system_files(&layer)?;
+        write_builtin_modules(&layer)?;
         if let Some(authority) = authority {
-            self.trust(&layer, authority)?;
+            self.trust_authority(&layer, authority)?;
         }
-        Ok(Lower(vec![layer, self.root.clone()]))
+        Ok(LowerLayers(vec![layer, self.root.clone()]))
     }
 
-    fn trust(&self, layer: &Path, authority: &str) -> Result<()> {
+    fn trust_authority(&self, layer: &Path, authority: &str) -> Result<()> {
         let bundle = Path::new("etc/ssl/certs/ca-certificates.crt");
         let theirs = self.root.join(bundle);
         let theirs =
             fs::read_to_string(&theirs).with_context(|| format!("reading {}", theirs.display()))?;
-        write(&layer.join(bundle), 0o644, &format!("{theirs}{authority}"))?;
-        write(
+        write_file(&layer.join(bundle), 0o644, &format!("{theirs}{authority}"))?;
+        write_file(
             &layer.join("usr/local/share/ca-certificates/kctl-lab.crt"),
             0o644,
             authority,
@@ -72,13 +72,13 @@ impl Image {
     }
 }
 
-fn system(layer: &Path) -> Result<()> {
+fn write_system_files(layer: &Path) -> Result<()> {
     for file in &recipe::FILES {
-        write(&layer.join(file.path), file.mode, file.content)?;
+        write_file(&layer.join(file.path), file.mode, file.content)?;
     }
     let units = layer.join("etc/systemd/system");
     fs::create_dir_all(&units).with_context(|| format!("making {}", units.display()))?;
-    for unit in recipe::masked() {
+    for unit in recipe::masked_units() {
         match symlink("/dev/null", units.join(unit)) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(error).with_context(|| format!("masking {unit}"));
@@ -91,7 +91,7 @@ fn system(layer: &Path) -> Result<()> {
 
 /// Names what the running kernel has as built in, so that modprobe succeeds for that and nothing else: hosts may not
 /// load modules into the machine's kernel.
-fn modules(layer: &Path) -> Result<()> {
+fn write_builtin_modules(layer: &Path) -> Result<()> {
     let release =
         fs::read_to_string("/proc/sys/kernel/osrelease").context("reading the kernel's release")?;
     let options = Command::new("zcat").arg("/proc/config.gz").output();
@@ -101,22 +101,22 @@ fn modules(layer: &Path) -> Result<()> {
         let built_in = options
             .lines()
             .any(|line| line == format!("CONFIG_{option}=y"));
-        built_in || loaded(path)
+        built_in || has_kernel_module(path)
     });
     let paths: Vec<&str> = present.map(|(path, _)| *path).collect();
     // /lib is a link to usr/lib in the image.
     let folder = layer.join("usr/lib/modules").join(release.trim());
-    write(
+    write_file(
         &folder.join("modules.builtin"),
         0o644,
         &(paths.join("\n") + "\n"),
     )?;
-    write(&folder.join("modules.builtin.modinfo"), 0o644, "")?;
-    write(&folder.join("modules.order"), 0o644, "")
+    write_file(&folder.join("modules.builtin.modinfo"), 0o644, "")?;
+    write_file(&folder.join("modules.order"), 0o644, "")
 }
 
 /// Whether the machine's kernel has a module, loading it if it is a file.
-fn loaded(path: &str) -> bool {
+fn has_kernel_module(path: &str) -> bool {
     let name = Path::new(path).file_stem().unwrap_or_default();
     let modprobe = || {
         Command::new("modprobe")

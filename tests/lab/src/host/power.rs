@@ -3,9 +3,9 @@
 use super::boot::boot_again;
 use super::detach;
 use super::exec::exec_output;
-use super::state::{Host, Paths, State, wait};
+use super::state::{Host, HostPaths, HostState, wait_for_state};
+use crate::lab_paths::LabPaths;
 use crate::ledger::Ledger;
-use crate::place::Place;
 use crate::process::Process;
 use crate::{cgroup, mounts, teardown};
 use anyhow::{Context, Result, bail};
@@ -19,38 +19,53 @@ const KILLED: Duration = Duration::from_secs(20);
 /// Crashes a host as a power failure does: its volumes are cut off, so that what was not flushed to them is lost; then its
 /// first process is killed, and with it all others, without a word to them. Its own disk is a folder of the machine and stays
 /// as it is.
-pub fn kill9(place: &Place, instance: &str) -> Result<()> {
-    let host = Host::read(place, instance)?;
+pub fn kill9(place: &LabPaths, instance: &str) -> Result<()> {
+    let host = Host::read_host(place, instance)?;
     detach::cut_off(place, &host)?;
-    if let Some(init) = host.init()? {
+    if let Some(init) = host.init_process()? {
         init.signal(Signal::KILL)?;
     } else {
         // Not that far yet, or between two boots.
         host.launcher.signal(Signal::KILL)?;
-        cgroup::kill(&place.host_cgroup(instance))?;
+        cgroup::kill_processes(&place.host_cgroup(instance))?;
     }
-    wait(place, instance, &[State::Off, State::Crashed], KILLED)?;
+    wait_for_state(
+        place,
+        instance,
+        &[HostState::Off, HostState::Crashed],
+        KILLED,
+    )?;
     detach::wait_let_go(place, &host)
 }
 
 /// Asks a host to power itself off, as EC2 does when an instance is stopped; the state after `limit` at the latest.
-pub fn poweroff(place: &Place, instance: &str, limit: Duration) -> Result<State> {
-    let host = Host::read(place, instance)?;
-    ask(place, &host, "poweroff", limit)?;
-    wait(place, instance, &[State::Off, State::Crashed], limit)
+pub fn power_off(place: &LabPaths, instance: &str, limit: Duration) -> Result<HostState> {
+    let host = Host::read_host(place, instance)?;
+    ask_systemd(place, &host, "poweroff", limit)?;
+    wait_for_state(
+        place,
+        instance,
+        &[HostState::Off, HostState::Crashed],
+        limit,
+    )
 }
 
 /// Reboots a host with the same disk: asks it, and if it is not down within `limit`, crashes it and starts it.
-pub fn reboot(place: &Place, ledger: &Ledger, instance: &str, limit: Duration) -> Result<()> {
-    let host = Host::read(place, instance)?;
+pub fn reboot_host(
+    place: &LabPaths,
+    ledger: &Ledger,
+    instance: &str,
+    limit: Duration,
+) -> Result<()> {
+    let host = Host::read_host(place, instance)?;
     let end = Instant::now() + limit;
-    let Some(before) = ask(place, &host, "reboot", limit)? else {
-        return start(place, ledger, instance).map(drop);
+    let Some(before) = ask_systemd(place, &host, "reboot", limit)? else {
+        return start_host(place, ledger, instance).map(drop);
     };
-    while before.alive()? {
+    while before.is_alive()? {
         if Instant::now() > end {
             kill9(place, instance)?;
-            return start(place, ledger, instance).map(drop);
+            return start_host(place, ledger, instance).map(drop);
         }
         sleep(Duration::from_millis(20));
     }
@@ -58,24 +73,29 @@ pub fn reboot(place: &Place, ledger: &Ledger, instance: &str, limit: Duration) -
 }
 
 /// Starts a host that is off, from its disk.
-pub fn start(place: &Place, ledger: &Ledger, instance: &str) -> Result<Host> {
-    let host = Host::read(place, instance)?;
+pub fn start_host(place: &LabPaths, ledger: &Ledger, instance: &str) -> Result<Host> {
+    let host = Host::read_host(place, instance)?;
     boot_again(place, ledger, &host.spec)
 }
 
 /// Tells systemd, once it is there to understand it; the first process that was told, `None` when the host is off.
-fn ask(place: &Place, host: &Host, what: &str, limit: Duration) -> Result<Option<Process>> {
+fn ask_systemd(
+    place: &LabPaths,
+    host: &Host,
+    what: &str,
+    limit: Duration,
+) -> Result<Option<Process>> {
     let instance = &host.spec.instance;
-    let state = wait(
+    let state = wait_for_state(
         place,
         instance,
-        &[State::Running, State::Off, State::Crashed],
+        &[HostState::Running, HostState::Off, HostState::Crashed],
         limit,
     )?;
-    let Some(init) = host.init()? else {
+    let Some(init) = host.init_process()? else {
         return Ok(None);
     };
-    if state != State::Running {
+    if state != HostState::Running {
         return Ok(None);
     }
     let seconds = limit.as_secs().max(1).to_string();
@@ -84,7 +104,7 @@ fn ask(place: &Place, host: &Host, what: &str, limit: Duration) -> Result<Option
         instance,
         &["timeout", &seconds, "systemctl", "--no-block", what],
     )?;
-    if !output.status.success() && init.alive()? {
+    if !output.status.success() && init.is_alive()? {
         bail!(
             "host {instance} does not {what}: {}",
             String::from_utf8_lossy(&output.stderr).trim()
@@ -94,20 +114,20 @@ fn ask(place: &Place, host: &Host, what: &str, limit: Duration) -> Result<Option
 }
 
 /// Removes a host: powers it off, kills it if that takes longer than `limit`, detaches its volumes, and removes all that
-/// [`super::boot`] made. Its network namespace is left to who made it. Nothing there is fine.
-pub fn terminate(place: &Place, instance: &str, limit: Duration) -> Result<()> {
-    let paths = Paths::of(place, instance);
-    if paths.host().exists() {
-        let host = Host::read(place, instance)?;
-        if host.launcher.alive()? && poweroff(place, instance, limit).is_err() {
+/// [`super::boot_host`] made. Its network namespace is left to who made it. Nothing there is fine.
+pub fn terminate_host(place: &LabPaths, instance: &str, limit: Duration) -> Result<()> {
+    let paths = HostPaths::for_host(place, instance);
+    if paths.host_file().exists() {
+        let host = Host::read_host(place, instance)?;
+        if host.launcher.is_alive()? && power_off(place, instance, limit).is_err() {
             kill9(place, instance)?;
         }
         host.launcher.signal(Signal::KILL)?;
-        cgroup::remove(&place.host_cgroup(instance))?;
+        cgroup::remove_cgroup(&place.host_cgroup(instance))?;
         detach::release_all(place, &host)?;
     }
-    cgroup::remove(&place.host_cgroup(instance))?;
-    teardown::unmount_all(&paths.root())?;
+    cgroup::remove_cgroup(&place.host_cgroup(instance))?;
+    teardown::unmount_all(&paths.root_folder())?;
     teardown::remove_netns(&format!("{}.new", place.host_netns(instance)))?;
     for folder in [&paths.data, &paths.run] {
         mounts::remove_tree(folder).with_context(|| format!("removing host {instance}"))?;

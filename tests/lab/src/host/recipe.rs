@@ -18,7 +18,7 @@ pub(crate) struct RecipeFile {
 pub const PANICS: &str = "kctl-lab-panics-amd64-20260713-1";
 
 /// The first process of a host of that image.
-pub(crate) fn init(image: &str) -> &'static str {
+pub(crate) fn init_program(image: &str) -> &'static str {
     // The simulator makes ids of names.
     let digest = format!("ami-{:x}", Sha256::digest(PANICS));
     if image.len() == 21 && digest.starts_with(image) {
@@ -28,7 +28,7 @@ pub(crate) fn init(image: &str) -> &'static str {
     }
 }
 
-const fn file(path: &'static str, mode: u32, content: &'static str) -> RecipeFile {
+const fn recipe_file(path: &'static str, mode: u32, content: &'static str) -> RecipeFile {
     RecipeFile {
         path,
         mode,
@@ -37,56 +37,56 @@ const fn file(path: &'static str, mode: u32, content: &'static str) -> RecipeFil
 }
 
 pub(crate) const FILES: [RecipeFile; 12] = [
-    file(
+    recipe_file(
         "usr/lib/kctl-lab/panic",
         0o755,
         include_str!("../../image/panic"),
     ),
-    file(
+    recipe_file(
         "usr/lib/kctl-lab/init",
         0o755,
         include_str!("../../image/init"),
     ),
-    file(
+    recipe_file(
         "usr/local/sbin/systemd-detect-virt",
         0o755,
         include_str!("../../image/systemd-detect-virt"),
     ),
-    file(
+    recipe_file(
         "usr/local/sbin/dmidecode",
         0o755,
         include_str!("../../image/dmidecode"),
     ),
-    file(
+    recipe_file(
         "etc/cloud/cloud.cfg.d/90-ec2.cfg",
         0o644,
         include_str!("../../image/cloud.cfg"),
     ),
-    file(
+    recipe_file(
         "etc/systemd/resolved.conf.d/90-ec2.conf",
         0o644,
         include_str!("../../image/resolved.conf"),
     ),
-    file(
+    recipe_file(
         "etc/systemd/journald.conf.d/90-ec2.conf",
         0o644,
         include_str!("../../image/journald.conf"),
     ),
-    file(
+    recipe_file(
         "etc/sysctl.d/10-ec2.conf",
         0o644,
         include_str!("../../image/sysctl.conf"),
     ),
-    file(
+    recipe_file(
         "etc/hosts",
         0o644,
         "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n",
     ),
-    file("etc/hostname", 0o644, "localhost\n"),
+    recipe_file("etc/hostname", 0o644, "localhost\n"),
     // Empty: systemd gives each host its own at its first boot.
-    file("etc/machine-id", 0o444, ""),
+    recipe_file("etc/machine-id", 0o444, ""),
     // The root file system is there already.
-    file("etc/fstab", 0o644, ""),
+    recipe_file("etc/fstab", 0o644, ""),
 ];
 
 /// Units that begin with the machine though the distribution leaves that to the image's maker.
@@ -100,24 +100,29 @@ pub(crate) const LEFT_OUT: [&str; 3] = [
 ];
 
 /// The distribution's packages that are asked for; what they depend on comes with them.
-pub fn packages() -> Vec<&'static str> {
-    entries(PACKAGES)
+pub fn requested_packages() -> Vec<&'static str> {
+    list_entries(PACKAGES)
 }
 
-pub(crate) fn masked() -> Vec<&'static str> {
-    entries(MASKED)
+pub(crate) fn masked_units() -> Vec<&'static str> {
+    list_entries(MASKED)
 }
 
-fn entries(text: &'static str) -> Vec<&'static str> {
+fn list_entries(text: &'static str) -> Vec<&'static str> {
     text.lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
         .collect()
 }
 
 /// Changes with anything that the distribution's part is made of: 16 hexadecimal digits.
-pub(crate) fn key() -> String {
+pub(crate) fn recipe_key() -> String {
     let mut hash = Sha256::new();
-    for list in [vec![SUITE], packages(), ENABLED.to_vec(), LEFT_OUT.to_vec()] {
+    for list in [
+        vec![SUITE],
+        requested_packages(),
+        ENABLED.to_vec(),
+        LEFT_OUT.to_vec(),
+    ] {
         hash.update(list.join("\n"));
         hash.update("\n\n");
     }

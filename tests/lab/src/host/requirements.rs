@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 /// Makes sure that every program the lab runs is there; as root installs what is missing, else says what to install.
 pub fn ready() -> Result<()> {
-    let mut command = Command::new(checkout::tests().join("install"));
+    let mut command = Command::new(checkout::tests_folder().join("install"));
     command.arg("lab").stdin(Stdio::null());
     tool::run(&mut command).map(drop)
 }

@@ -1,8 +1,8 @@
 //! What is known of a host: where its things are, and how it is now.
 
-use super::volume::Attached;
+use super::volume::HostVolume;
 use crate::json_file;
-use crate::place::Place;
+use crate::lab_paths::LabPaths;
 use crate::process::{self, Process};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use std::{fs, io};
 /// What a host is made from. All else it learns itself: its address by DHCP, the rest from the metadata service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSpec {
-    /// `i-0123456789abcdef0`.
+    /// Instance id, for example `i-0123456789abcdef0`.
     pub instance: String,
     /// As `m6i.large`; what the host's firmware says.
     pub instance_type: String,
@@ -34,60 +34,60 @@ pub struct Host {
 /// How a host is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum HostState {
     /// Between two boots, or before systemd has begun.
     Booting,
     /// systemd runs, or still boots.
     Running,
     /// It powered itself off.
     Off,
-    /// It ended otherwise.
+    /// The host ended without being powered off or rebooted.
     Crashed,
 }
 
 /// Files of one host.
-pub(super) struct Paths {
-    /// Volatile, `run/hosts/INSTANCE`.
+pub(super) struct HostPaths {
+    /// Volatile state, `run/hosts/INSTANCE`.
     pub run: PathBuf,
-    /// Disk, `data/hosts/INSTANCE`.
+    /// The host's disk, `data/hosts/INSTANCE`.
     pub data: PathBuf,
 }
 
-impl Paths {
-    pub(super) fn of(place: &Place, instance: &str) -> Self {
+impl HostPaths {
+    pub(super) fn for_host(place: &LabPaths, instance: &str) -> Self {
         Self {
             run: place.run().join("hosts").join(instance),
-            data: place.data().join("hosts").join(instance),
+            data: place.data_folder().join("hosts").join(instance),
         }
     }
 
     /// The mounted root file system.
-    pub(super) fn root(&self) -> PathBuf {
+    pub(super) fn root_folder(&self) -> PathBuf {
         self.run.join("root")
     }
 
-    pub(super) fn host(&self) -> PathBuf {
+    pub(super) fn host_file(&self) -> PathBuf {
         self.run.join("host.json")
     }
 
-    pub(super) fn volumes(&self) -> PathBuf {
+    pub(super) fn volumes_file(&self) -> PathBuf {
         self.run.join("volumes.json")
     }
 
-    pub(super) fn console(&self) -> PathBuf {
+    pub(super) fn console_file(&self) -> PathBuf {
         self.run.join("console")
     }
 
     /// The container runtime's exit code, written when the host is off for good.
-    pub(super) fn exit(&self) -> PathBuf {
+    pub(super) fn exit_file(&self) -> PathBuf {
         self.run.join("exit")
     }
 }
 
 impl Host {
-    pub fn read(place: &Place, instance: &str) -> Result<Self> {
-        let path = Paths::of(place, instance).host();
-        json_file::read(&path)?.with_context(|| {
+    pub fn read_host(place: &LabPaths, instance: &str) -> Result<Self> {
+        let path = HostPaths::for_host(place, instance).host_file();
+        json_file::read_json(&path)?.with_context(|| {
             let lab = place.name();
             format!(
                 "no host {instance} in lab {lab} (no {}): `lab list` shows those there are",
@@ -97,12 +97,12 @@ impl Host {
     }
 
     /// The container runtime of the present boot.
-    fn runtime(&self) -> Result<Option<u32>> {
-        if !self.launcher.alive()? {
+    fn runtime_pid(&self) -> Result<Option<u32>> {
+        if !self.launcher.is_alive()? {
             return Ok(None);
         }
-        for child in process::children(self.launcher.pid)? {
-            if process::name(child)?.as_deref() == Some("systemd-nspawn") {
+        for child in process::child_pids(self.launcher.pid)? {
+            if process::process_name(child)?.as_deref() == Some("systemd-nspawn") {
                 return Ok(Some(child));
             }
         }
@@ -110,47 +110,50 @@ impl Host {
     }
 
     /// The host's first process of the present boot, as the machine sees it.
-    pub fn init(&self) -> Result<Option<Process>> {
-        let Some(runtime) = self.runtime()? else {
+    pub fn init_process(&self) -> Result<Option<Process>> {
+        let Some(runtime) = self.runtime_pid()? else {
             return Ok(None);
         };
-        for child in process::children(runtime)? {
+        for child in process::child_pids(runtime)? {
             // Others are on the way to becoming the host, in the machine's pid namespace.
             if process::namespace_pids(child)?.get(1) == Some(&1) {
-                return Ok(Process::of(child).ok());
+                return Ok(Process::from_pid(child).ok());
             }
         }
         Ok(None)
     }
 
-    pub fn state(&self, place: &Place) -> Result<State> {
-        if let Some(init) = self.init()? {
-            let systemd = process::name(init.pid)?.as_deref() == Some("systemd");
+    pub fn current_state(&self, place: &LabPaths) -> Result<HostState> {
+        if let Some(init) = self.init_process()? {
+            let systemd = process::process_name(init.pid)?.as_deref() == Some("systemd");
             return Ok(if systemd {
-                State::Running
+                HostState::Running
             } else {
-                State::Booting
+                HostState::Booting
             });
         }
-        if self.launcher.alive()? {
-            return Ok(State::Booting);
+        if self.launcher.is_alive()? {
+            return Ok(HostState::Booting);
         }
-        let exit = Paths::of(place, &self.spec.instance).exit();
+        let exit = HostPaths::for_host(place, &self.spec.instance).exit_file();
         match fs::read_to_string(&exit) {
-            Ok(code) if code.trim() == "0" => Ok(State::Off),
-            Ok(_) => Ok(State::Crashed),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(State::Crashed),
+            Ok(code) if code.trim() == "0" => Ok(HostState::Off),
+            Ok(_) => Ok(HostState::Crashed),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(HostState::Crashed),
             Err(error) => Err(error).with_context(|| format!("reading {}", exit.display())),
         }
     }
 
-    pub fn volumes(&self, place: &Place) -> Result<Vec<Attached>> {
-        Ok(json_file::read(&Paths::of(place, &self.spec.instance).volumes())?.unwrap_or_default())
+    pub fn read_volumes(&self, place: &LabPaths) -> Result<Vec<HostVolume>> {
+        Ok(
+            json_file::read_json(&HostPaths::for_host(place, &self.spec.instance).volumes_file())?
+                .unwrap_or_default(),
+        )
     }
 }
 
 /// All hosts of a lab, by instance id.
-pub fn hosts(place: &Place) -> Result<Vec<Host>> {
+pub fn list_hosts(place: &LabPaths) -> Result<Vec<Host>> {
     let folder = place.run().join("hosts");
     let entries = match fs::read_dir(&folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -160,17 +163,24 @@ pub fn hosts(place: &Place) -> Result<Vec<Host>> {
     for entry in entries {
         let entry = entry.with_context(|| format!("listing {}", folder.display()))?;
         // Without the file it never booted, or is just going.
-        hosts.extend(json_file::read::<Host>(&entry.path().join("host.json"))?);
+        hosts.extend(json_file::read_json::<Host>(
+            &entry.path().join("host.json"),
+        )?);
     }
     hosts.sort_by(|one, other| one.spec.instance.cmp(&other.spec.instance));
     Ok(hosts)
 }
 
 /// Waits until the host is in one of the states; the one it is in.
-pub fn wait(place: &Place, instance: &str, states: &[State], limit: Duration) -> Result<State> {
+pub fn wait_for_state(
+    place: &LabPaths,
+    instance: &str,
+    states: &[HostState],
+    limit: Duration,
+) -> Result<HostState> {
     let end = Instant::now() + limit;
     loop {
-        let state = Host::read(place, instance)?.state(place)?;
+        let state = Host::read_host(place, instance)?.current_state(place)?;
         if states.contains(&state) {
             return Ok(state);
         }

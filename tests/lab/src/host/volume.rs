@@ -1,10 +1,10 @@
 //! Volumes: sparse files that outlive hosts, shown in a host as the NVMe devices and links that EC2 and Amazon's udev rules
 //! make there.
 
-use super::image::write;
-use super::state::{Host, Paths, State};
-use crate::ledger::{Ledger, Made};
-use crate::place::Place;
+use super::image::write_file;
+use super::state::{Host, HostPaths, HostState};
+use crate::lab_paths::LabPaths;
+use crate::ledger::{Ledger, LedgerEntry};
 use crate::{json_file, teardown, tool};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ const NUMBERS: RangeInclusive<u32> = 1..=27;
 /// A volume to attach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VolumeSpec {
-    /// `vol-0123456789abcdef0`.
+    /// Volume id, for example `vol-0123456789abcdef0`.
     pub id: String,
     /// GiB. A volume that was smaller grows.
     pub size: u32,
@@ -33,9 +33,9 @@ pub struct VolumeSpec {
 
 /// A volume attached to a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attached {
+pub struct HostVolume {
     pub volume: String,
-    /// As asked for.
+    /// Device name as in the request, for example `/dev/xvdba`.
     pub device: String,
     /// N of the host's `/dev/nvmeNn1`.
     pub number: u32,
@@ -46,15 +46,15 @@ pub struct Attached {
     pub minor: u32,
 }
 
-impl Attached {
+impl HostVolume {
     /// Name below the host's `/dev`.
-    pub fn node(&self) -> String {
+    pub fn device_node(&self) -> String {
         format!("nvme{}n1", self.number)
     }
 
     /// Links below `/dev` and what they point to: by volume id, with and without the name space, and as asked for.
-    pub(super) fn links(&self) -> Vec<(String, String)> {
-        let node = self.node();
+    pub(super) fn device_links(&self) -> Vec<(String, String)> {
+        let node = self.device_node();
         let serial = self.volume.replace('-', "");
         let by_id = format!("disk/by-id/nvme-Amazon_Elastic_Block_Store_{serial}");
         let mut links = vec![
@@ -69,49 +69,57 @@ impl Attached {
 }
 
 /// Where a volume's content is.
-pub(super) fn file(place: &Place, volume: &str) -> PathBuf {
-    place.data().join("volumes").join(format!("{volume}.img"))
+pub(super) fn volume_file(place: &LabPaths, volume: &str) -> PathBuf {
+    place
+        .data_folder()
+        .join("volumes")
+        .join(format!("{volume}.img"))
 }
 
 /// Attaches a volume to a host that was booted, on or off. Attached there already is fine, and grows it if it is larger
 /// now; attached elsewhere is an error, as in EC2.
 pub fn attach_volume(
-    place: &Place,
+    place: &LabPaths,
     ledger: &Ledger,
     instance: &str,
     spec: &VolumeSpec,
-) -> Result<Attached> {
+) -> Result<HostVolume> {
     let context = || format!("attaching {} to {instance}", spec.id);
-    attach(place, ledger, instance, spec).with_context(context)
+    attach_locked(place, ledger, instance, spec).with_context(context)
 }
 
-fn attach(place: &Place, ledger: &Ledger, instance: &str, spec: &VolumeSpec) -> Result<Attached> {
-    named(&spec.id, "vol-")?;
-    named(spec.device.strip_prefix("/dev/").unwrap_or(""), "")?;
-    let _lock = lock(place)?;
-    let host = Host::read(place, instance)?;
-    let mut volumes = host.volumes(place)?;
+fn attach_locked(
+    place: &LabPaths,
+    ledger: &Ledger,
+    instance: &str,
+    spec: &VolumeSpec,
+) -> Result<HostVolume> {
+    check_name(&spec.id, "vol-")?;
+    check_name(spec.device.strip_prefix("/dev/").unwrap_or(""), "")?;
+    let _lock = lock_attachments(place)?;
+    let host = Host::read_host(place, instance)?;
+    let mut volumes = host.read_volumes(place)?;
     let known = volumes
         .iter()
         .find(|attached| attached.volume == spec.id)
         .cloned();
     if known.is_none() {
-        free(place, spec, &volumes)?;
+        check_free(place, spec, &volumes)?;
     }
-    let file = grown(place, ledger, spec)?;
+    let file = ensure_volume_file(place, ledger, spec)?;
     if let Some(attached) = known {
-        let mut losetup = ledger.command("losetup")?;
+        let mut losetup = ledger.locked_command("losetup")?;
         tool::run(losetup.arg("--set-capacity").arg(&attached.loop_device))?;
         // An attachment that was cut off may not have come to this.
-        show(place, &host)?;
+        show_devices(place, &host)?;
         return Ok(attached);
     }
-    ledger.record(&Made::Loop { file: file.clone() })?;
+    ledger.record(&LedgerEntry::Loop { file: file.clone() })?;
     // Left by an attachment that was cut off; or by a forced detachment, and then in use until it is unmounted.
     for stale in teardown::loop_devices(&file)? {
-        tool::output(ledger.command("losetup")?.arg("--detach").arg(stale))?;
+        tool::run_tool(ledger.locked_command("losetup")?.arg("--detach").arg(stale))?;
     }
-    let mut losetup = ledger.command("losetup")?;
+    let mut losetup = ledger.locked_command("losetup")?;
     losetup.args(["--find", "--show"]).arg(&file);
     let loop_device = PathBuf::from(tool::run(&mut losetup)?.trim());
     let (major, minor) = device_number(&loop_device)?;
@@ -120,7 +128,7 @@ fn attach(place: &Place, ledger: &Ledger, instance: &str, spec: &VolumeSpec) -> 
         .find(|number| volumes.iter().all(|other| other.number != *number))
         .context("the host has as many volumes as EC2 attaches to one instance")?;
     let device = spec.device.clone();
-    let attached = Attached {
+    let attached = HostVolume {
         volume: spec.id.clone(),
         device,
         number,
@@ -129,14 +137,17 @@ fn attach(place: &Place, ledger: &Ledger, instance: &str, spec: &VolumeSpec) -> 
         minor,
     };
     volumes.push(attached.clone());
-    json_file::write(&Paths::of(place, instance).volumes(), &volumes)?;
+    json_file::write_json(
+        &HostPaths::for_host(place, instance).volumes_file(),
+        &volumes,
+    )?;
     write_devices(place, instance)?;
-    show(place, &host)?;
+    show_devices(place, &host)?;
     Ok(attached)
 }
 
 /// Ids and device names become paths.
-fn named(name: &str, prefix: &str) -> Result<()> {
+fn check_name(name: &str, prefix: &str) -> Result<()> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     if name.len() <= prefix.len() || !name.starts_with(prefix) || !name.bytes().all(plain) {
         bail!("{name:?} is no name of a volume or device: as vol-0123456789abcdef0, /dev/xvdf");
@@ -145,13 +156,13 @@ fn named(name: &str, prefix: &str) -> Result<()> {
 }
 
 /// Neither the volume nor the device name may be taken.
-fn free(place: &Place, spec: &VolumeSpec, volumes: &[Attached]) -> Result<()> {
+fn check_free(place: &LabPaths, spec: &VolumeSpec, volumes: &[HostVolume]) -> Result<()> {
     if let Some(other) = volumes.iter().find(|other| other.device == spec.device) {
         bail!("{} is taken by {}", spec.device, other.volume);
     }
-    for host in super::hosts(place)? {
+    for host in super::list_hosts(place)? {
         if host
-            .volumes(place)?
+            .read_volumes(place)?
             .iter()
             .any(|other| other.volume == spec.id)
         {
@@ -165,13 +176,13 @@ fn free(place: &Place, spec: &VolumeSpec, volumes: &[Attached]) -> Result<()> {
 }
 
 /// The volume's file, at least as large as asked.
-fn grown(place: &Place, ledger: &Ledger, spec: &VolumeSpec) -> Result<PathBuf> {
-    let folder = place.data().join("volumes");
-    ledger.record(&Made::Directory {
+fn ensure_volume_file(place: &LabPaths, ledger: &Ledger, spec: &VolumeSpec) -> Result<PathBuf> {
+    let folder = place.data_folder().join("volumes");
+    ledger.record(&LedgerEntry::Directory {
         path: folder.clone(),
     })?;
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-    let path = file(place, &spec.id);
+    let path = volume_file(place, &spec.id);
     let context = || format!("making {}", path.display());
     let open = File::options()
         .create(true)
@@ -195,27 +206,30 @@ fn device_number(path: &Path) -> Result<(u32, u32)> {
 }
 
 /// Writes the host's script of devices, from what is attached.
-pub(super) fn write_devices(place: &Place, instance: &str) -> Result<()> {
-    let paths = Paths::of(place, instance);
-    let volumes: Vec<Attached> = json_file::read(&paths.volumes())?.unwrap_or_default();
+pub(super) fn write_devices(place: &LabPaths, instance: &str) -> Result<()> {
+    let paths = HostPaths::for_host(place, instance);
+    let volumes: Vec<HostVolume> = json_file::read_json(&paths.volumes_file())?.unwrap_or_default();
     let mut script =
         String::from("# The volumes attached to this machine.\nmkdir -p /dev/disk/by-id\n");
     for attached in &volumes {
-        let (node, major, minor) = (attached.node(), attached.major, attached.minor);
+        let (node, major, minor) = (attached.device_node(), attached.major, attached.minor);
         writeln!(
             script,
             "[ -b /dev/{node} ] || mknod -m 660 /dev/{node} b {major} {minor}"
         )?;
-        for (link, target) in attached.links() {
+        for (link, target) in attached.device_links() {
             writeln!(script, "ln -sfn {target} /dev/{link}")?;
         }
     }
-    write(&paths.root().join(DEVICES), 0o644, &script)
+    write_file(&paths.root_folder().join(DEVICES), 0o644, &script)
 }
 
 /// Makes the devices in a host that is past the point where it does so itself.
-fn show(place: &Place, host: &Host) -> Result<()> {
-    if matches!(host.state(place)?, State::Off | State::Crashed) {
+fn show_devices(place: &LabPaths, host: &Host) -> Result<()> {
+    if matches!(
+        host.current_state(place)?,
+        HostState::Off | HostState::Crashed
+    ) {
         return Ok(());
     }
     let output = super::exec_output(place, &host.spec.instance, &["sh", &format!("/{DEVICES}")])?;
@@ -229,7 +243,7 @@ fn show(place: &Place, host: &Host) -> Result<()> {
 }
 
 /// One change of attachments at a time.
-pub(super) fn lock(place: &Place) -> Result<File> {
+pub(super) fn lock_attachments(place: &LabPaths) -> Result<File> {
     let path = place.run().join("volumes.lock");
     let file = File::create(&path).with_context(|| format!("opening {}", path.display()))?;
     file.lock()

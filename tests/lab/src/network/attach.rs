@@ -2,9 +2,9 @@
 
 use super::error::Result;
 use super::{names, netns};
+use crate::aws_state::Instance;
+use crate::lab_paths::LabPaths;
 use crate::ledger::Ledger;
-use crate::place::Place;
-use crate::world::Instance;
 use std::path::Path;
 
 /// The host's end, as AWS's older instance types call it.
@@ -12,14 +12,14 @@ pub const HOST_LINK: &str = "eth0";
 
 /// Makes the host's namespace with `eth0` (its MAC and no address: that the host gets by DHCP, as on EC2) and the router's
 /// end of the link. Packets pass once `Router::apply` has seen the instance. Doing it twice changes nothing.
-pub fn attach_host(place: &Place, ledger: &Ledger, instance: &Instance) -> Result<()> {
+pub fn attach_host(place: &LabPaths, ledger: &Ledger, instance: &Instance) -> Result<()> {
     let (router, host) = (place.router_netns(), place.host_netns(&instance.id));
-    let link = names::link(&instance.id);
-    netns::add(ledger, &host)?;
+    let link = names::link_name(&instance.id);
+    netns::add_netns(ledger, &host)?;
     if !has_link(&router, &link)? {
         // Of an attachment that was cut off: its other end would be in the way.
         if has_link(&host, HOST_LINK)? {
-            netns::ip(&host, &["link", "delete", HOST_LINK])?;
+            netns::run_ip(&host, &["link", "delete", HOST_LINK])?;
         }
         let new = [
             "link",
@@ -33,25 +33,25 @@ pub fn attach_host(place: &Place, ledger: &Ledger, instance: &Instance) -> Resul
             "veth",
         ];
         let peer = ["peer", "name", &link, "mtu", names::MTU, "netns", &router];
-        netns::ip(&host, &[&new[..], &peer].concat())?;
+        netns::run_ip(&host, &[&new[..], &peer].concat())?;
     }
     // Answers for its neighbours come at once, not after the random wait of a proxy.
     let settings =
         [("proxy_delay", "0")].map(|(name, value)| (format!("ipv4/neigh/{link}/{name}"), value));
-    netns::set(&router, &settings)?;
-    netns::ip(&router, &["link", "set", &link, "up"])
+    netns::write_settings(&router, &settings)?;
+    netns::run_ip(&router, &["link", "set", &link, "up"])
 }
 
 /// Takes the link away and the namespace's name. Whoever still runs inside is without a network.
-pub fn detach_host(place: &Place, instance: &str) -> Result<()> {
-    let (router, link) = (place.router_netns(), names::link(instance));
-    if netns::exists(&router) && has_link(&router, &link)? {
-        netns::ip(&router, &["link", "delete", &link])?;
+pub fn detach_host(place: &LabPaths, instance: &str) -> Result<()> {
+    let (router, link) = (place.router_netns(), names::link_name(instance));
+    if netns::netns_exists(&router) && has_link(&router, &link)? {
+        netns::run_ip(&router, &["link", "delete", &link])?;
     }
-    netns::delete(&place.host_netns(instance))
+    netns::delete_netns(&place.host_netns(instance))
 }
 
 fn has_link(netns: &str, link: &str) -> Result<bool> {
     let path = Path::new("/proc/sys/net/ipv4/conf").join(link);
-    netns::inside(netns, || path.exists())
+    netns::run_inside(netns, || path.exists())
 }

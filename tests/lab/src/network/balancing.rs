@@ -1,13 +1,13 @@
 //! Which targets a network load balancer's address sends connections to, as AWS chooses them.
 
 use super::topology::Topology;
-use crate::world::{BalancerAddress, Listener, LoadBalancer, Target, TargetGroup};
+use crate::aws_state::{BalancerAddress, Listener, LoadBalancer, Target, TargetGroup};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 /// What health checks found: `healthy` or `unhealthy` by ARN of the target group, then by `INSTANCE:PORT`, as in
-/// [`crate::world::Report::targets`].
-pub type Health = BTreeMap<String, BTreeMap<String, String>>;
+/// [`crate::aws_state::HostReport::targets`].
+pub type TargetHealth = BTreeMap<String, BTreeMap<String, String>>;
 
 /// A target as an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,14 +19,14 @@ pub struct Backend {
 /// What a balancer's address does with connections to one listener.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// For new connections.
+    /// Targets of new connections.
     pub new: Vec<Backend>,
     /// May go on with connections that they have: those for new ones, and those being drained.
     pub kept: Vec<Backend>,
 }
 
 /// The transport protocols of a listener; none when the lab does not do it.
-pub fn protocols(listener: &str) -> &'static [&'static str] {
+pub fn transport_protocols(listener: &str) -> &'static [&'static str] {
     match listener {
         "TCP" => &["tcp"],
         "UDP" => &["udp"],
@@ -36,26 +36,30 @@ pub fn protocols(listener: &str) -> &'static [&'static str] {
 }
 
 /// A target's key in reports.
-pub fn key(target: &Target) -> String {
+pub fn target_key(target: &Target) -> String {
     format!("{}:{}", target.instance, target.port)
 }
 
 /// A target's state: draining whatever checks say, else what they said last, else what AWS has.
-pub fn state<'a>(health: &'a Health, group: &TargetGroup, target: &'a Target) -> &'a str {
+pub fn target_state<'a>(
+    health: &'a TargetHealth,
+    group: &TargetGroup,
+    target: &'a Target,
+) -> &'a str {
     if target.state == "draining" {
         return "draining";
     }
     let checked = health
         .get(&group.arn)
-        .and_then(|group| group.get(&key(target)));
+        .and_then(|group| group.get(&target_key(target)));
     checked.unwrap_or(&target.state)
 }
 
 /// Targets of the address's zone, or of all zones when the balancer crosses them. Healthy ones; all that are registered
 /// when none is healthy (AWS calls it failing open).
-pub fn choose(
+pub fn choose_targets(
     topology: &Topology<'_>,
-    health: &Health,
+    health: &TargetHealth,
     balancer: &LoadBalancer,
     address: &BalancerAddress,
     listener: &Listener,
@@ -71,7 +75,7 @@ pub fn choose(
     let mut registered = Vec::new();
     let mut draining = Vec::new();
     for target in &group.targets {
-        let Some(host) = topology.host(&target.instance) else {
+        let Some(host) = topology.find_host(&target.instance) else {
             continue;
         };
         let reached = balancer.cross_zone || host.instance.zone == address.zone;
@@ -82,7 +86,7 @@ pub fn choose(
             address: host.instance.address,
             port: target.port,
         };
-        match state(health, group, target) {
+        match target_state(health, group, target) {
             "draining" => draining.push(backend),
             "healthy" => healthy.push(backend),
             _ => registered.push(backend),

@@ -1,11 +1,11 @@
 //! `lab network` and `lab partition`: what the network does to each host, and faults on demand.
 
-use super::balancing::{key, state};
+use super::balancing::{target_key, target_state};
 use super::faults::{self, Faults, Partition};
 use super::snapshot::{self, Snapshot};
-use super::topology::{Host, Topology, Via};
+use super::topology::{Host, RouteVia, Topology};
 use super::{Error, Result, names};
-use crate::place::Place;
+use crate::lab_paths::LabPaths;
 use clap::Args;
 
 /// Cut a host off, or lose its packets; or heal
@@ -29,30 +29,30 @@ pub struct PartitionArguments {
 }
 
 /// Does what the arguments say and returns what is in force then.
-pub fn partition(place: &Place, arguments: &PartitionArguments) -> Result<String> {
-    let snapshot = snapshot::read(place)?;
-    let find = |name: &str| find(&snapshot, name);
+pub fn change_partition(place: &LabPaths, arguments: &PartitionArguments) -> Result<String> {
+    let snapshot = snapshot::read_snapshot(place)?;
+    let find = |name: &str| find_host(&snapshot, name);
     let host = arguments.host.as_deref().map(find).transpose()?;
     match host {
-        _ if arguments.heal => faults::heal(place, host.as_deref())?,
+        _ if arguments.heal => faults::remove_faults(place, host.as_deref())?,
         None => {}
         Some(host) => {
             if let Some(percent) = arguments.loss {
-                faults::loss(place, &host, percent * 10)?;
+                faults::set_packet_loss(place, &host, percent * 10)?;
             } else {
                 let what = match (&arguments.from, arguments.from_balancers) {
                     (Some(other), _) => Partition::Pair(host, find(other)?),
                     (None, true) => Partition::FromBalancers(host),
                     (None, false) => Partition::Host(host),
                 };
-                faults::partition(place, &what)?;
+                faults::partition_host(place, &what)?;
             }
         }
     }
-    network(place)
+    describe_network(place)
 }
 
-fn find(snapshot: &Snapshot, name: &str) -> Result<String> {
+fn find_host(snapshot: &Snapshot, name: &str) -> Result<String> {
     let named = snapshot.world.instances.iter().find(|instance| {
         let short = instance.hostname.split('.').next();
         instance.id == name
@@ -66,10 +66,10 @@ fn find(snapshot: &Snapshot, name: &str) -> Result<String> {
 }
 
 /// Hosts with their way to the internet and their faults, balancers with their targets, and what the lab does not do.
-pub fn network(place: &Place) -> Result<String> {
-    let snapshot = snapshot::read(place)?;
-    let faults = faults::read(place)?;
-    let topology = Topology::of(&snapshot.world)?;
+pub fn describe_network(place: &LabPaths) -> Result<String> {
+    let snapshot = snapshot::read_snapshot(place)?;
+    let faults = faults::read_faults(place)?;
+    let topology = Topology::from_world(&snapshot.world)?;
     let mut lines: Vec<String> = topology
         .hosts
         .iter()
@@ -104,8 +104,8 @@ pub fn network(place: &Place) -> Result<String> {
                     "  {} {} -> {} {}",
                     listener.protocol,
                     listener.port,
-                    key(target),
-                    state(&snapshot.health, group, target)
+                    target_key(target),
+                    target_state(&snapshot.health, group, target)
                 ));
             }
         }
@@ -123,11 +123,11 @@ pub fn network(place: &Place) -> Result<String> {
 fn host_line(topology: &Topology<'_>, host: &Host<'_>, faults: &Faults) -> String {
     let instance = host.instance;
     let internet = match (
-        topology.via(host.table, names::FRONT),
+        topology.route_of(host.table, names::FRONT),
         instance.public_address,
     ) {
-        (Via::InternetGateway, Some(public)) => format!("internet as {public}"),
-        (Via::NatGateway(public), _) => format!("internet by NAT as {public}"),
+        (RouteVia::InternetGateway, Some(public)) => format!("internet as {public}"),
+        (RouteVia::NatGateway(public), _) => format!("internet by NAT as {public}"),
         _ => "no internet".to_owned(),
     };
     let mut line = format!(

@@ -1,10 +1,10 @@
 //! DHCP as a VPC answers it: each network interface always gets its own address, known by its hardware address.
 
-use super::error::{Result, doing};
+use super::error::{Result, add_context};
 use super::netns;
 use super::topology::{Host, Topology};
-use crate::place::Place;
-use crate::world::{Instance, World};
+use crate::aws_state::{AwsState, Instance};
+use crate::lab_paths::LabPaths;
 use dhcproto::v4::{DhcpOption, Flags, Message, MessageType, Opcode, OptionCode};
 use dhcproto::{Decodable, Decoder, Encodable};
 use socket2::{Domain, Protocol, Socket, Type};
@@ -19,48 +19,56 @@ const CLIENT: u16 = 68;
 const MTU: u16 = 9001;
 
 /// Answers hosts until the sender of worlds is gone. Runs on any runtime; only its sockets are in the router's namespace.
-pub async fn serve(place: &Place, worlds: watch::Receiver<Arc<World>>) -> Result<()> {
+pub async fn serve_dhcp(place: &LabPaths, worlds: watch::Receiver<Arc<AwsState>>) -> Result<()> {
     let netns = place.router_netns();
-    let socket = netns::inside(&netns, || listener(Ipv4Addr::UNSPECIFIED, None))?
-        .map_err(doing("listening for DHCP"))?;
-    let socket = tokio::net::UdpSocket::from_std(socket).map_err(doing("listening for DHCP"))?;
+    let socket = netns::run_inside(&netns, || bind_listener(Ipv4Addr::UNSPECIFIED, None))?
+        .map_err(add_context("listening for DHCP"))?;
+    let socket =
+        tokio::net::UdpSocket::from_std(socket).map_err(add_context("listening for DHCP"))?;
     let mut packet = [0; 1500];
     let mut worlds = worlds;
     loop {
         let length = tokio::select! {
-            received = socket.recv_from(&mut packet) => received.map_err(doing("receiving DHCP"))?.0,
+            received = socket.recv_from(&mut packet) => received.map_err(add_context("receiving DHCP"))?.0,
             changed = worlds.changed() => match changed {
                 Ok(()) => continue,
                 Err(_) => return Ok(()),
             },
         };
         let world = worlds.borrow().clone();
-        let Some(answer) = packet.get(..length).and_then(|bytes| answer(&world, bytes)) else {
+        let Some(answer) = packet
+            .get(..length)
+            .and_then(|bytes| answer_packet(&world, bytes))
+        else {
             continue;
         };
         // One host's answer that cannot be sent (its link just went) is no reason to leave the others without.
-        if let Err(error) = send(&netns, &socket, &answer).await {
+        if let Err(error) = send_answer(&netns, &socket, &answer).await {
             tracing::warn!(link = answer.link, %error, "a DHCP answer was not sent");
         }
     }
 }
 
-async fn send(netns: &str, socket: &tokio::net::UdpSocket, answer: &Answer) -> Result<()> {
+async fn send_answer(
+    netns: &str,
+    socket: &tokio::net::UdpSocket,
+    answer: &DhcpAnswer,
+) -> Result<()> {
     let encoded = answer.message.to_vec();
-    let bytes =
-        encoded.map_err(|error| doing("encoding a DHCP answer")(std::io::Error::other(error)))?;
-    let what = doing(format!("sending DHCP on {}", answer.link));
+    let bytes = encoded
+        .map_err(|error| add_context("encoding a DHCP answer")(std::io::Error::other(error)))?;
+    let what = add_context(format!("sending DHCP on {}", answer.link));
     if !answer.message.flags().broadcast() {
         // The router knows the host's hardware address, so this arrives before the host has its address.
         let to = SocketAddrV4::new(answer.address, CLIENT);
         return socket.send_to(&bytes, to).await.map(drop).map_err(what);
     }
     let to = SocketAddrV4::new(Ipv4Addr::BROADCAST, CLIENT);
-    let broadcast = || listener(answer.gateway, Some(&answer.link))?.send_to(&bytes, to);
-    netns::inside(netns, broadcast)?.map(drop).map_err(what)
+    let broadcast = || bind_listener(answer.gateway, Some(&answer.link))?.send_to(&bytes, to);
+    netns::run_inside(netns, broadcast)?.map(drop).map_err(what)
 }
 
-fn listener(at: Ipv4Addr, link: Option<&str>) -> std::io::Result<UdpSocket> {
+fn bind_listener(at: Ipv4Addr, link: Option<&str>) -> std::io::Result<UdpSocket> {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
     socket.set_reuse_address(true)?;
     socket.set_broadcast(true)?;
@@ -74,29 +82,29 @@ fn listener(at: Ipv4Addr, link: Option<&str>) -> std::io::Result<UdpSocket> {
 
 /// What to send where.
 #[derive(Debug)]
-pub struct Answer {
+pub struct DhcpAnswer {
     /// The router's end of the host's link.
     pub link: String,
     pub gateway: Ipv4Addr,
-    /// The host's.
+    /// Address of the host that asked.
     pub address: Ipv4Addr,
     pub message: Message,
 }
 
 /// The answer to one packet; `None` for what is no request or of no instance.
-pub fn answer(world: &World, packet: &[u8]) -> Option<Answer> {
+pub fn answer_packet(world: &AwsState, packet: &[u8]) -> Option<DhcpAnswer> {
     let request = Message::decode(&mut Decoder::new(packet)).ok()?;
     if request.opcode() != Opcode::BootRequest {
         return None;
     }
     let bytes = request.chaddr().iter().map(|byte| format!("{byte:02x}"));
     let mac = bytes.collect::<Vec<_>>().join(":");
-    let topology = Topology::of(world).ok()?;
+    let topology = Topology::from_world(world).ok()?;
     let mut hosts = topology.hosts.iter();
     let host = hosts.find(|host| host.instance.mac.eq_ignore_ascii_case(&mac))?;
     let kind = match request.opts().msg_type()? {
         MessageType::Discover => MessageType::Offer,
-        MessageType::Request => verdict(&request, host)?,
+        MessageType::Request => verdict_on_request(&request, host)?,
         MessageType::Inform => MessageType::Ack,
         _ => return None,
     };
@@ -124,11 +132,11 @@ pub fn answer(world: &World, packet: &[u8]) -> Option<Answer> {
                 .opts_mut()
                 .insert(DhcpOption::AddressLeaseTime(LEASE));
         }
-        for option in settings(&topology, host)? {
+        for option in dhcp_options(&topology, host)? {
             message.opts_mut().insert(option);
         }
     }
-    Some(Answer {
+    Some(DhcpAnswer {
         link: host.link.clone(),
         gateway: host.gateway,
         address: host.instance.address,
@@ -136,7 +144,7 @@ pub fn answer(world: &World, packet: &[u8]) -> Option<Answer> {
     })
 }
 
-fn settings(topology: &Topology<'_>, host: &Host<'_>) -> Option<[DhcpOption; 7]> {
+fn dhcp_options(topology: &Topology<'_>, host: &Host<'_>) -> Option<[DhcpOption; 7]> {
     let net = topology.subnets.get(host.instance.subnet.as_str())?;
     let name = host.instance.hostname.split('.').next()?;
     let (servers, domain) = names_of(topology, host.instance);
@@ -152,7 +160,7 @@ fn settings(topology: &Topology<'_>, host: &Host<'_>) -> Option<[DhcpOption; 7]>
 }
 
 /// A request for another address is refused, one that chose another server is not ours.
-fn verdict(request: &Message, host: &Host<'_>) -> Option<MessageType> {
+fn verdict_on_request(request: &Message, host: &Host<'_>) -> Option<MessageType> {
     if let Some(DhcpOption::ServerIdentifier(server)) =
         request.opts().get(OptionCode::ServerIdentifier)
         && *server != host.gateway

@@ -51,7 +51,7 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Adds to an I/O error what was being done.
-pub fn doing(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
+pub fn add_context(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
     let doing = what.into();
     move |source| Error::Io { doing, source }
 }

@@ -3,10 +3,10 @@
 
 mod tables;
 
-use super::error::{Result, doing};
+use super::error::{Result, add_context};
 use super::{netns, routing, snapshot};
 use crate::json_file;
-use crate::place::Place;
+use crate::lab_paths::LabPaths;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -39,8 +39,8 @@ pub enum Partition {
 }
 
 /// Cuts a host off; connections that it has starve, nothing is refused.
-pub fn partition(place: &Place, what: &Partition) -> Result<()> {
-    change(place, |faults| match what {
+pub fn partition_host(place: &LabPaths, what: &Partition) -> Result<()> {
+    change_faults(place, |faults| match what {
         Partition::Host(id) => faults.hosts.entry(id.clone()).or_default().isolated = true,
         Partition::FromBalancers(id) => {
             faults.hosts.entry(id.clone()).or_default().from_balancers = true;
@@ -54,15 +54,15 @@ pub fn partition(place: &Place, what: &Partition) -> Result<()> {
 }
 
 /// Loses that many of a thousand packets from and to the host, at random.
-pub fn loss(place: &Place, instance: &str, per_mille: u16) -> Result<()> {
-    change(place, |faults| {
+pub fn set_packet_loss(place: &LabPaths, instance: &str, per_mille: u16) -> Result<()> {
+    change_faults(place, |faults| {
         faults.hosts.entry(instance.to_owned()).or_default().loss = per_mille.min(1000);
     })
 }
 
 /// Takes back every fault of a host, or of all.
-pub fn heal(place: &Place, instance: Option<&str>) -> Result<()> {
-    change(place, |faults| match instance {
+pub fn remove_faults(place: &LabPaths, instance: Option<&str>) -> Result<()> {
+    change_faults(place, |faults| match instance {
         None => *faults = Faults::default(),
         Some(id) => {
             faults.hosts.remove(id);
@@ -72,45 +72,45 @@ pub fn heal(place: &Place, instance: Option<&str>) -> Result<()> {
 }
 
 /// What is in force.
-pub fn read(place: &Place) -> Result<Faults> {
-    Ok(json_file::read(&file(place))?.unwrap_or_default())
+pub fn read_faults(place: &LabPaths) -> Result<Faults> {
+    Ok(json_file::read_json(&faults_file(place))?.unwrap_or_default())
 }
 
 /// Loads the tables again, for links that came meanwhile.
-pub fn reload(place: &Place) -> Result<()> {
-    let _lock = lock(place)?;
-    load(place, &read(place)?)
+pub fn reload_tables(place: &LabPaths) -> Result<()> {
+    let _lock = lock_faults(place)?;
+    load_tables(place, &read_faults(place)?)
 }
 
-fn file(place: &Place) -> PathBuf {
+fn faults_file(place: &LabPaths) -> PathBuf {
     place.run().join("faults.json")
 }
 
-fn change(place: &Place, change: impl FnOnce(&mut Faults)) -> Result<()> {
-    let _lock = lock(place)?;
-    let mut faults = read(place)?;
+fn change_faults(place: &LabPaths, change: impl FnOnce(&mut Faults)) -> Result<()> {
+    let _lock = lock_faults(place)?;
+    let mut faults = read_faults(place)?;
     change(&mut faults);
     faults
         .hosts
         .retain(|_, host| *host != HostFaults::default());
-    json_file::write(&file(place), &faults)?;
-    load(place, &faults)
+    json_file::write_json(&faults_file(place), &faults)?;
+    load_tables(place, &faults)
 }
 
 /// The daemon and commands change faults at the same time; the lock goes when the file is closed.
-fn lock(place: &Place) -> Result<File> {
+fn lock_faults(place: &LabPaths) -> Result<File> {
     let path = place.run().join("faults.lock");
     let what = format!("locking {}", path.display());
-    let file = File::create(&path).map_err(doing(what.clone()))?;
-    file.lock().map_err(doing(what))?;
+    let file = File::create(&path).map_err(add_context(what.clone()))?;
+    file.lock().map_err(add_context(what))?;
     Ok(file)
 }
 
-fn load(place: &Place, faults: &Faults) -> Result<()> {
+fn load_tables(place: &LabPaths, faults: &Faults) -> Result<()> {
     let netns = place.router_netns();
-    let world = snapshot::read(place)?.world;
-    netns::settle(|| {
-        let (links, _) = routing::observe(&netns)?;
-        netns::nft(&netns, &tables::ruleset(faults, &world, &links))
+    let world = snapshot::read_snapshot(place)?.world;
+    netns::retry_until_settled(|| {
+        let (links, _) = routing::observe_routing(&netns)?;
+        netns::load_ruleset(&netns, &tables::fault_ruleset(faults, &world, &links))
     })
 }

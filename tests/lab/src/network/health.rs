@@ -2,12 +2,12 @@
 
 mod probe;
 
-use super::balancing::{Health, key};
-use super::error::{Error, Result, doing};
+use super::balancing::{TargetHealth, target_key};
+use super::error::{Error, Result, add_context};
 use super::netns;
 use super::topology::Topology;
-use crate::place::Place;
-use crate::world::{HealthCheck, World};
+use crate::aws_state::{AwsState, HealthCheck};
+use crate::lab_paths::LabPaths;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use tokio::task::JoinSet;
 
 /// One target to check: who it is, and from where to where.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Subject {
+pub struct HealthSubject {
     pub group: String,
-    /// `INSTANCE:PORT`.
+    /// Target in the form `INSTANCE:PORT`.
     pub target: String,
     pub from: Ipv4Addr,
     pub to: SocketAddrV4,
@@ -37,7 +37,7 @@ pub struct Streak {
 impl Streak {
     /// The streak after one more check. The first check decides alone, as on AWS: a target leaves `initial` with it.
     #[must_use]
-    pub fn after(self, pass: bool, check: &HealthCheck) -> Self {
+    pub fn after_check(self, pass: bool, check: &HealthCheck) -> Self {
         let (passed, failed) = if pass {
             (self.passed.saturating_add(1), 0)
         } else {
@@ -57,8 +57,8 @@ impl Streak {
 }
 
 /// Every target that a balancer in use can send to, by group and target; from the address of its zone.
-pub fn subjects(world: &World) -> Result<Vec<Subject>> {
-    let topology = Topology::of(world)?;
+pub fn list_subjects(world: &AwsState) -> Result<Vec<HealthSubject>> {
+    let topology = Topology::from_world(world)?;
     let mut subjects = BTreeMap::new();
     for balancer in &topology.balancers {
         for listener in &balancer.listeners {
@@ -69,7 +69,7 @@ pub fn subjects(world: &World) -> Result<Vec<Subject>> {
             for (group, target) in
                 groups.flat_map(|group| group.targets.iter().map(move |target| (group, target)))
             {
-                let Some(host) = topology.host(&target.instance) else {
+                let Some(host) = topology.find_host(&target.instance) else {
                     continue;
                 };
                 let near = balancer
@@ -81,14 +81,14 @@ pub fn subjects(world: &World) -> Result<Vec<Subject>> {
                     continue;
                 };
                 let to = SocketAddrV4::new(host.instance.address, group.health_check.port);
-                let subject = Subject {
+                let subject = HealthSubject {
                     group: group.arn.clone(),
-                    target: key(target),
+                    target: target_key(target),
                     from: at.address,
                     to,
                     check: group.health_check.clone(),
                 };
-                subjects.insert((group.arn.clone(), key(target)), subject);
+                subjects.insert((group.arn.clone(), target_key(target)), subject);
             }
         }
     }
@@ -98,10 +98,10 @@ pub fn subjects(world: &World) -> Result<Vec<Subject>> {
 /// Checks targets of the world as it changes, and sends what is known of all of them whenever a verdict changes; `pace` 2.0
 /// checks twice as often as the target group says. Returns when either end is closed. Blocks: it enters the router's
 /// namespace with a runtime of its own, so give it a thread.
-pub fn check(
-    place: &Place,
-    worlds: watch::Receiver<Arc<World>>,
-    verdicts: &watch::Sender<Health>,
+pub fn check_health(
+    place: &LabPaths,
+    worlds: watch::Receiver<Arc<AwsState>>,
+    verdicts: &watch::Sender<TargetHealth>,
     pace: f64,
 ) -> Result<()> {
     let netns = place.router_netns();
@@ -110,25 +110,25 @@ pub fn check(
             .enable_all()
             .build();
         runtime
-            .map_err(doing("starting a runtime for health checks"))?
-            .block_on(follow(worlds, verdicts, pace))
+            .map_err(add_context("starting a runtime for health checks"))?
+            .block_on(follow_worlds(worlds, verdicts, pace))
     };
-    netns::inside(&netns, work)?
+    netns::run_inside(&netns, work)?
 }
 
 type Key = (String, String);
 
-async fn follow(
-    mut worlds: watch::Receiver<Arc<World>>,
-    verdicts: &watch::Sender<Health>,
+async fn follow_worlds(
+    mut worlds: watch::Receiver<Arc<AwsState>>,
+    verdicts: &watch::Sender<TargetHealth>,
     pace: f64,
 ) -> Result<()> {
-    let (results, mut received) = mpsc::unbounded_channel::<(Subject, bool)>();
-    let mut running: BTreeMap<Key, (Subject, tokio::task::AbortHandle)> = BTreeMap::new();
+    let (results, mut received) = mpsc::unbounded_channel::<(HealthSubject, bool)>();
+    let mut running: BTreeMap<Key, (HealthSubject, tokio::task::AbortHandle)> = BTreeMap::new();
     let mut tasks = JoinSet::new();
     let mut streaks: BTreeMap<Key, Streak> = BTreeMap::new();
     loop {
-        let wanted = subjects(&worlds.borrow_and_update().clone())?;
+        let wanted = list_subjects(&worlds.borrow_and_update().clone())?;
         running.retain(|_, (subject, handle)| {
             let stays = wanted.contains(subject);
             if !stays {
@@ -136,15 +136,15 @@ async fn follow(
             }
             stays
         });
-        let key = |subject: &Subject| (subject.group.clone(), subject.target.clone());
+        let key = |subject: &HealthSubject| (subject.group.clone(), subject.target.clone());
         for subject in wanted {
             running.entry(key(&subject)).or_insert_with(|| {
-                let handle = tasks.spawn(repeat(subject.clone(), results.clone(), pace));
+                let handle = tasks.spawn(repeat_probe(subject.clone(), results.clone(), pace));
                 (subject, handle)
             });
         }
         streaks.retain(|key, _| running.contains_key(key));
-        publish(verdicts, &streaks);
+        publish_verdicts(verdicts, &streaks);
         loop {
             tokio::select! {
                 changed = worlds.changed() => match changed {
@@ -155,8 +155,8 @@ async fn follow(
                 Some((subject, pass)) = received.recv() => {
                     if running.get(&key(&subject)).is_some_and(|(current, _)| *current == subject) {
                         let streak = streaks.entry(key(&subject)).or_default();
-                        *streak = streak.after(pass, &subject.check);
-                        publish(verdicts, &streaks);
+                        *streak = streak.after_check(pass, &subject.check);
+                        publish_verdicts(verdicts, &streaks);
                     }
                 }
                 Some(ended) = tasks.join_next() => if ended.is_err_and(|error| error.is_panic()) {
@@ -167,8 +167,8 @@ async fn follow(
     }
 }
 
-fn publish(verdicts: &watch::Sender<Health>, streaks: &BTreeMap<Key, Streak>) {
-    let mut health = Health::new();
+fn publish_verdicts(verdicts: &watch::Sender<TargetHealth>, streaks: &BTreeMap<Key, Streak>) {
+    let mut health = TargetHealth::new();
     for ((group, target), streak) in streaks {
         let word = if streak.healthy == Some(true) {
             "healthy"
@@ -187,14 +187,18 @@ fn publish(verdicts: &watch::Sender<Health>, streaks: &BTreeMap<Key, Streak>) {
     });
 }
 
-async fn repeat(subject: Subject, results: mpsc::UnboundedSender<(Subject, bool)>, pace: f64) {
+async fn repeat_probe(
+    subject: HealthSubject,
+    results: mpsc::UnboundedSender<(HealthSubject, bool)>,
+    pace: f64,
+) {
     let seconds = |value: u32| Duration::from_secs_f64(f64::from(value.max(1)) / pace.max(0.001));
     let mut ticks = tokio::time::interval(seconds(subject.check.interval));
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         let limit = seconds(subject.check.timeout);
-        let result = tokio::time::timeout(limit, probe::probe(&subject)).await;
+        let result = tokio::time::timeout(limit, probe::probe_target(&subject)).await;
         let outcome = result.unwrap_or_else(|_| Err("no answer in time".to_owned()));
         if let Err(problem) = &outcome {
             tracing::debug!(

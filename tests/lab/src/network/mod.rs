@@ -16,25 +16,25 @@ pub mod snapshot;
 pub mod topology;
 
 pub use attach::{attach_host, detach_host};
-pub use balancing::Health;
+pub use balancing::TargetHealth;
 pub use error::{Error, Result};
 
+use crate::aws_state::AwsState;
+use crate::lab_paths::LabPaths;
 use crate::ledger::Ledger;
-use crate::place::Place;
-use crate::world::World;
 use names::INTERNET_LINK;
 use topology::Topology;
 
 /// A lab's router: its namespace, and the ruleset that it loaded last.
 #[derive(Debug)]
 pub struct Router {
-    place: Place,
+    place: LabPaths,
     loaded: Option<String>,
 }
 
 /// What an application changed; nothing when the world was applied before.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Applied {
+pub struct AppliedState {
     /// Lines of `ip -batch`.
     pub routing: Vec<String>,
     pub ruleset: bool,
@@ -44,9 +44,9 @@ pub struct Applied {
 
 impl Router {
     /// Makes the router's namespace, or takes it over from a daemon that died. Until a world is applied nothing passes.
-    pub fn up(place: &Place, ledger: &Ledger) -> Result<Self> {
+    pub fn set_up(place: &LabPaths, ledger: &Ledger) -> Result<Self> {
         let netns = place.router_netns();
-        netns::add(ledger, &netns)?;
+        netns::add_netns(ledger, &netns)?;
         let set = |name: &str, value| (name.to_owned(), value);
         let settings = [
             set("ipv4/ip_forward", "1"),
@@ -59,12 +59,12 @@ impl Router {
             set("ipv6/conf/all/disable_ipv6", "1"),
             set("ipv6/conf/default/disable_ipv6", "1"),
         ];
-        netns::set(&netns, &settings)?;
-        let (links, _) = routing::observe(&netns)?;
+        netns::write_settings(&netns, &settings)?;
+        let (links, _) = routing::observe_routing(&netns)?;
         if !links.contains(INTERNET_LINK) {
             // Not every kernel has dummy devices; a pair whose other end nobody reads swallows as well.
             let peer = format!("{INTERNET_LINK}0");
-            netns::ip(
+            netns::run_ip(
                 &netns,
                 &[
                     "link",
@@ -77,17 +77,20 @@ impl Router {
                     &peer,
                 ],
             )?;
-            netns::ip(&netns, &["link", "set", &peer, "arp", "off", "up"])?;
+            netns::run_ip(&netns, &["link", "set", &peer, "arp", "off", "up"])?;
         }
-        netns::ip(&netns, &["link", "set", INTERNET_LINK, "arp", "off", "up"])?;
-        netns::ip(&netns, &["link", "set", "lo", "up"])?;
+        netns::run_ip(&netns, &["link", "set", INTERNET_LINK, "arp", "off", "up"])?;
+        netns::run_ip(&netns, &["link", "set", "lo", "up"])?;
         // Conntrack's settings exist once a ruleset tracks connections.
-        netns::nft(
+        netns::load_ruleset(
             &netns,
-            &ruleset::ruleset(&Topology::of(&World::default())?, &Health::new()),
+            &ruleset::router_ruleset(
+                &Topology::from_world(&AwsState::default())?,
+                &TargetHealth::new(),
+            ),
         )?;
         // What a lost packet makes look out of window still belongs to its connection.
-        netns::set(&netns, &[set("netfilter/nf_conntrack_tcp_be_liberal", "1")])?;
+        netns::write_settings(&netns, &[set("netfilter/nf_conntrack_tcp_be_liberal", "1")])?;
         Ok(Self {
             place: place.clone(),
             loaded: None,
@@ -96,21 +99,21 @@ impl Router {
 
     /// Makes filters, routes and addresses match the world. Hosts not attached yet get their routes once they are and
     /// this is called again. Filters change atomically; established connections live on.
-    pub fn apply(&mut self, world: &World, health: &Health) -> Result<Applied> {
-        let topology = Topology::of(world)?;
+    pub fn apply_world(&mut self, world: &AwsState, health: &TargetHealth) -> Result<AppliedState> {
+        let topology = Topology::from_world(world)?;
         let netns = self.place.router_netns();
-        let text = ruleset::ruleset(&topology, health);
+        let text = ruleset::router_ruleset(&topology, health);
         let ruleset = self.loaded.as_ref() != Some(&text);
         if ruleset {
-            netns::nft(&netns, &text)?;
+            netns::load_ruleset(&netns, &text)?;
             self.loaded = Some(text);
         }
-        let routing = route(&netns, &topology)?;
-        snapshot::write(&self.place, world, health, &topology.warnings)?;
+        let routing = apply_routes(&netns, &topology)?;
+        snapshot::write_snapshot(&self.place, world, health, &topology.warnings)?;
         if ruleset || !routing.is_empty() {
-            faults::reload(&self.place)?;
+            faults::reload_tables(&self.place)?;
         }
-        Ok(Applied {
+        Ok(AppliedState {
             routing,
             ruleset,
             warnings: topology.warnings,
@@ -118,10 +121,10 @@ impl Router {
     }
 }
 
-fn route(netns: &str, topology: &Topology<'_>) -> Result<Vec<String>> {
-    netns::settle(|| {
-        let (links, found) = routing::observe(netns)?;
-        let lines = routing::plan(&found, &routing::desired(topology, &links));
+fn apply_routes(netns: &str, topology: &Topology<'_>) -> Result<Vec<String>> {
+    netns::retry_until_settled(|| {
+        let (links, found) = routing::observe_routing(netns)?;
+        let lines = routing::plan_changes(&found, &routing::desired_routing(topology, &links));
         netns::ip_batch(netns, &lines)?;
         Ok(lines)
     })

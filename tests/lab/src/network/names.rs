@@ -13,7 +13,7 @@ pub const INTERNET_RANGE: &str = "198.18.0.0/15";
 pub const INTERNET: Ipv4Net = Ipv4Net::new_assert(FRONT, 15);
 /// Where the operator, `lab run`, comes from.
 pub const OPERATOR: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 10);
-/// The metadata service.
+/// Address of the metadata service.
 pub const METADATA: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 /// The resolver's link-local address, beside VPC + 2.
 pub const RESOLVER: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 253);
@@ -26,19 +26,19 @@ pub const MAIN_TABLE: u32 = 254;
 const FIRST_TABLE: u32 = 0x1000_0000;
 
 /// The router's end of a host's link. Interface names have at most 15 characters.
-pub fn link(instance: &str) -> String {
+pub fn link_name(instance: &str) -> String {
     let start = instance.len().saturating_sub(12);
     format!("h{}", instance.get(start..).unwrap_or(instance))
 }
 
 /// An AWS id or ARN as an identifier of nft.
-pub fn identifier(id: &str) -> String {
+pub fn nft_identifier(id: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     id.chars().map(plain).collect()
 }
 
 /// The kernel's number for a VPC's route table: the id's own digits, so that it stays when tables come and go.
-pub fn table(id: &str) -> u32 {
+pub fn table_number(id: &str) -> u32 {
     let hash = id.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
     });

@@ -1,9 +1,9 @@
 //! Network namespaces of the lab: made, commanded. A command is `ip` or `nft` with its input; nothing is parsed from
 //! human output. What a command makes is inside a namespace and goes with it, so only the namespace itself is in the ledger.
 
-use super::error::{Error, Result, doing};
-use crate::ledger::{Ledger, Made};
-use crate::netns::path;
+use super::error::{Error, Result, add_context};
+use crate::ledger::{Ledger, LedgerEntry};
+use crate::netns::netns_path;
 use crate::{teardown, tool};
 use std::io::Write;
 use std::path::Path;
@@ -16,41 +16,41 @@ const NSFS: u64 = 0x6e73_6673;
 const ATTEMPTS: usize = 5;
 
 /// Whether the name stands for a namespace; a file that a killed `ip netns add` left does not.
-pub fn exists(netns: &str) -> bool {
-    rustix::fs::statfs(path(netns)).is_ok_and(|stat| u64::try_from(stat.f_type) == Ok(NSFS))
+pub fn netns_exists(netns: &str) -> bool {
+    rustix::fs::statfs(netns_path(netns)).is_ok_and(|stat| u64::try_from(stat.f_type) == Ok(NSFS))
 }
 
 /// Makes it unless it is there; the ledger knows first.
-pub fn add(ledger: &Ledger, netns: &str) -> Result<()> {
+pub fn add_netns(ledger: &Ledger, netns: &str) -> Result<()> {
     let name = netns.to_owned();
     ledger
-        .record(&Made::Netns { name })
-        .map_err(doing(format!("recording network namespace {netns}")))?;
-    if exists(netns) {
+        .record(&LedgerEntry::Netns { name })
+        .map_err(add_context(format!("recording network namespace {netns}")))?;
+    if netns_exists(netns) {
         return Ok(());
     }
-    if path(netns).exists() {
-        delete(netns)?;
+    if netns_path(netns).exists() {
+        delete_netns(netns)?;
     }
     let made = ledger
-        .command("ip")
+        .locked_command("ip")
         .map_err(anyhow::Error::from)
         .and_then(|mut ip| tool::run(ip.args(["netns", "add", netns])));
     made.map(drop).map_err(Error::Tool)
 }
 
 /// Removes the name; the namespace itself goes with the last process in it.
-pub fn delete(netns: &str) -> Result<()> {
+pub fn delete_netns(netns: &str) -> Result<()> {
     teardown::remove_netns(netns).map_err(Error::Tool)
 }
 
 /// Runs `work` on a thread of its own inside the namespace.
-pub fn inside<T: Send>(netns: &str, work: impl FnOnce() -> T + Send) -> Result<T> {
-    Ok(crate::netns::inside(netns, work)?)
+pub fn run_inside<T: Send>(netns: &str, work: impl FnOnce() -> T + Send) -> Result<T> {
+    Ok(crate::netns::run_inside(netns, work)?)
 }
 
 /// `ip -netns NETNS ARGUMENTS`.
-pub fn ip(netns: &str, arguments: &[&str]) -> Result<()> {
+pub fn run_ip(netns: &str, arguments: &[&str]) -> Result<()> {
     let mut command = Command::new("ip");
     run(netns, command.args(["-netns", netns]).args(arguments), "").map(drop)
 }
@@ -71,7 +71,7 @@ pub fn ip_batch(netns: &str, lines: &[String]) -> Result<()> {
     .map(drop)
 }
 
-/// `ip -j`, parsed.
+/// Runs `ip -j -netns NETNS ARGUMENTS` and parses its JSON.
 pub fn ip_json<T: serde::de::DeserializeOwned>(netns: &str, arguments: &[&str]) -> Result<Vec<T>> {
     let mut command = Command::new("ip");
     command.args(["-netns", netns, "-j", "-4"]).args(arguments);
@@ -88,25 +88,27 @@ pub fn ip_json<T: serde::de::DeserializeOwned>(netns: &str, arguments: &[&str]) 
 }
 
 /// Loads a ruleset, all of it or nothing.
-pub fn nft(netns: &str, ruleset: &str) -> Result<()> {
+pub fn load_ruleset(netns: &str, ruleset: &str) -> Result<()> {
     let mut command = Command::new("nsenter");
-    let net = format!("--net={}", path(netns).display());
+    let net = format!("--net={}", netns_path(netns).display());
     run(netns, command.args([&net, "nft", "-f", "-"]), ruleset).map(drop)
 }
 
 /// Writes settings below `/proc/sys/net`, which shows the namespace of the thread that looks.
-pub fn set(netns: &str, settings: &[(String, &str)]) -> Result<()> {
-    inside(netns, || {
+pub fn write_settings(netns: &str, settings: &[(String, &str)]) -> Result<()> {
+    run_inside(netns, || {
         settings.iter().try_for_each(|(name, value)| {
             let path = Path::new("/proc/sys/net").join(name);
-            std::fs::write(&path, value)
-                .map_err(doing(format!("writing {value} to {}", path.display())))
+            std::fs::write(&path, value).map_err(add_context(format!(
+                "writing {value} to {}",
+                path.display()
+            )))
         })
     })?
 }
 
 /// Looks and sets again when setting fails: hosts come and go, and a link that vanished in between is no error.
-pub fn settle<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+pub fn retry_until_settled<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
     for _ in 1..ATTEMPTS {
         match attempt() {
             Ok(done) => return Ok(done),

@@ -4,8 +4,8 @@
 mod desired;
 mod observed;
 
-pub use desired::desired;
-pub use observed::observe;
+pub use desired::desired_routing;
+pub use observed::observe_routing;
 
 use super::names;
 use ipnet::Ipv4Net;
@@ -60,7 +60,7 @@ pub struct Neighbour {
 }
 
 /// The lines for `ip -batch` that lead from one state to the other, additions first; none when they are equal.
-pub fn plan(from: &Routing, to: &Routing) -> Vec<String> {
+pub fn plan_changes(from: &Routing, to: &Routing) -> Vec<String> {
     let mut lines = Vec::new();
     let added = |kind: &str, item: &dyn fmt::Display| format!("{kind} {item}");
     lines.extend(

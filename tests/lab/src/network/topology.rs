@@ -2,7 +2,7 @@
 
 use super::error::{Error, Result};
 use super::names;
-use crate::world::{Instance, InstanceState, LoadBalancer, NatGateway, Subnet, World};
+use crate::aws_state::{AwsState, Instance, InstanceState, LoadBalancer, NatGateway, Subnet};
 use ipnet::Ipv4Net;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 /// Everything the router needs to know, borrowed from one world.
 #[derive(Debug)]
 pub struct Topology<'a> {
-    pub world: &'a World,
+    pub world: &'a AwsState,
     pub vpcs: BTreeMap<&'a str, Vpc>,
     pub subnets: BTreeMap<&'a str, SubnetNet<'a>>,
     pub tables: BTreeMap<&'a str, Table<'a>>,
@@ -41,12 +41,12 @@ pub struct SubnetNet<'a> {
 pub struct Table<'a> {
     pub vpc: &'a str,
     pub number: u32,
-    pub routes: Vec<(Ipv4Net, Via<'a>)>,
+    pub routes: Vec<(Ipv4Net, RouteVia<'a>)>,
 }
 
 /// What a route leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Via<'a> {
+pub enum RouteVia<'a> {
     Local,
     Instance(&'a str),
     InternetGateway,
@@ -68,11 +68,11 @@ pub struct Host<'a> {
 
 impl<'a> Topology<'a> {
     /// Fails on what no VPC can be: a range that is none, a subnet without a VPC, VPCs in use that overlap.
-    pub fn of(world: &'a World) -> Result<Self> {
+    pub fn from_world(world: &'a AwsState) -> Result<Self> {
         let mut warnings = Vec::new();
-        let vpcs = vpcs(world)?;
-        let subnets = subnets(world)?;
-        let hosts = hosts(world, &subnets)?;
+        let vpcs = collect_vpcs(world)?;
+        let subnets = collect_subnets(world)?;
+        let hosts = collect_hosts(world, &subnets)?;
         let active = |balancer: &&LoadBalancer| balancer.state == "active";
         let balancers: Vec<_> = world.load_balancers.iter().filter(active).collect();
         refuse_overlap(&vpcs, &hosts, &balancers)?;
@@ -80,14 +80,14 @@ impl<'a> Topology<'a> {
             .iter()
             .flat_map(|b| b.listeners.iter().map(move |l| (b, l)))
         {
-            if super::balancing::protocols(&listener.protocol).is_empty() {
+            if super::balancing::transport_protocols(&listener.protocol).is_empty() {
                 warnings.push(format!(
                     "{}: listener {} {}: the lab balances TCP and UDP only",
                     balancer.arn, listener.protocol, listener.port
                 ));
             }
         }
-        let tables = tables(world, &vpcs, &subnets, &mut warnings)?;
+        let tables = collect_tables(world, &vpcs, &subnets, &mut warnings)?;
         Ok(Self {
             world,
             vpcs,
@@ -100,37 +100,38 @@ impl<'a> Topology<'a> {
     }
 
     /// Where packets to `address` go from a subnet with that route table.
-    pub fn via(&self, table: &str, address: Ipv4Addr) -> Via<'a> {
+    pub fn route_of(&self, table: &str, address: Ipv4Addr) -> RouteVia<'a> {
         let routes = self
             .tables
             .get(table)
             .map_or(&[][..], |table| &table.routes);
-        lookup(routes, address)
+        longest_match(routes, address)
     }
 
     /// Whether what lives in the subnet can be reached at a public address.
-    pub fn public(&self, subnet: &str) -> bool {
+    pub fn is_public(&self, subnet: &str) -> bool {
         let table = self
             .subnets
             .get(subnet)
             .map(|net| net.subnet.route_table.as_str());
-        table.is_some_and(|table| self.via(table, names::OPERATOR) == Via::InternetGateway)
+        table
+            .is_some_and(|table| self.route_of(table, names::OPERATOR) == RouteVia::InternetGateway)
     }
 
-    pub fn host(&self, instance: &str) -> Option<&Host<'a>> {
+    pub fn find_host(&self, instance: &str) -> Option<&Host<'a>> {
         self.hosts.iter().find(|host| host.instance.id == instance)
     }
 }
 
-fn lookup<'a>(longest_first: &[(Ipv4Net, Via<'a>)], address: Ipv4Addr) -> Via<'a> {
+fn longest_match<'a>(longest_first: &[(Ipv4Net, RouteVia<'a>)], address: Ipv4Addr) -> RouteVia<'a> {
     let mut matching = longest_first
         .iter()
         .filter(|(range, _)| range.contains(&address));
-    matching.next().map_or(Via::Blackhole, |(_, via)| *via)
+    matching.next().map_or(RouteVia::Blackhole, |(_, via)| *via)
 }
 
 /// `None` for IPv6 and prefix lists, which the lab does not have.
-pub fn range(owner: &str, value: &str) -> Result<Option<Ipv4Net>> {
+pub fn parse_range(owner: &str, value: &str) -> Result<Option<Ipv4Net>> {
     if value.contains(':') || value.starts_with("pl-") {
         return Ok(None);
     }
@@ -142,32 +143,32 @@ pub fn range(owner: &str, value: &str) -> Result<Option<Ipv4Net>> {
 }
 
 /// The `index`th address of a range, counted from its base.
-fn nth(range: Ipv4Net, index: u32) -> Ipv4Addr {
+fn nth_address(range: Ipv4Net, index: u32) -> Ipv4Addr {
     Ipv4Addr::from(u32::from(range.network()).saturating_add(index))
 }
 
-fn vpcs(world: &World) -> Result<BTreeMap<&str, Vpc>> {
+fn collect_vpcs(world: &AwsState) -> Result<BTreeMap<&str, Vpc>> {
     let mut vpcs = BTreeMap::new();
     for vpc in &world.vpcs {
         let mut ranges = Vec::new();
         for value in &vpc.cidrs {
-            ranges.extend(range(&vpc.id, value)?);
+            ranges.extend(parse_range(&vpc.id, value)?);
         }
         let first = ranges.first().ok_or_else(|| Error::Missing {
             owner: vpc.id.clone(),
             missing: "an IPv4 range".to_owned(),
         })?;
-        let resolver = nth(*first, 2);
+        let resolver = nth_address(*first, 2);
         vpcs.insert(vpc.id.as_str(), Vpc { ranges, resolver });
     }
     Ok(vpcs)
 }
 
-fn subnets(world: &World) -> Result<BTreeMap<&str, SubnetNet<'_>>> {
+fn collect_subnets(world: &AwsState) -> Result<BTreeMap<&str, SubnetNet<'_>>> {
     let mut subnets = BTreeMap::new();
     for subnet in &world.subnets {
-        if let Some(range) = range(&subnet.id, &subnet.cidr)? {
-            let gateway = nth(range, 1);
+        if let Some(range) = parse_range(&subnet.id, &subnet.cidr)? {
+            let gateway = nth_address(range, 1);
             subnets.insert(
                 subnet.id.as_str(),
                 SubnetNet {
@@ -181,8 +182,8 @@ fn subnets(world: &World) -> Result<BTreeMap<&str, SubnetNet<'_>>> {
     Ok(subnets)
 }
 
-fn hosts<'a>(
-    world: &'a World,
+fn collect_hosts<'a>(
+    world: &'a AwsState,
     subnets: &BTreeMap<&'a str, SubnetNet<'a>>,
 ) -> Result<Vec<Host<'a>>> {
     let gone = |state| matches!(state, InstanceState::Terminated | InstanceState::Stopped);
@@ -200,7 +201,7 @@ fn hosts<'a>(
                 })?;
             Ok(Host {
                 instance,
-                link: names::link(&instance.id),
+                link: names::link_name(&instance.id),
                 gateway: net.gateway,
                 table: &net.subnet.route_table,
             })
@@ -239,8 +240,8 @@ fn refuse_overlap(
     Ok(())
 }
 
-fn tables<'a>(
-    world: &'a World,
+fn collect_tables<'a>(
+    world: &'a AwsState,
     vpcs: &BTreeMap<&'a str, Vpc>,
     subnets: &BTreeMap<&'a str, SubnetNet<'a>>,
     warnings: &mut Vec<String>,
@@ -252,8 +253,9 @@ fn tables<'a>(
             let table = subnets
                 .get(gateway.subnet.as_str())
                 .and_then(|net| tables.get(net.subnet.route_table.as_str()));
-            let out =
-                |table: &Table<'_>| lookup(&table.routes, names::OPERATOR) == Via::InternetGateway;
+            let out = |table: &Table<'_>| {
+                longest_match(&table.routes, names::OPERATOR) == RouteVia::InternetGateway
+            };
             let live = with_nat && gateway.state == "available" && table.is_some_and(out);
             gateway.public_address.filter(|_| live)
         };
@@ -263,15 +265,15 @@ fn tables<'a>(
                 .get(table.vpc.as_str())
                 .map_or(&[][..], |vpc| &vpc.ranges)
                 .iter()
-                .map(|range| (*range, Via::Local))
+                .map(|range| (*range, RouteVia::Local))
                 .collect();
             for route in &table.routes {
-                let Some(destination) = range(&table.id, &route.destination)? else {
+                let Some(destination) = parse_range(&table.id, &route.destination)? else {
                     continue;
                 };
                 if route.target != "local" {
-                    let via = resolve(world, &table.vpc, route, &nat);
-                    routes.push((destination, via.unwrap_or(Via::Blackhole)));
+                    let via = resolve_route(world, &table.vpc, route, &nat);
+                    routes.push((destination, via.unwrap_or(RouteVia::Blackhole)));
                     if via.is_none() && !with_nat {
                         warnings.push(format!(
                             "{}: {} by {}: the lab has no such gateway",
@@ -281,7 +283,7 @@ fn tables<'a>(
                 }
             }
             routes.sort_by_key(|(range, _)| (std::cmp::Reverse(range.prefix_len()), *range));
-            let number = names::table(&table.id);
+            let number = names::table_number(&table.id);
             pass.insert(
                 table.id.as_str(),
                 Table {
@@ -297,27 +299,27 @@ fn tables<'a>(
 }
 
 /// `None`: a kind of target that the lab does not have.
-fn resolve<'a>(
-    world: &'a World,
+fn resolve_route<'a>(
+    world: &'a AwsState,
     vpc: &str,
-    route: &'a crate::world::Route,
+    route: &'a crate::aws_state::Route,
     nat: &dyn Fn(&NatGateway) -> Option<Ipv4Addr>,
-) -> Option<Via<'a>> {
+) -> Option<RouteVia<'a>> {
     if route.blackhole {
-        return Some(Via::Blackhole);
+        return Some(RouteVia::Blackhole);
     }
     let target = route.target.as_str();
     let kind = target.split('-').next().unwrap_or(target);
     match kind {
         "igw" => {
-            let attached = |gateway: &crate::world::InternetGateway| {
+            let attached = |gateway: &crate::aws_state::InternetGateway| {
                 gateway.id == target && gateway.vpc.as_deref() == Some(vpc)
             };
             let live = world.internet_gateways.iter().any(attached);
             Some(if live {
-                Via::InternetGateway
+                RouteVia::InternetGateway
             } else {
-                Via::Blackhole
+                RouteVia::Blackhole
             })
         }
         "nat" => {
@@ -328,7 +330,7 @@ fn resolve<'a>(
             Some(
                 gateway
                     .and_then(nat)
-                    .map_or(Via::Blackhole, Via::NatGateway),
+                    .map_or(RouteVia::Blackhole, RouteVia::NatGateway),
             )
         }
         "i" | "eni" => {
@@ -344,7 +346,9 @@ fn resolve<'a>(
                 .iter()
                 .filter(alive)
                 .find(|instance| Some(instance.id.as_str()) == id && instance.vpc == vpc);
-            Some(found.map_or(Via::Blackhole, |instance| Via::Instance(&instance.id)))
+            Some(found.map_or(RouteVia::Blackhole, |instance| {
+                RouteVia::Instance(&instance.id)
+            }))
         }
         _ => None,
     }

@@ -22,9 +22,9 @@ pub struct Credentials {
     pub token: String,
 }
 
-/// Response of AWS.
+/// A response of AWS.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct AwsResponse {
     pub status: u16,
     pub body: String,
 }
@@ -39,15 +39,15 @@ pub struct Caller<'a> {
 
 impl Lab {
     /// Reads a path below `/latest/` of a host's metadata service.
-    pub fn metadata(&self, instance: &str, path: &str) -> Result<String> {
-        self.exec(instance, &["sh", "-ec", METADATA, "metadata", path])
+    pub fn read_metadata(&self, instance: &str, path: &str) -> Result<String> {
+        self.exec_in_host(instance, &["sh", "-ec", METADATA, "metadata", path])
     }
 
     /// A host with its current credentials.
-    pub fn caller(&self, instance: &str) -> Result<Caller<'_>> {
+    pub fn instance_caller(&self, instance: &str) -> Result<Caller<'_>> {
         let roles = "meta-data/iam/security-credentials/";
-        let role = self.metadata(instance, roles)?;
-        let text = self.metadata(instance, &format!("{roles}{}", role.trim()))?;
+        let role = self.read_metadata(instance, roles)?;
+        let text = self.read_metadata(instance, &format!("{roles}{}", role.trim()))?;
         let credentials = serde_json::from_str(&text).context("credentials of the instance")?;
         Ok(Caller {
             lab: self,
@@ -58,8 +58,8 @@ impl Lab {
 }
 
 impl Caller<'_> {
-    /// GetObject.
-    pub fn object(&self, bucket: &str, key: &str) -> Result<Answer> {
+    /// Reads an S3 object with GetObject.
+    pub fn get_object(&self, bucket: &str, key: &str) -> Result<AwsResponse> {
         let host = format!("{bucket}.s3.{}.amazonaws.com", self.lab.up.region);
         let hash = format!("x-amz-content-sha256: {EMPTY}");
         let own = &self.credentials;
@@ -70,9 +70,9 @@ impl Caller<'_> {
         let mut words = vec!["curl", "--silent", "--show-error", "--max-time", "60"];
         words.extend(["--write-out", "\n%{http_code}", "--aws-sigv4", &sign]);
         words.extend(["--user", &user, "--header", &token, "--header", &hash, &url]);
-        let said = self.lab.exec(&self.instance, &words)?;
+        let said = self.lab.exec_in_host(&self.instance, &words)?;
         let (body, status) = said.rsplit_once('\n').context("curl says no status")?;
-        Ok(Answer {
+        Ok(AwsResponse {
             status: status.trim().parse().context("curl's status")?,
             body: body.to_owned(),
         })

@@ -1,9 +1,9 @@
 //! AWS API calls of scenarios, as the operator: one Python process with boto3 makes them all, since starting one takes longer than a
 //! call.
 
-use crate::daemon::Up;
+use crate::daemon::LabAddresses;
+use crate::lab_paths::LabPaths;
 use crate::operator;
-use crate::place::Place;
 use crate::process::Process;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
@@ -20,36 +20,36 @@ const PROGRAM: &str = include_str!("calls.py");
 #[error("{code} ({status}): {message}")]
 struct Refusal {
     status: u16,
-    /// As `VolumeInUse`.
+    /// Error code of AWS, for example `VolumeInUse`.
     code: String,
     message: String,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Answer {
+enum CallAnswer {
     Done(Value),
     Refused(Refusal),
     /// The call was not sent, or got no response.
     Failed(String),
 }
 
-/// The Python process.
+/// The Python process that makes the AWS calls.
 #[derive(Debug)]
-pub struct Calls {
+pub struct AwsCalls {
     child: Child,
-    /// `None` after [`Self::end`].
+    /// `None` after [`Self::end_process`].
     pipes: RefCell<Option<(ChildStdin, BufReader<ChildStdout>)>>,
 }
 
-impl Calls {
-    pub fn start(place: &Place, up: &Up, python: &Path) -> Result<Self> {
+impl AwsCalls {
+    pub fn start(place: &LabPaths, up: &LabAddresses, python: &Path) -> Result<Self> {
         let words = [
             python.display().to_string(),
             "-c".to_owned(),
             PROGRAM.to_owned(),
         ];
-        let mut child = operator::command(place, up, &words)?
+        let mut child = operator::operator_command(place, up, &words)?
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -64,24 +64,24 @@ impl Calls {
     }
 
     pub fn process(&self) -> Result<Process> {
-        Process::of(self.child.id())
+        Process::from_pid(self.child.id())
     }
 
     /// Calls `operation` of a service as boto3 names it (`ec2`, `autoscaling`, `elbv2`), with AWS's names for operation and
     /// parameters. A refusal is an error with its code.
-    pub fn call(&self, service: &str, operation: &str, parameters: &Value) -> Result<Value> {
+    pub fn call_aws(&self, service: &str, operation: &str, parameters: &Value) -> Result<Value> {
         let call = json!({"service": service, "operation": operation, "parameters": parameters});
-        let answer = self.ask(&call);
+        let answer = self.send_call(&call);
         match answer.with_context(|| format!("calling {service} {operation}"))? {
-            Answer::Done(value) => Ok(value),
-            Answer::Refused(refusal) => {
+            CallAnswer::Done(value) => Ok(value),
+            CallAnswer::Refused(refusal) => {
                 Err(refusal).with_context(|| format!("{service} {operation} was refused"))
             }
-            Answer::Failed(why) => bail!("{service} {operation} failed: {why}"),
+            CallAnswer::Failed(why) => bail!("{service} {operation} failed: {why}"),
         }
     }
 
-    fn ask(&self, call: &Value) -> Result<Answer> {
+    fn send_call(&self, call: &Value) -> Result<CallAnswer> {
         let mut pipes = self.pipes.borrow_mut();
         let (calls, answers) = pipes.as_mut().context("the lab is going down")?;
         writeln!(calls, "{call}").context("the Python for AWS calls has ended")?;
@@ -91,15 +91,15 @@ impl Calls {
     }
 
     /// Ends the Python process; later calls fail.
-    pub fn end(&mut self) {
+    pub fn end_process(&mut self) {
         drop(self.pipes.borrow_mut().take());
         // It ends with its input.
         let _ = self.child.wait();
     }
 }
 
-impl Drop for Calls {
+impl Drop for AwsCalls {
     fn drop(&mut self) {
-        self.end();
+        self.end_process();
     }
 }

@@ -1,10 +1,10 @@
 //! Hosts in a scenario: find them by group, wait for them, run programs in them, crash and isolate them.
 
-use super::{LIMIT, Lab, Stage, stages};
+use super::{LIMIT, Lab, Stage, parse_stages};
+use crate::aws_state::{Instance, InstanceState};
 use crate::host;
 use crate::ledger::Ledger;
 use crate::network::faults::{self, Partition};
-use crate::world::{Instance, InstanceState};
 use anyhow::{Context, Result, bail, ensure};
 use std::net::Ipv4Addr;
 
@@ -13,11 +13,11 @@ const GROUP: &str = "aws:autoscaling:groupName";
 
 /// Result of a connection from a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reached {
+pub enum ConnectResult {
     Open,
     /// The host rejected it: no packet filter dropped it.
     Refused,
-    /// No answer.
+    /// There was no answer within the time limit.
     Silent,
 }
 
@@ -34,9 +34,9 @@ except TimeoutError:
 
 impl Lab {
     /// The pending and running instances of an Auto Scaling group, by id.
-    pub fn group(&self, group: &str) -> Result<Vec<Instance>> {
+    pub fn group_instances(&self, group: &str) -> Result<Vec<Instance>> {
         use InstanceState::{Pending, Running};
-        let mut members = self.world()?.instances;
+        let mut members = self.fetch_world()?.instances;
         members.retain(|one| one.tags.get(GROUP).is_some_and(|name| name == group));
         members.retain(|one| matches!(one.state, Pending | Running));
         members.sort_by(|one, other| one.id.cmp(&other.id));
@@ -44,9 +44,9 @@ impl Lab {
     }
 
     /// Waits until a group has `count` instances, all running.
-    pub fn members(&self, group: &str, count: usize) -> Result<Vec<Instance>> {
-        self.until(&format!("{count} of {group} run"), LIMIT, |lab| {
-            let members = lab.group(group)?;
+    pub fn wait_for_members(&self, group: &str, count: usize) -> Result<Vec<Instance>> {
+        self.wait_until(&format!("{count} of {group} run"), LIMIT, |lab| {
+            let members = lab.group_instances(group)?;
             let on = |one: &Instance| one.state == InstanceState::Running;
             ensure!(
                 members.len() == count && members.iter().all(on),
@@ -61,34 +61,38 @@ impl Lab {
     }
 
     /// An instance in the simulator.
-    pub fn instance(&self, id: &str) -> Result<Instance> {
-        let found = self.world()?.instances.into_iter().find(|one| one.id == id);
+    pub fn find_instance(&self, id: &str) -> Result<Instance> {
+        let found = self
+            .fetch_world()?
+            .instances
+            .into_iter()
+            .find(|one| one.id == id);
         found.with_context(|| format!("AWS has no instance {id}"))
     }
 
     /// Waits for an instance's state.
-    pub fn reaches(&self, id: &str, state: InstanceState) -> Result<Instance> {
-        self.until(&format!("{id} is {state:?}"), LIMIT, |lab| {
-            let instance = lab.instance(id)?;
+    pub fn wait_for_instance_state(&self, id: &str, state: InstanceState) -> Result<Instance> {
+        self.wait_until(&format!("{id} is {state:?}"), LIMIT, |lab| {
+            let instance = lab.find_instance(id)?;
             ensure!(instance.state == state, "it is {:?}", instance.state);
             Ok(instance)
         })
     }
 
     /// The stages on an instance's console.
-    pub fn stages(&self, id: &str) -> Result<Vec<Stage>> {
-        Ok(stages(&host::console(&self.place, id)?))
+    pub fn read_stages(&self, id: &str) -> Result<Vec<Stage>> {
+        Ok(parse_stages(&host::read_console(&self.place, id)?))
     }
 
     /// Waits for a stage, for example `nodeup fetch finished`, and returns all stages until then.
-    pub fn stage(&self, id: &str, words: &str) -> Result<Vec<Stage>> {
-        self.until(&format!("{id} says {words:?}"), LIMIT, |lab| {
-            let mut stages = lab.stages(id)?;
-            let at = stages.iter().position(|stage| stage.words() == words);
+    pub fn wait_for_stage(&self, id: &str, words: &str) -> Result<Vec<Stage>> {
+        self.wait_until(&format!("{id} says {words:?}"), LIMIT, |lab| {
+            let mut stages = lab.read_stages(id)?;
+            let at = stages.iter().position(|stage| stage.to_words() == words);
             let Some(at) = at else {
                 bail!(
                     "it said {:?}",
-                    stages.iter().map(Stage::words).collect::<Vec<_>>()
+                    stages.iter().map(Stage::to_words).collect::<Vec<_>>()
                 );
             };
             stages.truncate(at + 1);
@@ -97,7 +101,7 @@ impl Lab {
     }
 
     /// Runs a program in a host and returns its output. An error has its output too.
-    pub fn exec(&self, id: &str, words: &[&str]) -> Result<String> {
+    pub fn exec_in_host(&self, id: &str, words: &[&str]) -> Result<String> {
         let output = host::exec_output(&self.place, id, words)?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         if !output.status.success() {
@@ -112,13 +116,13 @@ impl Lab {
     }
 
     /// Runs a shell script in a host and returns its trimmed output.
-    pub fn sh(&self, id: &str, script: &str) -> Result<String> {
-        let said = self.exec(id, &["sh", "-ec", script]);
+    pub fn run_script(&self, id: &str, script: &str) -> Result<String> {
+        let said = self.exec_in_host(id, &["sh", "-ec", script]);
         Ok(said.with_context(|| script.to_owned())?.trim().to_owned())
     }
 
     /// Resolves a name in a host; empty if it does not exist.
-    pub fn lookup(&self, id: &str, name: &str) -> Result<Vec<Ipv4Addr>> {
+    pub fn resolve_name(&self, id: &str, name: &str) -> Result<Vec<Ipv4Addr>> {
         let output = host::exec_output(&self.place, id, &["getent", "ahostsv4", name])?;
         match output.status.code() {
             // "One or more supplied key could not be found in the database."
@@ -138,14 +142,14 @@ impl Lab {
     }
 
     /// Connects from a host by TCP.
-    pub fn connect(&self, id: &str, to: Ipv4Addr, port: u16) -> Result<Reached> {
+    pub fn connect_from(&self, id: &str, to: Ipv4Addr, port: u16) -> Result<ConnectResult> {
         let (to, port) = (to.to_string(), port.to_string());
         let words = ["python3", "-c", CONNECT, &to, &port];
         let output = host::exec_output(&self.place, id, &words)?;
         match output.status.code() {
-            Some(0) => Ok(Reached::Open),
-            Some(7) => Ok(Reached::Refused),
-            Some(28) => Ok(Reached::Silent),
+            Some(0) => Ok(ConnectResult::Open),
+            Some(7) => Ok(ConnectResult::Refused),
+            Some(28) => Ok(ConnectResult::Silent),
             _ => bail!(
                 "connecting from {id} to {to}:{port}: {}",
                 String::from_utf8_lossy(&output.stderr)
@@ -155,7 +159,7 @@ impl Lab {
 
     /// Crashes a host like a power failure: data that was not flushed to its volumes is lost, all processes are killed, its own disk
     /// stays. AWS does not see it.
-    pub fn kill(&self, id: &str) -> Result<()> {
+    pub fn kill_host(&self, id: &str) -> Result<()> {
         host::kill9(&self.place, id)
     }
 
@@ -175,31 +179,32 @@ impl Lab {
     }
 
     /// Starts a host that is off or was killed.
-    pub fn start(&self, id: &str) -> Result<()> {
+    pub fn start_host(&self, id: &str) -> Result<()> {
         let ledger = Ledger::open(&self.place).context("opening the ledger")?;
-        host::start(&self.place, &ledger, id).map(drop)
+        host::start_host(&self.place, &ledger, id).map(drop)
     }
 
     /// The boot id of a host.
-    pub fn boot(&self, id: &str) -> Result<String> {
-        self.sh(id, "cat /proc/sys/kernel/random/boot_id")
+    pub fn boot_id(&self, id: &str) -> Result<String> {
+        self.run_script(id, "cat /proc/sys/kernel/random/boot_id")
     }
 
     /// Waits for another boot than `before`, until its units are up.
     pub fn booted_again(&self, id: &str, before: &str) -> Result<()> {
-        self.until(&format!("{id} boots again"), LIMIT, |lab| {
-            ensure!(lab.boot(id)? != before, "it is the same boot");
+        self.wait_until(&format!("{id} boots again"), LIMIT, |lab| {
+            ensure!(lab.boot_id(id)? != before, "it is the same boot");
             // Not the default target: nodeup may still run, or wait.
-            lab.sh(id, "systemctl is-active basic.target").map(drop)
+            lab.run_script(id, "systemctl is-active basic.target")
+                .map(drop)
         })
     }
 
-    pub fn partition(&self, what: &Partition) -> Result<()> {
-        Ok(faults::partition(&self.place, what)?)
+    pub fn partition_host(&self, what: &Partition) -> Result<()> {
+        Ok(faults::partition_host(&self.place, what)?)
     }
 
     /// Removes all network faults of a host.
-    pub fn heal(&self, id: &str) -> Result<()> {
-        Ok(faults::heal(&self.place, Some(id))?)
+    pub fn heal_host(&self, id: &str) -> Result<()> {
+        Ok(faults::remove_faults(&self.place, Some(id))?)
     }
 }

@@ -1,7 +1,7 @@
 //! Only one run at a time may use the name of a lab: others wait.
 
 use crate::host;
-use crate::place::Place;
+use crate::lab_paths::LabPaths;
 use anyhow::{Context, Result};
 use std::fs::{self, File, TryLockError};
 use std::io::{Write, stderr};
@@ -11,8 +11,8 @@ use std::io::{Write, stderr};
 pub struct Lease(#[expect(dead_code, reason = "the lock goes with the file")] File);
 
 impl Lease {
-    pub fn of(place: &Place) -> Result<Self> {
-        let folder = host::cache()?;
+    pub fn take_for(place: &LabPaths) -> Result<Self> {
+        let folder = host::cache_folder()?;
         fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
         let path = folder.join(format!("{}.lease", place.name()));
         let file = File::create(&path).with_context(|| format!("opening {}", path.display()))?;

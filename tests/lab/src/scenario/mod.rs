@@ -12,24 +12,24 @@ mod stages;
 mod web;
 mod writes;
 
-pub use caller::{Answer, Caller, Credentials};
-pub use chance::{fraction, number};
-pub use hosts::Reached;
+pub use caller::{AwsResponse, Caller, Credentials};
+pub use chance::{number_from_environment, random_fraction};
+pub use hosts::ConnectResult;
 pub use operator::SPEC;
-pub use stages::{Stage, stages};
+pub use stages::{Stage, parse_stages};
 pub use web::Pod;
-pub use writes::{Attempt, Did, Outcome, Tally, Writer, longest_gap};
+pub use writes::{Attempt, Outcome, Tally, WriteKind, Writer, longest_gap};
 
+use crate::aws_state::AwsState;
 use crate::content::modules::MODULES;
-use crate::content::{Served, Store};
-use crate::daemon::simulator::Simulator;
-use crate::daemon::{Options, Up, begin};
-use crate::ledger::{Ledger, Made};
-use crate::place::Place;
-use crate::world::World;
+use crate::content::{ContentStore, ServedContent};
+use crate::daemon::simulator::SimulatorClient;
+use crate::daemon::{DaemonOptions, LabAddresses, start};
+use crate::lab_paths::LabPaths;
+use crate::ledger::{Ledger, LedgerEntry};
 use crate::{host, report, teardown};
 use anyhow::{Context, Result, bail};
-use calls::Calls;
+use calls::AwsCalls;
 use lease::Lease;
 use serde_json::Value;
 use std::io::{Write, stderr};
@@ -52,7 +52,7 @@ pub struct Settings {
     /// The checkout's `tests` folder.
     pub tests: PathBuf,
     /// Content of the download sites and registries; nothing by default.
-    pub content: Option<Served>,
+    pub content: Option<ServedContent>,
     /// How many hosts the machine must have room for.
     pub hosts: usize,
     /// Factor by which health checks are faster than their settings.
@@ -67,7 +67,7 @@ impl Settings {
         Self {
             name: name.to_owned(),
             program: program.into(),
-            tests: crate::checkout::tests(),
+            tests: crate::checkout::tests_folder(),
             content: None,
             hosts: 5,
             pace: 5.0,
@@ -81,11 +81,11 @@ impl Settings {
 /// scenario.
 #[derive(Debug)]
 pub struct Lab {
-    place: Place,
-    up: Up,
+    place: LabPaths,
+    up: LabAddresses,
     runtime: tokio::runtime::Runtime,
-    simulator: Simulator,
-    calls: Calls,
+    simulator: SimulatorClient,
+    calls: AwsCalls,
     /// Catalog of the downloads, if the lab serves content.
     catalog: Option<PathBuf>,
     report: PathBuf,
@@ -95,7 +95,7 @@ pub struct Lab {
 }
 
 /// Whether a test must be skipped, because a lab is not possible here. Prints the reason.
-pub fn skipped(test: &str) -> bool {
+pub fn is_skipped(test: &str) -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
         said_skipped(
@@ -114,16 +114,16 @@ fn said_skipped(test: &str, why: &str) {
 
 /// The output of `lab content`, for [`Settings::content`]. If it is not complete, this prints that the test is skipped: a test does not
 /// build Go programs.
-pub fn built(test: &str) -> Result<Option<Served>> {
-    let store = Store::open(&host::cache()?)?;
+pub fn built_content(test: &str) -> Result<Option<ServedContent>> {
+    let store = ContentStore::open(&host::cache_folder()?)?;
     for module in MODULES {
-        if store.slot(module)?.find()?.is_none() {
+        if store.module_slot(module)?.find_built()?.is_none() {
             let why = format!("{} is not built: `lab content` builds it", module.name);
             said_skipped(test, &why);
             return Ok(None);
         }
     }
-    begin::served(&mut |line| {
+    start::prepare_content(&mut |line| {
         // Progress that nobody can read is no reason to fail.
         let _ = writeln!(stderr(), "{line}");
     })
@@ -132,28 +132,28 @@ pub fn built(test: &str) -> Result<Option<Served>> {
 
 impl Lab {
     /// Starts a lab. Removes a lab of the same name that a killed run left.
-    pub fn up(settings: &Settings) -> Result<Self> {
-        let place = Place::named(&settings.name)?;
-        let lease = Lease::of(&place)?;
-        teardown::down(&place).context("removing what an earlier run left")?;
+    pub fn start_lab(settings: &Settings) -> Result<Self> {
+        let place = LabPaths::from_name(&settings.name)?;
+        let lease = Lease::take_for(&place)?;
+        teardown::remove_lab(&place).context("removing what an earlier run left")?;
         let guard = Down(&place);
-        let up = begin::begin(
+        let up = start::start_daemon(
             &place,
-            &options(settings)?,
+            &daemon_options(settings)?,
             &settings.program,
             settings.hosts,
         )?;
         let tests = settings.tests.canonicalize().context("finding tests")?;
-        let calls = Calls::start(&place, &up, &begin::python(&tests)?)?;
+        let calls = AwsCalls::start(&place, &up, &start::simulator_python(&tests)?)?;
         let ledger = Ledger::open(&place).context("opening the ledger")?;
-        ledger.record(&Made::Process(calls.process()?))?;
+        ledger.record(&LedgerEntry::Process(calls.process()?))?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .context("starting a runtime")?;
         let lab = Self {
-            simulator: Simulator::at(up.simulator.clone(), up.region.clone())?,
-            catalog: settings.content.as_ref().map(Served::catalog),
+            simulator: SimulatorClient::connect_to(up.simulator.clone(), up.region.clone())?,
+            catalog: settings.content.as_ref().map(ServedContent::catalog_file),
             report: settings.reports.join(&settings.name),
             failed: false,
             _lease: lease,
@@ -166,30 +166,34 @@ impl Lab {
         Ok(lab)
     }
 
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &LabPaths {
         &self.place
     }
 
     /// Addresses and credentials of the lab.
-    pub fn reached(&self) -> &Up {
+    pub fn addresses(&self) -> &LabAddresses {
         &self.up
     }
 
     /// Runs a part of the scenario and prints how long it took. If it fails, this writes a report of the lab, and the error says where.
-    pub fn step<T>(&mut self, title: &str, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    pub fn run_step<T>(
+        &mut self,
+        title: &str,
+        work: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
         let begun = Instant::now();
         let result = work(self);
         let word = if result.is_ok() { "ok" } else { "FAILED" };
         let seconds = begun.elapsed().as_secs_f64();
         writeln!(stderr(), "{word:6} {seconds:6.1} s  {title}").context("saying so")?;
         result
-            .map_err(|error| self.fail(error))
+            .map_err(|error| self.fail_with_report(error))
             .context(title.to_owned())
     }
 
     /// Repeats `look` until it is `Ok`. Its error describes the current state, and is returned after `limit`. Fails immediately if the
     /// lab's daemon has ended.
-    pub fn until<T>(
+    pub fn wait_until<T>(
         &self,
         what: &str,
         limit: Duration,
@@ -201,8 +205,8 @@ impl Lab {
                 Ok(seen) => return Ok(seen),
                 Err(error) => error,
             };
-            if !self.up.daemon.alive()? {
-                let log = begin::log_path(&self.place);
+            if !self.up.daemon.is_alive()? {
+                let log = start::log_path(&self.place);
                 let text = std::fs::read_to_string(&log).unwrap_or_default();
                 bail!("the lab's daemon ended while {what} was waited for:\n{text}");
             }
@@ -214,25 +218,25 @@ impl Lab {
     }
 
     /// The state of the AWS simulator.
-    pub fn world(&self) -> Result<World> {
+    pub fn fetch_world(&self) -> Result<AwsState> {
         self.runtime
-            .block_on(self.simulator.world(None, Duration::ZERO))
+            .block_on(self.simulator.fetch_world(None, Duration::ZERO))
     }
 
     /// Makes AWS calls fail for every client, as `tests/simulator/README.md` describes. An empty list ends the faults.
-    pub fn faults(&self, faults: &Value) -> Result<()> {
-        self.runtime.block_on(self.simulator.faults(faults))
+    pub fn set_faults(&self, faults: &Value) -> Result<()> {
+        self.runtime.block_on(self.simulator.set_faults(faults))
     }
 
     /// Removes the lab. Unlike a drop, this returns an error.
-    pub fn down(mut self) -> Result<()> {
-        self.calls.end();
-        teardown::down(&self.place)
+    pub fn take_down(mut self) -> Result<()> {
+        self.calls.end_process();
+        teardown::remove_lab(&self.place)
     }
 
-    fn fail(&mut self, error: anyhow::Error) -> anyhow::Error {
+    fn fail_with_report(&mut self, error: anyhow::Error) -> anyhow::Error {
         self.failed = true;
-        match report::write(&self.place, &self.report) {
+        match report::write_report(&self.place, &self.report) {
             Ok(()) => error.context(format!("a report is in {}", self.report.display())),
             Err(other) => error.context(format!("and no report could be written: {other:#}")),
         }
@@ -242,11 +246,11 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         if std::thread::panicking() && !self.failed {
-            let said = self.fail(anyhow::anyhow!("the scenario panicked"));
+            let said = self.fail_with_report(anyhow::anyhow!("the scenario panicked"));
             // The panic is reported by itself.
             let _ = writeln!(stderr(), "{said:#}");
         }
-        self.calls.end();
+        self.calls.end_process();
         if self.failed && std::env::var_os("KCTL_LAB_KEEP").is_some() {
             let name = self.place.name();
             let _ = writeln!(stderr(), "kept: `lab --name {name} down` removes it");
@@ -257,31 +261,31 @@ impl Drop for Lab {
 }
 
 /// Removes a lab when dropped.
-struct Down<'a>(&'a Place);
+struct Down<'a>(&'a LabPaths);
 
 impl Drop for Down<'_> {
     fn drop(&mut self) {
-        if let Err(error) = teardown::down(self.0) {
+        if let Err(error) = teardown::remove_lab(self.0) {
             // A drop cannot return an error.
             let _ = writeln!(stderr(), "{error:#}");
         }
     }
 }
 
-fn options(settings: &Settings) -> Result<Options> {
+fn daemon_options(settings: &Settings) -> Result<DaemonOptions> {
     let tests = settings.tests.canonicalize();
     let tests = tests.with_context(|| format!("{} is no folder", settings.tests.display()))?;
-    let nothing = host::cache()?.join("nothing");
+    let nothing = host::cache_folder()?.join("nothing");
     std::fs::create_dir_all(&nothing).with_context(|| format!("making {}", nothing.display()))?;
     let content = settings.content.as_ref();
-    Ok(Options {
+    Ok(DaemonOptions {
         region: "us-east-1".to_owned(),
-        python: begin::python(&tests)?,
+        python: start::simulator_python(&tests)?,
         tests,
-        mirror: content.map_or_else(|| nothing.clone(), Served::mirror),
-        registry: content.map_or(nothing, Served::registry),
-        catalog: content.map(Served::catalog),
-        tools: content.map(Served::tools),
+        mirror: content.map_or_else(|| nothing.clone(), ServedContent::mirror_folder),
+        registry: content.map_or(nothing, ServedContent::registry_folder),
+        catalog: content.map(ServedContent::catalog_file),
+        tools: content.map(ServedContent::tools_folder),
         pace: settings.pace,
     })
 }

@@ -24,23 +24,23 @@ const CATALOG: &str = "catalog.yaml";
 impl Lab {
     /// Makes an AWS call as administrator. The service is named as in boto3, operation and parameters as in AWS. An error response is
     /// an error.
-    pub fn aws(&self, service: &str, operation: &str, parameters: &Value) -> Result<Value> {
-        self.calls.call(service, operation, parameters)
+    pub fn call_aws(&self, service: &str, operation: &str, parameters: &Value) -> Result<Value> {
+        self.calls.call_aws(service, operation, parameters)
     }
 
     /// Creates the state store and returns the name of its bucket.
-    pub fn store(&self) -> Result<&'static str> {
-        self.aws("s3", "CreateBucket", &json!({"Bucket": BUCKET}))?;
+    pub fn create_store(&self) -> Result<&'static str> {
+        self.call_aws("s3", "CreateBucket", &json!({"Bucket": BUCKET}))?;
         Ok(BUCKET)
     }
 
     /// Bucket of the state store.
-    pub fn bucket(&self) -> &'static str {
+    pub fn store_bucket(&self) -> &'static str {
         BUCKET
     }
 
-    /// Runs `kctl create cluster NAME` with more arguments and the settings that the lab needs, in the store of [`Self::store`].
-    pub fn create(&self, cluster: &str, words: &[&str]) -> Result<String> {
+    /// Runs `kctl create cluster NAME` with more arguments and the settings that the lab needs, in the store of [`Self::create_store`].
+    pub fn create_cluster(&self, cluster: &str, words: &[&str]) -> Result<String> {
         let mut all = vec!["create", "cluster", cluster];
         all.extend(words);
         all.extend(SPEC.iter().flat_map(|set| ["--set", set]));
@@ -49,36 +49,36 @@ impl Lab {
             let text = std::fs::read_to_string(path)
                 .with_context(|| format!("reading {}", path.display()))?;
             let object = json!({"Bucket": BUCKET, "Key": CATALOG, "Body": text});
-            self.aws("s3", "PutObject", &object)?;
+            self.call_aws("s3", "PutObject", &object)?;
             all.extend(["--set", &catalog]);
         }
-        self.kctl(&all)
+        self.run_kctl(&all)
     }
 
     /// Runs kctl with that store and returns its output. `KCTL_BIN` names the program.
-    pub fn kctl(&self, words: &[&str]) -> Result<String> {
+    pub fn run_kctl(&self, words: &[&str]) -> Result<String> {
         let mut all = vec![kctl_program()?.display().to_string()];
         all.extend(words.iter().map(|&word| word.to_owned()));
-        let mut command = self.command(&all)?;
+        let mut command = self.operator_command(&all)?;
         command.env("KCTL_STATE_STORE", format!("s3://{BUCKET}"));
-        if let Some(assets) = assets()? {
+        if let Some(assets) = assets_folder()? {
             command.env("KCTL_ASSETS", assets);
         }
-        said(&mut command, &format!("kctl {}", words.join(" ")))
+        output_of(&mut command, &format!("kctl {}", words.join(" ")))
     }
 
     /// Runs a program in the operator's network and returns its output.
     pub fn run(&self, words: &[&str]) -> Result<String> {
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-        said(&mut self.command(&words)?, &words.join(" "))
+        output_of(&mut self.operator_command(&words)?, &words.join(" "))
     }
 
-    fn command(&self, words: &[String]) -> Result<Command> {
-        operator::command(&self.place, &self.up, words)
+    fn operator_command(&self, words: &[String]) -> Result<Command> {
+        operator::operator_command(&self.place, &self.up, words)
     }
 }
 
-fn said(command: &mut Command, shown: &str) -> Result<String> {
+fn output_of(command: &mut Command, shown: &str) -> Result<String> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("starting {shown}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -101,11 +101,11 @@ fn kctl_program() -> Result<PathBuf> {
 }
 
 /// Folder of nodeup and protokube for hosts: `KCTL_ASSETS`, or the cache; `None`: kctl decides.
-fn assets() -> Result<Option<PathBuf>> {
+fn assets_folder() -> Result<Option<PathBuf>> {
     if let Some(named) = std::env::var_os("KCTL_ASSETS") {
         return Ok(Some(named.into()));
     }
-    let cache = crate::host::cache()?;
+    let cache = crate::host::cache_folder()?;
     let cached = cache.parent().map(|cache| cache.join("assets"));
     Ok(cached.filter(|path| Path::is_dir(path)))
 }

@@ -7,24 +7,24 @@ use serde::Deserialize;
 pub struct Stage {
     /// Time in RFC 3339.
     pub time: String,
-    /// `user-data`, `nodeup`.
+    /// Program that reported the stage: `user-data` or `nodeup`.
     pub source: String,
-    /// `fetch`, `verify`, ...
+    /// Name of the stage: `fetch`, `verify`, ...
     pub stage: String,
-    /// `started`, `finished`, `failed`.
+    /// Status: `started`, `finished` or `failed`.
     pub status: String,
     pub detail: String,
 }
 
 impl Stage {
     /// For example `nodeup fetch finished`.
-    pub fn words(&self) -> String {
+    pub fn to_words(&self) -> String {
         format!("{} {} {}", self.source, self.stage, self.status)
     }
 }
 
 /// The stages in a console's text, in order. Lines may have a prefix by journald; other lines are ignored.
-pub fn stages(console: &[u8]) -> Vec<Stage> {
+pub fn parse_stages(console: &[u8]) -> Vec<Stage> {
     let text = String::from_utf8_lossy(console);
     let objects = text.lines().filter_map(|line| line.get(line.find('{')?..));
     objects
@@ -43,8 +43,8 @@ mod tests {
             {\"time\":\"t1\",\"source\":\"user-data\",\"stage\":\"fetch\",\"status\":\"started\",\"detail\":\"\"}\r\n\
             [16509.5] nodeup[292]: {\"detail\":\"no\",\"seconds\":0.0,\"source\":\"nodeup\",\"stage\":\"build\",\"status\":\"failed\",\"time\":\"t2\"}\n\
             {\"time\":\"t3\",\"source\":\"user-d";
-        let found = stages(console.as_bytes());
-        let words: Vec<String> = found.iter().map(Stage::words).collect();
+        let found = parse_stages(console.as_bytes());
+        let words: Vec<String> = found.iter().map(Stage::to_words).collect();
         assert_eq!(words, ["user-data fetch started", "nodeup build failed"]);
         assert_eq!(found[1].detail, "no");
     }

@@ -17,13 +17,13 @@ pub struct Pod {
 
 impl Lab {
     /// Runs kubectl with the kubeconfig that `kctl export kubeconfig` wrote.
-    pub fn kubectl(&self, words: &[&str]) -> Result<String> {
+    pub fn run_kubectl(&self, words: &[&str]) -> Result<String> {
         self.run(&[&["kubectl"], words].concat())
     }
 
     /// Runs `kubectl get` and returns its JSON.
-    pub fn objects(&self, words: &[&str]) -> Result<Value> {
-        let text = self.kubectl(&[&["get", "--output=json"], words].concat())?;
+    pub fn get_objects(&self, words: &[&str]) -> Result<Value> {
+        let text = self.run_kubectl(&[&["get", "--output=json"], words].concat())?;
         serde_json::from_str(&text).with_context(|| format!("kubectl get {}", words.join(" ")))
     }
 
@@ -31,24 +31,25 @@ impl Lab {
     pub fn rolled_out(&self, namespace: &str, deployment: &str, limit: Duration) -> Result<()> {
         let seconds = format!("--timeout={}s", limit.as_secs());
         let words = ["rollout", "status", "--namespace", namespace, deployment];
-        self.kubectl(&[&words[..], &[&seconds]].concat()).map(drop)
+        self.run_kubectl(&[&words[..], &[&seconds]].concat())
+            .map(drop)
     }
 
     /// Creates the deployment `web` and its service in `default`, with the pods evenly on the nodes, and waits until they are ready.
-    pub fn web(&self, replicas: usize, limit: Duration) -> Result<Vec<Pod>> {
+    pub fn deploy_web(&self, replicas: usize, limit: Duration) -> Result<Vec<Pod>> {
         let file = self.place.run().join("web.yaml");
         std::fs::write(
             &file,
             DEPLOYMENT.replace("@REPLICAS@", &replicas.to_string()),
         )?;
-        self.kubectl(&["apply", "--filename", &file.display().to_string()])?;
+        self.run_kubectl(&["apply", "--filename", &file.display().to_string()])?;
         self.rolled_out("default", "deployment/web", limit)?;
-        self.pods()
+        self.web_pods()
     }
 
     /// The deployment's pods that have not ended and are not being deleted, by name.
-    pub fn pods(&self) -> Result<Vec<Pod>> {
-        let pods = self.objects(&["pods", "--selector=app=web"])?;
+    pub fn web_pods(&self) -> Result<Vec<Pod>> {
+        let pods = self.get_objects(&["pods", "--selector=app=web"])?;
         let pods = pods.get("items").and_then(Value::as_array);
         let pods = pods.context("a list of pods")?;
         let ended = |pod: &Value| {
@@ -57,14 +58,18 @@ impl Lab {
         };
         let stay =
             |pod: &&Value| pod.pointer("/metadata/deletionTimestamp").is_none() && !ended(pod);
-        let mut found: Vec<Pod> = pods.iter().filter(stay).map(pod).collect::<Result<_>>()?;
+        let mut found: Vec<Pod> = pods
+            .iter()
+            .filter(stay)
+            .map(parse_pod)
+            .collect::<Result<_>>()?;
         found.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(found)
     }
 
     /// Runs the test program in a pod.
     pub fn in_pod(&self, pod: &Pod, words: &[&str]) -> Result<String> {
-        self.kubectl(&[&["exec", &pod.name, "--", "/web"], words].concat())
+        self.run_kubectl(&[&["exec", &pod.name, "--", "/web"], words].concat())
     }
 
     /// Reads a URL from a pod: which pod answered (`host`), and the client address that it saw (`client`).
@@ -73,7 +78,7 @@ impl Lab {
     }
 }
 
-fn pod(pod: &Value) -> Result<Pod> {
+fn parse_pod(pod: &Value) -> Result<Pod> {
     let text = |path: &str| {
         let found = pod.pointer(path).and_then(Value::as_str);
         let found = found.with_context(|| format!("a pod has no {path}"));

@@ -1,7 +1,7 @@
 //! Continuous writes to a cluster's API, and the check that all acknowledged writes are there.
 
 use super::Lab;
-use crate::ledger::{Ledger, Made};
+use crate::ledger::{Ledger, LedgerEntry};
 use crate::operator;
 use crate::process::Process;
 use anyhow::{Context, Result, ensure};
@@ -23,7 +23,7 @@ const LARGE: &str = "1000000";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It was acknowledged.
+    /// The API server acknowledged the write.
     Done,
     /// The API server refused it: it has no effect.
     Refused,
@@ -34,7 +34,7 @@ pub enum Outcome {
 /// Kind of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Did {
+pub enum WriteKind {
     Create,
     Update,
     Delete,
@@ -43,10 +43,10 @@ pub enum Did {
 /// One write. There is one writer, so attempts are in order.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Attempt {
-    /// Seconds since 1970.
+    /// Start of the attempt, in seconds since 1970.
     pub begun: f64,
     pub ended: f64,
-    pub did: Did,
+    pub did: WriteKind,
     pub name: String,
     pub value: String,
     pub outcome: Outcome,
@@ -65,17 +65,17 @@ pub struct Writer {
 
 impl Lab {
     /// Starts to write ten times a second, in a new namespace, with the kubeconfig that `kctl export kubeconfig` wrote.
-    pub fn writer(&self, namespace: &str) -> Result<Writer> {
-        let folder = self.client()?;
-        self.kubectl(&["create", "namespace", namespace])?;
+    pub fn start_writer(&self, namespace: &str) -> Result<Writer> {
+        let folder = self.write_client_files()?;
+        self.run_kubectl(&["create", "namespace", namespace])?;
         let log = folder.join(namespace);
         let output = File::create(&log).with_context(|| format!("writing {}", log.display()))?;
-        let mut command = self.writes(&folder, &[namespace, "write"])?;
+        let mut command = self.writes_command(&folder, &[namespace, "write"])?;
         let child = command.stdin(Stdio::piped()).stdout(output).spawn();
         let child = child.context("starting the writer")?;
         Ledger::open(&self.place)
             .context("opening the ledger")?
-            .record(&Made::Process(Process::of(child.id())?))?;
+            .record(&LedgerEntry::Process(Process::from_pid(child.id())?))?;
         Ok(Writer {
             child,
             namespace: namespace.to_owned(),
@@ -84,8 +84,9 @@ impl Lab {
     }
 
     /// Creates large objects in a namespace until three in a row fail, and returns all results.
-    pub fn fill(&self, namespace: &str) -> Result<Vec<Attempt>> {
-        let mut command = self.writes(&self.client()?, &[namespace, "fill", LARGE])?;
+    pub fn fill_etcd(&self, namespace: &str) -> Result<Vec<Attempt>> {
+        let mut command =
+            self.writes_command(&self.write_client_files()?, &[namespace, "fill", LARGE])?;
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -96,11 +97,11 @@ impl Lab {
         let output = child.wait_with_output().context("filling etcd")?;
         drop(input);
         ensure!(output.status.success(), "filling etcd: {}", output.status);
-        lines(&String::from_utf8_lossy(&output.stdout))
+        parse_attempts(&String::from_utf8_lossy(&output.stdout))
     }
 
-    fn writes(&self, folder: &Path, mode: &[&str]) -> Result<Command> {
-        let said = self.kubeconfig()?;
+    fn writes_command(&self, folder: &Path, mode: &[&str]) -> Result<Command> {
+        let said = self.read_kubeconfig()?;
         let of = |name: &str| {
             said.pointer(&format!("/clusters/0/cluster/{name}"))?
                 .as_str()
@@ -111,23 +112,23 @@ impl Lab {
         let folder = folder.display().to_string();
         let words = [&["python3", "-c", PROGRAM, &folder, server, name], mode].concat();
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-        operator::command(&self.place, &self.up, &words)
+        operator::operator_command(&self.place, &self.up, &words)
     }
 
-    fn kubeconfig(&self) -> Result<Value> {
-        let text = self.kubectl(&["config", "view", "--raw", "--output=json"])?;
+    fn read_kubeconfig(&self) -> Result<Value> {
+        let text = self.run_kubectl(&["config", "view", "--raw", "--output=json"])?;
         serde_json::from_str(&text).context("reading the kubeconfig")
     }
 
     /// Writes the kubeconfig's certificates to files, and returns their folder.
-    fn client(&self) -> Result<PathBuf> {
+    fn write_client_files(&self) -> Result<PathBuf> {
         let folder = self.place.run().join("writes");
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&folder)
             .with_context(|| format!("making {}", folder.display()))?;
-        let said = self.kubeconfig()?;
+        let said = self.read_kubeconfig()?;
         for (name, of) in [
             ("ca.crt", "/clusters/0/cluster/certificate-authority-data"),
             ("client.crt", "/users/0/user/client-certificate-data"),
@@ -152,24 +153,24 @@ impl Lab {
 
 impl Writer {
     /// All writes until now.
-    pub fn all(&self) -> Result<Vec<Attempt>> {
+    pub fn read_attempts(&self) -> Result<Vec<Attempt>> {
         let text = fs::read_to_string(&self.log);
         let text = text.with_context(|| format!("reading {}", self.log.display()))?;
         // The last line may be incomplete.
-        lines(text.rsplit_once('\n').map_or("", |(whole, _)| whole))
+        parse_attempts(text.rsplit_once('\n').map_or("", |(whole, _)| whole))
     }
 
     /// Waits until a write that started after now is acknowledged.
     pub fn goes_on(&self, lab: &Lab, limit: std::time::Duration) -> Result<()> {
-        let before = self.all()?.len();
+        let before = self.read_attempts()?.len();
         // The next one may have started before.
         let new = |all: &[Attempt]| {
             all.iter()
                 .skip(before + 1)
                 .any(|one| one.outcome == Outcome::Done)
         };
-        lab.until("writes are acknowledged", limit, |_| {
-            let all = self.all()?;
+        lab.wait_until("writes are acknowledged", limit, |_| {
+            let all = self.read_attempts()?;
             let last = all.last().context("there was no write yet")?;
             ensure!(new(&all), "the last one of {}: {last:?}", all.len());
             Ok(())
@@ -177,18 +178,18 @@ impl Writer {
     }
 
     /// Ends the writer, and compares the acknowledged writes with the stored data.
-    pub fn check(mut self, lab: &Lab) -> Result<Tally> {
-        self.end()?;
-        let there = lab.objects(&["configmaps", "--namespace", &self.namespace])?;
+    pub fn check_writes(mut self, lab: &Lab) -> Result<Tally> {
+        self.end_process()?;
+        let there = lab.get_objects(&["configmaps", "--namespace", &self.namespace])?;
         let there = there.get("items").and_then(Value::as_array);
         let there = there.context("a list of ConfigMaps")?;
         let text = |one: &Value, of: &str| one.pointer(of)?.as_str().map(str::to_owned);
         let value = |one: &Value| Some((text(one, "/metadata/name")?, text(one, "/data/value")?));
         let there: BTreeMap<String, String> = there.iter().filter_map(value).collect();
-        judge(&self.all()?, &there)
+        judge_writes(&self.read_attempts()?, &there)
     }
 
-    fn end(&mut self) -> Result<()> {
+    fn end_process(&mut self) -> Result<()> {
         drop(self.child.stdin.take());
         let status = self.child.wait().context("waiting for the writer")?;
         ensure!(status.success(), "the writer ended with {status}");
@@ -204,7 +205,7 @@ impl Drop for Writer {
     }
 }
 
-fn lines(text: &str) -> Result<Vec<Attempt>> {
+fn parse_attempts(text: &str) -> Result<Vec<Attempt>> {
     let line = |line: &str| serde_json::from_str(line).with_context(|| line.to_owned());
     text.lines().map(line).collect()
 }
@@ -233,11 +234,11 @@ pub struct Tally {
 }
 
 /// Every acknowledged write must be there, no refused one may be, and versions must grow.
-fn judge(writes: &[Attempt], there: &BTreeMap<String, String>) -> Result<Tally> {
+fn judge_writes(writes: &[Attempt], there: &BTreeMap<String, String>) -> Result<Tally> {
     let mut may: BTreeMap<&str, Vec<Option<&str>>> = BTreeMap::new();
     let mut version = 0;
     for one in writes {
-        let after = (one.did != Did::Delete).then_some(one.value.as_str());
+        let after = (one.did != WriteKind::Delete).then_some(one.value.as_str());
         let states = may.entry(&one.name).or_insert_with(|| vec![None]);
         match one.outcome {
             Outcome::Done => *states = vec![after],
@@ -276,7 +277,13 @@ fn judge(writes: &[Attempt], there: &BTreeMap<String, String>) -> Result<Tally> 
 mod tests {
     use super::*;
 
-    fn write(did: Did, name: &str, value: &str, outcome: Outcome, version: u64) -> Attempt {
+    fn new_attempt(
+        did: WriteKind,
+        name: &str,
+        value: &str,
+        outcome: Outcome,
+        version: u64,
+    ) -> Attempt {
         Attempt {
             begun: 0.0,
             ended: f64::from(u32::try_from(version).unwrap()),
@@ -284,51 +291,51 @@ mod tests {
             name: name.into(),
             value: value.into(),
             outcome,
-            version: (did != Did::Delete).then_some(version),
+            version: (did != WriteKind::Delete).then_some(version),
             why: String::new(),
         }
     }
 
-    fn judged(writes: &[Attempt], there: &[(&str, &str)]) -> Result<Tally> {
+    fn judge_pairs(writes: &[Attempt], there: &[(&str, &str)]) -> Result<Tally> {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        judge(writes, &there.iter().map(own).collect())
+        judge_writes(writes, &there.iter().map(own).collect())
     }
 
     #[test]
     fn every_acknowledged_write_has_to_be_there_and_no_other() {
-        use Did::{Create, Delete, Update};
         use Outcome::{Done, Refused, Unknown};
-        let made = write(Create, "a", "1", Done, 1);
-        let tally = judged(std::slice::from_ref(&made), &[("a", "1")]).unwrap();
+        use WriteKind::{Create, Delete, Update};
+        let made = new_attempt(Create, "a", "1", Done, 1);
+        let tally = judge_pairs(std::slice::from_ref(&made), &[("a", "1")]).unwrap();
         assert_eq!((tally.acknowledged, tally.unknown), (1, 0));
         for lost in [&[][..], &[("a", "0")], &[("a", "1"), ("b", "1")]] {
             assert!(
-                judged(std::slice::from_ref(&made), lost).is_err(),
+                judge_pairs(std::slice::from_ref(&made), lost).is_err(),
                 "{lost:?}"
             );
         }
-        let changed = [made.clone(), write(Update, "a", "2", Done, 2)];
-        assert!(judged(&changed, &[("a", "2")]).is_ok());
-        assert!(judged(&changed, &[("a", "1")]).is_err());
-        let deleted = [made.clone(), write(Delete, "a", "", Done, 2)];
-        assert!(judged(&deleted, &[]).is_ok());
-        assert!(judged(&deleted, &[("a", "1")]).is_err());
-        let refused = [write(Create, "a", "1", Refused, 1)];
-        assert!(judged(&refused, &[]).is_ok());
-        assert!(judged(&refused, &[("a", "1")]).is_err());
-        let back = [made.clone(), write(Create, "b", "1", Done, 1)];
-        assert!(judged(&back, &[("a", "1"), ("b", "1")]).is_err());
+        let changed = [made.clone(), new_attempt(Update, "a", "2", Done, 2)];
+        assert!(judge_pairs(&changed, &[("a", "2")]).is_ok());
+        assert!(judge_pairs(&changed, &[("a", "1")]).is_err());
+        let deleted = [made.clone(), new_attempt(Delete, "a", "", Done, 2)];
+        assert!(judge_pairs(&deleted, &[]).is_ok());
+        assert!(judge_pairs(&deleted, &[("a", "1")]).is_err());
+        let refused = [new_attempt(Create, "a", "1", Refused, 1)];
+        assert!(judge_pairs(&refused, &[]).is_ok());
+        assert!(judge_pairs(&refused, &[("a", "1")]).is_err());
+        let back = [made.clone(), new_attempt(Create, "b", "1", Done, 1)];
+        assert!(judge_pairs(&back, &[("a", "1"), ("b", "1")]).is_err());
         // A write without an answer may have had its effect, or none.
-        let unknown = [made, write(Update, "a", "2", Unknown, 0)];
-        assert!(judged(&unknown, &[("a", "1")]).is_ok());
-        assert!(judged(&unknown, &[("a", "2")]).is_ok());
-        assert!(judged(&unknown, &[("a", "3")]).is_err());
-        assert!(judged(&unknown, &[]).is_err());
+        let unknown = [made, new_attempt(Update, "a", "2", Unknown, 0)];
+        assert!(judge_pairs(&unknown, &[("a", "1")]).is_ok());
+        assert!(judge_pairs(&unknown, &[("a", "2")]).is_ok());
+        assert!(judge_pairs(&unknown, &[("a", "3")]).is_err());
+        assert!(judge_pairs(&unknown, &[]).is_err());
     }
 
     #[test]
     fn a_gap_is_the_longest_time_without_an_acknowledgement() {
-        let at = |version, outcome| write(Did::Create, "a", "", outcome, version);
+        let at = |version, outcome| new_attempt(WriteKind::Create, "a", "", outcome, version);
         let writes = [
             at(1, Outcome::Done),
             at(2, Outcome::Done),

@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// One request.
+/// A request in the access log.
 #[derive(Debug, Clone, Serialize)]
 pub struct Entry {
     /// `dns`, `metadata`, `aws`, `mirror`, `registry`, `front` (no such site).
     pub service: &'static str,
-    /// Address.
+    /// Address of the client.
     pub source: String,
     /// Whose address that is, where one instance has it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ pub struct Entry {
 
 #[derive(Serialize)]
 struct Line<'a> {
-    /// Unix time, seconds.
+    /// Unix time in seconds.
     time: f64,
     #[serde(flatten)]
     entry: &'a Entry,

@@ -83,7 +83,7 @@ impl Ca {
             }
         }
         let bundle = fs::read_to_string(&kept).map_err(file(&kept))?;
-        let ca = Self::read(&bundle).map_err(|source| Error::Unreadable {
+        let ca = Self::read_bundle(&bundle).map_err(|source| Error::Unreadable {
             path: kept.clone(),
             source,
         })?;
@@ -94,7 +94,7 @@ impl Ca {
         Ok(ca)
     }
 
-    fn read(bundle: &str) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+    fn read_bundle(bundle: &str) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
         let key = KeyPair::from_pem(bundle)?;
         let certificate = CertificateDer::from_pem_slice(bundle.as_bytes())?;
         let begin = bundle.find("-----BEGIN CERTIFICATE").unwrap_or_default();
@@ -108,21 +108,23 @@ impl Ca {
     }
 
     /// The authority's certificate, PEM.
-    pub fn pem(&self) -> &str {
+    pub fn certificate_pem(&self) -> &str {
         &self.pem
     }
 
     /// A certificate and its key for one server name, kept until the process ends.
-    pub fn server(&self, name: &str) -> Result<Arc<CertifiedKey>, Error> {
+    pub fn server_certificate(&self, name: &str) -> Result<Arc<CertifiedKey>, Error> {
         let name = name.to_ascii_lowercase();
         let mut issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(key) = issued.get(&name) {
             return Ok(Arc::clone(key));
         }
-        let new = self.issue(&name).map_err(|source| Error::Certificate {
-            name: name.clone(),
-            source,
-        })?;
+        let new = self
+            .issue_certificate(&name)
+            .map_err(|source| Error::Certificate {
+                name: name.clone(),
+                source,
+            })?;
         if issued.len() >= MOST_NAMES {
             issued.clear();
         }
@@ -130,7 +132,7 @@ impl Ca {
         Ok(new)
     }
 
-    fn issue(
+    fn issue_certificate(
         &self,
         name: &str,
     ) -> Result<Arc<CertifiedKey>, Box<dyn std::error::Error + Send + Sync>> {
@@ -168,7 +170,7 @@ impl ResolvesServerCert for ByName {
     /// Without a server name there is nothing to certify: the handshake fails.
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let name = hello.server_name()?;
-        match self.0.server(name) {
+        match self.0.server_certificate(name) {
             Ok(key) => Some(key),
             Err(error) => {
                 tracing::error!(

@@ -3,11 +3,11 @@
 
 use super::access_log::{AccessLog, Entry};
 use super::ca::Ca;
-use super::http::{Body, BoxError, connection, logged, refusal};
-use super::simulator::{Error as SimulatorError, Simulator};
+use super::http::{Body, BoxError, log_response, refusal_response, serve_connection};
+use super::simulator::{Error as SimulatorError, SimulatorProxy};
 use super::sites::{Site, Sites};
 use super::{is_there, mirror, registry};
-use crate::world::World;
+use crate::aws_state::AwsState;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue};
@@ -41,35 +41,41 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// What the front needs to answer.
 #[derive(Debug, Clone)]
-pub struct Front {
+pub struct HttpFront {
     pub sites: Sites,
-    pub simulator: Simulator,
+    pub simulator: SimulatorProxy,
     /// Whose public address a client has.
-    pub world: watch::Receiver<Arc<World>>,
+    pub world: watch::Receiver<Arc<AwsState>>,
     pub log: AccessLog,
 }
 
 /// Serves plain HTTP until dropped.
-pub async fn serve_plain(front: Arc<Front>, listener: TcpListener) {
-    accept(listener, |stream, client| {
+pub async fn serve_plain(front: Arc<HttpFront>, listener: TcpListener) {
+    accept_connections(listener, |stream, client| {
         let front = Arc::clone(&front);
-        async move { serve(front, stream, client).await.map_err(BoxError::from) }
+        async move {
+            serve_client(front, stream, client)
+                .await
+                .map_err(BoxError::from)
+        }
     })
     .await;
 }
 
 /// Serves TLS until dropped, with a certificate of the lab for each name asked for.
 pub async fn serve_tls(
-    front: Arc<Front>,
+    front: Arc<HttpFront>,
     ca: Arc<Ca>,
     listener: TcpListener,
 ) -> Result<(), rustls::Error> {
     let acceptor = TlsAcceptor::from(Arc::new(ca.server_config()?));
-    accept(listener, |stream, client| {
+    accept_connections(listener, |stream, client| {
         let (front, acceptor) = (Arc::clone(&front), acceptor.clone());
         async move {
             let stream = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await??;
-            serve(front, stream, client).await.map_err(BoxError::from)
+            serve_client(front, stream, client)
+                .await
+                .map_err(BoxError::from)
         }
     })
     .await;
@@ -77,7 +83,7 @@ pub async fn serve_tls(
 }
 
 /// Accepts for ever; what is accepted ends with the listener.
-pub async fn accept<Serve, Served>(listener: TcpListener, serve: Serve)
+pub async fn accept_connections<Serve, Served>(listener: TcpListener, serve: Serve)
 where
     Serve: Fn(TcpStream, SocketAddr) -> Served,
     Served: Future<Output = Result<(), BoxError>> + Send + 'static,
@@ -106,24 +112,28 @@ where
     }
 }
 
-async fn serve<Io>(front: Arc<Front>, stream: Io, client: SocketAddr) -> hyper::Result<()>
+async fn serve_client<Io>(
+    front: Arc<HttpFront>,
+    stream: Io,
+    client: SocketAddr,
+) -> hyper::Result<()>
 where
     Io: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
     let front = &front;
-    connection(stream, |request| respond(front, request, client)).await
+    serve_connection(stream, |request| respond_by_host(front, request, client)).await
 }
 
 /// One request, by the host it names. An error closes the connection: so does the simulator when it plays dead.
-async fn respond(
-    front: &Front,
+async fn respond_by_host(
+    front: &HttpFront,
     request: Request<Incoming>,
     client: SocketAddr,
 ) -> Result<Response<Body>, BoxError> {
     let host = host_of(&request);
-    let site = front.sites.site(&host);
+    let site = front.sites.find_site(&host);
     let mut entry = Entry {
-        service: service(site.as_ref()),
+        service: site_service(site.as_ref()),
         source: client.ip().to_string(),
         instance: instance_at(&front.world.borrow(), client.ip()),
         method: request.method().to_string(),
@@ -133,8 +143,8 @@ async fn respond(
         bytes: 0,
     };
     let answered = match site {
-        Some(Site::Registry(site)) => registry::respond(&site, &request).await,
-        Some(Site::Mirror(site)) => mirror::respond(&site, &request).await,
+        Some(Site::Registry(site)) => registry::respond_to_pull(&site, &request).await,
+        Some(Site::Mirror(site)) => mirror::respond_with_download(&site, &request).await,
         Some(Site::Aws) => match pass_on(front, request, client).await {
             Ok(response) => Ok(response),
             Err(error) => {
@@ -146,18 +156,18 @@ async fn respond(
         None => {
             let why =
                 format!("{host:?} is no site of this lab: AWS endpoints, asset mirror, registries");
-            Ok(refusal(StatusCode::NOT_FOUND, &why))
+            Ok(refusal_response(StatusCode::NOT_FOUND, &why))
         }
     };
     let response = answered.unwrap_or_else(|error| {
         tracing::error!(host, path = entry.path, %error, "the front cannot answer");
-        refusal(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string())
+        refusal_response(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string())
     });
-    Ok(logged(response, &front.log, entry))
+    Ok(log_response(response, &front.log, entry))
 }
 
 /// The instance that has a public address; none for a NAT gateway's, behind which are many.
-fn instance_at(world: &World, source: IpAddr) -> Option<String> {
+fn instance_at(world: &AwsState, source: IpAddr) -> Option<String> {
     let mut instances = world.instances.iter().filter(|one| is_there(one));
     let found = instances.find(|one| one.public_address.map(IpAddr::V4) == Some(source))?;
     Some(found.id.clone())
@@ -165,7 +175,7 @@ fn instance_at(world: &World, source: IpAddr) -> Option<String> {
 
 /// To the simulator and back, with everything that the client signed as the client sent it.
 async fn pass_on(
-    front: &Front,
+    front: &HttpFront,
     request: Request<Incoming>,
     client: SocketAddr,
 ) -> Result<Response<Body>, BoxError> {
@@ -185,7 +195,11 @@ async fn pass_on(
         .headers
         .insert(HeaderName::from_static(SOURCE), source);
     let body = body.map_err(BoxError::from).boxed_unsync();
-    match front.simulator.send(Request::from_parts(parts, body)).await {
+    match front
+        .simulator
+        .forward_request(Request::from_parts(parts, body))
+        .await
+    {
         Ok(mut response) => {
             strip_hop_by_hop(response.headers_mut());
             Ok(response.map(|body| body.map_err(BoxError::from).boxed_unsync()))
@@ -196,7 +210,7 @@ async fn pass_on(
                 "the front cannot answer for AWS"
             );
             let why = format!("{error}; the lab's log says why");
-            Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, &why))
+            Ok(refusal_response(StatusCode::SERVICE_UNAVAILABLE, &why))
         }
         Err(error) => Err(error.into()),
     }
@@ -231,7 +245,7 @@ fn host_of<T>(request: &Request<T>) -> String {
     host.to_ascii_lowercase()
 }
 
-fn service(site: Option<&Site>) -> &'static str {
+fn site_service(site: Option<&Site>) -> &'static str {
     match site {
         Some(Site::Registry(_)) => "registry",
         Some(Site::Mirror(_)) => "mirror",

@@ -21,7 +21,7 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub type Body = UnsyncBoxBody<Bytes, BoxError>;
 
 /// Serves one connection until either side ends it. A handler's error closes it without an answer.
-pub async fn connection<Io, Handler, Answer>(io: Io, handler: Handler) -> hyper::Result<()>
+pub async fn serve_connection<Io, Handler, Answer>(io: Io, handler: Handler) -> hyper::Result<()>
 where
     Io: AsyncRead + AsyncWrite + Unpin,
     Handler: Fn(Request<Incoming>) -> Answer,
@@ -34,16 +34,20 @@ where
 }
 
 /// A body held in memory.
-pub fn full(content: impl Into<Bytes>) -> Body {
+pub fn full_body(content: impl Into<Bytes>) -> Body {
     let never = |never: Infallible| match never {};
     Full::new(content.into()).map_err(never).boxed_unsync()
 }
 
 /// A whole answer with its type; to HEAD too, whose body is left out on the way.
-pub fn answer(status: StatusCode, kind: &'static str, content: impl Into<Bytes>) -> Response<Body> {
+pub fn full_response(
+    status: StatusCode,
+    kind: &'static str,
+    content: impl Into<Bytes>,
+) -> Response<Body> {
     let content = content.into();
     let length = HeaderValue::from(content.len());
-    let mut response = Response::new(full(content));
+    let mut response = Response::new(full_body(content));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -52,12 +56,12 @@ pub fn answer(status: StatusCode, kind: &'static str, content: impl Into<Bytes>)
 }
 
 /// A refusal in words, one line.
-pub fn refusal(status: StatusCode, why: &str) -> Response<Body> {
-    answer(status, "text/plain; charset=utf-8", format!("{why}\n"))
+pub fn refusal_response(status: StatusCode, why: &str) -> Response<Body> {
+    full_response(status, "text/plain; charset=utf-8", format!("{why}\n"))
 }
 
 /// Writes `entry` with the answer's status once the answer's body has gone, or was given up.
-pub fn logged(response: Response<Body>, log: &AccessLog, mut entry: Entry) -> Response<Body> {
+pub fn log_response(response: Response<Body>, log: &AccessLog, mut entry: Entry) -> Response<Body> {
     entry.status = response.status().as_u16();
     let log = log.clone();
     response.map(|body| Counted { body, log, entry }.boxed_unsync())

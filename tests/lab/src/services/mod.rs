@@ -13,13 +13,13 @@ pub mod simulator;
 pub mod sites;
 pub mod sockets;
 
-use crate::world::{Instance, InstanceState, World};
+use crate::aws_state::{AwsState, Instance, InstanceState};
 use access_log::AccessLog;
 use ca::Ca;
-use dns::{Dns, Door};
-use front::Front;
+use dns::{Dns, DnsEndpoint};
+use front::HttpFront;
 use metadata::Metadata;
-use simulator::Simulator;
+use simulator::SimulatorProxy;
 use sites::Sites;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -43,10 +43,10 @@ pub struct Services {
     /// Where they listen (`Place::router_netns`).
     pub netns: String,
     /// Begins with what the simulator says: changes after that count as changes.
-    pub world: watch::Receiver<Arc<World>>,
+    pub world: watch::Receiver<Arc<AwsState>>,
     /// On the machine's own loopback.
     pub simulator: SocketAddr,
-    /// HOST/PATH.
+    /// Folder of the download sites: HOST/PATH.
     pub mirror: PathBuf,
     /// HOST/REPOSITORY/, each an OCI image layout.
     pub registry: PathBuf,
@@ -67,14 +67,14 @@ pub enum Error {
 
 /// Starts all services at their addresses; they run until the returned set is dropped. A task of the set that ends is
 /// a failure, and says it.
-pub fn start(services: Services) -> Result<JoinSet<Error>, Error> {
+pub fn start_services(services: Services) -> Result<JoinSet<Error>, Error> {
     let netns = &services.netns;
     let log = AccessLog::open(&services.access_log)?;
     let sites = Sites {
         mirror: services.mirror,
         registry: services.registry,
     };
-    let simulator = Simulator {
+    let simulator = SimulatorProxy {
         address: services.simulator,
     };
     let tcp = |address, port| -> io::Result<TcpListener> {
@@ -93,7 +93,7 @@ pub fn start(services: Services) -> Result<JoinSet<Error>, Error> {
     let first = Arc::clone(&world.borrow());
     let dns = Dns::new(sites.clone(), log.clone(), &first);
     let dns = Arc::new(dns);
-    let front = Arc::new(Front {
+    let front = Arc::new(HttpFront {
         sites,
         simulator,
         world: world.clone(),
@@ -103,25 +103,25 @@ pub fn start(services: Services) -> Result<JoinSet<Error>, Error> {
 
     let mut tasks = JoinSet::new();
     for (address, door) in [
-        (FRONT, Door::Internet),
-        (LINK_LOCAL_RESOLVER, Door::LinkLocal),
+        (FRONT, DnsEndpoint::Internet),
+        (LINK_LOCAL_RESOLVER, DnsEndpoint::LinkLocal),
     ] {
         let (udp, tcp) = (udp(address, 53)?, tcp(address, 53)?);
-        tasks.spawn(ended(
-            dns::serve(Arc::clone(&dns), door, udp, tcp),
+        tasks.spawn(report_end(
+            dns::serve_dns(Arc::clone(&dns), door, udp, tcp),
             "a resolver",
         ));
     }
     let resolvers = dns::serve_resolvers(services.netns.clone(), world, dns);
-    tasks.spawn(ended(
+    tasks.spawn(report_end(
         resolvers,
         "the VPCs' resolvers (nobody tells the world any more)",
     ));
     let listener = tcp(METADATA, 80)?;
-    let metadata = metadata::serve(Arc::new(metadata), listener);
-    tasks.spawn(ended(metadata, "the metadata service"));
+    let metadata = metadata::serve_metadata(Arc::new(metadata), listener);
+    tasks.spawn(report_end(metadata, "the metadata service"));
     let listener = tcp(FRONT, 80)?;
-    tasks.spawn(ended(
+    tasks.spawn(report_end(
         front::serve_plain(Arc::clone(&front), listener),
         "the front",
     ));
@@ -135,7 +135,7 @@ pub fn start(services: Services) -> Result<JoinSet<Error>, Error> {
     Ok(tasks)
 }
 
-async fn ended(service: impl Future<Output = ()>, what: &'static str) -> Error {
+async fn report_end(service: impl Future<Output = ()>, what: &'static str) -> Error {
     service.await;
     Error::Socket(io::Error::other(format!("{what} ended")))
 }

@@ -1,6 +1,6 @@
 //! The AWS simulator as an HTTP server: one connection for each request, so that no answer depends on another's end.
 
-use super::http::{Body, BoxError, full};
+use super::http::{Body, BoxError, full_body};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 
 /// Where it listens, on the machine's own loopback.
 #[derive(Debug, Clone, Copy)]
-pub struct Simulator {
+pub struct SimulatorProxy {
     pub address: SocketAddr,
 }
 
@@ -40,9 +40,12 @@ pub enum Error {
     },
 }
 
-impl Simulator {
+impl SimulatorProxy {
     /// Sends a request in origin form as it is. The answer comes as soon as its head is there; both bodies stream.
-    pub async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, Error> {
+    pub async fn forward_request(
+        &self,
+        request: Request<Body>,
+    ) -> Result<Response<Incoming>, Error> {
         let address = self.address;
         let unreachable = |source| Error::Unreachable { address, source };
         let stream = TcpStream::connect(address).await.map_err(unreachable)?;
@@ -63,9 +66,9 @@ impl Simulator {
     /// The JSON at a path of the simulator's own.
     pub async fn get_json(&self, path: &str) -> Result<serde_json::Value, Error> {
         let request = Request::get(path).header(HOST, self.address.to_string());
-        let request = request.body(full(Bytes::new()));
+        let request = request.body(full_body(Bytes::new()));
         let request = request.map_err(|error| Error::Broken(error.into()))?;
-        let response = self.send(request).await?;
+        let response = self.forward_request(request).await?;
         let status = response.status();
         let body = response.into_body().collect().await;
         let body = body

@@ -29,17 +29,17 @@ pub struct Sites {
 
 impl Sites {
     /// By a host name in any case, without port.
-    pub fn site(&self, host: &str) -> Option<Site> {
+    pub fn find_site(&self, host: &str) -> Option<Site> {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         if !is_host_name(&host) {
             return None;
         }
         let hub = DOCKER.contains(&host.as_str());
         let folder = if hub { "docker.io" } else { &host };
-        if let Some(registry) = there(&self.registry, folder) {
+        if let Some(registry) = find_folder(&self.registry, folder) {
             return Some(Site::Registry(registry));
         }
-        if let Some(mirror) = there(&self.mirror, &host) {
+        if let Some(mirror) = find_folder(&self.mirror, &host) {
             return Some(Site::Mirror(mirror));
         }
         let aws = AWS.iter().any(|ending| host.ends_with(ending));
@@ -47,7 +47,7 @@ impl Sites {
     }
 }
 
-fn there(folder: &Path, host: &str) -> Option<PathBuf> {
+fn find_folder(folder: &Path, host: &str) -> Option<PathBuf> {
     let path = folder.join(host);
     path.is_dir().then_some(path)
 }

@@ -1,6 +1,6 @@
 //! Sockets in a network namespace.
 
-use crate::netns::inside;
+use crate::netns::run_inside;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, UdpSocket};
@@ -11,23 +11,23 @@ const BACKLOG: i32 = 1024;
 
 /// A listening socket, not blocking. The address need not be there yet: addresses of new VPCs come when they come.
 pub fn listen_tcp(netns: &str, address: SocketAddrV4) -> io::Result<TcpListener> {
-    let made = inside(netns, || -> io::Result<TcpListener> {
-        let socket = bound(SocketType::STREAM, address)?;
+    let made = run_inside(netns, || -> io::Result<TcpListener> {
+        let socket = bind_socket(SocketType::STREAM, address)?;
         net::listen(&socket, BACKLOG)?;
         Ok(TcpListener::from(socket))
     })?;
-    made.map_err(|error| about("listen for TCP on", address, &error))
+    made.map_err(|error| socket_error("listen for TCP on", address, &error))
 }
 
 /// A bound UDP socket, not blocking; the address need not be there yet.
 pub fn listen_udp(netns: &str, address: SocketAddrV4) -> io::Result<UdpSocket> {
-    let made = inside(netns, || {
-        bound(SocketType::DGRAM, address).map(UdpSocket::from)
+    let made = run_inside(netns, || {
+        bind_socket(SocketType::DGRAM, address).map(UdpSocket::from)
     })?;
-    made.map_err(|error| about("listen for UDP on", address, &error))
+    made.map_err(|error| socket_error("listen for UDP on", address, &error))
 }
 
-fn bound(kind: SocketType, address: SocketAddrV4) -> io::Result<OwnedFd> {
+fn bind_socket(kind: SocketType, address: SocketAddrV4) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = net::socket_with(AddressFamily::INET, kind, flags, None)?;
     if kind == SocketType::STREAM {
@@ -40,6 +40,6 @@ fn bound(kind: SocketType, address: SocketAddrV4) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-fn about(what: &str, address: SocketAddrV4, error: &io::Error) -> io::Error {
+fn socket_error(what: &str, address: SocketAddrV4, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot {what} {address}: {error}"))
 }

@@ -3,7 +3,7 @@
 use super::PATIENCE;
 use super::cluster::{self, CLUSTER};
 use anyhow::{Context, Result, ensure};
-use lab::scenario::{Lab, Reached};
+use lab::scenario::{ConnectResult, Lab};
 use serde_json::Value;
 
 /// etcd's peer and client ports. The security groups of kOps admit workers to the other ports of control planes.
@@ -11,15 +11,15 @@ const ETCD: [u16; 2] = [2380, 4001];
 
 pub fn connect_to_etcd(lab: &mut Lab) -> Result<()> {
     let (worker, control) = (
-        cluster::workers(lab)?.remove(0),
+        cluster::worker_instances(lab)?.remove(0),
         cluster::control_plane(lab, 0)?,
     );
     for port in ETCD {
-        let seen = lab.connect(&worker.id, control.address, port)?;
-        ensure!(seen == Reached::Silent, "{port} is {seen:?}");
+        let seen = lab.connect_from(&worker.id, control.address, port)?;
+        ensure!(seen == ConnectResult::Silent, "{port} is {seen:?}");
     }
-    let seen = lab.connect(&worker.id, control.address, 3988)?;
-    ensure!(seen == Reached::Open, "3988 is {seen:?}");
+    let seen = lab.connect_from(&worker.id, control.address, 3988)?;
+    ensure!(seen == ConnectResult::Open, "3988 is {seen:?}");
     Ok(())
 }
 
@@ -54,17 +54,17 @@ post honest mine
 
 /// The approver and the signer must not read different requests from the same text.
 pub fn request_other_certificate(lab: &mut Lab) -> Result<()> {
-    let worker = cluster::workers(lab)?.remove(0);
+    let worker = cluster::worker_instances(lab)?.remove(0);
     let address = worker.address.to_string();
     let words = [
         "sh", "-ec", REQUESTS, "requests", &worker.id, &address, CLUSTER,
     ];
-    let said = lab.exec(&worker.id, &words)?;
+    let said = lab.exec_in_host(&worker.id, &words)?;
     let taken = said.lines().all(|line| line.starts_with("201 "));
     ensure!(taken && said.lines().count() == 3, "{said}");
     // It was submitted last: the approver has seen the others by then.
-    lab.until("the honest request is approved", PATIENCE, |lab| {
-        let honest = lab.objects(&["certificatesigningrequest", "honest"])?;
+    lab.wait_until("the honest request is approved", PATIENCE, |lab| {
+        let honest = lab.get_objects(&["certificatesigningrequest", "honest"])?;
         ensure!(
             honest["status"]["certificate"].is_string(),
             "{}",
@@ -73,7 +73,7 @@ pub fn request_other_certificate(lab: &mut Lab) -> Result<()> {
         Ok(())
     })?;
     for name in ["attack-begun", "attack-ended"] {
-        let attack = lab.objects(&["certificatesigningrequest", name])?;
+        let attack = lab.get_objects(&["certificatesigningrequest", name])?;
         let status = &attack["status"];
         let untouched = status["conditions"].is_null() && status["certificate"].is_null();
         ensure!(untouched, "{name}: {status}");
@@ -102,7 +102,7 @@ fn call_with_flannel_token(
     body: &str,
 ) -> Result<(u16, String)> {
     let words = ["sh", "-ec", FLANNEL, "flannel", method, path, body];
-    let said = lab.exec(worker, &words)?;
+    let said = lab.exec_in_host(worker, &words)?;
     let (body, status) = said.rsplit_once('\n').context("curl says no status")?;
     Ok((status.trim().parse()?, body.to_owned()))
 }
@@ -114,10 +114,10 @@ fn metadata_patch(annotations: &str, labels: &str) -> String {
 /// The token may change flannel's annotations of the worker's own Node and nothing else: no label that attracts pods of the control
 /// plane, no other Node, and it reads no Secret.
 pub fn use_flannel_token(lab: &mut Lab) -> Result<()> {
-    let mut workers = cluster::workers(lab)?;
+    let mut workers = cluster::worker_instances(lab)?;
     let (worker, other) = (workers.remove(0).id, workers.remove(0).id);
     let status = |node: &str| format!("/api/v1/nodes/{node}/status");
-    let before = lab.objects(&["node", &other])?["metadata"]["annotations"].clone();
+    let before = lab.get_objects(&["node", &other])?["metadata"]["annotations"].clone();
     let own = metadata_patch(r#"{"flannel.alpha.coreos.com/attack":"none"}"#, "{}");
     let allowed = call_with_flannel_token(lab, &worker, "PATCH", &status(&worker), &own)?;
     ensure!(allowed.0 == 200, "its own annotation: {allowed:?}");
@@ -148,12 +148,12 @@ pub fn use_flannel_token(lab: &mut Lab) -> Result<()> {
         let said: Value = serde_json::from_str(&said)?;
         eprintln!("       {what}: {status} {}", said["message"]);
     }
-    let labels = lab.objects(&["node", &worker])?["metadata"]["labels"].clone();
+    let labels = lab.get_objects(&["node", &worker])?["metadata"]["labels"].clone();
     ensure!(
         labels["node-role.kubernetes.io/control-plane"].is_null(),
         "{labels}"
     );
-    let now = lab.objects(&["node", &other])?["metadata"]["annotations"].clone();
+    let now = lab.get_objects(&["node", &other])?["metadata"]["annotations"].clone();
     ensure!(
         now["flannel.alpha.coreos.com/public-ip"] == before["flannel.alpha.coreos.com/public-ip"],
         "{now}"

@@ -9,13 +9,13 @@ use serde_json::json;
 
 #[test]
 fn a_cluster_is_born_and_survives() -> Result<()> {
-    live("a_cluster_is_born_and_survives", "t-cluster", "none")
+    run_cluster_life("a_cluster_is_born_and_survives", "t-cluster", "none")
 }
 
 #[test]
 #[ignore = "the same with a hosted zone: make soak"]
 fn a_cluster_with_a_zone_is_born_and_survives() -> Result<()> {
-    live(
+    run_cluster_life(
         "a_cluster_with_a_zone_is_born_and_survives",
         "t-zoned",
         "public",
@@ -65,33 +65,33 @@ const STEPS: [Step; 13] = [
     ),
 ];
 
-fn live(test: &str, name: &str, dns: &str) -> Result<()> {
+fn run_cluster_life(test: &str, name: &str, dns: &str) -> Result<()> {
     // First: a mistyped name fails before the lab starts.
-    let faults = faults::choose()?;
+    let faults = faults::choose_faults()?;
     let Some(mut lab) = start_lab(test, name, 5)? else {
         return Ok(());
     };
     if dns != "none" {
-        lab.step("a hosted zone", |lab| {
+        lab.run_step("a hosted zone", |lab| {
             let zone = json!({"Name": "example.com", "CallerReference": test});
-            lab.aws("route53", "CreateHostedZone", &zone).map(drop)
+            lab.call_aws("route53", "CreateHostedZone", &zone).map(drop)
         })?;
     }
-    lab.step("kctl makes a cluster", |lab| make_cluster(lab, dns))?;
+    lab.run_step("kctl makes a cluster", |lab| make_cluster(lab, dns))?;
     for (title, step) in STEPS {
-        lab.step(title, step)?;
+        lab.run_step(title, step)?;
     }
-    let writer = lab.step("writes begin", |lab| lab.writer("writes"))?;
-    lab.step("one control plane crashes", |lab| {
+    let writer = lab.run_step("writes begin", |lab| lab.start_writer("writes"))?;
+    lab.run_step("one control plane crashes", |lab| {
         crashes::crash_one(lab, &writer)
     })?;
     for fault in faults {
-        lab.step(fault.name, |lab| (fault.happen)(lab, &writer))?;
+        lab.run_step(fault.name, |lab| (fault.happen)(lab, &writer))?;
     }
-    lab.step("every acknowledged write is there", |lab| {
+    lab.run_step("every acknowledged write is there", |lab| {
         crashes::check_writes(lab, writer)
     })?;
-    lab.down()
+    lab.take_down()
 }
 
 /// etcd's quota in bytes: a test can reach it, and nothing else does.
@@ -108,5 +108,5 @@ fn make_cluster(lab: &Lab, dns: &str) -> Result<()> {
         format!("--set={env}.name=ETCD_QUOTA_BACKEND_BYTES"),
         format!("--set={env}.value={QUOTA}"),
     ];
-    cluster::make(lab, &words.each_ref().map(String::as_str))
+    cluster::create_cluster(lab, &words.each_ref().map(String::as_str))
 }

@@ -2,12 +2,11 @@
 
 use super::{PATIENCE, reports};
 use anyhow::{Context, Result, ensure};
+use lab::aws_state::Instance;
 use lab::scenario::Lab;
-use lab::world::Instance;
 use serde_json::Value;
 use std::time::Instant;
 
-/// The cluster's name.
 pub const CLUSTER: &str = "demo.example.com";
 
 /// Auto Scaling groups of the control planes, with one instance each. A cluster with one control plane has only the first.
@@ -21,23 +20,24 @@ pub const CONTROL_PLANES: [&str; 3] = [
 const WORKERS: &str = "nodes-us-east-1a.demo.example.com";
 
 /// Runs `kctl create cluster` with more arguments, `kctl update --yes` and `kctl export kubeconfig`, in a new state store.
-pub fn make(lab: &Lab, words: &[&str]) -> Result<()> {
+pub fn create_cluster(lab: &Lab, words: &[&str]) -> Result<()> {
     create_spec(lab, words)?;
-    lab.kctl(&["update", CLUSTER, "--yes"])?;
-    lab.kctl(&["export", "kubeconfig", CLUSTER, "--admin=12h"])
+    lab.run_kctl(&["update", CLUSTER, "--yes"])?;
+    lab.run_kctl(&["export", "kubeconfig", CLUSTER, "--admin=12h"])
         .map(drop)
 }
 
 /// Creates a state store, and in it the spec.
 pub fn create_spec(lab: &Lab, words: &[&str]) -> Result<()> {
-    lab.store()?;
+    lab.create_store()?;
     let size = ["--zones=us-east-1a", "--node-count=2"];
-    lab.create(CLUSTER, &[&size, words].concat()).map(drop)
+    lab.create_cluster(CLUSTER, &[&size, words].concat())
+        .map(drop)
 }
 
 /// The instance of one of [`CONTROL_PLANES`].
 pub fn control_plane(lab: &Lab, group: usize) -> Result<Instance> {
-    Ok(lab.members(CONTROL_PLANES[group], 1)?.remove(0))
+    Ok(lab.wait_for_members(CONTROL_PLANES[group], 1)?.remove(0))
 }
 
 /// All control planes of a cluster with `count` of them.
@@ -45,9 +45,9 @@ pub fn control_planes(lab: &Lab, count: usize) -> Result<Vec<Instance>> {
     (0..count).map(|group| control_plane(lab, group)).collect()
 }
 
-/// The two workers.
-pub fn workers(lab: &Lab) -> Result<Vec<Instance>> {
-    lab.members(WORKERS, 2)
+/// Returns the cluster's two workers.
+pub fn worker_instances(lab: &Lab) -> Result<Vec<Instance>> {
+    lab.wait_for_members(WORKERS, 2)
 }
 
 /// Waits until an instance is a Ready node.
@@ -58,7 +58,7 @@ pub fn becomes_ready(lab: &Lab, id: &str) -> Result<()> {
 /// Waits until all instances of a cluster with `count` control planes are Ready nodes.
 pub fn expect_ready(lab: &Lab, count: usize) -> Result<()> {
     let begun = Instant::now();
-    let all = [control_planes(lab, count)?, workers(lab)?].concat();
+    let all = [control_planes(lab, count)?, worker_instances(lab)?].concat();
     for instance in &all {
         becomes_ready(lab, &instance.id)?;
     }
@@ -74,12 +74,12 @@ pub fn expect_ready(lab: &Lab, count: usize) -> Result<()> {
 /// Waits until `kctl validate` reports a healthy cluster with all its instances.
 pub fn expect_healthy(lab: &mut Lab) -> Result<()> {
     let wait = ["--wait=15m", "--interval=2s", "-o", "json"];
-    let said = lab.kctl(&[&["validate", CLUSTER], &wait[..]].concat())?;
+    let said = lab.run_kctl(&[&["validate", CLUSTER], &wait[..]].concat())?;
     let said: Value = serde_json::from_str(&said)?;
     ensure!(said["healthy"] == true, "{said}");
-    let mut instances = workers(lab)?.len();
+    let mut instances = worker_instances(lab)?.len();
     for group in CONTROL_PLANES {
-        instances += lab.group(group)?.len();
+        instances += lab.group_instances(group)?.len();
     }
     let nodes = said["nodes"].as_array().context("nodes")?;
     ensure!(

@@ -3,11 +3,11 @@
 
 use hickory_proto::op::{Message, Query, ResponseCode};
 use hickory_proto::rr::{Name, RecordType};
+use lab::aws_state::{AwsState, HostedZone, Instance, Record, Vpc};
 use lab::services::access_log::AccessLog;
 use lab::services::dns::wire::Transport;
-use lab::services::dns::{Dns, Door};
+use lab::services::dns::{Dns, DnsEndpoint};
 use lab::services::sites::Sites;
-use lab::world::{HostedZone, Instance, Record, Vpc, World};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ const OTHER: Ipv4Addr = Ipv4Addr::new(10, 1, 1, 10);
 const OUTSIDE: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 9);
 
 /// A hosted zone with the SOA record of Route 53 (negative answers are valid for 900 seconds), and with the name if it has an address.
-fn zone(vpcs: &[&str], address: Option<&str>) -> HostedZone {
+fn hosted_zone(vpcs: &[&str], address: Option<&str>) -> HostedZone {
     let record = |name: &str, record_type: &str, ttl, value: &str| Record {
         name: name.to_owned(),
         record_type: record_type.to_owned(),
@@ -40,26 +40,26 @@ fn zone(vpcs: &[&str], address: Option<&str>) -> HostedZone {
     }
 }
 
-fn world(hosted_zones: Vec<HostedZone>) -> World {
+fn world_with_zones(hosted_zones: Vec<HostedZone>) -> AwsState {
     let host = |id: &str, vpc: &str, address| Instance {
         vpc: vpc.to_owned(),
-        ..Instance::plain(id, address)
+        ..Instance::new_running(id, address)
     };
-    World {
+    AwsState {
         serial: 1,
         region: "us-east-1".to_owned(),
         vpcs: vec![
-            Vpc::plain("vpc-1", "10.0.0.0/16"),
-            Vpc::plain("vpc-2", "10.1.0.0/16"),
+            Vpc::new_open("vpc-1", "10.0.0.0/16"),
+            Vpc::new_open("vpc-2", "10.1.0.0/16"),
         ],
         instances: vec![host("i-1", "vpc-1", HOST), host("i-2", "vpc-2", OTHER)],
         hosted_zones,
-        ..World::default()
+        ..AwsState::default()
     }
 }
 
 /// The resolvers of a world without download sites.
-fn resolvers(world: &World) -> Dns {
+fn new_resolvers(world: &AwsState) -> Dns {
     let folder = tempfile::tempdir().unwrap();
     let sites = Sites {
         mirror: folder.path().join("mirror"),
@@ -70,15 +70,15 @@ fn resolvers(world: &World) -> Dns {
 }
 
 /// Response code, addresses and TTL in seconds.
-type Said = (ResponseCode, Vec<String>, Option<u32>);
+type DnsReply = (ResponseCode, Vec<String>, Option<u32>);
 
-fn ask(dns: &Dns, door: &Door, source: Ipv4Addr, now: Instant) -> Said {
+fn ask_resolver(dns: &Dns, door: &DnsEndpoint, source: Ipv4Addr, now: Instant) -> DnsReply {
     let mut query = Message::query();
     query.add_query(Query::query(
         Name::from_ascii(format!("{NAME}.")).unwrap(),
         RecordType::A,
     ));
-    let answer = dns.answer(door, source, &query.to_vec().unwrap(), Transport::Tcp, now);
+    let answer = dns.answer_query(door, source, &query.to_vec().unwrap(), Transport::Tcp, now);
     let answer = Message::from_vec(&answer.unwrap()).unwrap();
     let addresses = answer.answers.iter().map(|record| record.data.to_string());
     let ttl = answer
@@ -90,56 +90,62 @@ fn ask(dns: &Dns, door: &Door, source: Ipv4Addr, now: Instant) -> Said {
     (answer.metadata.response_code, addresses.collect(), ttl)
 }
 
-fn vpc(id: &str) -> Door {
-    Door::Vpc(id.to_owned())
+fn vpc_door(id: &str) -> DnsEndpoint {
+    DnsEndpoint::Vpc(id.to_owned())
 }
 
 #[test]
 fn a_private_zone_is_seen_from_its_vpcs_only_and_hides_the_public_one() {
-    let dns = resolvers(&world(vec![
-        zone(&[], Some("198.18.3.3")),
-        zone(&["vpc-1"], Some("10.0.1.1")),
-        zone(&["vpc-2"], None),
+    let dns = new_resolvers(&world_with_zones(vec![
+        hosted_zone(&[], Some("198.18.3.3")),
+        hosted_zone(&["vpc-1"], Some("10.0.1.1")),
+        hosted_zone(&["vpc-2"], None),
     ]));
     let now = Instant::now();
-    let seen = |door: &Door, source| {
-        let (code, addresses, _) = ask(&dns, door, source, now);
+    let seen = |door: &DnsEndpoint, source| {
+        let (code, addresses, _) = ask_resolver(&dns, door, source, now);
         (code, addresses.concat())
     };
     let found = |address: &str| (ResponseCode::NoError, address.to_owned());
-    assert_eq!(seen(&vpc("vpc-1"), HOST), found("10.0.1.1"));
-    assert_eq!(seen(&Door::LinkLocal, HOST), found("10.0.1.1"));
+    assert_eq!(seen(&vpc_door("vpc-1"), HOST), found("10.0.1.1"));
+    assert_eq!(seen(&DnsEndpoint::LinkLocal, HOST), found("10.0.1.1"));
     let denied = (ResponseCode::NXDomain, String::new());
-    assert_eq!(seen(&vpc("vpc-2"), OTHER), denied);
-    assert_eq!(seen(&Door::Internet, OUTSIDE), found("198.18.3.3"));
+    assert_eq!(seen(&vpc_door("vpc-2"), OTHER), denied);
+    assert_eq!(seen(&DnsEndpoint::Internet, OUTSIDE), found("198.18.3.3"));
     let refused = (ResponseCode::Refused, String::new());
     assert_eq!(
-        seen(&vpc("vpc-1"), OTHER),
+        seen(&vpc_door("vpc-1"), OTHER),
         refused,
         "another VPC's resolver"
     );
-    assert_eq!(seen(&Door::LinkLocal, OUTSIDE), refused);
+    assert_eq!(seen(&DnsEndpoint::LinkLocal, OUTSIDE), refused);
 }
 
 #[test]
 fn a_name_asked_for_before_it_exists_stays_unknown_until_the_denial_is_over() {
-    let zones = |address| vec![zone(&["vpc-1", "vpc-2"], address)];
-    let dns = resolvers(&world(zones(None)));
+    let zones = |address| vec![hosted_zone(&["vpc-1", "vpc-2"], address)];
+    let dns = new_resolvers(&world_with_zones(zones(None)));
     let begin = Instant::now();
     let at = |seconds| begin + Duration::from_secs(seconds);
     let denied = |ttl| (ResponseCode::NXDomain, vec![], Some(ttl));
-    assert_eq!(ask(&dns, &vpc("vpc-1"), HOST, begin), denied(900));
-    dns.observe(&world(zones(Some("10.0.1.1"))));
-    assert_eq!(ask(&dns, &vpc("vpc-1"), HOST, at(899)), denied(1));
+    assert_eq!(
+        ask_resolver(&dns, &vpc_door("vpc-1"), HOST, begin),
+        denied(900)
+    );
+    dns.observe_world(&world_with_zones(zones(Some("10.0.1.1"))));
+    assert_eq!(
+        ask_resolver(&dns, &vpc_door("vpc-1"), HOST, at(899)),
+        denied(1)
+    );
     let found = (
         ResponseCode::NoError,
         vec!["10.0.1.1".to_owned()],
         Some(300),
     );
     assert_eq!(
-        ask(&dns, &vpc("vpc-2"), OTHER, at(899)),
+        ask_resolver(&dns, &vpc_door("vpc-2"), OTHER, at(899)),
         found,
         "nobody asked this resolver before"
     );
-    assert_eq!(ask(&dns, &vpc("vpc-1"), HOST, at(900)), found);
+    assert_eq!(ask_resolver(&dns, &vpc_door("vpc-1"), HOST, at(900)), found);
 }

@@ -12,7 +12,7 @@ pub const MAIN: &str = "k8s.io/etcd/main";
 /// Every volume of an etcd cluster by id, with key and value of its tag.
 pub fn list_volumes(lab: &Lab) -> Result<BTreeMap<String, (String, String)>> {
     let filters = json!({"Filters": [{"Name": format!("tag:kubernetes.io/cluster/{CLUSTER}"), "Values": ["owned"]}]});
-    let told = lab.aws("ec2", "DescribeVolumes", &filters)?;
+    let told = lab.call_aws("ec2", "DescribeVolumes", &filters)?;
     let told = told["Volumes"].as_array().context("volumes")?;
     let mut found = BTreeMap::new();
     for volume in told {
@@ -50,7 +50,7 @@ pub fn mount_point(volume: &str) -> String {
 
 /// Restarts of etcd's containers, by pod.
 pub fn count_restarts(lab: &Lab) -> Result<BTreeMap<String, i64>> {
-    let pods = lab.objects(&["pods", "--namespace=kube-system"])?;
+    let pods = lab.get_objects(&["pods", "--namespace=kube-system"])?;
     let pods = pods["items"].as_array().context("pods")?;
     let mut found = BTreeMap::new();
     for pod in pods {

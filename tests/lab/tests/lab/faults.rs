@@ -15,7 +15,7 @@ mod unrolled;
 
 use super::pods;
 use anyhow::{Context, Result, ensure};
-use lab::scenario::{Lab, Writer, fraction, number};
+use lab::scenario::{Lab, Writer, number_from_environment, random_fraction};
 use serde_json::json;
 use std::io::{Write, stderr};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -30,7 +30,7 @@ pub struct Fault {
 /// Upper limit for the sum of the estimates in one run. Creating the cluster takes four minutes more.
 const SECONDS: u32 = 200;
 
-const fn fault(
+const fn new_fault(
     name: &'static str,
     seconds: u32,
     happen: fn(&mut Lab, &Writer) -> Result<()>,
@@ -44,42 +44,42 @@ const fn fault(
 
 /// Each of the last three leaves a cluster that is not healthy.
 const FAULTS: [Fault; 16] = [
-    fault("worker-reboots", 55, |lab, _| reboots::reboot_worker(lab)),
-    fault("flag-changes", 110, |lab, _| unrolled::change_flag(lab)),
-    fault("nodeup-killed", 90, |lab, _| kills::kill_nodeup(lab)),
-    fault("port-closed", 30, |lab, _| refusals::close_port(lab)),
-    fault("nodeup-exchanged", 25, |lab, _| {
+    new_fault("worker-reboots", 55, |lab, _| reboots::reboot_worker(lab)),
+    new_fault("flag-changes", 110, |lab, _| unrolled::change_flag(lab)),
+    new_fault("nodeup-killed", 90, |lab, _| kills::kill_nodeup(lab)),
+    new_fault("port-closed", 30, |lab, _| refusals::close_port(lab)),
+    new_fault("nodeup-exchanged", 25, |lab, _| {
         refusals::exchange_nodeup(lab)
     }),
-    fault("node-config-missing", 20, |lab, _| {
+    new_fault("node-config-missing", 20, |lab, _| {
         refusals::delete_node_config(lab)
     }),
-    fault("image-broken", 100, |lab, _| {
+    new_fault("image-broken", 100, |lab, _| {
         refusals::break_image(lab)?;
         pods::run_pods_again(lab)
     }),
-    fault("members-edited", 10, |lab, _| members::edit_members(lab)),
-    fault("volume-doubled", 5, |lab, _| members::copy_volume(lab)),
-    fault("all-crash", 55, |lab, writer| {
+    new_fault("members-edited", 10, |lab, _| members::edit_members(lab)),
+    new_fault("volume-doubled", 5, |lab, _| members::copy_volume(lab)),
+    new_fault("all-crash", 55, |lab, writer| {
         crashes::crash_all(lab, writer, &json!([]))
     }),
-    fault("all-crash-without-ec2", 100, |lab, writer| {
+    new_fault("all-crash-without-ec2", 100, |lab, writer| {
         crashes::crash_all(lab, writer, &crashes::fail_ec2_calls())
     }),
-    fault("one-cut-off", 110, cut_off::cut_off_one),
-    fault("one-replaced", 100, replaced::terminate_one),
-    fault("volumes-full", 170, full::fill_volumes),
-    fault("log-lost", 65, lost_log::remove_log),
-    fault("at-quota", 15, |lab, _| quota::reach_quota(lab)),
+    new_fault("one-cut-off", 110, cut_off::cut_off_one),
+    new_fault("one-replaced", 100, replaced::terminate_one),
+    new_fault("volumes-full", 170, full::fill_volumes),
+    new_fault("log-lost", 65, lost_log::remove_log),
+    new_fault("at-quota", 15, |lab, _| quota::reach_quota(lab)),
 ];
 
 /// The faults that `KCTL_LAB_FAULTS` names, separated by commas, or `all`. If it is not set, the seed draws them. Prints both.
-pub fn choose() -> Result<Vec<&'static Fault>> {
-    let (seed, named) = (seed()?, std::env::var("KCTL_LAB_FAULTS"));
+pub fn choose_faults() -> Result<Vec<&'static Fault>> {
+    let (seed, named) = (read_seed()?, std::env::var("KCTL_LAB_FAULTS"));
     let faults = match named.unwrap_or_default().as_str() {
-        "" => draw(seed),
+        "" => draw_faults(seed),
         "all" => FAULTS.iter().collect(),
-        names => find(names)?,
+        names => find_faults(names)?,
     };
     let names: Vec<&str> = faults.iter().map(|fault| fault.name).collect();
     // Not by eprintln!, which the test harness captures when the test passes.
@@ -90,16 +90,16 @@ pub fn choose() -> Result<Vec<&'static Fault>> {
 }
 
 /// `KCTL_LAB_SEED`; if it is not set, the current time.
-fn seed() -> Result<u64> {
+fn read_seed() -> Result<u64> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
-    Ok(number("KCTL_LAB_SEED")?.unwrap_or(now.as_secs()))
+    Ok(number_from_environment("KCTL_LAB_SEED")?.unwrap_or(now.as_secs()))
 }
 
 /// Draws as many faults as fit into [`SECONDS`], in the order of the list.
-fn draw(seed: u64) -> Vec<&'static Fault> {
+fn draw_faults(seed: u64) -> Vec<&'static Fault> {
     let mut lots: Vec<(f64, usize)> = (0..FAULTS.len())
         .zip(0_u64..)
-        .map(|(fault, position)| (fraction(seed, position), fault))
+        .map(|(fault, position)| (random_fraction(seed, position), fault))
         .collect();
     lots.sort_by(|one, other| one.0.total_cmp(&other.0));
     let mut left = SECONDS;
@@ -115,7 +115,7 @@ fn draw(seed: u64) -> Vec<&'static Fault> {
 }
 
 /// Finds faults by name, in the order of the list.
-fn find(names: &str) -> Result<Vec<&'static Fault>> {
+fn find_faults(names: &str) -> Result<Vec<&'static Fault>> {
     let names: Vec<&str> = names.split(',').collect();
     let all = FAULTS.each_ref().map(|fault| fault.name);
     for name in &names {
@@ -134,11 +134,11 @@ fn seeds_draw_every_fault_and_none_draws_more_than_fits() {
     let all = names(&FAULTS.each_ref());
     let mut seen = std::collections::BTreeSet::new();
     for seed in 0..200 {
-        let drawn = draw(seed);
-        assert_eq!(names(&drawn), names(&draw(seed)));
+        let drawn = draw_faults(seed);
+        assert_eq!(names(&drawn), names(&draw_faults(seed)));
         assert_eq!(
             names(&drawn),
-            names(&find(&names(&drawn).join(",")).unwrap())
+            names(&find_faults(&names(&drawn).join(",")).unwrap())
         );
         let seconds: u32 = drawn.iter().map(|fault| fault.seconds).sum();
         assert!(seconds <= SECONDS, "{seed}: {seconds}");
@@ -150,5 +150,5 @@ fn seeds_draw_every_fault_and_none_draws_more_than_fits() {
         seen.extend(names(&drawn));
     }
     assert_eq!(seen, all.iter().copied().collect());
-    assert!(find("all-crash,none-such").is_err());
+    assert!(find_faults("all-crash,none-such").is_err());
 }

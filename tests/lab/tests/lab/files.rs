@@ -1,8 +1,8 @@
 //! The files that nodeup writes on a host, for comparison between hosts.
 
 use anyhow::{Context, Result};
+use lab::aws_state::Instance;
 use lab::scenario::Lab;
-use lab::world::Instance;
 use std::collections::BTreeMap;
 
 /// Prints a line for each file, folder and link: path, type, mode, owner, hash of the content. It leaves out the content of keys,
@@ -41,7 +41,7 @@ pub type Files = BTreeMap<String, String>;
 
 pub fn list_files(lab: &Lab, host: &Instance) -> Result<Files> {
     let address = host.address.to_string();
-    let said = lab.exec(&host.id, &["python3", "-c", LIST, &host.id, &address])?;
+    let said = lab.exec_in_host(&host.id, &["python3", "-c", LIST, &host.id, &address])?;
     let line = |line: &str| {
         let (path, rest) = line.split_once(' ').context("a line without a blank")?;
         Ok((path.to_owned(), rest.to_owned()))
@@ -50,7 +50,7 @@ pub fn list_files(lab: &Lab, host: &Instance) -> Result<Files> {
 }
 
 /// The differences, one per line; empty if both are equal.
-pub fn difference(wanted: &Files, found: &Files) -> String {
+pub fn describe_difference(wanted: &Files, found: &Files) -> String {
     let mut lines = String::new();
     for path in wanted
         .keys()

@@ -38,10 +38,10 @@ type Step = (&'static str, fn(&mut Lab) -> Result<()>);
 /// Starts the lab `name` with room for `hosts`, and with the content that they download. `None`: this is not possible here, and the
 /// reason was printed.
 fn start_lab(test: &str, name: &str, hosts: usize) -> Result<Option<Lab>> {
-    if scenario::skipped(test) {
+    if scenario::is_skipped(test) {
         return Ok(None);
     }
-    let Some(served) = scenario::built(test)? else {
+    let Some(served) = scenario::built_content(test)? else {
         return Ok(None);
     };
     let settings = Settings {
@@ -49,7 +49,7 @@ fn start_lab(test: &str, name: &str, hosts: usize) -> Result<Option<Lab>> {
         hosts,
         ..Settings::new(name, env!("CARGO_BIN_EXE_lab"))
     };
-    Lab::up(&settings).map(Some)
+    Lab::start_lab(&settings).map(Some)
 }
 
 /// Runs the steps in a lab with room for three hosts.
@@ -58,7 +58,7 @@ fn run_steps(test: &str, name: &str, steps: &[Step]) -> Result<()> {
         return Ok(());
     };
     for (title, step) in steps {
-        lab.step(title, step)?;
+        lab.run_step(title, step)?;
     }
-    lab.down()
+    lab.take_down()
 }

@@ -19,9 +19,9 @@ done
 exit 1";
 
 pub fn run_pods(lab: &mut Lab) -> Result<()> {
-    let pods = lab.web(PODS, PATIENCE)?;
+    let pods = lab.deploy_web(PODS, PATIENCE)?;
     let on: BTreeSet<&str> = pods.iter().map(|pod| pod.node.as_str()).collect();
-    let workers = cluster::workers(lab)?;
+    let workers = cluster::worker_instances(lab)?;
     let wanted: BTreeSet<&str> = workers.iter().map(|one| one.id.as_str()).collect();
     ensure!(pods.len() == PODS && on == wanted, "{pods:?}");
     Ok(())
@@ -29,9 +29,9 @@ pub fn run_pods(lab: &mut Lab) -> Result<()> {
 
 /// Creates the pods anew, on the current workers, and tests them again.
 pub fn run_pods_again(lab: &mut Lab) -> Result<()> {
-    lab.kubectl(&["delete", "deployment", "web"])?;
-    lab.until("no pod is left", PATIENCE, |lab| {
-        let left = lab.pods()?;
+    lab.run_kubectl(&["delete", "deployment", "web"])?;
+    lab.wait_until("no pod is left", PATIENCE, |lab| {
+        let left = lab.web_pods()?;
         ensure!(left.is_empty(), "{left:?}");
         Ok(())
     })?;
@@ -41,7 +41,7 @@ pub fn run_pods_again(lab: &mut Lab) -> Result<()> {
 
 /// One pod of each node.
 fn one_of_each(lab: &Lab) -> Result<Vec<Pod>> {
-    let mut pods = lab.pods()?;
+    let mut pods = lab.web_pods()?;
     pods.sort_by(|one, other| one.node.cmp(&other.node));
     pods.dedup_by(|one, other| one.node == other.node);
     ensure!(pods.len() > 1, "all pods are on one node: {pods:?}");
@@ -51,11 +51,11 @@ fn one_of_each(lab: &Lab) -> Result<Vec<Pod>> {
 /// One pod of each node reaches all pods, the service by address and name, and resolves names inside and outside the cluster.
 pub fn expect_connections(lab: &mut Lab) -> Result<()> {
     lab.rolled_out("default", "deployment/web", PATIENCE)?;
-    let service = lab.objects(&["service", "web"])?;
+    let service = lab.get_objects(&["service", "web"])?;
     let address = service["spec"]["clusterIP"].as_str();
     let address = address.context("the service has no address")?;
     for from in one_of_each(lab)? {
-        lab.until(&format!("{} reaches all", from.name), LIMIT, |lab| {
+        lab.wait_until(&format!("{} reaches all", from.name), LIMIT, |lab| {
             expect_all_reached(lab, &from, address)
         })?;
     }
@@ -63,7 +63,7 @@ pub fn expect_connections(lab: &mut Lab) -> Result<()> {
 }
 
 fn expect_all_reached(lab: &Lab, from: &Pod, service: &str) -> Result<()> {
-    let pods = lab.pods()?;
+    let pods = lab.web_pods()?;
     for to in &pods {
         let seen = lab.from_pod(from, &format!("http://{}:8080/", to.address))?;
         ensure!(
@@ -103,9 +103,9 @@ fn expect_all_reached(lab: &Lab, from: &Pod, service: &str) -> Result<()> {
 
 /// Uses the connections from the API server to kubelets.
 pub fn read_logs_and_forward(lab: &mut Lab) -> Result<()> {
-    let pods = lab.pods()?;
+    let pods = lab.web_pods()?;
     for pod in &pods {
-        let said = lab.kubectl(&["logs", &pod.name])?;
+        let said = lab.run_kubectl(&["logs", &pod.name])?;
         ensure!(
             said.contains(&format!("{} serves at :8080", pod.name)),
             "{said}"

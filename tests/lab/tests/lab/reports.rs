@@ -15,8 +15,8 @@ pub fn store_key(of: &str) -> String {
 
 /// Reads an object of the state store.
 pub fn read_object(lab: &Lab, key: &str) -> Result<String> {
-    let asked = json!({"Bucket": lab.bucket(), "Key": key});
-    let got = lab.aws("s3", "GetObject", &asked)?;
+    let asked = json!({"Bucket": lab.store_bucket(), "Key": key});
+    let got = lab.call_aws("s3", "GetObject", &asked)?;
     Ok(got["Body"].as_str().context("a body")?.to_owned())
 }
 
@@ -33,7 +33,7 @@ pub fn wait_for_report(lab: &Lab, id: &str) -> Result<BootReport> {
 
 /// Waits for the report, without an error, of another run than the one that started at `before`.
 pub fn wait_for_later_report(lab: &Lab, id: &str, before: &str) -> Result<BootReport> {
-    lab.until(&format!("{id} reports"), PATIENCE, |lab| {
+    lab.wait_until(&format!("{id} reports"), PATIENCE, |lab| {
         let report = read_report(lab, id)?;
         ensure!(report.started != before, "the last run is that of {before}");
         ensure!(report.error.is_none(), "{:?}", report.error);

@@ -3,13 +3,13 @@
 //! `world.json` is a document of the simulator's, written by its own tests (`test_world.py`), which hold
 //! the fields of what it tells to those of this file.
 
-use lab::world::World;
+use lab::aws_state::AwsState;
 
 #[test]
 fn a_document_of_the_simulator_is_read_and_written_again_unchanged() {
     let document: serde_json::Value =
         serde_json::from_str(include_str!("../world.json")).expect("JSON");
-    let world: World = serde_json::from_value(document.clone()).expect("the form of world.rs");
+    let world: AwsState = serde_json::from_value(document.clone()).expect("the form of world.rs");
     assert!(
         world
             .instances

@@ -1,48 +1,51 @@
 //! How apply meets each kind of failure, and what it promises whatever happens.
 
-use crate::strategies::{calm, calm_with, desired, run, sweep};
+use crate::strategies::{any_desired, calm_cloud, calm_with, run, sweep_cloud};
 use cloud::Cloud;
 use engine::{
-    Action, Class, Clock, Event, Id, Options, Outside, Plan, Report, Resource, Step, apply, plan,
+    Action, Class, Clock, EngineContext, Event, Id, Options, Plan, Report, Resource, Step, apply,
+    plan,
 };
 use proptest::prelude::*;
-use simcloud::{End, Shape, SimCloud, Truth, block_on, judge, update};
+use simcloud::{
+    ClusterShape, RunEnd, SimCloud, StateDifference, block_on, judge_state, run_update,
+};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// One run, and everything it told.
-fn told(
+fn run_and_record(
     cloud: &SimCloud,
     desired: &[Cloud],
     options: Options,
 ) -> (Plan<Cloud>, Report, Vec<Event>) {
     let mut events = Vec::new();
-    let end = update(cloud, desired, options, &|| false, &mut |event| {
+    let end = run_update(cloud, desired, options, &|| false, &mut |event| {
         events.push(event);
     });
-    let End::Ran(plan, report) = end else {
+    let RunEnd::Ran(plan, report) = end else {
         panic!("it should run to its end: {end:?}")
     };
     (plan, report, events)
 }
 
-fn big() -> Vec<Cloud> {
-    let shape = Shape {
+fn large_cluster() -> Vec<Cloud> {
+    let shape = ClusterShape {
         zones: 2,
         private: true,
         balancer: true,
         events: true,
-        ..Shape::default()
+        ..ClusterShape::default()
     };
-    shape.objects()
+    shape.all_objects()
 }
 
-fn id(kind: &str, name: &str) -> Id {
+fn cluster_id(kind: &str, name: &str) -> Id {
     Id::new(kind, format!("{name}.prod.example.com"))
 }
 
-fn vpc() -> Id {
+fn vpc_id() -> Id {
     Id::new("vpc", "prod.example.com")
 }
 
@@ -60,10 +63,13 @@ fn waiting_for(plan: &Plan<Cloud>, of: &Id) -> BTreeSet<Id> {
 
 #[test]
 fn a_denied_step_takes_down_what_waits_for_it_and_nothing_else() {
-    let cloud = calm();
+    let cloud = calm_cloud();
     cloud.faults.borrow_mut().denied = Some("nat_gateway");
-    let (plan, report, _) = told(&cloud, &big(), Options::default());
-    let nat = [id("nat_gateway", "a"), id("nat_gateway", "b")];
+    let (plan, report, _) = run_and_record(&cloud, &large_cluster(), Options::default());
+    let nat = [
+        cluster_id("nat_gateway", "a"),
+        cluster_id("nat_gateway", "b"),
+    ];
     let failed: BTreeSet<&Id> = report.failed.iter().map(|(id, _)| id).collect();
     assert_eq!(failed, nat.iter().collect());
     assert!(
@@ -87,7 +93,7 @@ fn a_denied_step_takes_down_what_waits_for_it_and_nothing_else() {
     );
     // Once allowed, only the rest is left to do.
     cloud.faults.borrow_mut().denied = None;
-    let (rest, report, _) = told(&cloud, &big(), Options::default());
+    let (rest, report, _) = run_and_record(&cloud, &large_cluster(), Options::default());
     assert!(report.is_complete());
     assert_eq!(rest.steps.len(), failed.len() + skipped.len());
 }
@@ -95,10 +101,10 @@ fn a_denied_step_takes_down_what_waits_for_it_and_nothing_else() {
 #[test]
 fn what_is_final_is_not_tried_twice() {
     for (denied, quota) in [(Some("vpc"), None), (None, Some(("vpc", 0)))] {
-        let cloud = calm();
+        let cloud = calm_cloud();
         cloud.faults.borrow_mut().denied = denied;
         cloud.faults.borrow_mut().quota = quota;
-        let (_, report, events) = told(&cloud, &big(), Options::default());
+        let (_, report, events) = run_and_record(&cloud, &large_cluster(), Options::default());
         assert_eq!(report.failed.len(), 1);
         assert!(
             !events
@@ -110,35 +116,38 @@ fn what_is_final_is_not_tried_twice() {
 
 #[test]
 fn throttling_is_waited_out_and_is_no_failed_attempt() {
-    let cloud = calm();
+    let cloud = calm_cloud();
     cloud.faults.borrow_mut().throttled = 70;
     let options = Options {
         attempts: 1,
         ..Options::default()
     };
-    let (_, report, _) = told(&cloud, &big(), options);
+    let (_, report, _) = run_and_record(&cloud, &large_cluster(), options);
     assert!(report.is_complete(), "{:?}", report.failed);
 }
 
 #[test]
 fn an_outcome_nobody_knows_is_looked_up_before_the_next_try() {
-    let cloud = calm();
+    let cloud = calm_cloud();
     cloud.faults.borrow_mut().unknown = 40;
     let options = Options {
         attempts: 40,
         ..Options::default()
     };
-    let (_, report, _) = told(&cloud, &big(), options);
+    let (_, report, _) = run_and_record(&cloud, &large_cluster(), options);
     assert!(report.is_complete(), "{:?}", report.failed);
     cloud.faults.borrow_mut().unknown = 0;
-    run(&cloud, &big());
-    assert_eq!(judge(&cloud.state.borrow(), &big()), Truth::default());
+    run(&cloud, &large_cluster());
+    assert_eq!(
+        judge_state(&cloud.state.borrow(), &large_cluster()),
+        StateDifference::default()
+    );
     assert_eq!(cloud.state.borrow().made_twice, 0);
 }
 
 #[test]
 fn attempts_end_and_the_journal_stays_open_while_a_creation_is_in_doubt() {
-    let cloud = calm();
+    let cloud = calm_cloud();
     let begin = |event: Event| {
         // Everything is lost from the first creation on; the journal before it is not.
         if matches!(event, Event::Started { .. }) {
@@ -150,10 +159,10 @@ fn attempts_end_and_the_journal_stays_open_while_a_creation_is_in_doubt() {
         deadline: Duration::from_mins(1),
         ..Options::default()
     };
-    let end = update(&cloud, &big(), options, &|| false, &mut |event| {
+    let end = run_update(&cloud, &large_cluster(), options, &|| false, &mut |event| {
         begin(event);
     });
-    let End::Ran(_, report) = end else {
+    let RunEnd::Ran(_, report) = end else {
         panic!("{end:?}")
     };
     assert!(report.done.is_empty());
@@ -163,27 +172,30 @@ fn attempts_end_and_the_journal_stays_open_while_a_creation_is_in_doubt() {
             .iter()
             .all(|(_, failure)| failure.class == Class::Unknown)
     );
-    assert!(cloud.state.borrow().journal.1.creating.contains(&vpc()));
+    assert!(cloud.state.borrow().journal.1.creating.contains(&vpc_id()));
     // The next run waits for reads to settle, and makes nothing twice.
     cloud.faults.borrow_mut().unknown = 0;
     let before = cloud.clock.now();
-    let (_, report, events) = told(&cloud, &big(), Options::default());
-    assert!(matches!(&events[0], Event::Settling { ids, .. } if ids.contains(&vpc())));
+    let (_, report, events) = run_and_record(&cloud, &large_cluster(), Options::default());
+    assert!(matches!(&events[0], Event::Settling { ids, .. } if ids.contains(&vpc_id())));
     assert!(cloud.clock.now() >= before + Options::default().settle);
     assert!(report.is_complete());
-    assert_eq!(judge(&cloud.state.borrow(), &big()), Truth::default());
+    assert_eq!(
+        judge_state(&cloud.state.borrow(), &large_cluster()),
+        StateDifference::default()
+    );
     let journal = cloud.state.borrow().journal.1.clone();
     assert!(
-        journal.creating.is_empty() && journal.made.contains(&vpc()),
+        journal.creating.is_empty() && journal.made.contains(&vpc_id()),
         "{journal:?}"
     );
 }
 
 #[test]
 fn without_a_journal_nothing_begins_that_could_be_made_twice() {
-    let cloud = calm();
+    let cloud = calm_cloud();
     cloud.faults.borrow_mut().denied = Some("journal");
-    let (_, report, _) = told(&cloud, &big(), Options::default());
+    let (_, report, _) = run_and_record(&cloud, &large_cluster(), Options::default());
     let failed: BTreeSet<&str> = report.failed.iter().map(|(id, _)| id.kind()).collect();
     assert!(
         failed.contains("vpc") && failed.contains("eip"),
@@ -194,38 +206,38 @@ fn without_a_journal_nothing_begins_that_could_be_made_twice() {
         !cloud
             .state
             .borrow()
-            .living()
-            .any(|object| journaled(object.body().unwrap()))
+            .living_objects()
+            .any(|object| journaled(object.current_body().unwrap()))
     );
-    assert!(report.done.contains(&id("iam_role", "nodes")));
+    assert!(report.done.contains(&cluster_id("iam_role", "nodes")));
 }
 
 #[test]
 fn a_taken_name_that_is_ours_is_adopted_and_one_that_is_not_is_refused() {
     // Reads hide a role that is there: the creation meets its name.
-    let cloud = calm_with(&Shape::default().objects());
-    let wanted = Shape {
+    let cloud = calm_with(&ClusterShape::default().all_objects());
+    let wanted = ClusterShape {
         owner: "b-team",
-        ..Shape::default()
+        ..ClusterShape::default()
     }
-    .objects();
+    .all_objects();
     let nothing_seen = plan(&wanted, &engine::Snapshot::default()).unwrap();
     let mut only = nothing_seen.clone();
     only.steps.retain(|id, _| id.kind() == "iam_role");
-    let report = applied(&cloud, &only);
+    let report = apply_plan(&cloud, &only);
     assert!(report.is_complete(), "{:?}", report.failed);
     let state = cloud.state.borrow();
     let role = state
-        .living()
+        .living_objects()
         .find(|object| object.physical.starts_with("iam_role-"))
         .unwrap();
-    let Cloud::IamRole(role) = &role.body().unwrap().resource else {
+    let Cloud::IamRole(role) = &role.current_body().unwrap().resource else {
         panic!()
     };
     assert_eq!(role.tags["Owner"], "b-team");
     drop(state);
 
-    let other = calm();
+    let other = calm_cloud();
     let role = wanted
         .iter()
         .find(|object| object.id().kind() == "iam_role")
@@ -234,23 +246,23 @@ fn a_taken_name_that_is_ours_is_adopted_and_one_that_is_not_is_refused() {
         .state
         .borrow_mut()
         .add_foreign_user(role.clone(), "nothing", Duration::ZERO);
-    let report = applied(&other, &only);
+    let report = apply_plan(&other, &only);
     let (failed, failure) = &report.failed[0];
     assert_eq!((failed, failure.class), (&role.id(), Class::Invalid));
     assert!(failure.message.contains("belongs to"), "{failure}");
 }
 
 /// Applies that plan to what a sweep shows now.
-fn applied(cloud: &SimCloud, plan: &Plan<Cloud>) -> Report {
+fn apply_plan(cloud: &SimCloud, plan: &Plan<Cloud>) -> Report {
     cloud.restart();
-    let outside = Outside {
+    let outside = EngineContext {
         world: cloud,
         journal: cloud,
         clock: &cloud.clock,
         options: Options::default(),
         stop: &|| false,
     };
-    let seen = sweep(cloud);
+    let seen = sweep_cloud(cloud);
     let mut ignore = |_| {};
     let apply = apply(plan, &seen, &outside, &mut ignore);
     block_on(&cloud.clock, || false, apply).unwrap().unwrap()
@@ -258,13 +270,13 @@ fn applied(cloud: &SimCloud, plan: &Plan<Cloud>) -> Report {
 
 #[test]
 fn what_somebody_else_uses_blocks_its_removal_until_the_deadline_and_is_named() {
-    let cloud = calm_with(&Shape::default().objects());
-    let subnet = sweep(&cloud)
-        .find(&id("subnet", "public-a"))
+    let cloud = calm_with(&ClusterShape::default().all_objects());
+    let subnet = sweep_cloud(&cloud)
+        .find(&cluster_id("subnet", "public-a"))
         .unwrap()
         .physical
         .clone();
-    let theirs = Cloud::from(match &Shape::default().objects()[0] {
+    let theirs = Cloud::from(match &ClusterShape::default().all_objects()[0] {
         Cloud::Vpc(vpc) => vpc.clone(),
         _ => panic!("the VPC comes first"),
     });
@@ -281,11 +293,11 @@ fn what_somebody_else_uses_blocks_its_removal_until_the_deadline_and_is_named() 
         .physical
         .clone();
     let before = cloud.clock.now();
-    let (_, report, _) = told(&cloud, &[], Options::default());
+    let (_, report, _) = run_and_record(&cloud, &[], Options::default());
     let (failed, failure) = &report.failed[0];
     assert_eq!(
         (failed, failure.class),
-        (&id("subnet", "public-a"), Class::Blocked)
+        (&cluster_id("subnet", "public-a"), Class::Blocked)
     );
     assert!(failure.message.contains(&blocker), "{failure}");
     assert_eq!(failure.hint.as_deref(), Some("still so after 600 s"));
@@ -296,17 +308,17 @@ fn what_somebody_else_uses_blocks_its_removal_until_the_deadline_and_is_named() 
 
 #[test]
 fn a_change_of_what_is_gone_says_to_plan_again_and_its_removal_is_done() {
-    let cloud = calm_with(&Shape::default().objects());
-    let changed = Shape {
+    let cloud = calm_with(&ClusterShape::default().all_objects());
+    let changed = ClusterShape {
         owner: "b-team",
-        ..Shape::default()
+        ..ClusterShape::default()
     }
-    .objects();
+    .all_objects();
     let (update, removal) = (
-        plan(&changed, &sweep(&cloud)).unwrap(),
-        plan(&[], &sweep(&cloud)).unwrap(),
+        plan(&changed, &sweep_cloud(&cloud)).unwrap(),
+        plan(&[], &sweep_cloud(&cloud)).unwrap(),
     );
-    let gone = id("iam_role_policy", "nodes");
+    let gone = cluster_id("iam_role_policy", "nodes");
     let only = |mut plan: Plan<Cloud>| {
         plan.steps.retain(|id, _| *id == gone);
         plan.steps
@@ -314,15 +326,15 @@ fn a_change_of_what_is_gone_says_to_plan_again_and_its_removal_is_done() {
             .for_each(|step: &mut Step<Cloud>| step.needs.clear());
         plan
     };
-    let physical = sweep(&cloud).find(&gone).unwrap().physical.clone();
+    let physical = sweep_cloud(&cloud).find(&gone).unwrap().physical.clone();
     let now = cloud.clock.now();
     cloud
         .state
         .borrow_mut()
         .object_mut(&physical)
         .unwrap()
-        .remove(now);
-    let report = applied(&cloud, &only(update));
+        .remove_body(now);
+    let report = apply_plan(&cloud, &only(update));
     assert_eq!(report.failed[0].1.class, Class::Gone);
     assert!(
         report.failed[0]
@@ -332,22 +344,22 @@ fn a_change_of_what_is_gone_says_to_plan_again_and_its_removal_is_done() {
             .unwrap()
             .contains("run the update again")
     );
-    assert!(applied(&cloud, &only(removal)).is_complete());
+    assert!(apply_plan(&cloud, &only(removal)).is_complete());
 }
 
 #[test]
 fn an_update_whose_late_value_stays_makes_no_call() {
-    let shape = Shape::default();
-    let cloud = calm_with(&shape.objects());
-    let renewed = Shape {
+    let shape = ClusterShape::default();
+    let cloud = calm_with(&shape.all_objects());
+    let renewed = ClusterShape {
         boot: "second",
         ..shape
     };
-    let mut only = plan(&renewed.objects(), &sweep(&cloud)).unwrap();
+    let mut only = plan(&renewed.all_objects(), &sweep_cloud(&cloud)).unwrap();
     only.steps.retain(|id, _| id.kind() == "autoscaling_group");
     only.steps.values_mut().for_each(|step| step.needs.clear());
     let groups = only.steps.len();
-    assert_eq!(applied(&cloud, &only).done.len(), groups);
+    assert_eq!(apply_plan(&cloud, &only).done.len(), groups);
     assert_eq!(
         cloud.calls.get(),
         1,
@@ -357,7 +369,8 @@ fn an_update_whose_late_value_stays_makes_no_call() {
 
 #[test]
 fn nothing_slow_holds_up_what_does_not_wait_for_it() {
-    let (plan, report, events) = told(&calm(), &big(), Options::default());
+    let (plan, report, events) =
+        run_and_record(&calm_cloud(), &large_cluster(), Options::default());
     assert!(report.is_complete());
     let slow = |id: &&Id| ["nat_gateway", "lb"].contains(&id.kind());
     let mut behind: BTreeSet<Id> = plan.steps.keys().filter(slow).cloned().collect();
@@ -383,24 +396,24 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn no_more_calls_are_under_way_than_allowed(desired in desired(), parallelism in 1..8_usize) {
-        let cloud = calm();
+    fn no_more_calls_are_under_way_than_allowed(desired in any_desired(), parallelism in 1..8_usize) {
+        let cloud = calm_cloud();
         let options = Options { parallelism, ..Options::default() };
-        let (_, report, _) = told(&cloud, &desired, options);
+        let (_, report, _) = run_and_record(&cloud, &desired, options);
         prop_assert!(report.is_complete());
         prop_assert!(cloud.peak.get() <= u64::try_from(parallelism).unwrap(), "{}", cloud.peak.get());
     }
 
     #[test]
-    fn done_is_told_when_it_is_usable_or_gone_and_not_before(before in desired(), after in desired()) {
+    fn done_is_told_when_it_is_usable_or_gone_and_not_before(before in any_desired(), after in any_desired()) {
         let cloud = calm_with(&before);
         let mut early = Vec::new();
         let mut listen = |event: Event| {
             let Event::Done { step, action, physical, .. } = event else { return };
             let (state, now) = (cloud.state.borrow(), cloud.clock.now());
-            let object = state.object(&physical).unwrap();
+            let object = state.find_object(&physical).unwrap();
             let is_over = if action == Action::Delete {
-                object.lingering(now).is_none()
+                object.lingering_body(now).is_none()
             } else {
                 object.usable <= now
             };
@@ -408,15 +421,15 @@ proptest! {
                 early.push(step);
             }
         };
-        update(&cloud, &after, Options::default(), &|| false, &mut listen);
+        run_update(&cloud, &after, Options::default(), &|| false, &mut listen);
         prop_assert!(early.is_empty(), "{early:?}");
     }
 
     #[test]
-    fn events_tell_each_step_once_and_in_order(before in desired(), after in desired(), denied in prop::option::of(Just("subnet"))) {
+    fn events_tell_each_step_once_and_in_order(before in any_desired(), after in any_desired(), denied in prop::option::of(Just("subnet"))) {
         let cloud = calm_with(&before);
         cloud.faults.borrow_mut().denied = denied;
-        let (plan, report, events) = told(&cloud, &after, Options::default());
+        let (plan, report, events) = run_and_record(&cloud, &after, Options::default());
         let mut started = BTreeSet::new();
         let mut ended = BTreeSet::new();
         for event in events {
@@ -439,19 +452,19 @@ proptest! {
     }
 
     #[test]
-    fn any_beginning_of_a_plan_and_a_new_plan_lead_to_the_same_end(before in desired(), after in desired(), starts in 0..40_usize) {
+    fn any_beginning_of_a_plan_and_a_new_plan_lead_to_the_same_end(before in any_desired(), after in any_desired(), starts in 0..40_usize) {
         let cloud = calm_with(&before);
         let begun = Cell::new(0);
         let mut count = |event: Event| begun.set(begun.get() + usize::from(matches!(event, Event::Started { .. })));
-        let end = update(&cloud, &after, Options { parallelism: 3, ..Options::default() }, &|| begun.get() >= starts, &mut count);
-        let End::Ran(plan, report) = end else { panic!("it was not killed") };
+        let end = run_update(&cloud, &after, Options { parallelism: 3, ..Options::default() }, &|| begun.get() >= starts, &mut count);
+        let RunEnd::Ran(plan, report) = end else { panic!("it was not killed") };
         prop_assert!(begun.get() <= starts, "{} began", begun.get());
         prop_assert!(report.failed.is_empty());
         prop_assert_eq!(report.interrupted, report.done.len() < plan.steps.len());
         prop_assert!(report.skipped.iter().all(|(_, because)| because.is_none()));
-        let (rest, report, _) = told(&cloud, &after, Options::default());
+        let (rest, report, _) = run_and_record(&cloud, &after, Options::default());
         prop_assert!(report.is_complete(), "{:?}", report.failed);
         prop_assert!(rest.count(Action::Create) <= plan.count(Action::Create));
-        prop_assert_eq!(judge(&cloud.state.borrow(), &after), Truth::default());
+        prop_assert_eq!(judge_state(&cloud.state.borrow(), &after), StateDifference::default());
     }
 }

@@ -3,7 +3,10 @@
 use crate::strategies::run;
 use cloud::Cloud;
 use engine::{Clock, Options, Resource};
-use simcloud::{Converged, End, Faults, Kill, SimCloud, State, Truth, converge, history};
+use simcloud::{
+    ConvergeResult, Faults, Kill, RunEnd, SimCloud, State, StateDifference, cluster_history,
+    run_until_converged,
+};
 use std::time::Duration;
 
 /// Runs until everything is as wanted, at most.
@@ -27,7 +30,7 @@ struct Figures {
 }
 
 impl Figures {
-    fn add(&mut self, (took, wrong): &(Converged, Option<Truth>)) {
+    fn add_run(&mut self, (took, wrong): &(ConvergeResult, Option<StateDifference>)) {
         self.asks += usize::from(took.asks);
         self.not_converged += usize::from(wrong.is_some() && !took.asks);
         self.runs += took.runs;
@@ -43,7 +46,7 @@ impl Figures {
         self.endangered += wrong.as_ref().map_or(0, |truth| truth.endangered.len());
     }
 
-    fn join(&mut self, other: &Self) {
+    fn add_all(&mut self, other: &Self) {
         self.points += other.points;
         self.runs += other.runs;
         self.kills += other.kills;
@@ -60,7 +63,7 @@ impl Figures {
     }
 
     /// Nothing may be wrong at any end.
-    fn check(&self, what: &str) {
+    fn assert_clean(&self, what: &str) {
         println!("{what}: {self:?}");
         let wrong = [
             self.not_converged,
@@ -73,7 +76,7 @@ impl Figures {
     }
 }
 
-fn lagging() -> Faults {
+fn lagging_faults() -> Faults {
     Faults {
         lag: Duration::from_secs(8),
         flicker: Duration::from_secs(4),
@@ -85,17 +88,17 @@ fn lagging() -> Faults {
 }
 
 /// The cloud before each wanted state of the history, that state, and how many calls the way there takes.
-fn undisturbed(faults: &Faults) -> Vec<(State, Duration, Vec<Cloud>, u64)> {
+fn run_undisturbed(faults: &Faults) -> Vec<(State, Duration, Vec<Cloud>, u64)> {
     let cloud = SimCloud::new(7, faults.clone(), State::beside_others(), Duration::ZERO);
     let mut ways = Vec::new();
-    for (name, desired) in history() {
+    for (name, desired) in cluster_history() {
         let (before, at) = (cloud.state.borrow().clone(), cloud.clock.now());
-        let End::Ran(_, report) = run(&cloud, &desired) else {
+        let RunEnd::Ran(_, report) = run(&cloud, &desired) else {
             panic!("{name} was killed")
         };
         assert!(report.is_complete(), "{name}: {:?}", report.failed);
         ways.push((before, at, desired, cloud.calls.get()));
-        cloud.clock.pass(Duration::from_mins(1));
+        cloud.clock.pass_time(Duration::from_mins(1));
     }
     ways
 }
@@ -103,71 +106,79 @@ fn undisturbed(faults: &Faults) -> Vec<(State, Duration, Vec<Cloud>, u64)> {
 #[test]
 fn a_kill_at_every_call_before_and_after_its_effect_leaves_nothing_behind() {
     let mut figures = Figures::default();
-    for (before, at, desired, calls) in undisturbed(&lagging()) {
+    for (before, at, desired, calls) in run_undisturbed(&lagging_faults()) {
         for call in 1..=calls {
             for after in [false, true] {
                 let faults = Faults {
                     kill: Some(Kill { call, after }),
-                    ..lagging()
+                    ..lagging_faults()
                 };
                 let cloud = SimCloud::new(call, faults, before.clone(), at);
                 let made_twice = cloud.state.borrow().made_twice;
-                if matches!(run(&cloud, &desired), End::Killed) {
+                if matches!(run(&cloud, &desired), RunEnd::Killed) {
                     figures.kills += 1;
                 }
                 cloud.faults.borrow_mut().kill = None;
                 figures.points += 1;
-                figures.add(&converge(&cloud, &desired, Options::default(), RUNS));
+                figures.add_run(&run_until_converged(
+                    &cloud,
+                    &desired,
+                    Options::default(),
+                    RUNS,
+                ));
                 figures.made_twice += cloud.state.borrow().made_twice - made_twice;
             }
         }
     }
     assert!(figures.kills * 10 > figures.points * 9, "{figures:?}");
     assert_eq!(figures.made_twice, 0);
-    figures.check("a kill at every call");
+    figures.assert_clean("a kill at every call");
 }
 
 /// The number in that variable, or this one.
-fn number(variable: &str, default: u64) -> u64 {
+fn number_from_environment(variable: &str, default: u64) -> u64 {
     let set = std::env::var(variable).ok();
     set.and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-fn chaos() -> Faults {
+fn chaos_faults() -> Faults {
     Faults {
         throttled: 15,
         unknown: 8,
         killed: 2,
-        ..lagging()
+        ..lagging_faults()
     }
 }
 
 /// Somebody copies volumes: attached or not, while kctl does not run.
 fn copy_volumes(cloud: &SimCloud) {
     let mut state = cloud.state.borrow_mut();
-    let volume =
-        |object: &&simcloud::Object| object.body().is_some_and(|body| body.resource.holds_data());
+    let volume = |object: &&simcloud::Object| {
+        object
+            .current_body()
+            .is_some_and(|body| body.resource.holds_data())
+    };
     let volumes: Vec<String> = state
-        .living()
+        .living_objects()
         .filter(volume)
         .map(|one| one.physical.clone())
         .collect();
     for physical in volumes {
-        if cloud.rng().percent(10) {
-            let in_use = cloud.rng().percent(50);
-            state.copy(&physical, in_use, cloud.clock.now());
+        if cloud.random().is_within_percent(10) {
+            let in_use = cloud.random().is_within_percent(50);
+            state.copy_object(&physical, in_use, cloud.clock.now());
         }
     }
 }
 
 /// Lives one cluster's life under these faults; one spec in five first meets a missing permission or a quota. Before each,
 /// somebody may have copied volumes of etcd.
-fn live(seed: u64, faults: Faults, figures: &mut Figures) {
+fn live_one_life(seed: u64, faults: Faults, figures: &mut Figures) {
     let cloud = SimCloud::new(seed, faults, State::beside_others(), Duration::ZERO);
-    for (_, desired) in history() {
+    for (_, desired) in cluster_history() {
         figures.points += 1;
         copy_volumes(&cloud);
-        if cloud.rng().percent(20) {
+        if cloud.random().is_within_percent(20) {
             let kinds = [
                 "vpc",
                 "subnet",
@@ -175,8 +186,8 @@ fn live(seed: u64, faults: Faults, figures: &mut Figures) {
                 "nat_gateway",
                 "iam_role",
             ];
-            let kind = kinds[usize::try_from(cloud.rng().next() % 5).unwrap()];
-            if cloud.rng().percent(50) {
+            let kind = kinds[usize::try_from(cloud.random().next_number() % 5).unwrap()];
+            if cloud.random().is_within_percent(50) {
                 cloud.faults.borrow_mut().denied = Some(kind);
             } else {
                 cloud.faults.borrow_mut().quota = Some((kind, 1));
@@ -186,11 +197,11 @@ fn live(seed: u64, faults: Faults, figures: &mut Figures) {
             cloud.faults.borrow_mut().denied = None;
             cloud.faults.borrow_mut().quota = None;
         }
-        let end = converge(&cloud, &desired, Options::default(), RUNS);
+        let end = run_until_converged(&cloud, &desired, Options::default(), RUNS);
         if let (_, Some(truth)) = &end {
             println!("seed {seed}: {truth:?}");
         }
-        figures.add(&end);
+        figures.add_run(&end);
         if end.0.asks {
             break;
         }
@@ -203,12 +214,12 @@ fn live(seed: u64, faults: Faults, figures: &mut Figures) {
 }
 
 /// The lives of all those seeds, on all processors; the figures do not depend on how many there are.
-fn lives(begin: u64, seeds: u64) -> Figures {
+fn live_all(begin: u64, seeds: u64) -> Figures {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let some = |first: usize| {
         let mut figures = Figures::default();
         for seed in (begin..begin + seeds).skip(first).step_by(threads) {
-            live(seed, chaos(), &mut figures);
+            live_one_life(seed, chaos_faults(), &mut figures);
         }
         figures
     };
@@ -218,7 +229,7 @@ fn lives(begin: u64, seeds: u64) -> Figures {
             .collect();
         let mut figures = Figures::default();
         for one in all {
-            figures.join(&one.join().unwrap());
+            figures.add_all(&one.join().unwrap());
         }
         figures
     })
@@ -227,12 +238,12 @@ fn lives(begin: u64, seeds: u64) -> Figures {
 #[test]
 fn all_faults_at_once_and_it_still_converges() {
     // KCTL_SIM_FIRST=N KCTL_SIM_SEEDS=1 lives the life of one seed again.
-    let seeds = number("KCTL_SIM_SEEDS", 2000);
-    let figures = lives(number("KCTL_SIM_FIRST", 1), seeds);
+    let seeds = number_from_environment("KCTL_SIM_SEEDS", 2000);
+    let figures = live_all(number_from_environment("KCTL_SIM_FIRST", 1), seeds);
     assert_eq!(figures.asks, 0, "{figures:?}");
     assert!(figures.kills > 0, "{figures:?}");
     assert_eq!(figures.made_twice, 0, "reads had settled");
-    figures.check(&format!("{seeds} seeds with all faults"));
+    figures.assert_clean(&format!("{seeds} seeds with all faults"));
 }
 
 #[test]
@@ -241,11 +252,18 @@ fn what_reads_show_later_than_the_wait_is_made_twice_found_and_removed_or_a_pers
     for seed in 1..=60 {
         let lag = Duration::from_secs(25);
         assert!(lag > Options::default().settle);
-        live(seed, Faults { lag, ..chaos() }, &mut figures);
+        live_one_life(
+            seed,
+            Faults {
+                lag,
+                ..chaos_faults()
+            },
+            &mut figures,
+        );
     }
     assert!(
         figures.made_twice > 0 && figures.twins_removed > 0,
         "{figures:?}"
     );
-    figures.check("reads later than the wait");
+    figures.assert_clean("reads later than the wait");
 }

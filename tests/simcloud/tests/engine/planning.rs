@@ -1,14 +1,14 @@
 //! Laws of the planner.
 
-use crate::strategies::{calm_with, desired, run, shape, sweep};
+use crate::strategies::{any_desired, any_shape, calm_with, run, sweep_cloud};
 use cloud::{Cloud, Vpc};
 use engine::{
     Action, Id, Moved, Observed, PlanError, Reason, Resource, Snapshot, Why, moved, plan,
 };
 use proptest::prelude::*;
-use simcloud::{End, Shape, Truth, judge};
+use simcloud::{ClusterShape, RunEnd, StateDifference, judge_state};
 
-fn reversed<T: Clone>(list: &[T]) -> Vec<T> {
+fn reversed_list<T: Clone>(list: &[T]) -> Vec<T> {
     list.iter().rev().cloned().collect()
 }
 
@@ -16,30 +16,30 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn what_is_as_wanted_needs_no_plan(desired in desired()) {
-        let seen = sweep(&calm_with(&desired));
+    fn what_is_as_wanted_needs_no_plan(desired in any_desired()) {
+        let seen = sweep_cloud(&calm_with(&desired));
         prop_assert!(plan(&desired, &seen).unwrap().is_empty());
     }
 
     #[test]
-    fn applying_a_plan_leads_to_what_is_wanted(before in desired(), after in desired()) {
+    fn applying_a_plan_leads_to_what_is_wanted(before in any_desired(), after in any_desired()) {
         let cloud = calm_with(&before);
-        let End::Ran(_, report) = run(&cloud, &after) else { panic!("it was not killed") };
+        let RunEnd::Ran(_, report) = run(&cloud, &after) else { panic!("it was not killed") };
         prop_assert!(report.is_complete(), "{:?}", report.failed);
-        prop_assert_eq!(judge(&cloud.state.borrow(), &after), Truth::default());
-        prop_assert!(plan(&after, &sweep(&cloud)).unwrap().is_empty());
+        prop_assert_eq!(judge_state(&cloud.state.borrow(), &after), StateDifference::default());
+        prop_assert!(plan(&after, &sweep_cloud(&cloud)).unwrap().is_empty());
     }
 
     #[test]
-    fn a_plan_depends_on_what_is_there_and_not_on_its_order(before in desired(), after in desired()) {
-        let seen = sweep(&calm_with(&before));
-        let turned = Snapshot { items: reversed(&seen.items) };
-        prop_assert_eq!(plan(&after, &seen), plan(&reversed(&after), &turned));
+    fn a_plan_depends_on_what_is_there_and_not_on_its_order(before in any_desired(), after in any_desired()) {
+        let seen = sweep_cloud(&calm_with(&before));
+        let turned = Snapshot { items: reversed_list(&seen.items) };
+        prop_assert_eq!(plan(&after, &seen), plan(&reversed_list(&after), &turned));
     }
 
     #[test]
-    fn every_step_has_a_reason_and_an_order(before in desired(), after in desired()) {
-        let seen = sweep(&calm_with(&before));
+    fn every_step_has_a_reason_and_an_order(before in any_desired(), after in any_desired()) {
+        let seen = sweep_cloud(&calm_with(&before));
         let plan = plan(&after, &seen).unwrap();
         plan.check().unwrap();
         for step in plan.steps.values().filter(|step| step.action == Action::Update) {
@@ -49,11 +49,11 @@ proptest! {
 
     #[test]
     fn what_a_deleted_object_served_is_deleted_or_changed_before(
-        before in desired(),
-        after in desired(),
+        before in any_desired(),
+        after in any_desired(),
         by_name_alone in any::<bool>(),
     ) {
-        let mut seen = sweep(&calm_with(&before));
+        let mut seen = sweep_cloud(&calm_with(&before));
         if by_name_alone {
             seen.items.iter_mut().for_each(|item| item.uses.clear());
         }
@@ -67,8 +67,8 @@ proptest! {
     }
 
     #[test]
-    fn objects_of_different_kinds_may_share_a_physical_id(before in desired(), after in desired()) {
-        let seen = sweep(&calm_with(&before));
+    fn objects_of_different_kinds_may_share_a_physical_id(before in any_desired(), after in any_desired()) {
+        let seen = sweep_cloud(&calm_with(&before));
         let mut shared = seen.clone();
         for item in &mut shared.items {
             item.physical = item.resource.id().name().to_owned();
@@ -82,8 +82,8 @@ proptest! {
     }
 
     #[test]
-    fn a_plan_survives_its_json_form(before in desired(), after in desired()) {
-        let seen = sweep(&calm_with(&before));
+    fn a_plan_survives_its_json_form(before in any_desired(), after in any_desired()) {
+        let seen = sweep_cloud(&calm_with(&before));
         let plan = plan(&after, &seen).unwrap();
         let json = serde_json::to_string(&plan).unwrap();
         prop_assert_eq!(serde_json::from_str::<engine::Plan<Cloud>>(&json).unwrap(), plan);
@@ -91,11 +91,11 @@ proptest! {
 
     #[test]
     fn of_two_plans_what_moved_is_nothing_exactly_if_they_do_the_same(
-        before in desired(),
-        after in desired(),
-        other in desired(),
+        before in any_desired(),
+        after in any_desired(),
+        other in any_desired(),
     ) {
-        let seen = sweep(&calm_with(&before));
+        let seen = sweep_cloud(&calm_with(&before));
         let (first, second) = (plan(&after, &seen).unwrap(), plan(&other, &seen).unwrap());
         prop_assert_eq!(moved(&first, &first), Vec::<Moved>::new());
         prop_assert_eq!(moved(&first, &second).is_empty(), first == second);
@@ -105,9 +105,9 @@ proptest! {
     }
 
     #[test]
-    fn what_moved_names_the_field_of_the_object_that_somebody_changed(before in desired(), pick in any::<prop::sample::Index>()) {
+    fn what_moved_names_the_field_of_the_object_that_somebody_changed(before in any_desired(), pick in any::<prop::sample::Index>()) {
         // Everything goes, so that every object has a step.
-        let seen = sweep(&calm_with(&before));
+        let seen = sweep_cloud(&calm_with(&before));
         prop_assume!(!seen.items.is_empty());
         let mut touched = seen.clone();
         let item = pick.index(touched.items.len());
@@ -124,11 +124,11 @@ proptest! {
 
     #[test]
     fn no_plan_but_that_for_nothing_deletes_what_holds_data_and_the_rest_says_what_it_keeps(
-        before in shape(),
-        after in shape(),
+        before in any_shape(),
+        after in any_shape(),
         copies in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>(), prop::option::of(0..9)), 0..6),
     ) {
-        let mut seen = sweep(&calm_with(&before.objects()));
+        let mut seen = sweep_cloud(&calm_with(&before.all_objects()));
         let data = |item: &Observed<Cloud>| item.resource.holds_data();
         for (number, (pick, in_use, created)) in copies.into_iter().enumerate() {
             let volumes: Vec<&Observed<Cloud>> = seen.items.iter().filter(|item| data(item)).collect();
@@ -146,7 +146,7 @@ proptest! {
             let steps = plan_for(wanted).steps.into_values().filter(|step| step.action == Action::Delete);
             steps.filter_map(|step| step.before).filter(data).count()
         };
-        let wanted = after.objects();
+        let wanted = after.all_objects();
         prop_assert_eq!(deleted(&wanted), 0);
         prop_assert_eq!(deleted(&[]), volumes.len());
         prop_assert!(plan_for(&[]).kept.is_empty());
@@ -165,10 +165,10 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_template_takes_its_group_along_and_nothing_else(shape in shape()) {
-        let seen = sweep(&calm_with(&shape.objects()));
-        let renewed = Shape { boot: "third", ..shape };
-        let plan = plan(&renewed.objects(), &seen).unwrap();
+    fn a_changed_template_takes_its_group_along_and_nothing_else(shape in any_shape()) {
+        let seen = sweep_cloud(&calm_with(&shape.all_objects()));
+        let renewed = ClusterShape { boot: "third", ..shape };
+        let plan = plan(&renewed.all_objects(), &seen).unwrap();
         for (id, step) in plan.steps.iter().filter(|(id, _)| id.kind() != "s3_object") {
             let template = Id::new("launch_template", id.name());
             let follows = Reason::Follows { of: vec![template.clone()] };
@@ -185,20 +185,23 @@ proptest! {
     }
 }
 
-fn vpc(owner: &str) -> Cloud {
-    let shape = Shape::default();
-    let vpc = shape.objects().into_iter().find_map(|object| match object {
-        Cloud::Vpc(vpc) => Some(vpc),
-        _ => None,
-    });
+fn owned_vpc(owner: &str) -> Cloud {
+    let shape = ClusterShape::default();
+    let vpc = shape
+        .all_objects()
+        .into_iter()
+        .find_map(|object| match object {
+            Cloud::Vpc(vpc) => Some(vpc),
+            _ => None,
+        });
     let mut vpc: Vpc = vpc.unwrap();
     vpc.tags.insert("Owner".to_owned(), owner.to_owned());
     vpc.into()
 }
 
-fn seen(physical: &str, created: &str, in_use: bool) -> Observed<Cloud> {
+fn observed_vpc(physical: &str, created: &str, in_use: bool) -> Observed<Cloud> {
     Observed {
-        resource: vpc("a-team"),
+        resource: owned_vpc("a-team"),
         physical: physical.to_owned(),
         attrs: engine::Attrs::new(),
         created: Some(created.to_owned()),
@@ -208,8 +211,8 @@ fn seen(physical: &str, created: &str, in_use: bool) -> Observed<Cloud> {
 }
 
 /// The physical ids that a plan for one VPC removes.
-fn removed(items: Vec<Observed<Cloud>>) -> Result<Vec<String>, PlanError> {
-    let plan = plan(&[vpc("a-team")], &Snapshot { items })?;
+fn removed_ids(items: Vec<Observed<Cloud>>) -> Result<Vec<String>, PlanError> {
+    let plan = plan(&[owned_vpc("a-team")], &Snapshot { items })?;
     let steps = plan.steps.into_values();
     Ok(steps.map(|step| step.before.unwrap().physical).collect())
 }
@@ -217,28 +220,43 @@ fn removed(items: Vec<Observed<Cloud>>) -> Result<Vec<String>, PlanError> {
 #[test]
 fn of_two_the_used_one_stays_else_the_older_else_the_smaller() {
     let (young, old) = ("2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z");
-    let used = removed(vec![seen("vpc-1", old, false), seen("vpc-2", young, true)]);
+    let used = removed_ids(vec![
+        observed_vpc("vpc-1", old, false),
+        observed_vpc("vpc-2", young, true),
+    ]);
     assert_eq!(used.unwrap(), ["vpc-1"]);
-    let older = removed(vec![seen("vpc-1", young, false), seen("vpc-2", old, false)]);
+    let older = removed_ids(vec![
+        observed_vpc("vpc-1", young, false),
+        observed_vpc("vpc-2", old, false),
+    ]);
     assert_eq!(older.unwrap(), ["vpc-1"]);
-    let smaller = removed(vec![seen("vpc-2", old, false), seen("vpc-1", old, false)]);
+    let smaller = removed_ids(vec![
+        observed_vpc("vpc-2", old, false),
+        observed_vpc("vpc-1", old, false),
+    ]);
     assert_eq!(smaller.unwrap(), ["vpc-2"]);
-    let same = removed(vec![seen("vpc-1", old, false), seen("vpc-1", old, false)]);
+    let same = removed_ids(vec![
+        observed_vpc("vpc-1", old, false),
+        observed_vpc("vpc-1", old, false),
+    ]);
     assert!(same.unwrap().is_empty());
 }
 
 #[test]
 fn of_two_used_ones_a_person_chooses_unless_both_go() {
-    let items = vec![seen("vpc-1", "1", true), seen("vpc-2", "2", true)];
-    let error = removed(items.clone()).unwrap_err();
+    let items = vec![
+        observed_vpc("vpc-1", "1", true),
+        observed_vpc("vpc-2", "2", true),
+    ];
+    let error = removed_ids(items.clone()).unwrap_err();
     assert!(error.to_string().contains("(vpc-1, vpc-2)"), "{error}");
     let gone = plan(&[], &Snapshot { items }).unwrap();
     assert_eq!(gone.count(Action::Delete), 2);
 }
 
 /// An object of the default shape, as a sweep shows it on one of several VPCs.
-fn on(kind: &str, physical: &str, uses: &[&str]) -> Observed<Cloud> {
-    let shape = Shape::default().objects();
+fn observed_on_vpcs(kind: &str, physical: &str, uses: &[&str]) -> Observed<Cloud> {
+    let shape = ClusterShape::default().all_objects();
     let mut of_kind = shape
         .into_iter()
         .filter(|object| object.id().kind() == kind);
@@ -255,14 +273,14 @@ fn on(kind: &str, physical: &str, uses: &[&str]) -> Observed<Cloud> {
 #[test]
 fn the_twin_with_less_on_it_goes_with_all_that_is_on_it() {
     let desired: Vec<Cloud> = ["vpc", "subnet", "security_group"]
-        .map(|kind| on(kind, "", &[]).resource)
+        .map(|kind| observed_on_vpcs(kind, "", &[]).resource)
         .to_vec();
     let items = vec![
-        on("vpc", "vpc-1", &[]),
-        on("vpc", "vpc-2", &[]),
-        on("subnet", "subnet-1", &["vpc-1"]),
-        on("subnet", "subnet-2", &["vpc-2"]),
-        on("security_group", "sg-1", &["vpc-2"]),
+        observed_on_vpcs("vpc", "vpc-1", &[]),
+        observed_on_vpcs("vpc", "vpc-2", &[]),
+        observed_on_vpcs("subnet", "subnet-1", &["vpc-1"]),
+        observed_on_vpcs("subnet", "subnet-2", &["vpc-2"]),
+        observed_on_vpcs("security_group", "sg-1", &["vpc-2"]),
     ];
     let plan = plan(&desired, &Snapshot { items }).unwrap();
     let step = |text: &str| &plan.steps[&Id::try_from(text.to_owned()).unwrap()];
@@ -291,19 +309,19 @@ fn the_twin_with_machines_stays_and_what_the_other_alone_had_is_made_again() {
         "launch_template",
         "autoscaling_group",
     ];
-    let mut group = on("autoscaling_group", "asg", &["subnet-1", "lt"]);
+    let mut group = observed_on_vpcs("autoscaling_group", "asg", &["subnet-1", "lt"]);
     let Cloud::AutoscalingGroup(of) = &mut group.resource else {
         panic!()
     };
     of.launch_template.version = engine::Text::known("1");
-    let desired: Vec<Cloud> = Shape::default().objects();
+    let desired: Vec<Cloud> = ClusterShape::default().all_objects();
     let items = vec![
-        on("vpc", "vpc-1", &[]),
-        on("vpc", "vpc-2", &[]),
-        on("subnet", "subnet-1", &["vpc-1"]),
-        on("security_group", "sg-1", &["vpc-2"]),
-        on("route_table", "rtb-1", &["vpc-2"]),
-        on("internet_gateway", "igw-1", &["vpc-2"]),
+        observed_on_vpcs("vpc", "vpc-1", &[]),
+        observed_on_vpcs("vpc", "vpc-2", &[]),
+        observed_on_vpcs("subnet", "subnet-1", &["vpc-1"]),
+        observed_on_vpcs("security_group", "sg-1", &["vpc-2"]),
+        observed_on_vpcs("route_table", "rtb-1", &["vpc-2"]),
+        observed_on_vpcs("internet_gateway", "igw-1", &["vpc-2"]),
         group,
     ];
     let seen = Snapshot { items };
@@ -338,15 +356,15 @@ fn the_twin_with_machines_stays_and_what_the_other_alone_had_is_made_again() {
     let mut both = seen.clone();
     both.items.push(Observed {
         in_use: true,
-        ..on("subnet", "subnet-2", &["vpc-2"])
+        ..observed_on_vpcs("subnet", "subnet-2", &["vpc-2"])
     });
     assert!(matches!(plan(&desired, &both), Err(PlanError::BothUsed(_))));
 }
 
 #[test]
 fn what_cannot_change_in_place_is_refused_all_at_once() {
-    let wanted = Shape::default().objects();
-    let seen = sweep(&calm_with(&wanted));
+    let wanted = ClusterShape::default().all_objects();
+    let seen = sweep_cloud(&calm_with(&wanted));
     let moved: Vec<Cloud> = wanted
         .into_iter()
         .map(|object| match object {
@@ -372,9 +390,9 @@ fn what_cannot_change_in_place_is_refused_all_at_once() {
 #[test]
 fn mistakes_in_the_desired_state_are_named() {
     let nothing = Snapshot::default();
-    let twice = plan(&[vpc("a"), vpc("b")], &nothing).unwrap_err();
+    let twice = plan(&[owned_vpc("a"), owned_vpc("b")], &nothing).unwrap_err();
     assert_eq!(twice.to_string(), "wanted twice: vpc/prod.example.com");
-    let all = Shape::default().objects();
+    let all = ClusterShape::default().all_objects();
     let alone: Vec<Cloud> = all
         .into_iter()
         .filter(|object| object.id().kind() == "subnet")
@@ -387,9 +405,9 @@ fn mistakes_in_the_desired_state_are_named() {
 
 #[test]
 fn the_next_of_a_series_replaces_the_one_before() {
-    let first = Shape::default();
-    let seen = sweep(&calm_with(&first.objects()));
-    let plan = plan(&Shape { dhcp: 2, ..first }.objects(), &seen).unwrap();
+    let first = ClusterShape::default();
+    let seen = sweep_cloud(&calm_with(&first.all_objects()));
+    let plan = plan(&ClusterShape { dhcp: 2, ..first }.all_objects(), &seen).unwrap();
     let id = |kind: &str, name: &str| Id::new(kind, name);
     let new = id("vpc_dhcp_options", "prod.example.com-2");
     let old = &plan.steps[&id("vpc_dhcp_options", "prod.example.com")];
@@ -403,14 +421,14 @@ fn the_next_of_a_series_replaces_the_one_before() {
 
 #[test]
 fn changes_are_named_by_path() {
-    let before = Shape::default();
-    let seen = sweep(&calm_with(&before.objects()));
-    let after = Shape {
+    let before = ClusterShape::default();
+    let seen = sweep_cloud(&calm_with(&before.all_objects()));
+    let after = ClusterShape {
         owner: "b-team",
         groups: vec![("nodes", 5)],
         ..before
     };
-    let plan = plan(&after.objects(), &seen).unwrap();
+    let plan = plan(&after.all_objects(), &seen).unwrap();
     let fields = |kind: &str, name: &str| -> Vec<String> {
         let changes = plan.steps[&Id::new(kind, name)].changes.iter();
         changes

@@ -3,11 +3,11 @@
 use cloud::Cloud;
 use engine::{Clock, Options, Snapshot};
 use proptest::prelude::*;
-use simcloud::{End, Faults, Read, Shape, SimCloud, State, update};
+use simcloud::{ClusterShape, Faults, ReadScope, RunEnd, SimCloud, State, run_update};
 use std::time::Duration;
 
 /// Any cluster.
-pub fn shape() -> impl Strategy<Value = Shape> {
+pub fn any_shape() -> impl Strategy<Value = ClusterShape> {
     let groups = prop::sample::subsequence(vec!["nodes", "spot", "gpu"], 0..=3);
     let members = prop::sample::subsequence(vec!["a", "b", "c", "1"], 1..=3);
     let choices = (
@@ -19,7 +19,7 @@ pub fn shape() -> impl Strategy<Value = Shape> {
         members,
     );
     choices.prop_map(
-        |(zones, groups, size, dhcp, [a, b, c, d, e], members)| Shape {
+        |(zones, groups, size, dhcp, [a, b, c, d, e], members)| ClusterShape {
             zones,
             groups: groups.into_iter().map(|group| (group, size)).collect(),
             owner: if a { "a-team" } else { "b-team" },
@@ -34,12 +34,12 @@ pub fn shape() -> impl Strategy<Value = Shape> {
 }
 
 /// What is wanted: any cluster, or nothing.
-pub fn desired() -> impl Strategy<Value = Vec<Cloud>> {
-    prop_oneof![1 => Just(Vec::new()), 9 => shape().prop_map(|shape| shape.objects())]
+pub fn any_desired() -> impl Strategy<Value = Vec<Cloud>> {
+    prop_oneof![1 => Just(Vec::new()), 9 => any_shape().prop_map(|shape| shape.all_objects())]
 }
 
 /// A cloud in which calls take their time and nothing goes wrong.
-pub fn calm() -> SimCloud {
+pub fn calm_cloud() -> SimCloud {
     let faults = Faults {
         latency: Duration::from_millis(100),
         slow: Duration::from_mins(1),
@@ -50,23 +50,23 @@ pub fn calm() -> SimCloud {
 
 /// A calm cloud in which these objects are.
 pub fn calm_with(desired: &[Cloud]) -> SimCloud {
-    let cloud = calm();
+    let cloud = calm_cloud();
     match run(&cloud, desired) {
-        End::Ran(_, report) if report.is_complete() => cloud,
+        RunEnd::Ran(_, report) if report.is_complete() => cloud,
         other => panic!("a calm cloud does what it is told: {other:?}"),
     }
 }
 
 /// One run without a listener.
-pub fn run(cloud: &SimCloud, desired: &[Cloud]) -> End {
-    update(cloud, desired, Options::default(), &|| false, &mut |_| {})
+pub fn run(cloud: &SimCloud, desired: &[Cloud]) -> RunEnd {
+    run_update(cloud, desired, Options::default(), &|| false, &mut |_| {})
 }
 
 /// What a sweep over the cloud shows now.
-pub fn sweep(cloud: &SimCloud) -> Snapshot<Cloud> {
-    let read = Read {
+pub fn sweep_cloud(cloud: &SimCloud) -> Snapshot<Cloud> {
+    let read = ReadScope {
         now: cloud.clock.now(),
-        ..Read::default()
+        ..ReadScope::default()
     };
-    cloud.state.borrow().sweep(read)
+    cloud.state.borrow().sweep_all(read)
 }

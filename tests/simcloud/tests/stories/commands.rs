@@ -34,27 +34,29 @@ const COMMANDS: &str = "\
 pub fn run_command(story: &mut Story, command: &str) -> Result<String, String> {
     let words: Vec<&str> = command.split_whitespace().collect();
     match words.as_slice() {
-        ["create", "cluster", name, flags @ ..] => Ok(story.create_cluster(&options(name, flags)?)),
-        ["edit", "cluster", edits @ ..] => story.edit_cluster(&pairs(edits)?),
-        ["edit", "instancegroup", name, edits @ ..] => story.edit_group(name, &pairs(edits)?),
+        ["create", "cluster", name, flags @ ..] => {
+            Ok(story.create_cluster(&create_options(name, flags)?))
+        }
+        ["edit", "cluster", edits @ ..] => story.edit_cluster(&flag_pairs(edits)?),
+        ["edit", "instancegroup", name, edits @ ..] => story.edit_group(name, &flag_pairs(edits)?),
         ["copy", "instancegroup", name, new] => story.copy_group(name, new),
         ["delete", "instancegroup", name] => story.delete_group(name),
-        ["plan"] => story.plan(false),
-        ["apply"] => story.apply(false, None),
-        ["apply", "--die-after", calls] => story.apply(false, Some(death(calls)?)),
-        ["delete", "cluster"] => story.plan(true),
-        ["delete", "cluster", "--yes"] => story.apply(true, None),
+        ["plan"] => story.print_plan(false),
+        ["apply"] => story.apply_update(false, None),
+        ["apply", "--die-after", calls] => story.apply_update(false, Some(parse_kill(calls)?)),
+        ["delete", "cluster"] => story.print_plan(true),
+        ["delete", "cluster", "--yes"] => story.apply_update(true, None),
         ["delete", "cluster", "--yes", "--die-after", calls] => {
-            story.apply(true, Some(death(calls)?))
+            story.apply_update(true, Some(parse_kill(calls)?))
         }
-        ["check"] => Ok(story.check()),
-        ["show", "instances"] => Ok(story.instances.show(&story.cloud.state.borrow())),
+        ["check"] => Ok(story.check_cloud()),
+        ["show", "instances"] => Ok(story.instances.show_instances(&story.cloud.state.borrow())),
         ["show", kind] => {
-            let kind = story.kind(kind)?;
-            Ok(output::objects(&story.cloud.state.borrow(), kind))
+            let kind = story.find_kind(kind)?;
+            Ok(output::show_objects(&story.cloud.state.borrow(), kind))
         }
         ["etcd", "forms"] => story.form_etcd(),
-        ["aws", event @ ..] if happen(story, event)? => Ok(String::new()),
+        ["aws", event @ ..] if run_event(story, event)? => Ok(String::new()),
         ["somebody", "deletes", id] => story.delete_by_hand(id),
         ["somebody", "has", id] => story.add_foreign(id),
         ["somebody", "uses", id] => story.add_foreign_user(id),
@@ -65,46 +67,46 @@ pub fn run_command(story: &mut Story, command: &str) -> Result<String, String> {
 }
 
 /// What happens in AWS; false: there is no such event.
-fn happen(story: &mut Story, event: &[&str]) -> Result<bool, String> {
+fn run_event(story: &mut Story, event: &[&str]) -> Result<bool, String> {
     match event {
         ["throttle", percent] => {
-            let percent = number(percent)?;
-            story.fault(|faults| faults.throttled = percent);
+            let percent = parse_number(percent)?;
+            story.change_faults(|faults| faults.throttled = percent);
         }
         ["lose-answers", percent] => {
-            let percent = number(percent)?;
-            story.fault(|faults| faults.unknown = percent);
+            let percent = parse_number(percent)?;
+            story.change_faults(|faults| faults.unknown = percent);
         }
         ["deny", kind] => {
-            let kind = story.kind(kind)?;
-            story.fault(|faults| faults.denied = Some(kind));
+            let kind = story.find_kind(kind)?;
+            story.change_faults(|faults| faults.denied = Some(kind));
         }
         ["quota", kind, count] => {
-            let count = usize::try_from(number(count)?).unwrap_or(usize::MAX);
-            let quota = Some((story.kind(kind)?, count));
-            story.fault(|faults| faults.quota = quota);
+            let count = usize::try_from(parse_number(count)?).unwrap_or(usize::MAX);
+            let quota = Some((story.find_kind(kind)?, count));
+            story.change_faults(|faults| faults.quota = quota);
         }
-        ["recover"] => story.fault(|faults| *faults = Faults::default()),
-        ["terminate", instance] => story.terminate(instance)?,
+        ["recover"] => story.change_faults(|faults| *faults = Faults::default()),
+        ["terminate", instance] => story.terminate_instance(instance)?,
         ["lose-zone", zone] => story.lose_zone(zone),
         _ => return Ok(false),
     }
     Ok(true)
 }
 
-fn number(text: &str) -> Result<u64, String> {
+fn parse_number(text: &str) -> Result<u64, String> {
     text.parse()
         .map_err(|_| format!("{text:?} is not a number"))
 }
 
 /// The process dies with the call of that number, once that has taken effect.
-fn death(calls: &str) -> Result<Kill, String> {
-    let call = number(calls)?;
+fn parse_kill(calls: &str) -> Result<Kill, String> {
+    let call = parse_number(calls)?;
     Ok(Kill { call, after: true })
 }
 
 /// `--flag value` pairs.
-fn pairs<'a>(words: &[&'a str]) -> Result<Vec<(&'a str, &'a str)>, String> {
+fn flag_pairs<'a>(words: &[&'a str]) -> Result<Vec<(&'a str, &'a str)>, String> {
     let pair = |pair: &[&'a str]| match pair {
         [flag, value] => Ok((*flag, *value)),
         _ => Err(format!("{} has no value", pair.join(" "))),
@@ -112,13 +114,13 @@ fn pairs<'a>(words: &[&'a str]) -> Result<Vec<(&'a str, &'a str)>, String> {
     words.chunks(2).map(pair).collect()
 }
 
-fn options(name: &str, flags: &[&str]) -> Result<CreateOptions, String> {
+fn create_options(name: &str, flags: &[&str]) -> Result<CreateOptions, String> {
     let mut options = CreateOptions {
         name: name.to_owned(),
         state_store: "s3://store".to_owned(),
         ..CreateOptions::default()
     };
-    for (flag, value) in pairs(flags)? {
+    for (flag, value) in flag_pairs(flags)? {
         let list = || value.split(',').map(str::to_owned).collect();
         match (flag, value) {
             ("--zones", _) => options.zones = list(),

@@ -1,12 +1,12 @@
 //! What happens to a story from outside of kctl: in AWS, by somebody's hand, on control planes.
 
-use super::instances::living;
-use super::story::{Printed, Story};
+use super::instances::living_body;
+use super::story::{Story, StoryOutput};
 use engine::{Clock, Id, Resource, World};
 use node::etcd::FORMAT;
 use node::names::etcd_volume;
 use serde_json::json;
-use simcloud::{Body, Faults, Read, State, block_on};
+use simcloud::{Body, Faults, ReadScope, State, block_on};
 use std::collections::{BTreeMap, BTreeSet};
 
 fn parse_id(text: &str) -> Result<Id, String> {
@@ -18,8 +18,8 @@ fn parse_id(text: &str) -> Result<Id, String> {
 
 impl Story {
     /// A kind of object, by its name in plans: one that the spec wants or that was there once.
-    pub fn kind(&mut self, name: &str) -> Result<&'static str, String> {
-        let wanted = self.spec()?.desired().map(|(_, wanted)| wanted);
+    pub fn find_kind(&mut self, name: &str) -> Result<&'static str, String> {
+        let wanted = self.spec_mut()?.desired_objects().map(|(_, wanted)| wanted);
         let wanted = wanted.unwrap_or_default();
         let state = self.cloud.state.borrow();
         let mut kinds = wanted.iter().map(|one| one.id().kind().to_owned());
@@ -37,20 +37,20 @@ impl Story {
     }
 
     /// Changes what goes wrong in AWS from now on.
-    pub fn fault(&mut self, change: impl FnOnce(&mut Faults)) {
+    pub fn change_faults(&mut self, change: impl FnOnce(&mut Faults)) {
         change(&mut self.cloud.faults.borrow_mut());
     }
 
     /// What protokube does on the first boot of control planes: their etcd clusters and volumes are recorded.
-    pub fn form_etcd(&mut self) -> Printed {
-        let (full, _) = self.spec()?.desired()?;
+    pub fn form_etcd(&mut self) -> StoryOutput {
+        let (full, _) = self.spec_mut()?.desired_objects()?;
         let state = self.cloud.state.borrow();
         let mut printed = String::new();
         for etcd in &full.etcd {
             let mut members = serde_json::Map::new();
             for member in &etcd.members {
                 let name = etcd_volume(&full.name, &etcd.name, &member.name);
-                let volume = physical(&state, &Id::new("ebs_volume", name))?;
+                let volume = physical_id(&state, &Id::new("ebs_volume", name))?;
                 printed.push_str(&format!(
                     "{} member {} on {volume}\n",
                     etcd.name, member.name
@@ -67,36 +67,36 @@ impl Story {
     }
 
     /// Auto Scaling launches another in its place.
-    pub fn terminate(&mut self, instance: &str) -> Result<(), String> {
+    pub fn terminate_instance(&mut self, instance: &str) -> Result<(), String> {
         let gone = self.instances.running.remove(instance);
         gone.ok_or_else(|| format!("no instance {instance} runs: `> show instances` lists them"))?;
-        self.instances.scale(&self.cloud.state.borrow());
+        self.instances.scale_groups(&self.cloud.state.borrow());
         Ok(())
     }
 
     /// Its instances are gone, and none can be launched in it. AWS' API still shows everything else there.
     pub fn lose_zone(&mut self, zone: &str) {
         self.instances.lost_zones.insert(zone.to_owned());
-        self.instances.scale(&self.cloud.state.borrow());
+        self.instances.scale_groups(&self.cloud.state.borrow());
     }
 
     /// One of the cluster's objects by its name in plans, or anything by its id in the cloud; AWS may refuse.
-    pub fn delete_by_hand(&mut self, what: &str) -> Printed {
+    pub fn delete_by_hand(&mut self, what: &str) -> StoryOutput {
         if !what.contains('/') {
             let mut state = self.cloud.state.borrow_mut();
             let object = state.object_mut(what);
             let object = object.ok_or_else(|| format!("there is no {what}"))?;
-            object.remove(self.cloud.clock.now());
+            object.remove_body(self.cloud.clock.now());
             self.removed.insert(what.to_owned());
             return Ok(String::new());
         }
         let id = parse_id(what)?;
-        let physical = physical(&self.cloud.state.borrow(), &id)?;
-        let read = Read {
+        let physical = physical_id(&self.cloud.state.borrow(), &id)?;
+        let read = ReadScope {
             now: self.cloud.clock.now(),
-            ..Read::default()
+            ..ReadScope::default()
         };
-        let seen = self.cloud.state.borrow().sweep(read);
+        let seen = self.cloud.state.borrow().sweep_all(read);
         let mut items = seen.items.iter();
         let Some(item) = items.find(|item| item.physical == physical) else {
             return Err(format!("reads do not show {what} yet"));
@@ -112,9 +112,9 @@ impl Story {
     }
 
     /// An object of somebody else's with the name that the cluster wants for one of its own.
-    pub fn add_foreign(&mut self, id: &str) -> Printed {
+    pub fn add_foreign(&mut self, id: &str) -> StoryOutput {
         let id = parse_id(id)?;
-        let (_, desired) = self.spec()?.desired()?;
+        let (_, desired) = self.spec_mut()?.desired_objects()?;
         let resource = desired.into_iter().find(|one| one.id() == id);
         let resource = resource.ok_or_else(|| format!("the spec wants no {id}"))?;
         let (attrs, refs) = (BTreeMap::new(), BTreeSet::new());
@@ -124,16 +124,20 @@ impl Story {
             refs,
         };
         let now = self.cloud.clock.now();
-        let physical = self.cloud.state.borrow_mut().add(body, true, now, now);
+        let physical = self
+            .cloud
+            .state
+            .borrow_mut()
+            .add_object(body, true, now, now);
         Ok(physical)
     }
 
     /// Something of somebody else's that refers to an object of the cluster.
-    pub fn add_foreign_user(&mut self, id: &str) -> Printed {
+    pub fn add_foreign_user(&mut self, id: &str) -> StoryOutput {
         let id = parse_id(id)?;
         let mut state = self.cloud.state.borrow_mut();
-        let physical = physical(&state, &id)?;
-        if let Some(resource) = living(&state, &id).map(|body| body.resource.clone()) {
+        let physical = physical_id(&state, &id)?;
+        if let Some(resource) = living_body(&state, &id).map(|body| body.resource.clone()) {
             state.add_foreign_user(resource, &physical, self.cloud.clock.now());
         }
         let user = state.objects.last().map(|object| object.physical.clone());
@@ -142,10 +146,10 @@ impl Story {
 }
 
 /// The cloud's id of the cluster's object.
-fn physical(state: &State, id: &Id) -> Result<String, String> {
+fn physical_id(state: &State, id: &Id) -> Result<String, String> {
     let is = |body: &Body| body.resource.id() == *id;
-    let mut living = state.living();
-    let object = living.find(|object| object.body().is_some_and(|body| is(body)));
+    let mut living = state.living_objects();
+    let object = living.find(|object| object.current_body().is_some_and(|body| is(body)));
     let missing = || {
         format!(
             "there is no {id}: `> show {}` lists what there is",

@@ -24,16 +24,20 @@ pub struct Instances {
 }
 
 /// The object of the cluster with that id.
-pub fn living<'a>(state: &'a State, id: &Id) -> Option<&'a Body> {
-    let mut bodies = state.living().filter_map(|object| object.body());
+pub fn living_body<'a>(state: &'a State, id: &Id) -> Option<&'a Body> {
+    let mut bodies = state
+        .living_objects()
+        .filter_map(|object| object.current_body());
     bodies.find(|body| body.resource.id() == *id).map(|b| &**b)
 }
 
 impl Instances {
     /// What Auto Scaling does: launches what groups lack of their smallest size, in zones that are there, and terminates what is
     /// more than their largest.
-    pub fn scale(&mut self, state: &State) {
-        let bodies = state.living().filter_map(|object| object.body());
+    pub fn scale_groups(&mut self, state: &State) {
+        let bodies = state
+            .living_objects()
+            .filter_map(|object| object.current_body());
         let groups = bodies.filter_map(|body| match &body.resource {
             Cloud::AutoscalingGroup(group) => Some(group),
             _ => None,
@@ -54,18 +58,18 @@ impl Instances {
             own.iter().skip(most).for_each(|id| {
                 self.running.remove(id);
             });
-            let zones = self.zones(state, group);
+            let zones = self.usable_zones(state, group);
             for number in own.len()..least {
                 if let Some(zone) = zones.get(number % zones.len().max(1)) {
-                    self.launch(state, group, zone);
+                    self.launch_instance(state, group, zone);
                 }
             }
         }
     }
 
-    fn zones(&self, state: &State, group: &AutoscalingGroup) -> Vec<String> {
+    fn usable_zones(&self, state: &State, group: &AutoscalingGroup) -> Vec<String> {
         let subnets = group.vpc_zone_identifier.iter().filter_map(Ref::id);
-        let zones = subnets.filter_map(|id| match &living(state, &id)?.resource {
+        let zones = subnets.filter_map(|id| match &living_body(state, &id)?.resource {
             Cloud::Subnet(subnet) => Some(subnet.availability_zone.clone()),
             _ => None,
         });
@@ -74,9 +78,9 @@ impl Instances {
             .collect()
     }
 
-    fn launch(&mut self, state: &State, group: &AutoscalingGroup, zone: &str) {
+    fn launch_instance(&mut self, state: &State, group: &AutoscalingGroup, zone: &str) {
         let id = group.launch_template.launch_template_id.id();
-        let Some(body) = id.and_then(|id| living(state, &id)) else {
+        let Some(body) = id.and_then(|id| living_body(state, &id)) else {
             return;
         };
         let Cloud::LaunchTemplate(template) = &body.resource else {
@@ -87,7 +91,7 @@ impl Instances {
         let instance = Instance {
             group: group.auto_scaling_group_name.clone(),
             zone: zone.to_owned(),
-            version: latest(body),
+            version: latest_version(body),
             user_data: user_data.unwrap_or_default().to_owned(),
         };
         let id = format!("i-{:02}", self.launched);
@@ -95,10 +99,10 @@ impl Instances {
     }
 
     /// A line for each.
-    pub fn show(&self, state: &State) -> String {
+    pub fn show_instances(&self, state: &State) -> String {
         let line = |(id, one): (&String, &Instance)| {
-            let template = living(state, &Id::new("launch_template", one.group.as_str()));
-            let current = template.is_some_and(|template| latest(template) == one.version);
+            let template = living_body(state, &Id::new("launch_template", one.group.as_str()));
+            let current = template.is_some_and(|template| latest_version(template) == one.version);
             let age = if current { "up to date" } else { "out of date" };
             format!("{id}  {}  {}  {age}\n", one.group, one.zone)
         };
@@ -106,7 +110,7 @@ impl Instances {
     }
 }
 
-fn latest(template: &Body) -> String {
+fn latest_version(template: &Body) -> String {
     let version = template.attrs.get("latest_version");
     version.cloned().unwrap_or_default()
 }

@@ -31,7 +31,7 @@ fn story_files() -> Vec<PathBuf> {
 }
 
 /// The story with what its commands print now. Fails at a line that is none of a story, or a command that does not exist.
-fn tell(file: &str, written: &str) -> Result<String, String> {
+fn run_story(file: &str, written: &str) -> Result<String, String> {
     let mut story = Story::default();
     let mut told = String::new();
     let mut after_command = false;
@@ -83,7 +83,7 @@ fn every_story_goes_as_it_is_written() {
     for path in files {
         let file = path.file_name().unwrap().to_string_lossy().into_owned();
         let written = std::fs::read_to_string(&path).unwrap();
-        match tell(&file, &written) {
+        match run_story(&file, &written) {
             Err(mistake) => wrong.push(mistake),
             Ok(told) if told == written => {}
             Ok(told) if update => std::fs::write(&path, told).unwrap(),
@@ -95,7 +95,7 @@ fn every_story_goes_as_it_is_written() {
 
 #[test]
 fn a_mistake_in_a_story_is_told_with_file_line_and_what_can_be_written() {
-    let mistake = |story: &str| tell("x.txt", story).unwrap_err();
+    let mistake = |story: &str| run_story("x.txt", story).unwrap_err();
     let unknown = mistake("# Prose.\n\n> aply\n");
     assert!(
         unknown.starts_with("tests/stories/x.txt:3: there is no command \"aply\""),

@@ -3,24 +3,24 @@
 use cloud::Cloud;
 use engine::{Action, Event, FieldChange, Id, Kept, Plan, Reason, Report, Resource, Step, Why};
 use serde_json::Value;
-use simcloud::{End, State, Truth};
+use simcloud::{RunEnd, State, StateDifference};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Longer values are not shown.
 const SHOWN: usize = 80;
 
 /// A line for each step, lines for what changes, then what stays, then the sum.
-pub fn plan(plan: &Plan<Cloud>) -> String {
-    let mut text: String = plan.steps.values().map(step).collect();
-    text.extend(plan.kept.iter().map(kept));
+pub fn show_plan(plan: &Plan<Cloud>) -> String {
+    let mut text: String = plan.steps.values().map(show_step).collect();
+    text.extend(plan.kept.iter().map(show_kept));
     if plan.is_empty() {
         return text + "No changes.\n";
     }
-    let [add, change, delete] = counts(plan.steps.values().map(|step| step.action));
+    let [add, change, delete] = count_actions(plan.steps.values().map(|step| step.action));
     text + &format!("Plan: {add} to add, {change} to change, {delete} to delete.\n")
 }
 
-fn step(step: &Step<Cloud>) -> String {
+fn show_step(step: &Step<Cloud>) -> String {
     let sign = match step.action {
         Action::Create => '+',
         Action::Update => '~',
@@ -28,23 +28,23 @@ fn step(step: &Step<Cloud>) -> String {
     };
     let why = match &step.reason {
         Reason::Missing | Reason::Differs | Reason::Unwanted => String::new(),
-        Reason::Follows { of } => format!("  (follows {})", list(of)),
+        Reason::Follows { of } => format!("  (follows {})", show_ids(of)),
         Reason::Duplicate => "  (there are two)".to_owned(),
         Reason::Replaced { by } => format!("  (replaced by {by})"),
     };
-    let changes: String = step.changes.iter().map(change).collect();
+    let changes: String = step.changes.iter().map(show_change).collect();
     format!("{sign} {}{why}\n{changes}", step.id)
 }
 
-fn change(change: &FieldChange) -> String {
-    let values = value(&change.before).zip(value(&change.after));
+fn show_change(change: &FieldChange) -> String {
+    let values = show_value(&change.before).zip(show_value(&change.after));
     let values = values.map(|(before, after)| format!("{before} -> {after}"));
     let values = values.unwrap_or_else(|| "changed".to_owned());
     format!("    {}: {values}\n", change.field)
 }
 
 /// A value in a line; `None` if it is too long for that.
-fn value(of: &Value) -> Option<String> {
+fn show_value(of: &Value) -> Option<String> {
     let field = |fields: &serde_json::Map<String, Value>, name: &str| {
         let text = fields.get(name).and_then(Value::as_str);
         text.map(str::to_owned)
@@ -58,7 +58,7 @@ fn value(of: &Value) -> Option<String> {
             parts.iter().map(part).collect()
         }
         Value::Array(items) => {
-            let items = items.iter().map(value);
+            let items = items.iter().map(show_value);
             format!("[{}]", items.collect::<Option<Vec<_>>>()?.join(", "))
         }
         Value::Object(fields) => match (field(fields, "type"), field(fields, "name")) {
@@ -69,7 +69,7 @@ fn value(of: &Value) -> Option<String> {
     (text.len() <= SHOWN && !text.contains('\n')).then_some(text)
 }
 
-fn kept(kept: &Kept) -> String {
+fn show_kept(kept: &Kept) -> String {
     let why = match &kept.why {
         Why::HoldsData => "it holds data".to_owned(),
         Why::HoldsDataTwice { other } => format!("it holds data, as {other} does"),
@@ -79,7 +79,7 @@ fn kept(kept: &Kept) -> String {
     format!("= {} {}  (kept: {why})\n", kept.id, kept.physical)
 }
 
-fn counts(actions: impl Iterator<Item = Action>) -> [usize; 3] {
+fn count_actions(actions: impl Iterator<Item = Action>) -> [usize; 3] {
     actions.fold([0; 3], |[add, change, delete], action| match action {
         Action::Create => [add + 1, change, delete],
         Action::Update => [add, change + 1, delete],
@@ -87,12 +87,12 @@ fn counts(actions: impl Iterator<Item = Action>) -> [usize; 3] {
     })
 }
 
-fn list(ids: &[Id]) -> String {
+fn show_ids(ids: &[Id]) -> String {
     ids.iter().map(Id::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Why a run waited before it planned, and how many steps it tried again after which failures.
-pub fn waits(events: &[Event]) -> String {
+pub fn show_waits(events: &[Event]) -> String {
     let mut text = String::new();
     let mut retried: BTreeMap<String, BTreeSet<&Id>> = BTreeMap::new();
     for event in events {
@@ -100,7 +100,7 @@ pub fn waits(events: &[Event]) -> String {
             Event::Settling { ids, for_ms } => text.push_str(&format!(
                 "Waited {} s, as long as reads may be late: an earlier run may have made {}.\n",
                 for_ms / 1000,
-                list(ids)
+                show_ids(ids)
             )),
             Event::Retrying { step, failure, .. } => {
                 let class = format!("{:?}", failure.class);
@@ -117,23 +117,23 @@ pub fn waits(events: &[Event]) -> String {
 }
 
 /// How a run ended.
-pub fn end(end: &End, events: &[Event]) -> String {
+pub fn show_end(end: &RunEnd, events: &[Event]) -> String {
     let done = events.iter().filter_map(|event| match event {
         Event::Done { action, .. } => Some(*action),
         _ => None,
     });
-    let [add, change, delete] = counts(done);
+    let [add, change, delete] = count_actions(done);
     let done = format!("{add} added, {change} changed, {delete} deleted.\n");
     match end {
-        End::Killed => format!("Killed: {done}"),
-        End::Blind(failure) => format!("error: {failure}\n"),
-        End::NoPlan(error) => format!("error: {error}\n"),
-        End::Ran(plan, _) if plan.is_empty() => "No changes.\n".to_owned(),
-        End::Ran(_, report) => left(report) + "Applied: " + &done,
+        RunEnd::Killed => format!("Killed: {done}"),
+        RunEnd::Blind(failure) => format!("error: {failure}\n"),
+        RunEnd::NoPlan(error) => format!("error: {error}\n"),
+        RunEnd::Ran(plan, _) if plan.is_empty() => "No changes.\n".to_owned(),
+        RunEnd::Ran(_, report) => show_unfinished(report) + "Applied: " + &done,
     }
 }
 
-fn left(report: &Report) -> String {
+fn show_unfinished(report: &Report) -> String {
     let mut text = String::new();
     for (id, failure) in &report.failed {
         // The simulated cloud begins its messages with the object.
@@ -151,7 +151,7 @@ fn left(report: &Report) -> String {
 }
 
 /// How the cloud differs from what the last run wanted.
-pub fn truth(truth: &Truth, made_twice: usize) -> String {
+pub fn show_truth(truth: &StateDifference, made_twice: usize) -> String {
     let mut text = String::new();
     for (what, ids) in [
         ("missing", &truth.missing),
@@ -177,13 +177,13 @@ pub fn truth(truth: &Truth, made_twice: usize) -> String {
 }
 
 /// The cluster's objects of that kind that are there.
-pub fn objects(state: &State, kind: &str) -> String {
+pub fn show_objects(state: &State, kind: &str) -> String {
     let line = |object: &simcloud::Object| {
-        let id = object.body()?.resource.id();
+        let id = object.current_body()?.resource.id();
         let named = format!("{}  {}\n", object.physical, id.name());
         (id.kind() == kind).then_some(named)
     };
-    let lines: String = state.living().filter_map(line).collect();
+    let lines: String = state.living_objects().filter_map(line).collect();
     if lines.is_empty() {
         return format!("There is no {kind}.\n");
     }

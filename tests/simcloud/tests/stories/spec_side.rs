@@ -13,19 +13,19 @@ use spec::expand::{expand, wanted_facts};
 use spec::read::{Problem, read_documents, render};
 use spec::validate::{ClusterInput, validate};
 use std::sync::LazyLock;
-use test_support::agents;
+use test_support::made_up_agents;
 
 static CATALOG: LazyLock<Catalog> = LazyLock::new(|| Catalog::embedded().unwrap());
 
 /// A cluster and its groups, as the user wrote them.
-pub struct Spec {
+pub struct StorySpec {
     pub cluster: Cluster,
     /// Sorted by name.
     pub groups: Vec<InstanceGroup>,
 }
 
 /// Facts of an account that has every image and machine type that is asked for.
-pub fn facts(wanted: &FactsWanted) -> Facts {
+pub fn made_up_facts(wanted: &FactsWanted) -> Facts {
     let image = |name: &String| {
         let arm = name.contains("arm64");
         let image = Image {
@@ -53,9 +53,9 @@ pub fn facts(wanted: &FactsWanted) -> Facts {
     }
 }
 
-impl Spec {
+impl StorySpec {
     /// The spec as a file.
-    fn text(&self) -> String {
+    fn to_yaml(&self) -> String {
         let cluster = serde_json::to_value(&self.cluster);
         let groups = self.groups.iter().map(serde_json::to_value);
         let objects: Vec<_> = std::iter::once(cluster)
@@ -66,10 +66,10 @@ impl Spec {
     }
 
     /// The full spec and the AWS objects that it wants, or what `kctl update` would say is wrong.
-    pub fn desired(&self) -> Result<(FullSpec, Vec<Cloud>), String> {
+    pub fn desired_objects(&self) -> Result<(FullSpec, Vec<Cloud>), String> {
         let told = |problems: Vec<Problem>| render(&problems);
         let (mut clusters, mut groups) = (Vec::new(), Vec::new());
-        for document in read_documents("spec.yaml", &self.text()).map_err(told)? {
+        for document in read_documents("spec.yaml", &self.to_yaml()).map_err(told)? {
             match document.object {
                 Object::Cluster(cluster) => clusters.push(cluster),
                 Object::InstanceGroup(group) => groups.push(group),
@@ -86,17 +86,17 @@ impl Spec {
         if !problems.is_empty() {
             return Err(told(problems));
         }
-        let facts = facts(&wanted_facts(&cluster, &groups));
+        let facts = made_up_facts(&wanted_facts(&cluster, &groups));
         let full = expand(&cluster, &groups, &[], &facts, &CATALOG)
             .map_err(told)?
             .full;
-        let desired = build(&full);
+        let desired = build_objects(&full);
         Ok((full, desired))
     }
 }
 
-fn build(full: &FullSpec) -> Vec<Cloud> {
-    let agents = agents();
+fn build_objects(full: &FullSpec) -> Vec<Cloud> {
+    let agents = made_up_agents();
     let user_data = full.groups.iter().filter_map(|group| {
         let config = node_config(full, &group.name, "", &agents).unwrap();
         let config = config.map(|config| to_stored(&config).unwrap());
@@ -109,7 +109,7 @@ fn build(full: &FullSpec) -> Vec<Cloud> {
         });
         Some((group.name.clone(), text.unwrap()?))
     });
-    let mut desired = full::objects::desired(full, &user_data.collect(), Vec::new());
+    let mut desired = full::objects::desired_objects(full, &user_data.collect(), Vec::new());
     claim::mark(&mut desired, &full.state.config_base, "1");
     desired
 }

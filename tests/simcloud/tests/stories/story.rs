@@ -2,16 +2,16 @@
 
 use super::instances::Instances;
 use super::output;
-use super::spec_side::{Spec, facts};
+use super::spec_side::{StorySpec, made_up_facts};
 use cloud::settle::settle;
 use cloud::{Cloud, held};
 use engine::{Event, Id, Options, Plan, Snapshot};
 use full::FullSpec;
 use node::etcd::FormationRecord;
-use simcloud::{Faults, Kill, SimCloud, State, carry_out, judge, look};
+use simcloud::{Faults, Kill, SimCloud, State, carry_out, judge_state, observe_cloud};
 use spec::api::{InstanceGroup, Resource as Envelope, Spec as Kind, set};
 use spec::create::{CreateOptions, create, wanted_facts};
-use spec::etcd::{Formed, edits};
+use spec::etcd::{FormedMembers, check_members};
 use spec::read::{Problem, render};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// A story under way.
 pub struct Story {
     pub cloud: SimCloud,
-    pub spec: Option<Spec>,
+    pub spec: Option<StorySpec>,
     /// What the state store has of etcd clusters, by name.
     pub records: BTreeMap<String, FormationRecord>,
     pub instances: Instances,
@@ -44,10 +44,10 @@ impl Default for Story {
 }
 
 /// What a command prints, or a mistake in the story.
-pub type Printed = Result<String, String>;
+pub type StoryOutput = Result<String, String>;
 
 /// `--set PATH=VALUE` and `--unset PATH`, as `kctl edit` has them.
-fn edit<S: Kind + Default>(object: &mut Envelope<S>, edits: &[(&str, &str)]) -> Printed {
+fn edit_object<S: Kind + Default>(object: &mut Envelope<S>, edits: &[(&str, &str)]) -> StoryOutput {
     for (flag, value) in edits {
         let done = match (*flag, value.split_once('=')) {
             ("--set", Some((path, value))) => set::set(object, path, value),
@@ -66,37 +66,37 @@ fn edit<S: Kind + Default>(object: &mut Envelope<S>, edits: &[(&str, &str)]) -> 
 }
 
 impl Story {
-    pub fn spec(&mut self) -> Result<&mut Spec, String> {
+    pub fn spec_mut(&mut self) -> Result<&mut StorySpec, String> {
         let missing = "there is no cluster yet: begin with `> create cluster NAME --zones ZONES`";
         self.spec.as_mut().ok_or_else(|| missing.to_owned())
     }
 
     pub fn create_cluster(&mut self, options: &CreateOptions) -> String {
-        let created = match create(options, &facts(&wanted_facts(options))) {
+        let created = match create(options, &made_up_facts(&wanted_facts(options))) {
             Ok(created) => created,
             Err(problems) => return render(&problems),
         };
         let (cluster, groups) = (created.cluster, created.groups);
         let line = |group: &InstanceGroup| format!("instance group {}\n", group.name());
         let printed = groups.iter().map(line).collect();
-        self.spec = Some(Spec { cluster, groups });
+        self.spec = Some(StorySpec { cluster, groups });
         printed
     }
 
-    pub fn edit_cluster(&mut self, edits: &[(&str, &str)]) -> Printed {
-        edit(&mut self.spec()?.cluster, edits)
+    pub fn edit_cluster(&mut self, edits: &[(&str, &str)]) -> StoryOutput {
+        edit_object(&mut self.spec_mut()?.cluster, edits)
     }
 
-    pub fn edit_group(&mut self, name: &str, edits: &[(&str, &str)]) -> Printed {
-        let mut groups = self.spec()?.groups.iter_mut();
+    pub fn edit_group(&mut self, name: &str, edits: &[(&str, &str)]) -> StoryOutput {
+        let mut groups = self.spec_mut()?.groups.iter_mut();
         match groups.find(|group| group.name() == name) {
-            Some(group) => edit(group, edits),
+            Some(group) => edit_object(group, edits),
             None => Err(format!("there is no instance group {name}")),
         }
     }
 
-    pub fn copy_group(&mut self, name: &str, new: &str) -> Printed {
-        let groups = &mut self.spec()?.groups;
+    pub fn copy_group(&mut self, name: &str, new: &str) -> StoryOutput {
+        let groups = &mut self.spec_mut()?.groups;
         let Some(mut copy) = groups.iter().find(|group| group.name() == name).cloned() else {
             return Err(format!("there is no instance group {name}"));
         };
@@ -114,58 +114,58 @@ impl Story {
         Ok(String::new())
     }
 
-    pub fn delete_group(&mut self, name: &str) -> Printed {
-        self.spec()?.groups.retain(|group| group.name() != name);
+    pub fn delete_group(&mut self, name: &str) -> StoryOutput {
+        self.spec_mut()?.groups.retain(|group| group.name() != name);
         Ok(String::new())
     }
 
     /// `kctl update` without `--yes`, or `kctl delete cluster`.
-    pub fn plan(&mut self, deleting: bool) -> Printed {
-        self.spec()?;
+    pub fn print_plan(&mut self, deleting: bool) -> StoryOutput {
+        self.spec_mut()?;
         let mut events = Vec::new();
-        let planned = self.planned(deleting, &mut events);
-        let text = planned.map_or_else(|said| said, |(plan, _)| output::plan(&plan));
-        Ok(output::waits(&events) + &text)
+        let planned = self.make_plan(deleting, &mut events);
+        let text = planned.map_or_else(|said| said, |(plan, _)| output::show_plan(&plan));
+        Ok(output::show_waits(&events) + &text)
     }
 
     /// `kctl update --yes`, or `kctl delete cluster --yes`. Afterwards Auto Scaling does its part.
-    pub fn apply(&mut self, deleting: bool, kill: Option<Kill>) -> Printed {
-        self.spec()?;
+    pub fn apply_update(&mut self, deleting: bool, kill: Option<Kill>) -> StoryOutput {
+        self.spec_mut()?;
         self.cloud.faults.borrow_mut().kill = kill;
         let mut events = Vec::new();
-        let text = match self.planned(deleting, &mut events) {
+        let text = match self.make_plan(deleting, &mut events) {
             Err(said) => said,
             Ok((plan, seen)) => {
                 let options = Options::default();
                 let mut hear = |event| events.push(event);
                 let end = carry_out(&self.cloud, plan, &seen, options, &|| false, &mut hear);
-                output::end(&end, &events)
+                output::show_end(&end, &events)
             }
         };
         self.cloud.faults.borrow_mut().kill = None;
-        self.instances.scale(&self.cloud.state.borrow());
-        Ok(output::waits(&events) + &text)
+        self.instances.scale_groups(&self.cloud.state.borrow());
+        Ok(output::show_waits(&events) + &text)
     }
 
     /// The plan, and what it was made from, in the order of `kctl update`. `Err`: what is printed instead.
-    fn planned(
+    fn make_plan(
         &mut self,
         deleting: bool,
         events: &mut Vec<Event>,
     ) -> Result<(Plan<Cloud>, Snapshot<Cloud>), String> {
         let wanted = match (deleting, &self.spec) {
-            (false, Some(spec)) => Some(spec.desired()?),
+            (false, Some(spec)) => Some(spec.desired_objects()?),
             _ => None,
         };
         let mut hear = |event| events.push(event);
-        let seen = look(
+        let seen = observe_cloud(
             &self.cloud,
             deleting,
             Options::default(),
             &|| false,
             &mut hear,
         );
-        let seen = seen.map_err(|end| output::end(&end, &[]))?;
+        let seen = seen.map_err(|end| output::show_end(&end, &[]))?;
         let Some((full, wanted)) = wanted else {
             self.desired.clear();
             let plan = engine::plan(&[], &seen).map_err(|error| error.to_string())?;
@@ -174,7 +174,11 @@ impl Story {
         let (desired, seen) = settle(wanted, seen);
         self.check_members(&full, &seen)?;
         held::check(&desired, &seen).map_err(|error| error.to_string())?;
-        let (desired, kept) = held::hold(desired.clone(), &seen, &self.named(&desired, &seen));
+        let (desired, kept) = held::hold(
+            desired.clone(),
+            &seen,
+            &self.find_address_users(&desired, &seen),
+        );
         let mut plan = engine::plan(&desired, &seen).map_err(|error| error.to_string())?;
         plan.kept.extend(kept);
         self.desired = desired;
@@ -186,8 +190,8 @@ impl Story {
         let mut problems: Vec<Problem> = Vec::new();
         for (index, etcd) in full.etcd.iter().enumerate() {
             if let Some(record) = self.records.get(&etcd.name) {
-                let formed = Formed::of(record, &full.name, &etcd.name, seen);
-                problems.extend(edits(index, etcd, &formed));
+                let formed = FormedMembers::from_record(record, &full.name, &etcd.name, seen);
+                problems.extend(check_members(index, etcd, &formed));
             }
         }
         if problems.is_empty() {
@@ -198,7 +202,11 @@ impl Story {
     }
 
     /// Instances that were told the addresses of balancers that are to go, and groups whose launch templates name these.
-    fn named(&self, desired: &[Cloud], seen: &Snapshot<Cloud>) -> BTreeMap<Id, Vec<String>> {
+    fn find_address_users(
+        &self,
+        desired: &[Cloud],
+        seen: &Snapshot<Cloud>,
+    ) -> BTreeMap<Id, Vec<String>> {
         let running = self.instances.running.iter();
         let mut told: Vec<(String, &str)> = running
             .map(|(id, one)| (id.clone(), one.user_data.as_str()))
@@ -222,10 +230,10 @@ impl Story {
     }
 
     /// Compares what is truly there with what the last run wanted.
-    pub fn check(&self) -> String {
+    pub fn check_cloud(&self) -> String {
         let state = self.cloud.state.borrow();
-        let mut truth = judge(&state, &self.desired);
+        let mut truth = judge_state(&state, &self.desired);
         truth.touched.retain(|id| !self.removed.contains(id));
-        output::truth(&truth, state.made_twice)
+        output::show_truth(&truth, state.made_twice)
     }
 }

@@ -1,15 +1,15 @@
 //! Laws of `cloud::claim` on what the builders make.
 
-use super::settle::{build, observed};
+use super::settle::{desired_of, snapshot_of};
 use super::spec;
 use cloud::Cloud;
-use cloud::claim::{Claim, TAG_VALUE, mark};
+use cloud::claim::{OwnershipClaim, TAG_VALUE, mark};
 
 /// Of every claim: what it marked is its own, whatever else it has; what another marked never is; what nobody marked is
 /// its own if it has acted.
 #[test]
 fn a_volume_is_of_the_incarnation_that_marked_it() {
-    let bare = build(&spec::private());
+    let bare = desired_of(&spec::private_spec());
     let volumes = bare.iter().filter(|one| matches!(one, Cloud::EbsVolume(_)));
     let volumes = volumes.count();
     assert!(volumes > 0);
@@ -27,11 +27,11 @@ fn a_volume_is_of_the_incarnation_that_marked_it() {
             if let Some(by) = by {
                 mark(&mut all, "s3://a/NAME", by);
             }
-            let claim = Claim {
+            let claim = OwnershipClaim {
                 incarnations: incarnations.iter().map(|&id| id.to_owned()).collect(),
                 has_acted,
             };
-            let strangers = claim.strangers(&observed(&all));
+            let strangers = claim.strangers(&snapshot_of(&all));
             assert_eq!(
                 strangers.len(),
                 if strange { volumes } else { 0 },
@@ -47,9 +47,9 @@ fn a_volume_is_of_the_incarnation_that_marked_it() {
 
 #[test]
 fn a_place_that_is_longer_than_a_tag_is_left_out() {
-    let mut all = build(&spec::private());
+    let mut all = desired_of(&spec::private_spec());
     mark(&mut all, &"x".repeat(TAG_VALUE + 1), "1");
-    let strangers = Claim::default().strangers(&observed(&all));
+    let strangers = OwnershipClaim::default().strangers(&snapshot_of(&all));
     assert!(!strangers.is_empty());
     assert!(strangers.iter().all(|one| one.base.is_none()));
 }

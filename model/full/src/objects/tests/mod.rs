@@ -1,35 +1,35 @@
-//! What the builders promise, whatever the spec.
+//! Properties of the builders for every spec.
 
 mod claim;
-mod held;
+mod held_load_balancers;
 mod own_tags;
 mod settle;
 pub mod spec;
 
-use crate::objects::desired;
+use crate::objects::desired_objects;
 use crate::{DnsKind, FullSpec};
 use cloud::{Cloud, RouteTarget};
 use engine::{Ref, Resource};
 use node::config::{Networking, Role};
 use std::collections::{BTreeMap, BTreeSet};
 
-fn build(full: &FullSpec) -> Vec<Cloud> {
-    desired(full, &BTreeMap::new(), Vec::new())
+fn desired_of(full: &FullSpec) -> Vec<Cloud> {
+    desired_objects(full, &BTreeMap::new(), Vec::new())
 }
 
 fn every_shape() -> [(&'static str, FullSpec); 4] {
     [
-        ("minimal", spec::minimal()),
-        ("ha", spec::ha()),
-        ("private", spec::private()),
-        ("shared", spec::shared()),
+        ("minimal", spec::minimal_spec()),
+        ("ha", spec::ha_spec()),
+        ("private", spec::private_spec()),
+        ("shared", spec::shared_vpc_spec()),
     ]
 }
 
 #[test]
 fn every_id_is_there_once() {
     for (shape, full) in every_shape() {
-        let all = build(&full);
+        let all = desired_of(&full);
         let ids: BTreeSet<String> = all.iter().map(|one| one.id().to_string()).collect();
         assert_eq!(ids.len(), all.len(), "{shape}");
     }
@@ -38,7 +38,7 @@ fn every_id_is_there_once() {
 #[test]
 fn every_reference_leads_to_an_object() {
     for (shape, full) in every_shape() {
-        let all = build(&full);
+        let all = desired_of(&full);
         let ids: BTreeSet<_> = all.iter().map(Resource::id).collect();
         for one in &all {
             for needed in one.needs() {
@@ -54,11 +54,11 @@ fn every_reference_leads_to_an_object() {
 
 #[test]
 fn aws_sees_no_security_group_rule_twice() {
-    let mut full = spec::ha();
+    let mut full = spec::ha_spec();
     for group in &mut full.groups {
         group.security_group_override = Some("sg-of-all-machines".into());
     }
-    let rules: Vec<_> = build(&full)
+    let rules: Vec<_> = desired_of(&full)
         .into_iter()
         .filter_map(|one| match one {
             Cloud::SecurityGroupRule(rule) => Some(rule.content()),
@@ -71,10 +71,10 @@ fn aws_sees_no_security_group_rule_twice() {
 
 #[test]
 fn a_group_with_the_users_profile_needs_no_role() {
-    let mut full = spec::minimal();
+    let mut full = spec::minimal_spec();
     full.groups[1].iam_profile = Some("of-the-user".into());
     assert_eq!(full.groups[1].role, Role::Node);
-    let roles: Vec<_> = build(&full)
+    let roles: Vec<_> = desired_of(&full)
         .into_iter()
         .filter(|one| one.id().kind() == "iam_role")
         .map(|one| one.id().name().to_owned())
@@ -85,7 +85,7 @@ fn a_group_with_the_users_profile_needs_no_role() {
 /// Whether nodes may reach that port of control planes.
 fn nodes_reach(full: &FullSpec, protocol: &str, port: i32) -> bool {
     let [nodes, masters] = ["nodes", "masters"].map(|role| format!("{role}.{}", full.name));
-    build(full).iter().any(|one| match one {
+    desired_of(full).iter().any(|one| match one {
         Cloud::SecurityGroupRule(rule) => {
             let name = &rule.name;
             name.starts_with(&format!("from-{nodes}-ingress-"))
@@ -107,7 +107,7 @@ fn nodes_reach_of_control_planes_what_they_need() {
         ("udp", 32_767),
     ];
     let needless = [22, 2379, 2380, 3990, 4001, 10_257, 10_259];
-    let mut full = spec::minimal();
+    let mut full = spec::minimal_spec();
     for (backend, port) in [("vxlan", 8472), ("udp", 8285)] {
         full.pods.networking = Networking::Flannel(backend.into());
         for (protocol, port) in needed.into_iter().chain([("udp", port)]) {
@@ -127,7 +127,7 @@ fn nodes_reach_of_control_planes_what_they_need() {
 #[test]
 fn samples_are_as_reviewed() {
     for (shape, full) in every_shape() {
-        insta::assert_json_snapshot!(shape, cloud::render::cloud_json(&build(&full)));
+        insta::assert_json_snapshot!(shape, cloud::render::cloud_json(&desired_of(&full)));
     }
 }
 
@@ -135,9 +135,9 @@ fn samples_are_as_reviewed() {
 #[test]
 fn the_users_own_ways_out_are_taken() {
     let to = |egress: &str| {
-        let mut full = spec::private();
+        let mut full = spec::private_spec();
         full.network.subnets[0].egress = Some(egress.into());
-        build(&full)
+        desired_of(&full)
     };
     let way_out = |all: &[Cloud]| {
         let mut routes = all.iter().filter_map(|one| match one {
@@ -167,7 +167,7 @@ fn the_users_own_ways_out_are_taken() {
     assert_eq!((count(&all, "nat_gateway"), count(&all, "eip")), (1, 0));
     // Policies of the user's buckets may go by that address.
     assert_eq!(count(&all, "vpc_endpoint"), 0);
-    assert_eq!(count(&build(&spec::private()), "vpc_endpoint"), 1);
+    assert_eq!(count(&desired_of(&spec::private_spec()), "vpc_endpoint"), 1);
     let all = to("External");
     assert_eq!(way_out(&all), None);
     assert_eq!(
@@ -178,11 +178,11 @@ fn the_users_own_ways_out_are_taken() {
 
 #[test]
 fn nothing_of_the_users_is_ours() {
-    let mut full = spec::shared();
+    let mut full = spec::shared_vpc_spec();
     for subnet in &mut full.network.subnets {
         subnet.shared = Some(format!("subnet-of-{}", subnet.name));
     }
-    let kinds: BTreeSet<String> = build(&full)
+    let kinds: BTreeSet<String> = desired_of(&full)
         .iter()
         .map(|one| one.id().kind().to_owned())
         .collect();
@@ -201,10 +201,10 @@ fn nothing_of_the_users_is_ours() {
 
 #[test]
 fn a_store_in_a_directory_grants_nothing_in_s3() {
-    let mut full = spec::minimal();
+    let mut full = spec::minimal_spec();
     full.state.bucket = None;
     full.iam.allow_container_registry = false;
-    for one in build(&full) {
+    for one in desired_of(&full) {
         if let Cloud::IamRolePolicy(policy) = one {
             assert_eq!(policy.policy_name, "masters.minimal.example.com");
             assert!(!policy.policy_document.to_string().contains("s3:Get"));
@@ -215,7 +215,7 @@ fn a_store_in_a_directory_grants_nothing_in_s3() {
 #[test]
 fn only_a_private_zone_is_associated_with_the_vpc_the_clusters_or_the_users() {
     let associations = |kind: DnsKind, shared: Option<&str>| -> Vec<Ref> {
-        let mut full = spec::minimal();
+        let mut full = spec::minimal_spec();
         full.dns.kind = kind;
         full.network.shared_vpc = shared.map(Into::into);
         let zone = full.dns.zone.clone().expect("a zone").id;
@@ -229,7 +229,7 @@ fn only_a_private_zone_is_associated_with_the_vpc_the_clusters_or_the_users() {
             }
             _ => None,
         };
-        build(&full).into_iter().filter_map(of).collect()
+        desired_of(&full).into_iter().filter_map(of).collect()
     };
     let own = Ref::own(&engine::Id::new("vpc", "minimal.example.com"));
     assert_eq!(associations(DnsKind::Private, None), [own]);

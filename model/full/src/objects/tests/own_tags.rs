@@ -1,6 +1,6 @@
 //! Laws of `cloud::own_tags` on what the builders make.
 
-use super::settle::build;
+use super::settle::desired_of;
 use super::spec;
 use cloud::own_tags::Error;
 use cloud::{Cloud, GroupTag, OwnTags};
@@ -9,7 +9,7 @@ use node::names::REVISION_TAG;
 use std::collections::BTreeSet;
 
 /// The object with one more tag; `None` for kinds without.
-fn tagged(one: &Cloud, key: &str) -> Option<Cloud> {
+fn with_tag(one: &Cloud, key: &str) -> Option<Cloud> {
     let mut one = one.clone();
     if let Cloud::AutoscalingGroup(group) = &mut one {
         group.tags.push(GroupTag {
@@ -25,7 +25,7 @@ fn tagged(one: &Cloud, key: &str) -> Option<Cloud> {
 
 #[test]
 fn tags_of_others_are_not_seen_and_those_that_were_ever_set_are() {
-    let all = build(&spec::private());
+    let all = desired_of(&spec::private_spec());
     let mut own = OwnTags::default();
     own.add(&all);
     let mut before = OwnTags::read(own.to_json().as_bytes()).expect("the stored form");
@@ -34,13 +34,13 @@ fn tags_of_others_are_not_seen_and_those_that_were_ever_set_are() {
     let mut kinds = BTreeSet::new();
     for one in &all {
         assert_eq!(own.without_others(one.clone()), *one);
-        let Some(more) = tagged(one, "Team") else {
+        let Some(more) = with_tag(one, "Team") else {
             continue;
         };
         kinds.insert(one.id().kind().to_owned());
         assert_eq!(own.without_others(more.clone()), *one);
         assert_eq!(before.without_others(more.clone()), more);
-        let later = tagged(one, REVISION_TAG).expect("tags");
+        let later = with_tag(one, REVISION_TAG).expect("tags");
         assert_eq!(
             own.without_others(later.clone()),
             later,

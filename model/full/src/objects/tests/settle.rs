@@ -1,6 +1,6 @@
-//! What settling promises, for random pairs of specs and random half-made clouds.
+//! Properties of settling, for random pairs of specs and partly created clouds.
 
-use crate::objects::desired;
+use crate::objects::desired_objects;
 use crate::objects::tests::spec;
 use crate::{DnsKind, FullSpec};
 use cloud::settle::settle;
@@ -10,11 +10,11 @@ use node::names;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(crate) fn build(full: &FullSpec) -> Vec<Cloud> {
-    desired(full, &BTreeMap::new(), Vec::new())
+pub(crate) fn desired_of(full: &FullSpec) -> Vec<Cloud> {
+    desired_objects(full, &BTreeMap::new(), Vec::new())
 }
 
-pub(crate) fn observed(all: &[Cloud]) -> Snapshot<Cloud> {
+pub(crate) fn snapshot_of(all: &[Cloud]) -> Snapshot<Cloud> {
     let item = |(number, resource): (usize, &Cloud)| Observed {
         resource: resource.clone(),
         physical: format!("id-{number}"),
@@ -28,7 +28,7 @@ pub(crate) fn observed(all: &[Cloud]) -> Snapshot<Cloud> {
     }
 }
 
-fn resources(snapshot: &Snapshot<Cloud>) -> Vec<Cloud> {
+fn snapshot_resources(snapshot: &Snapshot<Cloud>) -> Vec<Cloud> {
     snapshot
         .items
         .iter()
@@ -36,8 +36,8 @@ fn resources(snapshot: &Snapshot<Cloud>) -> Vec<Cloud> {
         .collect()
 }
 
-/// Why that object cannot be had, if so.
-fn refused(want: &Cloud, seen: &Snapshot<Cloud>) -> Option<String> {
+/// Why the object cannot be changed as desired, if so.
+fn refusal_reason(want: &Cloud, seen: &Snapshot<Cloud>) -> Option<String> {
     want.refuses(&seen.find(&want.id())?.resource)
 }
 
@@ -47,13 +47,13 @@ pub(crate) fn any_spec() -> impl Strategy<Value = FullSpec> {
     (switches, 0..3_usize, 0..3_usize).prop_map(|(switches, addresses, region)| {
         let (internal, certificate, dns, bastions) = switches;
         let mut full = if bastions {
-            spec::private()
+            spec::private_spec()
         } else {
-            spec::ha()
+            spec::ha_spec()
         };
         full.placement.region = ["us-test-1", "us-test-2", "us-east-1"][region].into();
         if dns {
-            full.dns = spec::minimal().dns;
+            full.dns = spec::minimal_spec().dns;
         }
         let balancer = full.api.load_balancer.as_mut().expect("a balancer");
         balancer.internal = internal;
@@ -65,15 +65,15 @@ pub(crate) fn any_spec() -> impl Strategy<Value = FullSpec> {
     })
 }
 
-/// The cloud that some earlier specs left, each settled on what was there, with parts missing.
+/// The cloud after some earlier specs, each settled on the one before, with parts missing.
 fn any_history() -> impl Strategy<Value = Snapshot<Cloud>> {
     let gaps = prop::collection::vec(0..8_u8, 1..20);
     let earlier = prop::collection::vec((any_spec(), gaps, any::<bool>()), 0..4);
     earlier.prop_map(|specs| {
         let mut there: Vec<Cloud> = Vec::new();
         for (full, gaps, cleaned) in specs {
-            let (want, seen) = settle(build(&full), observed(&there));
-            if want.iter().any(|one| refused(one, &seen).is_some()) {
+            let (want, seen) = settle(desired_of(&full), snapshot_of(&there));
+            if want.iter().any(|one| refusal_reason(one, &seen).is_some()) {
                 continue;
             }
             let made = want.into_iter().zip(gaps.iter().cycle());
@@ -86,11 +86,11 @@ fn any_history() -> impl Strategy<Value = Snapshot<Cloud>> {
             there.extend(made);
             without_dangling(&mut there);
         }
-        observed(&there)
+        snapshot_of(&there)
     })
 }
 
-/// Nothing refers to what is not there: AWS sees to that.
+/// Removes objects with references to missing objects, which AWS does not allow.
 fn without_dangling(there: &mut Vec<Cloud>) {
     loop {
         let ids: BTreeSet<_> = there.iter().map(Resource::id).collect();
@@ -107,22 +107,22 @@ proptest! {
 
     #[test]
     fn settling_twice_is_settling_once(full in any_spec(), history in any_history()) {
-        let once = settle(build(&full), history);
+        let once = settle(desired_of(&full), history);
         let twice = settle(once.0.clone(), once.1.clone());
         prop_assert_eq!(once, twice);
     }
 
     #[test]
     fn what_is_there_as_wanted_stays(full in any_spec(), history in any_history()) {
-        let (want, _) = settle(build(&full), history);
-        let (again, seen) = settle(build(&full), observed(&want));
+        let (want, _) = settle(desired_of(&full), history);
+        let (again, seen) = settle(desired_of(&full), snapshot_of(&want));
         prop_assert_eq!(&again, &want);
-        prop_assert_eq!(resources(&seen), want);
+        prop_assert_eq!(snapshot_resources(&seen), want);
     }
 
     #[test]
     fn desired_ids_stay_distinct_and_references_lead_somewhere(full in any_spec(), history in any_history()) {
-        let (want, _) = settle(build(&full), history);
+        let (want, _) = settle(desired_of(&full), history);
         let ids: BTreeSet<_> = want.iter().map(Resource::id).collect();
         prop_assert_eq!(ids.len(), want.len());
         for needed in want.iter().flat_map(Resource::needs) {
@@ -132,10 +132,10 @@ proptest! {
 
     #[test]
     fn no_change_is_asked_for_that_aws_refuses(full in any_spec(), history in any_history()) {
-        let (want, seen) = settle(build(&full), history);
+        let (want, seen) = settle(desired_of(&full), history);
         for one in &want {
             let Some(have) = seen.find(&one.id()) else { continue };
-            if refused(one, &seen).is_some() {
+            if refusal_reason(one, &seen).is_some() {
                 continue;
             }
             match (one, &have.resource) {
@@ -156,8 +156,8 @@ proptest! {
 
     #[test]
     fn no_target_group_serves_two_balancers(full in any_spec(), history in any_history()) {
-        let (want, seen) = settle(build(&full), history);
-        let kept: Vec<Cloud> = resources(&seen);
+        let (want, seen) = settle(desired_of(&full), history);
+        let kept: Vec<Cloud> = snapshot_resources(&seen);
         let mut balancers: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         for one in want.iter().chain(&kept) {
             if let Cloud::LbListener(listener) = one {
@@ -180,7 +180,7 @@ proptest! {
             Some(id) => Ref::own(&moved(&id)),
             None => reference.clone(),
         };
-        for one in build(&full) {
+        for one in desired_of(&full) {
             let after = one.with_refs(&rename).needs();
             let expected: BTreeSet<Id> = one.needs().iter().map(moved).collect();
             prop_assert_eq!(after.into_iter().collect::<BTreeSet<Id>>(), expected, "{}", one.id());
@@ -190,21 +190,21 @@ proptest! {
 
 #[test]
 fn an_observed_rule_takes_the_name_of_the_wanted_rule_like_it() {
-    let want = build(&spec::minimal());
-    let mut seen = observed(&want);
+    let want = desired_of(&spec::minimal_spec());
+    let mut seen = snapshot_of(&want);
     for item in &mut seen.items {
         if let Cloud::SecurityGroupRule(rule) = &mut item.resource {
             rule.name = item.physical.clone();
         }
     }
     let (want, seen) = settle(want, seen);
-    assert_eq!(resources(&seen), want);
+    assert_eq!(snapshot_resources(&seen), want);
 }
 
 #[test]
 fn a_rule_nobody_wants_never_passes_for_a_wanted_one() {
-    let want = build(&spec::minimal());
-    let mut seen = observed(&want);
+    let want = desired_of(&spec::minimal_spec());
+    let mut seen = snapshot_of(&want);
     for item in &mut seen.items {
         if let Cloud::SecurityGroupRule(rule) = &mut item.resource {
             rule.to_port = 1;
@@ -221,8 +221,8 @@ fn a_rule_nobody_wants_never_passes_for_a_wanted_one() {
 
 #[test]
 fn a_record_that_protokube_filled_is_as_wanted() {
-    let want = build(&spec::minimal());
-    let mut seen = observed(&want);
+    let want = desired_of(&spec::minimal_spec());
+    let mut seen = snapshot_of(&want);
     for item in &mut seen.items {
         if let Cloud::Route53Record(record) = &mut item.resource {
             *record = Route53Record {
@@ -234,17 +234,17 @@ fn a_record_that_protokube_filled_is_as_wanted() {
         }
     }
     let (want, seen) = settle(want, seen);
-    assert_eq!(resources(&seen), want);
+    assert_eq!(snapshot_resources(&seen), want);
 }
 
 #[test]
 fn a_balancer_whose_scheme_changes_gets_a_successor_with_all_that_hangs_on_it() {
-    let before = spec::ha();
+    let before = spec::ha_spec();
     let mut after = before.clone();
     let balancer = after.api.load_balancer.as_mut().expect("a balancer");
     balancer.internal = true;
     assert_eq!(after.dns.kind, DnsKind::None);
-    let (want, _) = settle(build(&after), observed(&build(&before)));
+    let (want, _) = settle(desired_of(&after), snapshot_of(&desired_of(&before)));
     let named = |kind: &str| -> Vec<String> {
         let of = want.iter().filter(|one| one.id().kind() == kind);
         of.map(|one| one.id().name().to_owned()).collect()
@@ -265,7 +265,7 @@ fn a_balancer_whose_scheme_changes_gets_a_successor_with_all_that_hangs_on_it() 
 
 #[test]
 fn what_gets_a_successor_is_said_to_be_replaced_by_it_and_goes_after_it() {
-    let before = spec::ha();
+    let before = spec::ha_spec();
     let mut after = before.clone();
     after.placement.region = "us-test-2".into();
     after
@@ -274,7 +274,7 @@ fn what_gets_a_successor_is_said_to_be_replaced_by_it_and_goes_after_it() {
         .as_mut()
         .expect("a balancer")
         .internal = true;
-    let (want, seen) = settle(build(&after), observed(&build(&before)));
+    let (want, seen) = settle(desired_of(&after), snapshot_of(&desired_of(&before)));
     let plan = plan(&want, &seen).expect("a plan");
     for kind in ["lb", "lb_target_group", "vpc_dhcp_options"] {
         let of_kind = plan.steps.values().filter(|step| step.id.kind() == kind);
@@ -300,17 +300,17 @@ fn what_gets_a_successor_is_said_to_be_replaced_by_it_and_goes_after_it() {
 
 #[test]
 fn a_balancer_that_is_given_up_is_replaced_by_nothing() {
-    let before = spec::ha();
+    let before = spec::ha_spec();
     let mut after = before.clone();
     after.api.load_balancer = None;
-    let (want, seen) = settle(build(&after), observed(&build(&before)));
+    let (want, seen) = settle(desired_of(&after), snapshot_of(&desired_of(&before)));
     let plan = plan(&want, &seen).expect("a plan");
     let gone = plan.steps.values().filter(|step| step.id.kind() == "lb");
     assert!(gone.clone().count() == 1 && gone.clone().all(|step| step.reason == Reason::Unwanted));
 }
 
 fn with_addresses(addresses: [Option<&str>; 3]) -> FullSpec {
-    let mut full = spec::ha();
+    let mut full = spec::ha_spec();
     let balancer = full.api.load_balancer.as_mut().expect("a balancer");
     for (place, address) in balancer.subnets.iter_mut().zip(addresses) {
         place.allocation_id = address.map(Into::into);
@@ -322,7 +322,7 @@ fn with_addresses(addresses: [Option<&str>; 3]) -> FullSpec {
 fn a_balancer_that_keeps_some_of_its_addresses_is_refused_with_the_way_by_hand() {
     let before = with_addresses([Some("eipalloc-a"), Some("eipalloc-b"), None]);
     let after = with_addresses([Some("eipalloc-a"), Some("eipalloc-c"), None]);
-    let (want, seen) = settle(build(&after), observed(&build(&before)));
+    let (want, seen) = settle(desired_of(&after), snapshot_of(&desired_of(&before)));
     let Err(PlanError::Refused(refused)) = plan(&want, &seen) else {
         panic!("it should be refused");
     };
@@ -332,9 +332,9 @@ fn a_balancer_that_keeps_some_of_its_addresses_is_refused_with_the_way_by_hand()
     assert!(why.contains("cannot have eipalloc-a as long"), "{why}");
     // The way it names: without addresses, then with them.
     let between = with_addresses([None, None, None]);
-    let (bare, seen) = settle(build(&between), observed(&build(&before)));
+    let (bare, seen) = settle(desired_of(&between), snapshot_of(&desired_of(&before)));
     plan(&bare, &seen).expect("the first step can be made");
-    let (want, seen) = settle(build(&after), observed(&bare));
+    let (want, seen) = settle(desired_of(&after), snapshot_of(&bare));
     plan(&want, &seen).expect("and the second");
     assert!(
         want.iter()
@@ -346,7 +346,7 @@ fn a_balancer_that_keeps_some_of_its_addresses_is_refused_with_the_way_by_hand()
 fn a_balancer_all_of_whose_addresses_change_gets_a_successor() {
     let before = with_addresses([Some("eipalloc-a"), Some("eipalloc-b"), None]);
     let after = with_addresses([Some("eipalloc-c"), Some("eipalloc-d"), None]);
-    let (want, seen) = settle(build(&after), observed(&build(&before)));
+    let (want, seen) = settle(desired_of(&after), snapshot_of(&desired_of(&before)));
     plan(&want, &seen).expect("nothing is refused");
     assert!(
         want.iter()
@@ -356,19 +356,19 @@ fn a_balancer_all_of_whose_addresses_change_gets_a_successor() {
 
 #[test]
 fn a_balancer_without_security_groups_gets_a_successor_with_them() {
-    let full = spec::ha();
-    let mut bare = build(&full);
+    let full = spec::ha_spec();
+    let mut bare = desired_of(&full);
     for one in &mut bare {
         if let Cloud::Lb(balancer) = one {
             balancer.security_groups.clear();
         }
     }
-    let (want, _) = settle(build(&full), observed(&bare));
+    let (want, _) = settle(desired_of(&full), snapshot_of(&bare));
     let names: Vec<_> = want.iter().map(|one| one.id().to_string()).collect();
     assert!(
         names.contains(&"lb/api.minimal.example.com-2".to_owned()),
         "{names:?}"
     );
-    let (same, _) = settle(bare.clone(), observed(&bare));
+    let (same, _) = settle(bare.clone(), snapshot_of(&bare));
     assert_eq!(same, bare);
 }

@@ -4,7 +4,7 @@ use crate::*;
 use node::config::{Arch, Networking, Role};
 use std::collections::BTreeMap;
 
-fn pods() -> PodNetwork {
+fn pod_network() -> PodNetwork {
     PodNetwork {
         networking: Networking::Cni,
         non_masquerade_cidr: "100.64.0.0/10".parse().expect("a range"),
@@ -16,7 +16,7 @@ fn pods() -> PodNetwork {
 }
 
 /// A public cluster in one zone with public DNS: one control plane, one group of nodes.
-pub fn minimal() -> FullSpec {
+pub fn minimal_spec() -> FullSpec {
     FullSpec {
         name: "minimal.example.com".into(),
         placement: Placement {
@@ -38,7 +38,7 @@ pub fn minimal() -> FullSpec {
             subnets: vec![subnet("us-test-1a", SubnetType::Public, "172.20.32.0/19")],
             disable_subnet_tags: false,
         },
-        pods: pods(),
+        pods: pod_network(),
         dns: Dns {
             kind: DnsKind::Public,
             zone: Some(Zone {
@@ -68,7 +68,7 @@ pub fn minimal() -> FullSpec {
             external_policies: BTreeMap::new(),
             additional_policies: BTreeMap::new(),
         },
-        etcd: vec![etcd("main", &["a"]), etcd("events", &["a"])],
+        etcd: vec![etcd_cluster("main", &["a"]), etcd_cluster("events", &["a"])],
         control_plane: ControlPlane::default(),
         kube_proxy: None,
         addons: Addons::default(),
@@ -80,16 +80,16 @@ pub fn minimal() -> FullSpec {
         }),
         assets: Vec::new(),
         groups: vec![
-            group("master-us-test-1a", Role::ControlPlane, "us-test-1a"),
-            group("nodes", Role::Node, "us-test-1a"),
+            instance_group("master-us-test-1a", Role::ControlPlane, "us-test-1a"),
+            instance_group("nodes", Role::Node, "us-test-1a"),
         ],
     }
 }
 
-/// Three zones, three control planes, no DNS: the API stands behind a load balancer.
-pub fn ha() -> FullSpec {
+/// Three zones, three control planes, no DNS: the API is behind a load balancer.
+pub fn ha_spec() -> FullSpec {
     let zones = ["a", "b", "c"].map(|letter| format!("us-test-1{letter}"));
-    let mut full = minimal();
+    let mut full = minimal_spec();
     full.network.subnets = zones
         .iter()
         .zip(["172.20.0.0/18", "172.20.64.0/18", "172.20.128.0/18"])
@@ -99,21 +99,21 @@ pub fn ha() -> FullSpec {
     full.dns.zone = None;
     full.api.load_balancer = Some(load_balancer(&["us-test-1a", "us-test-1b", "us-test-1c"]));
     full.etcd = ["main", "events"]
-        .map(|name| etcd(name, &["a", "b", "c"]))
+        .map(|name| etcd_cluster(name, &["a", "b", "c"]))
         .into();
     full.groups = zones
         .iter()
-        .map(|zone| group(&format!("control-plane-{zone}"), Role::ControlPlane, zone))
+        .map(|zone| instance_group(&format!("control-plane-{zone}"), Role::ControlPlane, zone))
         .collect();
-    let mut nodes = group("nodes", Role::Node, "us-test-1a");
+    let mut nodes = instance_group("nodes", Role::Node, "us-test-1a");
     nodes.subnets = zones.to_vec();
     full.groups.push(nodes);
     full
 }
 
 /// Private subnets behind NAT gateways, bastions in front.
-pub fn private() -> FullSpec {
-    let mut full = minimal();
+pub fn private_spec() -> FullSpec {
+    let mut full = minimal_spec();
     full.network.subnets = vec![
         subnet("us-test-1a", SubnetType::Private, "172.20.32.0/19"),
         subnet("utility-us-test-1a", SubnetType::Utility, "172.20.4.0/22"),
@@ -122,14 +122,16 @@ pub fn private() -> FullSpec {
     for group in &mut full.groups {
         group.associate_public_ip = false;
     }
-    full.groups
-        .insert(0, group("bastions", Role::Bastion, "utility-us-test-1a"));
+    full.groups.insert(
+        0,
+        instance_group("bastions", Role::Bastion, "utility-us-test-1a"),
+    );
     full
 }
 
-/// In a VPC and one subnet of the user's.
-pub fn shared() -> FullSpec {
-    let mut full = minimal();
+/// A cluster in an existing VPC, with one existing subnet.
+pub fn shared_vpc_spec() -> FullSpec {
+    let mut full = minimal_spec();
     full.network.shared_vpc = Some("vpc-12345678".into());
     full.network.shared_internet_gateway = Some("igw-1".into());
     let mut given = subnet("given", SubnetType::Public, "172.20.64.0/19");
@@ -172,7 +174,7 @@ pub fn load_balancer(subnets: &[&str]) -> ApiLoadBalancer {
     }
 }
 
-pub fn etcd(name: &str, members: &[&str]) -> EtcdCluster {
+pub fn etcd_cluster(name: &str, members: &[&str]) -> EtcdCluster {
     EtcdCluster {
         name: name.into(),
         version: "3.6.12".into(),
@@ -197,7 +199,7 @@ pub fn etcd(name: &str, members: &[&str]) -> EtcdCluster {
     }
 }
 
-pub fn group(name: &str, role: Role, subnet: &str) -> Group {
+pub fn instance_group(name: &str, role: Role, subnet: &str) -> Group {
     let (size, labels): (i32, &[&str]) = match role {
         Role::ControlPlane => (64, &["node-role.kubernetes.io/control-plane"]),
         Role::Node => (128, &["node-role.kubernetes.io/node"]),
@@ -215,7 +217,7 @@ pub fn group(name: &str, role: Role, subnet: &str) -> Group {
         max_size: 1,
         subnets: vec![subnet.into()],
         associate_public_ip: true,
-        root_volume: volume("/dev/xvda", size),
+        root_volume: root_volume("/dev/xvda", size),
         volumes: Vec::new(),
         cloud_labels: BTreeMap::new(),
         node_labels: labels
@@ -246,7 +248,7 @@ pub fn group(name: &str, role: Role, subnet: &str) -> Group {
     }
 }
 
-pub fn volume(device: &str, size: i32) -> Volume {
+pub fn root_volume(device: &str, size: i32) -> Volume {
     Volume {
         device: device.into(),
         size,

@@ -1,13 +1,13 @@
 //! kube-apiserver's flags.
 
 use super::Error;
-use super::naming::{Naming, flags};
+use super::naming::{Naming, collect_flags};
 use crate::api::kube_apiserver::KubeAPIServerConfig;
 use node::components::{Flags, KUBERNETES, component_pki};
 
 const COMPONENT: &str = "kube-apiserver";
 
-/// kOps' exceptions.
+/// Fields whose flags differ from the naming rule, as in kOps.
 pub(super) const NAMING: Naming = Naming {
     component: COMPONENT,
     named: &[
@@ -52,13 +52,16 @@ pub(super) const NAMING: Naming = Naming {
     repeated: &["oidcRequiredClaim", "serviceAccountKeyFile"],
 };
 
-/// Flags of kube-apiserver. With `encryption` the API server reads how secrets are encrypted from a file that is
-/// made of the cluster's secret `encryptionconfig`.
-pub fn api_server(config: &KubeAPIServerConfig, encryption: bool) -> Result<Flags, Error> {
-    let mut flags = flags(config, &NAMING)?;
+/// Flags of kube-apiserver. With `encryption`, the API server reads its encryption configuration from a file with the
+/// content of the cluster's secret `encryptionconfig`.
+pub fn make_api_server_flags(
+    config: &KubeAPIServerConfig,
+    encryption: bool,
+) -> Result<Flags, Error> {
+    let mut flags = collect_flags(config, &NAMING)?;
     flags.set_if_missing("client-ca-file", format!("{KUBERNETES}/ca.crt"));
-    // kOps leaves it out: whoever answers at a Node's address would be taken for its kubelet. The controller manager signs
-    // kubelets' serving certificates with that authority, for addresses that EC2 confirms.
+    // kOps leaves this out; then any server at a Node's address passes for its kubelet. The controller manager signs
+    // kubelets' serving certificates with this authority, for addresses that EC2 confirms.
     flags.set_if_missing(
         "kubelet-certificate-authority",
         format!("{KUBERNETES}/ca.crt"),
@@ -96,7 +99,7 @@ pub fn api_server(config: &KubeAPIServerConfig, encryption: bool) -> Result<Flag
 
 #[cfg(test)]
 mod tests {
-    use super::{KubeAPIServerConfig, api_server};
+    use super::{KubeAPIServerConfig, make_api_server_flags};
 
     #[test]
     fn the_first_issuer_signs_and_all_are_trusted() {
@@ -105,7 +108,7 @@ mod tests {
             additional_service_account_issuers: vec!["https://old".into()],
             ..KubeAPIServerConfig::default()
         };
-        let arguments = api_server(&config, false).unwrap().arguments();
+        let arguments = make_api_server_flags(&config, false).unwrap().arguments();
         let issuers = arguments
             .iter()
             .filter(|argument| argument.starts_with("--service-account-issuer="));
@@ -122,7 +125,7 @@ mod tests {
     #[test]
     fn kubelets_are_verified() {
         let arguments = |config: &KubeAPIServerConfig| -> Vec<String> {
-            let all = api_server(config, false).unwrap().arguments();
+            let all = make_api_server_flags(config, false).unwrap().arguments();
             let of = |argument: &String| argument.contains("kubelet-certificate-authority");
             all.into_iter().filter(of).collect()
         };
@@ -147,7 +150,7 @@ mod tests {
             service_account_key_file: vec!["/a.pub".into(), "/b.pub".into()],
             ..KubeAPIServerConfig::default()
         };
-        let arguments = api_server(&config, true).unwrap().arguments();
+        let arguments = make_api_server_flags(&config, true).unwrap().arguments();
         let has = |argument: &str| arguments.iter().any(|other| other == argument);
         assert!(
             has("--tls-cert-file=/mine.crt")

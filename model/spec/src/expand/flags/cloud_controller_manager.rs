@@ -1,13 +1,13 @@
 //! The AWS cloud controller manager's flags.
 
-use super::naming::{Naming, flags};
+use super::naming::{Naming, collect_flags};
 use super::{Error, scheduler};
 use crate::api::cloud_controller_manager::CloudControllerManagerConfig;
 use node::components::Flags;
 
 const COMPONENT: &str = "cloud-controller-manager";
 
-/// kOps' exceptions.
+/// Fields whose flags differ from the naming rule, as in kOps.
 pub(super) const NAMING: Naming = Naming {
     component: COMPONENT,
     named: &[
@@ -25,11 +25,11 @@ pub(super) const NAMING: Naming = Naming {
     repeated: &[],
 };
 
-/// Flags of the AWS cloud controller manager. Where its configuration file lies is the pod's to add.
-pub(in crate::expand) fn cloud_controller_manager(
+/// Flags of the AWS cloud controller manager. The pod adds the path of its configuration file.
+pub(in crate::expand) fn cloud_controller_manager_flags(
     config: &CloudControllerManagerConfig,
 ) -> Result<Flags, Error> {
-    let mut flags = flags(config, &NAMING)?;
-    scheduler::elect(config.leader_election.as_ref(), COMPONENT, &mut flags)?;
+    let mut flags = collect_flags(config, &NAMING)?;
+    scheduler::add_leader_election(config.leader_election.as_ref(), COMPONENT, &mut flags)?;
     Ok(flags)
 }

@@ -1,13 +1,13 @@
 //! kube-controller-manager's flags.
 
-use super::naming::{Naming, flags};
+use super::naming::{Naming, collect_flags};
 use super::{Error, scheduler};
 use crate::api::kube_controller_manager::KubeControllerManagerConfig;
 use node::components::{Flags, KUBERNETES, VOLUME_PLUGINS, component_kubeconfig, component_pki};
 
 const COMPONENT: &str = "kube-controller-manager";
 
-/// kOps' exceptions.
+/// Fields whose flags differ from the naming rule, as in kOps.
 pub(super) const NAMING: Naming = Naming {
     component: COMPONENT,
     named: &[
@@ -38,12 +38,11 @@ pub(super) const NAMING: Naming = Naming {
     repeated: &[],
 };
 
-/// Flags of kube-controller-manager.
-pub(in crate::expand) fn controller_manager(
+pub(in crate::expand) fn controller_manager_flags(
     config: &KubeControllerManagerConfig,
 ) -> Result<Flags, Error> {
-    let mut flags = flags(config, &NAMING)?;
-    scheduler::elect(config.leader_election.as_ref(), COMPONENT, &mut flags)?;
+    let mut flags = collect_flags(config, &NAMING)?;
+    scheduler::add_leader_election(config.leader_election.as_ref(), COMPONENT, &mut flags)?;
     let kubeconfig = component_kubeconfig(COMPONENT);
     for flag in [
         "authentication-kubeconfig",

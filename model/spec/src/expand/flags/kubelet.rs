@@ -1,12 +1,12 @@
 //! kubelet's flags: the few fields that are not in its configuration file.
 
 use super::Error;
-use super::naming::{Naming, flags};
+use super::naming::{Naming, collect_flags};
 use crate::api::kubelet::KubeletConfigSpec;
 use node::components::Flags;
 
-/// kOps' exceptions. What is no flag is in the configuration file, except for the image of the pause container
-/// (containerd's) and labels (the control plane's: kubelet may not set those of roles on its own Node).
+/// Fields with another flag name, and fields without a flag. The latter are in the configuration file, except for the pause
+/// image (containerd has it) and labels (the control plane sets them: kubelet may not set role labels on its own Node).
 pub(super) const NAMING: Naming = Naming {
     component: "kubelet",
     named: &[
@@ -88,9 +88,9 @@ pub(super) const NAMING: Naming = Naming {
     repeated: &[],
 };
 
-/// Flags of kubelet. `--hostname-override` is the machine's to add.
-pub(in crate::expand) fn kubelet(config: &KubeletConfigSpec) -> Result<Flags, Error> {
-    let mut flags = flags(config, &NAMING)?;
+/// Flags of kubelet. nodeup adds `--hostname-override` on the instance.
+pub(in crate::expand) fn kubelet_flags(config: &KubeletConfigSpec) -> Result<Flags, Error> {
+    let mut flags = collect_flags(config, &NAMING)?;
     flags.set_if_missing("config", "/var/lib/kubelet/kubelet.conf");
     flags.set_if_missing("image-credential-provider-bin-dir", "/usr/local/bin");
     flags.set_if_missing(

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The file's fields under their own names; upstream describes them.
+/// The fields of the file under their own names. See the kubelet configuration reference of Kubernetes.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct KubeletConfiguration {
@@ -134,10 +134,10 @@ struct Taint {
     effect: String,
 }
 
-/// The file for a group with these taints (`key=value:Effect`). `providerID` and what depends on the machine's
-/// kernel and resolver are the machine's to add.
+/// The file for a group with these taints (`key=value:Effect`). nodeup adds `providerID` and the settings that depend
+/// on the instance's kernel and resolver.
 pub fn kubelet_config(kubelet: &KubeletConfigSpec, taints: &[String]) -> Result<Value, Error> {
-    let config = serde_json::to_value(configuration(kubelet.clone(), taints));
+    let config = serde_json::to_value(kubelet_configuration(kubelet.clone(), taints));
     let config = config.map_err(|source| Error {
         component: "kubelet",
         source,
@@ -146,7 +146,7 @@ pub fn kubelet_config(kubelet: &KubeletConfigSpec, taints: &[String]) -> Result<
 }
 
 #[allow(clippy::too_many_lines)] // One line for each field of the file.
-fn configuration(kubelet: KubeletConfigSpec, taints: &[String]) -> KubeletConfiguration {
+fn kubelet_configuration(kubelet: KubeletConfigSpec, taints: &[String]) -> KubeletConfiguration {
     let mut sysctls = kubelet.allowed_unsafe_sysctls;
     sysctls.extend(kubelet.experimental_allowed_unsafe_sysctls);
     KubeletConfiguration {
@@ -171,7 +171,7 @@ fn configuration(kubelet: KubeletConfigSpec, taints: &[String]) -> KubeletConfig
         },
         cgroup_driver: kubelet.cgroup_driver,
         cgroup_root: kubelet.cgroup_root,
-        cluster_dns: list(kubelet.cluster_dns.as_deref()),
+        cluster_dns: split_list(kubelet.cluster_dns.as_deref()),
         cluster_domain: kubelet.cluster_domain,
         container_log_max_files: kubelet.container_log_max_files,
         container_log_max_size: kubelet.container_log_max_size,
@@ -185,14 +185,14 @@ fn configuration(kubelet: KubeletConfigSpec, taints: &[String]) -> KubeletConfig
                 max_container_restart_period: period,
             }),
         enable_debugging_handlers: kubelet.enable_debugging_handlers,
-        enforce_node_allocatable: list(kubelet.enforce_node_allocatable.as_deref()),
+        enforce_node_allocatable: split_list(kubelet.enforce_node_allocatable.as_deref()),
         event_record_qps: kubelet.event_record_qps.or(kubelet.event_qps),
-        eviction_hard: pairs(kubelet.eviction_hard.as_deref(), '<'),
+        eviction_hard: split_pairs(kubelet.eviction_hard.as_deref(), '<'),
         eviction_max_pod_grace_period: kubelet.eviction_max_pod_grace_period,
-        eviction_minimum_reclaim: pairs(kubelet.eviction_minimum_reclaim.as_deref(), '='),
+        eviction_minimum_reclaim: split_pairs(kubelet.eviction_minimum_reclaim.as_deref(), '='),
         eviction_pressure_transition_period: kubelet.eviction_pressure_transition_period,
-        eviction_soft: pairs(kubelet.eviction_soft.as_deref(), '<'),
-        eviction_soft_grace_period: pairs(kubelet.eviction_soft_grace_period.as_deref(), '='),
+        eviction_soft: split_pairs(kubelet.eviction_soft.as_deref(), '<'),
+        eviction_soft_grace_period: split_pairs(kubelet.eviction_soft_grace_period.as_deref(), '='),
         fail_swap_on: kubelet.fail_swap_on,
         feature_gates: kubelet
             .feature_gates
@@ -225,7 +225,7 @@ fn configuration(kubelet: KubeletConfigSpec, taints: &[String]) -> KubeletConfig
         rotate_certificates: kubelet.rotate_certificates,
         seccomp_default: kubelet.seccomp_default,
         serialize_image_pulls: kubelet.serialize_image_pulls,
-        // Unlike kOps, whose nodes expire with age: kubelet asks for its serving certificate itself.
+        // Unlike in kOps, kubelet requests its serving certificate itself, so that old nodes keep working.
         server_tls_bootstrap: kubelet.tls_cert_file.is_none(),
         shutdown_grace_period: kubelet.shutdown_grace_period,
         shutdown_grace_period_critical_pods: kubelet.shutdown_grace_period_critical_pods,
@@ -245,7 +245,7 @@ fn configuration(kubelet: KubeletConfigSpec, taints: &[String]) -> KubeletConfig
 }
 
 /// `a,b` as a list.
-fn list(text: Option<&str>) -> Vec<String> {
+fn split_list(text: Option<&str>) -> Vec<String> {
     let parts = text.unwrap_or_default().split(',').map(str::trim);
     parts
         .filter(|part| !part.is_empty())
@@ -253,16 +253,16 @@ fn list(text: Option<&str>) -> Vec<String> {
         .collect()
 }
 
-/// `a<1,b<2` as a map. What has no separator keeps an empty value, which kubelet refuses by name.
-fn pairs(text: Option<&str>, separator: char) -> BTreeMap<String, String> {
+/// `a<1,b<2` as a map. A part without separator gets an empty value, which kubelet refuses with its name.
+fn split_pairs(text: Option<&str>, separator: char) -> BTreeMap<String, String> {
     let pair = |part: String| {
         let (key, value) = part.split_once(separator).unwrap_or((&part, ""));
         (key.trim().to_owned(), value.trim().to_owned())
     };
-    list(text).into_iter().map(pair).collect()
+    split_list(text).into_iter().map(pair).collect()
 }
 
-/// `key=value:Effect`, `key:Effect`.
+/// Parses `key=value:Effect` or `key:Effect`.
 fn parse_taint(taint: &str) -> Taint {
     let (rest, effect) = taint.rsplit_once(':').unwrap_or((taint, ""));
     let (key, value) = rest.split_once('=').unwrap_or((rest, ""));
@@ -273,7 +273,7 @@ fn parse_taint(taint: &str) -> Taint {
     }
 }
 
-/// Without nulls, empty lists and empty maps: what nobody set.
+/// Removes nulls, empty lists and empty maps: fields that are not set.
 fn without_empty(value: Value) -> Value {
     let set = |value: &Value| match value {
         Value::Null => false,

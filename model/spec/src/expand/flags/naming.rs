@@ -1,27 +1,27 @@
-//! Flags of a component from its configuration: a field `maxPods` is the flag `max-pods`, with few exceptions.
+//! Renders a component's configuration as flags: the field `maxPods` becomes the flag `max-pods`, with few exceptions.
 
 use super::Error;
 use node::components::Flags;
 use serde::Serialize;
 use serde_json::Value;
 
-/// How a configuration's fields become flags where the rule does not hold. Fields are named as in the spec.
+/// The exceptions from the naming rule for one component. Fields are named as in the spec.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Naming {
     /// The component, for messages.
     pub component: &'static str,
-    /// Flags with another name.
+    /// Fields whose flag has another name: field and flag.
     pub named: &'static [(&'static str, &'static str)],
-    /// Fields that are no flags.
+    /// Fields without a flag.
     pub none: &'static [&'static str],
-    /// Values that mean the flag is not given.
+    /// Fields and the value with which the flag is left out.
     pub empty: &'static [(&'static str, &'static str)],
-    /// Lists that are one flag for each value, where others are one flag with commas.
+    /// Lists with one flag for each value. Other lists are one flag with commas.
     pub repeated: &'static [&'static str],
 }
 
-/// The flags that a configuration says.
-pub(super) fn flags<T: Serialize>(config: &T, naming: &Naming) -> Result<Flags, Error> {
+/// The flags of a configuration.
+pub(super) fn collect_flags<T: Serialize>(config: &T, naming: &Naming) -> Result<Flags, Error> {
     let fields = serde_json::to_value(config);
     let fields = fields.map_err(|source| Error {
         component: naming.component,
@@ -35,13 +35,16 @@ pub(super) fn flags<T: Serialize>(config: &T, naming: &Naming) -> Result<Flags, 
         if naming.none.contains(&field.as_str()) {
             continue;
         }
-        let named = naming.named.iter().find(|(of, _)| *of == field);
-        let name = named.map_or_else(|| kebab(&field), |(_, name)| (*name).to_owned());
-        for text in texts(&value, naming.repeated.contains(&field.as_str())) {
+        let named = naming
+            .named
+            .iter()
+            .find(|(exception, _)| *exception == field);
+        let name = named.map_or_else(|| flag_name(&field), |(_, name)| (*name).to_owned());
+        for text in flag_values(&value, naming.repeated.contains(&field.as_str())) {
             let empty = naming
                 .empty
                 .iter()
-                .any(|(of, empty)| *of == field && *empty == text);
+                .any(|(exception, empty)| *exception == field && *empty == text);
             if !empty && !text.is_empty() {
                 flags.add(&name, text);
             }
@@ -50,13 +53,16 @@ pub(super) fn flags<T: Serialize>(config: &T, naming: &Naming) -> Result<Flags, 
     Ok(flags)
 }
 
-/// The values of a flag: one, or all of a repeated list.
-fn texts(value: &Value, repeated: bool) -> Vec<String> {
+/// The texts of a value: one, or one for each element of a repeated list.
+fn flag_values(value: &Value, repeated: bool) -> Vec<String> {
     match value {
         Value::Null => Vec::new(),
         Value::String(text) => vec![text.clone()],
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().flat_map(|item| texts(item, false)).collect();
+            let items: Vec<String> = items
+                .iter()
+                .flat_map(|item| flag_values(item, false))
+                .collect();
             if repeated {
                 items
             } else {
@@ -64,8 +70,9 @@ fn texts(value: &Value, repeated: bool) -> Vec<String> {
             }
         }
         Value::Object(map) => {
-            let pair =
-                |(key, value): (&String, &Value)| format!("{key}={}", texts(value, false).concat());
+            let pair = |(key, value): (&String, &Value)| {
+                format!("{key}={}", flag_values(value, false).concat())
+            };
             vec![map.iter().map(pair).collect::<Vec<_>>().join(",")]
         }
         Value::Bool(_) | Value::Number(_) => vec![value.to_string()],
@@ -74,7 +81,7 @@ fn texts(value: &Value, repeated: bool) -> Vec<String> {
 
 /// `clientCAFile` as `client-ca-file`: a word begins at a capital after a small letter or digit, and at the last
 /// capital of a run that a small letter follows.
-fn kebab(field: &str) -> String {
+fn flag_name(field: &str) -> String {
     let mut name = String::new();
     let mut characters = field.chars().peekable();
     let mut before: Option<char> = None;
@@ -92,7 +99,7 @@ fn kebab(field: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Naming, flags, kebab};
+    use super::{Naming, collect_flags, flag_name};
     use node::components::Flags;
     use serde_json::json;
 
@@ -119,7 +126,7 @@ mod tests {
             ("nodeCIDRMaskSize", "node-cidr-mask-size"),
             ("terminatedPodGCThreshold", "terminated-pod-gc-threshold"),
         ] {
-            assert_eq!(kebab(field), flag);
+            assert_eq!(flag_name(field), flag);
         }
     }
 
@@ -137,7 +144,7 @@ mod tests {
             "--off=false",
             "--zero=0",
         ];
-        let flags = flags(&config, &NAMING).unwrap();
+        let flags = collect_flags(&config, &NAMING).unwrap();
         assert_eq!(flags.arguments(), expected);
         let written = serde_json::to_string(&flags).unwrap();
         assert_eq!(serde_json::from_str::<Flags>(&written).unwrap(), flags);

@@ -1,4 +1,4 @@
-//! Every exception of kOps' names that a component has is about a field of its configuration: a misspelt one would never match.
+//! Every naming exception names a field of the configuration: a misspelt one would never match.
 
 use super::naming::Naming;
 use super::{api_server, cloud_controller_manager, controller_manager, kubelet, proxy, scheduler};
@@ -13,7 +13,7 @@ use crate::api::kubelet::KubeletConfigSpec;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-/// Fields that a naming mentions and the configuration does not have.
+/// Fields in `naming` that the configuration does not have.
 fn unknown_fields<T: DeserializeOwned>(naming: &Naming) -> Vec<String> {
     let samples = [
         json!("text"),
@@ -24,16 +24,16 @@ fn unknown_fields<T: DeserializeOwned>(naming: &Naming) -> Vec<String> {
         json!([{ "name": "text" }]),
         json!({}),
     ];
-    let known = |field: &str| {
-        let of = |sample| serde_json::from_value::<T>(json!({ field: sample }));
-        samples.iter().any(|sample| of(sample).is_ok())
+    let is_field = |field: &str| {
+        let parse = |sample| serde_json::from_value::<T>(json!({ field: sample }));
+        samples.iter().any(|sample| parse(sample).is_ok())
     };
     let named = naming.named.iter().map(|(field, _)| *field);
     let empty = naming.empty.iter().map(|(field, _)| *field);
     let lists = naming.none.iter().chain(naming.repeated).copied();
     let fields = named.chain(empty).chain(lists);
     fields
-        .filter(|field| !known(field))
+        .filter(|field| !is_field(field))
         .map(str::to_owned)
         .collect()
 }

@@ -1,13 +1,13 @@
 //! kube-proxy's flags.
 
 use super::Error;
-use super::naming::{Naming, flags};
+use super::naming::{Naming, collect_flags};
 use crate::api::kube_proxy::KubeProxyConfig;
 use node::components::{Flags, component_kubeconfig};
 
 const COMPONENT: &str = "kube-proxy";
 
-/// kOps' exceptions.
+/// Fields whose flags differ from the naming rule, as in kOps.
 pub(super) const NAMING: Naming = Naming {
     component: COMPONENT,
     named: &[
@@ -26,9 +26,9 @@ pub(super) const NAMING: Naming = Naming {
     repeated: &[],
 };
 
-/// Flags of kube-proxy. `--master` and `--hostname-override` are the machine's to add.
-pub(in crate::expand) fn proxy(config: &KubeProxyConfig) -> Result<Flags, Error> {
-    let mut flags = flags(config, &NAMING)?;
+/// Flags of kube-proxy. The instance adds `--master` and `--hostname-override`.
+pub(in crate::expand) fn kube_proxy_flags(config: &KubeProxyConfig) -> Result<Flags, Error> {
+    let mut flags = collect_flags(config, &NAMING)?;
     flags.set_if_missing("kubeconfig", component_kubeconfig(COMPONENT));
     flags.set_if_missing("oom-score-adj", "-998");
     Ok(flags)

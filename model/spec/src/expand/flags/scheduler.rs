@@ -1,7 +1,7 @@
-//! kube-scheduler's flags and configuration file; leader election of those who have it.
+//! kube-scheduler's flags and configuration file, and the leader election flags of all components that have it.
 
 use super::Error;
-use super::naming::{Naming, flags};
+use super::naming::{Naming, collect_flags};
 use crate::api::kube_controller_manager::LeaderElectionConfiguration;
 use crate::api::kube_scheduler::KubeSchedulerConfig;
 use node::components::{Flags, component_kubeconfig, component_pki};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const COMPONENT: &str = "kube-scheduler";
 
-/// kOps' exceptions.
+/// Fields whose flags differ from the naming rule, as in kOps.
 pub(super) const NAMING: Naming = Naming {
     component: COMPONENT,
     named: &[
@@ -35,7 +35,7 @@ pub(super) const NAMING: Naming = Naming {
     repeated: &[],
 };
 
-/// kOps' exceptions.
+/// Naming exceptions of the leader election flags.
 pub(super) const ELECTION: Naming = Naming {
     component: "leader election",
     named: &[(
@@ -47,10 +47,9 @@ pub(super) const ELECTION: Naming = Naming {
     repeated: &[],
 };
 
-/// Flags of kube-scheduler.
-pub(in crate::expand) fn scheduler(config: &KubeSchedulerConfig) -> Result<Flags, Error> {
-    let mut flags = flags(config, &NAMING)?;
-    elect(config.leader_election.as_ref(), COMPONENT, &mut flags)?;
+pub(in crate::expand) fn scheduler_flags(config: &KubeSchedulerConfig) -> Result<Flags, Error> {
+    let mut flags = collect_flags(config, &NAMING)?;
+    add_leader_election(config.leader_election.as_ref(), COMPONENT, &mut flags)?;
     let kubeconfig = component_kubeconfig(COMPONENT);
     flags.set_if_missing("authentication-kubeconfig", &kubeconfig);
     flags.set_if_missing("authorization-kubeconfig", &kubeconfig);
@@ -84,15 +83,15 @@ pub(in crate::expand) fn scheduler_config(config: &KubeSchedulerConfig) -> Value
 }
 
 /// Adds the flags of leader election.
-pub(super) fn elect(
+pub(super) fn add_leader_election(
     election: Option<&LeaderElectionConfiguration>,
     component: &'static str,
-    into: &mut Flags,
+    flags: &mut Flags,
 ) -> Result<(), Error> {
     let Some(election) = election else {
         return Ok(());
     };
-    let election = flags(
+    let election = collect_flags(
         election,
         &Naming {
             component,
@@ -101,7 +100,7 @@ pub(super) fn elect(
     )?;
     for argument in election.arguments() {
         if let Some((name, value)) = argument.trim_start_matches('-').split_once('=') {
-            into.set(name, value);
+            flags.set(name, value);
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
-//! What AWS knows decides, and must agree with the spec.
+//! Facts from AWS fill in the spec, and must agree with it.
 
-use super::{new_cluster, offline, tried, zones};
+use super::{new_cluster, offline_facts, try_expand, zone_names};
 use cloud::facts::{Facts, HostedZone, Image, InstanceType, SharedSubnet, SharedVpc};
 use node::config::Arch;
 use spec::api::{DnsType, SubnetType};
@@ -21,16 +21,16 @@ fn the_hosted_zone_is_the_longest_that_holds_the_name() {
             zone("ZAMPLE", "ample.com", false),
             zone("ZPRIVATE", "dev.example.com", true),
         ],
-        ..offline()
+        ..offline_facts()
     };
     let found = |dns, dns_zone: Option<&str>| {
         let (cluster, groups) = new_cluster(CreateOptions {
-            zones: zones(&["a"]),
+            zones: zone_names(&["a"]),
             dns: Some(dns),
             dns_zone: dns_zone.map(str::to_owned),
             ..CreateOptions::default()
         });
-        let full = tried(&cluster, &groups, &facts).unwrap().full;
+        let full = try_expand(&cluster, &groups, &facts).unwrap().full;
         full.dns.zone.map(|zone| zone.id)
     };
     assert_eq!(found(DnsType::Public, None).unwrap(), "ZEX");
@@ -43,7 +43,7 @@ fn the_hosted_zone_is_the_longest_that_holds_the_name() {
 #[test]
 fn what_aws_does_not_have_is_said_at_once_with_a_next_step() {
     let (mut cluster, groups) = new_cluster(CreateOptions {
-        zones: zones(&["a"]),
+        zones: zone_names(&["a"]),
         dns: Some(DnsType::Public),
         network_id: Some("vpc-1".into()),
         subnets: vec!["subnet-1".into()],
@@ -54,7 +54,7 @@ fn what_aws_does_not_have_is_said_at_once_with_a_next_step() {
         account: "123456789012".into(),
         ..Facts::default()
     };
-    let problems = tried(&cluster, &groups, &known).unwrap_err();
+    let problems = try_expand(&cluster, &groups, &known).unwrap_err();
     let paths: Vec<_> = problems
         .iter()
         .map(|problem| {
@@ -84,7 +84,7 @@ fn what_aws_does_not_have_is_said_at_once_with_a_next_step() {
 #[test]
 fn only_what_is_needed_is_asked_for() {
     let (cluster, mut groups) = new_cluster(CreateOptions {
-        zones: zones(&["a"]),
+        zones: zone_names(&["a"]),
         network_id: Some("vpc-1".into()),
         subnets: vec!["subnet-1".into()],
         ..CreateOptions::default()
@@ -103,7 +103,7 @@ fn only_what_is_needed_is_asked_for() {
 #[test]
 fn what_aws_has_must_agree_with_the_spec() {
     let (cluster, mut groups) = new_cluster(CreateOptions {
-        zones: zones(&["a", "b"]),
+        zones: zone_names(&["a", "b"]),
         network_id: Some("vpc-1".into()),
         subnets: vec!["subnet-1".into()],
         ..CreateOptions::default()
@@ -120,7 +120,7 @@ fn what_aws_has_must_agree_with_the_spec() {
     let kind = InstanceType {
         arch: Arch::Amd64,
         instance_store_disks: 2,
-        zones: zones(&["a"]),
+        zones: zone_names(&["a"]),
     };
     let image = Image {
         id: "ami-1".into(),
@@ -134,9 +134,9 @@ fn what_aws_has_must_agree_with_the_spec() {
         subnets: [("subnet-1".into(), subnet)].into(),
         instance_types: [("t3.medium".into(), kind)].into(),
         images: [("own/image".into(), image)].into(),
-        ..offline()
+        ..offline_facts()
     };
-    let problems = tried(&cluster, &groups, &facts).unwrap_err();
+    let problems = try_expand(&cluster, &groups, &facts).unwrap_err();
     let said: Vec<_> = problems
         .iter()
         .filter(|problem| problem.is_error())
@@ -157,7 +157,7 @@ fn what_aws_has_must_agree_with_the_spec() {
 fn the_users_address_of_a_nat_gateway_becomes_its_allocation_id() {
     let private = || {
         let (mut cluster, groups) = new_cluster(CreateOptions {
-            zones: zones(&["a", "b"]),
+            zones: zone_names(&["a", "b"]),
             topology: spec::create::Topology::Private,
             ..CreateOptions::default()
         });
@@ -179,10 +179,10 @@ fn the_users_address_of_a_nat_gateway_becomes_its_allocation_id() {
             .map(|(public, id)| ((*public).to_owned(), (*id).to_owned()))
             .collect(),
         stand_in,
-        ..offline()
+        ..offline_facts()
     };
     let ways_out = |facts: &Facts| {
-        let full = tried(&cluster, &groups, facts).unwrap().full;
+        let full = try_expand(&cluster, &groups, facts).unwrap().full;
         let subnets = full.network.subnets.into_iter();
         subnets
             .filter_map(|subnet| subnet.egress)
@@ -192,7 +192,7 @@ fn the_users_address_of_a_nat_gateway_becomes_its_allocation_id() {
     assert_eq!(ways_out(&known), ["eipalloc-7", "nat-0123456789abcdef0"]);
     let made_up = facts(true, &[]);
     assert_eq!(ways_out(&made_up)[0], STAND_IN_ADDRESS);
-    let printed = tried(&cluster, &groups, &made_up).unwrap().cluster;
+    let printed = try_expand(&cluster, &groups, &made_up).unwrap().cluster;
     assert_eq!(
         printed
             .spec
@@ -207,7 +207,7 @@ fn the_users_address_of_a_nat_gateway_becomes_its_allocation_id() {
 #[test]
 fn an_address_that_the_account_does_not_have_is_named_with_its_place() {
     let (mut cluster, groups) = new_cluster(CreateOptions {
-        zones: zones(&["a"]),
+        zones: zone_names(&["a"]),
         topology: spec::create::Topology::Private,
         ..CreateOptions::default()
     });
@@ -218,13 +218,13 @@ fn an_address_that_the_account_does_not_have_is_named_with_its_place() {
         .position(|subnet| subnet.type_ == Some(SubnetType::Private))
         .unwrap();
     cluster.spec.subnets[index].public_ip = Some("203.0.113.7".into());
-    let problems = tried(&cluster, &groups, &Facts::default()).unwrap_err();
+    let problems = try_expand(&cluster, &groups, &Facts::default()).unwrap_err();
     let path = format!("spec.subnets[{index}].publicIP");
     let problem = problems
         .iter()
         .find(|problem| problem.path == path)
         .unwrap();
-    assert!(problem.message.contains("203.0.113.7 is no Elastic IP"));
+    assert!(problem.message.contains("203.0.113.7 is not an Elastic IP"));
     assert!(
         problem
             .hint

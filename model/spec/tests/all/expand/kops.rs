@@ -1,7 +1,7 @@
 //! kOps' own expectations, as far as they follow from the full spec.
 
-use super::laws::laws;
-use super::{group, objects};
+use super::laws::assert_laws;
+use super::{find_group, read_objects};
 use cloud::facts::{Facts, HostedZone, Image, InstanceType, SharedSubnet, SharedVpc};
 use full::{FullSpec, SshKey};
 use node::config::Arch;
@@ -10,7 +10,7 @@ use spec::catalog::Catalog;
 use spec::expand::expand;
 use std::path::Path;
 
-/// The world of kOps' tests.
+/// The facts that kOps' tests assume.
 fn kops_world() -> Facts {
     let kind = |disks| InstanceType {
         arch: Arch::Amd64,
@@ -82,12 +82,12 @@ fn kops_expectations_hold() {
     for entry in std::fs::read_dir(Path::new(&fixtures).join("update_cluster")).unwrap() {
         let folder = entry.unwrap().path();
         let read = |name| std::fs::read_to_string(folder.join(name)).unwrap();
-        let (cluster, groups) = objects(&read("in.yaml"));
+        let (cluster, groups) = read_objects(&read("in.yaml"));
         let spec = &cluster.spec;
         if spec.non_masquerade_cidr.as_deref() == Some("::/0") {
             continue;
         }
-        laws(&cluster, &groups, &kops_world());
+        assert_laws(&cluster, &groups, &kops_world());
         let catalog = Catalog::embedded().unwrap();
         let keys = [read("id_rsa.pub")];
         let expanded = expand(&cluster, &groups, &keys, &kops_world(), &catalog);
@@ -97,12 +97,12 @@ fn kops_expectations_hold() {
             let attrs = &resource["attrs"];
             let place = format!("{} {}", folder.display(), resource["name"]);
             match resource["type"].as_str().unwrap() {
-                "aws_ebs_volume" => volume(&full, attrs, &place),
-                "aws_launch_template" => template(&full, attrs, &place),
-                "aws_autoscaling_group" => scaling(&full, attrs, &place),
-                "aws_lb" => balancer(&full, attrs, &place),
-                "aws_key_pair" => key_pair(&full, attrs, &place),
-                "aws_subnet" => subnet(&full, attrs, &place),
+                "aws_ebs_volume" => check_volume(&full, attrs, &place),
+                "aws_launch_template" => check_launch_template(&full, attrs, &place),
+                "aws_autoscaling_group" => check_autoscaling_group(&full, attrs, &place),
+                "aws_lb" => check_load_balancer(&full, attrs, &place),
+                "aws_key_pair" => check_key_pair(&full, attrs, &place),
+                "aws_subnet" => check_subnet(&full, attrs, &place),
                 _ => {}
             }
         }
@@ -117,7 +117,7 @@ fn own_name<'a>(full: &FullSpec, name: &'a Value) -> &'a str {
     name.strip_suffix(&format!(".{}", full.name)).unwrap()
 }
 
-fn volume(full: &FullSpec, attrs: &Value, place: &str) {
+fn check_volume(full: &FullSpec, attrs: &Value, place: &str) {
     let name = own_name(full, &attrs["tags"]["Name"]);
     let (member, etcd) = name.split_once(".etcd-").unwrap();
     let etcd = full
@@ -146,9 +146,9 @@ fn volume(full: &FullSpec, attrs: &Value, place: &str) {
     );
 }
 
-fn template(full: &FullSpec, attrs: &Value, place: &str) {
+fn check_launch_template(full: &FullSpec, attrs: &Value, place: &str) {
     let name = own_name(full, &attrs["name"]);
-    let group = group(full, name.trim_end_matches(".masters"));
+    let group = find_group(full, name.trim_end_matches(".masters"));
     assert_eq!(attrs["image_id"], *group.image_id, "{place}");
     assert_eq!(attrs["instance_type"], *group.machine_type, "{place}");
     let metadata = &attrs["metadata_options"][0];
@@ -207,10 +207,10 @@ fn template(full: &FullSpec, attrs: &Value, place: &str) {
     }
 }
 
-fn scaling(full: &FullSpec, attrs: &Value, place: &str) {
+fn check_autoscaling_group(full: &FullSpec, attrs: &Value, place: &str) {
     const LABEL: &str = "k8s.io/cluster-autoscaler/node-template/label/";
     let name = own_name(full, &attrs["name"]);
-    let group = group(full, name.trim_end_matches(".masters"));
+    let group = find_group(full, name.trim_end_matches(".masters"));
     assert_eq!(attrs["min_size"], group.min_size, "{place}");
     assert_eq!(attrs["max_size"], group.max_size, "{place}");
     assert_eq!(
@@ -234,7 +234,7 @@ fn scaling(full: &FullSpec, attrs: &Value, place: &str) {
     assert_eq!(labels, expected, "{place}");
 }
 
-fn balancer(full: &FullSpec, attrs: &Value, place: &str) {
+fn check_load_balancer(full: &FullSpec, attrs: &Value, place: &str) {
     if !attrs["tags"]["Name"].as_str().unwrap().starts_with("api.") {
         return;
     }
@@ -263,14 +263,14 @@ fn balancer(full: &FullSpec, attrs: &Value, place: &str) {
     }
 }
 
-fn key_pair(full: &FullSpec, attrs: &Value, place: &str) {
+fn check_key_pair(full: &FullSpec, attrs: &Value, place: &str) {
     let Some(SshKey::Ours { name, .. }) = &full.ssh_key else {
         panic!("{place}: {:?}", full.ssh_key);
     };
     assert_eq!(attrs["key_name"], **name, "{place}");
 }
 
-fn subnet(full: &FullSpec, attrs: &Value, place: &str) {
+fn check_subnet(full: &FullSpec, attrs: &Value, place: &str) {
     let name = own_name(full, &attrs["tags"]["Name"]);
     let subnet = full
         .network

@@ -1,6 +1,6 @@
 //! The laws of expansion.
 
-use super::{CUSTOM, new_cluster, objects, offline, tried, zones};
+use super::{CUSTOM, new_cluster, offline_facts, read_objects, try_expand, zone_names};
 use cloud::facts::Facts;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use spec::create::{CreateOptions, Topology};
 use spec::read::render;
 
 /// Every value in `said` is in `completed` at the same place. Maps may have grown, lists not.
-fn stays(said: &Value, completed: &Value, path: &str) {
+fn assert_kept(said: &Value, completed: &Value, path: &str) {
     match (said, completed) {
         (Value::Object(said), Value::Object(completed)) => {
             for (key, value) in said {
@@ -19,7 +19,7 @@ fn stays(said: &Value, completed: &Value, path: &str) {
                     continue;
                 }
                 let found = completed.get(key);
-                stays(
+                assert_kept(
                     value,
                     found.unwrap_or_else(|| panic!("{path} is gone")),
                     &path,
@@ -29,7 +29,7 @@ fn stays(said: &Value, completed: &Value, path: &str) {
         (Value::Array(said), Value::Array(completed)) => {
             assert_eq!(said.len(), completed.len(), "{path}");
             for (index, (said, completed)) in said.iter().zip(completed).enumerate() {
-                stays(said, completed, &format!("{path}[{index}]"));
+                assert_kept(said, completed, &format!("{path}[{index}]"));
             }
         }
         (said, completed) => assert_eq!(said, completed, "{path}"),
@@ -37,17 +37,20 @@ fn stays(said: &Value, completed: &Value, path: &str) {
 }
 
 /// All of them, for one input.
-pub fn laws(cluster: &Cluster, groups: &[InstanceGroup], facts: &Facts) {
-    let once = match tried(cluster, groups, facts) {
+pub fn assert_laws(cluster: &Cluster, groups: &[InstanceGroup], facts: &Facts) {
+    let once = match try_expand(cluster, groups, facts) {
         Ok(expanded) => expanded,
         Err(problems) => panic!("{}", render(&problems)),
     };
     let mut shuffled = groups.to_vec();
     shuffled.reverse();
-    assert_eq!(tried(cluster, &shuffled, facts).unwrap(), once);
-    assert_eq!(tried(&once.cluster, &once.groups, facts).unwrap(), once);
+    assert_eq!(try_expand(cluster, &shuffled, facts).unwrap(), once);
+    assert_eq!(
+        try_expand(&once.cluster, &once.groups, facts).unwrap(),
+        once
+    );
     let json = |value: &InstanceGroup| serde_json::to_value(value).unwrap();
-    stays(
+    assert_kept(
         &serde_json::to_value(cluster).unwrap(),
         &serde_json::to_value(&once.cluster).unwrap(),
         "Cluster",
@@ -57,14 +60,14 @@ pub fn laws(cluster: &Cluster, groups: &[InstanceGroup], facts: &Facts) {
             .groups
             .iter()
             .find(|other| other.name() == group.name());
-        stays(&json(group), &json(completed.unwrap()), group.name());
+        assert_kept(&json(group), &json(completed.unwrap()), group.name());
     }
 }
 
 #[test]
 fn the_laws_hold_for_many_wishes() {
-    let (cluster, groups) = objects(CUSTOM);
-    laws(&cluster, &groups, &offline());
+    let (cluster, groups) = read_objects(CUSTOM);
+    assert_laws(&cluster, &groups, &offline_facts());
 }
 
 fn any_options() -> impl Strategy<Value = CreateOptions> {
@@ -92,7 +95,7 @@ fn any_options() -> impl Strategy<Value = CreateOptions> {
         .prop_map(
             |(names, topology, dns, networking, ranges, version, bastion, count, public)| {
                 CreateOptions {
-                    zones: zones(&names),
+                    zones: zone_names(&names),
                     topology,
                     dns,
                     networking: networking.map(str::to_owned),
@@ -112,6 +115,6 @@ proptest! {
     #[test]
     fn the_laws_hold_for_new_clusters(options in any_options()) {
         let (cluster, groups) = new_cluster(options);
-        laws(&cluster, &groups, &offline());
+        assert_laws(&cluster, &groups, &offline_facts());
     }
 }

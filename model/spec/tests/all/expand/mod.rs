@@ -1,9 +1,9 @@
-//! What expansion decides, and its laws: deterministic, idempotent, and what the user said stays.
+//! What expansion decides, and its laws: deterministic, idempotent, and values set by the user stay.
 
 mod aws;
 mod kops;
 mod laws;
-mod wishes;
+mod user_settings;
 
 use cloud::facts::Facts;
 use full::{FullSpec, Group};
@@ -18,7 +18,7 @@ const CUSTOM: &str = include_str!("samples/custom.yaml");
 const KEY: &str = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAQQC7VJTUt9Us8cKj jo@example.com";
 
 /// A spec file's objects.
-fn objects(text: &str) -> (Cluster, Vec<InstanceGroup>) {
+fn read_objects(text: &str) -> (Cluster, Vec<InstanceGroup>) {
     let options = ReadOptions {
         allow_unsupported: true,
     };
@@ -36,20 +36,20 @@ fn objects(text: &str) -> (Cluster, Vec<InstanceGroup>) {
     (cluster.expect("a cluster"), groups)
 }
 
-/// Nobody to ask.
-fn offline() -> Facts {
+/// Facts for an expansion without queries to AWS.
+fn offline_facts() -> Facts {
     Facts {
         stand_in: true,
         ..Facts::default()
     }
 }
 
-fn expanded(text: &str, facts: &Facts) -> Expanded {
-    let (cluster, groups) = objects(text);
-    tried(&cluster, &groups, facts).unwrap_or_else(|problems| panic!("{}", render(&problems)))
+fn expand_text(text: &str, facts: &Facts) -> Expanded {
+    let (cluster, groups) = read_objects(text);
+    try_expand(&cluster, &groups, facts).unwrap_or_else(|problems| panic!("{}", render(&problems)))
 }
 
-fn tried(
+fn try_expand(
     cluster: &Cluster,
     groups: &[InstanceGroup],
     facts: &Facts,
@@ -64,12 +64,12 @@ fn new_cluster(options: CreateOptions) -> (Cluster, Vec<InstanceGroup>) {
         state_store: "s3://state".into(),
         ..options
     };
-    let created =
-        create(&options, &offline()).unwrap_or_else(|problems| panic!("{}", render(&problems)));
+    let created = create(&options, &offline_facts())
+        .unwrap_or_else(|problems| panic!("{}", render(&problems)));
     (created.cluster, created.groups)
 }
 
-fn zones(names: &[&str]) -> Vec<String> {
+fn zone_names(names: &[&str]) -> Vec<String> {
     names
         .iter()
         .map(|name| format!("eu-west-1{name}"))
@@ -77,14 +77,14 @@ fn zones(names: &[&str]) -> Vec<String> {
 }
 
 /// A completed cluster and its groups as they are printed.
-fn printed(expanded: &Expanded) -> String {
+fn printed_objects(expanded: &Expanded) -> String {
     let mut documents = vec![serde_json::to_value(&expanded.cluster).unwrap()];
     let groups = expanded.groups.iter();
     documents.extend(groups.map(|group| serde_json::to_value(group).unwrap()));
     to_yaml_documents(&documents).unwrap()
 }
 
-fn group<'a>(full: &'a FullSpec, name: &str) -> &'a Group {
+fn find_group<'a>(full: &'a FullSpec, name: &str) -> &'a Group {
     let found = full.groups.iter().find(|group| group.name == name);
     found.unwrap_or_else(|| panic!("no group {name}"))
 }
@@ -92,17 +92,17 @@ fn group<'a>(full: &'a FullSpec, name: &str) -> &'a Group {
 #[test]
 fn a_new_cluster_completed() {
     let (cluster, groups) = new_cluster(CreateOptions {
-        zones: zones(&["a"]),
+        zones: zone_names(&["a"]),
         ..CreateOptions::default()
     });
-    let expanded = tried(&cluster, &groups, &offline()).unwrap();
-    insta::assert_snapshot!(printed(&expanded));
+    let expanded = try_expand(&cluster, &groups, &offline_facts()).unwrap();
+    insta::assert_snapshot!(printed_objects(&expanded));
 }
 
 #[test]
 fn made_up_facts_are_marked() {
-    let (cluster, groups) = objects(CUSTOM);
-    let expanded = tried(&cluster, &groups, &offline()).unwrap();
+    let (cluster, groups) = read_objects(CUSTOM);
+    let expanded = try_expand(&cluster, &groups, &offline_facts()).unwrap();
     let marked = |warning: &Problem| warning.message.contains("AWS was not asked");
     assert!(expanded.warnings.iter().any(marked));
 }
@@ -110,16 +110,16 @@ fn made_up_facts_are_marked() {
 #[test]
 fn a_new_cluster_in_full() {
     let (cluster, groups) = new_cluster(CreateOptions {
-        zones: zones(&["a", "b"]),
+        zones: zone_names(&["a", "b"]),
         topology: Topology::Private,
         bastion: true,
         ..CreateOptions::default()
     });
-    let expanded = tried(&cluster, &groups, &offline()).unwrap();
+    let expanded = try_expand(&cluster, &groups, &offline_facts()).unwrap();
     insta::assert_json_snapshot!(expanded.full);
 }
 
 #[test]
 fn a_cluster_of_many_wishes_completed() {
-    insta::assert_snapshot!(printed(&expanded(CUSTOM, &offline())));
+    insta::assert_snapshot!(printed_objects(&expand_text(CUSTOM, &offline_facts())));
 }

@@ -1,4 +1,4 @@
-//! No field of the spec is accepted and then forgotten: setting it changes what is rendered, or it is refused by name,
+//! No field of the spec is silently ignored: setting it changes what is rendered, or it is refused by name,
 //! or `by_design` says why it has no effect there.
 
 mod by_design;
@@ -6,7 +6,7 @@ mod outcome;
 
 use by_design::BY_DESIGN;
 use cloud::facts::Facts;
-use outcome::outcome;
+use outcome::render_outcome;
 use serde_json::{Value, json};
 use spec::api::cluster::ClusterSpec;
 use spec::api::instance_group::InstanceGroupSpec;
@@ -15,7 +15,7 @@ use spec::catalog::Catalog;
 use spec::read::read_documents;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
-use test_support::trace::{Leaf, Takes, leaves};
+use test_support::trace::{Leaf, LeafType, type_leaves};
 
 /// Specs in which a field may have an effect.
 const BASES: [&str; 2] = [include_str!("base.yaml"), test_support::CLUSTER];
@@ -64,19 +64,19 @@ const SPECIAL: &[(&str, &str)] = &[
     ("spec.updatePolicy", "external"),
 ];
 
-struct Base {
+struct SampleSpec {
     cluster: Value,
     groups: Vec<Value>,
     before: Value,
 }
 
-struct World {
-    bases: Vec<Base>,
+struct SampleSpecs {
+    bases: Vec<SampleSpec>,
     facts: Facts,
     catalog: Catalog,
 }
 
-impl World {
+impl SampleSpecs {
     fn new() -> Self {
         let facts = Facts {
             account: "123456789012".into(),
@@ -106,7 +106,7 @@ impl World {
             let before = world
                 .outcome(&cluster, &groups)
                 .unwrap_or_else(|said| panic!("{said}"));
-            world.bases.push(Base {
+            world.bases.push(SampleSpec {
                 cluster,
                 groups,
                 before,
@@ -124,62 +124,62 @@ impl World {
         let groups: Vec<InstanceGroup> = groups
             .collect::<Result<_, _>>()
             .map_err(|error| error.to_string())?;
-        outcome(&cluster, &groups, &self.facts, &self.catalog)
+        render_outcome(&cluster, &groups, &self.facts, &self.catalog)
     }
 
     /// True if some value of the field of the cluster changes what is rendered.
     fn cluster_acts(&self, leaf: &Leaf) -> bool {
-        let acts = |base: &Base, value: &Value| {
+        let acts = |base: &SampleSpec, value: &Value| {
             let mut cluster = base.cluster.clone();
-            put(&mut cluster, &leaf.path, value);
-            is_heard(&self.outcome(&cluster, &base.groups), base)
+            put_value(&mut cluster, &leaf.path, value);
+            has_effect(&self.outcome(&cluster, &base.groups), base)
         };
         self.bases
             .iter()
-            .any(|base| samples(leaf).iter().any(|value| acts(base, value)))
+            .any(|base| leaf_samples(leaf).iter().any(|value| acts(base, value)))
     }
 
     /// The same of an instance group, of any role.
     fn group_acts(&self, leaf: &Leaf) -> bool {
-        let acts = |base: &Base, index: usize, value: &Value| {
+        let acts = |base: &SampleSpec, index: usize, value: &Value| {
             let mut groups = base.groups.clone();
-            put(&mut groups[index], &leaf.path, value);
-            is_heard(&self.outcome(&base.cluster, &groups), base)
+            put_value(&mut groups[index], &leaf.path, value);
+            has_effect(&self.outcome(&base.cluster, &groups), base)
         };
         self.bases.iter().any(|base| {
             let indexes = 0..base.groups.len();
-            samples(leaf)
+            leaf_samples(leaf)
                 .iter()
                 .any(|value| indexes.clone().rev().any(|index| acts(base, index, value)))
         })
     }
 }
 
-/// True if something else follows, or if expansion refuses it by name.
-fn is_heard(after: &Result<Value, String>, base: &Base) -> bool {
+/// True if the output changes, or if expansion refuses the field by name.
+fn has_effect(after: &Result<Value, String>, base: &SampleSpec) -> bool {
     match after {
         Ok(after) => *after != base.before,
         Err(said) => said.contains("kctl does not do this yet"),
     }
 }
 
-fn samples(leaf: &Leaf) -> Vec<Value> {
+fn leaf_samples(leaf: &Leaf) -> Vec<Value> {
     if let Some((_, text)) = SPECIAL.iter().find(|(path, _)| *path == leaf.path) {
         return vec![json!(text)];
     }
     match &leaf.takes {
-        Takes::Bool => vec![json!(true), json!(false)],
-        Takes::Number => vec![json!(7), json!(1), json!(40), json!(4000)],
-        Takes::Text if leaf.few => vec![json!("7m0s"), json!("sample")],
-        Takes::Text => TEXTS.iter().map(|text| json!(text)).collect(),
-        Takes::Choice(words) => words.iter().map(|word| json!(word)).collect(),
-        Takes::Presence => vec![json!({})],
-        Takes::Anything => vec![json!("7"), json!({"key": "sample"})],
+        LeafType::Bool => vec![json!(true), json!(false)],
+        LeafType::Number => vec![json!(7), json!(1), json!(40), json!(4000)],
+        LeafType::Text if leaf.few => vec![json!("7m0s"), json!("sample")],
+        LeafType::Text => TEXTS.iter().map(|text| json!(text)).collect(),
+        LeafType::Choice(words) => words.iter().map(|word| json!(word)).collect(),
+        LeafType::Presence => vec![json!({})],
+        LeafType::Anything => vec![json!("7"), json!({"key": "sample"})],
     }
 }
 
 /// Puts a value at a path, making what is missing on the way: of lists the first element, of maps an entry `sample`.
-fn put(root: &mut Value, path: &str, value: &Value) {
+fn put_value(root: &mut Value, path: &str, value: &Value) {
     let mut at = root;
     for field in path.split('.') {
         let name = field.trim_end_matches("[]");
@@ -200,9 +200,9 @@ fn put(root: &mut Value, path: &str, value: &Value) {
 
 /// True if the reader refuses the field by name, for some value of it.
 fn is_refused(kind: &str, leaf: &Leaf) -> bool {
-    samples(leaf).iter().any(|value| {
+    leaf_samples(leaf).iter().any(|value| {
         let mut object = json!({"apiVersion": "kops.k8s.io/v1alpha2", "kind": kind, "metadata": {"name": "a"}, "spec": {}});
-        put(&mut object, &leaf.path, value);
+        put_value(&mut object, &leaf.path, value);
         let Err(problems) = read_documents("field.yaml", &object.to_string()) else {
             return false;
         };
@@ -217,7 +217,10 @@ fn is_refused(kind: &str, leaf: &Leaf) -> bool {
     })
 }
 
-fn explained<'a>(kind: &str, path: &str) -> Option<&'a (&'static str, &'static str, &'static str)> {
+fn find_explanation<'a>(
+    kind: &str,
+    path: &str,
+) -> Option<&'a (&'static str, &'static str, &'static str)> {
     BY_DESIGN.iter().find(|(of, prefix, _)| {
         *of == kind
             && path
@@ -226,7 +229,7 @@ fn explained<'a>(kind: &str, path: &str) -> Option<&'a (&'static str, &'static s
     })
 }
 
-/// What is to be said about a field.
+/// What is wrong with a field.
 enum Finding {
     /// It is accepted and nothing follows from it.
     Forgotten(String),
@@ -236,11 +239,11 @@ enum Finding {
     Explained(&'static str, &'static str),
 }
 
-fn finding(world: &World, kind: &'static str, leaf: Leaf) -> Option<Finding> {
+fn check_leaf(world: &SampleSpecs, kind: &'static str, leaf: Leaf) -> Option<Finding> {
     if is_refused(kind, &leaf) {
         return None;
     }
-    let reason = explained(kind, &leaf.path);
+    let reason = find_explanation(kind, &leaf.path);
     // That a reason still holds is tried on a few values only: there are many.
     let leaf = Leaf {
         few: reason.is_some(),
@@ -263,19 +266,22 @@ fn finding(world: &World, kind: &'static str, leaf: Leaf) -> Option<Finding> {
 
 #[test]
 fn every_field_acts_or_is_refused_or_has_a_reason_not_to() {
-    let world = World::new();
+    let world = SampleSpecs::new();
     let of = |kind: &'static str, leaves: Vec<Leaf>| {
         assert!(leaves.len() > 150, "{kind} has {} leaves", leaves.len());
         leaves.into_iter().map(move |leaf| (kind, leaf))
     };
-    let all = of("Cluster", leaves::<ClusterSpec>("spec"));
-    let all = all.chain(of("InstanceGroup", leaves::<InstanceGroupSpec>("spec")));
+    let all = of("Cluster", type_leaves::<ClusterSpec>("spec"));
+    let all = all.chain(of(
+        "InstanceGroup",
+        type_leaves::<InstanceGroupSpec>("spec"),
+    ));
     let open = Mutex::new(all);
     let next = || open.lock().unwrap().next();
     let work = || {
         let leaves = std::iter::from_fn(next);
         leaves
-            .filter_map(|(kind, leaf)| finding(&world, kind, leaf))
+            .filter_map(|(kind, leaf)| check_leaf(&world, kind, leaf))
             .collect::<Vec<_>>()
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,13 +1,13 @@
-//! What follows from a spec: every AWS object, everything that machines get, and the addons. The completed spec is no part of it,
-//! since it repeats what was said.
+//! Everything that is rendered from a spec: AWS objects, the files of instances, and the addons. The completed spec is left out,
+//! since it repeats the input.
 
 use cloud::facts::Facts;
 use cloud::render::cloud_json;
 use engine::Text;
 use full::FullSpec;
-use full::addons::addons;
+use full::addons::make_addons;
 use full::nodes::{UserData, node_config, user_data};
-use full::objects::desired;
+use full::objects::desired_objects;
 use node::config::{InstanceFacts, etcd_pods, host_files};
 use serde_json::{Value, json};
 use spec::api::{Cluster, InstanceGroup};
@@ -15,13 +15,13 @@ use spec::catalog::Catalog;
 use spec::expand::expand;
 use spec::read::render;
 use std::collections::BTreeMap;
-use test_support::agents;
+use test_support::made_up_agents;
 
 const KEY: &str = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAQQC7VJTUt9Us8cKj jo@example.com";
 const CERTIFICATES: &str = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
 
 /// All of it as one value; an error: the spec cannot be expanded, or its machines cannot be made.
-pub fn outcome(
+pub fn render_outcome(
     cluster: &Cluster,
     groups: &[InstanceGroup],
     facts: &Facts,
@@ -33,20 +33,20 @@ pub fn outcome(
     let mut machines = serde_json::Map::new();
     let mut texts = BTreeMap::new();
     for group in &expanded.full.groups {
-        let (machine, text) = machine(&expanded.full, &group.name)?;
+        let (machine, text) = render_group(&expanded.full, &group.name)?;
         machines.insert(group.name.clone(), machine);
         texts.extend(text.map(|text| (group.name.clone(), text)));
     }
-    let cloud = cloud_json(&desired(&expanded.full, &texts, Vec::new()));
-    let addons = addons(&expanded.full).map_err(said)?;
+    let cloud = cloud_json(&desired_objects(&expanded.full, &texts, Vec::new()));
+    let addons = make_addons(&expanded.full).map_err(error_text)?;
     let addons: Vec<&String> = addons.iter().map(|addon| &addon.manifest).collect();
     Ok(json!({"cloud": cloud, "machines": machines, "addons": addons}))
 }
 
-/// What machines of a group get, and their user data.
-fn machine(full: &FullSpec, group: &str) -> Result<(Value, Option<Text>), String> {
-    let agents = agents();
-    let config = node_config(full, group, CERTIFICATES, &agents).map_err(said)?;
+/// The NodeConfig and user data of a group.
+fn render_group(full: &FullSpec, group: &str) -> Result<(Value, Option<Text>), String> {
+    let agents = made_up_agents();
+    let config = node_config(full, group, CERTIFICATES, &agents).map_err(error_text)?;
     let text = user_data(&UserData {
         full,
         group,
@@ -55,13 +55,13 @@ fn machine(full: &FullSpec, group: &str) -> Result<(Value, Option<Text>), String
         trust_bundle: CERTIFICATES,
         agents: &agents,
     });
-    let text = text.map_err(said)?;
+    let text = text.map_err(error_text)?;
     let Some(config) = config else {
         return Ok((Value::Null, text));
     };
-    let files = host_files(&config, &InstanceFacts::placeholder()).map_err(said)?;
+    let files = host_files(&config, &InstanceFacts::placeholder()).map_err(error_text)?;
     let files: Vec<String> = files.iter().map(|file| format!("{file:?}")).collect();
-    let mut parts = serde_json::to_value(&config).map_err(said)?;
+    let mut parts = serde_json::to_value(&config).map_err(error_text)?;
     // What files and pods are made of: that it is handed on proves nothing.
     for repeated in ["/containerd", "/controlPlane/etcd"] {
         parts.pointer_mut(repeated).map(Value::take);
@@ -72,6 +72,6 @@ fn machine(full: &FullSpec, group: &str) -> Result<(Value, Option<Text>), String
     ))
 }
 
-fn said(error: impl std::fmt::Display) -> String {
+fn error_text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }

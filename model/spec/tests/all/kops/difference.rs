@@ -1,4 +1,4 @@
-//! Where our objects and kOps' differ, and which of those differences are meant.
+//! Differences between kctl's objects and kOps', and which of them are intended.
 
 use super::terraform::Attributes;
 use serde_json::Value;
@@ -31,8 +31,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Every difference.
-pub fn differences(ours: &Objects, theirs: &Objects) -> Vec<Difference> {
+/// All differences between kctl's objects and kOps'.
+pub fn find_differences(ours: &Objects, theirs: &Objects) -> Vec<Difference> {
     let keys: BTreeSet<_> = ours.keys().chain(theirs.keys()).collect();
     let mut all = Vec::new();
     for key in keys {
@@ -53,7 +53,7 @@ pub fn differences(ours: &Objects, theirs: &Objects) -> Vec<Difference> {
             match (mine.get(name), other.get(name)) {
                 (mine, other) if mine == other => {}
                 (Some(mine), Some(other)) if name == "policy" && key.0 == "iam_role_policy" => {
-                    let (mine, other) = (statements(mine), statements(other));
+                    let (mine, other) = (policy_statements(mine), policy_statements(other));
                     all.extend(
                         mine.difference(&other)
                             .map(|one| new("statement", Some(one.clone().into()), None)),
@@ -85,7 +85,7 @@ pub fn differences(ours: &Objects, theirs: &Objects) -> Vec<Difference> {
 }
 
 /// What a policy allows, one action on one resource at a time, as text. kOps' stand-ins for a bucket are our one bucket.
-fn statements(policy: &Value) -> BTreeSet<String> {
+fn policy_statements(policy: &Value) -> BTreeSet<String> {
     let many = |value: &Value| match value {
         Value::Array(list) => list.clone(),
         one => vec![one.clone()],
@@ -107,16 +107,16 @@ fn statements(policy: &Value) -> BTreeSet<String> {
 }
 
 /// The topic of docs/compat.md under which a difference is stated, if it is.
-pub fn known(one: &Difference) -> Option<&'static str> {
+pub fn compat_topic(one: &Difference) -> Option<&'static str> {
     match (&one.ours, &one.theirs) {
-        (Some(ours), None) => only_ours(one, &ours.to_string()),
-        (None, Some(theirs)) => only_theirs(one, &theirs.to_string()),
-        (Some(ours), Some(theirs)) => changed(one, &ours.to_string(), &theirs.to_string()),
+        (Some(ours), None) => only_kctl_topic(one, &ours.to_string()),
+        (None, Some(theirs)) => only_kops_topic(one, &theirs.to_string()),
+        (Some(ours), Some(theirs)) => changed_topic(one, &ours.to_string(), &theirs.to_string()),
         (None, None) => None,
     }
 }
 
-fn only_ours(one: &Difference, ours: &str) -> Option<&'static str> {
+fn only_kctl_topic(one: &Difference, ours: &str) -> Option<&'static str> {
     Some(match (one.kind.as_str(), one.attribute.as_str()) {
         ("iam_role_policy", "statement" | "") if ours.contains("/assets/*") => "node-assets",
         ("iam_role_policy", "statement")
@@ -139,7 +139,7 @@ fn only_ours(one: &Difference, ours: &str) -> Option<&'static str> {
     })
 }
 
-fn only_theirs(one: &Difference, theirs: &str) -> Option<&'static str> {
+fn only_kops_topic(one: &Difference, theirs: &str) -> Option<&'static str> {
     Some(match (one.kind.as_str(), one.attribute.as_str()) {
         ("autoscaling_group", "mixed_instances_policy") => "mixed-instances",
         ("autoscaling_group", "warm_pool") => "warm-pool",
@@ -186,7 +186,7 @@ fn has_any(statement: &str, actions: &[&str]) -> bool {
     actions.iter().any(|action| statement.contains(action))
 }
 
-fn changed(one: &Difference, ours: &str, theirs: &str) -> Option<&'static str> {
+fn changed_topic(one: &Difference, ours: &str, theirs: &str) -> Option<&'static str> {
     let kept = "\"delete_on_termination\":false";
     let deleted = "\"delete_on_termination\":true";
     Some(match (one.kind.as_str(), one.attribute.as_str()) {

@@ -1,10 +1,10 @@
-//! The world that kOps' tests pretend.
+//! The facts that kOps' tests assume.
 
 use cloud::facts::{Facts, HostedZone, Image, InstanceType, SharedSubnet, SharedVpc};
 use node::config::Arch;
 use std::collections::BTreeMap;
 
-pub fn facts() -> Facts {
+pub fn kops_facts() -> Facts {
     let image = Image {
         id: "ami-12345678".into(),
         root_device: "/dev/xvda".into(),

@@ -6,9 +6,9 @@ mod difference;
 mod facts;
 mod terraform;
 
-use difference::{Difference, differences, known};
+use difference::{Difference, compat_topic, find_differences};
 use full::FullSpec;
-use full::objects::desired;
+use full::objects::desired_objects;
 use spec::api::Object;
 use spec::catalog::Catalog;
 use spec::expand::expand;
@@ -32,7 +32,7 @@ fn aws_objects_are_those_of_kops_but_for_stated_differences() {
     let mut unstated: Vec<String> = Vec::new();
     let mut topics: BTreeSet<&str> = BTreeSet::new();
     let (mut all, mut strictly, mut leniently) = (0, 0, 0);
-    for scenario in scenarios(&folder.join("update_cluster")) {
+    for scenario in scenario_folders(&folder.join("update_cluster")) {
         let name = scenario
             .file_name()
             .expect("a name")
@@ -56,12 +56,12 @@ fn aws_objects_are_those_of_kops_but_for_stated_differences() {
             }
         };
         leniently += 1;
-        let theirs = from_fixture(&text(&scenario.join("resources.json")));
-        let ours = from_cloud(&desired(&full, &BTreeMap::new(), Vec::new()));
-        let found = differences(&ours, &theirs);
-        count(&mut table, &name, &theirs, &found);
+        let theirs = from_fixture(&read_text(&scenario.join("resources.json")));
+        let ours = from_cloud(&desired_objects(&full, &BTreeMap::new(), Vec::new()));
+        let found = find_differences(&ours, &theirs);
+        count_equal(&mut table, &name, &theirs, &found);
         for one in found {
-            match known(&one) {
+            match compat_topic(&one) {
                 Some(topic) => {
                     topics.insert(topic);
                 }
@@ -74,7 +74,7 @@ fn aws_objects_are_those_of_kops_but_for_stated_differences() {
             unstated.push(format!("docs/compat.md says nothing of {topic}"));
         }
     }
-    eprintln!("{}", shown(&table));
+    eprintln!("{}", format_table(&table));
     let figures = format!(
         "of {all} update fixtures {strictly} as they are, {leniently} with `--allow-unsupported`"
     );
@@ -89,7 +89,7 @@ fn aws_objects_are_those_of_kops_but_for_stated_differences() {
     );
 }
 
-fn scenarios(folder: &Path) -> Vec<PathBuf> {
+fn scenario_folders(folder: &Path) -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = std::fs::read_dir(folder)
         .expect("the fixtures")
         .map(|entry| entry.expect("an entry").path())
@@ -98,14 +98,14 @@ fn scenarios(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-fn text(path: &Path) -> String {
+fn read_text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// What the spec comes to, read, validated and expanded.
 fn full_spec(scenario: &Path, options: ReadOptions) -> Result<FullSpec, String> {
     // kOps' tests keep state in memory and stand buckets of other names in for it; ours is one bucket.
-    let yaml = text(&scenario.join("in.yaml")).replace("memfs://", "s3://state/");
+    let yaml = read_text(&scenario.join("in.yaml")).replace("memfs://", "s3://state/");
     let shown = |problems: Vec<Problem>| {
         let lines: Vec<String> = problems
             .iter()
@@ -123,7 +123,7 @@ fn full_spec(scenario: &Path, options: ReadOptions) -> Result<FullSpec, String> 
             _ => {}
         }
     }
-    let keys = [text(&scenario.join("id_rsa.pub"))];
+    let keys = [read_text(&scenario.join("id_rsa.pub"))];
     let cluster = cluster.expect("a cluster");
     let found = validate(&ClusterInput {
         cluster: &cluster,
@@ -138,14 +138,14 @@ fn full_spec(scenario: &Path, options: ReadOptions) -> Result<FullSpec, String> 
         &cluster,
         &groups,
         &keys,
-        &facts::facts(),
+        &facts::kops_facts(),
         &Catalog::default(),
     )
     .map_err(shown)?;
     Ok(expanded.full)
 }
 
-fn count(
+fn count_equal(
     table: &mut BTreeMap<String, BTreeMap<String, (usize, usize)>>,
     scenario: &str,
     theirs: &BTreeMap<(String, String), Attributes>,
@@ -169,7 +169,7 @@ fn count(
 }
 
 /// Kinds down, scenarios across: how many of kOps' objects ours equal in every attribute.
-fn shown(table: &BTreeMap<String, BTreeMap<String, (usize, usize)>>) -> String {
+fn format_table(table: &BTreeMap<String, BTreeMap<String, (usize, usize)>>) -> String {
     let scenarios: BTreeSet<&String> = table.values().flat_map(BTreeMap::keys).collect();
     let mut lines: Vec<String> = scenarios
         .iter()

@@ -17,7 +17,7 @@ pub fn from_fixture(text: &str) -> BTreeMap<(String, String), Attributes> {
     let object = |one: &Value| {
         let field = |name: &str| one[name].as_str().expect("text").to_owned();
         let kind = field("type").trim_start_matches("aws_").to_owned();
-        let mut attrs = compact(plain_refs(&one["attrs"]));
+        let mut attrs = without_empty(plain_refs(&one["attrs"]));
         for name in NOT_COMPARED {
             attrs.remove(name);
         }
@@ -38,17 +38,17 @@ pub fn from_fixture(text: &str) -> BTreeMap<(String, String), Attributes> {
 /// Our objects likewise, but for those of the state store.
 pub fn from_cloud(all: &[Cloud]) -> BTreeMap<(String, String), Attributes> {
     let object = |one: &Cloud| {
-        let mut attrs = compact(attributes(one)?);
+        let mut attrs = without_empty(terraform_attributes(one)?);
         sort_sets(&mut attrs);
         let id = one.id();
-        let mut name = sanitized(id.name());
+        let mut name = terraform_name(id.name());
         if let Cloud::VpcIpv4CidrBlockAssociation(_) = one {
             name = format!("cidr-{name}");
         } else if let Cloud::KeyPair(_) = one {
-            name = sanitized(&id.name().replace(':', ""));
+            name = terraform_name(&id.name().replace(':', ""));
         } else if let Cloud::SecurityGroupRule(rule) = one {
             name = content_key(&attrs);
-            attrs.insert("rule_name".into(), sanitized(&rule.name).into());
+            attrs.insert("rule_name".into(), terraform_name(&rule.name).into());
         }
         Some(((id.kind().to_owned(), name), attrs))
     };
@@ -56,7 +56,7 @@ pub fn from_cloud(all: &[Cloud]) -> BTreeMap<(String, String), Attributes> {
 }
 
 /// Terraform names have neither dots, slashes nor colons.
-fn sanitized(name: &str) -> String {
+fn terraform_name(name: &str) -> String {
     name.replace('.', "-").replace('/', "--").replace(':', "_")
 }
 
@@ -115,26 +115,26 @@ fn sort_sets(attrs: &mut Attributes) {
 }
 
 /// Without what is null or an empty list.
-fn compact(value: Value) -> Attributes {
-    match dense(value) {
+fn without_empty(value: Value) -> Attributes {
+    match drop_empty_values(value) {
         Value::Object(map) => map,
         other => panic!("{other} is no object"),
     }
 }
 
-fn dense(value: Value) -> Value {
+fn drop_empty_values(value: Value) -> Value {
     match value {
         Value::Object(map) => map
             .into_iter()
-            .map(|(key, value)| (key, dense(value)))
+            .map(|(key, value)| (key, drop_empty_values(value)))
             .filter(|(_, value)| !value.is_null() && *value != json!([]))
             .collect(),
-        Value::Array(list) => list.into_iter().map(dense).collect(),
+        Value::Array(list) => list.into_iter().map(drop_empty_values).collect(),
         other => other,
     }
 }
 
-fn to(reference: &Ref) -> Value {
+fn plain_ref(reference: &Ref) -> Value {
     match reference {
         Ref::Given(id) => id.clone().into(),
         Ref::Own { kind, name } => {
@@ -143,16 +143,16 @@ fn to(reference: &Ref) -> Value {
             } else {
                 name.clone()
             };
-            format!("{kind}/{}", sanitized(&name)).into()
+            format!("{kind}/{}", terraform_name(&name)).into()
         }
     }
 }
 
-fn each(references: &[Ref]) -> Value {
-    references.iter().map(to).collect()
+fn plain_ref_list(references: &[Ref]) -> Value {
+    references.iter().map(plain_ref).collect()
 }
 
-fn late(text: &Text) -> Value {
+fn plain_text(text: &Text) -> Value {
     match text.parts() {
         [
             Part::Late {
@@ -166,7 +166,7 @@ fn late(text: &Text) -> Value {
             } else {
                 attribute
             };
-            format!("{kind}/{}.{attribute}", sanitized(name)).into()
+            format!("{kind}/{}.{attribute}", terraform_name(name)).into()
         }
         _ => text.as_known().unwrap_or_default().into(),
     }
@@ -174,11 +174,11 @@ fn late(text: &Text) -> Value {
 
 /// An object as Terraform has it; `None`: kOps has it elsewhere.
 #[expect(clippy::too_many_lines, reason = "an arm for each kind")]
-fn attributes(cloud: &Cloud) -> Option<Value> {
+fn terraform_attributes(cloud: &Cloud) -> Option<Value> {
     Some(match cloud {
         Cloud::AutoscalingGroup(one) => autoscaling_group(one),
         Cloud::AutoscalingLifecycleHook(one) => json!({
-            "autoscaling_group_name": to(&one.auto_scaling_group_name),
+            "autoscaling_group_name": plain_ref(&one.auto_scaling_group_name),
             "default_result": one.default_result,
             "heartbeat_timeout": one.heartbeat_timeout,
             "lifecycle_transition": one.lifecycle_transition,
@@ -187,7 +187,9 @@ fn attributes(cloud: &Cloud) -> Option<Value> {
         Cloud::CloudwatchEventRule(one) => {
             json!({"event_pattern": {"json": one.event_pattern}, "name": one.name, "tags": one.tags})
         }
-        Cloud::CloudwatchEventTarget(one) => json!({"arn": to(&one.arn), "rule": to(&one.rule)}),
+        Cloud::CloudwatchEventTarget(one) => {
+            json!({"arn": plain_ref(&one.arn), "rule": plain_ref(&one.rule)})
+        }
         Cloud::EbsVolume(one) => json!({
             "availability_zone": one.availability_zone, "encrypted": one.encrypted, "iops": one.iops,
             "kms_key_id": one.kms_key_id, "size": one.size, "tags": one.tags,
@@ -195,43 +197,43 @@ fn attributes(cloud: &Cloud) -> Option<Value> {
         }),
         Cloud::Eip(one) => json!({"domain": one.domain, "tags": one.tags}),
         Cloud::IamInstanceProfile(one) => json!({
-            "name": one.instance_profile_name, "role": one.role_name.as_ref().map(to), "tags": one.tags,
+            "name": one.instance_profile_name, "role": one.role_name.as_ref().map(plain_ref), "tags": one.tags,
         }),
         Cloud::IamRole(one) => json!({
             "assume_role_policy": {"json": one.assume_role_policy_document}, "name": one.role_name,
             "permissions_boundary": one.permissions_boundary, "tags": one.tags,
         }),
         Cloud::IamRolePolicy(one) => json!({
-            "name": one.policy_name, "policy": {"json": one.policy_document}, "role": to(&one.role_name),
+            "name": one.policy_name, "policy": {"json": one.policy_document}, "role": plain_ref(&one.role_name),
         }),
         Cloud::IamRolePolicyAttachment(one) => {
-            json!({"policy_arn": one.policy_arn, "role": to(&one.role_name)})
+            json!({"policy_arn": one.policy_arn, "role": plain_ref(&one.role_name)})
         }
         Cloud::InternetGateway(one) => {
-            json!({"vpc_id": one.vpc_id.as_ref().map(to), "tags": one.tags})
+            json!({"vpc_id": one.vpc_id.as_ref().map(plain_ref), "tags": one.tags})
         }
         Cloud::KeyPair(one) => json!({"key_name": one.key_name, "tags": one.tags}),
         Cloud::LaunchTemplate(one) => launch_template(one),
         Cloud::Lb(one) => load_balancer(one),
-        Cloud::LbListener(one) => listener(one),
+        Cloud::LbListener(one) => listener_attributes(one),
         Cloud::LbTargetGroup(one) => target_group(one),
         Cloud::NatGateway(one) => json!({
-            "allocation_id": to(&one.allocation_id), "subnet_id": to(&one.subnet_id), "tags": one.tags,
+            "allocation_id": plain_ref(&one.allocation_id), "subnet_id": plain_ref(&one.subnet_id), "tags": one.tags,
         }),
-        Cloud::Route(one) => route(one),
-        Cloud::Route53Record(one) => record(one),
+        Cloud::Route(one) => route_attributes(one),
+        Cloud::Route53Record(one) => record_attributes(one),
         Cloud::Route53ZoneAssociation(one) => json!({
-            "vpc_id": to(&one.vpc_id), "zone_id": format!("/hostedzone/{}", one.hosted_zone_id),
+            "vpc_id": plain_ref(&one.vpc_id), "zone_id": format!("/hostedzone/{}", one.hosted_zone_id),
         }),
-        Cloud::RouteTable(one) => json!({"vpc_id": to(&one.vpc_id), "tags": one.tags}),
+        Cloud::RouteTable(one) => json!({"vpc_id": plain_ref(&one.vpc_id), "tags": one.tags}),
         Cloud::RouteTableAssociation(one) => {
-            json!({"route_table_id": to(&one.route_table_id), "subnet_id": to(&one.subnet_id)})
+            json!({"route_table_id": plain_ref(&one.route_table_id), "subnet_id": plain_ref(&one.subnet_id)})
         }
         Cloud::S3Object(_) => return None,
         Cloud::SecurityGroup(one) => json!({
-            "description": one.description, "name": one.group_name, "vpc_id": to(&one.vpc_id), "tags": one.tags,
+            "description": one.description, "name": one.group_name, "vpc_id": plain_ref(&one.vpc_id), "tags": one.tags,
         }),
-        Cloud::SecurityGroupRule(one) => rule(one),
+        Cloud::SecurityGroupRule(one) => rule_attributes(one),
         Cloud::SqsQueue(one) => json!({
             "message_retention_seconds": one.message_retention_period, "name": one.queue_name,
             "policy": {"json": one.policy}, "tags": one.tags,
@@ -240,7 +242,7 @@ fn attributes(cloud: &Cloud) -> Option<Value> {
             "availability_zone": one.availability_zone, "cidr_block": one.cidr_block,
             "enable_resource_name_dns_a_record_on_launch": one.enable_resource_name_dns_a_record_on_launch,
             "private_dns_hostname_type_on_launch": one.private_dns_hostname_type_on_launch,
-            "tags": one.tags, "vpc_id": to(&one.vpc_id),
+            "tags": one.tags, "vpc_id": plain_ref(&one.vpc_id),
         }),
         Cloud::Vpc(one) => json!({
             "assign_generated_ipv6_cidr_block": one.amazon_provided_ipv6_cidr_block, "cidr_block": one.cidr_block,
@@ -251,13 +253,13 @@ fn attributes(cloud: &Cloud) -> Option<Value> {
             "domain_name": one.domain_name, "domain_name_servers": one.domain_name_servers, "tags": one.tags,
         }),
         Cloud::VpcDhcpOptionsAssociation(one) => {
-            json!({"dhcp_options_id": to(&one.dhcp_options_id), "vpc_id": to(&one.vpc_id)})
+            json!({"dhcp_options_id": plain_ref(&one.dhcp_options_id), "vpc_id": plain_ref(&one.vpc_id)})
         }
         Cloud::VpcEndpoint(one) => {
-            json!({"service_name": one.service_name, "route_table_ids": each(&one.route_table_ids)})
+            json!({"service_name": one.service_name, "route_table_ids": plain_ref_list(&one.route_table_ids)})
         }
         Cloud::VpcIpv4CidrBlockAssociation(one) => {
-            json!({"cidr_block": one.cidr_block, "vpc_id": to(&one.vpc_id)})
+            json!({"cidr_block": one.cidr_block, "vpc_id": plain_ref(&one.vpc_id)})
         }
     })
 }
@@ -270,20 +272,20 @@ fn load_balancer(one: &Lb) -> Value {
         "enable_cross_zone_load_balancing": one.cross_zone_enabled,
         "internal": one.scheme == "internal",
         "load_balancer_type": one.lb_type, "name": one.name,
-        "security_groups": each(&one.security_groups),
+        "security_groups": plain_ref_list(&one.security_groups),
         "subnet_mapping": one.subnet_mappings.iter().map(|mapping| json!({
-            "subnet_id": to(&mapping.subnet_id), "allocation_id": mapping.allocation_id,
+            "subnet_id": plain_ref(&mapping.subnet_id), "allocation_id": mapping.allocation_id,
             "private_ipv4_address": mapping.private_ipv4_address,
         })).collect::<Vec<Value>>(),
         "tags": one.tags,
     })
 }
 
-fn listener(one: &LbListener) -> Value {
+fn listener_attributes(one: &LbListener) -> Value {
     json!({
         "certificate_arn": one.certificate_arn,
-        "default_action": [{"target_group_arn": to(&one.target_group_arn), "type": "forward"}],
-        "load_balancer_arn": to(&one.load_balancer_arn),
+        "default_action": [{"target_group_arn": plain_ref(&one.target_group_arn), "type": "forward"}],
+        "load_balancer_arn": plain_ref(&one.load_balancer_arn),
         "port": one.port, "protocol": one.protocol, "ssl_policy": one.ssl_policy,
     })
 }
@@ -303,11 +305,11 @@ fn target_group(one: &LbTargetGroup) -> Value {
             "unhealthy_threshold": one.health_check.unhealthy_threshold_count,
         }],
         "name": one.name, "port": one.port, "protocol": one.protocol, "tags": one.tags,
-        "vpc_id": to(&one.vpc_id),
+        "vpc_id": plain_ref(&one.vpc_id),
     })
 }
 
-fn route(one: &Route) -> Value {
+fn route_attributes(one: &Route) -> Value {
     let v6 = one.destination.contains(':');
     let destination = if v6 {
         "destination_ipv6_cidr_block"
@@ -322,30 +324,30 @@ fn route(one: &Route) -> Value {
         RouteTarget::VpcPeeringConnectionId(_) => "vpc_peering_connection_id",
         RouteTarget::EgressOnlyInternetGatewayId(_) => "egress_only_gateway_id",
     };
-    json!({destination: one.destination, target: to(one.target.reference()), "route_table_id": to(&one.route_table_id)})
+    json!({destination: one.destination, target: plain_ref(one.target.reference()), "route_table_id": plain_ref(&one.route_table_id)})
 }
 
-fn rule(one: &SecurityGroupRule) -> Value {
+fn rule_attributes(one: &SecurityGroupRule) -> Value {
     let (side, value) = match &one.source {
         RuleSource::CidrIpv4(range) => ("cidr_blocks", json!([range])),
         RuleSource::CidrIpv6(range) => ("ipv6_cidr_blocks", json!([range])),
         RuleSource::PrefixListId(id) => ("prefix_list_ids", json!([id])),
-        RuleSource::ReferencedGroupId(group) => ("source_security_group_id", to(group)),
+        RuleSource::ReferencedGroupId(group) => ("source_security_group_id", plain_ref(group)),
     };
     // Terraform writes 0 where AWS has -1 for all ports of all protocols.
     let port = |port: i32| if one.ip_protocol == "-1" { 0 } else { port };
     json!({
         side: value, "from_port": port(one.from_port), "to_port": port(one.to_port),
-        "protocol": one.ip_protocol, "security_group_id": to(&one.group_id),
+        "protocol": one.ip_protocol, "security_group_id": plain_ref(&one.group_id),
         "type": if one.is_egress { "egress" } else { "ingress" },
     })
 }
 
-fn record(one: &Route53Record) -> Value {
+fn record_attributes(one: &Route53Record) -> Value {
     json!({
         "alias": one.alias_target.iter().map(|alias| json!({
             "evaluate_target_health": alias.evaluate_target_health,
-            "name": late(&alias.dns_name), "zone_id": late(&alias.hosted_zone_id),
+            "name": plain_text(&alias.dns_name), "zone_id": plain_text(&alias.hosted_zone_id),
         })).collect::<Vec<Value>>(),
         "name": one.name, "type": one.record_type, "zone_id": format!("/hostedzone/{}", one.hosted_zone_id),
         "records": one.initial, "ttl": one.ttl,
@@ -357,16 +359,16 @@ fn autoscaling_group(one: &AutoscalingGroup) -> Value {
         "capacity_rebalance": one.capacity_rebalance.then_some(true),
         "enabled_metrics": one.enabled_metrics, "metrics_granularity": "1Minute",
         "launch_template": [{
-            "id": to(&one.launch_template.launch_template_id),
-            "version": late(&one.launch_template.version),
+            "id": plain_ref(&one.launch_template.launch_template_id),
+            "version": plain_text(&one.launch_template.version),
         }],
         "load_balancers": one.load_balancer_names,
         "max_instance_lifetime": one.max_instance_lifetime,
         "max_size": one.max_size, "min_size": one.min_size, "name": one.auto_scaling_group_name,
         "protect_from_scale_in": one.new_instances_protected_from_scale_in,
         "suspended_processes": one.suspended_processes,
-        "tag": one.tags, "target_group_arns": each(&one.target_group_arns),
-        "vpc_zone_identifier": each(&one.vpc_zone_identifier),
+        "tag": one.tags, "target_group_arns": plain_ref_list(&one.target_group_arns),
+        "vpc_zone_identifier": plain_ref_list(&one.vpc_zone_identifier),
     })
 }
 
@@ -379,13 +381,13 @@ fn launch_template(one: &LaunchTemplate) -> Value {
             "ebs": device.ebs.iter().map(|ebs| json!(ebs)).collect::<Vec<Value>>(),
         })).collect::<Vec<Value>>(),
         "credit_specification": one.credit_specification.iter().map(|credits| json!({"cpu_credits": credits})).collect::<Vec<Value>>(),
-        "iam_instance_profile": [{"name": to(&one.iam_instance_profile)}],
+        "iam_instance_profile": [{"name": plain_ref(&one.iam_instance_profile)}],
         "image_id": one.image_id, "instance_type": one.instance_type,
         "instance_market_options": one.instance_market_options.iter().map(|options| json!({
             "market_type": "spot",
             "spot_options": [{"max_price": options.max_price, "instance_interruption_behavior": options.instance_interruption_behavior}],
         })).collect::<Vec<Value>>(),
-        "key_name": one.key_name.as_ref().map(to),
+        "key_name": one.key_name.as_ref().map(plain_ref),
         "metadata_options": [one.metadata_options],
         "monitoring": [{"enabled": one.monitoring}],
         "ebs_optimized": one.ebs_optimized,
@@ -394,7 +396,7 @@ fn launch_template(one: &LaunchTemplate) -> Value {
             "associate_public_ip_address": one.network_interface.associate_public_ip_address,
             "delete_on_termination": one.network_interface.delete_on_termination,
             "ipv6_address_count": one.network_interface.ipv6_address_count,
-            "security_groups": each(&one.network_interface.groups),
+            "security_groups": plain_ref_list(&one.network_interface.groups),
         }],
         "placement": one.tenancy.iter().map(|tenancy| json!({"tenancy": tenancy})).collect::<Vec<Value>>(),
         "tag_specifications": specifications,

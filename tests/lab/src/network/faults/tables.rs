@@ -1,50 +1,54 @@
 //! Faults as two nft tables: one at the hosts' links (sees every packet, also the router's own), one where packets between
 //! hosts are forwarded.
 
-use super::super::names::{METADATA, RESOLVER, link};
-use super::super::ruleset::block;
+use super::super::names::{METADATA, RESOLVER, link_name};
+use super::super::ruleset::block_text;
 use super::super::topology::Topology;
 use super::{Faults, HostFaults};
-use crate::world::{Instance, World};
+use crate::aws_state::{AwsState, Instance};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
 const TABLE: &str = "faults";
 
 /// The tables as `nft -f` reads them; chains only for links that exist, which the kernel insists on.
-pub fn ruleset(faults: &Faults, world: &World, links: &BTreeSet<String>) -> String {
+pub fn fault_ruleset(faults: &Faults, world: &AwsState, links: &BTreeSet<String>) -> String {
     let find = |id: &String| world.instances.iter().find(|instance| instance.id == *id);
     let hosts: Vec<_> = faults
         .hosts
         .iter()
         .filter_map(|(id, host)| Some((find(id)?, host)))
-        .filter(|(instance, _)| links.contains(&link(&instance.id)))
+        .filter(|(instance, _)| links.contains(&link_name(&instance.id)))
         .collect();
     let mut chains: Vec<String> = Vec::new();
     for (instance, host) in &hosts {
-        let link = link(&instance.id);
-        chains.push(chain("ingress", &link, from_host(world, instance, host)));
-        chains.push(chain("egress", &link, to_host(world, instance, host)));
+        let link = link_name(&instance.id);
+        chains.push(chain_text(
+            "ingress",
+            &link,
+            from_host(world, instance, host),
+        ));
+        chains.push(chain_text("egress", &link, to_host(world, instance, host)));
     }
-    table("netdev", &chains.concat()) + &table("ip", &forward(faults, world))
+    table_text("netdev", &chains.concat()) + &table_text("ip", &forward_chain(faults, world))
 }
 
-fn table(family: &str, chains: &str) -> String {
+fn table_text(family: &str, chains: &str) -> String {
     let name = format!("table {family} {TABLE}");
     format!("{name} {{}}\ndelete {name}\n{name} {{\n{chains}}}\n")
 }
 
-fn chain(hook: &str, link: &str, rules: Vec<String>) -> String {
+fn chain_text(hook: &str, link: &str, rules: Vec<String>) -> String {
     let head = format!("type filter hook {hook} device \"{link}\" priority 0; policy accept;");
-    block(
+    block_text(
         &format!("chain {hook}_{link}"),
         [head].into_iter().chain(rules),
     )
 }
 
 /// What the hypervisor answers, which no partition of the network takes away.
-fn near(world: &World, instance: &Instance) -> String {
-    let topology = Topology::of(world).ok();
+fn host_services_rule(world: &AwsState, instance: &Instance) -> String {
+    let topology = Topology::from_world(world).ok();
     let resolver = topology.and_then(|topology| {
         topology
             .vpcs
@@ -55,10 +59,10 @@ fn near(world: &World, instance: &Instance) -> String {
         .into_iter()
         .flatten()
         .collect();
-    format!("{{ {} }}", list(&all))
+    format!("{{ {} }}", address_list(&all))
 }
 
-fn list(addresses: &[Ipv4Addr]) -> String {
+fn address_list(addresses: &[Ipv4Addr]) -> String {
     addresses
         .iter()
         .map(ToString::to_string)
@@ -66,37 +70,40 @@ fn list(addresses: &[Ipv4Addr]) -> String {
         .join(", ")
 }
 
-fn from_host(world: &World, instance: &Instance, host: &HostFaults) -> Vec<String> {
+fn from_host(world: &AwsState, instance: &Instance, host: &HostFaults) -> Vec<String> {
     let mut rules = Vec::new();
     if host.isolated {
         rules.push("udp dport 67 accept".to_owned());
-        rules.push(format!("ip daddr != {} drop", near(world, instance)));
+        rules.push(format!(
+            "ip daddr != {} drop",
+            host_services_rule(world, instance)
+        ));
     }
-    rules.extend(lose(host));
+    rules.extend(loss_rule(host));
     rules
 }
 
-fn to_host(world: &World, instance: &Instance, host: &HostFaults) -> Vec<String> {
+fn to_host(world: &AwsState, instance: &Instance, host: &HostFaults) -> Vec<String> {
     let mut rules = Vec::new();
     if host.isolated {
         rules.push(format!(
             "ip saddr != {} udp sport != 67 drop",
-            near(world, instance)
+            host_services_rule(world, instance)
         ));
         rules.push(format!(
             "ip saddr != {} meta l4proto != udp drop",
-            near(world, instance)
+            host_services_rule(world, instance)
         ));
     }
-    let balancers = balancers(world);
+    let balancers = balancer_addresses(world);
     if host.from_balancers && !balancers.is_empty() {
-        rules.push(format!("ip saddr {{ {} }} drop", list(&balancers)));
+        rules.push(format!("ip saddr {{ {} }} drop", address_list(&balancers)));
     }
-    rules.extend(lose(host));
+    rules.extend(loss_rule(host));
     rules
 }
 
-fn lose(host: &HostFaults) -> Option<String> {
+fn loss_rule(host: &HostFaults) -> Option<String> {
     match host.loss {
         0 => None,
         1..1000 => Some(format!("numgen random mod 1000 < {} drop", host.loss)),
@@ -104,7 +111,7 @@ fn lose(host: &HostFaults) -> Option<String> {
     }
 }
 
-fn balancers(world: &World) -> Vec<Ipv4Addr> {
+fn balancer_addresses(world: &AwsState) -> Vec<Ipv4Addr> {
     let mut all: Vec<_> = world
         .load_balancers
         .iter()
@@ -117,18 +124,18 @@ fn balancers(world: &World) -> Vec<Ipv4Addr> {
 }
 
 /// Between hosts, by whatever address; the answers of a connection too.
-fn forward(faults: &Faults, world: &World) -> String {
+fn forward_chain(faults: &Faults, world: &AwsState) -> String {
     let mut rules = Vec::new();
     for (one, other) in &faults.pairs {
         for (from, to) in [(one, other), (other, one)] {
             rules.push(format!(
                 "iifname \"{}\" oifname \"{}\" drop",
-                link(from),
-                link(to)
+                link_name(from),
+                link_name(to)
             ));
         }
     }
-    let balancers = balancers(world);
+    let balancers = balancer_addresses(world);
     for (id, _) in faults
         .hosts
         .iter()
@@ -137,15 +144,15 @@ fn forward(faults: &Faults, world: &World) -> String {
         for way in ["iifname", "oifname"] {
             rules.push(format!(
                 "{way} \"{}\" ct original ip daddr {{ {} }} drop",
-                link(id),
-                list(&balancers)
+                link_name(id),
+                address_list(&balancers)
             ));
         }
     }
     // The operator's connections by a balancer come and go by the router's own hooks.
     let chains = ["forward", "input", "postrouting"].map(|hook| {
         let head = format!("type filter hook {hook} priority -10; policy accept;");
-        block(&format!("chain {hook}"), [&head].into_iter().chain(&rules))
+        block_text(&format!("chain {hook}"), [&head].into_iter().chain(&rules))
     });
     chains.concat()
 }

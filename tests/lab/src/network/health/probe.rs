@@ -1,14 +1,18 @@
 //! One health check: a connection, or a request whose answer is 200 to 399.
 
-use super::Subject;
+use super::HealthSubject;
 use reqwest::redirect::Policy;
 use std::net::{IpAddr, SocketAddr, SocketAddrV4};
 use tokio::net::TcpSocket;
 
 /// Passes, or says why not.
-pub async fn probe(subject: &Subject) -> Result<(), String> {
+pub async fn probe_target(subject: &HealthSubject) -> Result<(), String> {
     let scheme = match subject.check.protocol.as_str() {
-        "TCP" => return connect(subject).await.map_err(|error| error.to_string()),
+        "TCP" => {
+            return connect_to_target(subject)
+                .await
+                .map_err(|error| error.to_string());
+        }
         "HTTP" => "http",
         "HTTPS" => "https",
         other => return Err(format!("no such check: {other}")),
@@ -22,12 +26,12 @@ pub async fn probe(subject: &Subject) -> Result<(), String> {
         .no_proxy()
         .user_agent("ELB-HealthChecker/2.0")
         .build()
-        .map_err(|error| chain(&error))?;
+        .map_err(|error| error_chain(&error))?;
     let answer = client
         .get(format!("{scheme}://{}{path}", subject.to))
         .send()
         .await;
-    let status = answer.map_err(|error| chain(&error))?.status();
+    let status = answer.map_err(|error| error_chain(&error))?.status();
     let fine = status.is_success() || status.is_redirection();
     if fine {
         Ok(())
@@ -36,7 +40,7 @@ pub async fn probe(subject: &Subject) -> Result<(), String> {
     }
 }
 
-async fn connect(subject: &Subject) -> std::io::Result<()> {
+async fn connect_to_target(subject: &HealthSubject) -> std::io::Result<()> {
     let socket = TcpSocket::new_v4()?;
     socket.bind(SocketAddr::V4(SocketAddrV4::new(subject.from, 0)))?;
     let stream = socket.connect(subject.to.into()).await?;
@@ -44,7 +48,7 @@ async fn connect(subject: &Subject) -> std::io::Result<()> {
     stream.set_zero_linger()
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
+fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

@@ -47,7 +47,7 @@ struct NeighbourLine {
 }
 
 /// The links and the state of a router's namespace.
-pub fn observe(netns: &str) -> Result<(BTreeSet<String>, Routing)> {
+pub fn observe_routing(netns: &str) -> Result<(BTreeSet<String>, Routing)> {
     let links: Vec<LinkLine> = netns::ip_json(netns, &["link", "show"])?;
     let addresses: Vec<AddressLine> = netns::ip_json(netns, &["address", "show", "dev", "lo"])?;
     let routes: Vec<RouteLine> = netns::ip_json(netns, &["route", "show", "table", "all"])?;
@@ -66,9 +66,9 @@ pub fn observe(netns: &str) -> Result<(BTreeSet<String>, Routing)> {
         ..Routing::default()
     };
     for line in routes {
-        routing.routes.extend(route(netns, line)?);
+        routing.routes.extend(parse_route(netns, line)?);
     }
-    routing.rules = rules.into_iter().filter_map(rule).collect();
+    routing.rules = rules.into_iter().filter_map(parse_rule).collect();
     let known = |line: NeighbourLine| {
         Some(Neighbour {
             link: line.dev,
@@ -80,7 +80,7 @@ pub fn observe(netns: &str) -> Result<(BTreeSet<String>, Routing)> {
     Ok((links.into_iter().map(|line| line.ifname).collect(), routing))
 }
 
-fn route(netns: &str, line: RouteLine) -> Result<Option<Route>> {
+fn parse_route(netns: &str, line: RouteLine) -> Result<Option<Route>> {
     let table = match line.table.as_deref() {
         None | Some("main") => Some(names::MAIN_TABLE),
         Some(number) => number
@@ -118,7 +118,7 @@ fn route(netns: &str, line: RouteLine) -> Result<Option<Route>> {
     }))
 }
 
-fn rule(line: RuleLine) -> Option<Rule> {
+fn parse_rule(line: RuleLine) -> Option<Rule> {
     match line.priority {
         900 => Some(Rule::Public),
         1000 => Some(Rule::From {

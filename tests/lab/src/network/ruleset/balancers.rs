@@ -1,13 +1,13 @@
 //! Network load balancers: a connection to a listener gets one of its targets, at random, and keeps it as long as the
 //! target is in use or draining.
 
-use super::super::balancing::{Choice, Health, choose, protocols};
+use super::super::balancing::{Choice, TargetHealth, choose_targets, transport_protocols};
 use super::super::topology::Topology;
-use super::{Table, goto};
-use crate::world::{BalancerAddress, Listener, LoadBalancer};
+use super::{Table, goto_element};
+use crate::aws_state::{BalancerAddress, Listener, LoadBalancer};
 
 /// One listener at one of a balancer's addresses, for one transport protocol.
-struct Front<'a> {
+struct ListenerFront<'a> {
     balancer: &'a LoadBalancer,
     at: &'a BalancerAddress,
     listener: &'a Listener,
@@ -18,22 +18,22 @@ struct Front<'a> {
     public: bool,
 }
 
-pub(super) fn write(topology: &Topology<'_>, health: &Health, table: &mut Table) {
-    let fronts = fronts(topology, health);
+pub(super) fn write_balancers(topology: &Topology<'_>, health: &TargetHealth, table: &mut Table) {
+    let fronts = list_fronts(topology, health);
     let addresses = || {
         topology
             .balancers
             .iter()
             .flat_map(|balancer| &balancer.addresses)
     };
-    table.set(
+    table.add_set(
         "balancers",
         "ipv4_addr",
         addresses()
             .map(|at| at.address)
             .chain(addresses().filter_map(|at| at.public_address)),
     );
-    table.set(
+    table.add_set(
         "balancer_links",
         "ipv4_addr",
         addresses().map(|at| at.address),
@@ -42,46 +42,46 @@ pub(super) fn write(topology: &Topology<'_>, health: &Health, table: &mut Table)
     let mut public = Vec::new();
     for (index, front) in fronts.iter().enumerate() {
         let name = format!("listener_{index}");
-        table.chain(&name, [pick(front)]);
+        table.add_chain(&name, [target_choice(front)]);
         let key = |address: &dyn std::fmt::Display| {
             format!("{address} . {} . {}", front.protocol, front.listener.port)
         };
-        private.push(goto(key(&front.at.address), &name));
+        private.push(goto_element(key(&front.at.address), &name));
         public.extend(
             front
                 .at
                 .public_address
                 .filter(|_| front.public)
-                .map(|address| goto(key(&address), &name)),
+                .map(|address| goto_element(key(&address), &name)),
         );
     }
-    table.map(
+    table.add_map(
         "listeners",
         "ipv4_addr . inet_proto . inet_service : verdict",
         private,
     );
-    table.map(
+    table.add_map(
         "public_listeners",
         "ipv4_addr . inet_proto . inet_service : verdict",
         public,
     );
     for protocol in ["tcp", "udp"] {
         let of = || fronts.iter().filter(|front| front.protocol == protocol);
-        table.set(
+        table.add_set(
             &format!("{protocol}_flows"),
             "ipv4_addr . inet_service . ipv4_addr . inet_service",
-            of().flat_map(flows),
+            of().flat_map(flow_elements),
         );
-        table.map(
+        table.add_map(
             &format!("{protocol}_masked"),
             "ipv4_addr . inet_service : ipv4_addr",
-            of().flat_map(masked),
+            of().flat_map(masked_elements),
         );
     }
-    hooks(table);
+    write_hooks(table);
 }
 
-fn fronts<'a>(topology: &Topology<'a>, health: &Health) -> Vec<Front<'a>> {
+fn list_fronts<'a>(topology: &Topology<'a>, health: &TargetHealth) -> Vec<ListenerFront<'a>> {
     let mut fronts = Vec::new();
     for balancer in topology.balancers.iter().copied() {
         for (at, listener) in balancer
@@ -93,15 +93,20 @@ fn fronts<'a>(topology: &Topology<'a>, health: &Health) -> Vec<Front<'a>> {
             let group = groups
                 .iter()
                 .find(|group| group.arn == listener.target_group);
-            fronts.extend(protocols(&listener.protocol).iter().map(|protocol| Front {
-                balancer,
-                at,
-                listener,
-                protocol,
-                choice: choose(topology, health, balancer, at, listener),
-                preserve_client_ip: group.is_none_or(|group| group.preserve_client_ip),
-                public: balancer.scheme == "internet-facing" && topology.public(&at.subnet),
-            }));
+            fronts.extend(
+                transport_protocols(&listener.protocol)
+                    .iter()
+                    .map(|protocol| ListenerFront {
+                        balancer,
+                        at,
+                        listener,
+                        protocol,
+                        choice: choose_targets(topology, health, balancer, at, listener),
+                        preserve_client_ip: group.is_none_or(|group| group.preserve_client_ip),
+                        public: balancer.scheme == "internet-facing"
+                            && topology.is_public(&at.subnet),
+                    }),
+            );
         }
     }
     fronts.sort_by_key(|front| {
@@ -116,7 +121,7 @@ fn fronts<'a>(topology: &Topology<'a>, health: &Health) -> Vec<Front<'a>> {
 }
 
 /// One target of those that are chosen; a listener without any answers nobody.
-fn pick(front: &Front<'_>) -> String {
+fn target_choice(front: &ListenerFront<'_>) -> String {
     let targets = &front.choice.new;
     if targets.is_empty() {
         return "drop".to_owned();
@@ -134,52 +139,53 @@ fn pick(front: &Front<'_>) -> String {
 }
 
 /// The addresses by which a connection to the listener may have come.
-fn entrances(front: &Front<'_>) -> impl Iterator<Item = std::net::Ipv4Addr> {
+fn entrance_addresses(front: &ListenerFront<'_>) -> impl Iterator<Item = std::net::Ipv4Addr> {
     std::iter::once(front.at.address).chain(front.at.public_address)
 }
 
-fn flows(front: &Front<'_>) -> Vec<String> {
+fn flow_elements(front: &ListenerFront<'_>) -> Vec<String> {
     let port = front.listener.port;
     let kept = front.choice.kept.iter();
     kept.flat_map(|to| {
-        entrances(front).map(move |at| format!("{at} . {port} . {} . {}", to.address, to.port))
+        entrance_addresses(front)
+            .map(move |at| format!("{at} . {port} . {} . {}", to.address, to.port))
     })
     .collect()
 }
 
-fn masked(front: &Front<'_>) -> Vec<String> {
+fn masked_elements(front: &ListenerFront<'_>) -> Vec<String> {
     if front.preserve_client_ip {
         return Vec::new();
     }
-    entrances(front)
+    entrance_addresses(front)
         .map(|at| format!("{at} . {} : {}", front.listener.port, front.at.address))
         .collect()
 }
 
-fn hooks(table: &mut Table) {
+fn write_hooks(table: &mut Table) {
     let public = [
         "ip daddr . meta l4proto . th dport vmap @public_listeners",
         "dnat to ip daddr map @public_instances",
     ];
     let private = ["ip daddr . meta l4proto . th dport vmap @listeners"];
-    table.hook(
+    table.add_hook(
         "translate_hosts",
         "nat hook prerouting priority -100; policy accept",
         private.iter().chain(&public),
     );
-    table.hook(
+    table.add_hook(
         "translate_operator",
         "nat hook output priority -100; policy accept",
         public,
     );
     let masks = ["tcp", "udp"].map(|protocol| format!("meta l4proto {protocol} snat to ct original ip daddr . ct original proto-dst map @{protocol}_masked"));
     let source = "snat to ct mark map @public_sources".to_owned();
-    table.hook(
+    table.add_hook(
         "leave",
         "nat hook postrouting priority 100; policy accept",
         masks.into_iter().chain([source.clone()]),
     );
-    table.hook(
+    table.add_hook(
         "leave_to_services",
         "nat hook input priority 100; policy accept",
         [source],
@@ -189,8 +195,8 @@ fn hooks(table: &mut Table) {
         let flow = "ct original ip daddr . ct original proto-dst . ct reply ip saddr . ct reply proto-src";
         format!("meta l4proto {protocol} ct status dnat ct original ip daddr @balancers {flow} != @{protocol}_flows goto cut")
     });
-    table.chain("cut", ["meta l4proto tcp reject with tcp reset", "drop"]);
-    table.chain(
+    table.add_chain("cut", ["meta l4proto tcp reject with tcp reset", "drop"]);
+    table.add_chain(
         "drain",
         ["meta l4proto tcp tcp flags & rst == rst return".to_owned()]
             .into_iter()

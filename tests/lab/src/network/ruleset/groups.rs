@@ -1,10 +1,10 @@
 //! Security groups. A host's or balancer's rules are the union of its groups'; a peer is a range, or a group's members:
 //! as on AWS those are network interfaces, known by the link that a packet uses, whatever source its pods give it.
 
-use super::super::names::identifier;
-use super::super::topology::{Topology, range};
-use super::{Table, goto, quoted};
-use crate::world::{LoadBalancer, Rule, SecurityGroup};
+use super::super::names::nft_identifier;
+use super::super::topology::{Topology, parse_range};
+use super::{Table, goto_element, quote_link};
+use crate::aws_state::{LoadBalancer, Rule, SecurityGroup};
 use ipnet::Ipv4Net;
 use std::collections::BTreeSet;
 
@@ -12,17 +12,17 @@ use std::collections::BTreeSet;
 const DIRECT: &str = "ct mark 0 ct original ip daddr != @balancers";
 
 /// The sets of each group's members: links of hosts, addresses of balancers.
-pub(super) fn membership(topology: &Topology<'_>, table: &mut Table) {
+pub(super) fn write_membership(topology: &Topology<'_>, table: &mut Table) {
     for group in &topology.world.security_groups {
-        let name = identifier(&group.id);
+        let name = nft_identifier(&group.id);
         let hosts = topology
             .hosts
             .iter()
             .filter(|host| host.instance.security_groups.contains(&group.id));
-        table.set(
+        table.add_set(
             &format!("links_{name}"),
             "ifname",
-            hosts.map(|host| quoted(&host.link)),
+            hosts.map(|host| quote_link(&host.link)),
         );
         let members = topology
             .balancers
@@ -35,21 +35,21 @@ pub(super) fn membership(topology: &Topology<'_>, table: &mut Table) {
             .map(|at| at.address)
             .chain(public)
             .collect();
-        table.set(&format!("balancers_{name}"), "ipv4_addr", all);
+        table.add_set(&format!("balancers_{name}"), "ipv4_addr", all);
     }
 }
 
-pub(super) fn write(topology: &Topology<'_>, table: &mut Table) {
+pub(super) fn write_groups(topology: &Topology<'_>, table: &mut Table) {
     for group in &topology.world.security_groups {
-        let name = identifier(&group.id);
-        table.chain(
+        let name = nft_identifier(&group.id);
+        table.add_chain(
             &format!("ingress_{name}"),
             group
                 .ingress
                 .iter()
                 .flat_map(|rule| to_host(topology, rule)),
         );
-        table.chain(
+        table.add_chain(
             &format!("egress_{name}"),
             group
                 .egress
@@ -61,14 +61,14 @@ pub(super) fn write(topology: &Topology<'_>, table: &mut Table) {
             .iter()
             .any(|balancer| balancer.security_groups.contains(&group.id))
         {
-            table.chain(
+            table.add_chain(
                 &format!("to_balancer_{name}"),
                 group
                     .ingress
                     .iter()
                     .flat_map(|rule| to_balancer(topology, rule)),
             );
-            table.chain(
+            table.add_chain(
                 &format!("from_balancer_{name}"),
                 group
                     .egress
@@ -77,25 +77,28 @@ pub(super) fn write(topology: &Topology<'_>, table: &mut Table) {
             );
         }
     }
-    hosts(topology, table);
-    balancers(topology, table);
+    write_host_chains(topology, table);
+    write_balancer_chains(topology, table);
 }
 
-fn hosts(topology: &Topology<'_>, table: &mut Table) {
+fn write_host_chains(topology: &Topology<'_>, table: &mut Table) {
     for host in &topology.hosts {
         for way in ["ingress", "egress"] {
             let chain = format!("{way}_{}", host.link);
-            table.chain(&chain, union(way, &host.instance.security_groups, topology));
+            table.add_chain(
+                &chain,
+                union_chain(way, &host.instance.security_groups, topology),
+            );
         }
     }
     let verdicts = |way: &'static str| {
         topology
             .hosts
             .iter()
-            .map(move |host| goto(quoted(&host.link), format!("{way}_{}", host.link)))
+            .map(move |host| goto_element(quote_link(&host.link), format!("{way}_{}", host.link)))
     };
-    table.map("egress", "ifname : verdict", verdicts("egress"));
-    table.map("ingress", "ifname : verdict", verdicts("ingress"));
+    table.add_map("egress", "ifname : verdict", verdicts("egress"));
+    table.add_map("ingress", "ifname : verdict", verdicts("ingress"));
     let rules = [
         "ct state established,related accept",
         // Answers of the router's own services to a host that knows no connection yet.
@@ -103,7 +106,7 @@ fn hosts(topology: &Topology<'_>, table: &mut Table) {
         "oifname vmap @ingress",
         "oifname \"h*\" drop",
     ];
-    table.hook(
+    table.add_hook(
         "ingress_hosts",
         "filter hook postrouting priority 130; policy accept",
         rules,
@@ -111,18 +114,19 @@ fn hosts(topology: &Topology<'_>, table: &mut Table) {
 }
 
 /// Balancers without groups let everything pass, as on AWS.
-fn balancers(topology: &Topology<'_>, table: &mut Table) {
+fn write_balancer_chains(topology: &Topology<'_>, table: &mut Table) {
     let guarded: Vec<_> = topology
         .balancers
         .iter()
         .filter(|balancer| !balancer.security_groups.is_empty())
         .collect();
-    let chain = |way: &str, balancer: &LoadBalancer| format!("{way}_{}", identifier(&balancer.arn));
+    let chain =
+        |way: &str, balancer: &LoadBalancer| format!("{way}_{}", nft_identifier(&balancer.arn));
     for balancer in &guarded {
         for way in ["to_balancer", "from_balancer"] {
-            table.chain(
+            table.add_chain(
                 &chain(way, balancer),
-                union(way, &balancer.security_groups, topology),
+                union_chain(way, &balancer.security_groups, topology),
             );
         }
     }
@@ -140,16 +144,16 @@ fn balancers(topology: &Topology<'_>, table: &mut Table) {
             let public = balancer.addresses.iter().filter_map(|at| at.public_address);
             let addresses = balancer.addresses.iter().map(|at| at.address).chain(public);
             addresses
-                .map(|address| goto(address, chain(target, balancer)))
+                .map(|address| goto_element(address, chain(target, balancer)))
                 .collect::<Vec<_>>()
         });
         let map = format!("{way}_addresses");
-        table.map(&map, "ipv4_addr : verdict", elements);
+        table.add_map(&map, "ipv4_addr : verdict", elements);
         let rules = [
             "ct state established,related accept".to_owned(),
             format!("ct original ip {key} vmap @{map}"),
         ];
-        table.hook(
+        table.add_hook(
             &format!("{way}_groups"),
             &format!("filter hook postrouting priority {priority}; policy accept"),
             rules,
@@ -158,7 +162,7 @@ fn balancers(topology: &Topology<'_>, table: &mut Table) {
 }
 
 /// A chain that accepts what any of the groups accepts.
-fn union(way: &str, groups: &[String], topology: &Topology<'_>) -> Vec<String> {
+fn union_chain(way: &str, groups: &[String], topology: &Topology<'_>) -> Vec<String> {
     let known: BTreeSet<_> = topology
         .world
         .security_groups
@@ -171,7 +175,7 @@ fn union(way: &str, groups: &[String], topology: &Topology<'_>) -> Vec<String> {
         .collect::<BTreeSet<_>>();
     let jumps = existing
         .iter()
-        .map(|id| format!("jump {way}_{}", identifier(id)));
+        .map(|id| format!("jump {way}_{}", nft_identifier(id)));
     jumps.chain(["drop".to_owned()]).collect()
 }
 
@@ -183,7 +187,7 @@ enum Peer {
     Nobody,
 }
 
-fn peer(topology: &Topology<'_>, rule: &Rule) -> Peer {
+fn rule_peer(topology: &Topology<'_>, rule: &Rule) -> Peer {
     if let Some(id) = &rule.group {
         let known = topology
             .world
@@ -191,7 +195,7 @@ fn peer(topology: &Topology<'_>, rule: &Rule) -> Peer {
             .iter()
             .any(|group| group.id == *id);
         return if known {
-            Peer::Group(identifier(id))
+            Peer::Group(nft_identifier(id))
         } else {
             Peer::Nobody
         };
@@ -199,7 +203,7 @@ fn peer(topology: &Topology<'_>, rule: &Rule) -> Peer {
     match rule
         .cidr
         .as_deref()
-        .map(|cidr| range("a security group's rule", cidr))
+        .map(|cidr| parse_range("a security group's rule", cidr))
     {
         Some(Ok(Some(range))) if range.prefix_len() == 0 => Peer::Anyone,
         Some(Ok(Some(range))) => Peer::Range(range),
@@ -209,7 +213,7 @@ fn peer(topology: &Topology<'_>, rule: &Rule) -> Peer {
 
 /// At the receiving host, after all translation.
 fn to_host(topology: &Topology<'_>, rule: &Rule) -> Vec<String> {
-    let peers = match peer(topology, rule) {
+    let peers = match rule_peer(topology, rule) {
         Peer::Anyone => vec![String::new()],
         Peer::Range(range) => vec![format!("ip saddr {range}")],
         Peer::Group(group) => vec![
@@ -219,12 +223,12 @@ fn to_host(topology: &Topology<'_>, rule: &Rule) -> Vec<String> {
         ],
         Peer::Nobody => vec![],
     };
-    accept(rule, "th dport", &peers)
+    accept_rules(rule, "th dport", &peers)
 }
 
 /// At the sending host: what it meant to reach, before any translation.
 fn from_host(topology: &Topology<'_>, rule: &Rule) -> Vec<String> {
-    let peers = match peer(topology, rule) {
+    let peers = match rule_peer(topology, rule) {
         Peer::Anyone => vec![String::new()],
         Peer::Range(range) => vec![format!("ct original ip daddr {range}")],
         Peer::Group(group) => vec![
@@ -233,12 +237,12 @@ fn from_host(topology: &Topology<'_>, rule: &Rule) -> Vec<String> {
         ],
         Peer::Nobody => vec![],
     };
-    accept(rule, "ct original proto-dst", &peers)
+    accept_rules(rule, "ct original proto-dst", &peers)
 }
 
 /// At a balancer: the client is who the connection comes from, under its public address (the mark) if it has used that.
 fn to_balancer(topology: &Topology<'_>, rule: &Rule) -> Vec<String> {
-    let peers = match peer(topology, rule) {
+    let peers = match rule_peer(topology, rule) {
         Peer::Anyone => vec![String::new()],
         Peer::Range(range) => vec![
             format!("ct mark 0 ct original ip saddr {range}"),
@@ -251,22 +255,22 @@ fn to_balancer(topology: &Topology<'_>, rule: &Rule) -> Vec<String> {
         Peer::Group(group) => vec![format!("ct mark 0 iifname @links_{group}")],
         Peer::Nobody => vec![],
     };
-    accept(rule, "ct original proto-dst", &peers)
+    accept_rules(rule, "ct original proto-dst", &peers)
 }
 
 /// From a balancer to its target.
 fn from_balancer(topology: &Topology<'_>, rule: &Rule) -> Vec<String> {
-    let peers = match peer(topology, rule) {
+    let peers = match rule_peer(topology, rule) {
         Peer::Anyone => vec![String::new()],
         Peer::Range(range) => vec![format!("ip daddr {range}")],
         Peer::Group(group) => vec![format!("oifname @links_{group}")],
         Peer::Nobody => vec![],
     };
-    accept(rule, "th dport", &peers)
+    accept_rules(rule, "th dport", &peers)
 }
 
-fn accept(rule: &Rule, port: &str, peers: &[String]) -> Vec<String> {
-    let Some(protocol) = protocol(rule, port) else {
+fn accept_rules(rule: &Rule, port: &str, peers: &[String]) -> Vec<String> {
+    let Some(protocol) = protocol_match(rule, port) else {
         return Vec::new();
     };
     let words = |peer: &String| {
@@ -281,7 +285,7 @@ fn accept(rule: &Rule, port: &str, peers: &[String]) -> Vec<String> {
 }
 
 /// `None` for what IPv4 never carries, and for what is no protocol.
-fn protocol(rule: &Rule, port: &str) -> Option<String> {
+fn protocol_match(rule: &Rule, port: &str) -> Option<String> {
     let number = match rule.protocol.as_str() {
         "-1" => return Some(String::new()),
         "tcp" => 6,
@@ -293,15 +297,16 @@ fn protocol(rule: &Rule, port: &str) -> Option<String> {
     let given = |value: Option<i32>| value.filter(|value| *value >= 0);
     match (number, given(rule.from), given(rule.to)) {
         (58, _, _) => None,
-        (6 | 17, Some(from), Some(to)) => {
-            Some(format!("meta l4proto {number} {port} {}", ports(from, to)?))
-        }
-        (1, Some(kind), code) => icmp(kind, code),
+        (6 | 17, Some(from), Some(to)) => Some(format!(
+            "meta l4proto {number} {port} {}",
+            port_match(from, to)?
+        )),
+        (1, Some(kind), code) => icmp_match(kind, code),
         (number, _, _) => Some(format!("meta l4proto {number}")),
     }
 }
 
-fn ports(from: i32, to: i32) -> Option<String> {
+fn port_match(from: i32, to: i32) -> Option<String> {
     let (from, to) = (u16::try_from(from).ok()?, u16::try_from(to).ok()?);
     (from <= to).then(|| {
         if from == to {
@@ -313,7 +318,7 @@ fn ports(from: i32, to: i32) -> Option<String> {
 }
 
 /// Both are bytes; greater numbers are of no packet.
-fn icmp(kind: i32, code: Option<i32>) -> Option<String> {
+fn icmp_match(kind: i32, code: Option<i32>) -> Option<String> {
     let kind = format!("icmp type {}", u8::try_from(kind).ok()?);
     match code {
         None => Some(kind),

@@ -4,27 +4,27 @@
 //! `translate_*` (a balancer's or public address becomes a host's), `forward` (the sender's egress rules), `leave` (its
 //! source becomes public), `balancer_*` (a balancer's own groups), `ingress` (the receiver's groups). Each is stateful.
 
-mod arrive;
 mod balancers;
 mod groups;
 mod services;
+mod translation;
 
-use super::balancing::Health;
+use super::balancing::TargetHealth;
 use super::topology::Topology;
 use std::fmt::Display;
 
-/// The table's name.
+/// Name of the router's nft table.
 pub const TABLE: &str = "lab";
 
 /// The ruleset as `nft -f` reads it; loading replaces the whole of the one before, atomically, and keeps connections.
-pub fn ruleset(topology: &Topology<'_>, health: &Health) -> String {
+pub fn router_ruleset(topology: &Topology<'_>, health: &TargetHealth) -> String {
     let mut table = Table::default();
-    groups::membership(topology, &mut table);
-    balancers::write(topology, health, &mut table);
-    groups::write(topology, &mut table);
-    arrive::write(topology, &mut table);
-    services::write(topology, &mut table);
-    table.text()
+    groups::write_membership(topology, &mut table);
+    balancers::write_balancers(topology, health, &mut table);
+    groups::write_groups(topology, &mut table);
+    translation::write_translation(topology, &mut table);
+    services::write_services(topology, &mut table);
+    table.to_text()
 }
 
 /// What a ruleset is put together from; nft wants sets before the chains that use them, chains before those that jump.
@@ -36,29 +36,30 @@ struct Table {
 }
 
 impl Table {
-    fn set(&mut self, name: &str, of: &str, elements: impl IntoIterator<Item = impl Display>) {
-        self.sets.push(collection("set", name, of, elements));
+    fn add_set(&mut self, name: &str, of: &str, elements: impl IntoIterator<Item = impl Display>) {
+        self.sets.push(collection_text("set", name, of, elements));
     }
 
-    fn map(&mut self, name: &str, of: &str, elements: impl IntoIterator<Item = impl Display>) {
-        self.sets.push(collection("map", name, of, elements));
+    fn add_map(&mut self, name: &str, of: &str, elements: impl IntoIterator<Item = impl Display>) {
+        self.sets.push(collection_text("map", name, of, elements));
     }
 
-    fn chain(&mut self, name: &str, rules: impl IntoIterator<Item = impl Display>) {
-        self.chains.push(block(&format!("chain {name}"), rules));
+    fn add_chain(&mut self, name: &str, rules: impl IntoIterator<Item = impl Display>) {
+        self.chains
+            .push(block_text(&format!("chain {name}"), rules));
     }
 
     /// A chain that the kernel calls, as `filter hook input priority 0; policy drop`.
-    fn hook(&mut self, name: &str, hook: &str, rules: impl IntoIterator<Item = impl Display>) {
+    fn add_hook(&mut self, name: &str, hook: &str, rules: impl IntoIterator<Item = impl Display>) {
         let head = format!("type {hook};");
         let rules = rules.into_iter().map(|rule| rule.to_string());
-        self.hooks.push(block(
+        self.hooks.push(block_text(
             &format!("chain {name}"),
             std::iter::once(head).chain(rules),
         ));
     }
 
-    fn text(&self) -> String {
+    fn to_text(&self) -> String {
         let parts = [&self.sets, &self.chains, &self.hooks].map(|part| part.concat());
         format!(
             "table ip {TABLE} {{}}\ndelete table ip {TABLE}\ntable ip {TABLE} {{\n{}}}\n",
@@ -67,7 +68,7 @@ impl Table {
     }
 }
 
-fn collection(
+fn collection_text(
     kind: &str,
     name: &str,
     of: &str,
@@ -83,11 +84,11 @@ fn collection(
     if !elements.is_empty() {
         lines.push(format!("elements = {{ {} }};", elements.join(", ")));
     }
-    block(&format!("{kind} {name}"), lines)
+    block_text(&format!("{kind} {name}"), lines)
 }
 
 /// `HEAD { LINES }` as a table's part.
-pub(super) fn block(head: &str, lines: impl IntoIterator<Item = impl Display>) -> String {
+pub(super) fn block_text(head: &str, lines: impl IntoIterator<Item = impl Display>) -> String {
     let mut text = format!("  {head} {{\n");
     for line in lines {
         text.push_str("    ");
@@ -99,10 +100,10 @@ pub(super) fn block(head: &str, lines: impl IntoIterator<Item = impl Display>) -
 }
 
 /// `NAME KEY : goto CHAIN` maps dispatch to a chain of one's own.
-fn goto(key: impl Display, chain: impl Display) -> String {
+fn goto_element(key: impl Display, chain: impl Display) -> String {
     format!("{key} : goto {chain}")
 }
 
-fn quoted(link: &str) -> String {
+fn quote_link(link: &str) -> String {
     format!("\"{link}\"")
 }

@@ -2,11 +2,11 @@
 
 use super::super::names::{INTERNET_LINK, INTERNET_RANGE, METADATA};
 use super::super::topology::Topology;
-use super::{Table, quoted};
+use super::{Table, quote_link};
 use std::collections::BTreeSet;
 
-pub(super) fn write(topology: &Topology<'_>, table: &mut Table) {
-    table.set(
+pub(super) fn write_services(topology: &Topology<'_>, table: &mut Table) {
+    table.add_set(
         "gateways",
         "ipv4_addr",
         topology.subnets.values().map(|net| net.gateway),
@@ -15,7 +15,7 @@ pub(super) fn write(topology: &Topology<'_>, table: &mut Table) {
         let vpc = topology.vpcs.get(host.instance.vpc.as_str())?;
         Some(format!("\"{}\" . {}", host.link, vpc.resolver))
     });
-    table.set("resolvers", "ifname . ipv4_addr", resolvers);
+    table.add_set("resolvers", "ifname . ipv4_addr", resolvers);
     let own = format!("{{ \"lo\", \"{INTERNET_LINK}\" }} accept");
     let front = format!("ip daddr {INTERNET_RANGE} ct mark != 0 iifname vmap @egress");
     let input = [
@@ -31,7 +31,7 @@ pub(super) fn write(topology: &Topology<'_>, table: &mut Table) {
         "iifname . ip daddr @resolvers accept".to_owned(),
         front,
     ];
-    table.hook("input", "filter hook input priority 0; policy drop", input);
+    table.add_hook("input", "filter hook input priority 0; policy drop", input);
     let output = [
         "jump drain".to_owned(),
         format!("oifname {own}"),
@@ -42,12 +42,12 @@ pub(super) fn write(topology: &Topology<'_>, table: &mut Table) {
         "ip saddr @balancer_links accept".to_owned(),
         "ip saddr @gateways udp sport 67 udp dport 68 accept".to_owned(),
     ];
-    table.hook(
+    table.add_hook(
         "output",
         "filter hook output priority 0; policy drop",
         output,
     );
-    hops(topology, table);
+    write_hop_limits(topology, table);
     let forward = [
         "jump drain",
         "oifname @checked oifname . ip daddr != @own drop",
@@ -55,7 +55,7 @@ pub(super) fn write(topology: &Topology<'_>, table: &mut Table) {
         "ct state invalid drop",
         "iifname vmap @egress",
     ];
-    table.hook(
+    table.add_hook(
         "forward",
         "filter hook forward priority 0; policy drop",
         forward,
@@ -63,7 +63,7 @@ pub(super) fn write(topology: &Topology<'_>, table: &mut Table) {
 }
 
 /// The metadata service's answers travel as far as the instance says: with 1 not into a pod's own namespace.
-fn hops(topology: &Topology<'_>, table: &mut Table) {
+fn write_hop_limits(topology: &Topology<'_>, table: &mut Table) {
     let limits: BTreeSet<_> = topology
         .hosts
         .iter()
@@ -75,16 +75,16 @@ fn hops(topology: &Topology<'_>, table: &mut Table) {
             .hosts
             .iter()
             .filter(|host| host.instance.hop_limit.max(1) == limit);
-        table.set(
+        table.add_set(
             &format!("hops_{limit}"),
             "ifname",
-            near.map(|host| quoted(&host.link)),
+            near.map(|host| quote_link(&host.link)),
         );
         rules.push(format!(
             "oifname @hops_{limit} ip saddr {METADATA} ip ttl set {limit}"
         ));
     }
-    table.hook(
+    table.add_hook(
         "metadata_hops",
         "filter hook postrouting priority 140; policy accept",
         rules,

@@ -2,8 +2,10 @@
 //! the sites behind the front. No caching, no waiting: a pure function of what is known.
 
 use super::names::AwsNames;
-use super::zone::{Denial, Found, NEGATIVE_TTL, RecordSet, Zone, name, parent, plain, within};
-use crate::world::HostedZone;
+use super::zone::{
+    Denial, NEGATIVE_TTL, RecordSet, Zone, ZoneAnswer, dns_name, is_within, parent_name, plain_name,
+};
+use crate::aws_state::HostedZone;
 use hickory_proto::rr::rdata::{A, PTR};
 use hickory_proto::rr::{RData, RecordType};
 use std::net::Ipv4Addr;
@@ -19,20 +21,20 @@ const MOST_ALIASES: u8 = 8;
 pub enum View {
     /// By the id of the VPC.
     Vpc(String),
-    /// The public internet.
+    /// What a resolver on the public internet sees.
     Public,
 }
 
 /// One step of an answer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
-    /// TTL in seconds.
+pub enum AuthorityAnswer {
+    /// TTL in seconds, and the records.
     Records(u32, Vec<RData>),
     /// The name is another name's alias; the records of that one are to be asked for.
     Cname(u32, RData),
     NoData(Denial),
     NxDomain(Denial),
-    /// SERVFAIL, and why.
+    /// SERVFAIL with its reason.
     Failure(String),
 }
 
@@ -46,16 +48,16 @@ impl Zones {
     }
 
     /// Of the private zones that the VPC sees, the closest one.
-    fn private(&self, vpc: &str, name: &str) -> Option<&Zone> {
+    fn find_private(&self, vpc: &str, name: &str) -> Option<&Zone> {
         let seen = |zone: &&Zone| zone.private && zone.vpcs.iter().any(|id| id == vpc);
         let zones = self.0.iter().filter(seen);
-        closest(zones.filter(|zone| within(name, &zone.name)))
+        closest_zone(zones.filter(|zone| is_within(name, &zone.name)))
     }
 
     /// The zone that is reached from above: one inside another public zone only by that one's NS records.
-    fn public(&self, name: &str) -> Option<&Zone> {
+    fn find_public(&self, name: &str) -> Option<&Zone> {
         let public = self.0.iter().filter(|zone| !zone.private);
-        let mut above: Vec<&Zone> = public.filter(|zone| within(name, &zone.name)).collect();
+        let mut above: Vec<&Zone> = public.filter(|zone| is_within(name, &zone.name)).collect();
         above.sort_by_key(|zone| zone.name.len());
         let mut above = above.into_iter();
         let mut reached = above.next()?;
@@ -69,7 +71,7 @@ impl Zones {
     }
 }
 
-fn closest<'a>(zones: impl Iterator<Item = &'a Zone>) -> Option<&'a Zone> {
+fn closest_zone<'a>(zones: impl Iterator<Item = &'a Zone>) -> Option<&'a Zone> {
     zones.max_by_key(|zone| zone.name.len())
 }
 
@@ -79,116 +81,122 @@ pub struct Authority<'a> {
     pub names: &'a AwsNames,
     /// Whether the front serves a host of that name.
     pub is_site: &'a dyn Fn(&str) -> bool,
-    /// The front's address.
+    /// Address of the lab's HTTPS front.
     pub front: Ipv4Addr,
 }
 
 impl Authority<'_> {
     /// The answer for a plain name (lower case, no dot at the end).
-    pub fn ask(&self, view: &View, name: &str, kind: RecordType) -> Answer {
+    pub fn answer_question(&self, view: &View, name: &str, kind: RecordType) -> AuthorityAnswer {
         if let View::Vpc(vpc) = view {
-            if let Some(zone) = self.zones.private(vpc, name) {
+            if let Some(zone) = self.zones.find_private(vpc, name) {
                 return self.of_zone(zone, name, kind, 0);
             }
-            if let Some(answer) = self.inside(vpc, name, kind) {
+            if let Some(answer) = self.answer_vpc_name(vpc, name, kind) {
                 return answer;
             }
         }
-        if let Some(zone) = self.zones.public(name) {
+        if let Some(zone) = self.zones.find_public(name) {
             return self.of_zone(zone, name, kind, 0);
         }
         self.of_the_internet(view, name, kind)
     }
 
-    fn of_zone(&self, zone: &Zone, name: &str, kind: RecordType, depth: u8) -> Answer {
-        match zone.find(name, kind) {
-            Found::NoData => Answer::NoData(zone.denial()),
-            Found::NxDomain => Answer::NxDomain(zone.denial()),
-            Found::Delegated(child) => Answer::Failure(format!(
+    fn of_zone(&self, zone: &Zone, name: &str, kind: RecordType, depth: u8) -> AuthorityAnswer {
+        match zone.find_records(name, kind) {
+            ZoneAnswer::NoData => AuthorityAnswer::NoData(zone.negative_answer()),
+            ZoneAnswer::NxDomain => AuthorityAnswer::NxDomain(zone.negative_answer()),
+            ZoneAnswer::Delegated(child) => AuthorityAnswer::Failure(format!(
                 "zone {} delegates {child} to name servers that the lab does not have",
                 zone.name
             )),
-            Found::Set(RecordSet::Bad(why)) | Found::Cname(RecordSet::Bad(why)) => {
-                Answer::Failure(why.clone())
+            ZoneAnswer::Set(RecordSet::Bad(why)) | ZoneAnswer::Cname(RecordSet::Bad(why)) => {
+                AuthorityAnswer::Failure(why.clone())
             }
-            Found::Set(RecordSet::Plain(ttl, data)) => Answer::Records(*ttl, data.clone()),
-            Found::Cname(RecordSet::Plain(ttl, data)) => match data.first() {
-                Some(target) => Answer::Cname(*ttl, target.clone()),
-                None => Answer::Failure(format!("the CNAME of {name} has no value")),
+            ZoneAnswer::Set(RecordSet::Plain(ttl, data)) => {
+                AuthorityAnswer::Records(*ttl, data.clone())
+            }
+            ZoneAnswer::Cname(RecordSet::Plain(ttl, data)) => match data.first() {
+                Some(target) => AuthorityAnswer::Cname(*ttl, target.clone()),
+                None => AuthorityAnswer::Failure(format!("the CNAME of {name} has no value")),
             },
-            Found::Set(RecordSet::Alias(target)) | Found::Cname(RecordSet::Alias(target)) => {
+            ZoneAnswer::Set(RecordSet::Alias(target))
+            | ZoneAnswer::Cname(RecordSet::Alias(target)) => {
                 self.of_alias(zone, target, kind, depth)
             }
         }
     }
 
     /// An alias leads to something of AWS's or to another name of its zone; one that leads nowhere has no data.
-    fn of_alias(&self, zone: &Zone, target: &str, kind: RecordType, depth: u8) -> Answer {
+    fn of_alias(&self, zone: &Zone, target: &str, kind: RecordType, depth: u8) -> AuthorityAnswer {
         if depth == MOST_ALIASES {
-            return Answer::Failure(format!(
+            return AuthorityAnswer::Failure(format!(
                 "aliases of zone {} go round by {target}",
                 zone.name
             ));
         }
-        let answer = if within(target, &zone.name) {
+        let answer = if is_within(target, &zone.name) {
             self.of_zone(zone, target, kind, depth + 1)
         } else {
             self.of_the_internet(&View::Public, target, kind)
         };
         match answer {
-            Answer::NoData(_) | Answer::NxDomain(_) => Answer::NoData(zone.denial()),
+            AuthorityAnswer::NoData(_) | AuthorityAnswer::NxDomain(_) => {
+                AuthorityAnswer::NoData(zone.negative_answer())
+            }
             answer => answer,
         }
     }
 
     /// Names that only the VPC's resolver knows; `None`: not one of those.
-    fn inside(&self, vpc: &str, name: &str, kind: RecordType) -> Option<Answer> {
+    fn answer_vpc_name(&self, vpc: &str, name: &str, kind: RecordType) -> Option<AuthorityAnswer> {
         let private_zone = self.names.private_zone();
-        if within(name, &private_zone) {
-            let address = self.names.private(vpc, name);
-            return Some(addresses(&private_zone, address.as_slice(), kind));
+        if is_within(name, &private_zone) {
+            let address = self.names.private_address(vpc, name);
+            return Some(address_answer(&private_zone, address.as_slice(), kind));
         }
         let address = reverse_address(name)?;
-        let hostname = self.names.reverse(vpc, address)?;
+        let hostname = self.names.private_name(vpc, address)?;
         Some(match kind {
-            RecordType::PTR => {
-                Answer::Records(AWS_TTL, vec![RData::PTR(PTR(super::zone::name(hostname)))])
-            }
-            _ => Answer::NoData(Denial::of("in-addr.arpa", AWS_TTL)),
+            RecordType::PTR => AuthorityAnswer::Records(
+                AWS_TTL,
+                vec![RData::PTR(PTR(super::zone::dns_name(hostname)))],
+            ),
+            _ => AuthorityAnswer::NoData(Denial::for_unknown_zone("in-addr.arpa", AWS_TTL)),
         })
     }
 
-    fn of_the_internet(&self, view: &View, name: &str, kind: RecordType) -> Answer {
+    fn of_the_internet(&self, view: &View, name: &str, kind: RecordType) -> AuthorityAnswer {
         if self.names.is_of_balancers(name) {
-            let found = self.names.balancer(name).unwrap_or_default();
-            return addresses(&self.names.balancer_zone(), found, kind);
+            let found = self.names.balancer_addresses(name).unwrap_or_default();
+            return address_answer(&self.names.balancer_zone(), found, kind);
         }
         let vpc = match view {
             View::Vpc(vpc) => Some(vpc.as_str()),
             View::Public => None,
         };
-        let zone = parent(name).unwrap_or_default();
-        if let Some(address) = self.names.public(vpc, name) {
-            return addresses(zone, &[address], kind);
+        let zone = parent_name(name).unwrap_or_default();
+        if let Some(address) = self.names.public_address(vpc, name) {
+            return address_answer(zone, &[address], kind);
         }
         if (self.is_site)(name) {
-            return addresses(zone, &[self.front], kind);
+            return address_answer(zone, &[self.front], kind);
         }
         // As of the top-level domains.
         let top = name.rsplit('.').next().unwrap_or_default();
-        Answer::NxDomain(Denial::of(top, NEGATIVE_TTL))
+        AuthorityAnswer::NxDomain(Denial::for_unknown_zone(top, NEGATIVE_TTL))
     }
 }
 
-fn addresses(zone: &str, found: &[Ipv4Addr], kind: RecordType) -> Answer {
-    let denial = || Denial::of(zone, AWS_TTL);
+fn address_answer(zone: &str, found: &[Ipv4Addr], kind: RecordType) -> AuthorityAnswer {
+    let denial = || Denial::for_unknown_zone(zone, AWS_TTL);
     match kind {
-        _ if found.is_empty() => Answer::NxDomain(denial()),
+        _ if found.is_empty() => AuthorityAnswer::NxDomain(denial()),
         RecordType::A => {
             let data = found.iter().map(|address| RData::A(A(*address)));
-            Answer::Records(AWS_TTL, data.collect())
+            AuthorityAnswer::Records(AWS_TTL, data.collect())
         }
-        _ => Answer::NoData(denial()),
+        _ => AuthorityAnswer::NoData(denial()),
     }
 }
 
@@ -202,12 +210,12 @@ fn reverse_address(name: &str) -> Option<Ipv4Addr> {
 /// The plain name that a CNAME's data says.
 pub fn target_of(data: &RData) -> Option<String> {
     match data {
-        RData::CNAME(target) => Some(plain(&target.0.to_ascii())),
+        RData::CNAME(target) => Some(plain_name(&target.0.to_ascii())),
         _ => None,
     }
 }
 
 /// A denial's zone as a wire name.
 pub fn zone_name(denial: &Denial) -> hickory_proto::rr::Name {
-    name(&denial.zone)
+    dns_name(&denial.zone)
 }

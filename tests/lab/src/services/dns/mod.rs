@@ -10,13 +10,13 @@ pub mod zone;
 
 use super::access_log::{AccessLog, Entry};
 use super::sites::Sites;
-use crate::world::World;
+use crate::aws_state::AwsState;
 use authority::{Authority, View, Zones};
 use hickory_proto::op::ResponseCode;
 use ipnet::Ipv4Net;
 use names::AwsNames;
 use resolver::{Reply, Resolver};
-pub use server::{serve, serve_resolvers};
+pub use server::{serve_dns, serve_resolvers};
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::sync::{Mutex, PoisonError};
@@ -25,7 +25,7 @@ use wire::Transport;
 
 /// Which of the lab's resolvers a query came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Door {
+pub enum DnsEndpoint {
     /// A VPC's, at its base + 2: for its own hosts only.
     Vpc(String),
     /// 169.254.169.253: the VPC is that of whoever asks.
@@ -51,13 +51,13 @@ struct State {
 }
 
 impl Dns {
-    /// `world` is what the simulator says at first; later changes come by [`Dns::observe`].
-    pub fn new(sites: Sites, log: AccessLog, world: &World) -> Self {
+    /// `world` is what the simulator says at first; later changes come by [`Dns::observe_world`].
+    pub fn new(sites: Sites, log: AccessLog, world: &AwsState) -> Self {
         let state = State {
             zones: Zones::new(&world.hosted_zones),
-            names: AwsNames::of(world),
+            names: AwsNames::from_world(world),
             instances: by_address(world),
-            blocks: blocks(world),
+            blocks: vpc_blocks(world),
             resolvers: HashMap::new(),
         };
         Self {
@@ -68,32 +68,32 @@ impl Dns {
     }
 
     /// The world as it is from now on.
-    pub fn observe(&self, world: &World) {
+    pub fn observe_world(&self, world: &AwsState) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.zones = Zones::new(&world.hosted_zones);
-        state.names = AwsNames::of(world);
+        state.names = AwsNames::from_world(world);
         state.instances = by_address(world);
-        state.blocks = blocks(world);
+        state.blocks = vpc_blocks(world);
     }
 
     /// The answer's bytes to a query's; `None` for what is no query at all.
-    pub fn answer(
+    pub fn answer_query(
         &self,
-        door: &Door,
+        door: &DnsEndpoint,
         source: Ipv4Addr,
         query: &[u8],
         transport: Transport,
         now: Instant,
     ) -> Option<Vec<u8>> {
-        let question = match wire::read(query) {
+        let question = match wire::parse_question(query) {
             Ok(question) => question,
             Err(answer) => return answer,
         };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let view = state.view(door, source);
+        let view = state.find_view(door, source);
         let reply = match &view {
-            Some(view) => self.resolve(&mut state, view, &question, now),
-            None => refused(),
+            Some(view) => self.resolve_question(&mut state, view, &question, now),
+            None => refused_reply(),
         };
         drop(state);
         self.log.write(&Entry {
@@ -109,7 +109,7 @@ impl Dns {
         if let Some(why) = &reply.failure {
             tracing::warn!(name = question.name, why, "DNS: no answer");
         }
-        match wire::write(&question, &reply, transport) {
+        match wire::encode_reply(&question, &reply, transport) {
             Ok(bytes) => Some(bytes),
             Err(error) => {
                 tracing::error!(name = question.name, %error, "DNS: an answer that cannot be written");
@@ -118,7 +118,7 @@ impl Dns {
         }
     }
 
-    fn resolve(
+    fn resolve_question(
         &self,
         state: &mut State,
         view: &View,
@@ -128,18 +128,18 @@ impl Dns {
         let authority = Authority {
             zones: &state.zones,
             names: &state.names,
-            is_site: &|name| self.sites.site(name).is_some(),
+            is_site: &|name| self.sites.find_site(name).is_some(),
             front: super::FRONT,
         };
         let new = || Resolver::new(view.clone());
         let resolver = state.resolvers.entry(view.clone()).or_insert_with(new);
-        resolver.resolve(&authority, &question.name, question.kind, now)
+        resolver.resolve_name(&authority, &question.name, question.kind, now)
     }
 }
 
 impl State {
     /// What whoever asks at this door sees; `None`: a VPC's resolver answers its own hosts only.
-    fn view(&self, door: &Door, source: Ipv4Addr) -> Option<View> {
+    fn find_view(&self, door: &DnsEndpoint, source: Ipv4Addr) -> Option<View> {
         let instance = self.instances.get(&source);
         let block = || {
             self.blocks
@@ -148,9 +148,9 @@ impl State {
         };
         let vpc = instance.or_else(|| block().map(|(_, vpc)| vpc));
         match door {
-            Door::Internet => Some(View::Public),
-            Door::LinkLocal => vpc.map(|vpc| View::Vpc(vpc.clone())),
-            Door::Vpc(own) => {
+            DnsEndpoint::Internet => Some(View::Public),
+            DnsEndpoint::LinkLocal => vpc.map(|vpc| View::Vpc(vpc.clone())),
+            DnsEndpoint::Vpc(own) => {
                 let stranger = vpc.is_some_and(|vpc| vpc != own);
                 (!stranger).then(|| View::Vpc(own.clone()))
             }
@@ -158,7 +158,7 @@ impl State {
     }
 }
 
-fn refused() -> Reply {
+fn refused_reply() -> Reply {
     Reply {
         code: ResponseCode::Refused,
         answers: Vec::new(),
@@ -167,13 +167,13 @@ fn refused() -> Reply {
     }
 }
 
-fn by_address(world: &World) -> HashMap<Ipv4Addr, String> {
+fn by_address(world: &AwsState) -> HashMap<Ipv4Addr, String> {
     let there = world.instances.iter().filter(|i| super::is_there(i));
     there.map(|i| (i.address, i.vpc.clone())).collect()
 }
 
-fn blocks(world: &World) -> Vec<(Ipv4Net, String)> {
-    let of = |vpc: &crate::world::Vpc| {
+fn vpc_blocks(world: &AwsState) -> Vec<(Ipv4Net, String)> {
+    let of = |vpc: &crate::aws_state::Vpc| {
         let blocks = vpc.cidrs.iter().filter_map(|cidr| cidr.parse().ok());
         let own = blocks.map(|block| (block, vpc.id.clone()));
         own.collect::<Vec<_>>()

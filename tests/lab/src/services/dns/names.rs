@@ -1,7 +1,7 @@
 //! Names that AWS itself gives: of load balancers, of instances (private and public), and of addresses (reverse).
 
-use super::zone::{plain, within};
-use crate::world::{InstanceState, LoadBalancer, TargetGroup, World};
+use super::zone::{is_within, plain_name};
+use crate::aws_state::{AwsState, InstanceState, LoadBalancer, TargetGroup};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv4Addr;
 
@@ -18,7 +18,7 @@ pub struct AwsNames {
 }
 
 impl AwsNames {
-    pub fn of(world: &World) -> Self {
+    pub fn from_world(world: &AwsState) -> Self {
         let mut names = Self {
             region: world.region.clone(),
             ..Self::default()
@@ -27,9 +27,9 @@ impl AwsNames {
         for instance in world.instances.iter().filter(|i| !gone(i.state)) {
             let suffix = internal_suffix(&world.region);
             let private = names.private.entry(instance.vpc.clone()).or_default();
-            let by_address = format!("ip-{}.{suffix}", dashed(instance.address));
+            let by_address = format!("ip-{}.{suffix}", dashed_address(instance.address));
             private.insert(by_address, instance.address);
-            let hostname = plain(&instance.hostname);
+            let hostname = plain_name(&instance.hostname);
             private.insert(hostname.clone(), instance.address);
             let reverse = names.reverse.entry(instance.vpc.clone()).or_default();
             reverse.insert(instance.address, hostname);
@@ -41,7 +41,7 @@ impl AwsNames {
         }
         let active = |balancer: &&LoadBalancer| balancer.state == "active";
         for balancer in world.load_balancers.iter().filter(active) {
-            let name = plain(&balancer.dns_name);
+            let name = plain_name(&balancer.dns_name);
             let zones = zone_addresses(balancer);
             for (zone, address) in &zones {
                 names
@@ -57,14 +57,14 @@ impl AwsNames {
     }
 
     /// Addresses of a load balancer: its name, `ZONE.` or `dualstack.` before it. `None`: no such balancer.
-    pub fn balancer(&self, name: &str) -> Option<&[Ipv4Addr]> {
+    pub fn balancer_addresses(&self, name: &str) -> Option<&[Ipv4Addr]> {
         let name = name.strip_prefix("dualstack.").unwrap_or(name);
         self.balancers.get(name).map(Vec::as_slice)
     }
 
     /// Whether the name is one that only load balancers have.
     pub fn is_of_balancers(&self, name: &str) -> bool {
-        within(name, &self.balancer_zone())
+        is_within(name, &self.balancer_zone())
     }
 
     /// `elb.REGION.amazonaws.com`.
@@ -73,7 +73,7 @@ impl AwsNames {
     }
 
     /// An instance by its private name, asked for inside its VPC.
-    pub fn private(&self, vpc: &str, name: &str) -> Option<Ipv4Addr> {
+    pub fn private_address(&self, vpc: &str, name: &str) -> Option<Ipv4Addr> {
         if name == format!("instance-data.{}", internal_suffix(&self.region)) {
             return Some(Ipv4Addr::new(169, 254, 169, 254));
         }
@@ -86,12 +86,12 @@ impl AwsNames {
     }
 
     /// The private name of an address, asked for inside the VPC.
-    pub fn reverse(&self, vpc: &str, address: Ipv4Addr) -> Option<&str> {
+    pub fn private_name(&self, vpc: &str, address: Ipv4Addr) -> Option<&str> {
         self.reverse.get(vpc)?.get(&address).map(String::as_str)
     }
 
     /// An instance by its public name: its private address inside its VPC, its public one from elsewhere.
-    pub fn public(&self, vpc: Option<&str>, name: &str) -> Option<Ipv4Addr> {
+    pub fn public_address(&self, vpc: Option<&str>, name: &str) -> Option<Ipv4Addr> {
         let (own, private, public) = self.public.get(name)?;
         Some(if vpc == Some(own) { *private } else { *public })
     }
@@ -106,19 +106,22 @@ fn internal_suffix(region: &str) -> String {
 
 fn public_name(region: &str, address: Ipv4Addr) -> String {
     match region {
-        "us-east-1" => format!("ec2-{}.compute-1.amazonaws.com", dashed(address)),
-        region => format!("ec2-{}.{region}.compute.amazonaws.com", dashed(address)),
+        "us-east-1" => format!("ec2-{}.compute-1.amazonaws.com", dashed_address(address)),
+        region => format!(
+            "ec2-{}.{region}.compute.amazonaws.com",
+            dashed_address(address)
+        ),
     }
 }
 
-fn dashed(address: Ipv4Addr) -> String {
+fn dashed_address(address: Ipv4Addr) -> String {
     address.to_string().replace('.', "-")
 }
 
 /// An internet-facing balancer answers with public addresses inside its VPC too.
 fn zone_addresses(balancer: &LoadBalancer) -> BTreeMap<String, Ipv4Addr> {
     let internal = balancer.scheme == "internal";
-    let of = |zone: &crate::world::BalancerAddress| match zone.public_address {
+    let of = |zone: &crate::aws_state::BalancerAddress| match zone.public_address {
         Some(public) if !internal => Some((zone.zone.clone(), public)),
         None if !internal => None,
         _ => Some((zone.zone.clone(), zone.address)),
@@ -127,7 +130,7 @@ fn zone_addresses(balancer: &LoadBalancer) -> BTreeMap<String, Ipv4Addr> {
 }
 
 /// The zones that DNS gives: those where each target group has a healthy target; when there is none, all of them.
-fn serving_zones(world: &World, balancer: &LoadBalancer) -> BTreeSet<String> {
+fn serving_zones(world: &AwsState, balancer: &LoadBalancer) -> BTreeSet<String> {
     let zones: BTreeSet<String> = balancer.addresses.iter().map(|a| a.zone.clone()).collect();
     let uses = |group: &&TargetGroup| {
         let mut listeners = balancer.listeners.iter();

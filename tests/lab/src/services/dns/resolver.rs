@@ -1,8 +1,8 @@
 //! A caching resolver: what was answered holds until its TTL is over, what was denied too (RFC 2308), whatever
 //! becomes of the record meanwhile.
 
-use super::authority::{Answer, Authority, View, target_of, zone_name};
-use super::zone::{Denial, name};
+use super::authority::{Authority, AuthorityAnswer, View, target_of, zone_name};
+use super::zone::{Denial, dns_name};
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::{RData, Record, RecordType};
 use std::collections::HashMap;
@@ -24,12 +24,12 @@ pub struct Reply {
     pub failure: Option<String>,
 }
 
-/// One view's cache.
+/// The cache of one view.
 #[derive(Debug)]
 pub struct Resolver {
     view: View,
     /// A name that does not exist is kept without type: it does not exist for any.
-    cache: HashMap<(String, Option<RecordType>), (Answer, Instant)>,
+    cache: HashMap<(String, Option<RecordType>), (AuthorityAnswer, Instant)>,
     turn: usize,
 }
 
@@ -43,7 +43,7 @@ impl Resolver {
     }
 
     /// Resolves a plain name, following CNAMEs.
-    pub fn resolve(
+    pub fn resolve_name(
         &mut self,
         authority: &Authority<'_>,
         asked: &str,
@@ -58,47 +58,49 @@ impl Resolver {
         };
         let mut current = asked.to_owned();
         for _ in 0..MOST_CNAMES {
-            let (answer, left) = self.step(authority, &current, kind, now);
-            let owner = name(&current);
+            let (answer, left) = self.resolve_step(authority, &current, kind, now);
+            let owner = dns_name(&current);
             match answer {
-                Answer::Records(_, data) => {
-                    let data = self.rotated(data);
+                AuthorityAnswer::Records(_, data) => {
+                    let data = self.rotate_records(data);
                     let records = data.into_iter();
                     let records = records.map(|data| Record::from_rdata(owner.clone(), left, data));
                     reply.answers.extend(records);
                     return reply;
                 }
-                Answer::Cname(_, data) => {
+                AuthorityAnswer::Cname(_, data) => {
                     let target = target_of(&data);
                     reply.answers.push(Record::from_rdata(owner, left, data));
                     match target {
                         Some(target) => current = target,
-                        None => return failed(reply, format!("the CNAME of {current} is none")),
+                        None => {
+                            return failed_reply(reply, format!("the CNAME of {current} is none"));
+                        }
                     }
                 }
-                Answer::NoData(denial) => {
-                    reply.authorities.push(soa(&denial, left));
+                AuthorityAnswer::NoData(denial) => {
+                    reply.authorities.push(soa_record(&denial, left));
                     return reply;
                 }
-                Answer::NxDomain(denial) => {
+                AuthorityAnswer::NxDomain(denial) => {
                     reply.code = ResponseCode::NXDomain;
-                    reply.authorities.push(soa(&denial, left));
+                    reply.authorities.push(soa_record(&denial, left));
                     return reply;
                 }
-                Answer::Failure(why) => return failed(reply, why),
+                AuthorityAnswer::Failure(why) => return failed_reply(reply, why),
             }
         }
-        failed(reply, format!("CNAMEs from {asked} go round"))
+        failed_reply(reply, format!("CNAMEs from {asked} go round"))
     }
 
     /// One step and the seconds that it still holds.
-    fn step(
+    fn resolve_step(
         &mut self,
         authority: &Authority<'_>,
         current: &str,
         kind: RecordType,
         now: Instant,
-    ) -> (Answer, u32) {
+    ) -> (AuthorityAnswer, u32) {
         for kind in [None, Some(kind)] {
             if let Some((answer, until)) = self.cache.get(&(current.to_owned(), kind))
                 && *until > now
@@ -109,12 +111,12 @@ impl Resolver {
                 return (answer.clone(), seconds);
             }
         }
-        let answer = authority.ask(&self.view, current, kind);
+        let answer = authority.answer_question(&self.view, current, kind);
         let (key, ttl) = match &answer {
-            Answer::Records(ttl, _) | Answer::Cname(ttl, _) => (Some(kind), *ttl),
-            Answer::NoData(denial) => (Some(kind), denial.ttl),
-            Answer::NxDomain(denial) => (None, denial.ttl),
-            Answer::Failure(_) => return (answer, 0),
+            AuthorityAnswer::Records(ttl, _) | AuthorityAnswer::Cname(ttl, _) => (Some(kind), *ttl),
+            AuthorityAnswer::NoData(denial) => (Some(kind), denial.ttl),
+            AuthorityAnswer::NxDomain(denial) => (None, denial.ttl),
+            AuthorityAnswer::Failure(_) => return (answer, 0),
         };
         if self.cache.len() >= MANY {
             self.cache.retain(|_, (_, until)| *until > now);
@@ -125,7 +127,7 @@ impl Resolver {
         (answer, ttl)
     }
 
-    fn rotated(&mut self, mut data: Vec<RData>) -> Vec<RData> {
+    fn rotate_records(&mut self, mut data: Vec<RData>) -> Vec<RData> {
         self.turn = self.turn.wrapping_add(1);
         if !data.is_empty() {
             let by = self.turn % data.len();
@@ -135,11 +137,11 @@ impl Resolver {
     }
 }
 
-fn soa(denial: &Denial, left: u32) -> Record {
+fn soa_record(denial: &Denial, left: u32) -> Record {
     Record::from_rdata(zone_name(denial), left, RData::SOA(denial.soa.clone()))
 }
 
-fn failed(mut reply: Reply, why: String) -> Reply {
+fn failed_reply(mut reply: Reply, why: String) -> Reply {
     reply.code = ResponseCode::ServFail;
     reply.answers.clear();
     reply.failure = Some(why);

@@ -1,9 +1,9 @@
 //! The resolvers' sockets: one UDP and one TCP socket for each address that answers.
 
 use super::wire::Transport;
-use super::{Dns, Door};
+use super::{Dns, DnsEndpoint};
+use crate::aws_state::AwsState;
 use crate::services::sockets;
-use crate::world::World;
 use ipnet::Ipv4Net;
 use std::collections::HashMap;
 use std::io;
@@ -22,7 +22,7 @@ const IDLE: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Answers on both sockets until dropped.
-pub async fn serve(dns: Arc<Dns>, door: Door, udp: UdpSocket, tcp: TcpListener) {
+pub async fn serve_dns(dns: Arc<Dns>, door: DnsEndpoint, udp: UdpSocket, tcp: TcpListener) {
     tokio::join!(serve_udp(&dns, &door, &udp), serve_tcp(&dns, &door, &tcp));
 }
 
@@ -31,22 +31,26 @@ async fn serve_socket(
     netns: &str,
     address: SocketAddrV4,
     dns: Arc<Dns>,
-    door: Door,
+    door: DnsEndpoint,
 ) -> io::Result<()> {
     let udp = UdpSocket::from_std(sockets::listen_udp(netns, address)?)?;
     let tcp = TcpListener::from_std(sockets::listen_tcp(netns, address)?)?;
-    serve(dns, door, udp, tcp).await;
+    serve_dns(dns, door, udp, tcp).await;
     Ok(())
 }
 
 /// Tells `dns` of every change of the world, and keeps a resolver at base + 2 of every VPC, until the world ends.
-pub async fn serve_resolvers(netns: String, mut world: watch::Receiver<Arc<World>>, dns: Arc<Dns>) {
+pub async fn serve_resolvers(
+    netns: String,
+    mut world: watch::Receiver<Arc<AwsState>>,
+    dns: Arc<Dns>,
+) {
     let mut tasks = JoinSet::new();
     let mut running: HashMap<(Ipv4Addr, String), AbortHandle> = HashMap::new();
     loop {
         let now = Arc::clone(&world.borrow_and_update());
-        dns.observe(&now);
-        let wanted = resolvers(&now);
+        dns.observe_world(&now);
+        let wanted = resolver_addresses(&now);
         running.retain(|key, task| {
             let stays = wanted.contains(key);
             if !stays {
@@ -58,8 +62,8 @@ pub async fn serve_resolvers(netns: String, mut world: watch::Receiver<Arc<World
             let (address, vpc) = key.clone();
             running.entry(key).or_insert_with(|| {
                 let at = SocketAddrV4::new(address, 53);
-                let door = Door::Vpc(vpc);
-                tasks.spawn(keep(netns.clone(), at, Arc::clone(&dns), door))
+                let door = DnsEndpoint::Vpc(vpc);
+                tasks.spawn(keep_serving(netns.clone(), at, Arc::clone(&dns), door))
             });
         }
         while tasks.try_join_next().is_some() {}
@@ -70,7 +74,7 @@ pub async fn serve_resolvers(netns: String, mut world: watch::Receiver<Arc<World
 }
 
 /// Serves, and when that fails says so and tries again.
-async fn keep(netns: String, at: SocketAddrV4, dns: Arc<Dns>, door: Door) {
+async fn keep_serving(netns: String, at: SocketAddrV4, dns: Arc<Dns>, door: DnsEndpoint) {
     loop {
         let dns = Arc::clone(&dns);
         if let Err(error) = serve_socket(&netns, at, dns, door.clone()).await {
@@ -81,8 +85,8 @@ async fn keep(netns: String, at: SocketAddrV4, dns: Arc<Dns>, door: Door) {
 }
 
 /// Base + 2 of each VPC's first block.
-fn resolvers(world: &World) -> Vec<(Ipv4Addr, String)> {
-    let of = |vpc: &crate::world::Vpc| {
+fn resolver_addresses(world: &AwsState) -> Vec<(Ipv4Addr, String)> {
+    let of = |vpc: &crate::aws_state::Vpc| {
         let block: Ipv4Net = vpc.cidrs.first()?.parse().ok()?;
         let address = u32::from(block.network()).checked_add(2)?;
         Some((Ipv4Addr::from(address), vpc.id.clone()))
@@ -90,7 +94,7 @@ fn resolvers(world: &World) -> Vec<(Ipv4Addr, String)> {
     world.vpcs.iter().filter_map(of).collect()
 }
 
-async fn serve_udp(dns: &Dns, door: &Door, socket: &UdpSocket) {
+async fn serve_udp(dns: &Dns, door: &DnsEndpoint, socket: &UdpSocket) {
     let mut buffer = vec![0; 65_535];
     loop {
         // What a client's closed port reports back (ICMP) is not ours to fail of.
@@ -98,7 +102,13 @@ async fn serve_udp(dns: &Dns, door: &Door, socket: &UdpSocket) {
             continue;
         };
         let query = buffer.get(..length).unwrap_or_default();
-        let answer = dns.answer(door, address(client), query, Transport::Udp, Instant::now());
+        let answer = dns.answer_query(
+            door,
+            client_address(client),
+            query,
+            Transport::Udp,
+            Instant::now(),
+        );
         if let Some(answer) = answer
             && let Err(error) = socket.send_to(&answer, client).await
         {
@@ -107,7 +117,7 @@ async fn serve_udp(dns: &Dns, door: &Door, socket: &UdpSocket) {
     }
 }
 
-async fn serve_tcp(dns: &Arc<Dns>, door: &Door, listener: &TcpListener) {
+async fn serve_tcp(dns: &Arc<Dns>, door: &DnsEndpoint, listener: &TcpListener) {
     let mut connections = JoinSet::new();
     loop {
         match listener.accept().await {
@@ -130,7 +140,7 @@ async fn serve_tcp(dns: &Arc<Dns>, door: &Door, listener: &TcpListener) {
 
 async fn answer_stream(
     dns: &Dns,
-    door: &Door,
+    door: &DnsEndpoint,
     mut stream: TcpStream,
     client: SocketAddr,
 ) -> io::Result<()> {
@@ -141,7 +151,9 @@ async fn answer_stream(
         let mut query = vec![0; length?.into()];
         stream.read_exact(&mut query).await?;
         let now = Instant::now();
-        let Some(answer) = dns.answer(door, address(client), &query, Transport::Tcp, now) else {
+        let Some(answer) =
+            dns.answer_query(door, client_address(client), &query, Transport::Tcp, now)
+        else {
             return Ok(());
         };
         let length = u16::try_from(answer.len()).map_err(io::Error::other)?;
@@ -150,7 +162,7 @@ async fn answer_stream(
     }
 }
 
-fn address(client: SocketAddr) -> Ipv4Addr {
+fn client_address(client: SocketAddr) -> Ipv4Addr {
     match client.ip() {
         IpAddr::V4(address) => address,
         IpAddr::V6(address) => address.to_ipv4_mapped().unwrap_or(Ipv4Addr::UNSPECIFIED),

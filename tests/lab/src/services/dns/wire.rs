@@ -1,7 +1,7 @@
 //! DNS messages: a query's bytes to an answer's bytes.
 
 use super::resolver::Reply;
-use super::zone::plain;
+use super::zone::plain_name;
 use hickory_proto::ProtoError;
 use hickory_proto::op::{Edns, Message, MessageType, Metadata, OpCode, Query, ResponseCode};
 use hickory_proto::rr::{DNSClass, RecordType};
@@ -29,7 +29,7 @@ pub struct Question {
 }
 
 /// The question in a message; or the bytes of the answer that says why there is none; or nothing, for what is no query.
-pub fn read(bytes: &[u8]) -> Result<Question, Option<Vec<u8>>> {
+pub fn parse_question(bytes: &[u8]) -> Result<Question, Option<Vec<u8>>> {
     let Ok(message) = Message::from_vec(bytes) else {
         let id = match bytes {
             [high, low, ..] if bytes.len() >= 12 => u16::from_be_bytes([*high, *low]),
@@ -59,14 +59,14 @@ pub fn read(bytes: &[u8]) -> Result<Question, Option<Vec<u8>>> {
     }
     Ok(Question {
         query: query.clone(),
-        name: plain(&query.name().to_ascii()),
+        name: plain_name(&query.name().to_ascii()),
         kind: query.query_type(),
         message,
     })
 }
 
 /// The answer's bytes, cut where the transport cannot take them all.
-pub fn write(
+pub fn encode_reply(
     question: &Question,
     reply: &Reply,
     transport: Transport,

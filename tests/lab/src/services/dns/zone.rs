@@ -1,26 +1,26 @@
 //! One hosted zone as its name servers answer it: wildcards (RFC 4592), names that exist because something is below
 //! them, aliases, delegations.
 
-use crate::world;
+use crate::aws_state;
 use hickory_proto::rr::rdata::SOA;
 use hickory_proto::rr::{Name, RData, RecordType};
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 /// Names are kept as AWS prints them in lower case: no dot at the end, `*` for a wildcard.
-pub fn plain(name: &str) -> String {
+pub fn plain_name(name: &str) -> String {
     let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
     name.replace("\\052", "*")
 }
 
 /// Whether `name` is `parent` or below it.
-pub fn within(name: &str, parent: &str) -> bool {
+pub fn is_within(name: &str, parent: &str) -> bool {
     name.strip_suffix(parent)
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('.') || parent.is_empty())
 }
 
 /// `name` without its first label; `None` of the root.
-pub fn parent(name: &str) -> Option<&str> {
+pub fn parent_name(name: &str) -> Option<&str> {
     let above = name.split_once('.').map_or("", |(_, above)| above);
     (!name.is_empty()).then_some(above)
 }
@@ -37,7 +37,7 @@ pub enum RecordSet {
 
 /// What a zone says of a name and a type.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Found<'a> {
+pub enum ZoneAnswer<'a> {
     Set(&'a RecordSet),
     /// The name is another one's.
     Cname(&'a RecordSet),
@@ -59,11 +59,11 @@ pub struct Denial {
 
 impl Denial {
     /// Of a zone that the lab does not hold, by a SOA record made up with this minimum.
-    pub fn of(zone: &str, ttl: u32) -> Self {
-        let server = name(&format!("ns.{zone}"));
+    pub fn for_unknown_zone(zone: &str, ttl: u32) -> Self {
+        let server = dns_name(&format!("ns.{zone}"));
         let soa = SOA::new(
             server,
-            name(&format!("hostmaster.{zone}")),
+            dns_name(&format!("hostmaster.{zone}")),
             1,
             7200,
             900,
@@ -79,7 +79,7 @@ impl Denial {
 }
 
 /// A DNS name of a plain one; what cannot be one (a label over 63 bytes) is the root, which nobody asks for.
-pub fn name(plain: &str) -> Name {
+pub fn dns_name(plain: &str) -> Name {
     let mut name = Name::from_ascii(plain).unwrap_or_else(|_| Name::root());
     name.set_fqdn(true);
     name
@@ -97,15 +97,15 @@ pub struct Zone {
 }
 
 impl Zone {
-    pub fn new(zone: &world::HostedZone) -> Self {
-        let apex = plain(&zone.name);
+    pub fn new(zone: &aws_state::HostedZone) -> Self {
+        let apex = plain_name(&zone.name);
         let mut sets: BTreeMap<String, BTreeMap<RecordType, RecordSet>> = BTreeMap::new();
         for record in &zone.records {
             // A type that the wire format does not know cannot be asked for either.
             let Ok(kind) = RecordType::from_str(&record.record_type) else {
                 continue;
             };
-            let of_name = sets.entry(plain(&record.name)).or_default();
+            let of_name = sets.entry(plain_name(&record.name)).or_default();
             let set = record_set(kind, record);
             match (of_name.get_mut(&kind), set) {
                 // Weighted and other sets of one name and type: each of their values may come.
@@ -116,10 +116,10 @@ impl Zone {
             }
         }
         let mut existing = BTreeSet::from([apex.clone()]);
-        for name in sets.keys().filter(|name| within(name, &apex)) {
+        for name in sets.keys().filter(|name| is_within(name, &apex)) {
             let mut above = name.as_str();
             while above != apex && existing.insert(above.to_owned()) {
-                above = parent(above).unwrap_or_default();
+                above = parent_name(above).unwrap_or_default();
             }
         }
         Self {
@@ -132,25 +132,25 @@ impl Zone {
     }
 
     /// Looks the name up, which is within the zone.
-    pub fn find(&self, name: &str, kind: RecordType) -> Found<'_> {
-        if let Some(child) = self.delegation(name) {
-            return Found::Delegated(child);
+    pub fn find_records(&self, name: &str, kind: RecordType) -> ZoneAnswer<'_> {
+        if let Some(child) = self.find_delegation(name) {
+            return ZoneAnswer::Delegated(child);
         }
         if let Some(sets) = self.sets.get(name) {
             return of_type(sets, kind);
         }
         if self.existing.contains(name) {
-            return Found::NoData;
+            return ZoneAnswer::NoData;
         }
         let mut encloser = name;
         while !self.existing.contains(encloser) {
-            match parent(encloser) {
+            match parent_name(encloser) {
                 Some(above) => encloser = above,
-                None => return Found::NxDomain,
+                None => return ZoneAnswer::NxDomain,
             }
         }
         let wildcard = self.sets.get(&format!("*.{encloser}"));
-        wildcard.map_or(Found::NxDomain, |sets| of_type(sets, kind))
+        wildcard.map_or(ZoneAnswer::NxDomain, |sets| of_type(sets, kind))
     }
 
     /// The name servers at this name, as told by this zone.
@@ -158,13 +158,13 @@ impl Zone {
         let sets = self.sets.get(name);
         match sets.and_then(|sets| sets.get(&RecordType::NS)) {
             Some(RecordSet::Plain(_, data)) => {
-                data.iter().map(|ns| plain(&ns.to_string())).collect()
+                data.iter().map(|ns| plain_name(&ns.to_string())).collect()
             }
             _ => BTreeSet::new(),
         }
     }
 
-    pub fn denial(&self) -> Denial {
+    pub fn negative_answer(&self) -> Denial {
         let sets = self.sets.get(&self.name);
         match sets.and_then(|sets| sets.get(&RecordType::SOA)) {
             Some(RecordSet::Plain(ttl, data)) => match data.first() {
@@ -173,13 +173,13 @@ impl Zone {
                     soa: soa.clone(),
                     ttl: soa.minimum.min(*ttl),
                 },
-                _ => Denial::of(&self.name, NEGATIVE_TTL),
+                _ => Denial::for_unknown_zone(&self.name, NEGATIVE_TTL),
             },
-            _ => Denial::of(&self.name, NEGATIVE_TTL),
+            _ => Denial::for_unknown_zone(&self.name, NEGATIVE_TTL),
         }
     }
 
-    fn delegation(&self, name: &str) -> Option<&str> {
+    fn find_delegation(&self, name: &str) -> Option<&str> {
         let mut at = name;
         let mut topmost = None;
         while at != self.name {
@@ -188,7 +188,7 @@ impl Zone {
             {
                 topmost = Some(cut.as_str());
             }
-            at = parent(at)?;
+            at = parent_name(at)?;
         }
         topmost
     }
@@ -197,21 +197,21 @@ impl Zone {
 /// The TTL of Route 53's SOA records, which is less than their minimum.
 pub const NEGATIVE_TTL: u32 = 900;
 
-fn of_type(sets: &BTreeMap<RecordType, RecordSet>, kind: RecordType) -> Found<'_> {
+fn of_type(sets: &BTreeMap<RecordType, RecordSet>, kind: RecordType) -> ZoneAnswer<'_> {
     match (sets.get(&kind), sets.get(&RecordType::CNAME)) {
-        (Some(set), _) => Found::Set(set),
-        (None, Some(cname)) => Found::Cname(cname),
-        (None, None) => Found::NoData,
+        (Some(set), _) => ZoneAnswer::Set(set),
+        (None, Some(cname)) => ZoneAnswer::Cname(cname),
+        (None, None) => ZoneAnswer::NoData,
     }
 }
 
-fn record_set(kind: RecordType, record: &world::Record) -> RecordSet {
+fn record_set(kind: RecordType, record: &aws_state::Record) -> RecordSet {
     if let Some(target) = &record.alias {
-        return RecordSet::Alias(plain(target));
+        return RecordSet::Alias(plain_name(target));
     }
     let parse = |value: &String| {
         let bad = |error| format!("{} {kind} {value:?}: {error}", record.name);
-        RData::try_from_str(kind, &absolute(kind, value)).map_err(bad)
+        RData::try_from_str(kind, &absolute_name(kind, value)).map_err(bad)
     };
     match record.values.iter().map(parse).collect() {
         Ok(data) => RecordSet::Plain(record.ttl, data),
@@ -220,7 +220,7 @@ fn record_set(kind: RecordType, record: &world::Record) -> RecordSet {
 }
 
 /// Route 53 takes names in values as absolute, with or without the dot at the end.
-fn absolute(kind: RecordType, value: &str) -> String {
+fn absolute_name(kind: RecordType, value: &str) -> String {
     let names: &[usize] = match kind {
         RecordType::CNAME | RecordType::NS | RecordType::PTR => &[0],
         RecordType::MX => &[1],

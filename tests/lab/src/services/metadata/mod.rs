@@ -4,23 +4,23 @@ mod server;
 pub mod token;
 pub mod tree;
 
-use super::http::{Body, answer};
-use crate::world::Instance;
+use super::http::{Body, full_response};
+use crate::aws_state::Instance;
 use hyper::header::{ACCEPT_RANGES, CONNECTION, HeaderMap, HeaderName, HeaderValue, SERVER};
 use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 use serde_json::Value;
-pub use server::{Metadata, serve};
+pub use server::{Metadata, serve_metadata};
 use std::time::{Duration, Instant};
 use token::{LONGEST, Tokens};
-use tree::{Found, find};
+use tree::{TreeEntry, find_path};
 
 const TOKEN: &str = "x-aws-ec2-metadata-token";
 const TTL: &str = "x-aws-ec2-metadata-token-ttl-seconds";
 
 /// What a request may do.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Allowed {
+pub enum Authorization {
     /// Get a token of these seconds.
     Token(u64),
     /// Read, with what is left of the token's time; `None`: IMDSv1.
@@ -28,14 +28,14 @@ pub enum Allowed {
 }
 
 /// EC2's rules of the session, before anything is looked up.
-pub fn authorize(
+pub fn authorize_request(
     request: &Parts,
     instance: &Instance,
     tokens: &Tokens,
     now: Instant,
-) -> Result<Allowed, StatusCode> {
+) -> Result<Authorization, StatusCode> {
     if request.method == Method::PUT {
-        return token_request(request).map(Allowed::Token);
+        return token_request(request).map(Authorization::Token);
     }
     if !matches!(request.method, Method::GET | Method::HEAD) {
         return Err(StatusCode::METHOD_NOT_ALLOWED);
@@ -44,13 +44,13 @@ pub fn authorize(
         if instance.tokens_required {
             return Err(StatusCode::UNAUTHORIZED);
         }
-        return Ok(Allowed::Read(None));
+        return Ok(Authorization::Read(None));
     };
     // A token that does not hold is refused even where none is needed.
     let token = token.to_str().map_err(|_| StatusCode::UNAUTHORIZED)?;
-    let left = tokens.left(&instance.id, token, now);
+    let left = tokens.remaining_time(&instance.id, token, now);
     left.map_or(Err(StatusCode::UNAUTHORIZED), |left| {
-        Ok(Allowed::Read(Some(left)))
+        Ok(Authorization::Read(Some(left)))
     })
 }
 
@@ -76,18 +76,20 @@ fn token_request(request: &Parts) -> Result<u64, StatusCode> {
 
 /// The new token's answer.
 pub fn token_answer(token: String, seconds: u64) -> Response<Body> {
-    let mut response = answer(StatusCode::OK, "text/plain", token);
+    let mut response = full_response(StatusCode::OK, "text/plain", token);
     response
         .headers_mut()
         .insert(HeaderName::from_static(TTL), HeaderValue::from(seconds));
-    finished(response)
+    finish_response(response)
 }
 
 /// What is at a path of the tree.
 pub fn read_answer(tree: &Value, path: &str, left: Option<Duration>) -> Response<Body> {
-    let mut response = match find(tree, path) {
-        Some(Found::Text(text)) => answer(StatusCode::OK, "text/plain", text),
-        Some(Found::Data(data)) => answer(StatusCode::OK, "application/octet-stream", data),
+    let mut response = match find_path(tree, path) {
+        Some(TreeEntry::Text(text)) => full_response(StatusCode::OK, "text/plain", text),
+        Some(TreeEntry::Data(data)) => {
+            full_response(StatusCode::OK, "application/octet-stream", data)
+        }
         None => return error_answer(StatusCode::NOT_FOUND),
     };
     if let Some(left) = left {
@@ -96,7 +98,7 @@ pub fn read_answer(tree: &Value, path: &str, left: Option<Duration>) -> Response
             .headers_mut()
             .insert(HeaderName::from_static(TTL), seconds);
     }
-    finished(response)
+    finish_response(response)
 }
 
 /// An error as EC2's server writes it.
@@ -114,10 +116,10 @@ pub fn error_answer(status: StatusCode) -> Response<Body> {
          <head>\n  <title>{title}</title>\n </head>\n \
          <body>\n  <h1>{title}</h1>\n </body>\n</html>\n"
     );
-    finished(answer(status, "text/html", page))
+    finish_response(full_response(status, "text/html", page))
 }
 
-fn finished(mut response: Response<Body>) -> Response<Body> {
+fn finish_response(mut response: Response<Body>) -> Response<Body> {
     let headers: &mut HeaderMap = response.headers_mut();
     headers.insert(SERVER, HeaderValue::from_static("EC2ws"));
     headers.insert(ACCEPT_RANGES, HeaderValue::from_static("none"));

@@ -1,13 +1,13 @@
 //! The service's socket: who calls, how far the answer travels, and the tree that the simulator has for it.
 
 use super::token::Tokens;
-use super::{Allowed, authorize, error_answer, read_answer, token_answer};
+use super::{Authorization, authorize_request, error_answer, read_answer, token_answer};
+use crate::aws_state::{AwsState, Instance};
 use crate::services::access_log::{AccessLog, Entry};
-use crate::services::front::accept;
-use crate::services::http::{Body, BoxError, connection, logged};
+use crate::services::front::accept_connections;
+use crate::services::http::{Body, BoxError, log_response, serve_connection};
 use crate::services::is_there;
-use crate::services::simulator::Simulator;
-use crate::world::{Instance, World};
+use crate::services::simulator::SimulatorProxy;
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
 use rustix::net::sockopt::{ip_ttl, set_ip_ttl};
@@ -25,14 +25,14 @@ const KEPT: Duration = Duration::from_secs(1);
 
 /// The service, for all instances of the world.
 pub struct Metadata {
-    world: watch::Receiver<Arc<World>>,
-    simulator: Simulator,
+    world: watch::Receiver<Arc<AwsState>>,
+    simulator: SimulatorProxy,
     log: AccessLog,
     tokens: Tokens,
-    trees: Mutex<HashMap<String, Kept>>,
+    trees: Mutex<HashMap<String, CachedTree>>,
 }
 
-struct Kept {
+struct CachedTree {
     serial: u64,
     until: Instant,
     tree: Arc<Value>,
@@ -40,8 +40,8 @@ struct Kept {
 
 impl Metadata {
     pub fn new(
-        world: watch::Receiver<Arc<World>>,
-        simulator: Simulator,
+        world: watch::Receiver<Arc<AwsState>>,
+        simulator: SimulatorProxy,
         log: AccessLog,
     ) -> Result<Self, aws_lc_rs::error::Unspecified> {
         Ok(Self {
@@ -53,7 +53,7 @@ impl Metadata {
         })
     }
 
-    async fn tree(&self, instance: &str, serial: u64) -> Result<Arc<Value>, BoxError> {
+    async fn fetch_tree(&self, instance: &str, serial: u64) -> Result<Arc<Value>, BoxError> {
         let now = Instant::now();
         {
             let trees = self.trees.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,7 +66,7 @@ impl Metadata {
         }
         let path = format!("/_simulator/metadata/{instance}");
         let tree = Arc::new(self.simulator.get_json(&path).await?);
-        let kept = Kept {
+        let kept = CachedTree {
             serial,
             until: now + KEPT,
             tree: Arc::clone(&tree),
@@ -78,29 +78,29 @@ impl Metadata {
     }
 }
 
-/// Serves until dropped.
-pub async fn serve(metadata: Arc<Metadata>, listener: TcpListener) {
-    accept(listener, |stream, client| {
+/// Serves instance metadata until the future is dropped.
+pub async fn serve_metadata(metadata: Arc<Metadata>, listener: TcpListener) {
+    accept_connections(listener, |stream, client| {
         let metadata = Arc::clone(&metadata);
-        async move { serve_connection(&metadata, stream, client).await }
+        async move { serve_client(&metadata, stream, client).await }
     })
     .await;
 }
 
-async fn serve_connection(
+async fn serve_client(
     metadata: &Metadata,
     stream: TcpStream,
     client: SocketAddr,
 ) -> Result<(), BoxError> {
     let socket = stream.as_fd().try_clone_to_owned()?;
     let usual = ip_ttl(&socket)?;
-    let answers = |request| respond(metadata, request, client, &socket, usual);
-    connection(stream, answers).await?;
+    let answers = |request| respond_to_client(metadata, request, client, &socket, usual);
+    serve_connection(stream, answers).await?;
     Ok(())
 }
 
 /// One request. Who is no instance gets no answer at all: outside of AWS nothing listens at this address.
-async fn respond(
+async fn respond_to_client(
     metadata: &Metadata,
     request: Request<Incoming>,
     client: SocketAddr,
@@ -133,29 +133,31 @@ async fn respond(
     };
     set_ip_ttl(socket, ttl)?;
     let now = Instant::now();
-    let response = match authorize(&parts, instance, &metadata.tokens, now) {
+    let response = match authorize_request(&parts, instance, &metadata.tokens, now) {
         Err(status) => error_answer(status),
-        Ok(Allowed::Token(seconds)) => {
-            let token = metadata.tokens.issue(&instance.id, seconds, now);
+        Ok(Authorization::Token(seconds)) => {
+            let token = metadata.tokens.issue_token(&instance.id, seconds, now);
             token_answer(token, seconds)
         }
-        Ok(Allowed::Read(left)) => match metadata.tree(&instance.id, world.serial).await {
-            Ok(tree) => read_answer(&tree, parts.uri.path(), left),
-            Err(error) => {
-                tracing::error!(
-                    instance = instance.id,
-                    error = &*error as &dyn std::error::Error,
-                    "no metadata"
-                );
-                error_answer(StatusCode::SERVICE_UNAVAILABLE)
+        Ok(Authorization::Read(left)) => {
+            match metadata.fetch_tree(&instance.id, world.serial).await {
+                Ok(tree) => read_answer(&tree, parts.uri.path(), left),
+                Err(error) => {
+                    tracing::error!(
+                        instance = instance.id,
+                        error = &*error as &dyn std::error::Error,
+                        "no metadata"
+                    );
+                    error_answer(StatusCode::SERVICE_UNAVAILABLE)
+                }
             }
-        },
+        }
     };
-    Ok(logged(response, &metadata.log, entry))
+    Ok(log_response(response, &metadata.log, entry))
 }
 
 /// An address may be a terminated instance's and a new one's.
-fn instance_at(world: &World, source: IpAddr) -> Option<&Instance> {
+fn instance_at(world: &AwsState, source: IpAddr) -> Option<&Instance> {
     let mut there = world.instances.iter().filter(|instance| is_there(instance));
     there.find(|instance| IpAddr::V4(instance.address) == source)
 }

@@ -26,30 +26,30 @@ impl Tokens {
     }
 
     /// A token for an instance, 56 characters as EC2's are.
-    pub fn issue(&self, instance: &str, seconds: u64, now: Instant) -> String {
+    pub fn issue_token(&self, instance: &str, seconds: u64, now: Instant) -> String {
         let end = now + Duration::from_secs(seconds);
         let since = end.saturating_duration_since(self.begin).as_nanos();
         let end = u64::try_from(since).unwrap_or(u64::MAX).to_be_bytes();
         let mut token = end.to_vec();
-        token.extend_from_slice(self.sign(instance, end).as_ref());
+        token.extend_from_slice(self.sign_token(instance, end).as_ref());
         STANDARD.encode(token)
     }
 
     /// How long the token still holds for the instance; `None`: it does not, or is none.
-    pub fn left(&self, instance: &str, token: &str, now: Instant) -> Option<Duration> {
+    pub fn remaining_time(&self, instance: &str, token: &str, now: Instant) -> Option<Duration> {
         let token = STANDARD.decode(token).ok()?;
         let (end, signature) = token.split_first_chunk::<8>()?;
-        hmac::verify(&self.key, &signed(instance, *end), signature).ok()?;
+        hmac::verify(&self.key, &signed_bytes(instance, *end), signature).ok()?;
         let end = self.begin + Duration::from_nanos(u64::from_be_bytes(*end));
         let left = end.saturating_duration_since(now);
         (!left.is_zero()).then_some(left)
     }
 
-    fn sign(&self, instance: &str, end: [u8; 8]) -> hmac::Tag {
-        hmac::sign(&self.key, &signed(instance, end))
+    fn sign_token(&self, instance: &str, end: [u8; 8]) -> hmac::Tag {
+        hmac::sign(&self.key, &signed_bytes(instance, end))
     }
 }
 
-fn signed(instance: &str, end: [u8; 8]) -> Vec<u8> {
+fn signed_bytes(instance: &str, end: [u8; 8]) -> Vec<u8> {
     [end.as_slice(), instance.as_bytes()].concat()
 }

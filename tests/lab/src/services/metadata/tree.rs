@@ -1,6 +1,6 @@
 //! An instance's metadata as paths: what is at a path, and what a folder lists.
 
-use crate::services::mirror::decoded;
+use crate::services::mirror::percent_decode;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
@@ -29,7 +29,7 @@ pub const VERSIONS: [&str; 18] = [
 
 /// What is at a path.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum TreeEntry {
     Text(String),
     /// User data: bytes of any kind.
     Data(Vec<u8>),
@@ -37,11 +37,11 @@ pub enum Found {
 
 /// What EC2 has at `path` for an instance whose tree is `{"meta-data": ..., "dynamic": ..., "user-data": base64}`.
 /// Folders answer with and without a slash at the end, leaves too.
-pub fn find(tree: &Value, path: &str) -> Option<Found> {
-    let path = decoded(path)?;
+pub fn find_path(tree: &Value, path: &str) -> Option<TreeEntry> {
+    let path = percent_decode(path)?;
     let mut parts = path.split('/').filter(|part| !part.is_empty());
     let Some(version) = parts.next() else {
-        return Some(Found::Text(VERSIONS.join("\n")));
+        return Some(TreeEntry::Text(VERSIONS.join("\n")));
     };
     if !VERSIONS.contains(&version) {
         return None;
@@ -53,11 +53,11 @@ pub fn find(tree: &Value, path: &str) -> Option<Found> {
             let names = ["dynamic", "meta-data", "user-data"]
                 .into_iter()
                 .filter(there);
-            Some(Found::Text(names.collect::<Vec<_>>().join("\n")))
+            Some(TreeEntry::Text(names.collect::<Vec<_>>().join("\n")))
         }
         ["user-data"] => {
             let data = STANDARD.decode(tree.get("user-data")?.as_str()?).ok()?;
-            Some(Found::Data(data))
+            Some(TreeEntry::Data(data))
         }
         [root @ ("meta-data" | "dynamic"), below @ ..] => {
             let mut at = tree.get(root)?;
@@ -65,8 +65,8 @@ pub fn find(tree: &Value, path: &str) -> Option<Found> {
                 at = at.as_object()?.get(*name)?;
             }
             match (below, at) {
-                (["public-keys"], Value::Object(keys)) => Some(Found::Text(key_list(keys))),
-                _ => text(at).map(Found::Text),
+                (["public-keys"], Value::Object(keys)) => Some(TreeEntry::Text(key_list(keys))),
+                _ => value_text(at).map(TreeEntry::Text),
             }
         }
         _ => None,
@@ -83,7 +83,7 @@ fn key_list(keys: &Map<String, Value>) -> String {
     keys.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn text(value: &Value) -> Option<String> {
+fn value_text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
         Value::Object(folder) => {
@@ -94,7 +94,7 @@ fn text(value: &Value) -> Option<String> {
             Some(entries.map(line).collect::<Vec<_>>().join("\n"))
         }
         Value::Array(lines) => {
-            let lines: Option<Vec<String>> = lines.iter().map(text).collect();
+            let lines: Option<Vec<String>> = lines.iter().map(value_text).collect();
             lines.map(|lines| lines.join("\n"))
         }
         Value::String(text) => Some(text.clone()),

@@ -1,6 +1,6 @@
 //! An OCI image layout (image specification 1.1) on disk: `oci-layout`, `index.json`, `blobs/sha256/`.
 
-use crate::services::mirror::below;
+use crate::services::mirror::path_below;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io;
@@ -23,7 +23,7 @@ pub enum Reference {
 }
 
 impl Reference {
-    pub fn of(text: &str) -> Self {
+    pub fn parse_reference(text: &str) -> Self {
         if text.contains(':') {
             Self::Digest(text.to_owned())
         } else {
@@ -75,8 +75,8 @@ struct Content {
 
 impl Layout {
     /// The layout of a repository at a host; `None`: there is none.
-    pub async fn open(site: &Path, repository: &str) -> io::Result<Option<Self>> {
-        let Some(folder) = below(site, repository) else {
+    pub async fn open_layout(site: &Path, repository: &str) -> io::Result<Option<Self>> {
+        let Some(folder) = path_below(site, repository) else {
             return Ok(None);
         };
         let path = folder.join("index.json");
@@ -85,13 +85,13 @@ impl Layout {
             other => other?,
         };
         let index = serde_json::from_slice(&text);
-        let index = index.map_err(|error| bad(&path, &error))?;
+        let index = index.map_err(|error| invalid_json(&path, &error))?;
         Ok(Some(Self { folder, index }))
     }
 
     /// By tag as `index.json` has it; by digest also what no tag leads to, such as an image of one platform in an
     /// index of several.
-    pub async fn manifest(&self, reference: &Reference) -> io::Result<Option<Manifest>> {
+    pub async fn find_manifest(&self, reference: &Reference) -> io::Result<Option<Manifest>> {
         let named = |manifest: &&Descriptor| match reference {
             Reference::Tag(tag) => manifest.annotations.get(TAG) == Some(tag),
             Reference::Digest(digest) => manifest.digest == *digest,
@@ -106,7 +106,7 @@ impl Layout {
         let Reference::Digest(digest) = reference else {
             return Ok(None);
         };
-        let Some(path) = self.blob(digest) else {
+        let Some(path) = self.blob_path(digest) else {
             return Ok(None);
         };
         let size = match tokio::fs::metadata(&path).await {
@@ -134,7 +134,7 @@ impl Layout {
     }
 
     /// The file of a digest, `None` for what is not `sha256:` and 64 hexadecimal digits.
-    pub fn blob(&self, digest: &str) -> Option<PathBuf> {
+    pub fn blob_path(&self, digest: &str) -> Option<PathBuf> {
         let hex = digest.strip_prefix("sha256:")?;
         let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         let whole = hex.len() == 64 && hex.bytes().all(is_hex);
@@ -142,7 +142,7 @@ impl Layout {
     }
 }
 
-fn bad(path: &Path, error: &serde_json::Error) -> io::Error {
+fn invalid_json(path: &Path, error: &serde_json::Error) -> io::Error {
     let text = format!(
         "{} is no index of an OCI image layout: {error}",
         path.display()

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Its name.
+/// Name of the lab that is killed.
 pub const LAB: &str = "t-downs";
 
 /// Set in the program that is the lab.
@@ -28,7 +28,7 @@ ip netns add pod && ip link add pod0 type veth peer name pod1 netns pod
 wait
 "#;
 
-pub fn start() -> Result<Child> {
+pub fn start_driver() -> Result<Child> {
     let mut program = Command::new(std::env::current_exe()?);
     program
         .args(["--exact", "downs::driver", "--ignored", "--nocapture"])
@@ -40,7 +40,7 @@ pub fn start() -> Result<Child> {
 }
 
 /// Waits until all hosts work.
-pub fn done(driver: &mut Child) -> Result<()> {
+pub fn wait_for_hosts(driver: &mut Child) -> Result<()> {
     let out = driver.stdout.take().context("its output")?;
     for line in BufReader::new(out).lines() {
         let line = line?;
@@ -51,22 +51,22 @@ pub fn done(driver: &mut Child) -> Result<()> {
     anyhow::bail!("the lab ended before all hosts worked: run `driver` with {DRIVER}=1 by hand")
 }
 
-pub fn drive() -> Result<()> {
-    let lab = Lab::up(&Settings {
+pub fn drive_lab() -> Result<()> {
+    let lab = Lab::start_lab(&Settings {
         hosts: HOSTS.try_into()?,
         ..Settings::new(LAB, env!("CARGO_BIN_EXE_lab"))
     })?;
-    let subnet = network(&lab)?;
-    let images = lab.aws(
+    let subnet = network_interface(&lab)?;
+    let images = lab.call_aws(
         "ec2",
         "DescribeImages",
         &json!({"Owners": ["099720109477"]}),
     )?;
-    let launched = lab.aws(
+    let launched = lab.call_aws(
         "ec2",
         "RunInstances",
         &json!({
-            "ImageId": text(&images["Images"][0]["ImageId"])?,
+            "ImageId": text_of(&images["Images"][0]["ImageId"])?,
             "InstanceType": "t3.medium",
             "MinCount": HOSTS,
             "MaxCount": HOSTS,
@@ -76,13 +76,13 @@ pub fn drive() -> Result<()> {
     )?;
     let instances = launched["Instances"].as_array().context("instances")?;
     for instance in instances {
-        volume(&lab, text(&instance["InstanceId"])?)?;
+        attach_new_volume(&lab, text_of(&instance["InstanceId"])?)?;
     }
     for instance in instances {
-        lab.stage(text(&instance["InstanceId"])?, "user-data work started")?;
+        lab.wait_for_stage(text_of(&instance["InstanceId"])?, "user-data work started")?;
     }
     let attached = |lab: &Lab| {
-        let volumes = lab.world()?.volumes;
+        let volumes = lab.fetch_world()?.volumes;
         let states = volumes
             .iter()
             .filter_map(|volume| volume.attachment.as_ref());
@@ -93,38 +93,38 @@ pub fn drive() -> Result<()> {
         );
         Ok(())
     };
-    lab.until("the volumes are attached", LIMIT, attached)?;
+    lab.wait_until("the volumes are attached", LIMIT, attached)?;
     writeln!(stdout(), "\n{DONE}")?;
     sleep(Duration::from_mins(10));
     Ok(())
 }
 
-fn text(value: &Value) -> Result<&str> {
+fn text_of(value: &Value) -> Result<&str> {
     value
         .as_str()
         .with_context(|| format!("{value} is no text"))
 }
 
-fn network(lab: &Lab) -> Result<String> {
-    let vpc = lab.aws("ec2", "CreateVpc", &json!({"CidrBlock": "10.50.0.0/16"}))?;
+fn network_interface(lab: &Lab) -> Result<String> {
+    let vpc = lab.call_aws("ec2", "CreateVpc", &json!({"CidrBlock": "10.50.0.0/16"}))?;
     let subnet = json!({
-        "VpcId": text(&vpc["Vpc"]["VpcId"])?,
+        "VpcId": text_of(&vpc["Vpc"]["VpcId"])?,
         "CidrBlock": "10.50.1.0/24",
         "AvailabilityZone": "us-east-1a",
     });
-    let subnet = lab.aws("ec2", "CreateSubnet", &subnet)?;
-    Ok(text(&subnet["Subnet"]["SubnetId"])?.to_owned())
+    let subnet = lab.call_aws("ec2", "CreateSubnet", &subnet)?;
+    Ok(text_of(&subnet["Subnet"]["SubnetId"])?.to_owned())
 }
 
 /// A volume for an instance, as soon as it runs.
-fn volume(lab: &Lab, instance: &str) -> Result<()> {
+fn attach_new_volume(lab: &Lab, instance: &str) -> Result<()> {
     let size = json!({"AvailabilityZone": "us-east-1a", "Size": 1, "VolumeType": "gp3"});
-    let volume = lab.aws("ec2", "CreateVolume", &size)?;
-    lab.reaches(instance, lab::world::InstanceState::Running)?;
+    let volume = lab.call_aws("ec2", "CreateVolume", &size)?;
+    lab.wait_for_instance_state(instance, lab::aws_state::InstanceState::Running)?;
     let attach = json!({
-        "VolumeId": text(&volume["VolumeId"])?,
+        "VolumeId": text_of(&volume["VolumeId"])?,
         "InstanceId": instance,
         "Device": "/dev/xvdu",
     });
-    lab.aws("ec2", "AttachVolume", &attach).map(drop)
+    lab.call_aws("ec2", "AttachVolume", &attach).map(drop)
 }

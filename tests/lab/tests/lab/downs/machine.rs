@@ -11,12 +11,12 @@ use std::process::Command;
 pub type Traces = BTreeMap<&'static str, Vec<String>>;
 
 /// What the machine has of all that labs make; `lab` is in the names of what belongs to one.
-pub fn traces(lab: &str) -> Traces {
+pub fn read_lab_traces(lab: &str) -> Traces {
     let mut traces = BTreeMap::from([
-        ("namespaces", entries("/run/netns")),
+        ("namespaces", list_entries("/run/netns")),
         (
             "mounts",
-            mounts::of("self")
+            mounts::read_mounts("self")
                 .unwrap()
                 .iter()
                 .map(|mount| mount.point.display().to_string())
@@ -24,27 +24,27 @@ pub fn traces(lab: &str) -> Traces {
         ),
         (
             "loop devices",
-            output(
+            output_lines(
                 "losetup",
                 &["--list", "--noheadings", "--output", "NAME,BACK-FILE"],
             ),
         ),
         (
             "links",
-            output("ip", &["-o", "link"])
+            output_lines("ip", &["-o", "link"])
                 .iter()
                 .map(|line| line.split(':').nth(1).unwrap().to_owned())
                 .collect(),
         ),
-        ("volatile", entries("/run/kctl-lab")),
-        ("disks", entries("/var/lib/kctl-lab")),
-        ("processes", processes(lab)),
+        ("volatile", list_entries("/run/kctl-lab")),
+        ("disks", list_entries("/var/lib/kctl-lab")),
+        ("processes", lab_processes(lab)),
     ]);
     let mut groups = Vec::new();
-    for hierarchy in cgroup::hierarchies().unwrap() {
+    for hierarchy in cgroup::list_hierarchies().unwrap() {
         let labs = hierarchy.root.join("kctl-lab");
         groups.extend(
-            entries(&labs)
+            list_entries(&labs)
                 .iter()
                 .map(|name| format!("{}/{name}", labs.display())),
         );
@@ -59,7 +59,7 @@ pub fn traces(lab: &str) -> Traces {
 }
 
 /// All that is not any lab's, and does not change by itself.
-pub fn rest() -> Traces {
+pub fn read_other_traces() -> Traces {
     let of = |path: &str| {
         fs::read_to_string(path)
             .unwrap()
@@ -77,13 +77,13 @@ pub fn rest() -> Traces {
             ]
             .concat(),
         ),
-        ("addresses", output("ip", &["-o", "-4", "addr"])),
-        ("routes", output("ip", &["route"])),
-        ("filters", output("nft", &["list", "tables"])),
+        ("addresses", output_lines("ip", &["-o", "-4", "addr"])),
+        ("routes", output_lines("ip", &["route"])),
+        ("filters", output_lines("nft", &["list", "tables"])),
     ])
 }
 
-fn entries(path: impl AsRef<Path>) -> Vec<String> {
+fn list_entries(path: impl AsRef<Path>) -> Vec<String> {
     let Ok(entries) = fs::read_dir(path) else {
         return Vec::new();
     };
@@ -92,7 +92,7 @@ fn entries(path: impl AsRef<Path>) -> Vec<String> {
         .collect()
 }
 
-fn output(program: &str, arguments: &[&str]) -> Vec<String> {
+fn output_lines(program: &str, arguments: &[&str]) -> Vec<String> {
     let output = Command::new(program).args(arguments).output().unwrap();
     String::from_utf8_lossy(&output.stdout)
         .lines()
@@ -102,9 +102,9 @@ fn output(program: &str, arguments: &[&str]) -> Vec<String> {
 
 /// Those in a cgroup of the lab, or with its name among their arguments; not what has ended and waits for its parent, which
 /// may be this program.
-fn processes(lab: &str) -> Vec<String> {
+fn lab_processes(lab: &str) -> Vec<String> {
     let mut found = Vec::new();
-    for pid in entries("/proc")
+    for pid in list_entries("/proc")
         .iter()
         .filter(|name| name.parse::<u32>().is_ok())
     {
@@ -112,7 +112,8 @@ fn processes(lab: &str) -> Vec<String> {
         let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         let marked = arguments.contains(&format!("kctl-lab/{lab}"))
             || arguments.contains(&format!("kctl-{lab}"));
-        let runs = Process::of(pid.parse().unwrap()).is_ok_and(|process| process.alive().unwrap());
+        let runs = Process::from_pid(pid.parse().unwrap())
+            .is_ok_and(|process| process.is_alive().unwrap());
         if !runs {
             continue;
         }

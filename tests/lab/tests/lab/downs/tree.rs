@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 /// Pids of all descendants that run, whatever thread began them.
-pub fn below(root: u32) -> Result<Vec<u32>> {
+pub fn descendants_of(root: u32) -> Result<Vec<u32>> {
     let mut children = BTreeMap::<u32, Vec<u32>>::new();
     for entry in fs::read_dir("/proc")? {
         let Some(pid) = entry?
@@ -41,7 +41,7 @@ pub fn below(root: u32) -> Result<Vec<u32>> {
 }
 
 /// Takes note of the orphans that have ended.
-pub fn reap() -> Result<()> {
+pub fn reap_orphans() -> Result<()> {
     loop {
         match wait(WaitOptions::NOHANG) {
             Ok(Some(_)) => {}

@@ -21,19 +21,19 @@ pub fn crash_one(lab: &mut Lab, writer: &Writer) -> Result<()> {
     let write = format!(
         "cd {folder}; echo is there >flushed; sync flushed; echo is gone >unflushed; cat flushed unflushed"
     );
-    ensure!(lab.sh(&host, &write)? == "is there\nis gone");
+    ensure!(lab.run_script(&host, &write)? == "is there\nis gone");
     let begun = unix_time()?;
     reboots::expect_no_changes_after(lab, &host, |lab| {
-        lab.kill(&host)?;
+        lab.kill_host(&host)?;
         writer.goes_on(lab, PATIENCE)?;
-        lab.start(&host)
+        lab.start_host(&host)
     })?;
-    let gap = longest_gap(&writer.all()?, begun, unix_time()?);
+    let gap = longest_gap(&writer.read_attempts()?, begun, unix_time()?);
     eprintln!("       the longest gap in writes: {gap:.1} s");
     let left = format!("cd {folder}; cat flushed; cat unflushed 2>/dev/null || true");
-    let left = lab.sh(&host, &left)?;
+    let left = lab.run_script(&host, &left)?;
     ensure!(left == "is there", "after the crash there is {left:?}");
-    lab.sh(&host, &format!("cd {folder}; rm -f flushed unflushed"))
+    lab.run_script(&host, &format!("cd {folder}; rm -f flushed unflushed"))
         .map(drop)
 }
 
@@ -50,20 +50,20 @@ pub fn crash_all(lab: &mut Lab, writer: &Writer, faults: &Value) -> Result<()> {
         .collect();
     let ids: Vec<&str> = hosts.iter().map(String::as_str).collect();
     writer.goes_on(lab, PATIENCE)?;
-    lab.faults(faults)?;
+    lab.set_faults(faults)?;
     let begun = unix_time()?;
     lab.kill_all(&ids)?;
     let down = unix_time()?;
     for id in &ids {
-        lab.start(id)?;
+        lab.start_host(id)?;
     }
-    let back = lab.until("writes are acknowledged again", PATIENCE, |_| {
-        let all = writer.all()?;
+    let back = lab.wait_until("writes are acknowledged again", PATIENCE, |_| {
+        let all = writer.read_attempts()?;
         let mut after = all.iter().filter(|one| one.begun > down);
         let done = after.find(|one| one.outcome == Outcome::Done);
         Ok(done.with_context(|| format!("{:?}", all.last()))?.ended)
     });
-    let healed = lab.faults(&json!([]));
+    let healed = lab.set_faults(&json!([]));
     eprintln!("       writes are back after {:.1} s", back? - begun);
     healed?;
     for id in ids {
@@ -74,7 +74,7 @@ pub fn crash_all(lab: &mut Lab, writer: &Writer, faults: &Value) -> Result<()> {
 
 /// Ends the writer, and checks that every acknowledged write is there.
 pub fn check_writes(lab: &mut Lab, writer: Writer) -> Result<()> {
-    let tally = writer.check(lab)?;
+    let tally = writer.check_writes(lab)?;
     ensure!(tally.acknowledged > 0, "{tally:?}");
     eprintln!("       {tally:?}");
     Ok(())

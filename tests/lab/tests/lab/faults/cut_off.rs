@@ -7,10 +7,10 @@ use lab::scenario::{Lab, Writer};
 
 pub fn cut_off_one(lab: &mut Lab, writer: &Writer) -> Result<()> {
     let host = cluster::control_plane(lab, 0)?.id;
-    lab.partition(&Partition::Host(host.clone()))?;
+    lab.partition_host(&Partition::Host(host.clone()))?;
     writer.goes_on(lab, PATIENCE)?;
-    lab.until("its Node is not Ready", PATIENCE, |lab| {
-        let node = lab.objects(&["node", &host])?;
+    lab.wait_until("its Node is not Ready", PATIENCE, |lab| {
+        let node = lab.get_objects(&["node", &host])?;
         let conditions = node["status"]["conditions"].as_array();
         let mut conditions = conditions.context("conditions")?.iter();
         let ready = conditions.find(|one| one["type"] == "Ready");
@@ -18,7 +18,7 @@ pub fn cut_off_one(lab: &mut Lab, writer: &Writer) -> Result<()> {
         ensure!(ready["status"] != "True", "{ready}");
         Ok(())
     })?;
-    lab.heal(&host)?;
+    lab.heal_host(&host)?;
     cluster::becomes_ready(lab, &host)?;
     writer.goes_on(lab, PATIENCE)?;
     cluster::expect_healthy(lab)

@@ -6,8 +6,8 @@ use super::super::cluster::{self, CLUSTER};
 use super::super::{PATIENCE, etcd};
 use super::crashes;
 use anyhow::{Context, Result, bail, ensure};
+use lab::aws_state::Instance;
 use lab::scenario::{LIMIT, Lab, Outcome, Writer};
-use lab::world::Instance;
 
 const LARGER: &str = "spec.etcdClusters[0].etcdMembers[*].volumeSize=2";
 
@@ -22,7 +22,7 @@ pub fn fill_volumes(lab: &mut Lab, writer: &Writer) -> Result<()> {
     {
         all.push((instance, etcd::find_volume(lab, member)?));
     }
-    lab.kubectl(&["create", "namespace", "full"])?;
+    lab.run_kubectl(&["create", "namespace", "full"])?;
     let (first, others) = all.split_first().context("control planes")?;
     fill_volume(lab, &first.0, &first.1)?;
     writer.goes_on(lab, PATIENCE)?;
@@ -30,7 +30,7 @@ pub fn fill_volumes(lab: &mut Lab, writer: &Writer) -> Result<()> {
     for (instance, volume) in others {
         fill_volume(lab, instance, volume)?;
     }
-    let tried = lab.fill("full")?;
+    let tried = lab.fill_etcd("full")?;
     let done = tried.iter().filter(|one| one.outcome == Outcome::Done);
     let last = tried.last().context("nothing was tried")?;
     eprintln!("       {} MB were taken, then: {}", done.count(), last.why);
@@ -40,15 +40,15 @@ pub fn fill_volumes(lab: &mut Lab, writer: &Writer) -> Result<()> {
         Err(failed) => eprintln!("       no reads: {failed:#}"),
     }
     let begun = crashes::unix_time()?;
-    lab.kctl(&["edit", "cluster", CLUSTER, "--set", LARGER])?;
-    lab.kctl(&["update", CLUSTER, "--yes"])?;
+    lab.run_kctl(&["edit", "cluster", CLUSTER, "--set", LARGER])?;
+    lab.run_kctl(&["update", CLUSTER, "--yes"])?;
     if !may_grow()? {
         eprintln!(
             "       NOT TESTED: that the file systems grow, because this machine lacks CAP_SYS_RESOURCE"
         );
         for (instance, volume) in &all {
             expect_attempt_to_grow(lab, instance, volume)?;
-            lab.sh(
+            lab.run_script(
                 &instance.id,
                 &format!("rm {}/ballast", etcd::mount_point(volume)),
             )?;
@@ -60,8 +60,8 @@ pub fn fill_volumes(lab: &mut Lab, writer: &Writer) -> Result<()> {
     if may_grow()? {
         return cluster::expect_healthy(lab);
     }
-    lab.until("kctl validate names what cannot grow", LIMIT, |lab| {
-        let said = lab.kctl(&["validate", CLUSTER, "-o", "json"]);
+    lab.wait_until("kctl validate names what cannot grow", LIMIT, |lab| {
+        let said = lab.run_kctl(&["validate", CLUSTER, "-o", "json"]);
         let Err(said) = said else {
             bail!("it says that the cluster is healthy");
         };
@@ -81,7 +81,7 @@ fn not_grown(volume: &str) -> String {
 
 /// Reads from etcd and not from the API server's cache: a list of the newest state.
 fn read_uncached(lab: &Lab) -> Result<()> {
-    lab.kubectl(&["get", "--raw", "/api/v1/namespaces?limit=1"])
+    lab.run_kubectl(&["get", "--raw", "/api/v1/namespaces?limit=1"])
         .map(drop)
 }
 
@@ -92,7 +92,7 @@ fn fill_volume(lab: &Lab, instance: &Instance, volume: &str) -> Result<()> {
         "cd {folder}; fallocate --length \"$(df --output=avail -B1 . | tail -1)\" ballast 2>/dev/null || true
         dd if=/dev/zero of=rest bs=4k 2>/dev/null || true; df --output=avail . | tail -1"
     );
-    let free = lab.sh(&instance.id, &fill)?;
+    let free = lab.run_script(&instance.id, &fill)?;
     ensure!(free == "0", "{free} KiB are still free on {folder}");
     Ok(())
 }
@@ -107,8 +107,8 @@ fn may_grow() -> Result<bool> {
 /// Waits until protokube has tried to grow the file system, though etcd is down.
 fn expect_attempt_to_grow(lab: &Lab, instance: &Instance, volume: &str) -> Result<()> {
     let words = not_grown(volume);
-    lab.until("protokube tries to grow it", PATIENCE, |lab| {
-        let stages = lab.stages(&instance.id)?;
+    lab.wait_until("protokube tries to grow it", PATIENCE, |lab| {
+        let stages = lab.read_stages(&instance.id)?;
         let tried = stages.iter().any(|one| one.detail.contains(&words));
         ensure!(tried, "it said {:?}", stages.last());
         Ok(())

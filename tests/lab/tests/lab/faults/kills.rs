@@ -3,8 +3,8 @@
 
 use super::super::{PATIENCE, cluster, files, reports};
 use anyhow::{Context, Result, ensure};
-use lab::scenario::{LIMIT, Lab, fraction, number};
-use lab::world::Instance;
+use lab::aws_state::Instance;
+use lab::scenario::{LIMIT, Lab, number_from_environment, random_fraction};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,16 +19,16 @@ const LONGEST: f64 = 6.0;
 const ESCAPES: usize = 5;
 
 pub fn kill_nodeup(lab: &mut Lab) -> Result<()> {
-    let wanted = number("KCTL_NODEUP_KILLS")?.unwrap_or(5);
-    let seed = super::seed()?;
+    let wanted = number_from_environment("KCTL_NODEUP_KILLS")?.unwrap_or(5);
+    let seed = super::read_seed()?;
     eprintln!("       KCTL_LAB_SEED={seed} KCTL_NODEUP_KILLS={wanted}");
-    let undisturbed = cluster::workers(lab)?.remove(0);
+    let undisturbed = cluster::worker_instances(lab)?.remove(0);
     let expected = files::list_files(lab, &undisturbed)?;
     ensure!(expected.len() > 20, "nodeup made only {expected:?}");
     let mut position = 0;
     let mut moment = || {
         position += 1;
-        fraction(seed, position)
+        random_fraction(seed, position)
     };
     let (mut kills, mut escapes) = (0, 0);
     let mut whole = LONGEST;
@@ -51,8 +51,9 @@ pub fn kill_nodeup(lab: &mut Lab) -> Result<()> {
             "       killed {done} times, then {}",
             reports::format_figures(&report)
         );
-        lab.until("its files are those of the undisturbed", LIMIT, |lab| {
-            let difference = files::difference(&expected, &files::list_files(lab, &worker)?);
+        lab.wait_until("its files are those of the undisturbed", LIMIT, |lab| {
+            let difference =
+                files::describe_difference(&expected, &files::list_files(lab, &worker)?);
             ensure!(
                 difference.is_empty(),
                 "undisturbed, and killed:\n{difference}"
@@ -69,13 +70,13 @@ pub fn kill_nodeup(lab: &mut Lab) -> Result<()> {
 
 /// Terminates the worker that is not `kept`, and returns its replacement.
 pub fn replace_worker(lab: &Lab, kept: &Instance) -> Result<Instance> {
-    let before = cluster::workers(lab)?;
+    let before = cluster::worker_instances(lab)?;
     let old = before.iter().find(|one| one.id != kept.id);
     let old = &old.context("there is no second worker")?.id;
-    lab.aws("ec2", "TerminateInstances", &json!({"InstanceIds": [old]}))?;
+    lab.call_aws("ec2", "TerminateInstances", &json!({"InstanceIds": [old]}))?;
     let known: BTreeSet<&str> = before.iter().map(|one| one.id.as_str()).collect();
-    lab.until("another worker runs", PATIENCE, |lab| {
-        let mut now = cluster::workers(lab)?;
+    lab.wait_until("another worker runs", PATIENCE, |lab| {
+        let mut now = cluster::worker_instances(lab)?;
         now.retain(|one| !known.contains(one.id.as_str()));
         now.pop().context("the group has launched none")
     })
@@ -84,7 +85,7 @@ pub fn replace_worker(lab: &Lab, kept: &Instance) -> Result<Instance> {
 /// Main process and state of nodeup's unit.
 fn nodeup_unit(lab: &Lab, host: &str) -> Result<(u32, String)> {
     let show = "systemctl show --property=MainPID,ActiveState --value nodeup.service";
-    let said = lab.sh(host, show)?;
+    let said = lab.run_script(host, show)?;
     let (pid, state) = said.split_once('\n').context("two lines")?;
     Ok((pid.parse()?, state.to_owned()))
 }
@@ -99,7 +100,7 @@ fn kill_repeatedly(
 ) -> Result<u64> {
     let mut done = 0;
     while done < times {
-        let pid = lab.until("nodeup runs or is done", PATIENCE, |lab| {
+        let pid = lab.wait_until("nodeup runs or is done", PATIENCE, |lab| {
             let (pid, state) = nodeup_unit(lab, &host.id)?;
             ensure!(state == "active" || pid > 0, "it is {state}");
             Ok(if state == "active" { 0 } else { pid })
@@ -112,10 +113,10 @@ fn kill_repeatedly(
         std::thread::sleep(Duration::from_secs_f64(longest * moment()));
         // nodeup may be done by now. systemd would restart it only after ten seconds.
         let kill = format!("kill -9 {pid} && systemctl start --no-block nodeup.service");
-        if lab.sh(&host.id, &kill).is_ok() {
+        if lab.run_script(&host.id, &kill).is_ok() {
             done += 1;
             eprintln!("       nodeup {pid} of {} killed", host.id);
-            lab.until("systemd sees it", LIMIT, |lab| {
+            lab.wait_until("systemd sees it", LIMIT, |lab| {
                 ensure!(nodeup_unit(lab, &host.id)?.0 != pid, "it does not");
                 Ok(())
             })?;

@@ -18,23 +18,23 @@ pub fn remove_log(lab: &mut Lab, writer: &Writer) -> Result<()> {
     let host = cluster::control_plane(lab, 1)?.id;
     let volume = etcd::find_volume(lab, "b")?;
     let data = format!("{}/var/etcd/data", etcd::mount_point(&volume));
-    let boot = lab.boot(&host)?;
+    let boot = lab.boot_id(&host)?;
     // Like an operator who tries to repair etcd; the instance reboots before kubelet can start etcd again.
-    lab.sh(
+    lab.run_script(
         &host,
         &format!("systemctl stop kubelet; rm -r {data}/member; sync"),
     )?;
-    lab.aws("ec2", "RebootInstances", &json!({"InstanceIds": [host]}))?;
+    lab.call_aws("ec2", "RebootInstances", &json!({"InstanceIds": [host]}))?;
     lab.booted_again(&host, &boot)?;
-    lab.until("protokube names it on the console", PATIENCE, |lab| {
+    lab.wait_until("protokube names it on the console", PATIENCE, |lab| {
         expect_no_new_log(lab, &host, &data)?;
-        let stages = lab.stages(&host)?;
+        let stages = lab.read_stages(&host)?;
         let said = stages.iter().any(|one| one.detail.contains(GONE));
         ensure!(said, "it said {:?}", stages.last());
         Ok(())
     })?;
-    lab.until("kctl validate names it", LIMIT, |lab| {
-        let said = lab.kctl(&["validate", CLUSTER, "-o", "json"]);
+    lab.wait_until("kctl validate names it", LIMIT, |lab| {
+        let said = lab.run_kctl(&["validate", CLUSTER, "-o", "json"]);
         let Err(said) = said else {
             anyhow::bail!("it says that the cluster is healthy");
         };
@@ -50,7 +50,7 @@ pub fn remove_log(lab: &mut Lab, writer: &Writer) -> Result<()> {
 
 /// There is no new log on the volume.
 fn expect_no_new_log(lab: &Lab, host: &str, data: &str) -> Result<()> {
-    let said = lab.sh(host, &format!("ls -A {data}/member 2>/dev/null || true"))?;
+    let said = lab.run_script(host, &format!("ls -A {data}/member 2>/dev/null || true"))?;
     ensure!(said.is_empty(), "etcd began anew: {said}");
     Ok(())
 }
@@ -59,7 +59,7 @@ fn expect_no_new_log(lab: &Lab, host: &str, data: &str) -> Result<()> {
 fn expect_healthy_others(lab: &Lab) -> Result<()> {
     for group in [0, 2] {
         let host = cluster::control_plane(lab, group)?.id;
-        let said = lab.sh(
+        let said = lab.run_script(
             &host,
             "curl -sS --max-time 10 'http://127.0.0.1:3992/health'",
         )?;

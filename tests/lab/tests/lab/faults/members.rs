@@ -18,7 +18,7 @@ const EDITS: [Edit; 3] = [
 
 pub fn edit_members(lab: &mut Lab) -> Result<()> {
     let before = etcd::list_volumes(lab)?;
-    let spec = lab.kctl(&["get", "cluster", CLUSTER, "-o", "json"])?;
+    let spec = lab.run_kctl(&["get", "cluster", CLUSTER, "-o", "json"])?;
     for (title, edit) in EDITS {
         let mut edited: Value = serde_json::from_str(&spec)?;
         let clusters = edited["spec"]["etcdClusters"].as_array_mut();
@@ -27,7 +27,7 @@ pub fn edit_members(lab: &mut Lab) -> Result<()> {
             edit(members.context("members")?);
         }
         let said = match replace_spec(lab, &edited.to_string()) {
-            Ok(()) => lab.kctl(&["update", CLUSTER, "--yes"]),
+            Ok(()) => lab.run_kctl(&["update", CLUSTER, "--yes"]),
             Err(refused) => Err(refused),
         };
         // Before any check, so that the next fault finds the original spec.
@@ -39,7 +39,7 @@ pub fn edit_members(lab: &mut Lab) -> Result<()> {
         let now = etcd::list_volumes(lab)?;
         ensure!(now == before, "{title}: {before:?} became {now:?}");
     }
-    lab.kctl(&["update", CLUSTER, "--yes"])?;
+    lab.run_kctl(&["update", CLUSTER, "--yes"])?;
     ensure!(
         etcd::list_volumes(lab)? == before,
         "the spec as it was changed volumes"
@@ -50,7 +50,7 @@ pub fn edit_members(lab: &mut Lab) -> Result<()> {
 fn replace_spec(lab: &Lab, spec: &str) -> Result<()> {
     let file = lab.place().run().join("cluster.json");
     std::fs::write(&file, spec)?;
-    lab.kctl(&["replace", "-f", &file.display().to_string()])
+    lab.run_kctl(&["replace", "-f", &file.display().to_string()])
         .map(drop)
 }
 
@@ -58,7 +58,7 @@ fn replace_spec(lab: &Lab, spec: &str) -> Result<()> {
 pub fn copy_volume(lab: &mut Lab) -> Result<()> {
     let before = etcd::list_volumes(lab)?;
     let own = etcd::find_volume(lab, "a")?;
-    let told = lab.aws("ec2", "DescribeVolumes", &json!({"VolumeIds": [own]}))?;
+    let told = lab.call_aws("ec2", "DescribeVolumes", &json!({"VolumeIds": [own]}))?;
     let tags = &told["Volumes"][0]["Tags"];
     let copy = json!({
         "AvailabilityZone": "us-east-1a",
@@ -66,19 +66,19 @@ pub fn copy_volume(lab: &mut Lab) -> Result<()> {
         "VolumeType": "gp3",
         "TagSpecifications": [{"ResourceType": "volume", "Tags": tags}],
     });
-    let copy = lab.aws("ec2", "CreateVolume", &copy)?["VolumeId"].clone();
+    let copy = lab.call_aws("ec2", "CreateVolume", &copy)?["VolumeId"].clone();
     let copy = copy.as_str().context("a volume's id")?;
     let mut wanted = before.clone();
     wanted.insert(copy.to_owned(), before[&own].clone());
     // kctl may refuse to choose one, but must keep both.
-    match lab.kctl(&["update", CLUSTER, "--yes"]) {
+    match lab.run_kctl(&["update", CLUSTER, "--yes"]) {
         Ok(_) => eprintln!("       kept"),
         Err(refused) => eprintln!("       {refused:#}"),
     }
     let now = etcd::list_volumes(lab)?;
     ensure!(now == wanted, "{wanted:?} became {now:?}");
-    lab.aws("ec2", "DeleteVolume", &json!({"VolumeId": copy}))?;
-    lab.kctl(&["update", CLUSTER, "--yes"])?;
+    lab.call_aws("ec2", "DeleteVolume", &json!({"VolumeId": copy}))?;
+    lab.run_kctl(&["update", CLUSTER, "--yes"])?;
     ensure!(
         etcd::list_volumes(lab)? == before,
         "the copy's end changed volumes"

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 pub fn reach_quota(lab: &mut Lab) -> Result<()> {
     let before = etcd::count_restarts(lab)?;
-    lab.kubectl(&["create", "namespace", "quota"])?;
-    let tried = lab.fill("quota")?;
+    lab.run_kubectl(&["create", "namespace", "quota"])?;
+    let tried = lab.fill_etcd("quota")?;
     let last = tried.last().context("nothing was tried")?;
     ensure!(
         last.outcome != Outcome::Done && last.why.contains("database space exceeded"),
@@ -17,7 +17,7 @@ pub fn reach_quota(lab: &mut Lab) -> Result<()> {
     let done = tried.iter().filter(|one| one.outcome == Outcome::Done);
     eprintln!("       {} MB were taken, then: {}", done.count(), last.why);
     let read = "/api/v1/namespaces/quota/configmaps?limit=1";
-    let read: Value = serde_json::from_str(&lab.kubectl(&["get", "--raw", read])?)?;
+    let read: Value = serde_json::from_str(&lab.run_kubectl(&["get", "--raw", read])?)?;
     ensure!(read["items"][0].is_object(), "{read}");
     expect_probes_to_pass(lab)?;
     let after = etcd::count_restarts(lab)?;
@@ -27,7 +27,7 @@ pub fn reach_quota(lab: &mut Lab) -> Result<()> {
 
 /// The startup and liveness probes of the members pass.
 fn expect_probes_to_pass(lab: &Lab) -> Result<()> {
-    let pods = lab.objects(&["pods", "--namespace=kube-system"])?;
+    let pods = lab.get_objects(&["pods", "--namespace=kube-system"])?;
     let pods = pods["items"].as_array().context("pods")?;
     // The member of the second group may have lost its log.
     let instances = [
@@ -48,8 +48,8 @@ fn expect_probes_to_pass(lab: &Lab) -> Result<()> {
             let (path, port) = (get["path"].as_str(), get["port"].as_i64());
             let (path, port) = path.zip(port).context("a probe")?;
             let url = format!("http://127.0.0.1:{port}{path}");
-            let said = lab.until(&format!("{probe} of {name}"), LIMIT, |lab| {
-                lab.sh(
+            let said = lab.wait_until(&format!("{probe} of {name}"), LIMIT, |lab| {
+                lab.run_script(
                     node,
                     &format!("curl -sS --max-time 15 -w '\\n%{{http_code}}' '{url}'"),
                 )

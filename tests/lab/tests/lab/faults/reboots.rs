@@ -8,11 +8,11 @@ use serde_json::json;
 
 pub fn run_nodeup_again(lab: &mut Lab) -> Result<()> {
     for instance in [
-        cluster::workers(lab)?.remove(0),
+        cluster::worker_instances(lab)?.remove(0),
         cluster::control_plane(lab, 0)?,
     ] {
         let before = reports::wait_for_report(lab, &instance.id)?;
-        lab.sh(&instance.id, "systemctl restart nodeup.service")?;
+        lab.run_script(&instance.id, "systemctl restart nodeup.service")?;
         let after = reports::wait_for_later_report(lab, &instance.id, &before.started)?;
         ensure!(after.changes == 0, "{}", describe_run(lab, &after)?);
         eprintln!("       {}", reports::format_figures(&after));
@@ -21,19 +21,19 @@ pub fn run_nodeup_again(lab: &mut Lab) -> Result<()> {
 }
 
 pub fn reboot_worker(lab: &mut Lab) -> Result<()> {
-    let worker = cluster::workers(lab)?.remove(1);
+    let worker = cluster::worker_instances(lab)?.remove(1);
     expect_no_changes_after(lab, &worker.id, |lab| {
         let asked = json!({"InstanceIds": [worker.id]});
-        lab.aws("ec2", "RebootInstances", &asked).map(drop)
+        lab.call_aws("ec2", "RebootInstances", &asked).map(drop)
     })
 }
 
 pub fn crash_control_plane(lab: &mut Lab) -> Result<()> {
     let control = cluster::control_plane(lab, 0)?;
-    lab.sh(&control.id, "sync")?;
+    lab.run_script(&control.id, "sync")?;
     expect_no_changes_after(lab, &control.id, |lab| {
-        lab.kill(&control.id)?;
-        lab.start(&control.id)
+        lab.kill_host(&control.id)?;
+        lab.start_host(&control.id)
     })
 }
 
@@ -43,7 +43,7 @@ pub fn expect_no_changes_after(
     id: &str,
     happens: impl FnOnce(&Lab) -> Result<()>,
 ) -> Result<()> {
-    let (boot, before) = (lab.boot(id)?, reports::wait_for_report(lab, id)?);
+    let (boot, before) = (lab.boot_id(id)?, reports::wait_for_report(lab, id)?);
     happens(lab)?;
     lab.booted_again(id, &boot)?;
     let after = reports::wait_for_later_report(lab, id, &before.started)?;
@@ -56,12 +56,12 @@ pub fn expect_no_changes_after(
 
 /// Figures of a run, and its console lines.
 fn describe_run(lab: &Lab, report: &BootReport) -> Result<String> {
-    let stages = lab.stages(&report.instance)?;
+    let stages = lab.read_stages(&report.instance)?;
     let said = |stage: &&Stage| stage.time >= report.started && !stage.detail.is_empty();
     let lines: Vec<String> = stages
         .iter()
         .filter(said)
-        .map(|stage| format!("\n         {}: {}", stage.words(), stage.detail))
+        .map(|stage| format!("\n         {}: {}", stage.to_words(), stage.detail))
         .collect();
     Ok(format!(
         "{}{}",

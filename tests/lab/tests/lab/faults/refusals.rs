@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 /// What `kctl get instances` says about the start of an instance.
 fn read_start(lab: &Lab, id: &str) -> Result<Value> {
-    let said = lab.kctl(&["get", "instances", "--name", CLUSTER, "-o", "json"])?;
+    let said = lab.run_kctl(&["get", "instances", "--name", CLUSTER, "-o", "json"])?;
     let said: Value = serde_json::from_str(&said)?;
     let instances = said.as_array().context("a list of instances")?;
     let instance = instances.iter().find(|one| one["id"] == id);
@@ -26,10 +26,10 @@ fn expect_named(
     harm: impl FnOnce(&Lab) -> Result<()>,
     undo: impl FnOnce(&Lab) -> Result<()>,
 ) -> Result<()> {
-    let kept = cluster::workers(lab)?.remove(0);
+    let kept = cluster::worker_instances(lab)?.remove(0);
     harm(lab)?;
     let worker = kills::replace_worker(lab, &kept)?;
-    let start = lab.until("kctl names the cause", PATIENCE, |lab| {
+    let start = lab.wait_until("kctl names the cause", PATIENCE, |lab| {
         let start = read_start(lab, &worker.id)?;
         let error = start["error"].as_str().unwrap_or_default();
         let named = words.iter().all(|word| error.contains(word));
@@ -42,7 +42,7 @@ fn expect_named(
     undo(lab)?;
     if stage == "boot" {
         // The instance keeps its image: only a replacement becomes a node.
-        let mut others = cluster::workers(lab)?;
+        let mut others = cluster::worker_instances(lab)?;
         others.retain(|one| one.id != worker.id);
         let kept = others.first().context("the other worker")?;
         let new = kills::replace_worker(lab, kept)?;
@@ -53,14 +53,14 @@ fn expect_named(
 
 pub fn break_image(lab: &mut Lab) -> Result<()> {
     let name = ["nodes-us-east-1a", "--name", CLUSTER];
-    let said = lab.kctl(&[&["get", "instancegroups"], &name[..], &["-o", "json"]].concat())?;
+    let said = lab.run_kctl(&[&["get", "instancegroups"], &name[..], &["-o", "json"]].concat())?;
     let group: Value = serde_json::from_str(&said)?;
     let image = group.pointer("/spec/image").and_then(Value::as_str);
     let image = image.with_context(|| said.clone())?;
     let edit = |lab: &Lab, image: &str| {
         let image = format!("spec.image={image}");
-        lab.kctl(&[&["edit", "instancegroup"], &name[..], &["--set", &image]].concat())?;
-        lab.kctl(&["update", CLUSTER, "--yes"]).map(drop)
+        lab.run_kctl(&[&["edit", "instancegroup"], &name[..], &["--set", &image]].concat())?;
+        lab.run_kctl(&["update", CLUSTER, "--yes"]).map(drop)
     };
     expect_named(
         lab,
@@ -84,7 +84,7 @@ pub fn close_port(lab: &mut Lab) -> Result<()> {
 fn list_rules(lab: &Lab) -> Result<Vec<(Value, Value)>> {
     let name = format!("masters.{CLUSTER}");
     let asked = json!({"Filters": [{"Name": "group-name", "Values": [name]}]});
-    let groups = lab.aws("ec2", "DescribeSecurityGroups", &asked)?;
+    let groups = lab.call_aws("ec2", "DescribeSecurityGroups", &asked)?;
     let groups = groups["SecurityGroups"].as_array().context("groups")?;
     let mut found = Vec::new();
     for group in groups {
@@ -107,15 +107,15 @@ fn list_rules(lab: &Lab) -> Result<Vec<(Value, Value)>> {
 fn change_rules(lab: &Lab, operation: &str, rules: &[(Value, Value)]) -> Result<()> {
     for (group, rules) in rules {
         let asked = json!({"GroupId": group, "IpPermissions": rules});
-        lab.aws("ec2", operation, &asked)?;
+        lab.call_aws("ec2", operation, &asked)?;
     }
     Ok(())
 }
 
 /// Keys in the state store that start with `prefix` and contain `word`.
 fn list_keys(lab: &Lab, prefix: &str, word: &str) -> Result<Vec<String>> {
-    let asked = json!({"Bucket": lab.bucket(), "Prefix": prefix});
-    let listed = lab.aws("s3", "ListObjectsV2", &asked)?;
+    let asked = json!({"Bucket": lab.store_bucket(), "Prefix": prefix});
+    let listed = lab.call_aws("s3", "ListObjectsV2", &asked)?;
     let listed = listed["Contents"].as_array().context("objects")?;
     let keys = listed.iter().filter_map(|one| one["Key"].as_str());
     let found: Vec<String> = keys
@@ -128,10 +128,10 @@ fn list_keys(lab: &Lab, prefix: &str, word: &str) -> Result<Vec<String>> {
 
 /// Copies an object in the state store.
 fn copy_object(lab: &Lab, from: &str, to: &str) -> Result<()> {
-    let bucket = lab.bucket();
+    let bucket = lab.store_bucket();
     let source = json!({"Bucket": bucket, "Key": from});
     let asked = json!({"Bucket": bucket, "Key": to, "CopySource": source});
-    lab.aws("s3", "CopyObject", &asked).map(drop)
+    lab.call_aws("s3", "CopyObject", &asked).map(drop)
 }
 
 const ASIDE: &str = "aside/";
@@ -148,8 +148,9 @@ pub fn exchange_nodeup(lab: &mut Lab) -> Result<()> {
         |lab| {
             for key in &keys {
                 copy_object(lab, key, &format!("{ASIDE}{key}"))?;
-                let other = json!({"Bucket": lab.bucket(), "Key": key, "Body": "another program"});
-                lab.aws("s3", "PutObject", &other)?;
+                let other =
+                    json!({"Bucket": lab.store_bucket(), "Key": key, "Body": "another program"});
+                lab.call_aws("s3", "PutObject", &other)?;
             }
             Ok(())
         },
@@ -171,15 +172,15 @@ pub fn delete_node_config(lab: &mut Lab) -> Result<()> {
         ("nodeup/fetch", &["NodeConfig"], "kctl update --yes writes"),
         |lab| {
             for key in &keys {
-                let asked = json!({"Bucket": lab.bucket(), "Key": key});
-                lab.aws("s3", "DeleteObject", &asked)?;
+                let asked = json!({"Bucket": lab.store_bucket(), "Key": key});
+                lab.call_aws("s3", "DeleteObject", &asked)?;
             }
             Ok(())
         },
         |lab| {
             for (key, text) in keys.iter().zip(&texts) {
-                let asked = json!({"Bucket": lab.bucket(), "Key": key, "Body": text});
-                lab.aws("s3", "PutObject", &asked)?;
+                let asked = json!({"Bucket": lab.store_bucket(), "Key": key, "Body": text});
+                lab.call_aws("s3", "PutObject", &asked)?;
             }
             Ok(())
         },

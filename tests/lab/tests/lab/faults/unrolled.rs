@@ -20,14 +20,14 @@ const LOOK: Duration = Duration::from_secs(20);
 pub fn change_flag(lab: &mut Lab) -> Result<()> {
     let before = wait_until_settled(lab)?;
     let control = cluster::control_plane(lab, 0)?;
-    lab.kctl(&["edit", "cluster", CLUSTER, "--set", SETTING])?;
-    lab.kctl(&["update", CLUSTER, "--yes"])?;
+    lab.run_kctl(&["edit", "cluster", CLUSTER, "--set", SETTING])?;
+    lab.run_kctl(&["update", CLUSTER, "--yes"])?;
     sleep(LOOK);
     let after = list_containers(lab)?;
     let changed = differing_pods(&before, &after);
     ensure!(changed.is_empty(), "{}", changed.join("\n"));
     let new = newest_user_data(lab)?;
-    let own = lab.instance(&control.id)?.user_data;
+    let own = lab.find_instance(&control.id)?.user_data;
     ensure!(
         own.is_some_and(|own| own != new),
         "the launch template is as it was"
@@ -42,7 +42,7 @@ pub fn change_flag(lab: &mut Lab) -> Result<()> {
 
 /// No control plane has the new flag, including the one that crashed.
 fn expect_old_flags(lab: &Lab) -> Result<()> {
-    let pods = lab.objects(&[
+    let pods = lab.get_objects(&[
         "pods",
         "--namespace=kube-system",
         "--selector=k8s-app=kube-apiserver",
@@ -60,7 +60,7 @@ type Containers = BTreeMap<String, Vec<(Value, Value)>>;
 /// Ready.
 fn wait_until_settled(lab: &Lab) -> Result<Containers> {
     let mut last = Containers::new();
-    lab.until("every pod runs, and goes on to", LIMIT, |lab| {
+    lab.wait_until("every pod runs, and goes on to", LIMIT, |lab| {
         let now = list_containers(lab)?;
         let changed = differing_pods(&last, &now);
         last = now;
@@ -85,7 +85,7 @@ fn differing_pods(before: &Containers, after: &Containers) -> Vec<String> {
 
 /// The containers of all pods; an error if one is not ready.
 fn list_containers(lab: &Lab) -> Result<Containers> {
-    let pods = lab.objects(&["pods", "--all-namespaces"])?;
+    let pods = lab.get_objects(&["pods", "--all-namespaces"])?;
     let pods = pods["items"].as_array().context("pods")?;
     let of = |pod: &Value| {
         let statuses = pod["status"]["containerStatuses"].as_array();
@@ -113,13 +113,13 @@ fn list_containers(lab: &Lab) -> Result<Containers> {
 /// The user data of the newest launch template version, in base64.
 fn newest_user_data(lab: &Lab) -> Result<String> {
     let asked = json!({"LaunchTemplateName": CONTROL_PLANES[0], "Versions": ["$Latest"]});
-    let told = lab.aws("ec2", "DescribeLaunchTemplateVersions", &asked)?;
+    let told = lab.call_aws("ec2", "DescribeLaunchTemplateVersions", &asked)?;
     let text = told["LaunchTemplateVersions"][0]["LaunchTemplateData"]["UserData"].as_str();
     Ok(text.context("user data")?.to_owned())
 }
 
 fn is_up_to_date(lab: &Lab, id: &str) -> Result<bool> {
-    let said = lab.kctl(&["get", "instances", "--name", CLUSTER, "-o", "json"])?;
+    let said = lab.run_kctl(&["get", "instances", "--name", CLUSTER, "-o", "json"])?;
     let said: Value = serde_json::from_str(&said)?;
     let instances = said.as_array().context("a list of instances")?;
     let instance = instances.iter().find(|one| one["id"] == id);

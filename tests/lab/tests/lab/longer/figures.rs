@@ -19,13 +19,13 @@ fn print_figures(lab: &mut Lab) -> Result<()> {
     cluster::create_spec(lab, &["--networking=flannel", "--dns=none"])?;
     let calls = count_calls(lab)?;
     let begun = OffsetDateTime::now_utc();
-    lab.kctl(&["update", CLUSTER, "--yes"])?;
+    lab.run_kctl(&["update", CLUSTER, "--yes"])?;
     let updated = OffsetDateTime::now_utc();
     let of_kctl = self::count_calls(lab)?.since(&calls);
-    lab.kctl(&["export", "kubeconfig", CLUSTER, "--admin=12h"])?;
+    lab.run_kctl(&["export", "kubeconfig", CLUSTER, "--admin=12h"])?;
     cluster::expect_ready(lab, 1)?;
     let mut instances = vec![cluster::control_plane(lab, 0)?];
-    instances.extend(cluster::workers(lab)?);
+    instances.extend(cluster::worker_instances(lab)?);
     let mut table = new_table();
     let mut last: f64 = 0.0;
     for instance in instances {
@@ -71,7 +71,7 @@ impl Calls {
 
 /// All calls until now, of every client.
 fn count_calls(lab: &Lab) -> Result<Calls> {
-    let url = format!("{}/_simulator/calls", lab.reached().simulator);
+    let url = format!("{}/_simulator/calls", lab.addresses().simulator);
     let said = std::process::Command::new("curl")
         .args(["--silent", "--show-error", "--fail", &url])
         .output();
@@ -104,7 +104,7 @@ fn new_table() -> Table {
 /// A instance's row, and when its node was Ready, seconds after `updated`.
 fn table_row(lab: &Lab, id: &str, updated: OffsetDateTime) -> Result<(Vec<String>, f64)> {
     let report = reports::wait_for_report(lab, id)?;
-    let lines = lab.stages(id)?;
+    let lines = lab.read_stages(id)?;
     let first = |source: &str| {
         let found = lines.iter().find(|line| line.source == source);
         let found = found.with_context(|| format!("{id} said nothing of {source}"))?;
@@ -121,7 +121,7 @@ fn table_row(lab: &Lab, id: &str, updated: OffsetDateTime) -> Result<(Vec<String
         })
         .collect();
     let done = seconds_since(updated, &report.started)? + took.iter().sum::<f64>();
-    let node = lab.objects(&["node", id])?;
+    let node = lab.get_objects(&["node", id])?;
     let conditions = node["status"]["conditions"]
         .as_array()
         .context("conditions")?;

@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 
 pub const STEPS: [Step; 9] = [
     ("kctl makes a cluster", |lab| {
-        cluster::make(lab, &["--networking=flannel", "--dns=none", LIFE.0])
+        cluster::create_cluster(lab, &["--networking=flannel", "--dns=none", LIFE.0])
     }),
     ("three instances become Ready nodes", |lab| {
         cluster::expect_ready(lab, 1)
@@ -56,7 +56,7 @@ struct Seen {
 }
 
 fn read_certificate(lab: &Lab, host: &str, path: &str) -> Result<Seen> {
-    let text = lab.exec(host, &["cat", path])?;
+    let text = lab.exec_in_host(host, &["cat", path])?;
     let mut blocks = Pem::iter_from_buffer(text.as_bytes()).filter_map(Result::ok);
     let pem = blocks.find(|pem| pem.label == "CERTIFICATE");
     let pem = pem.with_context(|| format!("{path} of {host} holds none"))?;
@@ -71,7 +71,7 @@ fn read_certificate(lab: &Lab, host: &str, path: &str) -> Result<Seen> {
 
 /// Every instance of the cluster.
 fn list_instances(lab: &Lab) -> Result<Vec<String>> {
-    let mut all = cluster::workers(lab)?;
+    let mut all = cluster::worker_instances(lab)?;
     all.push(cluster::control_plane(lab, 0)?);
     Ok(all.into_iter().map(|instance| instance.id).collect())
 }
@@ -89,7 +89,7 @@ fn read_certificates(lab: &Lab) -> Result<BTreeMap<(String, &'static str), Seen>
 }
 
 fn expect_short_lives(lab: &mut Lab) -> Result<()> {
-    lab.until("every kubelet has both", PATIENCE, |lab| {
+    lab.wait_until("every kubelet has both", PATIENCE, |lab| {
         read_certificates(lab).map(drop)
     })?;
     for (of, seen) in read_certificates(lab)? {
@@ -108,13 +108,13 @@ fn expect_short_lives(lab: &mut Lab) -> Result<()> {
 /// The service that a timer starts once a week issues a certificate that is missing, and changes nothing else.
 fn reissue_others(lab: &mut Lab) -> Result<()> {
     for instance in list_instances(lab)? {
-        lab.sh(&instance, "systemctl is-active nodeup-certificates.timer")?;
+        lab.run_script(&instance, "systemctl is-active nodeup-certificates.timer")?;
         let (before, report) = (
             read_certificate(lab, &instance, PROXY)?,
             reports::wait_for_report(lab, &instance)?,
         );
         let renew = format!("rm {PROXY} && systemctl start nodeup-certificates.service");
-        lab.sh(&instance, &renew)?;
+        lab.run_script(&instance, &renew)?;
         let after = read_certificate(lab, &instance, PROXY)?;
         ensure!(
             after.serial != before.serial,
@@ -130,7 +130,7 @@ fn reissue_others(lab: &mut Lab) -> Result<()> {
 fn expect_renewal(lab: &mut Lab) -> Result<()> {
     let before = read_certificates(lab)?;
     let mut shortest = LIFE.1;
-    lab.until("each has another serial number", PATIENCE, |lab| {
+    lab.wait_until("each has another serial number", PATIENCE, |lab| {
         std::thread::sleep(PAUSE);
         let now = read_certificates(lab)?;
         shortest = now
@@ -159,16 +159,16 @@ fn expect_kubelets_to_answer(lab: &Lab) -> Result<()> {
         lab.is_ready(&instance)?;
         let pod = format!("kube-proxy-{instance}");
         let words = ["logs", "--namespace=kube-system", "--tail=1", &pod];
-        let said = lab.kubectl(&words)?;
+        let said = lab.run_kubectl(&words)?;
         ensure!(!said.is_empty(), "{pod} has no logs");
-        let address = lab.instance(&instance)?.address;
+        let address = lab.find_instance(&instance)?.address;
         let pki = "/srv/kubernetes";
         let ask = format!(
             "curl --silent --show-error --fail --max-time 10 --cacert {pki}/ca.crt \
              --cert {pki}/kube-apiserver/kubelet-api.crt --key {pki}/kube-apiserver/kubelet-api.key \
              https://{address}:10250/healthz"
         );
-        let said = lab.sh(&control, &ask)?;
+        let said = lab.run_script(&control, &ask)?;
         ensure!(said == "ok", "{instance} says {said:?}");
     }
     Ok(())

@@ -4,8 +4,8 @@
 use super::super::cluster::{self, CLUSTER};
 use super::super::{PATIENCE, Step, pods};
 use anyhow::{Context, Result, ensure};
+use lab::aws_state::Instance;
 use lab::scenario::Lab;
-use lab::world::Instance;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -19,7 +19,7 @@ const LIFE: u32 = 60;
 pub const STEPS: [Step; 12] = [
     ("a hosted zone", make_public_zone),
     ("kctl makes a cluster", |lab| {
-        cluster::make(lab, &["--dns=public", "--networking=kubenet"])
+        cluster::create_cluster(lab, &["--dns=public", "--networking=kubenet"])
     }),
     ("three instances become Ready nodes", |lab| {
         cluster::expect_ready(lab, 1)
@@ -48,7 +48,7 @@ pub const PRIVATE_STEPS: [Step; 6] = [
     ("a private hosted zone", make_private_zone),
     ("kctl makes a cluster", |lab| {
         let balancer = "--api-loadbalancer-type=public";
-        cluster::make(lab, &["--dns=private", "--networking=flannel", balancer])
+        cluster::create_cluster(lab, &["--dns=private", "--networking=flannel", balancer])
     }),
     ("three instances become Ready nodes", |lab| {
         cluster::expect_ready(lab, 1)
@@ -63,12 +63,13 @@ pub const PRIVATE_STEPS: [Step; 6] = [
 
 fn make_public_zone(lab: &mut Lab) -> Result<()> {
     let asked = json!({"Name": ZONE, "CallerReference": "join"});
-    lab.aws("route53", "CreateHostedZone", &asked).map(drop)
+    lab.call_aws("route53", "CreateHostedZone", &asked)
+        .map(drop)
 }
 
 /// AWS creates a private zone only with a VPC. kctl associates the cluster's VPC later.
 fn make_private_zone(lab: &mut Lab) -> Result<()> {
-    let vpc = lab.aws("ec2", "CreateVpc", &json!({"CidrBlock": "10.99.0.0/16"}))?;
+    let vpc = lab.call_aws("ec2", "CreateVpc", &json!({"CidrBlock": "10.99.0.0/16"}))?;
     let vpc = &vpc["Vpc"]["VpcId"];
     let asked = json!({
         "Name": ZONE,
@@ -76,23 +77,24 @@ fn make_private_zone(lab: &mut Lab) -> Result<()> {
         "VPC": {"VPCRegion": "us-east-1", "VPCId": vpc},
         "HostedZoneConfig": {"PrivateZone": true, "Comment": ""},
     });
-    lab.aws("route53", "CreateHostedZone", &asked).map(drop)
+    lab.call_aws("route53", "CreateHostedZone", &asked)
+        .map(drop)
 }
 
 /// The load balancer is for the operator only: every other name resolves to the control plane.
 fn expect_shared_names(lab: &mut Lab) -> Result<()> {
     let (control, worker) = (
         cluster::control_plane(lab, 0)?,
-        cluster::workers(lab)?.remove(0),
+        cluster::worker_instances(lab)?.remove(0),
     );
     for name in ["api.internal", "kops-controller.internal"] {
         expect_address(lab, &worker, &format!("{name}.{CLUSTER}"), control.address)?;
     }
-    let balancers = lab.world()?.load_balancers;
+    let balancers = lab.fetch_world()?.load_balancers;
     let mut addresses = balancers.iter().flat_map(|one| &one.addresses);
     let address = addresses.find_map(|one| one.public_address);
     let address = address.context("no balancer with a public address")?;
-    let seen = lab.lookup(&worker.id, &format!("api.{CLUSTER}"))?;
+    let seen = lab.resolve_name(&worker.id, &format!("api.{CLUSTER}"))?;
     ensure!(
         seen == [address],
         "{} sees {seen:?}, not {address}",
@@ -103,10 +105,10 @@ fn expect_shared_names(lab: &mut Lab) -> Result<()> {
 
 /// Waits until the zone has this address for the name, and a worker resolves it.
 fn expect_address(lab: &Lab, worker: &Instance, name: &str, address: Ipv4Addr) -> Result<()> {
-    lab.until(&format!("{name} is {address}"), PATIENCE, |lab| {
+    lab.wait_until(&format!("{name} is {address}"), PATIENCE, |lab| {
         let said = published_addresses(lab, name)?;
         ensure!(said == (vec![address], LIFE), "the zone has {said:?}");
-        let seen = lab.lookup(&worker.id, name)?;
+        let seen = lab.resolve_name(&worker.id, name)?;
         ensure!(seen == [address], "{} sees {seen:?}", worker.id);
         Ok(())
     })
@@ -114,7 +116,7 @@ fn expect_address(lab: &Lab, worker: &Instance, name: &str, address: Ipv4Addr) -
 
 /// Addresses and TTL of a name in the zone.
 fn published_addresses(lab: &Lab, name: &str) -> Result<(Vec<Ipv4Addr>, u32)> {
-    let zones = lab.world()?.hosted_zones;
+    let zones = lab.fetch_world()?.hosted_zones;
     let mut records = zones.into_iter().flat_map(|zone| zone.records);
     let found = records.find(|record| record.name == name && record.record_type == "A");
     let found = found.with_context(|| format!("no zone has {name}"))?;
@@ -130,7 +132,7 @@ fn expect_names(lab: &mut Lab) -> Result<()> {
 /// Waits until the API's names resolve to this control plane, in the zone and on a worker, and the operator reaches the API.
 fn expect_names_of(lab: &Lab, control: &Instance) -> Result<()> {
     let public = control.public_address.context("no public address")?;
-    let worker = cluster::workers(lab)?.remove(0);
+    let worker = cluster::worker_instances(lab)?.remove(0);
     for (name, address) in [
         (format!("api.{CLUSTER}"), public),
         (format!("api.internal.{CLUSTER}"), control.address),
@@ -141,14 +143,14 @@ fn expect_names_of(lab: &Lab, control: &Instance) -> Result<()> {
     ] {
         expect_address(lab, &worker, &name, address)?;
     }
-    lab.until("the API answers the operator", PATIENCE, |lab| {
-        lab.kubectl(&["get", "--raw=/readyz"]).map(drop)
+    lab.wait_until("the API answers the operator", PATIENCE, |lab| {
+        lab.run_kubectl(&["get", "--raw=/readyz"]).map(drop)
     })
 }
 
 /// The instance of each node's pod CIDR.
 fn pod_ranges(lab: &Lab) -> Result<BTreeMap<String, String>> {
-    let nodes = lab.objects(&["nodes"])?;
+    let nodes = lab.get_objects(&["nodes"])?;
     let nodes = nodes["items"].as_array().context("nodes")?;
     let range = |node: &Value| {
         let (name, range) = (&node["metadata"]["name"], &node["spec"]["podCIDR"]);
@@ -164,12 +166,12 @@ fn pod_ranges(lab: &Lab) -> Result<BTreeMap<String, String>> {
 }
 
 fn expect_routes(lab: &mut Lab) -> Result<()> {
-    lab.until("there is a route to each node's pods", PATIENCE, |lab| {
+    lab.wait_until("there is a route to each node's pods", PATIENCE, |lab| {
         let wanted = pod_ranges(lab)?;
         ensure!(wanted.len() == 3, "ranges of three nodes: {wanted:?}");
         let mut found = BTreeMap::new();
         for route in lab
-            .world()?
+            .fetch_world()?
             .route_tables
             .into_iter()
             .flat_map(|one| one.routes)
@@ -186,12 +188,12 @@ fn expect_routes(lab: &mut Lab) -> Result<()> {
 
 fn replace_control_plane(lab: &mut Lab) -> Result<()> {
     let old = cluster::control_plane(lab, 0)?;
-    lab.aws(
+    lab.call_aws(
         "ec2",
         "TerminateInstances",
         &json!({"InstanceIds": [old.id]}),
     )?;
-    let new = lab.until("another control plane runs", PATIENCE, |lab| {
+    let new = lab.wait_until("another control plane runs", PATIENCE, |lab| {
         let new = cluster::control_plane(lab, 0)?;
         ensure!(new.id != old.id, "it is still {}", old.id);
         Ok(new)
@@ -199,7 +201,7 @@ fn replace_control_plane(lab: &mut Lab) -> Result<()> {
     ensure!(new.address != old.address, "both are at {}", old.address);
     expect_names_of(lab, &new)?;
     cluster::becomes_ready(lab, &new.id)?;
-    lab.until("the old node is gone", PATIENCE, |lab| {
+    lab.wait_until("the old node is gone", PATIENCE, |lab| {
         let ranges = pod_ranges(lab)?;
         ensure!(!ranges.values().any(|name| *name == old.id), "{ranges:?}");
         Ok(())

@@ -2,12 +2,12 @@
 //! packets as the evaluator says.
 
 use super::bench::Bench;
-use super::worlds::{address, group, instance, rule, subnet, table};
+use super::worlds::{new_group, new_instance, new_rule, new_subnet, new_table, parse_address};
 use ipnet::Ipv4Net;
+use lab::aws_state::{AwsState, Rule, SecurityGroup, Vpc};
 use lab::network::topology::Topology;
-use lab::network::{Health, ruleset};
-use lab::scenario::skipped;
-use lab::world::{Rule, SecurityGroup, Vpc, World};
+use lab::network::{TargetHealth, ruleset};
+use lab::scenario::is_skipped;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRng, TestRunner};
@@ -33,7 +33,7 @@ struct Packet {
     port: u16,
 }
 
-fn packets() -> Vec<Packet> {
+fn all_packets() -> Vec<Packet> {
     let pairs = (0..4).flat_map(|from| {
         (0..4)
             .filter(move |to| *to != from)
@@ -45,9 +45,9 @@ fn packets() -> Vec<Packet> {
 }
 
 /// What AWS says: same VPC, the sender's groups let it out, the receiver's let it in.
-fn evaluate(world: &World, packet: Packet) -> bool {
+fn is_allowed(world: &AwsState, packet: Packet) -> bool {
     let (from, to) = (&world.instances[packet.from], &world.instances[packet.to]);
-    let allowed = |groups: &[String], ingress: bool, peer: &lab::world::Instance| {
+    let allowed = |groups: &[String], ingress: bool, peer: &lab::aws_state::Instance| {
         let rules = |group: &SecurityGroup| {
             if ingress {
                 group.ingress.clone()
@@ -61,14 +61,14 @@ fn evaluate(world: &World, packet: Packet) -> bool {
             .filter(|group| groups.contains(&group.id));
         of_host
             .flat_map(rules)
-            .any(|rule| fits(&rule, packet.port) && names(&rule, peer))
+            .any(|rule| rule_fits_port(&rule, packet.port) && rule_names_peer(&rule, peer))
     };
     from.vpc == to.vpc
         && allowed(&from.security_groups, false, to)
         && allowed(&to.security_groups, true, from)
 }
 
-fn fits(rule: &Rule, port: u16) -> bool {
+fn rule_fits_port(rule: &Rule, port: u16) -> bool {
     let within = rule
         .from
         .is_none_or(|from| from == -1 || i32::from(port) >= from)
@@ -80,7 +80,7 @@ fn fits(rule: &Rule, port: u16) -> bool {
     }
 }
 
-fn names(rule: &Rule, peer: &lab::world::Instance) -> bool {
+fn rule_names_peer(rule: &Rule, peer: &lab::aws_state::Instance) -> bool {
     let in_range = rule
         .cidr
         .as_ref()
@@ -122,46 +122,49 @@ fn a_rule() -> impl Strategy<Value = Rule> {
         proptest::sample::select(GROUPS.to_vec()),
         proptest::sample::select(ranges.to_vec())
     ];
-    (protocol, ports, peer).prop_map(|(protocol, ports, peer)| rule(protocol, ports, peer))
+    (protocol, ports, peer).prop_map(|(protocol, ports, peer)| new_rule(protocol, ports, peer))
 }
 
 fn a_group(id: &'static str) -> impl Strategy<Value = SecurityGroup> {
     let rules = || proptest::collection::vec(a_rule(), 0..5);
-    let egress = prop_oneof![Just(super::worlds::out()), rules()];
-    (rules(), egress).prop_map(move |(ingress, egress)| group(id, "vpc-1", ingress, egress))
+    let egress = prop_oneof![Just(super::worlds::allow_all_egress()), rules()];
+    (rules(), egress).prop_map(move |(ingress, egress)| new_group(id, "vpc-1", ingress, egress))
 }
 
-fn a_world() -> impl Strategy<Value = World> {
+fn a_world() -> impl Strategy<Value = AwsState> {
     let groups = GROUPS.map(a_group);
     let members =
         proptest::collection::vec(proptest::sample::subsequence(GROUPS.to_vec(), 1..=3), 4);
-    (groups, members).prop_map(|(groups, members)| world(groups.into(), &members))
+    (groups, members).prop_map(|(groups, members)| world_with_groups(groups.into(), &members))
 }
 
-fn world(security_groups: Vec<SecurityGroup>, members: &[Vec<&'static str>]) -> World {
+fn world_with_groups(
+    security_groups: Vec<SecurityGroup>,
+    members: &[Vec<&'static str>],
+) -> AwsState {
     let subnets = vec![
-        subnet("subnet-1a", "vpc-1", "us-test-1a", "10.1.1.0/24", "rtb-1"),
-        subnet("subnet-1b", "vpc-1", "us-test-1b", "10.1.2.0/24", "rtb-1"),
-        subnet("subnet-2a", "vpc-2", "us-test-1a", "10.2.1.0/24", "rtb-2"),
+        new_subnet("subnet-1a", "vpc-1", "us-test-1a", "10.1.1.0/24", "rtb-1"),
+        new_subnet("subnet-1b", "vpc-1", "us-test-1b", "10.1.2.0/24", "rtb-1"),
+        new_subnet("subnet-2a", "vpc-2", "us-test-1a", "10.2.1.0/24", "rtb-2"),
     ];
     let at = [0, 0, 1, 2].map(|index: usize| subnets[index].clone());
     let hosts = HOSTS.iter().zip(ADDRESSES).zip(at.iter().zip(members));
-    World {
+    AwsState {
         region: "us-test-1".into(),
         vpcs: vec![
-            Vpc::plain("vpc-1", "10.1.0.0/16"),
-            Vpc::plain("vpc-2", "10.2.0.0/16"),
+            Vpc::new_open("vpc-1", "10.1.0.0/16"),
+            Vpc::new_open("vpc-2", "10.2.0.0/16"),
         ],
         route_tables: vec![
-            table("rtb-1", "vpc-1", &[("10.1.0.0/16", "local")]),
-            table("rtb-2", "vpc-2", &[("10.2.0.0/16", "local")]),
+            new_table("rtb-1", "vpc-1", &[("10.1.0.0/16", "local")]),
+            new_table("rtb-2", "vpc-2", &[("10.2.0.0/16", "local")]),
         ],
         instances: hosts
-            .map(|((id, at), (subnet, groups))| instance(id, subnet, at, groups))
+            .map(|((id, at), (subnet, groups))| new_instance(id, subnet, at, groups))
             .collect(),
         security_groups,
         subnets,
-        ..World::default()
+        ..AwsState::default()
     }
 }
 
@@ -173,14 +176,15 @@ struct Hosts {
 
 /// Sends every packet under a serial number and returns those that arrived: waits for the expected ones as long as a busy
 /// machine needs, then for others once more.
-fn arrived(hosts: &Hosts, serial: u32, expected: &BTreeSet<Packet>) -> BTreeSet<Packet> {
-    for packet in packets() {
+fn send_packets(hosts: &Hosts, serial: u32, expected: &BTreeSet<Packet>) -> BTreeSet<Packet> {
+    for packet in all_packets() {
         // A new source port each time: no connection of the world before is reused.
-        let sender =
-            lab::network::netns::inside(&hosts.netns[packet.from], || UdpSocket::bind("0.0.0.0:0"))
-                .unwrap()
-                .unwrap();
-        let to = (address(ADDRESSES[packet.to]), packet.port);
+        let sender = lab::network::netns::run_inside(&hosts.netns[packet.from], || {
+            UdpSocket::bind("0.0.0.0:0")
+        })
+        .unwrap()
+        .unwrap();
+        let to = (parse_address(ADDRESSES[packet.to]), packet.port);
         let mut bytes = serial.to_be_bytes().to_vec();
         bytes.push(u8::try_from(packet.from).unwrap());
         sender.send_to(&bytes, to).unwrap();
@@ -188,17 +192,17 @@ fn arrived(hosts: &Hosts, serial: u32, expected: &BTreeSet<Packet>) -> BTreeSet<
     let mut arrived = BTreeSet::new();
     for _ in 0..200 {
         std::thread::sleep(Duration::from_millis(20));
-        collect(hosts, serial, &mut arrived);
+        collect_packets(hosts, serial, &mut arrived);
         if arrived.is_superset(expected) {
             break;
         }
     }
     std::thread::sleep(Duration::from_millis(20));
-    collect(hosts, serial, &mut arrived);
+    collect_packets(hosts, serial, &mut arrived);
     arrived
 }
 
-fn collect(hosts: &Hosts, serial: u32, arrived: &mut BTreeSet<Packet>) {
+fn collect_packets(hosts: &Hosts, serial: u32, arrived: &mut BTreeSet<Packet>) {
     for (to, sockets) in hosts.receivers.iter().enumerate() {
         for (socket, port) in sockets.iter().zip(PORTS) {
             let mut buffer = [0; 16];
@@ -220,18 +224,18 @@ fn collect(hosts: &Hosts, serial: u32, arrived: &mut BTreeSet<Packet>) {
 
 #[test]
 fn the_kernel_decides_as_aws_says() {
-    if skipped("the_kernel_decides_as_aws_says") {
+    if is_skipped("the_kernel_decides_as_aws_says") {
         return;
     }
     let mut runner = TestRunner::new_with_rng(
         Config::default(),
         TestRng::deterministic_rng(proptest::test_runner::RngAlgorithm::ChaCha),
     );
-    let mut bench = Bench::new("net-agree", world(vec![], &vec![vec![]; 4]));
-    let netns: Vec<_> = HOSTS.iter().map(|host| bench.netns(host)).collect();
+    let mut bench = Bench::new("net-agree", world_with_groups(vec![], &vec![vec![]; 4]));
+    let netns: Vec<_> = HOSTS.iter().map(|host| bench.netns_of(host)).collect();
     let open = |host: &&str| {
         PORTS.map(|port| {
-            let socket = bench.udp(host, &format!("0.0.0.0:{port}"));
+            let socket = bench.bind_udp(host, &format!("0.0.0.0:{port}"));
             socket.set_nonblocking(true).unwrap();
             socket
         })
@@ -243,14 +247,14 @@ fn the_kernel_decides_as_aws_says() {
     let (mut passed, mut stopped) = (0, 0);
     for serial in 0..60 {
         bench.world = a_world().new_tree(&mut runner).unwrap().current();
-        bench.apply(&Health::new());
-        let expected: BTreeSet<_> = packets()
+        bench.apply_world(&TargetHealth::new());
+        let expected: BTreeSet<_> = all_packets()
             .into_iter()
-            .filter(|packet| evaluate(&bench.world, *packet))
+            .filter(|packet| is_allowed(&bench.world, *packet))
             .collect();
-        let found = arrived(&hosts, serial, &expected);
+        let found = send_packets(&hosts, serial, &expected);
         passed += expected.len();
-        stopped += packets().len() - expected.len();
+        stopped += all_packets().len() - expected.len();
         assert_eq!(
             found, expected,
             "world {serial}: {:#?}",
@@ -271,13 +275,13 @@ proptest! {
 
     #[test]
     fn a_ruleset_follows_from_the_world_and_not_from_its_order(mut world in a_world()) {
-        let text = |world: &World| ruleset::ruleset(&Topology::of(world).unwrap(), &Health::new());
+        let text = |world: &AwsState| ruleset::router_ruleset(&Topology::from_world(world).unwrap(), &TargetHealth::new());
         let before = text(&world);
         world.instances.reverse();
         world.route_tables.reverse();
         prop_assert_eq!(&before, &text(&world));
         // Every host has a chain for each way, and each ends by dropping.
-        for host in &Topology::of(&world).unwrap().hosts {
+        for host in &Topology::from_world(&world).unwrap().hosts {
             for way in ["ingress", "egress"] {
                 let head = format!("chain {way}_{} {{", host.link);
                 let body = before.split(&head).nth(1).and_then(|rest| rest.split('}').next()).unwrap();

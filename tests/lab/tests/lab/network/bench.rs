@@ -1,12 +1,12 @@
 //! A network without hosts in it: namespaces for the router and for each instance of a world. Dropping the value removes them.
 
-use super::worlds::address;
+use super::worlds::parse_address;
 use ipnet::Ipv4Net;
+use lab::aws_state::AwsState;
 use lab::host::requirements_ready;
-use lab::ledger::{self, Ledger, Made};
-use lab::network::{Health, Router, attach_host, detach_host, netns};
-use lab::place::Place;
-use lab::world::World;
+use lab::lab_paths::LabPaths;
+use lab::ledger::{self, Ledger, LedgerEntry};
+use lab::network::{Router, TargetHealth, attach_host, detach_host, netns};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
@@ -17,20 +17,20 @@ pub const PATIENCE: Duration = Duration::from_secs(5);
 const DROPPED: Duration = Duration::from_millis(700);
 
 pub struct Bench {
-    pub place: Place,
+    pub place: LabPaths,
     pub ledger: Ledger,
     pub router: Router,
-    pub world: World,
+    pub world: AwsState,
 }
 
 impl Bench {
-    pub fn new(name: &str, world: World) -> Self {
+    pub fn new(name: &str, world: AwsState) -> Self {
         requirements_ready().unwrap();
-        let place = Place::named(name).unwrap();
-        sweep(&place);
+        let place = LabPaths::from_name(name).unwrap();
+        remove_leftovers(&place);
         std::fs::create_dir_all(place.run()).unwrap();
         let ledger = Ledger::open(&place).unwrap();
-        let router = Router::up(&place, &ledger).unwrap();
+        let router = Router::set_up(&place, &ledger).unwrap();
         let mut bench = Self {
             place,
             ledger,
@@ -38,13 +38,13 @@ impl Bench {
             world,
         };
         for instance in bench.world.instances.clone() {
-            bench.attach(&instance.id);
+            bench.attach_host(&instance.id);
         }
-        bench.apply(&Health::new());
+        bench.apply_world(&TargetHealth::new());
         bench
     }
 
-    pub fn attach(&self, id: &str) {
+    pub fn attach_host(&self, id: &str) {
         let instance = self
             .world
             .instances
@@ -71,20 +71,20 @@ impl Bench {
             ),
             format!("route replace default via {gateway} dev eth0"),
         ];
-        netns::ip_batch(&self.netns(id), &lines).unwrap();
+        netns::ip_batch(&self.netns_of(id), &lines).unwrap();
     }
 
-    pub fn apply(&mut self, health: &Health) -> lab::network::Applied {
-        self.router.apply(&self.world, health).unwrap()
+    pub fn apply_world(&mut self, health: &TargetHealth) -> lab::network::AppliedState {
+        self.router.apply_world(&self.world, health).unwrap()
     }
 
-    pub fn change(&mut self, change: impl FnOnce(&mut World)) {
+    pub fn change_world(&mut self, change: impl FnOnce(&mut AwsState)) {
         change(&mut self.world);
-        self.apply(&Health::new());
+        self.apply_world(&TargetHealth::new());
     }
 
     /// A namespace by instance id; `operator` is the router's own.
-    pub fn netns(&self, who: &str) -> String {
+    pub fn netns_of(&self, who: &str) -> String {
         if who == "operator" {
             self.place.router_netns()
         } else {
@@ -93,21 +93,21 @@ impl Bench {
     }
 
     /// Answers every connection in `who` with `word` and the client's address; until the process ends.
-    pub fn serve(&self, who: &str, at: &str, word: &str) {
-        let listener = netns::inside(&self.netns(who), || TcpListener::bind(at))
+    pub fn serve_word(&self, who: &str, at: &str, word: &str) {
+        let listener = netns::run_inside(&self.netns_of(who), || TcpListener::bind(at))
             .unwrap()
             .unwrap();
         let word = word.to_owned();
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                drop(talk(stream, &word));
+                drop(answer_line(stream, &word));
             }
         });
     }
 
-    pub fn connect(&self, who: &str, to: &str, limit: Duration) -> std::io::Result<TcpStream> {
+    pub fn connect_to(&self, who: &str, to: &str, limit: Duration) -> std::io::Result<TcpStream> {
         let to: SocketAddrV4 = to.parse().unwrap();
-        let stream = netns::inside(&self.netns(who), || {
+        let stream = netns::run_inside(&self.netns_of(who), || {
             TcpStream::connect_timeout(&SocketAddr::V4(to), limit)
         })
         .unwrap()?;
@@ -116,17 +116,17 @@ impl Bench {
     }
 
     /// What a server answers: its word and who it sees.
-    pub fn ask(&self, who: &str, to: &str) -> String {
+    pub fn ask_server(&self, who: &str, to: &str) -> String {
         let mut stream = self
-            .connect(who, to, PATIENCE)
+            .connect_to(who, to, PATIENCE)
             .unwrap_or_else(|error| panic!("{who} to {to}: {error}"));
-        line(&mut stream).unwrap_or_else(|error| panic!("{who} to {to}: {error}"))
+        read_line(&mut stream).unwrap_or_else(|error| panic!("{who} to {to}: {error}"))
     }
 
     /// Dropped: neither accepted nor refused.
-    pub fn dropped(&self, who: &str, to: &str) {
+    pub fn assert_dropped(&self, who: &str, to: &str) {
         let error = self
-            .connect(who, to, DROPPED)
+            .connect_to(who, to, DROPPED)
             .map(drop)
             .expect_err(&format!("{who} must not reach {to}"));
         assert_eq!(
@@ -136,8 +136,8 @@ impl Bench {
         );
     }
 
-    pub fn udp(&self, who: &str, at: &str) -> UdpSocket {
-        let socket = netns::inside(&self.netns(who), || UdpSocket::bind(at))
+    pub fn bind_udp(&self, who: &str, at: &str) -> UdpSocket {
+        let socket = netns::run_inside(&self.netns_of(who), || UdpSocket::bind(at))
             .unwrap()
             .unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -146,20 +146,20 @@ impl Bench {
 
     pub fn run(&self, who: &str, command: &[&str]) -> std::process::Output {
         Command::new("ip")
-            .args(["netns", "exec", &self.netns(who)])
+            .args(["netns", "exec", &self.netns_of(who)])
             .args(command)
             .output()
             .unwrap()
     }
 }
 
-fn talk(mut stream: TcpStream, word: &str) -> std::io::Result<()> {
+fn answer_line(mut stream: TcpStream, word: &str) -> std::io::Result<()> {
     let peer = stream.peer_addr()?.ip();
     stream.write_all(format!("{word} sees {peer}\n").as_bytes())
 }
 
 /// One line from a stream.
-fn line(stream: &mut TcpStream) -> std::io::Result<String> {
+fn read_line(stream: &mut TcpStream) -> std::io::Result<String> {
     let mut text = Vec::new();
     let mut byte = [0];
     while stream.read(&mut byte)? == 1 && byte[0] != b'\n' {
@@ -169,10 +169,10 @@ fn line(stream: &mut TcpStream) -> std::io::Result<String> {
 }
 
 /// Undoes what the ledger names, newest first.
-fn sweep(place: &Place) {
-    for made in ledger::read(place).unwrap().into_iter().rev() {
+fn remove_leftovers(place: &LabPaths) {
+    for made in ledger::read_entries(place).unwrap().into_iter().rev() {
         match made {
-            Made::Netns { name } => netns::delete(&name).unwrap(),
+            LedgerEntry::Netns { name } => netns::delete_netns(&name).unwrap(),
             other => panic!("the network makes no {other:?}"),
         }
     }
@@ -184,10 +184,10 @@ impl Drop for Bench {
         for instance in &self.world.instances {
             let _ = detach_host(&self.place, &instance.id);
         }
-        sweep(&self.place);
+        remove_leftovers(&self.place);
     }
 }
 
-pub fn says(word: &str, client: &str) -> String {
-    format!("{word} sees {}", address(client))
+pub fn expected_answer(word: &str, client: &str) -> String {
+    format!("{word} sees {}", parse_address(client))
 }

@@ -1,0 +1,304 @@
+//! Prepares an update: reads and checks the stored spec, collects facts from AWS, and expands the spec.
+
+use super::assemble::{
+    self, AssembledCluster, SpecInputs, assemble_cluster, required_keysets, stand_in_keyset,
+};
+use super::session::Session;
+use super::spec_objects::SpecObjects;
+use super::{ownership, secret, version_skew};
+use crate::agents::AgentBinaries;
+use crate::downloads;
+use crate::error::{CommandError, ErrorContext, ErrorKind};
+use crate::plan_target::ClusterTarget;
+use crate::state::{
+    ClusterState, LastOperation, PublicKeys, aws_hint, mint_and_store, store_error,
+};
+use aws_cloud::{CloudClients, collect_facts};
+use cloud::facts::{Facts, FactsWanted};
+use engine::Failure;
+use node::pki::{KUBERNETES_CA, Keyset};
+use node::secret::DOCKER_CONFIG;
+use spec::catalog::Catalog;
+use spec::expand::{Expanded, wanted_facts};
+use spec::not_yet::{NotYet, not_yet};
+use spec::read::ReadOptions;
+
+/// A cluster's state in the store, with its spec expanded by facts from AWS.
+#[derive(Clone, Debug)]
+pub struct ObservedCluster {
+    pub state: ClusterState,
+    /// The last operation that changed it in AWS.
+    pub last_operation: Option<LastOperation>,
+    /// AWS clients for the cluster's region.
+    pub clients: CloudClients,
+    pub target: ClusterTarget,
+    /// `aws`, `aws-cn`, `aws-us-gov`.
+    pub partition: String,
+    /// Public halves of its keysets.
+    pub public: PublicKeys,
+    pub expanded: Expanded,
+    /// The nodeup and protokube binaries.
+    pub binaries: AgentBinaries,
+    /// Features that the spec asks for and kctl does not implement yet.
+    pub not_yet: Vec<NotYet>,
+    /// The spec expanded with the Kubernetes version of the running control plane, for workers that must not get a newer one.
+    pub held_back: Option<Expanded>,
+}
+
+/// Options of the observation.
+#[derive(Clone, Copy, Debug)]
+pub struct ObserveOptions {
+    /// Whether unsupported fields of the spec are accepted.
+    pub read: ReadOptions,
+    /// Give workers the spec's version, whatever the control plane runs.
+    pub ignore_skew: bool,
+}
+
+/// Observes a cluster. Changes nothing.
+pub async fn observe_cluster(
+    name: &str,
+    options: ObserveOptions,
+    session: &Session<'_>,
+) -> Result<ObservedCluster, CommandError> {
+    let state = ClusterState::read(&session.store, name, options.read).await?;
+    let objects = SpecObjects::from_state(&state);
+    objects.check(session.shell)?;
+    secret::check_required_secrets(&state)?;
+    let wanted = wanted_facts(&objects.cluster, &objects.groups);
+    let clients = session.cloud_clients(wanted.region.as_deref());
+    let (mut facts, public, last_operation, catalog) = tokio::try_join!(
+        account_facts(&clients, &wanted),
+        PublicKeys::read(&session.store, &state.keys, &state.entries),
+        LastOperation::read(&session.store, &state.keys, &state.entries),
+        read_catalog(&objects, session),
+    )?;
+    ownership::check_same_account(name, &facts.account, last_operation.as_ref())?;
+    let expanded = expand_with_hashes(&objects, &mut facts, &catalog, &public.ssh_keys).await?;
+    expanded
+        .warnings
+        .iter()
+        .for_each(|warning| session.shell.print_problem(warning));
+    public.check_none_lost(&required_keysets(&expanded), &state.keys)?;
+    let not_yet = not_yet(&objects.cluster, &objects.groups);
+    session.shell.not_yet(&not_yet);
+    let binaries = AgentBinaries::find_all(&expanded.full)?;
+    let target = ClusterTarget {
+        cluster: name.to_owned(),
+        account: facts.account.clone(),
+        region: clients.region().to_owned(),
+    };
+    let mut observed = ObservedCluster {
+        state,
+        last_operation,
+        clients,
+        target,
+        partition: facts.partition.clone(),
+        public,
+        expanded,
+        binaries,
+        not_yet,
+        held_back: None,
+    };
+    if !options.ignore_skew
+        && let Some(version) = held_back_version(&observed, session).await?
+    {
+        let mut objects = objects;
+        objects.cluster.spec.kubernetes_version = Some(version);
+        let ssh_keys = &observed.public.ssh_keys;
+        observed.held_back =
+            Some(expand_with_hashes(&objects, &mut facts, &catalog, ssh_keys).await?);
+    }
+    Ok(observed)
+}
+
+/// The version that workers keep for now, if a control plane runs an older one than the spec's. Prints a note.
+async fn held_back_version(
+    observed: &ObservedCluster,
+    session: &Session<'_>,
+) -> Result<Option<String>, CommandError> {
+    let versions = version_skew::control_plane_versions(observed, session).await?;
+    if !versions.unknown.is_empty() {
+        session.shell.warning(&format!(
+            "which version of Kubernetes {} {} is not known: taken for the spec's, with which workers are launched",
+            versions.unknown.join(", "),
+            if versions.unknown.len() == 1 { "runs" } else { "run" },
+        ));
+    }
+    let wanted = &observed.expanded.full.kubernetes_version;
+    Ok(versions.older.map(|(version, instance)| {
+        session.shell.note(&format!(
+            "workers keep Kubernetes {version} until every control plane runs {wanted} ({instance} runs {version}): replace the \
+             control planes, then update again; --ignore-kubelet-version-skew gives workers {wanted} now"
+        ));
+        version
+    }))
+}
+
+/// Collects the wanted facts from AWS.
+pub async fn account_facts(
+    clients: &CloudClients,
+    wanted: &FactsWanted,
+) -> Result<Facts, CommandError> {
+    collect_facts(clients, wanted).await.map_err(aws_error)
+}
+
+/// Fails if the spec of a new cluster cannot be expanded. Called before the spec is stored.
+pub async fn check_can_expand(
+    objects: &SpecObjects,
+    ssh_key: Option<&str>,
+    clients: &CloudClients,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let wanted = wanted_facts(&objects.cluster, &objects.groups);
+    let (mut facts, catalog) = tokio::try_join!(
+        account_facts(clients, &wanted),
+        read_catalog(objects, session)
+    )?;
+    let ssh_keys: Vec<String> = ssh_key.map(str::to_owned).into_iter().collect();
+    expand_with_hashes(objects, &mut facts, &catalog, &ssh_keys).await?;
+    Ok(())
+}
+
+/// Expands the spec. If the catalog lacks hashes of downloads, fetches the published ones and expands again.
+async fn expand_with_hashes(
+    objects: &SpecObjects,
+    facts: &mut Facts,
+    catalog: &Catalog,
+    ssh_keys: &[String],
+) -> Result<Expanded, CommandError> {
+    let expand = |facts: &Facts| {
+        assemble::expand_spec(SpecInputs {
+            objects,
+            facts,
+            catalog,
+            ssh_keys,
+        })
+    };
+    let expanded = expand(facts)?;
+    let unknown = expanded
+        .full
+        .assets
+        .iter()
+        .filter(|asset| asset.sha256.is_none());
+    let unknown: Vec<String> = unknown
+        .filter_map(|asset| asset.urls.first().cloned())
+        .collect();
+    if unknown.is_empty() {
+        return Ok(expanded);
+    }
+    facts.published_hashes = downloads::published_hashes(&unknown).await?;
+    expand(facts)
+}
+
+/// The catalog of this release, overlaid with the cluster's own.
+async fn read_catalog(
+    objects: &SpecObjects,
+    session: &Session<'_>,
+) -> Result<Catalog, CommandError> {
+    const BROKEN: &str = "the catalog of downloads cannot be used";
+    let catalog = Catalog::embedded().or_failed(BROKEN, "report this: it is a defect of kctl")?;
+    let assets = objects.cluster.spec.assets.clone().unwrap_or_default();
+    let Some(own) = assets.catalog else {
+        return Ok(catalog);
+    };
+    let text = if own.starts_with("https://") {
+        downloads::fetch_verified(&own, &assets.catalog_sha256.unwrap_or_default()).await?
+    } else {
+        let object = session
+            .store
+            .get(&own)
+            .await
+            .map_err(store_error)?
+            .ok_or_else(|| {
+                CommandError::usage_error(
+                    format!("spec.assets.catalog: {own} is not in the state store"),
+                    "upload it, or correct the path",
+                )
+            })?;
+        String::from_utf8_lossy(&object.bytes).into_owned()
+    };
+    catalog
+        .with_overlay(&text)
+        .or_usage_error(BROKEN, format!("correct {own}"))
+}
+
+impl ObservedCluster {
+    /// The observation to use under the lock: this one if the store has not changed since, else a new one.
+    pub async fn refresh_under_lock(
+        mut self,
+        options: ObserveOptions,
+        session: &Session<'_>,
+    ) -> Result<Self, CommandError> {
+        if self.state.is_current(&session.store).await? {
+            return Ok(self);
+        }
+        session
+            .shell
+            .note("the cluster was changed in the meantime: reading it again");
+        self = Box::pin(observe_cluster(self.state.name(), options, session)).await?;
+        self.binaries.check_complete()?;
+        Ok(self)
+    }
+
+    /// Creates missing keysets and writes `pki/public.json`.
+    pub async fn mint_keysets(&mut self, session: &Session<'_>) -> Result<(), CommandError> {
+        let names = required_keysets(&self.expanded);
+        let missing: Vec<String> = self
+            .public
+            .missing_keysets(&names)
+            .into_iter()
+            .cloned()
+            .collect();
+        for name in missing {
+            let (set, version) = mint_and_store(&session.store, &self.state.keys, &name).await?;
+            self.public.add_keyset(&set, &version);
+            session.shell.note(&format!("made keyset {name}"));
+        }
+        self.public.write(&session.store, &self.state.keys).await
+    }
+
+    /// Checks `kubernetes-ca` in `pki/public.json` against its keyset: instances must trust the cluster's own authority.
+    pub async fn check_authority(&self, session: &Session<'_>) -> Result<(), CommandError> {
+        let (store, keys) = (&session.store, &self.state.keys);
+        self.public.check_keyset(store, keys, KUBERNETES_CA).await
+    }
+
+    /// Computes the desired state, with placeholders for keysets that do not exist yet.
+    pub fn assemble(&self) -> Result<AssembledCluster, CommandError> {
+        let names = required_keysets(&self.expanded);
+        let mut keysets: Vec<Keyset> = self.public.keysets.clone();
+        keysets.extend(
+            self.public
+                .missing_keysets(&names)
+                .into_iter()
+                .map(|name| stand_in_keyset(name)),
+        );
+        let docker_config = secret::has_secret(&self.state, DOCKER_CONFIG);
+        assemble_cluster(
+            self.expanded.clone(),
+            self.held_back.as_ref(),
+            &keysets,
+            &self.binaries,
+            docker_config,
+        )
+    }
+
+    /// The desired state as if `kubernetes-ca` did not exist yet.
+    pub fn assemble_unminted(&self) -> Result<AssembledCluster, CommandError> {
+        let keysets = [stand_in_keyset(KUBERNETES_CA)];
+        let docker_config = secret::has_secret(&self.state, DOCKER_CONFIG);
+        assemble_cluster(
+            self.expanded.clone(),
+            self.held_back.as_ref(),
+            &keysets,
+            &self.binaries,
+            docker_config,
+        )
+    }
+}
+
+/// The command error of a failed AWS call, with its hint.
+pub fn aws_error(failure: Failure) -> CommandError {
+    let hint = aws_hint(&failure);
+    CommandError::new(ErrorKind::Failed, failure, hint)
+}

@@ -1,0 +1,64 @@
+//! Refuses changes of etcd members, and etcd versions that cannot follow the running one.
+
+use super::etcd_versions;
+use crate::commands::observe::ObservedCluster;
+use crate::commands::session::Session;
+use crate::commands::spec_objects::SpecObjects;
+use crate::error::{CommandError, ErrorKind};
+use crate::state::store_error;
+use cloud::Cloud;
+use engine::Snapshot;
+use node::etcd::{FormationRecord, record_key};
+use spec::etcd::{FormedMembers, check_members};
+use spec::read::Problem;
+
+/// Compares the spec with the formation records and running versions, and fails with all problems.
+pub async fn check_etcd_members(
+    observed: &ObservedCluster,
+    snapshot: &Snapshot<Cloud>,
+    session: &Session<'_>,
+) -> Result<(), CommandError> {
+    let spec = &observed.expanded.full.etcd;
+    let mut problems: Vec<Problem> = Vec::new();
+    let mut existing = Vec::new();
+    for (index, etcd) in spec.iter().enumerate() {
+        if let Some(record) = read_formation_record(&etcd.name, observed, session).await? {
+            let formed =
+                FormedMembers::from_record(&record, &observed.target.cluster, &etcd.name, snapshot);
+            problems.extend(check_members(index, etcd, &formed));
+            existing.push((index, etcd));
+        }
+    }
+    problems.extend(
+        Box::pin(etcd_versions::version_problems(
+            &existing, observed, session,
+        ))
+        .await?,
+    );
+    if problems.is_empty() {
+        return Ok(());
+    }
+    SpecObjects::from_state(&observed.state).locate_problems(&mut problems);
+    Err(CommandError::from_problems(problems))
+}
+
+/// The formation record of an etcd cluster; `None`: no instance has begun to form it.
+async fn read_formation_record(
+    etcd: &str,
+    observed: &ObservedCluster,
+    session: &Session<'_>,
+) -> Result<Option<FormationRecord>, CommandError> {
+    let key = observed.state.keys.key_below(&record_key(etcd));
+    if observed.state.find_entry(&key).is_none() {
+        return Ok(None);
+    }
+    let object = session.store.get(&key).await.map_err(store_error)?;
+    let read = object
+        .map(|object| FormationRecord::parse(&key, &object.bytes))
+        .transpose();
+    read.map_err(|error| {
+        let hint = "use the release that wrote it, or restore it from the bucket's versions: without it kctl cannot know \
+                    which volumes hold the cluster's data";
+        CommandError::new(ErrorKind::Precondition, error, hint)
+    })
+}

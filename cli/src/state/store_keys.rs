@@ -1,0 +1,100 @@
+//! Keys of one cluster's objects.
+
+/// Keys of one cluster's objects, all below its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreKeys {
+    cluster: String,
+}
+
+impl StoreKeys {
+    /// Keys of the cluster with that name.
+    pub fn new(cluster: &str) -> Self {
+        Self {
+            cluster: cluster.to_owned(),
+        }
+    }
+
+    /// Name of the cluster.
+    pub fn cluster(&self) -> &str {
+        &self.cluster
+    }
+
+    /// The key of a path in the cluster's folder.
+    pub fn key_below(&self, path: &str) -> String {
+        format!("{}/{path}", self.cluster)
+    }
+
+    /// Prefix of all keys of the cluster.
+    pub fn prefix(&self) -> String {
+        self.key_below("")
+    }
+
+    /// Where listings for `update` begin. Addons, assets and backups, of which there may be many, sort before it.
+    pub fn before_listed(&self) -> String {
+        self.key_below("backups~")
+    }
+
+    /// The Cluster object.
+    pub fn config(&self) -> String {
+        self.key_below("config")
+    }
+
+    /// The completed spec, as of the last update.
+    pub fn completed(&self) -> String {
+        self.key_below("cluster-completed.spec")
+    }
+
+    /// Prefix of the InstanceGroup objects.
+    pub fn group_prefix(&self) -> String {
+        self.key_below("instancegroup/")
+    }
+
+    /// An InstanceGroup object.
+    pub fn group(&self, name: &str) -> String {
+        format!("{}{name}", self.group_prefix())
+    }
+
+    /// Prefix of the public SSH keys.
+    pub fn ssh_key_prefix(&self) -> String {
+        self.key_below("pki/ssh/public/admin/")
+    }
+
+    /// An SSH public key; `fingerprint` is its MD5 in hex, without colons.
+    pub fn ssh_key(&self, fingerprint: &str) -> String {
+        format!("{}{fingerprint}", self.ssh_key_prefix())
+    }
+
+    /// A keyset with its private keys.
+    pub fn keyset(&self, name: &str) -> String {
+        self.key_below(&node::pki::keyset_path(name))
+    }
+
+    /// A secret of the user.
+    pub fn secret(&self, name: &str) -> String {
+        self.key_below(&node::secret::stored_path(name))
+    }
+
+    /// Public halves of all keysets, with the versions that they were read from.
+    pub fn public_keys(&self) -> String {
+        self.key_below("pki/public.json")
+    }
+
+    /// The journal of pending creations.
+    pub fn journal(&self) -> String {
+        self.key_below("journal/creations.json")
+    }
+
+    pub fn lock(&self) -> String {
+        self.key_below("lock")
+    }
+
+    /// Prefix of the log of operations.
+    pub fn operation_prefix(&self) -> String {
+        self.key_below("operations/")
+    }
+
+    /// The record of an operation.
+    pub fn operation(&self, name: &str) -> String {
+        format!("{}{name}.json", self.operation_prefix())
+    }
+}

@@ -1,0 +1,111 @@
+//! Files and units that are the same on every instance of a group.
+
+use crate::{FullSpec, Group, NodeSettings};
+use node::config::{
+    Agents, DIRECTORY, Error, File, Networking, RENEWAL_SERVICE, RENEWAL_TIMER, Role, UnitFile,
+    find_agent,
+};
+use node::yaml::to_yaml;
+
+/// The files, sorted by path.
+pub(super) fn group_files(
+    full: &FullSpec,
+    group: &Group,
+    node: &NodeSettings,
+) -> Result<Vec<File>, Error> {
+    let mut files = node.files.clone();
+    if group.role == Role::ControlPlane {
+        let config = to_yaml(&full.control_plane.scheduler_config)?;
+        files.push(File::new("/var/lib/kube-scheduler/config.yaml", config));
+    }
+    let logs: &[&str] = match group.role {
+        Role::ControlPlane => &[
+            "kube-apiserver",
+            "kube-controller-manager",
+            "kube-proxy",
+            "kube-scheduler",
+        ],
+        _ => &["kube-proxy"],
+    };
+    let template = |source| Error::Template {
+        group: group.name.clone(),
+        source,
+    };
+    for log in logs {
+        let path = format!("/var/log/{log}.log");
+        let content = templates::render(&templates::Logrotate { path }).map_err(template)?;
+        files.push(File::new(format!("/etc/logrotate.d/{log}"), content));
+    }
+    let renewal = templates::CertificatesService {
+        directory: DIRECTORY.to_owned(),
+    };
+    files.push(File::new(
+        RENEWAL_SERVICE,
+        templates::render(&renewal).map_err(template)?,
+    ));
+    files.sort();
+    Ok(files)
+}
+
+/// The units, sorted by name.
+pub(super) fn group_units(
+    full: &FullSpec,
+    group: &Group,
+    node: &NodeSettings,
+    agents: &Agents,
+) -> Result<Vec<UnitFile>, Error> {
+    let template = |source| Error::Template {
+        group: group.name.clone(),
+        source,
+    };
+    let kubelet = templates::KubeletService {
+        binary: "/usr/local/bin/kubelet".to_owned(),
+    };
+    let mut units = node.units.clone();
+    units.push(UnitFile::new(
+        "kubelet.service",
+        templates::render(&kubelet).map_err(template)?,
+    ));
+    units.push(UnitFile::new(
+        RENEWAL_TIMER,
+        templates::render(&templates::CertificatesTimer {}).map_err(template)?,
+    ));
+    if !node.containerd.skip_install {
+        let containerd = templates::ContainerdService {
+            binary: "/usr/bin/containerd".to_owned(),
+            config: "/etc/containerd/config.toml".to_owned(),
+        };
+        units.push(UnitFile::new(
+            "containerd.service",
+            templates::render(&containerd).map_err(template)?,
+        ));
+    }
+    if group.role == Role::ControlPlane {
+        find_agent(&agents.protokube, "protokube", &group.name, group.arch)?;
+        let protokube = templates::ProtokubeService {
+            directory: DIRECTORY.to_owned(),
+        };
+        units.push(UnitFile::new(
+            "protokube.service",
+            templates::render(&protokube).map_err(template)?,
+        ));
+    }
+    if full.pods.networking == Networking::Kubenet {
+        units.push(masquerade_unit(full, group)?);
+    }
+    units.sort();
+    Ok(units)
+}
+
+/// For kubenet: masquerades traffic that leaves the cluster's ranges.
+fn masquerade_unit(full: &FullSpec, group: &Group) -> Result<UnitFile, Error> {
+    let unit = templates::MasqueradeService {
+        non_masquerade_cidr: full.pods.non_masquerade_cidr.to_string(),
+    };
+    let content = templates::render(&unit);
+    let content = content.map_err(|source| Error::Template {
+        group: group.name.clone(),
+        source,
+    })?;
+    Ok(UnitFile::new("cni-iptables-setup.service", content))
+}

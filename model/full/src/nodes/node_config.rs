@@ -1,0 +1,147 @@
+//! Builds the NodeConfig of an instance group from the full spec.
+
+use crate::nodes::group_files;
+use crate::{FullSpec, Group, manifests};
+use node::config::{
+    Agents, ControlPlane, Error, EtcdCluster, EtcdMember, NODE_FORMAT, NodeConfig, Role,
+    find_agent, kernel_parameters,
+};
+use std::net::IpAddr;
+
+/// The NodeConfig of a group; `None` for bastions, which are not nodes. `trust_bundle`: the certificates of `kubernetes-ca`, PEM.
+pub fn node_config(
+    full: &FullSpec,
+    group: &str,
+    trust_bundle: &str,
+    agents: &Agents,
+) -> Result<Option<NodeConfig>, Error> {
+    let of = full.groups.iter().find(|other| other.name == group);
+    let of = of.ok_or_else(|| Error::NoGroup(group.to_owned()))?;
+    let Some(node) = &of.node else {
+        return Ok(None);
+    };
+    find_agent(&agents.nodeup, "nodeup", group, of.arch)?;
+    Ok(Some(NodeConfig {
+        format: NODE_FORMAT,
+        cluster: full.name.clone(),
+        group: group.to_owned(),
+        role: of.role,
+        iam_role: of.iam_role.clone(),
+        kubernetes_version: full.kubernetes_version.clone(),
+        assets: full
+            .assets
+            .iter()
+            .filter(|asset| asset.arch == of.arch)
+            .cloned()
+            .collect(),
+        agents: own_agents(agents, of),
+        api_server: api_server(full, of.role),
+        ca_certificates: trust_bundle.to_owned(),
+        kubelet: node.kubelet.clone(),
+        kube_proxy: full.kube_proxy.clone(),
+        containerd: node.containerd.clone(),
+        networking: full.pods.networking.clone(),
+        control_plane: (of.role == Role::ControlPlane).then(|| control_plane(full)),
+        files: group_files::group_files(full, of, node)?,
+        units: group_files::group_units(full, of, node, agents)?,
+        sysctls: kernel_parameters(full.node_port_range, &node.sysctls),
+        packages: node.packages.clone(),
+        volume_mounts: node.volume_mounts.clone(),
+        ntp: node.ntp,
+        automatic_updates: node.automatic_updates,
+        docker_config: false,
+    }))
+}
+
+/// The agents of the group's architecture; protokube only on control planes.
+fn own_agents(agents: &Agents, group: &Group) -> Agents {
+    let own = |all: &[node::config::Agent]| {
+        all.iter()
+            .filter(|agent| agent.arch == group.arch)
+            .cloned()
+            .collect()
+    };
+    let control_plane = group.role == Role::ControlPlane;
+    Agents {
+        nodeup: own(&agents.nodeup),
+        protokube: if control_plane {
+            own(&agents.protokube)
+        } else {
+            Vec::new()
+        },
+    }
+}
+
+/// URL of the API server for instances of this role. Without DNS, the name is in `/etc/hosts`.
+fn api_server(full: &FullSpec, role: Role) -> String {
+    match role {
+        Role::ControlPlane => "https://127.0.0.1".to_owned(),
+        _ => format!("https://{}", full.dns.api_internal_name),
+    }
+}
+
+fn control_plane(full: &FullSpec) -> ControlPlane {
+    let pods = [
+        manifests::api_server_pod(full),
+        manifests::controller_manager_pod(full),
+        manifests::scheduler_pod(full),
+    ];
+    ControlPlane {
+        static_pods: pods
+            .into_iter()
+            .map(|pod| (pod.metadata.name.clone(), pod))
+            .collect(),
+        etcd: full.etcd.iter().map(etcd_cluster).collect(),
+        api_names: api_names(full),
+    }
+}
+
+/// The etcd cluster without its volumes: a larger volume must not require new instances.
+fn etcd_cluster(etcd: &crate::EtcdCluster) -> EtcdCluster {
+    let member = |member: &crate::EtcdMember| EtcdMember {
+        name: member.name.clone(),
+        group: member.group.clone(),
+    };
+    EtcdCluster {
+        name: etcd.name.clone(),
+        version: etcd.version.clone(),
+        image: etcd.image.clone(),
+        members: etcd.members.iter().map(member).collect(),
+        cpu_request: etcd.cpu_request.clone(),
+        memory_request: etcd.memory_request.clone(),
+        environment: etcd.environment.clone(),
+    }
+}
+
+/// Names and addresses in the API server's certificate, as in kOps.
+fn api_names(full: &FullSpec) -> Vec<String> {
+    let domain = &full.pods.dns_domain;
+    let mut names = vec![
+        "kubernetes".to_owned(),
+        "kubernetes.default".to_owned(),
+        "kubernetes.default.svc".to_owned(),
+        format!("kubernetes.default.svc.{domain}"),
+        full.dns.api_public_name.clone(),
+        full.dns.api_internal_name.clone(),
+        "127.0.0.1".to_owned(),
+    ];
+    names.extend(first_address(full.pods.service_cidr).map(|address| address.to_string()));
+    names.extend(full.api.additional_names.iter().cloned());
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// The first address of the service range, which is that of the service `kubernetes`.
+fn first_address(range: ipnet::IpNet) -> Option<IpAddr> {
+    match range.network() {
+        IpAddr::V4(network) => network
+            .to_bits()
+            .checked_add(1)
+            .map(|bits| IpAddr::V4(bits.into())),
+        IpAddr::V6(network) => network
+            .to_bits()
+            .checked_add(1)
+            .map(|bits| IpAddr::V6(bits.into())),
+    }
+}

@@ -1,0 +1,249 @@
+//! Compares the etcd members of a spec with the formation record. kctl cannot rename, add or remove members yet, and a spec
+//! that does so would leave etcd without its quorum.
+
+use crate::read::Problem;
+use cloud::Cloud;
+use engine::Snapshot;
+use full::EtcdCluster;
+use node::etcd::FormationRecord;
+use node::names::etcd_volume;
+use std::collections::BTreeMap;
+
+/// The members with which an etcd cluster was formed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FormedMembers {
+    /// Key: the member's name.
+    members: BTreeMap<String, FormedMember>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct FormedMember {
+    volume: String,
+    /// The zone of the volume; `None`: the volume does not exist.
+    zone: Option<String>,
+    /// No observed volume has this member's volume name, so an update would create an empty one.
+    needs_new_volume: bool,
+}
+
+impl FormedMembers {
+    /// The members of the record of etcd cluster `etcd`, with the zones of the volumes that it names.
+    pub fn from_record(
+        record: &FormationRecord,
+        cluster: &str,
+        etcd: &str,
+        seen: &Snapshot<Cloud>,
+    ) -> Self {
+        let has_volume = |member: &str| {
+            let name = etcd_volume(cluster, etcd, member);
+            let is = |one: &Cloud| matches!(one, Cloud::EbsVolume(volume) if volume.name == name);
+            seen.items.iter().any(|item| is(&item.resource))
+        };
+        let zone = |volume: &str| {
+            let item = seen.items.iter().find(|item| item.physical == volume)?;
+            match &item.resource {
+                Cloud::EbsVolume(volume) => Some(volume.availability_zone.clone()),
+                _ => None,
+            }
+        };
+        let members = record.members.iter().map(|(name, member)| {
+            let volume = member.volume.clone();
+            let zone = zone(&volume);
+            let member = FormedMember {
+                volume,
+                zone,
+                needs_new_volume: !has_volume(name),
+            };
+            (name.clone(), member)
+        });
+        Self {
+            members: members.collect(),
+        }
+    }
+}
+
+/// One error for each difference, at its path in the spec. `index` is the index of the etcd cluster in the spec.
+pub fn check_members(index: usize, spec: &EtcdCluster, formed: &FormedMembers) -> Vec<Problem> {
+    let at = format!("spec.etcdClusters[{index}].etcdMembers");
+    let mut problems = Vec::new();
+    for (name, member) in &formed.members {
+        if !spec.members.iter().any(|wanted| wanted.name == *name) {
+            let message = format!(
+                "etcd cluster {} was formed with member {name}, whose data is on {}, and the spec has no such member",
+                spec.name, member.volume
+            );
+            let home = member.zone.as_ref();
+            let home = home.map_or(String::new(), |zone| format!(" in a group of zone {zone}"));
+            problems.push(Problem::error(at.clone(), message).hint(format!(
+                "put member {name} back{home}: this release cannot rename or remove members of an existing etcd cluster"
+            )));
+        }
+    }
+    for (position, wanted) in spec.members.iter().enumerate() {
+        let at = format!("{at}[{position}]");
+        let Some(member) = formed.members.get(&wanted.name) else {
+            let all: Vec<&str> = formed.members.keys().map(String::as_str).collect();
+            let message = format!(
+                "etcd cluster {} was formed without member {}: its members are {}",
+                spec.name,
+                wanted.name,
+                all.join(", ")
+            );
+            problems
+                .push(Problem::error(format!("{at}.name"), message).hint(
+                    "remove it: this release cannot add members to an existing etcd cluster",
+                ));
+            continue;
+        };
+        if member.needs_new_volume {
+            let message = format!(
+                "the data of member {} of etcd cluster {} is on {}, which EC2 does not list under the cluster's tags: an empty volume would be \
+                 created instead",
+                wanted.name, spec.name, member.volume
+            );
+            problems.push(
+                Problem::error(format!("{at}.name"), message).hint(recovery_hint(spec, member)),
+            );
+        }
+        if let Some(zone) = member.zone.as_ref().filter(|zone| **zone != wanted.zone) {
+            let message = format!(
+                "the data of member {} of etcd cluster {} is on {} in {zone}, and group {} is in {}",
+                wanted.name, spec.name, member.volume, wanted.group, wanted.zone
+            );
+            problems.push(
+                Problem::error(format!("{at}.instanceGroup"), message).hint(format!(
+                    "name a group of zone {zone}: a volume stays in its zone"
+                )),
+            );
+        }
+    }
+    problems
+}
+
+/// How to get a member's volume back. A single member can start from a snapshot; one of several would lose entries that it
+/// has acknowledged.
+fn recovery_hint(spec: &EtcdCluster, member: &FormedMember) -> String {
+    let volume = &member.volume;
+    let back = format!(
+        "restore the tags of {volume} (the cluster's tags and Name), as the cluster's other volumes have them"
+    );
+    match spec.members.len() {
+        0 | 1 => format!(
+            "{back}; if the volume is gone, create one from one of its EBS snapshots, in the same zone and with all of its tags"
+        ),
+        _ => format!("{back}: this release cannot replace a member of an etcd cluster"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use test_support::etcd_cluster;
+
+    fn formed_in_zones(members: &[(&str, &str)]) -> FormedMembers {
+        let member = |(name, zone): &(&str, &str)| {
+            let member = FormedMember {
+                volume: format!("vol-{name}"),
+                zone: Some((*zone).to_owned()),
+                needs_new_volume: false,
+            };
+            ((*name).to_owned(), member)
+        };
+        FormedMembers {
+            members: members.iter().map(member).collect(),
+        }
+    }
+
+    fn check_messages(spec: &EtcdCluster, formed: &FormedMembers) -> Vec<String> {
+        let text = |problem: Problem| {
+            format!(
+                "{}: {}; {}",
+                problem.path,
+                problem.message,
+                problem.hint.unwrap_or_default()
+            )
+        };
+        check_members(1, spec, formed)
+            .into_iter()
+            .map(text)
+            .collect()
+    }
+
+    /// The etcd cluster of a spec with these members, all in one zone.
+    fn etcd_with_members(names: &[&str]) -> EtcdCluster {
+        etcd_cluster("main", names)
+    }
+
+    fn first_zone(spec: &EtcdCluster) -> String {
+        spec.members[0].zone.clone()
+    }
+
+    #[test]
+    fn a_renamed_member_is_one_that_is_missing_and_one_that_never_was() {
+        let spec = etcd_with_members(&["b"]);
+        let home = first_zone(&spec);
+        assert_eq!(check_messages(&spec, &formed_in_zones(&[("a", &home)])), [
+            format!("spec.etcdClusters[1].etcdMembers: etcd cluster main was formed with member a, whose data is on vol-a, and the spec has no such member; put member a back in a group of zone {home}: this release cannot rename or remove members of an existing etcd cluster"),
+            "spec.etcdClusters[1].etcdMembers[0].name: etcd cluster main was formed without member b: its members are a; remove it: this release cannot add members to an existing etcd cluster".to_owned(),
+        ]);
+    }
+
+    #[test]
+    fn a_member_cannot_leave_the_zone_of_its_volume() {
+        let spec = etcd_with_members(&["a"]);
+        let told = check_messages(&spec, &formed_in_zones(&[("a", "elsewhere")]));
+        assert_eq!(told.len(), 1);
+        assert!(
+            told[0].starts_with(
+                "spec.etcdClusters[1].etcdMembers[0].instanceGroup: the data of member a"
+            ),
+            "{told:?}"
+        );
+        assert!(
+            told[0].ends_with("name a group of zone elsewhere: a volume stays in its zone"),
+            "{told:?}"
+        );
+    }
+
+    /// This holds even if the volume exists under another name: it matters whether an empty one would be created.
+    #[test]
+    fn no_empty_volume_is_made_in_the_place_of_a_members() {
+        for (names, way) in [
+            (&["a"][..], "EBS snapshot"),
+            (&["a", "b", "c"], "cannot replace a member"),
+        ] {
+            let spec = etcd_with_members(names);
+            let at_home = spec.members.iter();
+            let at_home = at_home.map(|one| (one.name.as_str(), one.zone.as_str()));
+            let mut formed = formed_in_zones(&at_home.collect::<Vec<_>>());
+            assert_eq!(check_messages(&spec, &formed), [""; 0]);
+            formed.members.get_mut("a").unwrap().needs_new_volume = true;
+            let told = check_messages(&spec, &formed);
+            assert_eq!(told.len(), 1, "{told:?}");
+            for part in [
+                "spec.etcdClusters[1].etcdMembers[0].name: ",
+                "vol-a",
+                "restore the tags of",
+                way,
+            ] {
+                assert!(told[0].contains(part), "{part}: {told:?}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_spec_is_taken_exactly_if_its_members_are_those_of_the_record(
+            names in prop::sample::subsequence(vec!["a", "b", "c", "d", "e"], 1..=5),
+            recorded in prop::sample::subsequence(vec!["a", "b", "c", "d", "e"], 1..=5),
+        ) {
+            let spec = etcd_with_members(&names);
+            let mut formed = formed_in_zones(&recorded.iter().map(|name| (*name, "")).collect::<Vec<_>>());
+            // A volume that is gone says nothing of zones.
+            formed.members.values_mut().for_each(|member| member.zone = None);
+            let different = names.iter().filter(|name| !recorded.contains(name)).count()
+                + recorded.iter().filter(|name| !names.contains(name)).count();
+            prop_assert_eq!(check_members(0, &spec, &formed).len(), different);
+        }
+    }
+}

@@ -1,0 +1,686 @@
+//! A test host in folders, a fake EC2 with volumes, and a fake kubelet that runs etcd as its manifest says.
+
+use crate::store::store_in;
+use anyhow::{Context, bail};
+use aws_client::machine::{Attachment, Instance, Volume};
+use aws_client::store::Store;
+use engine::{Class, Failure};
+use host::{Host, LocalSystem, Mounted, Output, System};
+use node::config::{EtcdMember, NodeConfig, Role};
+use node::etcd::{LogIdentity, log_identity};
+use node::manifests::{Pod, manifest_path};
+use protokube::ec2::{Ec2, Filter};
+use protokube::etcd::{EtcdMembers, RunningEtcd};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex};
+use tempfile::TempDir;
+use test_support::{full_spec, node_config_of, write_script};
+
+pub const INSTANCE: &str = "i-0a";
+pub const ZONE: &str = "eu-west-1a";
+
+/// NodeConfig of a control plane with one member of each etcd cluster.
+pub fn node_config() -> NodeConfig {
+    static CONFIG: LazyLock<NodeConfig> =
+        LazyLock::new(|| node_config_of(&full_spec(), Role::ControlPlane, ""));
+    CONFIG.clone()
+}
+
+/// NodeConfig of a control plane whose etcd cluster main has three members; its group runs a.
+pub fn config_of_three() -> NodeConfig {
+    let mut config = node_config();
+    let main = &mut config.control_plane.as_mut().unwrap().etcd[0];
+    let own = main.members[0].clone();
+    for (name, group) in [("b", "elsewhere-b"), ("c", "elsewhere-c")] {
+        let mut member = own.clone();
+        member.name = name.into();
+        member.group = group.into();
+        main.members.push(member);
+    }
+    config
+}
+
+/// NodeConfig of a control plane whose group runs all three members of main.
+pub fn config_of_three_in_a_group() -> NodeConfig {
+    let mut config = config_of_three();
+    let members = &mut config.control_plane.as_mut().unwrap().etcd[0].members;
+    let group = members[0].group.clone();
+    let named = |member: &mut EtcdMember| member.group.clone_from(&group);
+    members.iter_mut().for_each(named);
+    config
+}
+
+/// Counts changes, and fails one of them as if the process died there.
+#[derive(Debug, Default)]
+pub struct ChangeFuse {
+    pub done: usize,
+    pub dies_at: Option<usize>,
+}
+
+pub type SharedFuse = Arc<Mutex<ChangeFuse>>;
+
+pub fn pass_fuse(fuse: &SharedFuse) -> Result<(), String> {
+    let mut fuse = fuse.lock().unwrap();
+    fuse.done += 1;
+    if fuse.dies_at == Some(fuse.done) {
+        return Err("died here".to_owned());
+    }
+    Ok(())
+}
+
+/// A host in a temporary folder.
+pub struct TestHost {
+    pub folder: TempDir,
+    pub fuse: SharedFuse,
+    pub host: Host,
+    pub cloud: Arc<FakeEc2>,
+    pub kubelet: Arc<Mutex<FakeKubelet>>,
+    /// The state store, in a folder beside the host's.
+    pub store: Store,
+}
+
+impl TestHost {
+    pub async fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let root = folder.path().to_owned();
+        let fuse = SharedFuse::default();
+        write_programs(&root);
+        for made in ["etc/kubernetes/manifests", "dev/disk/by-id", "disks"] {
+            fs::create_dir_all(root.join(made)).unwrap();
+        }
+        fs::write(root.join("etc/hosts"), "127.0.0.1 localhost\n").unwrap();
+        let kubelet = Arc::new(Mutex::new(FakeKubelet {
+            root: root.clone(),
+            ..FakeKubelet::default()
+        }));
+        let path = format!("{}:/usr/bin:/bin", root.join("programs").display());
+        let system = HostWithLinks {
+            root: root.clone(),
+            programs: LocalSystem::with_programs(path),
+            fuse: fuse.clone(),
+            kubelet: Some(Arc::clone(&kubelet)),
+        };
+        let cloud = FakeEc2 {
+            root: root.clone(),
+            fuse: fuse.clone(),
+            volumes: Mutex::default(),
+            instances: Mutex::default(),
+            down: Mutex::default(),
+            asked: Mutex::default(),
+            xen: Mutex::default(),
+            answer: Mutex::default(),
+        };
+        Self {
+            store: store_in(&root.join("store")).await,
+            host: Host::new(&root, Arc::new(system)),
+            cloud: Arc::new(cloud),
+            kubelet,
+            fuse,
+            folder,
+        }
+    }
+
+    /// A fake kubelet for the other etcd cluster.
+    pub fn new_events_kubelet(&self) -> Arc<Mutex<FakeKubelet>> {
+        Arc::new(Mutex::new(FakeKubelet {
+            root: self.folder.path().to_owned(),
+            events: true,
+            ..FakeKubelet::default()
+        }))
+    }
+
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path.trim_start_matches('/'))
+    }
+
+    /// Simulates a reboot: nothing is mounted and nothing runs; disks and files stay.
+    pub fn reboot(&self) {
+        for at in fs::read_dir(self.path("mnt")).into_iter().flatten() {
+            let at = at.unwrap().path();
+            if at.is_symlink() {
+                fs::remove_file(&at).unwrap();
+                fs::create_dir(&at).unwrap();
+            }
+        }
+        let mut kubelet = self.kubelet.lock().unwrap();
+        (kubelet.running, kubelet.read) = (None, None);
+    }
+
+    /// Path of the first disk's files on the host.
+    pub fn path_on_disk(&self, path: &str) -> PathBuf {
+        self.path(&format!("disks/nvme1n1/{path}"))
+    }
+
+    /// Path of etcd's log on the first disk.
+    pub fn wal_path(&self) -> PathBuf {
+        self.path_on_disk("var/etcd/data/member/wal")
+    }
+
+    /// All files that protokube and its programs wrote, by path.
+    pub fn file_tree(&self) -> BTreeMap<String, String> {
+        let mut tree = BTreeMap::new();
+        for part in ["etc", "disks", "store"] {
+            walk_folder(&self.path(part), &mut tree);
+        }
+        let root = self.folder.path().display().to_string();
+        let lock = |path: &String| !path.contains("/.kctl-");
+        tree.into_iter()
+            .map(|(path, text)| (path.replace(&root, ""), text))
+            .filter(|(path, _)| lock(path))
+            .collect()
+    }
+}
+
+fn walk_folder(at: &Path, tree: &mut BTreeMap<String, String>) {
+    for item in fs::read_dir(at).into_iter().flatten() {
+        let path = item.unwrap().path();
+        let name = path.display().to_string();
+        if path.is_symlink() {
+            let to = fs::read_link(&path).unwrap();
+            tree.insert(name, format!("-> {}", to.display()));
+        } else if path.is_dir() {
+            tree.insert(format!("{name}/"), String::new());
+            walk_folder(&path, tree);
+        } else {
+            let bytes = fs::read(&path).unwrap();
+            tree.insert(name, String::from_utf8_lossy(&bytes).into_owned());
+        }
+    }
+}
+
+/// Writes the size of the last argument in KiB to the place of the file system's size in the superblock.
+const FILL: &str = r#"for device; do :; done
+put() { printf "$2" | dd of="$device" bs=1 seek="$1" conv=notrunc status=none; }
+n=$(($(stat -Lc %s "$device") / 1024))
+put 1028 "$(printf '\\%03o\\%03o\\%03o\\000' $((n & 255)) $((n >> 8 & 255)) $((n >> 16 & 255)))"
+"#;
+
+/// Fake disk tools for one file system. Its superblock has the size in KiB, of which 256 are a group.
+fn write_programs(root: &Path) {
+    let folder = root.join("programs");
+    fs::create_dir_all(&folder).unwrap();
+    let made = format!("{FILL}put 1056 '\\000\\001'\nput 1080 '\\123\\357'\nput 0 ext4");
+    // Files that were moved away because the disk was full come back.
+    let resized = format!(
+        "{FILL}here=$(dirname \"$0\")\necho \"$device\" >> \"$here/resized\"\ncd \"$here/..\"\n\
+         [ ! -e full ] || {{ rm disks/nvme1n1/k8s.io/manifests && mv full disks/nvme1n1/k8s.io/manifests; }}"
+    );
+    let programs = [
+        (
+            "blkid",
+            "for device; do :; done\n[ \"$(head -c4 \"$device\" | tr -d '\\0')\" = ext4 ] && echo TYPE=ext4 || exit 2",
+        ),
+        ("mkfs.ext4", &made),
+        (
+            "fsck.ext4",
+            "cd \"$(dirname \"$0\")\"\n[ ! -e broken ] || { echo inodes; exit 4; }\nexit 1",
+        ),
+        ("resize2fs", &resized),
+    ];
+    for (name, text) in programs {
+        write_script(&folder.join(name), text);
+    }
+}
+
+/// Simulates mounts by links to the folders with a disk's files.
+#[derive(Debug)]
+pub struct HostWithLinks {
+    pub root: PathBuf,
+    pub programs: LocalSystem,
+    pub fuse: SharedFuse,
+    /// Called after each mount.
+    pub kubelet: Option<Arc<Mutex<FakeKubelet>>>,
+}
+
+impl System for HostWithLinks {
+    fn run(&self, program: &str, arguments: &[&str]) -> std::io::Result<Output> {
+        self.programs.run(program, arguments)
+    }
+
+    /// Writes fail once the kernel has put a file there that marks the file system as read-only.
+    fn mounts(&self) -> std::io::Result<Vec<Mounted>> {
+        let folders = fs::read_dir(self.root.join("mnt")).into_iter().flatten();
+        let mounted = folders.filter_map(|folder| {
+            let path = folder.unwrap().path();
+            let disk = fs::read_link(&path).ok()?;
+            Some(Mounted {
+                source: self.root.join("dev").join(disk.file_name()?),
+                shared: false,
+                read_only: path.join("lost+found/read-only").exists(),
+                path,
+            })
+        });
+        Ok(mounted.collect())
+    }
+
+    fn mount(&self, device: &Path, folder: &Path, _: &str, _: &str) -> std::io::Result<()> {
+        pass_fuse(&self.fuse).map_err(std::io::Error::other)?;
+        let disk = self.root.join("disks").join(device.file_name().unwrap());
+        fs::create_dir_all(disk.join("lost+found"))?;
+        fs::remove_dir(folder)?;
+        symlink(disk, folder)?;
+        if let Some(kubelet) = &self.kubelet {
+            kubelet.lock().unwrap().read_manifest();
+        }
+        Ok(())
+    }
+
+    fn unmount(&self, folder: &Path) -> std::io::Result<()> {
+        fs::remove_file(folder)?;
+        fs::create_dir(folder)
+    }
+
+    fn share_mount(&self, mount_point: &Path) -> std::io::Result<()> {
+        panic!("protokube shares {}", mount_point.display());
+    }
+
+    fn attached_as(&self, device: &Path) -> std::io::Result<Option<String>> {
+        panic!("protokube asks {} for its name", device.display());
+    }
+}
+
+/// A fake EC2 with volumes and instances.
+#[derive(Debug)]
+pub struct FakeEc2 {
+    root: PathBuf,
+    fuse: SharedFuse,
+    pub volumes: Mutex<Vec<Volume>>,
+    pub instances: Mutex<Vec<Instance>>,
+    /// True if EC2 is unavailable.
+    pub down: Mutex<bool>,
+    asked: Mutex<usize>,
+    /// True if disks have the requested device names and no serial numbers.
+    pub xen: Mutex<bool>,
+    /// Volumes to return in place of the real ones, because EC2's answers may be old.
+    pub answer: Mutex<Option<Vec<Volume>>>,
+}
+
+fn cloud_failure(why: impl Into<String>) -> Failure {
+    Failure {
+        class: Class::Unknown,
+        call: "ec2:Test".into(),
+        code: String::new(),
+        message: why.into(),
+        hint: None,
+        request_id: None,
+    }
+}
+
+impl FakeEc2 {
+    /// A free volume of member a of an etcd cluster with one member.
+    pub fn add_volume(&self, id: &str, etcd: &str) {
+        self.add_volume_of(id, etcd, "a/a", None);
+    }
+
+    /// Volumes of three members, two of which are attached to other instances.
+    pub fn add_volumes_of_three(&self) {
+        self.add_volume_of("vol-0a", "main", "a/a,b,c", None);
+        self.add_volume_of("vol-0b", "main", "b/a,b,c", Some("i-0b"));
+        self.add_volume_of("vol-0c", "main", "c/a,b,c", Some("i-0c"));
+    }
+
+    pub fn add_volume_of(&self, id: &str, etcd: &str, tag: &str, holder: Option<&str>) {
+        let tags = [
+            (format!("k8s.io/etcd/{etcd}"), tag.to_owned()),
+            ("k8s.io/role/control-plane".into(), "1".into()),
+        ];
+        let attachment = holder.map(|instance| Attachment {
+            instance: instance.into(),
+            device: "/dev/xvdu".into(),
+            state: "attached".into(),
+        });
+        self.volumes.lock().unwrap().push(Volume {
+            id: id.into(),
+            state: if holder.is_some() {
+                "in-use"
+            } else {
+                "available"
+            }
+            .into(),
+            zone: ZONE.into(),
+            size: 20,
+            tags: tags.into(),
+            attachment,
+        });
+    }
+
+    /// The volumes that are attached to an instance.
+    pub fn attached_volumes(&self, instance: &str) -> Vec<String> {
+        let volumes = self.volumes.lock().unwrap();
+        let with = |one: &&Volume| {
+            one.attachment
+                .as_ref()
+                .is_some_and(|holder| holder.instance == instance)
+        };
+        volumes
+            .iter()
+            .filter(with)
+            .map(|one| one.id.clone())
+            .collect()
+    }
+
+    pub fn count_calls(&self) -> usize {
+        *self.asked.lock().unwrap()
+    }
+
+    /// Attaches a volume to another instance.
+    pub fn give_volume(&self, volume: &str, instance: &str) {
+        let mut volumes = self.volumes.lock().unwrap();
+        let found = volumes.iter_mut().find(|one| one.id == volume).unwrap();
+        found.state = "in-use".into();
+        found.attachment = Some(Attachment {
+            instance: instance.into(),
+            device: "/dev/xvdu".into(),
+            state: "attached".into(),
+        });
+    }
+
+    /// Detaches the first disk's volume by force and attaches it again: the kernel shows it under another name.
+    pub fn reattach_volume(&self, volume: &str) {
+        for below in ["dev", "disks"] {
+            let path_of = |name: &str| self.root.join(below).join(name);
+            fs::rename(path_of("nvme1n1"), path_of("nvme7n1")).unwrap();
+        }
+        let link = self.volume_link_path(volume);
+        fs::remove_file(&link).unwrap();
+        symlink(self.root.join("dev/nvme7n1"), link).unwrap();
+    }
+
+    fn volume_link_path(&self, volume: &str) -> PathBuf {
+        let serial = volume.replace('-', "");
+        let name = format!("nvme-Amazon_Elastic_Block_Store_{serial}");
+        self.root.join("dev/disk/by-id").join(name)
+    }
+
+    fn check_available(&self) -> Result<(), Failure> {
+        *self.asked.lock().unwrap() += 1;
+        if *self.down.lock().unwrap() {
+            return Err(cloud_failure("nobody answers"));
+        }
+        pass_fuse(&self.fuse).map_err(cloud_failure)
+    }
+}
+
+impl Ec2 for FakeEc2 {
+    async fn describe_volumes(&self, filters: &[Filter<'_>]) -> Result<Vec<Volume>, Failure> {
+        self.check_available()?;
+        let old_answer = self.answer.lock().unwrap().clone();
+        let mut volumes = old_answer.unwrap_or_else(|| self.volumes.lock().unwrap().clone());
+        if filters[0].0 == "attachment.instance-id" {
+            volumes.retain(|volume| volume.attachment.is_some());
+        }
+        Ok(volumes)
+    }
+
+    async fn describe_volume(&self, id: &str) -> Result<Option<Volume>, Failure> {
+        self.check_available()?;
+        let volumes = self.volumes.lock().unwrap();
+        Ok(volumes.iter().find(|one| one.id == id).cloned())
+    }
+
+    async fn describe_instances(&self, _filters: &[Filter<'_>]) -> Result<Vec<Instance>, Failure> {
+        self.check_available()?;
+        Ok(self.instances.lock().unwrap().clone())
+    }
+
+    async fn attach_volume(
+        &self,
+        volume: &str,
+        instance: &str,
+        device: &str,
+    ) -> Result<(), Failure> {
+        self.check_available()?;
+        let mut volumes = self.volumes.lock().unwrap();
+        let number = volumes
+            .iter()
+            .filter_map(|one| one.attachment.as_ref())
+            .filter(|one| one.instance == instance)
+            .count()
+            + 1;
+        let found = volumes.iter_mut().find(|one| one.id == volume).unwrap();
+        if found.attachment.is_some() {
+            return Err(cloud_failure("it is attached"));
+        }
+        found.state = "in-use".into();
+        found.attachment = Some(Attachment {
+            instance: instance.into(),
+            device: device.into(),
+            state: "attached".into(),
+        });
+        let xen = *self.xen.lock().unwrap();
+        let name = if xen {
+            device.trim_start_matches("/dev/").to_owned()
+        } else {
+            format!("nvme{number}n1")
+        };
+        let node = self.root.join("dev").join(&name);
+        fs::write(&node, vec![0; 2 << 20]).unwrap();
+        let _ = fs::remove_dir_all(self.root.join("disks").join(name));
+        if !xen {
+            symlink(&node, self.volume_link_path(volume)).unwrap();
+        }
+        Ok(())
+    }
+}
+
+/// A fake kubelet and the etcd that it runs.
+#[derive(Debug, Default)]
+pub struct FakeKubelet {
+    root: PathBuf,
+    /// True for the etcd cluster events, false for main.
+    events: bool,
+    /// The manifest that it read first after its start.
+    read: Option<String>,
+    /// Text of the running manifest.
+    pub running: Option<String>,
+    pub starts: usize,
+    pub founded: usize,
+    /// Number of logs that etcd has created.
+    pub lives: usize,
+    /// Ids of etcd in its cluster, as its peers know them.
+    known: Option<LogIdentity>,
+    /// True if the peers answer.
+    pub peers: bool,
+    /// True if etcd cannot write its log.
+    pub full: bool,
+}
+
+impl FakeKubelet {
+    fn host_path(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    fn pod_prefix(&self) -> &'static str {
+        if self.events { "etcd-events" } else { "etcd" }
+    }
+
+    /// The manifest in kubelet's folder, if there is one.
+    fn read_manifest(&mut self) -> Option<String> {
+        let pod = if self.events {
+            "etcd-events"
+        } else {
+            "etcd-main"
+        };
+        let link = fs::read_link(self.host_path(&manifest_path(pod))).ok()?;
+        let manifest = fs::read_to_string(self.host_path(link.to_str()?)).ok()?;
+        self.read.get_or_insert_with(|| manifest.clone());
+        Some(manifest)
+    }
+
+    /// Runs or stops etcd according to the folder of manifests.
+    fn sync_manifest(&mut self) -> anyhow::Result<()> {
+        let Some(manifest) = self.read_manifest() else {
+            self.running = None;
+            bail!("kubelet sees no manifest");
+        };
+        if self.running.as_ref() == Some(&manifest) {
+            return Ok(());
+        }
+        self.running = None;
+        // kubelet ends the known pod first, and none before it can reach the API server, which needs etcd.
+        if self.read.as_ref() != Some(&manifest) {
+            bail!("kubelet waits for the end of the pod that it read first");
+        }
+        self.start_etcd(manifest)
+    }
+
+    /// Restarts etcd's container as kubelet does after its process ends, without reading the manifest.
+    pub fn restart_container(&mut self) -> anyhow::Result<()> {
+        let manifest = self.running.take().context("nothing runs")?;
+        self.start_etcd(manifest)
+    }
+
+    fn start_etcd(&mut self, manifest: String) -> anyhow::Result<()> {
+        if self.full {
+            bail!("no space left on device");
+        }
+        let pod: Pod = serde_saphyr::from_str(&manifest)?;
+        let container = &pod.spec.containers[0];
+        let variable = |name: &str| {
+            let found = container.env.iter().find(|one| one.name == name);
+            found.and_then(|one| one.value.clone()).unwrap_or_default()
+        };
+        let data = pod.spec.volumes.iter().find(|one| one.name == "data");
+        let data = data.context("no data")?;
+        let folder = self.host_path(&data.host_path.path);
+        if data.host_path.kind.as_deref() != Some("Directory") || !folder.is_dir() {
+            bail!("the pod's data folder is not there");
+        }
+        if log_files(&folder.join("member/wal")).is_empty() {
+            self.create_log(&folder.join("member/wal"), variable)?;
+        }
+        self.starts += 1;
+        self.running = Some(manifest);
+        Ok(())
+    }
+
+    /// Creates a log as etcd 3.6 does if there is none (`server/etcdserver/bootstrap.go`).
+    fn create_log(&mut self, log: &Path, variable: impl Fn(&str) -> String) -> anyhow::Result<()> {
+        let all = variable("ETCD_INITIAL_CLUSTER");
+        let own = format!("{}=", variable("ETCD_NAME"));
+        let others = all.split(',').filter(|one| !one.starts_with(&own)).count();
+        let known_identity = self.known.clone().filter(|_| others > 0 && self.peers);
+        let identity = match (
+            variable("ETCD_INITIAL_CLUSTER_STATE").as_str(),
+            known_identity,
+        ) {
+            ("new", Some(identity)) => bail!(
+                "member {} has already been bootstrapped",
+                identity.member_id
+            ),
+            ("new", None) => {
+                self.founded += 1;
+                founder_identity(&variable("ETCD_INITIAL_CLUSTER_TOKEN"))
+            }
+            (_, Some(identity)) => identity,
+            (_, None) => bail!("cannot fetch cluster info from peer urls"),
+        };
+        write_log(log, &identity);
+        self.lives += 1;
+        self.known = Some(identity);
+        Ok(())
+    }
+
+    /// Path of the log on the first disk that has one.
+    pub fn cluster_id(&self) -> anyhow::Result<String> {
+        for disk in fs::read_dir(self.root.join("disks"))? {
+            let log = format!("var/{}/data/member/wal", self.pod_prefix());
+            let files = log_files(&disk?.path().join(log));
+            if let Some(file) = files.first() {
+                return Ok(log_identity(&fs::read(file)?)?.cluster_id);
+            }
+        }
+        bail!("no data")
+    }
+}
+
+/// Cluster and member id of a founder with this token.
+pub fn founder_identity(token: &str) -> LogIdentity {
+    let sum = token.bytes().fold(7_u64, |sum, byte| {
+        sum.wrapping_mul(31).wrapping_add(u64::from(byte))
+    });
+    LogIdentity {
+        cluster_id: format!("{:x}", sum | (1 << 63)),
+        member_id: format!("{:x}", !sum | (1 << 63)),
+    }
+}
+
+pub fn log_files(folder: &Path) -> Vec<PathBuf> {
+    let items = fs::read_dir(folder).into_iter().flatten();
+    let files = items.map(|item| item.unwrap().path());
+    files
+        .filter(|file| file.extension().is_some_and(|extension| extension == "wal"))
+        .collect()
+}
+
+/// The first file of a log as etcd writes it: a checksum, then the ids.
+pub fn write_log(folder: &Path, identity: &LogIdentity) {
+    let id = |id: &str| encode_varint(u64::from_str_radix(id, 16).unwrap());
+    let ids = [
+        &[0x08][..],
+        &id(&identity.member_id),
+        &[0x10],
+        &id(&identity.cluster_id),
+    ]
+    .concat();
+    let metadata = [
+        &[0x08, 1, 0x10, 0, 0x1a][..],
+        &encode_varint(ids.len() as u64),
+        &ids,
+    ]
+    .concat();
+    let mut file = Vec::new();
+    for record in [&[0x08, 4, 0x10, 0][..], &metadata] {
+        let filled = record.len().next_multiple_of(8) - record.len();
+        let high = if filled > 0 { 0x80 | filled as u64 } else { 0 };
+        file.extend((record.len() as u64 | (high << 56)).to_le_bytes());
+        file.extend(record);
+        file.resize(file.len() + filled, 0);
+    }
+    fs::create_dir_all(folder).unwrap();
+    fs::write(folder.join("0000000000000000-0000000000000000.wal"), file).unwrap();
+}
+
+fn encode_varint(mut number: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while number > 0x7f {
+        bytes.push(number.to_le_bytes()[0] | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number.to_le_bytes()[0]);
+    bytes
+}
+
+/// A client of the etcd that the fake kubelet runs.
+pub struct FakeEtcd {
+    pub kubelet: Arc<Mutex<FakeKubelet>>,
+    pub fuse: SharedFuse,
+}
+
+impl RunningEtcd for FakeEtcd {
+    async fn find_problem(&self) -> Option<String> {
+        if let Err(died) = pass_fuse(&self.fuse) {
+            return Some(died);
+        }
+        let synced = self.kubelet.lock().unwrap().sync_manifest();
+        synced.err().map(|error| error.to_string())
+    }
+
+    async fn find_alarm(&self) -> Option<String> {
+        None
+    }
+
+    async fn list_members(&self, member: &str) -> anyhow::Result<EtcdMembers> {
+        pass_fuse(&self.fuse).map_err(anyhow::Error::msg)?;
+        let kubelet = self.kubelet.lock().unwrap();
+        Ok(EtcdMembers {
+            cluster_id: kubelet.cluster_id()?,
+            named: ["a", "b", "c", member]
+                .map(|one| format!("{}-{one}", kubelet.pod_prefix()))
+                .into(),
+        })
+    }
+}
